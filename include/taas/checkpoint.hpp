@@ -1,0 +1,52 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace torch::nn {
+class Module;
+}
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace taas {
+
+/// Tensors by qualified name.
+using StateDict = std::map<std::string, at::Tensor>;
+
+/// What a run needs to go on. In the file it is a plain dictionary, {"format", "version", "epoch", "model",
+/// "optimizer", "extra"}, that Python reads with torch.load(path, weights_only=True) and may write with torch.save.
+struct Checkpoint {
+  std::int64_t epoch = 0;                      ///< epochs that are done
+  StateDict model{};                           ///< see module_state(); Python: dict(module.state_dict())
+  c10::IValue optimizer{};                     ///< see optimizer_state(); None without one
+  std::map<std::string, c10::IValue> extra{};  ///< whatever else: numbers, strings, tensors (generator states), lists
+};
+
+/// Writes `checkpoint` to `path`, whole or not at all: the file that was there stays until the new one is on disk.
+/// For rank 0; the folder must exist. Throws CheckpointError, which names the path, and leaves no partial file.
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+
+/// Reads all of it, tensors on the CPU. Throws CheckpointError for a missing, cut off, damaged or foreign file.
+Checkpoint load_checkpoint(const std::string& path);
+
+/// Copies on the CPU of parameters and buffers by qualified name, as in Python's Module.state_dict().
+StateDict module_state(const torch::nn::Module& module);
+
+/// Copies `state` into the module's own tensors. Throws CheckpointError, before anything is changed, when a name is
+/// missing or unknown or a shape or dtype differs.
+void load_module_state(torch::nn::Module& module, const StateDict& state);
+
+/// What an optimizer of any kind remembers, on the CPU, as in Python's Optimizer.state_dict(): {"state": {index:
+/// {name: value}}, "param_groups": [{"lr": …, "params": [index, …]}]}.
+c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer);
+
+/// Gives it to an optimizer of the same kind over the same parameters, on their device. Throws CheckpointError, before
+/// anything is changed, when groups, parameters or shapes differ.
+void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue& state);
+
+}  // namespace taas

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "taas/adadelta.hpp"
+#include "taas/checkpoint.hpp"
+#include "taas/collectives.hpp"
+#include "taas/distributed_data_parallel.hpp"
+#include "taas/error.hpp"
+#include "taas/process_group.hpp"
+#include "taas/sampler.hpp"
+#include "taas/version.hpp"

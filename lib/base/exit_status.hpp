@@ -1,0 +1,13 @@
+#pragma once
+
+namespace taas {
+
+/// How a process ended.
+struct ExitStatus {
+  int code = 0;    ///< exit code, when `signal` is 0
+  int signal = 0;  ///< the signal that killed it, or 0
+  bool core_dumped = false;
+  [[nodiscard]] bool success() const { return code == 0 && signal == 0; }
+};
+
+}  // namespace taas

@@ -1,0 +1,37 @@
+# What every target of the project is compiled with. Warnings are errors only when this is the top-level project.
+include(GNUInstallDirs)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(taas_options INTERFACE)
+target_compile_options(taas_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+                                              -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms on std::string (gcc bug 105651) and on the moves of std::variant.
+  target_compile_options(taas_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+endif()
+# Not under sanitizers: their checks lead gcc's flow analysis to false alarms. The other presets see the same code.
+if(PROJECT_IS_TOP_LEVEL AND NOT TAAS_SANITIZE)
+  target_compile_options(taas_options INTERFACE -Werror)
+endif()
+# The launcher is a small program that is started often: no dynamic look-up of the C++ runtime, no unused sections.
+target_compile_options(taas_options INTERFACE -ffunction-sections -fdata-sections)
+target_link_options(taas_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
+
+if(TAAS_SANITIZE)
+  add_compile_options(-fsanitize=${TAAS_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${TAAS_SANITIZE})
+  # gcc warns that ThreadSanitizer does not see fences; Asio's are inside its own locks.
+  if(TAAS_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    add_compile_options(-Wno-tsan)
+  endif()
+endif()
