@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace taas::plan {
+
+/// When the console uses colour and the live footer.
+enum class Color { kAuto, kAlways, kNever };
+enum class Verbosity { kQuiet, kNormal, kVerbose };
+
+/// What is to be run, as the user wrote it.
+struct ProgramOptions {
+  std::string program;                 ///< a .py file, a module, an executable, or a program shipped with taas-run
+  std::vector<std::string> arguments;  ///< the program's own, never read by the launcher
+  bool module = false;                 ///< -m: `program` is a Python module
+  bool no_python = false;              ///< --no-python: exec `program` as it is, even if it ends in .py
+  bool script = false;                 ///< --run-path: a Python script whatever its name; wins over no_python
+};
+
+/// How many processes and where. Texts are kept as written: make_plan() reads and judges them.
+struct SizeOptions {
+  std::optional<int> gpus;                    ///< --gpus: total over all nodes
+  std::optional<int> gpus_per_node;           ///< --gpus-per-node; absent: 8, or all GPUs of a larger machine
+  std::optional<std::string> nnodes;          ///< --nnodes: N or N:N (a range is refused until elastic runs exist)
+  std::optional<std::string> nproc_per_node;  ///< --nproc-per-node: N, auto, gpu or cpu
+  bool oversubscribe = false;                 ///< more ranks than GPUs on purpose
+};
+
+/// The rendezvous and what ranks are told about it.
+struct RendezvousOptions {
+  std::optional<std::string> run_id;       ///< --rdzv-id
+  std::string backend = "static";          ///< --rdzv-backend: static or c10d, which are the same on one machine
+  std::optional<std::string> endpoint;     ///< --rdzv-endpoint: make_plan() turns it into master_port
+  std::optional<int> node_rank;            ///< --node-rank; only 0 exists on one machine
+  std::optional<std::string> master_addr;  ///< --master-addr
+  std::optional<int> master_port;          ///< --master-port; absent or 0: the kernel chooses
+  bool standalone = false;
+  bool store_on_rank0 = false;  ///< --store rank0: the launcher serves no store
+  std::string role = "default";
+  bool virtual_local_rank = false;
+};
+
+/// Restarts, signals and patience.
+struct SupervisionOptions {
+  int max_restarts = 0;
+  std::chrono::milliseconds shutdown_timeout{30000};
+  std::vector<int> signals_to_handle;  ///< empty: TERM, INT, HUP, QUIT
+};
+
+/// Where output goes and what of it is shown.
+struct OutputOptions {
+  std::string directory = "./taas-runs";           ///< --output
+  std::vector<std::string> protected_directories;  ///< --protect: read-only for ranks other than 0
+  std::optional<std::string> log_dir;              ///< --log-dir: torchrun's layout of log files
+  std::string redirects = "0";                     ///< -r, torchrun's syntax: "3" or "0:1,1:2"
+  std::string tee = "0";                           ///< -t
+  std::vector<int> local_ranks_filter;             ///< empty: no filter
+  std::string prefix_template;                     ///< --log-line-prefix-template; empty: the built-in prefix
+  Verbosity verbosity = Verbosity::kNormal;
+  Color color = Color::kAuto;
+  bool json = false;
+};
+
+struct Options {
+  ProgramOptions program;
+  SizeOptions size;
+  RendezvousOptions rendezvous;
+  SupervisionOptions supervision;
+  OutputOptions output;
+  bool dry_run = false;
+  std::vector<std::string> without_effect;  ///< flags of torchrun that were given and mean nothing here, for a notice
+};
+
+/// What was read off this machine before planning: make_plan() itself asks nobody.
+struct Machine {
+  std::string hostname;
+  int gpus = 0;   ///< visible to this process (CUDA_VISIBLE_DEVICES heeded)
+  int cores = 1;  ///< usable: the affinity mask, not the machine's size
+  std::map<std::string, std::string> environment;
+};
+
+}  // namespace taas::plan

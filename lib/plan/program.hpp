@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "plan/options.hpp"
+
+namespace taas::plan {
+
+enum class FileKind { kMissing, kDirectory, kFile, kExecutable };
+
+/// What resolving a program asks of the world. The launcher has the real one, tests a table.
+class ProgramFinder {
+ public:
+  ProgramFinder() = default;
+  ProgramFinder(const ProgramFinder&) = delete;
+  ProgramFinder& operator=(const ProgramFinder&) = delete;
+  virtual ~ProgramFinder() = default;
+
+  virtual FileKind kind(const std::string& path) const = 0;
+  /// The first executable of this name in PATH; empty when there is none.
+  virtual std::string find_in_path(const std::string& name) const = 0;
+  /// Path of a program that comes with taas-run; empty when there is none of this name.
+  virtual std::string find_shipped(const std::string& name) const = 0;
+  /// The Python interpreter: $PYTHON_EXEC, the active virtual environment's, PATH's; empty when there is none.
+  virtual std::string find_python() const = 0;
+};
+
+/// What every rank executes.
+struct ResolvedProgram {
+  std::vector<std::string> command;
+  std::vector<std::string> notices;  ///< one line each, where a name could have meant something else
+};
+
+/// Finds out what PROGRAM is. A .py file, a module and a file that is not executable are given to Python (`python -u`,
+/// as torchrun does); an executable is run as it is. A name without a slash is looked for among the programs shipped
+/// with taas-run, then in the working directory, then in PATH. What cannot be found is a usage error, before anything
+/// starts.
+Result<ResolvedProgram> resolve_program(const ProgramOptions& options, const ProgramFinder& finder);
+
+}  // namespace taas::plan

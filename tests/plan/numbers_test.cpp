@@ -1,0 +1,22 @@
+#include "plan/numbers.hpp"
+
+#include "catch.hpp"
+
+using taas::plan::parse_integer;
+using taas::plan::split;
+
+TEST_CASE("an integer is the whole text or nothing") {
+  CHECK(parse_integer("42") == 42);
+  CHECK(parse_integer("-3") == -3);
+  for (auto text : {"", " 1", "1 ", "+1", "1.0", "0x10", "99999999999", "1a"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_integer(text));
+  }
+}
+
+TEST_CASE("split keeps empty parts") {
+  using Parts = std::vector<std::string_view>;
+  CHECK(split("", ',') == Parts{""});
+  CHECK(split("a", ',') == Parts{"a"});
+  CHECK(split("a,,b,", ',') == Parts{"a", "", "b", ""});
+}

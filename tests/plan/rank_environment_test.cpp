@@ -1,0 +1,133 @@
+#include <csignal>
+#include <map>
+
+#include "catch.hpp"
+#include "plan/launch_plan.hpp"
+
+using namespace taas;
+using namespace taas::plan;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Environment environment(const Options& options, const Machine& machine, int rank, Generation generation = {},
+                        RunAddresses addresses = {"127.0.0.1", 29501, true, "/runs/x/.staging", "/runs/x/error.json"}) {
+  auto plan = make_plan(options, machine, "run-1");
+  REQUIRE(plan.has_value());
+  auto variables = rank_environment(*plan, machine, Rank{rank}, generation, addresses);
+  Environment result(variables.begin(), variables.end());
+  CHECK(result.size() == variables.size());  // none is set twice
+  return result;
+}
+
+Options with_gpus(int gpus, std::optional<int> gpus_per_node = {}) {
+  Options options;
+  options.size.gpus = gpus;
+  options.size.gpus_per_node = gpus_per_node;
+  return options;
+}
+
+std::string value(const Environment& variables, const std::string& name) {
+  auto found = variables.find(name);
+  return found == variables.end() ? "(unset)" : found->second;
+}
+
+}  // namespace
+
+TEST_CASE("a rank is told who it is, by every name that programs look for") {
+  Options options = with_gpus(9);
+  options.supervision.max_restarts = 3;
+  auto actual = environment(options, {"here", 0, 18, {}}, 7, Generation{2});
+  const Environment expected{{"RANK", "7"},
+                             {"WORLD_SIZE", "9"},
+                             {"LOCAL_RANK", "2"},
+                             {"LOCAL_WORLD_SIZE", "4"},
+                             {"GROUP_RANK", "1"},
+                             {"GROUP_WORLD_SIZE", "2"},
+                             {"NODE_RANK", "1"},
+                             {"ROLE_NAME", "default"},
+                             {"ROLE_RANK", "7"},
+                             {"ROLE_WORLD_SIZE", "9"},
+                             {"LOCAL_SIZE", "4"},
+                             {"CROSS_RANK", "1"},
+                             {"CROSS_SIZE", "2"},
+                             {"MASTER_ADDR", "127.0.0.1"},
+                             {"MASTER_PORT", "29501"},
+                             {"TORCHELASTIC_RUN_ID", "run-1"},
+                             {"TORCHELASTIC_RESTART_COUNT", "2"},
+                             {"TORCHELASTIC_MAX_RESTARTS", "3"},
+                             {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                             {"TORCHELASTIC_ERROR_FILE", "/runs/x/error.json"},
+                             {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+                             {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                             {"OMP_NUM_THREADS", "2"},
+                             {"GLOO_SOCKET_IFNAME", "lo"},
+                             {"TAAS_OUTPUT_DIR", "/runs/x/.staging"},
+                             {"TAAS_RUN_ID", "run-1"}};
+  CHECK(actual == expected);
+}
+
+TEST_CASE("what the user set for a library stays") {
+  Machine machine{"here", 0, 8, {}};
+  for (auto name : {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}) {
+    machine.environment[name] = "mine";
+  }
+  auto actual = environment(with_gpus(2), machine, 0);
+  for (const auto& [name, mine] : machine.environment) CHECK(value(actual, name) == "(unset)");
+}
+
+TEST_CASE("what launchers above set for their ranks is replaced") {
+  Machine machine{"here", 0, 8, {{"RANK", "7"}, {"WORLD_SIZE", "9"}, {"TORCHELASTIC_RESTART_COUNT", "4"}}};
+  auto actual = environment(with_gpus(2), machine, 1);
+  CHECK(value(actual, "RANK") == "1");
+  CHECK(value(actual, "WORLD_SIZE") == "2");
+  CHECK(value(actual, "TORCHELASTIC_RESTART_COUNT") == "0");
+}
+
+TEST_CASE("role, signals and the store's place are as asked") {
+  Options options;
+  options.rendezvous.role = "trainer";
+  options.supervision.signals_to_handle = {SIGTERM, SIGUSR1};
+  auto actual = environment(options, {"here", 0, 1, {}}, 0, {}, {"node7", 1, false, "", ""});
+  CHECK(value(actual, "ROLE_NAME") == "trainer");
+  CHECK(value(actual, "TORCHELASTIC_SIGNALS_TO_HANDLE") == "SIGTERM,SIGUSR1");
+  CHECK(value(actual, "TORCHELASTIC_USE_AGENT_STORE") == "False");
+  CHECK(value(actual, "GLOO_SOCKET_IFNAME") == "(unset)");
+}
+
+TEST_CASE("GPUs are left alone on one node") {
+  Machine machine{"here", 8, 8, {}};
+  CHECK(value(environment(with_gpus(8), machine, 3), "CUDA_VISIBLE_DEVICES") == "(unset)");
+  machine.environment["CUDA_VISIBLE_DEVICES"] = "7,6,5,4,3,2,1,0";
+  CHECK(value(environment(with_gpus(8), machine, 3), "CUDA_VISIBLE_DEVICES") == "(unset)");
+}
+
+TEST_CASE("each simulated node has GPUs of its own, since its local ranks count from 0") {
+  Machine machine{"here", 4, 8, {}};
+  CHECK(value(environment(with_gpus(4, 2), machine, 1), "CUDA_VISIBLE_DEVICES") == "0,1");
+  CHECK(value(environment(with_gpus(4, 2), machine, 2), "CUDA_VISIBLE_DEVICES") == "2,3");
+  machine.environment["CUDA_VISIBLE_DEVICES"] = "4, 5,6,7,-1,9";
+  CHECK(value(environment(with_gpus(4, 2), machine, 0), "CUDA_VISIBLE_DEVICES") == "4,5");
+  CHECK(value(environment(with_gpus(4, 2), machine, 3), "CUDA_VISIBLE_DEVICES") == "6,7");
+  auto crowded = with_gpus(6, 3);
+  crowded.size.oversubscribe = true;
+  machine.environment.clear();
+  CHECK(value(environment(crowded, machine, 5), "CUDA_VISIBLE_DEVICES") == "3,0,1");
+}
+
+TEST_CASE("--virtual-local-rank gives each rank one device, called 0") {
+  Options options = with_gpus(2);
+  options.rendezvous.virtual_local_rank = true;
+  Machine machine{"here", 2, 8, {{"CUDA_VISIBLE_DEVICES", "5,GPU-8a1b"}}};
+  auto second = environment(options, machine, 1);
+  CHECK(value(second, "LOCAL_RANK") == "0");
+  CHECK(value(second, "RANK") == "1");
+  CHECK(value(second, "CUDA_VISIBLE_DEVICES") == "GPU-8a1b");
+  CHECK(value(second, "HIP_VISIBLE_DEVICES") == "(unset)");
+  machine.environment = {{"HIP_VISIBLE_DEVICES", "3,1"}};
+  CHECK(value(environment(options, machine, 1), "HIP_VISIBLE_DEVICES") == "1");
+  CHECK(value(environment(options, machine, 1), "CUDA_VISIBLE_DEVICES") == "1");
+  machine = {"here", 0, 8, {}};
+  CHECK(value(environment(options, machine, 1), "CUDA_VISIBLE_DEVICES") == "1");
+}

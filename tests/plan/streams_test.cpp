@@ -1,0 +1,70 @@
+#include "plan/streams.hpp"
+
+#include "catch.hpp"
+
+using namespace taas;
+using namespace taas::plan;
+
+namespace {
+
+/// Two nodes with two ranks each.
+std::vector<RankPlan> four_ranks() {
+  return {
+      {Rank{0}, 0, NodeIndex{0}}, {Rank{1}, 1, NodeIndex{0}}, {Rank{2}, 0, NodeIndex{1}}, {Rank{3}, 1, NodeIndex{1}}};
+}
+
+/// What the console shows, by rank: "-" nothing, "o" stdout, "e" stderr, "b" both.
+std::string shown(const std::string& redirects, const std::string& tee, std::vector<int> filter = {}) {
+  OutputOptions options;
+  options.redirects = redirects;
+  options.tee = tee;
+  options.local_ranks_filter = std::move(filter);
+  auto outputs = decide_streams(options, four_ranks());
+  REQUIRE(outputs.has_value());
+  std::string text;
+  for (const auto& output : *outputs) {
+    text += "-oeb"[(output.stdout_on_console ? 1 : 0) + (output.stderr_on_console ? 2 : 0)];
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the console shows rank 0 and what was asked for") {
+  CHECK(shown("0", "0") == "b---");
+  SECTION("-t adds streams of local ranks, on every node") {
+    CHECK(shown("0", "3") == "bbbb");
+    CHECK(shown("0", "1") == "booo");
+    CHECK(shown("0", "1:2") == "be-e");
+    CHECK(shown("0", "0:1,1:3") == "bbob");
+    CHECK(shown("0", "17:3") == "b---");
+  }
+  SECTION("-r takes streams off that were shown by default") {
+    CHECK(shown("3", "0") == "----");
+    CHECK(shown("1", "0") == "e---");
+    CHECK(shown("1:3", "0") == "b---");
+    CHECK(shown("3", "2") == "eeee");
+  }
+  SECTION("a filter chooses local ranks") {
+    CHECK(shown("0", "0", {1}) == "-b-b");
+    CHECK(shown("0", "0", {0, 1}) == "bbbb");
+    CHECK(shown("0", "3", {0}) == "b-b-");
+    CHECK(shown("0", "0:1", {0, 1}) == "bbbb");
+    CHECK(shown("2", "0", {1}) == "-o-o");
+    CHECK(shown("0", "0", {9}) == "----");
+  }
+}
+
+TEST_CASE("a wrong choice of streams is named") {
+  for (auto text : {"", "4", "33", "0:4", "0:", ":1", "a:1", "0:1,", "0:1;1:2", "-1:1"}) {
+    CAPTURE(text);
+    CHECK(check_stream_choice(text).has_error());
+    OutputOptions options;
+    options.tee = text;
+    auto outputs = decide_streams(options, four_ranks());
+    REQUIRE(outputs.has_error());
+    CHECK(outputs.error().message == "--tee " + std::string(text) +
+                                         ": not a choice of streams; 0 is none, 1 stdout, 2 stderr, 3 both, or by "
+                                         "local rank: 0:1,1:3");
+  }
+}
