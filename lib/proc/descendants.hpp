@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace taas {
+
+/// One process as /proc shows it. The number alone may be another's a moment later; with the start time it is this one.
+struct Process {
+  int pid = 0;
+  int parent = 0;
+  std::uint64_t started = 0;  ///< clock ticks since boot
+  friend auto operator<=>(const Process&, const Process&) = default;
+};
+
+/// Orphans below this process become its children, instead of init's, from now on and for good.
+void become_subreaper();
+
+/// Children of this process, their children and so on, zombies included. What is below a spared process is left out
+/// with it. A process that is just being made may be missed: look again until nothing new appears.
+std::vector<Process> descendants(const std::set<int>& spared = {});
+
+/// Signals these processes, and never another that has got the number of one of them.
+void signal_processes(const std::vector<Process>& processes, int signal);
+
+/// SIGKILLs all descendants and those they make meanwhile, until nothing new appears. Does not wait for their end.
+void kill_descendants(const std::set<int>& spared = {});
+
+/// True when this process has no child left, by the kernel's word; as a subreaper it then has no descendant either.
+bool has_no_children();
+
+/// Kills all descendants and reaps them, blocking. What is left after `patience` (stuck in the kernel, or another
+/// user's) is returned.
+std::vector<Process> kill_and_reap_descendants(std::chrono::milliseconds patience);
+
+}  // namespace taas

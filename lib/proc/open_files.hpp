@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace taas {
+
+/// Raises this process's soft limit of open files to the hard one: the launcher holds several per rank, and the usual
+/// 1024 is soon reached. Returns the former limit when it changed, to be restored in ranks (programs that use select(),
+/// or close every possible descriptor, rely on a low one).
+std::optional<std::uint64_t> raise_open_files_limit();
+
+}  // namespace taas

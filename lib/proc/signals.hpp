@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace taas {
+
+/// True when the process ignores this signal, as it does SIGHUP under nohup.
+bool is_ignored(int signal);
+
+/// Receives signals in the event loop. SIGHUP that was ignored when the process started (nohup) stays ignored.
+/// Destroying it gives the signals their default meaning back.
+class SignalSource {
+ public:
+  using Callback = std::function<void(int signal, Instant)>;
+  SignalSource(boost::asio::io_context& io, const std::vector<int>& signals, Callback on_signal);
+  ~SignalSource();
+  SignalSource(const SignalSource&) = delete;
+  SignalSource& operator=(const SignalSource&) = delete;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace taas

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/fd.hpp"
+
+namespace taas {
+
+class Ruleset;
+
+/// What to run, and how. Everything pointed to must live until spawn() returns.
+struct SpawnRequest {
+  std::vector<std::string> argv;                 ///< argv[0] is searched in PATH of `environment` unless it has a slash
+  std::vector<std::string> environment;          ///< complete: "NAME=value"
+  const Fd* standard_input = nullptr;            ///< null: the launcher's own
+  const Fd* standard_output = nullptr;           ///< null: the launcher's own
+  const Fd* standard_error = nullptr;            ///< null: the launcher's own
+  const Ruleset* read_only = nullptr;            ///< Landlock rules to put on the process; null: none
+  std::optional<std::string> working_directory;  ///< the launcher's own unless set
+  std::optional<std::uint64_t> open_files_limit;  ///< soft RLIMIT_NOFILE to restore, when the launcher raised its own
+};
+
+/// A process that was started and not yet reaped. Hand it to Family::watch() (or an ExitWatch) before the event loop
+/// turns: dropping it neither kills nor reaps the process.
+struct Child {
+  int pid = -1;
+  Fd pidfd;
+};
+
+/// Starts a process and returns once its program runs; when that cannot be, the error's errno says why (ENOENT, EACCES,
+/// ENOEXEC, …) and no process is left.
+///
+/// The process leads a session and process group of its own, is killed by the kernel when the calling thread ends, and
+/// inherits only its three standard streams, no blocked signals and no ignored ones (but SIGHUP stays ignored under
+/// nohup). Call it from the thread that lives as long as the launcher.
+Result<Child> spawn(const SpawnRequest& request);
+
+}  // namespace taas
