@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "base/clock.hpp"
+
+namespace taas::run {
+
+/// What the supervisor waits for no longer than a certain time.
+enum class Timer {
+  kJoinNotice,    ///< ranks have not joined: say which
+  kShutdown,      ///< ranks did not heed the signal to stop
+  kLeftover,      ///< processes that ranks left behind did not heed theirs
+  kKillAgain,     ///< what was killed is not gone yet
+  kKillNotice,    ///< ... and that is worth a word
+  kGiveUp,        ///< ... and will not be
+  kSettleNotice,  ///< output is still not on disk: say so
+};
+
+/// Several deadlines of which the agent's one timer only has to know the earliest.
+class Deadlines {
+ public:
+  void set(Timer timer, Instant at) { due_[timer] = at; }
+  void cancel(Timer timer) { due_.erase(timer); }
+  void clear() { due_.clear(); }
+  [[nodiscard]] std::optional<Instant> earliest() const;
+  /// Removes and returns the earliest that has come.
+  std::optional<Timer> take_due(Instant now);
+
+ private:
+  std::map<Timer, Instant> due_;
+};
+
+}  // namespace taas::run

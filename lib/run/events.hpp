@@ -1,0 +1,196 @@
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/exit_status.hpp"
+#include "base/ids.hpp"
+
+namespace taas {
+
+BOOST_DESCRIBE_STRUCT(ExitStatus, (), (code, signal, core_dumped))
+
+}  // namespace taas
+
+namespace taas::run {
+
+using taas::ExitStatus;
+
+/// What is known about why a rank ended, gathered when it ended: its last words and what the kernel counted.
+struct Evidence {
+  std::vector<std::string> last_lines;  ///< the last lines of its stderr (of stdout when stderr is empty), oldest first
+  Instant first_error_at{};             ///< when the first line of its fatal error arrived; zero: none was seen
+  bool out_of_memory_kill = false;      ///< the kernel's out-of-memory killer struck in the run's memory cgroup
+  std::string error_file;               ///< content of TORCHELASTIC_ERROR_FILE, when the program wrote one
+  std::string stderr_path;              ///< where the whole stderr can be read
+};
+
+// What happens: the events of the world, in the order in which they became known. `at` is when.
+
+/// The run begins.
+struct RunStarted {
+  Instant at;
+};
+/// A rank's process runs its program (exec has succeeded).
+struct RankSpawned {
+  Generation generation;
+  Rank rank;
+  int pid;
+  Instant at;
+};
+/// A rank's process could not be made, or its program not executed. The agent then starts no further rank of that
+/// generation and reports nothing for those it did not start: the run counts them as absent, not as waited for.
+struct RankSpawnFailed {
+  Generation generation;
+  Rank rank;
+  int system_errno;
+  std::string message;
+  Instant at;
+};
+/// A rank has joined its process group through the store.
+struct RankJoined {
+  Generation generation;
+  Rank rank;
+  Instant at;
+};
+/// A rank's process has ended.
+struct RankExited {
+  Generation generation;
+  Rank rank;
+  ExitStatus status;
+  Evidence evidence;
+  Instant at;
+};
+/// No process of the generation is left, grandchildren in other sessions included.
+struct GenerationGone {
+  Generation generation;
+  Instant at;
+};
+/// The launcher was sent a signal.
+struct SignalReceived {
+  int signal;
+  Instant at;
+};
+/// The instant of the last SetDeadline has come.
+struct DeadlineReached {
+  Instant at;
+};
+/// Everything written through the output folder is on disk under its final name, or could not be (error not empty).
+struct OutputSettled {
+  std::string error;
+  Instant at;
+};
+
+using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone,
+                           SignalReceived, DeadlineReached, OutputSettled>;
+
+/// Why the run, or a generation of it, ended as it did.
+enum class Cause {
+  kSuccess,
+  kExitCode,      ///< a rank returned non-zero
+  kException,     ///< a rank's Python program raised
+  kSignal,        ///< a rank was killed by a signal
+  kOutOfMemory,   ///< a rank was killed by the kernel's out-of-memory killer
+  kExecFailed,    ///< a rank's program could not be executed
+  kStoreTimeout,  ///< ranks waited for others that never joined
+  kStopped,       ///< the launcher was told to stop
+  kOutputFailed,  ///< training ended well but its output could not be put on disk
+};
+
+/// The judgement over one generation: what failed first, where and why, told apart from what only followed.
+struct Verdict {
+  Cause cause = Cause::kSuccess;
+  Rank culprit{-1};  ///< -1: no rank is to blame
+  Generation generation;
+  ExitStatus status;                ///< of the culprit
+  std::string summary;              ///< one line: "rank 3 exited with code 42"
+  std::vector<std::string> detail;  ///< traceback or last lines of the culprit, trimmed for the report
+  std::vector<Rank> consequences;   ///< failed after and because of the culprit
+  std::vector<Rank> stopped;        ///< stopped by the launcher
+  std::string hint;                 ///< what to do next; may be empty
+  std::string log_path;             ///< the culprit's stderr file
+  int exit_code = 0;                ///< what the launcher returns
+  Instant at{};                     ///< of the first failure
+};
+
+// What to do about it: the machine's decisions, carried out by the agent in this order.
+
+/// Start all ranks, in order, with a fresh store. RankSpawned must follow for each, until the first RankSpawnFailed.
+struct StartGeneration {
+  Generation generation;
+};
+/// Send a signal to these ranks' process groups.
+struct SignalRanks {
+  Generation generation;
+  std::vector<Rank> ranks;
+  int signal;
+};
+/// SIGKILL every process of the generation, grandchildren in other sessions included. GenerationGone must follow.
+struct KillGeneration {
+  Generation generation;
+};
+/// Ask whether processes of the generation remain now that its ranks have ended: send them `signal`; GenerationGone
+/// follows when none is left.
+struct SweepGeneration {
+  Generation generation;
+  int signal;
+};
+/// Deliver DeadlineReached at this instant; replaces the former deadline.
+struct SetDeadline {
+  Instant at;
+};
+struct ClearDeadline {};
+/// Publish what ranks wrote through the output folder; OutputSettled must follow.
+struct SettleOutput {};
+/// Tell the user one line.
+struct Notify {
+  std::string text;
+};
+/// Tell the user that a generation failed (and, with `restarting`, that the next one begins).
+struct ReportFailure {
+  Verdict verdict;
+  bool restarting;
+};
+/// The run is over.
+struct Finish {
+  Verdict verdict;
+};
+
+using Action = std::variant<StartGeneration, SignalRanks, KillGeneration, SweepGeneration, SetDeadline, ClearDeadline,
+                            SettleOutput, Notify, ReportFailure, Finish>;
+
+// One description of each struct serves the journal and the wire: a member that is not named here is in neither.
+// clang-format off
+BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, error_file, stderr_path))
+BOOST_DESCRIBE_STRUCT(RunStarted, (), (at))
+BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at))
+BOOST_DESCRIBE_STRUCT(RankSpawnFailed, (), (generation, rank, system_errno, message, at))
+BOOST_DESCRIBE_STRUCT(RankJoined, (), (generation, rank, at))
+BOOST_DESCRIBE_STRUCT(RankExited, (), (generation, rank, status, evidence, at))
+BOOST_DESCRIBE_STRUCT(GenerationGone, (), (generation, at))
+BOOST_DESCRIBE_STRUCT(SignalReceived, (), (signal, at))
+BOOST_DESCRIBE_STRUCT(DeadlineReached, (), (at))
+BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at))
+
+BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kStoreTimeout, kStopped,
+                    kOutputFailed)
+BOOST_DESCRIBE_STRUCT(Verdict, (), (cause, culprit, generation, status, summary, detail, consequences, stopped, hint,
+                                    log_path, exit_code, at))
+
+BOOST_DESCRIBE_STRUCT(StartGeneration, (), (generation))
+BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal))
+BOOST_DESCRIBE_STRUCT(KillGeneration, (), (generation))
+BOOST_DESCRIBE_STRUCT(SweepGeneration, (), (generation, signal))
+BOOST_DESCRIBE_STRUCT(SetDeadline, (), (at))
+BOOST_DESCRIBE_STRUCT(ClearDeadline, (), ())
+BOOST_DESCRIBE_STRUCT(SettleOutput, (), ())
+BOOST_DESCRIBE_STRUCT(Notify, (), (text))
+BOOST_DESCRIBE_STRUCT(ReportFailure, (), (verdict, restarting))
+BOOST_DESCRIBE_STRUCT(Finish, (), (verdict))
+// clang-format on
+
+}  // namespace taas::run

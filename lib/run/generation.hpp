@@ -1,0 +1,78 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "run/events.hpp"
+
+namespace taas::run {
+
+/// What is known about one rank of a generation.
+struct RankRecord {
+  enum class Phase {
+    kPending,  ///< to be started; the agent has not reported it yet
+    kLiving,
+    kEnded,   ///< its process has ended, or could not be made
+    kAbsent,  ///< will not be started: an earlier one could not be
+  };
+  Phase phase = Phase::kPending;
+  bool joined = false;
+  ExitStatus status;
+  Evidence evidence;
+  Instant ended_at{};
+  bool ended_after_stop = false;  ///< after the launcher began to stop the generation
+  bool ended_after_kill = false;  ///< after the launcher killed it
+  bool spawn_failed = false;
+  int spawn_errno = 0;
+  std::string spawn_message;
+
+  [[nodiscard]] bool ended() const { return phase == Phase::kEnded; }
+  [[nodiscard]] bool succeeded() const { return ended() && !spawn_failed && status.success(); }
+  [[nodiscard]] bool failed() const { return ended() && !succeeded(); }
+};
+
+/// The bookkeeping of one generation: which ranks live, which have ended and how, and when they were told to stop.
+/// Events that are late, doubled or about ranks that do not exist change nothing; the functions that take events say so
+/// by returning false.
+class GenerationRecord {
+ public:
+  GenerationRecord(Generation generation, int world_size)
+      : generation_(generation), ranks_(static_cast<std::size_t>(world_size)) {}
+
+  bool spawned(const RankSpawned& event);
+  bool spawn_failed(const RankSpawnFailed& event);
+  bool joined(const RankJoined& event);
+  bool exited(const RankExited& event);
+  /// Nothing is left: ranks whose end was not reported have ended too.
+  void gone(Instant at);
+
+  void stop(int signal, Instant at);
+  void kill(Instant at);
+
+  [[nodiscard]] Generation generation() const { return generation_; }
+  [[nodiscard]] const std::vector<RankRecord>& ranks() const { return ranks_; }
+  [[nodiscard]] const RankRecord& rank(Rank rank) const { return ranks_[static_cast<std::size_t>(rank.value)]; }
+  [[nodiscard]] std::vector<Rank> in(RankRecord::Phase phase) const;
+  [[nodiscard]] std::vector<Rank> living() const { return in(RankRecord::Phase::kLiving); }
+  /// No rank lives, and none will.
+  [[nodiscard]] bool over() const;
+  [[nodiscard]] bool any_failed() const;
+  [[nodiscard]] std::vector<Rank> not_joined() const;
+  /// The signal that ranks were first told to stop with; 0: they were not.
+  [[nodiscard]] int stop_signal() const { return stop_signal_; }
+  [[nodiscard]] std::optional<Instant> stopped_at() const { return stopped_at_; }
+  [[nodiscard]] bool killed() const { return killed_; }
+
+ private:
+  RankRecord* find(Generation generation, Rank rank);
+  void end(RankRecord& record, Instant at) const;
+
+  Generation generation_;
+  std::vector<RankRecord> ranks_;
+  int stop_signal_ = 0;
+  std::optional<Instant> stopped_at_;
+  bool killed_ = false;
+};
+
+}  // namespace taas::run

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <vector>
+
+#include "run/events.hpp"
+
+namespace taas::run {
+
+/// What the logic needs to know of the plan.
+struct Policy {
+  int world_size = 1;
+  std::vector<NodeIndex> node_of_rank;  ///< by rank; for messages
+  int max_restarts = 0;
+  std::vector<int> stop_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};  ///< any other is only passed on to ranks
+  std::chrono::milliseconds shutdown_timeout{30000};   ///< between a polite signal and SIGKILL
+  std::chrono::milliseconds leftover_timeout{2000};    ///< for processes that ranks left behind
+  std::chrono::milliseconds join_notice_after{15000};  ///< then say which ranks are waited for
+};
+
+/// The run's logic: starts, exits, stops, restarts and the verdict. Pure: events in, actions out, no clock, no I/O.
+/// One instance lives for one run. Feed every event in the order it became known and carry out the actions in order.
+class Supervisor {
+ public:
+  explicit Supervisor(Policy policy);
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  std::vector<Action> handle(const Event& event);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace taas::run

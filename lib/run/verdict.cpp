@@ -1,0 +1,244 @@
+#include "run/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "run/fatal_error.hpp"
+#include "run/hint.hpp"
+#include "run/words.hpp"
+
+namespace taas::run {
+namespace {
+
+constexpr std::size_t kMaxReportLines = 12;
+constexpr std::size_t kMaxSummaryLength = 160;
+constexpr std::size_t kSilentLines = 6;  // of a culprit that said nothing we know
+/// Between raising and exiting a program cleans up. An error that is older may have been survived.
+constexpr auto kCleanUp = std::chrono::seconds(10);
+
+/// How well a failure explains the end of the generation.
+enum class Strength {
+  kNone,      ///< it does not: the launcher stopped the rank
+  kLostPeer,  ///< the rank itself says that another one is to blame
+  kLater,     ///< ended after the launcher began to stop, but not in the way a stopped rank ends
+  kTold,      ///< had told a fatal error long before it was stopped
+  kOwn,       ///< failed by itself
+};
+
+struct Candidate {
+  Rank rank;
+  Strength strength = Strength::kNone;
+  Instant cause_at{};
+  FatalError error;
+};
+
+bool ended_by_us(const RankRecord& record, const GenerationRecord& generation) {
+  const auto& status = record.status;
+  if (record.spawn_failed || !record.ended_after_stop) return false;
+  if (record.ended_after_kill && status.signal == SIGKILL) return true;
+  return status.success() || status.signal == generation.stop_signal() || status.code == 128 + generation.stop_signal();
+}
+
+bool only_lost_a_peer(const RankRecord& record, const FatalError& error, bool by_us) {
+  int signal = record.status.signal;
+  if (signal == SIGPIPE) return true;
+  bool by_own_will = signal == 0 || signal == SIGABRT || by_us;
+  return by_own_will && error.only_lost_a_peer();
+}
+
+bool somebody_finished_early(const GenerationRecord& generation) {
+  return std::any_of(generation.ranks().begin(), generation.ranks().end(),
+                     [](const RankRecord& record) { return record.succeeded() && !record.ended_after_stop; });
+}
+
+/// Judges one rank's failure against the others'.
+class Judge {
+ public:
+  explicit Judge(const GenerationRecord& generation)
+      : generation_(generation), early_(somebody_finished_early(generation)) {}
+
+  [[nodiscard]] Candidate weigh(Rank rank) const {
+    const auto& record = generation_.rank(rank);
+    Candidate candidate{rank, Strength::kNone, record.ended_at, {}};
+    bool spoke = record.ended_after_stop && record.evidence.first_error_at != Instant{};
+    if (!record.failed() && !spoke) return candidate;
+    if (record.spawn_failed) {
+      // After the stop it cannot be what broke the generation, not even when that was a rank that only lost a peer.
+      candidate.strength = record.ended_after_stop ? Strength::kNone : Strength::kOwn;
+      return candidate;
+    }
+    candidate.error = find_fatal_error(record.evidence);
+    if (told_in_time(record, candidate.error)) candidate.cause_at = record.evidence.first_error_at;
+    candidate.strength = strength(record, candidate.error);
+    return candidate;
+  }
+
+ private:
+  [[nodiscard]] Instant end_of(const RankRecord& record) const {
+    return record.ended_after_stop ? *generation_.stopped_at() : record.ended_at;
+  }
+
+  /// The rank had told its fatal error before it ended or was stopped, and said nothing else since.
+  [[nodiscard]] bool told(const RankRecord& record, const FatalError& error) const {
+    auto at = record.evidence.first_error_at;
+    return error.kind != FatalError::Kind::kNone && at != Instant{} && at <= end_of(record);
+  }
+
+  [[nodiscard]] bool told_in_time(const RankRecord& record, const FatalError& error) const {
+    return told(record, error) && end_of(record) - record.evidence.first_error_at <= kCleanUp;
+  }
+
+  [[nodiscard]] Strength strength(const RankRecord& record, const FatalError& error) const {
+    bool by_us = ended_by_us(record, generation_);
+    bool before = !record.ended_after_stop || told(record, error);
+    if (by_us && !before) return Strength::kNone;
+    if (only_lost_a_peer(record, error, by_us)) return before ? Strength::kLostPeer : Strength::kNone;
+    if (!before) return early_ ? Strength::kNone : Strength::kLater;
+    return !record.ended_after_stop || told_in_time(record, error) ? Strength::kOwn : Strength::kTold;
+  }
+
+  const GenerationRecord& generation_;
+  bool early_;
+};
+
+Candidate find_culprit(const GenerationRecord& generation) {
+  Judge judge(generation);
+  Candidate culprit{Rank{-1}, Strength::kNone, {}, {}};
+  for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
+    auto candidate = judge.weigh(Rank{rank});
+    bool stronger = candidate.strength > culprit.strength;
+    bool earlier = candidate.strength == culprit.strength && candidate.cause_at < culprit.cause_at;
+    if (stronger || (earlier && candidate.strength != Strength::kNone)) culprit = std::move(candidate);
+  }
+  return culprit;
+}
+
+Cause find_cause(const RankRecord& record, const FatalError& error, bool by_us) {
+  if (record.spawn_failed) return Cause::kExecFailed;
+  bool killed = record.status.signal == SIGKILL && !by_us;
+  if (killed && record.evidence.out_of_memory_kill) return Cause::kOutOfMemory;
+  if (record.status.signal == 0 && error.timed_out_in_store()) return Cause::kStoreTimeout;
+  bool raised = error.kind == FatalError::Kind::kPython;
+  if (raised && (by_us || (record.status.signal == 0 && record.status.code == 1))) return Cause::kException;
+  return record.status.signal == 0 || by_us ? Cause::kExitCode : Cause::kSignal;
+}
+
+/// A rank that had failed by itself before the launcher's signal reached it would have ended with code 1.
+int exit_code_of(const RankRecord& record, bool by_us) {
+  if (record.spawn_failed) return record.spawn_errno == ENOENT ? 127 : 126;
+  if (by_us) return 1;
+  return record.status.signal == 0 ? record.status.code : 128 + record.status.signal;
+}
+
+std::string describe_store_timeout(const std::string& who, const GenerationRecord& generation, const Policy& policy) {
+  auto missing = generation.not_joined();
+  bool known = !missing.empty() && missing.size() < generation.ranks().size();
+  if (!known) return fmt::format("{} waited for other ranks until the store's timeout", who);
+  return fmt::format("{} waited until the store's timeout for {}, which never joined", who,
+                     name_ranks(missing, policy.node_of_rank));
+}
+
+std::string summarize(const Candidate& culprit, Cause cause, const GenerationRecord& generation, const Policy& policy) {
+  const auto& record = generation.rank(culprit.rank);
+  auto who = name_ranks({culprit.rank}, policy.node_of_rank);
+  switch (cause) {
+    case Cause::kExecFailed:
+      return record.spawn_message;
+    case Cause::kOutOfMemory:
+      return fmt::format("{} was killed by the kernel's out-of-memory killer", who);
+    case Cause::kStoreTimeout:
+      return describe_store_timeout(who, generation, policy);
+    case Cause::kException:
+      return shorten(fmt::format("{} raised {}", who, culprit.error.statement.front()), kMaxSummaryLength);
+    case Cause::kSignal:
+      return fmt::format("{} was killed by {}{}", who, signal_name(record.status.signal),
+                         record.status.core_dumped ? " (core dumped)" : "");
+    default:
+      if (!ended_by_us(record, generation)) return fmt::format("{} exited with code {}", who, record.status.code);
+      return shorten(fmt::format("{} failed: {}", who, culprit.error.statement.front()), kMaxSummaryLength);
+  }
+}
+
+void list_others(const GenerationRecord& generation, Verdict& verdict) {
+  for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
+    const auto& record = generation.rank(Rank{rank});
+    if (Rank{rank} == verdict.culprit || !record.ended()) continue;
+    if (ended_by_us(record, generation)) {
+      verdict.stopped.push_back(Rank{rank});
+    } else if (record.failed()) {
+      verdict.consequences.push_back(Rank{rank});
+    }
+  }
+}
+
+std::string hint_for(const Candidate& culprit, const GenerationRecord& generation, const Verdict& verdict) {
+  auto hint = find_hint(verdict.cause, verdict.status, culprit.error.text());
+  bool deserted = culprit.strength == Strength::kLostPeer && somebody_finished_early(generation);
+  if (hint.empty() && deserted) return "other ranks had already ended well: all have to take part in each collective";
+  return hint;
+}
+
+/// The report is to fit, a restart's announcement included.
+std::size_t room_for_detail(const Verdict& verdict, const FatalError& error) {
+  std::size_t others = 2;  // the summary, the announcement
+  others += !verdict.consequences.empty();
+  others += !verdict.stopped.empty();
+  others += !verdict.hint.empty();
+  others += !verdict.log_path.empty();
+  auto room = kMaxReportLines - others;
+  return error.kind == FatalError::Kind::kNone ? std::min(room, kSilentLines) : room;
+}
+
+}  // namespace
+
+Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) {
+  auto culprit = find_culprit(generation);
+  Verdict verdict;
+  verdict.generation = generation.generation();
+  if (culprit.strength == Strength::kNone) return verdict;  // nothing has failed
+  const auto& record = generation.rank(culprit.rank);
+  bool by_us = ended_by_us(record, generation);
+  verdict.cause = find_cause(record, culprit.error, by_us);
+  verdict.culprit = culprit.rank;
+  verdict.status = record.status;
+  verdict.summary = summarize(culprit, verdict.cause, generation, policy);
+  verdict.exit_code = exit_code_of(record, by_us);
+  verdict.log_path = record.evidence.stderr_path;
+  verdict.at = culprit.cause_at;
+  list_others(generation, verdict);
+  verdict.hint = hint_for(culprit, generation, verdict);
+  verdict.detail = excerpt(culprit.error, room_for_detail(verdict, culprit.error));
+  return verdict;
+}
+
+Verdict judge_stop(const GenerationRecord& generation, int signal, Instant at) {
+  Verdict verdict;
+  verdict.cause = Cause::kStopped;
+  verdict.generation = generation.generation();
+  verdict.summary = fmt::format("stopped by {}", signal_name(signal));
+  verdict.exit_code = 128 + signal;
+  verdict.at = at;
+  for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
+    if (generation.rank(Rank{rank}).ended_after_stop) verdict.stopped.push_back(Rank{rank});
+  }
+  return verdict;
+}
+
+Verdict judge_success(const GenerationRecord& generation, Instant at) {
+  Verdict verdict;
+  verdict.generation = generation.generation();
+  verdict.at = at;
+  return verdict;
+}
+
+Verdict judge_output(Verdict verdict, const std::string& error) {
+  verdict.cause = Cause::kOutputFailed;
+  verdict.summary = fmt::format("training ended well, but its output is not on disk: {}", error);
+  verdict.exit_code = 1;
+  return verdict;
+}
+
+}  // namespace taas::run

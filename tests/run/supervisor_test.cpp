@@ -1,0 +1,401 @@
+#include "run/supervisor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cerrno>
+
+#include "catch.hpp"
+#include "run/words.hpp"
+#include "scenario.hpp"
+
+using namespace taas;
+using namespace taas::run;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::string list(const std::vector<Rank>& chosen) {
+  std::vector<int> numbers;
+  for (Rank rank : chosen) numbers.push_back(rank.value);
+  return fmt::format("{}", fmt::join(numbers, ","));
+}
+
+long ms(Instant at) { return std::chrono::duration_cast<std::chrono::milliseconds>(at - at_ms(0)).count(); }
+
+std::string brief(const StartGeneration& a) { return fmt::format("start {}", a.generation.value); }
+std::string brief(const SignalRanks& a) { return fmt::format("{} to {}", signal_name(a.signal), list(a.ranks)); }
+std::string brief(const KillGeneration&) { return "kill"; }
+std::string brief(const SweepGeneration& a) { return fmt::format("sweep {}", signal_name(a.signal)); }
+std::string brief(const SetDeadline& a) { return fmt::format("deadline {}", ms(a.at)); }
+std::string brief(const ClearDeadline&) { return "no deadline"; }
+std::string brief(const SettleOutput&) { return "settle"; }
+std::string brief(const Notify& a) { return "say " + a.text; }
+std::string brief(const ReportFailure& a) {
+  return fmt::format("report {}{}", a.verdict.summary, a.restarting ? ", restarting" : "");
+}
+std::string brief(const Finish& a) { return fmt::format("finish {} {}", a.verdict.exit_code, a.verdict.summary); }
+
+/// One run, driven by hand. Every function returns what was decided, in short.
+class Drive {
+ public:
+  explicit Drive(Policy policy) : world_size_(policy.world_size), supervisor_(std::move(policy)) {}
+
+  Strings start() { return feed(RunStarted{at_ms(0)}); }
+  Strings begin() {
+    auto decided = start();
+    spawn_all();
+    return decided;
+  }
+  void spawn_all() {
+    for (int rank = 0; rank < world_size_; ++rank) spawned(rank);
+  }
+  Strings spawned(int rank) { return feed(RankSpawned{generation, Rank{rank}, 100 + rank, at_ms(0)}); }
+  Strings unspawned(int rank, long when) {
+    return feed(RankSpawnFailed{generation, Rank{rank}, ENOENT, "cannot execute ./x: no such file", at_ms(when)});
+  }
+  Strings joined(int rank, long when) { return feed(RankJoined{generation, Rank{rank}, at_ms(when)}); }
+  Strings exited(int rank, long when, ExitStatus status = {}) {
+    return feed(RankExited{generation, Rank{rank}, status, {}, at_ms(when)});
+  }
+  Strings gone(long when) { return feed(GenerationGone{generation, at_ms(when)}); }
+  Strings signal(int number, long when) { return feed(SignalReceived{number, at_ms(when)}); }
+  Strings deadline(long when) { return feed(DeadlineReached{at_ms(when)}); }
+  Strings settled(long when, std::string error = "") { return feed(OutputSettled{std::move(error), at_ms(when)}); }
+
+  Strings feed(const Event& event) {
+    Strings decided;
+    for (const auto& action : supervisor_.handle(event)) {
+      decided.push_back(std::visit([](const auto& chosen) { return brief(chosen); }, action));
+    }
+    return decided;
+  }
+
+  Generation generation{0};
+
+ private:
+  int world_size_;
+  Supervisor supervisor_;
+};
+
+const ExitStatus kTerminated{0, SIGTERM};
+const ExitStatus kKilled{0, SIGKILL};
+
+}  // namespace
+
+TEST_CASE("a run without trouble") {
+  Drive run(policy_for(2));
+  CHECK(run.begin() == Strings{"start 0"});
+  CHECK(run.exited(0, 1000) == Strings{});
+  CHECK(run.exited(1, 1500) == Strings{"sweep SIGTERM", "deadline 3500"});
+  CHECK(run.gone(1501) == Strings{"settle", "deadline 31501"});
+  CHECK(run.settled(1600) == Strings{"no deadline", "finish 0 "});
+}
+
+TEST_CASE("what ranks leave behind is told to end, then killed") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000);
+  CHECK(run.deadline(3000) ==
+        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 4000"});
+  CHECK(run.gone(3010) == Strings{"settle", "deadline 33010"});
+}
+
+TEST_CASE("a failure stops the others at once, and what they leave behind is killed") {
+  Drive run(policy_for(3));
+  run.begin();
+  CHECK(run.exited(1, 1000, {42}) == Strings{"SIGTERM to 0,2", "deadline 31000"});
+  CHECK(run.exited(0, 1010, kTerminated) == Strings{});
+  CHECK(run.exited(2, 1020, kTerminated) == Strings{"sweep SIGKILL", "deadline 2020"});
+  CHECK(run.gone(1021) == Strings{"report rank 1 exited with code 42", "settle", "deadline 31021"});
+  CHECK(run.settled(1030) == Strings{"no deadline", "finish 42 rank 1 exited with code 42"});
+}
+
+TEST_CASE("a rank that ignores SIGTERM is killed after the shutdown timeout") {
+  auto policy = policy_for(2);
+  policy.shutdown_timeout = std::chrono::seconds(1);
+  Drive run(policy);
+  run.begin();
+  run.exited(0, 1000, {3});
+  CHECK(run.deadline(2000) == Strings{"kill", "deadline 3000"});
+  CHECK(run.exited(1, 2001, kKilled) == Strings{});
+  CHECK(run.gone(2002) == Strings{"report rank 0 exited with code 3", "settle", "deadline 32002"});
+}
+
+TEST_CASE("all are gone before the last exit is told") {
+  Drive run(policy_for(2));
+  run.begin();
+  run.exited(0, 1000, {3});
+  run.deadline(31000);
+  CHECK(run.gone(31001) == Strings{"report rank 0 exited with code 3", "settle", "deadline 61001"});
+  CHECK(run.exited(1, 31002, kKilled) == Strings{});
+}
+
+TEST_CASE("a restart begins in the instant in which the last process is gone, as often as allowed") {
+  Drive run(policy_for(2, 1));
+  run.begin();
+  run.exited(1, 1000, {4});
+  run.exited(0, 1001, kTerminated);
+  CHECK(run.gone(1002) == Strings{"report rank 1 exited with code 4, restarting", "start 1", "no deadline"});
+  run.generation = Generation{1};
+  run.spawn_all();
+  CHECK(run.exited(0, 2000, {5}) == Strings{"SIGTERM to 1", "deadline 32000"});
+  run.exited(1, 2001, kTerminated);
+  CHECK(run.gone(2002).front() == "report rank 0 exited with code 5");
+  CHECK(run.settled(2003).back() == "finish 5 rank 0 exited with code 5");
+}
+
+TEST_CASE("a restart that cures ends well") {
+  Drive run(policy_for(1, 1));
+  run.begin();
+  run.exited(0, 1000, {4});
+  run.gone(1001);
+  run.generation = Generation{1};
+  run.spawn_all();
+  run.exited(0, 2000);
+  run.gone(2001);
+  CHECK(run.settled(2002).back() == "finish 0 ");
+}
+
+TEST_CASE("events of a former generation change nothing") {
+  Drive run(policy_for(2, 1));
+  run.begin();
+  run.exited(1, 1000, {4});
+  run.exited(0, 1001, kTerminated);
+  run.gone(1002);
+  run.generation = Generation{1};
+  run.spawn_all();
+  run.generation = Generation{0};
+  CHECK(run.exited(0, 1100, {1}) == Strings{});
+  CHECK(run.unspawned(0, 1100) == Strings{});
+  CHECK(run.gone(1100) == Strings{});
+  CHECK(run.joined(0, 1100) == Strings{});
+}
+
+TEST_CASE("a program that cannot be executed is not tried again, and unstarted ranks are not waited for") {
+  Drive run(policy_for(3, 5));
+  run.start();
+  run.spawned(0);
+  CHECK(run.unspawned(1, 10) == Strings{"SIGTERM to 0", "deadline 30010"});
+  CHECK(run.exited(0, 20, kTerminated) == Strings{"sweep SIGKILL", "deadline 1020"});
+  CHECK(run.gone(21) == Strings{"report cannot execute ./x: no such file", "settle", "deadline 30021"});
+  CHECK(run.settled(30).back() == "finish 127 cannot execute ./x: no such file");
+}
+
+TEST_CASE("the first rank cannot be started: nobody is to be stopped") {
+  Drive run(policy_for(2));
+  run.start();
+  CHECK(run.unspawned(0, 10) == Strings{"sweep SIGKILL", "deadline 1010"});
+}
+
+TEST_CASE("a rank that appears while the others are being stopped is stopped too") {
+  Drive run(policy_for(3));
+  run.start();
+  run.spawned(0);
+  run.spawned(1);
+  run.exited(0, 1000, {3});
+  CHECK(run.exited(1, 1001, kTerminated) == Strings{});
+  CHECK(run.spawned(2) == Strings{"SIGTERM to 2"});
+  CHECK(run.exited(2, 1002, kTerminated) == Strings{"sweep SIGKILL", "deadline 2002"});
+}
+
+TEST_CASE("a stop signal is passed on as it is, and is the run's exit code") {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    Drive run(policy_for(2, 3));
+    run.begin();
+    auto name = signal_name(signal);
+    CHECK(run.signal(signal, 1000) ==
+          Strings{"say " + name + ": stopping all ranks; once more kills them", name + " to 0,1", "deadline 31000"});
+    run.exited(0, 1001);
+    CHECK(run.exited(1, 1002, {0, signal}) == Strings{"sweep SIGTERM", "deadline 3002"});
+    CHECK(run.gone(1003) == Strings{"settle", "deadline 31003"});
+    CHECK(run.settled(1004).back() == fmt::format("finish {} stopped by {}", 128 + signal, name));
+  }
+}
+
+TEST_CASE("a second stop signal kills at once") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.signal(SIGINT, 1000);
+  CHECK(run.signal(SIGINT, 1300) == Strings{"say SIGINT: killing what is left", "kill", "deadline 2300"});
+  CHECK(run.signal(SIGINT, 1600) == Strings{});
+  CHECK(run.exited(0, 1601, kKilled) == Strings{});
+  run.gone(1602);
+  CHECK(run.settled(1603).back() == "finish 130 stopped by SIGINT");
+}
+
+TEST_CASE("a stop signal that arrives by two ways at once is one wish") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.signal(SIGTERM, 1000);
+  CHECK(run.signal(SIGTERM, 1100) == Strings{});
+  CHECK(run.signal(SIGTERM, 1249) == Strings{});
+  CHECK(run.signal(SIGTERM, 1250).front() == "say SIGTERM: killing what is left");
+}
+
+TEST_CASE("control-C twice means it, however quick") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.signal(SIGINT, 1000);
+  CHECK(run.signal(SIGINT, 1001).front() == "say SIGINT: killing what is left");
+}
+
+TEST_CASE("another stop signal is no echo") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.signal(SIGINT, 1000);
+  CHECK(run.signal(SIGTERM, 1001).front() == "say SIGTERM: killing what is left");
+}
+
+TEST_CASE("which signals stop the run is the user's choice") {
+  Policy policy = policy_for(1);
+  policy.stop_signals = {SIGUSR1};
+  Drive run(policy);
+  run.begin();
+  CHECK(run.signal(SIGINT, 1000) == Strings{"SIGINT to 0"});
+  CHECK(run.signal(SIGUSR1, 1001).front() == "say SIGUSR1: stopping all ranks; once more kills them");
+}
+
+TEST_CASE("a stop signal during a failure's stop keeps the verdict, kills, and forbids the restart") {
+  Drive run(policy_for(2, 3));
+  run.begin();
+  run.exited(0, 1000, {7});
+  CHECK(run.signal(SIGTERM, 1100) == Strings{"say SIGTERM: killing what is left", "kill", "deadline 2100"});
+  run.exited(1, 1101, kKilled);
+  CHECK(run.gone(1102).front() == "report rank 0 exited with code 7");
+  CHECK(run.settled(1103).back() == "finish 7 rank 0 exited with code 7");
+}
+
+TEST_CASE("a stop signal while leftovers of a failure are killed forbids the restart") {
+  Drive run(policy_for(1, 3));
+  run.begin();
+  run.exited(0, 1000, {7});
+  CHECK(run.signal(SIGTERM, 1100) == Strings{});
+  CHECK(run.gone(1101).front() == "report rank 0 exited with code 7");
+}
+
+TEST_CASE("a stop signal after training has ended well only hurries") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000);
+  CHECK(run.signal(SIGTERM, 1100).at(1) == "kill");
+  CHECK(run.gone(1101) == Strings{"settle", "deadline 31101"});
+  CHECK(run.signal(SIGTERM, 1402) == Strings{"say SIGTERM: output is being put on disk; once more gives it up"});
+  CHECK(run.settled(1403).back() == "finish 0 ");
+}
+
+TEST_CASE("output is given up on the second signal") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000);
+  run.gone(1001);
+  run.signal(SIGTERM, 1102);
+  auto decided = run.signal(SIGTERM, 1403);
+  REQUIRE(decided.size() == 2);
+  CHECK_THAT(decided[1], ContainsSubstring("finish 1 training ended well, but its output is not on disk"));
+  CHECK(run.settled(1404) == Strings{});
+}
+
+TEST_CASE("a stop signal before the start ends the run") {
+  Drive run(policy_for(1));
+  CHECK(run.signal(SIGTERM, 0) == Strings{"finish 143 stopped by SIGTERM"});
+  CHECK(run.start() == Strings{});
+}
+
+TEST_CASE("other signals are passed on to those who live, and change nothing") {
+  Drive run(policy_for(2));
+  CHECK(run.signal(SIGUSR1, 0) == Strings{});
+  run.begin();
+  CHECK(run.signal(SIGUSR1, 1000) == Strings{"SIGUSR1 to 0,1"});
+  run.exited(0, 1001);
+  CHECK(run.signal(SIGUSR2, 1002) == Strings{"SIGUSR2 to 1"});
+  run.exited(1, 1003);
+  CHECK(run.signal(SIGUSR1, 1004) == Strings{});
+}
+
+TEST_CASE("ranks that do not join are named once, with their node") {
+  Drive run(policy_for(4, 0, 2));
+  run.begin();
+  CHECK(run.joined(0, 1000) == Strings{"deadline 16000"});
+  CHECK(run.joined(2, 1500) == Strings{});
+  CHECK(run.deadline(16000) == Strings{"say waiting for ranks 1 (node 0), 3 (node 1) to join: 2 of 4 have"});
+  CHECK(run.joined(1, 17000) == Strings{});
+  CHECK(run.deadline(40000) == Strings{});
+}
+
+TEST_CASE("nobody is waited for once all have joined") {
+  Drive run(policy_for(2));
+  run.begin();
+  run.joined(0, 1000);
+  CHECK(run.joined(1, 1500) == Strings{"no deadline"});
+}
+
+TEST_CASE("a rank that cannot be killed is named, and the run ends without it") {
+  Drive run(policy_for(2, 3));
+  run.begin();
+  run.exited(0, 0, {9});
+  run.deadline(30000);
+  Strings said;
+  for (long second = 31; second <= 60; ++second) {
+    for (auto& decided : run.deadline(second * 1000)) {
+      if (decided.starts_with("say ") || decided.starts_with("report ")) said.push_back(decided);
+    }
+  }
+  REQUIRE(said.size() == 3);
+  CHECK_THAT(said[0], ContainsSubstring("rank 1 cannot be killed"));
+  CHECK_THAT(said[1], ContainsSubstring("giving up"));
+  CHECK(said[2] == "report rank 0 exited with code 9");
+  CHECK(run.settled(60001).back() == "finish 9 rank 0 exited with code 9");
+}
+
+TEST_CASE("killing is repeated every second") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.signal(SIGINT, 0);
+  run.signal(SIGINT, 300);
+  CHECK(run.deadline(1300) == Strings{"kill", "deadline 2300"});
+  CHECK(run.deadline(2300) == Strings{"kill", "deadline 3300"});
+}
+
+TEST_CASE("output that is not on disk fails a run that had ended well") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000);
+  run.gone(1001);
+  CHECK(run.settled(1002, "cannot write model.pt: no space left on device").back() ==
+        "finish 1 training ended well, but its output is not on disk: cannot write model.pt: no space left on device");
+}
+
+TEST_CASE("output that is not on disk does not hide an earlier failure") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000, {3});
+  run.gone(1001);
+  CHECK(run.settled(1002, "cannot write model.pt") ==
+        Strings{"say cannot write model.pt", "no deadline", "finish 3 rank 0 exited with code 3"});
+}
+
+TEST_CASE("slow output is mentioned again and again") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000);
+  run.gone(1001);
+  CHECK(run.deadline(31001) == Strings{"say output is still being put on disk", "deadline 61001"});
+}
+
+TEST_CASE("doubled events, and ranks that do not exist, change nothing") {
+  Drive run(policy_for(2));
+  run.begin();
+  CHECK(run.start() == Strings{});
+  CHECK(run.spawned(0) == Strings{});
+  CHECK(run.exited(-1, 1, {1}) == Strings{});
+  CHECK(run.exited(2, 1, {1}) == Strings{});
+  CHECK(run.gone(1) == Strings{});
+  CHECK(run.deadline(1) == Strings{});
+  CHECK(run.settled(1) == Strings{});
+  run.exited(0, 2);
+  CHECK(run.exited(0, 3, {1}) == Strings{});
+  CHECK(run.unspawned(1, 3) == Strings{});
+  CHECK(run.exited(1, 4) == Strings{"sweep SIGTERM", "deadline 2004"});
+}
