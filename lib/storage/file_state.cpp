@@ -1,0 +1,55 @@
+#include "storage/file_state.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace taas::storage {
+namespace {
+
+std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+FileState state_of(const struct stat& found) {
+  return {found.st_dev, found.st_ino, found.st_size, nanoseconds(found.st_mtim), nanoseconds(found.st_ctim)};
+}
+
+/// A read lease is granted only while no descriptor is open for writing, and the next such open() is held up until the
+/// lease is given back. The notice of that is a signal: SIGURG is one that ends nobody.
+StagedFile::Writers take_lease(const Fd& fd) {
+  ::fcntl(fd.get(), F_SETSIG, SIGURG);
+  if (::fcntl(fd.get(), F_SETLEASE, F_RDLCK) == 0) return StagedFile::Writers::kNone;
+  return errno == EAGAIN ? StagedFile::Writers::kOpen : StagedFile::Writers::kUnknown;
+}
+
+}  // namespace
+
+Result<FileState> link_state(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return system_error("cannot examine " + path, errno);
+  if (!S_ISLNK(found.st_mode)) return system_error("cannot publish " + path, EINVAL);
+  return state_of(found);
+}
+
+Result<StagedFile> StagedFile::open(const std::string& path) {
+  StagedFile file;
+  file.fd_ = Fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.fd_) return system_error("cannot open " + path, errno);
+  struct stat found {};
+  if (::fstat(file.fd_.get(), &found) != 0) return system_error("cannot examine " + path, errno);
+  if (!S_ISREG(found.st_mode)) return system_error("cannot publish " + path, EINVAL);
+  file.writers_ = take_lease(file.fd_);
+  if (::fstat(file.fd_.get(), &found) != 0) return system_error("cannot examine " + path, errno);
+  file.state_ = state_of(found);
+  file.mode_ = found.st_mode & 0777;
+  return file;
+}
+
+bool StagedFile::still_unwritten() const {
+  if (writers_ == Writers::kNone) return ::fcntl(fd_.get(), F_GETLEASE) == F_RDLCK;
+  struct stat found {};
+  return ::fstat(fd_.get(), &found) == 0 && state_of(found) == state_;
+}
+
+}  // namespace taas::storage

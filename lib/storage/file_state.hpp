@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/fd.hpp"
+
+namespace taas::storage {
+
+/// Tells one content of a file from another without reading it: any write, rename or replacement changes it.
+struct FileState {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::int64_t size = 0;
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
+  friend bool operator==(const FileState&, const FileState&) = default;
+};
+
+/// Of the symbolic link itself; ENOENT and others come back as they are, what is no link is EINVAL.
+Result<FileState> link_state(const std::string& path);
+
+/// A staged file opened for reading, and a promise of the kernel about its writers.
+class StagedFile {
+ public:
+  enum class Writers {
+    kNone,     ///< nobody has it open for writing, and still_unwritten() can tell whether that remained so
+    kOpen,     ///< somebody has: closing it will be told by another event
+    kUnknown,  ///< the file system cannot say
+  };
+
+  /// ENOENT, ELOOP (a symbolic link) and others come back as they are; what is neither file nor link is EINVAL.
+  static Result<StagedFile> open(const std::string& path);
+
+  [[nodiscard]] const FileState& state() const { return state_; }
+  [[nodiscard]] Writers writers() const { return writers_; }
+  [[nodiscard]] const Fd& fd() const { return fd_; }
+  [[nodiscard]] unsigned mode() const { return mode_; }
+  /// Nobody has opened it for writing since open(). Until release() such an opener waits, so ask often and
+  /// give up soon.
+  [[nodiscard]] bool still_unwritten() const;
+  /// Lets writers pass.
+  void release() { fd_.reset(); }
+
+ private:
+  StagedFile() = default;
+  Fd fd_;
+  FileState state_;
+  unsigned mode_ = 0;
+  Writers writers_ = Writers::kUnknown;
+};
+
+}  // namespace taas::storage

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "base/error.hpp"
+#include "storage/file_state.hpp"
+
+namespace taas::storage {
+
+/// One file to be published: where it is staged, and the content that was seen there.
+struct Publication {
+  std::string staging;  ///< the staging folder
+  std::string files;    ///< the folder of published files
+  std::string name;     ///< the file, relative to both
+  FileState seen;
+  bool link = false;    ///< a symbolic link
+  bool at_end = false;  ///< no rank is left: a file that is still open for writing is an error, not a reason to wait
+};
+
+enum class Outcome {
+  kPublished,  ///< on disk under its final name
+  kBusy,       ///< somebody writes it: it will be closed again
+  kChanged,    ///< not the content that was seen any more
+  kGone,       ///< not there any more
+};
+
+/// Copies the file beside its final name, flushes it, and renames it: whoever opens the final name finds either the
+/// whole former content or the whole new one. A link into the staging folder is published as one into the published
+/// files. Blocks for as long as the disk takes: for a thread of its own.
+Result<Outcome> publish_file(const Publication& publication);
+
+/// Makes the folder of published files itself last, with the folders that lead to it from the run's output.
+Result<> flush_place(const std::string& files);
+
+}  // namespace taas::storage

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+
+namespace taas::storage {
+
+enum class LogStream { kStdout, kStderr };
+
+/// Where a rank stands, for torchrun's layout of log files.
+struct RankPlace {
+  NodeIndex node;
+  int local_rank = 0;
+};
+
+struct RunDirectoryOptions {
+  std::string output = {};  ///< --output; made when it is missing
+  std::string run_id = {};  ///< names the run's folder; "-2" and so on is appended when that exists already
+  std::optional<std::string> log_dir = {};  ///< --log-dir: torchrun's layout there, for the ranks' log files
+  std::vector<RankPlace> ranks = {};        ///< by rank; needed with log_dir only
+};
+
+/// The folder of one run, and where everything in it lies. All paths are absolute. Folders of a generation are made
+/// when the first path into them is asked for.
+class RunDirectory {
+ public:
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string journal_path() const { return path_ + "/journal.jsonl"; }
+  /// TAAS_OUTPUT_DIR: where ranks write.
+  [[nodiscard]] std::string staging() const { return path_ + "/.staging"; }
+  /// Where what they wrote is published.
+  [[nodiscard]] std::string files() const { return path_ + "/output"; }
+
+  /// generation-0/rank-0003.out, or with log_dir attempt_0/3/stdout.log, in node_1/ and so on for nodes other than the
+  /// first: torchrun's agents have a folder each, and the simulated ones share this machine.
+  Result<std::string> rank_log(Generation generation, Rank rank, LogStream stream) const;
+  /// TORCHELASTIC_ERROR_FILE, beside the log files.
+  Result<std::string> error_file(Generation generation, Rank rank) const;
+
+ private:
+  friend Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
+  RunDirectory(std::string path, std::string log_dir, std::vector<RankPlace> ranks)
+      : path_(std::move(path)), log_dir_(std::move(log_dir)), ranks_(std::move(ranks)) {}
+
+  std::string path_;
+  std::string log_dir_;  // this run's own folder below --log-dir; empty: none was asked for
+  std::vector<RankPlace> ranks_;
+};
+
+/// Makes the run's folder with staging() and files() in it, and points <output>/latest to it. Fails, before anything is
+/// trained, when the place cannot be written or is full.
+Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
+
+}  // namespace taas::storage

@@ -1,0 +1,139 @@
+#include "storage/publish_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "catch.hpp"
+#include "small_disk.hpp"
+#include "temporary_folder.hpp"
+
+using namespace taas;
+using namespace taas::storage;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Place {
+  TemporaryFolder folder;
+  std::string staging = folder / "staging";
+  std::string files = folder / "files";
+
+  Publication staged(const std::string& name, const std::string& text) {
+    write_text(staging + "/" + name, text);
+    return seen(name);
+  }
+  [[nodiscard]] Publication seen(const std::string& name) const {
+    return {staging, files, name, StagedFile::open(staging + "/" + name).value().state()};
+  }
+};
+
+std::size_t entries(const std::string& folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
+}
+
+}  // namespace
+
+TEST_CASE("a file appears under its final name and stays staged") {
+  Place place;
+  std::string text(9'000'000, 'm');
+  auto publication = place.staged("sub/deep/model.pt", text);
+  ::chmod((place.staging + "/sub/deep/model.pt").c_str(), 0640);
+  publication = place.seen("sub/deep/model.pt");
+  REQUIRE(publish_file(publication).value() == Outcome::kPublished);
+  CHECK(read_text(place.files + "/sub/deep/model.pt") == text);
+  CHECK(read_text(place.staging + "/sub/deep/model.pt") == text);
+  CHECK(entries(place.files + "/sub/deep") == 1);
+  CHECK((fs::status(place.files + "/sub/deep/model.pt").permissions() & fs::perms::mask) == fs::perms(0640));
+}
+
+TEST_CASE("an empty file is a file") {
+  Place place;
+  REQUIRE(publish_file(place.staged("empty", "")).value() == Outcome::kPublished);
+  CHECK(fs::file_size(place.files + "/empty") == 0);
+}
+
+TEST_CASE("a new content replaces the former") {
+  Place place;
+  publish_file(place.staged("a", "one")).value();
+  publish_file(place.staged("a", "two")).value();
+  CHECK(read_text(place.files + "/a") == "two");
+}
+
+TEST_CASE("other content than was seen is not published") {
+  Place place;
+  auto publication = place.staged("a", "one");
+  place.staged("a", "other");
+  CHECK(publish_file(publication).value() == Outcome::kChanged);
+  fs::remove(place.staging + "/a");
+  CHECK(publish_file(publication).value() == Outcome::kGone);
+  CHECK_FALSE(fs::exists(place.files + "/a"));
+}
+
+TEST_CASE("a file that is being written waits, and is an error at the end") {
+  Place place;
+  auto publication = place.staged("a", "one");
+  if (StagedFile::open(place.staging + "/a").value().writers() == StagedFile::Writers::kUnknown) {
+    WARN("skipped: this file system has no leases");
+    return;
+  }
+  Fd writer(::open((place.staging + "/a").c_str(), O_WRONLY));
+  CHECK(publish_file(publication).value() == Outcome::kBusy);
+  publication.at_end = true;
+  CHECK_THAT(publish_file(publication).error().message, ContainsSubstring("cannot publish a"));
+  CHECK_FALSE(fs::exists(place.files + "/a"));
+}
+
+TEST_CASE("links are published as links, and lead to published files") {
+  Place place;
+  place.staged("step5.pt", "five");
+  for (const auto& [name, target] :
+       {std::pair{"relative", std::string("step5.pt")}, std::pair{"absolute", place.staging + "/step5.pt"},
+        std::pair{"out", std::string("/etc")}}) {
+    fs::create_symlink(target, place.staging + "/" + name);
+    Publication publication{place.staging, place.files, name, link_state(place.staging + "/" + name).value(), true};
+    REQUIRE(publish_file(publication).value() == Outcome::kPublished);
+  }
+  CHECK(fs::read_symlink(place.files + "/relative") == "step5.pt");
+  CHECK(fs::read_symlink(place.files + "/absolute") == place.files + "/step5.pt");
+  CHECK(fs::read_symlink(place.files + "/out") == "/etc");
+}
+
+TEST_CASE("a full disk is named, and leaves the former file whole and no part behind") {
+  Place place;
+  SmallDisk disk("size=1m");
+  if (!disk.mounted()) {
+    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
+    return;
+  }
+  place.files = disk.path() + "/files";
+  publish_file(place.staged("model.pt", "former")).value();
+  auto failed = publish_file(place.staged("model.pt", std::string(2'000'000, 'm')));
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().system_errno == ENOSPC);
+  CHECK_THAT(failed.error().message, ContainsSubstring(place.files + "/model.pt"));
+  CHECK(read_text(place.files + "/model.pt") == "former");
+  CHECK(entries(place.files) == 1);
+}
+
+TEST_CASE("a read-only disk is named") {
+  Place place;
+  SmallDisk disk("size=1m");
+  if (!disk.mounted() || !disk.make_read_only()) {
+    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
+    return;
+  }
+  place.files = disk.path();
+  auto failed = publish_file(place.staged("model.pt", "text"));
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().system_errno == EROFS);
+  CHECK_THAT(failed.error().message, ContainsSubstring(disk.path() + "/model.pt"));
+}
+
+TEST_CASE("the place itself can be made to last") {
+  Place place;
+  fs::create_directories(place.files);
+  CHECK(flush_place(place.files).has_value());
+  CHECK_FALSE(flush_place(place.folder / "missing").has_value());
+}

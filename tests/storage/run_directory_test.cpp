@@ -1,0 +1,131 @@
+#include "storage/run_directory.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "catch.hpp"
+#include "small_disk.hpp"
+#include "temporary_folder.hpp"
+
+using namespace taas;
+using namespace taas::storage;
+namespace fs = std::filesystem;
+
+namespace {
+
+RunDirectory made(const RunDirectoryOptions& options) {
+  auto run = create_run_directory(options);
+  if (!run) FAIL(run.error().message);
+  return *run;
+}
+
+Error refused(const RunDirectoryOptions& options) {
+  auto run = create_run_directory(options);
+  REQUIRE_FALSE(run.has_value());
+  return run.error();
+}
+
+}  // namespace
+
+TEST_CASE("the run's folder is made, parents included, and latest points to it") {
+  TemporaryFolder folder;
+  auto run = made({.output = folder / "a/b", .run_id = "job"});
+  CHECK(run.path() == folder / "a/b/job");
+  CHECK(fs::is_directory(run.staging()));
+  CHECK(fs::is_directory(run.files()));
+  CHECK(fs::read_symlink(folder / "a/b/latest") == "job");
+  auto second = made({.output = folder / "a/b", .run_id = "other"});
+  CHECK(fs::canonical(folder / "a/b/latest") == second.path());
+}
+
+TEST_CASE("paths are absolute, since ranks may change their folder") {
+  TemporaryFolder folder;
+  auto before = fs::current_path();
+  fs::current_path(folder.path());
+  auto run = made({.output = "./runs/", .run_id = "job"});
+  fs::current_path(before);
+  CHECK(run.path() == folder / "runs/job");
+}
+
+TEST_CASE("a run never shares a folder") {
+  TemporaryFolder folder;
+  made({.output = folder.path(), .run_id = "job"});
+  CHECK(made({.output = folder.path(), .run_id = "job"}).path() == folder / "job-2");
+  CHECK(made({.output = folder.path(), .run_id = "job"}).path() == folder / "job-3");
+}
+
+TEST_CASE("a run id cannot leave the output folder") {
+  TemporaryFolder folder;
+  CHECK(made({.output = folder.path(), .run_id = "../x"}).path() == folder / "_.._x");
+  CHECK(made({.output = folder.path(), .run_id = ""}).path() == folder / "_");
+  CHECK(made({.output = folder.path(), .run_id = "latest"}).path() == folder / "latest-1");
+  CHECK(fs::read_symlink(folder / "latest") == "latest-1");
+}
+
+TEST_CASE("log files are made for by generation and rank") {
+  TemporaryFolder folder;
+  auto run = made({.output = folder.path(), .run_id = "job"});
+  CHECK_FALSE(fs::exists(folder / "job/generation-0"));
+  CHECK(run.rank_log(Generation{0}, Rank{3}, LogStream::kStdout).value() == folder / "job/generation-0/rank-0003.out");
+  CHECK(run.rank_log(Generation{1}, Rank{12345}, LogStream::kStderr).value() ==
+        folder / "job/generation-1/rank-12345.err");
+  CHECK(run.error_file(Generation{1}, Rank{3}).value() == folder / "job/generation-1/rank-0003.error.json");
+  CHECK(fs::is_directory(folder / "job/generation-1"));
+}
+
+TEST_CASE("--log-dir has torchrun's layout, without collisions between simulated nodes") {
+  TemporaryFolder folder;
+  RunDirectoryOptions options{.output = folder / "runs",
+                              .run_id = "job7",
+                              .log_dir = folder / "logs",
+                              .ranks = {{NodeIndex{0}, 0}, {NodeIndex{0}, 1}, {NodeIndex{1}, 0}}};
+  auto run = made(options);
+  auto log = [&](int rank) { return run.rank_log(Generation{0}, Rank{rank}, LogStream::kStdout).value(); };
+  CHECK(log(0) == folder / "logs/job7/attempt_0/0/stdout.log");
+  CHECK(log(1) == folder / "logs/job7/attempt_0/1/stdout.log");
+  CHECK(log(2) == folder / "logs/job7/node_1/attempt_0/0/stdout.log");
+  CHECK(run.rank_log(Generation{2}, Rank{1}, LogStream::kStderr).value() ==
+        folder / "logs/job7/attempt_2/1/stderr.log");
+  CHECK(run.error_file(Generation{0}, Rank{1}).value() == folder / "logs/job7/attempt_0/1/error.json");
+  CHECK(fs::is_directory(folder / "logs/job7/node_1/attempt_0/0"));
+}
+
+TEST_CASE("a file in the place of the output folder is named") {
+  TemporaryFolder folder;
+  write_text(folder / "file", "");
+  for (const auto* output : {"file", "file/x", "missing/../file/x"}) {
+    auto error = refused({.output = folder / output, .run_id = "job"});
+    CHECK(error.system_errno == ENOTDIR);
+    CHECK_THAT(error.message, ContainsSubstring(folder / "file") && ContainsSubstring("--output DIR"));
+  }
+  auto error = refused({.output = folder / "runs", .run_id = "job", .log_dir = folder / "file"});
+  CHECK_THAT(error.message, ContainsSubstring("--log-dir DIR"));
+}
+
+TEST_CASE("a place where no folder can be made is named") {
+  auto error = refused({.output = "/proc/taas", .run_id = "job"});
+  CHECK_THAT(error.message, ContainsSubstring("/proc/taas") && ContainsSubstring("--output DIR"));
+}
+
+TEST_CASE("a full disk is named before training") {
+  SmallDisk disk("size=512k");
+  if (!disk.mounted()) {
+    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
+    return;
+  }
+  auto error = refused({.output = disk.path(), .run_id = "job"});
+  CHECK(error.system_errno == ENOSPC);
+  CHECK_THAT(error.message, ContainsSubstring(disk.path()));
+}
+
+TEST_CASE("a read-only disk is named before training") {
+  SmallDisk disk("size=4m");
+  if (!disk.mounted() || !disk.make_read_only()) {
+    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
+    return;
+  }
+  auto error = refused({.output = disk.path(), .run_id = "job"});
+  CHECK(error.system_errno == EROFS);
+  CHECK_THAT(error.message, ContainsSubstring(disk.path()));
+}
