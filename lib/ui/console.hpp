@@ -1,0 +1,45 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "ui/events.hpp"
+#include "ui/sink.hpp"
+
+namespace taas::ui {
+
+/// A descriptor of the launcher's own stdout or stderr for a Console.
+Fd duplicate(Stream stream);
+
+/// Writes text to a terminal, pipe or file in order and never makes the event loop wait for whoever reads it: what the
+/// descriptor does not take now is kept and written when it can be. O_NONBLOCK is never set on the given descriptor,
+/// since the user's shell shares it. A reader that went away, or a full disk, silences the console. SIGPIPE must be
+/// ignored.
+class Console : public Sink {
+ public:
+  /// Back-pressure: more than `high` bytes wait (true), no more than `low` (false).
+  struct Options {
+    std::size_t high = 256 * 1024;
+    std::size_t low = 64 * 1024;
+    std::function<void(bool crowded)> on_crowded = {};
+  };
+
+  Console(boost::asio::io_context& io, Fd descriptor);
+  Console(boost::asio::io_context& io, Fd descriptor, Options options);
+  ~Console() override;
+
+  void write(std::string_view text) override;
+  /// Bytes that wait for the reader.
+  [[nodiscard]] std::size_t pending() const;
+  /// Waits until everything is written or the deadline has come; for the end of the run. Returns what was left.
+  std::size_t finish(Instant deadline);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace taas::ui

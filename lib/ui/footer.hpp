@@ -1,0 +1,41 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ui/renderer.hpp"
+
+namespace taas::ui {
+
+/// What the live view's last rows say: the newest state of a progress bar, and one row about the run. Pure.
+class Footer {
+ public:
+  explicit Footer(const RendererOptions& options);
+
+  void update(const run::Event& event);
+  void update(const run::Action& action);
+  /// A bar's newest state, ready to be shown; only the lowest rank that draws one is kept.
+  void set_progress(Rank rank, std::string text);
+  /// The rank has gone on to ordinary lines.
+  void clear_progress(Rank rank);
+
+  /// No row before the first start of ranks and after the run's end. Each fits into `columns`.
+  [[nodiscard]] std::vector<std::string> rows(Instant now, int columns) const;
+
+ private:
+  [[nodiscard]] std::string status(Instant now) const;
+
+  Instant run_start_;
+  int max_restarts_;
+  std::size_t world_size_;
+  Style style_;
+  bool running_ = false;
+  int generation_ = 0;
+  std::set<Rank> up_;
+  std::set<Rank> joined_;
+  Rank progress_rank_{-1};
+  std::string progress_;
+};
+
+}  // namespace taas::ui

@@ -1,0 +1,84 @@
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ui/json_renderer.hpp"
+#include "ui/live_renderer.hpp"
+#include "ui/plain_renderer.hpp"
+#include "ui/prefix.hpp"
+
+namespace taas::ui {
+namespace {
+
+std::string value_of(const plan::Machine& machine, const char* name) {
+  auto found = machine.environment.find(name);
+  return found == machine.environment.end() ? std::string() : found->second;
+}
+
+RendererOptions::Kind choose_kind(const plan::OutputOptions& output, const plan::Machine& machine,
+                                  const Terminal& terminal) {
+  if (output.json) return RendererOptions::Kind::kJson;
+  auto name = value_of(machine, "TERM");
+  bool can_draw = terminal.stderr_is_terminal && !name.empty() && name != "dumb";
+  bool may_draw = output.color != plan::Color::kNever && output.verbosity != plan::Verbosity::kQuiet;
+  return can_draw && may_draw ? RendererOptions::Kind::kLive : RendererOptions::Kind::kPlain;
+}
+
+std::vector<std::string> expand_prefixes(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  auto pattern = plan.options.output.prefix_template;
+  if (pattern.empty()) pattern = value_of(machine, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  std::vector<std::string> prefixes;
+  if (pattern.empty()) return prefixes;
+  for (const auto& rank : plan.ranks) {
+    const auto& node = plan.nodes[static_cast<std::size_t>(rank.node.value)];
+    prefixes.push_back(
+        expand_prefix(pattern, {plan.options.rendezvous.role, rank.local_rank, rank.rank, node.hostname}));
+  }
+  return prefixes;
+}
+
+}  // namespace
+
+Terminal inspect_terminal() {
+  Terminal terminal{::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1};
+  struct stat out {};
+  struct stat err {};
+  if (terminal.stdout_is_terminal && terminal.stderr_is_terminal && ::fstat(STDOUT_FILENO, &out) == 0 &&
+      ::fstat(STDERR_FILENO, &err) == 0) {
+    terminal.same = out.st_rdev == err.st_rdev;
+  }
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.columns = size.ws_col;
+  return terminal;
+}
+
+RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machine& machine, const Terminal& terminal,
+                                 Instant run_start) {
+  const auto& output = plan.options.output;
+  RendererOptions options;
+  options.kind = choose_kind(output, machine, terminal);
+  options.verbosity = output.verbosity;
+  options.outputs = plan.outputs;
+  options.prefixes = expand_prefixes(plan, machine);
+  options.max_restarts = plan.options.supervision.max_restarts;
+  options.run_start = run_start;
+  options.stdout_style = Style(wants_color(output.color, machine.environment, terminal.stdout_is_terminal));
+  options.stderr_style = Style(wants_color(output.color, machine.environment, terminal.stderr_is_terminal));
+  options.one_terminal = terminal.same;
+  options.columns = terminal.columns;
+  return options;
+}
+
+std::unique_ptr<Renderer> make_renderer(RendererOptions options, Sink& out, Sink& err) {
+  switch (options.kind) {
+    case RendererOptions::Kind::kJson:
+      return std::make_unique<JsonRenderer>(options, out);
+    case RendererOptions::Kind::kLive:
+      return std::make_unique<LiveRenderer>(options, out, err);
+    case RendererOptions::Kind::kPlain:
+      break;
+  }
+  return std::make_unique<PlainRenderer>(options, out, err);
+}
+
+}  // namespace taas::ui

@@ -1,0 +1,35 @@
+#include "ui/plain_renderer.hpp"
+
+namespace taas::ui {
+
+void PlainRenderer::show(const Event& event) {
+  if (auto* line = std::get_if<OutputLine>(&event)) return show_line(*line);
+  auto words = narrator_.tell(event);
+  if (words.empty()) return;
+  print(lines_.flush());  // the launcher's words stand after what the ranks said before
+  for (const auto& text : words) err_.write(text + '\n');
+}
+
+void PlainRenderer::show_line(const OutputLine& line) {
+  narrator_.advance(line.at);
+  if (!lines_.shows(line)) return;
+  if (!line.progress) {
+    bars_.erase({line.rank.value, line.stream});
+    print(lines_.add(line));
+  } else if (progress_is_due(line)) {
+    print(lines_.add(line));
+  }
+}
+
+bool PlainRenderer::progress_is_due(const OutputLine& line) {
+  auto [bar, is_new] = bars_.try_emplace({line.rank.value, line.stream}, line.at);
+  if (is_new || line.at - bar->second < kProgressEvery) return false;
+  bar->second = line.at;
+  return true;
+}
+
+void PlainRenderer::print(const std::vector<ShownLine>& lines) {
+  for (const auto& line : lines) (line.stream == Stream::kStdout ? out_ : err_).write(line.text + '\n');
+}
+
+}  // namespace taas::ui

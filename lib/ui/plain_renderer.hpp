@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "ui/narrator.hpp"
+#include "ui/rank_lines.hpp"
+
+namespace taas::ui {
+
+/// For pipes, files and CI: whole lines, as they come. A progress bar is shown every ten seconds and in its last state.
+class PlainRenderer : public Renderer {
+ public:
+  static constexpr Duration kProgressEvery = std::chrono::seconds(10);
+
+  PlainRenderer(const RendererOptions& options, Sink& out, Sink& err)
+      : narrator_(options), lines_(options), out_(out), err_(err) {}
+
+  void show(const Event& event) override;
+  [[nodiscard]] std::optional<Instant> next_deadline() const override { return lines_.next_deadline(); }
+  void tick(Instant now) override { print(lines_.due(now)); }
+  void finish() override { print(lines_.flush()); }
+  void set_output(PublishedOutput output) override { narrator_.set_output(std::move(output)); }
+
+ private:
+  void show_line(const OutputLine& line);
+  [[nodiscard]] bool progress_is_due(const OutputLine& line);
+  void print(const std::vector<ShownLine>& lines);
+
+  Narrator narrator_;
+  RankLines lines_;
+  Sink& out_;
+  Sink& err_;
+  std::map<std::pair<int, Stream>, Instant> bars_;  // when a bar began or was last shown
+};
+
+}  // namespace taas::ui

@@ -1,0 +1,57 @@
+#include "ui/rank_lines.hpp"
+
+#include <algorithm>
+
+#include "ui/prefix.hpp"
+
+namespace taas::ui {
+namespace {
+
+std::size_t count_shown(const std::vector<plan::RankOutput>& outputs) {
+  return static_cast<std::size_t>(std::count_if(outputs.begin(), outputs.end(), [](const plan::RankOutput& output) {
+    return output.stdout_on_console || output.stderr_on_console;
+  }));
+}
+
+}  // namespace
+
+RankLines::RankLines(const RendererOptions& options)
+    : outputs_(options.outputs),
+      prefixes_(options.prefixes),
+      shown_ranks_(count_shown(options.outputs)),
+      stdout_style_(options.stdout_style),
+      stderr_style_(options.stderr_style),
+      folding_({.shown_ranks = shown_ranks_}) {}
+
+bool RankLines::shows(const OutputLine& line) const {
+  auto rank = static_cast<std::size_t>(line.rank.value);
+  if (rank >= outputs_.size()) return false;
+  return line.stream == Stream::kStdout ? outputs_[rank].stdout_on_console : outputs_[rank].stderr_on_console;
+}
+
+std::vector<ShownLine> RankLines::add(const OutputLine& line) {
+  if (!shows(line)) return {};
+  if (shown_ranks_ == 1 || !prefixes_.empty()) return {format(FoldedLine{{line.rank}, line.stream, line.text})};
+  return format(folding_.add(line));
+}
+
+ShownLine RankLines::format(const FoldedLine& line) const {
+  const auto& style = line.stream == Stream::kStdout ? stdout_style_ : stderr_style_;
+  auto rank = line.ranks.front();
+  std::string prefix;
+  if (!prefixes_.empty()) {
+    prefix = prefixes_[static_cast<std::size_t>(rank.value)];
+  } else if (shown_ranks_ > 1) {
+    prefix = rank_prefix(line.ranks);
+  }
+  return {line.stream, style.paint_rank(rank, prefix) + line.text};
+}
+
+std::vector<ShownLine> RankLines::format(const std::vector<FoldedLine>& lines) const {
+  std::vector<ShownLine> shown;
+  shown.reserve(lines.size());
+  for (const auto& line : lines) shown.push_back(format(line));
+  return shown;
+}
+
+}  // namespace taas::ui

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ui/folding.hpp"
+#include "ui/renderer.hpp"
+
+namespace taas::ui {
+
+/// A finished line for the launcher's stdout or stderr.
+struct ShownLine {
+  Stream stream = Stream::kStdout;
+  std::string text;  ///< prefix included, line end not
+};
+
+/// What of the ranks' output is shown, and how: the streams that the plan puts on the console, one line for the same
+/// line of several ranks, prefixes where more than one rank is shown. A template of the user's turns folding off, since
+/// whoever asks for one wants each rank's line.
+class RankLines {
+ public:
+  explicit RankLines(const RendererOptions& options);
+
+  [[nodiscard]] bool shows(const OutputLine& line) const;
+  /// Takes a line (not a progress line); returns what is to be shown now.
+  std::vector<ShownLine> add(const OutputLine& line);
+  std::vector<ShownLine> due(Instant now) { return format(folding_.due(now)); }
+  std::vector<ShownLine> flush() { return format(folding_.flush()); }
+  [[nodiscard]] std::optional<Instant> next_deadline() const { return folding_.next_deadline(); }
+  /// One line as it would be shown alone.
+  [[nodiscard]] ShownLine format(const FoldedLine& line) const;
+
+ private:
+  [[nodiscard]] std::vector<ShownLine> format(const std::vector<FoldedLine>& lines) const;
+
+  std::vector<plan::RankOutput> outputs_;
+  std::vector<std::string> prefixes_;
+  std::size_t shown_ranks_;
+  Style stdout_style_;
+  Style stderr_style_;
+  Folding folding_;
+};
+
+}  // namespace taas::ui

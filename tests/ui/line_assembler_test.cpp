@@ -1,0 +1,137 @@
+#include "ui/line_assembler.hpp"
+
+#include <random>
+
+#include "catch.hpp"
+
+using namespace taas::ui;
+
+using Lines = std::vector<AssembledLine>;
+
+namespace Catch {
+template <>
+struct StringMaker<AssembledLine> {
+  static std::string convert(const AssembledLine& line) {
+    return (line.progress ? "~" : "") + ("\"" + line.text.substr(0, 80) + "\"");
+  }
+};
+}  // namespace Catch
+
+namespace {
+
+Lines all_lines(const std::vector<std::string>& pieces) {
+  LineAssembler assembler;
+  Lines lines;
+  for (const auto& piece : pieces) {
+    for (auto& line : assembler.add(piece)) lines.push_back(line);
+  }
+  for (auto& line : assembler.finish()) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> chop(const std::string& text, std::mt19937& random, std::size_t longest) {
+  std::vector<std::string> pieces;
+  for (std::size_t done = 0; done < text.size();) {
+    auto length = 1 + random() % longest;
+    pieces.push_back(text.substr(done, length));
+    done += length;
+  }
+  return pieces;
+}
+
+}  // namespace
+
+TEST_CASE("bytes become lines") {
+  struct Case {
+    std::string bytes;
+    Lines lines;
+  };
+  const std::vector<Case> cases{
+      {"", {}},
+      {"a\n", {{"a"}}},
+      {"a\nb\n", {{"a"}, {"b"}}},
+      {"\n\n", {{""}, {""}}},
+      {"a\r\nb\r\n", {{"a"}, {"b"}}},
+      {"no end", {{"no end"}}},
+      {"1%\r2%\r3%\n", {{"1%", true}, {"2%", true}, {"3%"}}},
+      {"\r1%\r2%\r100%\ndone\n", {{"1%", true}, {"2%", true}, {"100%"}, {"done"}}},
+      {"1%\r2%\r\nx\n", {{"1%", true}, {"2%"}, {"x"}}},
+      {"1%\r100%\r\r\n", {{"1%", true}, {"100%", true}, {"100%"}}},
+      {"1%\r100%\r", {{"1%", true}, {"100%"}}},
+      {"\r1%\r2%", {{"1%", true}, {"2%"}}},
+      {"\r50%\r   \rend\n", {{"50%", true}, {"   ", true}, {"end"}}},
+      {"\r50%\r   \r", {{"50%", true}}},
+      {std::string("a\0b\n", 4), {{std::string("a\0b", 3)}}},
+  };
+  for (const auto& item : cases) {
+    CAPTURE(item.bytes);
+    CHECK(all_lines({item.bytes}) == item.lines);
+  }
+}
+
+TEST_CASE("any chopping gives the same lines") {
+  std::mt19937 random(20240607);
+  const std::string alphabet = "ab\xc3\xa9\xe6\xbc\xa2\r\r\n\n\xff";
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    for (std::size_t i = 0, length = random() % 60; i < length; ++i) text += alphabet[random() % alphabet.size()];
+    if (round % 50 == 0) text.insert(random() % (text.size() + 1), std::string(random() % 200000, 'x') + "漢漢");
+    CAPTURE(round);
+    auto whole = all_lines({text});
+    CHECK(all_lines(chop(text, random, 1 + random() % 20)) == whole);
+    CHECK(all_lines(chop(text, random, 70000)) == whole);
+  }
+}
+
+TEST_CASE("long lines come in pieces without loss and without split characters") {
+  std::string text;
+  while (text.size() < 300000) text += "é漢😀x";
+  auto lines = all_lines({text + "\n"});
+  std::string joined;
+  for (const auto& line : lines) {
+    CHECK(line.text.size() <= LineAssembler::kMaxLine);
+    CHECK((static_cast<unsigned char>(line.text.front()) & 0xc0) != 0x80);
+    joined += line.text;
+  }
+  CHECK(joined == text);
+  CHECK(all_lines({std::string(LineAssembler::kMaxLine, 'x') + "\n"}).size() == 1);
+  CHECK(all_lines({std::string(LineAssembler::kMaxLine + 1, 'x') + "\n"}).size() == 2);
+}
+
+TEST_CASE("a prompt is given out when the stream is quiet") {
+  LineAssembler assembler;
+  CHECK(assembler.add("name? ").empty());
+  REQUIRE(assembler.has_partial());
+  CHECK(assembler.flush_partial() == Lines{{"name? "}});
+  CHECK_FALSE(assembler.has_partial());
+  CHECK(assembler.flush_partial().empty());
+  SECTION("its line end adds nothing") { CHECK(assembler.add("\nx\n") == Lines{{"x"}}); }
+  SECTION("more text makes a line") { CHECK(assembler.add("you\n") == Lines{{"you"}}); }
+  SECTION("nor does the end of the stream") { CHECK(assembler.finish().empty()); }
+}
+
+TEST_CASE("a quiet stream never splits a character") {
+  LineAssembler assembler;
+  assembler.add("a\xe6\xbc");
+  CHECK(assembler.flush_partial() == Lines{{"a"}});
+  CHECK(assembler.flush_partial().empty());
+  CHECK(assembler.add("\xa2\n") == Lines{{"漢"}});
+}
+
+TEST_CASE("a quiet bar is progress and still ends as a line") {
+  LineAssembler assembler;
+  assembler.add("\r50%");
+  CHECK(assembler.flush_partial() == Lines{{"50%", true}});
+  CHECK(assembler.flush_partial().empty());
+  SECTION("drawn over") { CHECK(assembler.add("\r51%\n") == Lines{{"51%"}}); }
+  SECTION("ended") { CHECK(assembler.add("\n") == Lines{{"50%"}}); }
+  SECTION("stream ended") { CHECK(assembler.finish() == Lines{{"50%"}}); }
+}
+
+TEST_CASE("a quiet stream after '\\r' waits for what follows") {
+  LineAssembler assembler;
+  CHECK(assembler.add("50%\r").empty());
+  CHECK(assembler.flush_partial() == Lines{{"50%", true}});
+  SECTION("a line end") { CHECK(assembler.add("\n") == Lines{{"50%"}}); }
+  SECTION("the next state") { CHECK(assembler.add("60%\n") == Lines{{"60%"}}); }
+}

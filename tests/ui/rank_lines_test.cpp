@@ -1,0 +1,60 @@
+#include "ui/rank_lines.hpp"
+
+#include "catch.hpp"
+#include "helpers.hpp"
+
+using namespace taas;
+using namespace taas::ui;
+
+namespace {
+
+std::vector<std::string> texts(const std::vector<ShownLine>& lines) {
+  std::vector<std::string> result;
+  for (const auto& shown : lines) result.push_back(shown.text);
+  return result;
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("only streams on the console are shown") {
+  auto options = options_for(2);
+  options.outputs[0] = {true, false};
+  RankLines lines(options);
+  CHECK(texts(lines.add(line(0, "out"))) == Texts{"out"});
+  CHECK(lines.add(line(0, "err", 0, Stream::kStderr)).empty());
+  CHECK(lines.add(line(1, "other")).empty());
+  CHECK_FALSE(lines.shows(line(7, "outside the world")));
+}
+
+TEST_CASE("one shown rank has no prefix and does not wait") {
+  RankLines lines(options_for(8));
+  CHECK(texts(lines.add(line(0, "x"))) == Texts{"x"});
+  CHECK_FALSE(lines.next_deadline());
+}
+
+TEST_CASE("several shown ranks are told apart and folded") {
+  RankLines lines(options_for(3, 2));
+  CHECK(lines.add(line(0, "same")).empty());
+  CHECK(texts(lines.add(line(1, "same"))) == Texts{"[0-1] same"});
+  lines.add(line(1, "alone"));
+  CHECK(texts(lines.flush()) == Texts{"[1] alone"});
+}
+
+TEST_CASE("a template of the user's is used for every line, unfolded") {
+  auto options = options_for(2, 2);
+  options.prefixes = {"a:", "b:"};
+  RankLines lines(options);
+  CHECK(texts(lines.add(line(0, "same"))) == Texts{"a:same"});
+  CHECK(texts(lines.add(line(1, "same"))) == Texts{"b:same"});
+}
+
+TEST_CASE("the prefix is painted by stream") {
+  auto options = options_for(2, 2);
+  options.stderr_style = Style(true);
+  RankLines lines(options);
+  lines.add(line(1, "out"));
+  lines.add(line(1, "err", 0, Stream::kStderr));
+  CHECK(texts(lines.flush()) == Texts{"[1] out", "\x1b[33m[1] \x1b[0merr"});
+}
