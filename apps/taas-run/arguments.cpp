@@ -1,0 +1,162 @@
+// The only file that includes CLI11.
+#include "arguments.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "suggestion.hpp"
+
+namespace taas::cli {
+namespace {
+
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kHelpColumn = 29;
+
+/// Both spellings: "-t,--tee" and "--log-dir,--log_dir".
+std::string spellings(const Flag& flag) {
+  std::string underscored(flag.name);
+  std::replace(underscored.begin(), underscored.end(), '-', '_');
+  auto names = fmt::format("--{}", flag.name);
+  if (underscored != flag.name) names += ",--" + underscored;
+  return flag.short_name == 0 ? names : fmt::format("-{},{}", flag.short_name, names);
+}
+
+std::string wrap(const std::string& text) {
+  std::istringstream words(text);
+  std::string wrapped;
+  std::size_t column = kHelpColumn;
+  for (std::string word; words >> word; column += word.size() + 1) {
+    if (column + word.size() > kColumns && column > kHelpColumn) {
+      wrapped += "\n" + std::string(kHelpColumn, ' ');
+      column = kHelpColumn;
+    } else if (column > kHelpColumn) {
+      wrapped += ' ';
+    }
+    wrapped += word;
+  }
+  return wrapped;
+}
+
+/// One spelling a flag, and lines that fit the terminal: CLI11 lists all spellings and, in its older releases, does not
+/// wrap.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool) const override {
+    auto name = option->get_snames().empty() ? "    " : fmt::format("-{}, ", option->get_snames().front());
+    name = fmt::format("  {}--{} {}", name, option->get_lnames().front(), option->get_type_name());
+    auto gap =
+        name.size() < kHelpColumn ? std::string(kHelpColumn - name.size(), ' ') : "\n" + std::string(kHelpColumn, ' ');
+    return name + gap + wrap(option->get_description()) + "\n";
+  }
+  std::string make_group(std::string heading, bool positional, std::vector<const CLI::Option*> options) const override {
+    auto text = heading + ":\n";
+    for (const auto* option : options) text += make_option(option, positional);
+    return text;
+  }
+  // Both are written for this width already: newer releases would fill them as paragraphs.
+  std::string make_description(const CLI::App* app) const override { return app->get_description() + "\n"; }
+  std::string make_footer(const CLI::App* app) const override { return app->get_footer() + "\n"; }
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "\nUsage: taas-run [OPTIONS] PROGRAM [ARGUMENTS...]\n\n";
+  }
+};
+
+using Options = std::map<std::string_view, CLI::Option*>;
+
+Options add_options(CLI::App& app) {
+  app.set_help_flag();
+  Options options;
+  for (const auto& group : flag_groups()) {
+    for (const auto& flag : group.flags) {
+      auto* option = flag.takes_value() ? app.add_option(spellings(flag)) : app.add_flag(spellings(flag));
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(std::string(group.heading));
+      option->description(std::string(flag.help))->type_name(std::string(flag.value));
+      options.emplace(flag.name, option);
+    }
+  }
+  return options;
+}
+
+/// CLI11 takes "--role=" for a flag whose value follows; here the value is the empty text.
+std::vector<std::string> reversed_tokens(std::span<const std::string> arguments) {
+  std::vector<std::string> tokens;
+  for (const auto& argument : arguments) {
+    auto equals = argument.find('=');
+    bool empty_value = argument.starts_with("--") && equals + 1 == argument.size() &&
+                       find_flag(std::string_view(argument).substr(2, equals - 2))->takes_value();
+    tokens.push_back(empty_value ? argument.substr(0, argument.size() - 1) : argument);
+    if (empty_value) tokens.emplace_back();
+  }
+  std::reverse(tokens.begin(), tokens.end());  // as CLI11 wants them
+  return tokens;
+}
+
+Result<> add_item(const CLI::ConfigItem& item, Given& given) {
+  if (!item.parents.empty()) return usage_error(fmt::format("[{}]: sections are not known", item.parents.front()));
+  const auto* flag = find_flag(item.name);
+  if (flag == nullptr) {
+    auto nearest = nearest_flag(item.name);
+    auto hint = nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest.substr(2));
+    return usage_error(fmt::format("{}: no such option{}", item.name, hint));
+  }
+  if (flag->name == "config" || flag->name == "help" || flag->name == "version") {
+    return usage_error(fmt::format("{}: only for the command line", item.name));
+  }
+  auto values = item.inputs;
+  if (flag->kind == Flag::Kind::kCommaList) values = {fmt::format("{}", fmt::join(item.inputs, ","))};
+  if (values.empty() || (values.size() > 1 && flag->kind != Flag::Kind::kRepeatable)) {
+    return usage_error(fmt::format("{}: one value is wanted, in quotes if it is a text", item.name));
+  }
+  if (!given.emplace(flag->name, std::move(values)).second) {
+    return usage_error(fmt::format("{}: given twice", item.name));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Given> read_arguments(std::span<const std::string> arguments) try {
+  CLI::App app;
+  auto options = add_options(app);
+  app.parse(reversed_tokens(arguments));
+  Given given;
+  for (const auto& [name, option] : options) {
+    if (option->count() > 0) given.emplace(name, option->results());
+  }
+  return given;
+} catch (const CLI::Error& error) {
+  return usage_error(error.what());
+}
+
+Result<Given> read_config(const std::string& text) try {
+  std::istringstream input(text);
+  Given given;
+  for (const auto& item : CLI::ConfigTOML().from_config(input)) {
+    if (auto added = add_item(item, given); !added) return added.error();
+  }
+  return given;
+} catch (const CLI::Error& error) {
+  return usage_error(error.what());
+}
+
+std::string help_text() {
+  CLI::App app(
+      "Starts a distributed training program and keeps it running: a Python script, a\n"
+      "Python module (-m), any executable, or a program shipped with taas-run (train).");
+  add_options(app);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.footer(
+      "\nOptions may be spelled with - or _ and stand before PROGRAM: what follows it is\n"
+      "the program's own. Options of torchrun have defaults in PET_<OPTION>.\n\n"
+      "  taas-run --gpus 8 train\n"
+      "  taas-run --nproc-per-node 2 train.py --lr 0.1");
+  return app.help();
+}
+
+}  // namespace taas::cli

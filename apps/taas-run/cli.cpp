@@ -1,0 +1,133 @@
+#include "cli.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "arguments.hpp"
+#include "boundary.hpp"
+#include "flags.hpp"
+
+namespace taas::cli {
+namespace {
+
+/// A place that values come from, and how errors name one of them: "--gpus x", "PET_NNODES=x", "run.toml: gpus = x".
+struct Source {
+  Given given;
+  std::function<std::string(std::string_view flag, const std::string& value)> describe;
+};
+
+using Sources = std::vector<Source>;  // the weakest first
+
+constexpr const char* kShutdownTimeout = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";  // torchrun reads it as well
+
+std::string pet_variable(std::string_view flag) {
+  auto name = fmt::format("PET_{}", flag);
+  std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
+    if (letter == '-') return '_';
+    return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  });
+  return name;
+}
+
+/// An empty variable counts as unset.
+Given read_pet(const Environment& environment) {
+  Given given;
+  for (const auto& group : flag_groups()) {
+    for (const auto& flag : group.flags) {
+      if (flag.origin != Flag::Origin::kTorchrun) continue;
+      auto found = environment.find(pet_variable(flag.name));
+      if (found != environment.end() && !found->second.empty()) given.emplace(flag.name, Values{found->second});
+    }
+  }
+  return given;
+}
+
+Given read_other_variables(const Environment& environment) {
+  auto found = environment.find(kShutdownTimeout);
+  if (found == environment.end() || found->second.empty()) return {};
+  return {{"shutdown-timeout", {found->second}}};
+}
+
+/// The file of --config, or nothing.
+Result<Given> read_config_file(const Given& command_line, const FileReader& read_file) {
+  auto config = command_line.find("config");
+  if (config == command_line.end()) return Given();
+  const auto& path = config->second.back();
+  auto text = read_file(path);
+  if (!text) return std::move(text).error().with("--config");
+  auto given = read_config(*text);
+  if (!given) return std::move(given).error().with(path);
+  return given;
+}
+
+Result<Sources> collect(Given command_line, const Environment& environment, const FileReader& read_file) {
+  auto config = read_config_file(command_line, read_file);
+  if (!config) return config.error();
+  auto path = command_line.contains("config") ? command_line["config"].back() : std::string();
+  return Sources{
+      {read_other_variables(environment),
+       [](auto, const auto& value) { return fmt::format("{}={}", kShutdownTimeout, value); }},
+      {std::move(*config),
+       [path](auto flag, const auto& value) { return fmt::format("{}: {} = {}", path, flag, value); }},
+      {read_pet(environment),
+       [](auto flag, const auto& value) { return fmt::format("{}={}", pet_variable(flag), value); }},
+      {std::move(command_line), [](auto flag, const auto& value) { return fmt::format("--{} {}", flag, value); }}};
+}
+
+/// Each flag once, from the strongest source that has it: a wrong value that is overridden does no harm.
+Result<> apply_all(const Sources& sources, plan::Options& options) {
+  for (auto source = sources.begin(); source != sources.end(); ++source) {
+    for (const auto& [name, values] : source->given) {
+      bool overridden = std::any_of(source + 1, sources.end(),
+                                    [&flag = name](const Source& stronger) { return stronger.given.contains(flag); });
+      if (overridden) continue;
+      auto applied = find_flag(name)->apply(options, values);
+      if (!applied) return std::move(applied).error().with(source->describe(name, values.back()));
+    }
+  }
+  return {};
+}
+
+Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const Environment& environment,
+                                 const FileReader& read_file) {
+  auto boundary = find_program(arguments);
+  if (!boundary) return boundary.error();
+  auto command_line = read_arguments(arguments.first(boundary->options_end));
+  if (!command_line) return command_line.error();
+  if (command_line->contains("help")) return PrintAndExit{help_text()};
+  if (command_line->contains("version")) return PrintAndExit{"taas-run " TAAS_VERSION "\n"};
+  if (command_line->contains("quiet") && command_line->contains("verbose")) {
+    return usage_error("--quiet and --verbose exclude each other");
+  }
+  auto sources = collect(std::move(*command_line), environment, read_file);
+  if (!sources) return sources.error();
+  plan::Options options;
+  if (auto applied = apply_all(*sources, options); !applied) return applied.error();
+  auto program = arguments.subspan(boundary->program_begin);
+  if (program.empty()) return usage_error("no program given; for example: taas-run --gpus 8 train");
+  options.program.program = program.front();
+  options.program.arguments.assign(program.begin() + 1, program.end());
+  return options;
+}
+
+/// What users typed is quoted in errors, and could hold anything.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char byte) { return byte < ' ' || byte == 0x7f; }, '?');
+  return text;
+}
+
+}  // namespace
+
+Result<ParseOutcome> parse(std::span<const std::string> arguments, const Environment& environment,
+                           const FileReader& read_file) {
+  auto outcome = parse_lines(arguments, environment, read_file);
+  if (outcome) return outcome;
+  auto error = std::move(outcome).error();
+  return Error{ErrorCode::kUsage, error.system_errno, one_line(std::move(error.message))};
+}
+
+}  // namespace taas::cli

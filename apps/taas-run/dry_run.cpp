@@ -1,0 +1,142 @@
+#include "dry_run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+namespace taas::cli {
+namespace {
+
+namespace json = boost::json;
+using Variables = std::vector<plan::Variable>;
+
+constexpr const char* kPortOfTheKernel = "<a free port>";
+constexpr std::size_t kMostRanksListed = 64;
+
+std::string run_folder(const plan::LaunchPlan& plan) {
+  return fmt::format("{}/{}", plan.options.output.directory, plan.run_id);
+}
+
+Variables environment_of(const plan::LaunchPlan& plan, const plan::Machine& machine, Rank rank) {
+  const auto& rendezvous = plan.options.rendezvous;
+  plan::RunAddresses addresses{"127.0.0.1", static_cast<std::uint16_t>(rendezvous.master_port.value_or(0)),
+                               !rendezvous.store_on_rank0, fmt::format("<in {}>", run_folder(plan)),
+                               fmt::format("<in {}>", run_folder(plan))};
+  auto variables = plan::rank_environment(plan, machine, rank, Generation{0}, addresses);
+  if (addresses.master_port != 0) return variables;
+  for (auto& [name, value] : variables) {
+    if (name == "MASTER_PORT") value = kPortOfTheKernel;
+  }
+  return variables;
+}
+
+/// As one would type it in a shell.
+std::string quote(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  std::string quoted = "'";
+  for (char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+std::string join_quoted(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted(words.size());
+  std::transform(words.begin(), words.end(), quoted.begin(), quote);
+  return fmt::format("{}", fmt::join(quoted, " "));
+}
+
+std::string describe_nodes(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  bool gpu = plan.device == plan::Device::kGpu;
+  bool simulated = plan.nodes.front().simulated;
+  auto text = fmt::format("ranks    {} on {}{}, {}\n", plan.world_size(), machine.hostname,
+                          simulated ? fmt::format(" as {} simulated nodes", plan.nodes.size()) : std::string(),
+                          gpu ? fmt::format("with {} visible GPU(s)", machine.gpus) : "on the CPU with gloo");
+  for (const auto& node : plan.nodes) {
+    text += fmt::format("  node {}: ranks {} to {}\n", node.index.value, node.first_rank.value,
+                        node.first_rank.value + node.local_world_size - 1);
+  }
+  return text;
+}
+
+std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  auto first = environment_of(plan, machine, Rank{0});
+  std::string text = "environment of rank 0, over your own\n";
+  for (const auto& [name, value] : first) text += fmt::format("  {}={}\n", name, quote(value));
+  if (plan.world_size() == 1) return text;
+  text += "other ranks, where they differ\n";
+  auto listed = std::min(plan.ranks.size(), kMostRanksListed);
+  for (std::size_t i = 1; i < listed; ++i) {
+    text += fmt::format("  rank {}:", i);
+    for (const auto& variable : environment_of(plan, machine, plan.ranks[i].rank)) {
+      bool same = std::find(first.begin(), first.end(), variable) != first.end();
+      if (!same) text += fmt::format(" {}={}", variable.first, quote(variable.second));
+    }
+    text += "\n";
+  }
+  if (listed < plan.ranks.size()) text += fmt::format("  and {} more; --json has all\n", plan.ranks.size() - listed);
+  return text;
+}
+
+std::string as_text(const plan::LaunchPlan& plan, const plan::Machine& machine,
+                    const std::vector<std::string>& command) {
+  auto text = fmt::format("run      {}\n", plan.run_id) + describe_nodes(plan, machine);
+  text += fmt::format("cores    {} usable, {} for each rank\n", machine.cores, plan.omp_threads);
+  text += fmt::format("restarts {}\n", plan.options.supervision.max_restarts);
+  text += fmt::format("command  {}\n", join_quoted(command));
+  text += fmt::format("output   {}\n", run_folder(plan));
+  for (const auto& notice : plan.notices) text += fmt::format("note     {}\n", notice);
+  return text + describe_environment(plan, machine);
+}
+
+json::array nodes_as_json(const plan::LaunchPlan& plan) {
+  json::array nodes;
+  for (const auto& node : plan.nodes) {
+    nodes.push_back({{"node", node.index.value},
+                     {"hostname", node.hostname},
+                     {"simulated", node.simulated},
+                     {"first_rank", node.first_rank.value},
+                     {"local_world_size", node.local_world_size}});
+  }
+  return nodes;
+}
+
+json::array ranks_as_json(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  json::array ranks;
+  for (const auto& rank : plan.ranks) {
+    json::object environment;
+    for (const auto& [name, value] : environment_of(plan, machine, rank.rank)) environment[name] = value;
+    ranks.push_back({{"rank", rank.rank.value},
+                     {"node", rank.node.value},
+                     {"local_rank", rank.local_rank},
+                     {"environment", std::move(environment)}});
+  }
+  return ranks;
+}
+
+std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
+                    const std::vector<std::string>& command) {
+  json::object object{{"run_id", plan.run_id},
+                      {"device", plan.device == plan::Device::kGpu ? "gpu" : "cpu"},
+                      {"world_size", plan.world_size()},
+                      {"gpus", machine.gpus},
+                      {"cores", machine.cores},
+                      {"omp_threads", plan.omp_threads},
+                      {"max_restarts", plan.options.supervision.max_restarts},
+                      {"command", json::array(command.begin(), command.end())},
+                      {"output", run_folder(plan)},
+                      {"notices", json::array(plan.notices.begin(), plan.notices.end())},
+                      {"nodes", nodes_as_json(plan)},
+                      {"ranks", ranks_as_json(plan, machine)}};
+  return json::serialize(object) + "\n";
+}
+
+}  // namespace
+
+std::string dry_run(const plan::LaunchPlan& plan, const plan::Machine& machine,
+                    const std::vector<std::string>& command) {
+  return plan.options.output.json ? as_json(plan, machine, command) : as_text(plan, machine, command);
+}
+
+}  // namespace taas::cli

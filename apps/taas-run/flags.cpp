@@ -1,0 +1,40 @@
+#include "flags.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace taas::cli {
+namespace {
+
+std::string with_underscores(std::string_view name) {
+  std::string spelled(name);
+  std::replace(spelled.begin(), spelled.end(), '-', '_');
+  return spelled;
+}
+
+template <class Predicate>
+const Flag* find(Predicate matches) {
+  for (const auto& group : flag_groups()) {
+    auto found = std::find_if(group.flags.begin(), group.flags.end(), matches);
+    if (found != group.flags.end()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const FlagGroup> flag_groups() {
+  static const std::array kGroups{size_flags(),        program_flags(), rendezvous_flags(),
+                                  supervision_flags(), output_flags(),  general_flags()};
+  return kGroups;
+}
+
+const Flag* find_flag(std::string_view name) {
+  return find([&](const Flag& flag) { return flag.name == name || with_underscores(flag.name) == name; });
+}
+
+const Flag* find_flag(char short_name) {
+  return find([&](const Flag& flag) { return short_name != 0 && flag.short_name == short_name; });
+}
+
+}  // namespace taas::cli

@@ -1,0 +1,24 @@
+#include "setters.hpp"
+
+namespace taas::cli {
+namespace {
+
+using Origin = Flag::Origin;
+
+/// For flags that parse() itself reads.
+Result<> nothing(plan::Options&, const Values&) { return {}; }
+
+constexpr Flag kFlags[] = {
+    {"dry-run", 0, "", "Print the plan (nodes, ranks, environment, command) and start nothing",
+     [](auto& options, const auto& values) { return store(options.dry_run, read_switch(values.back())); },
+     Origin::kOwn},
+    {"config", 0, "FILE", "Defaults for all options, as TOML: nproc-per-node = 4", nothing, Origin::kOwn},
+    {"version", 0, "", "Print the version", nothing, Origin::kOwn},
+    {"help", 'h', "", "Print this", nothing, Origin::kOwn},
+};
+
+}  // namespace
+
+FlagGroup general_flags() { return {"General", kFlags}; }
+
+}  // namespace taas::cli

@@ -1,0 +1,59 @@
+#include "local_programs.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "proc/python.hpp"
+
+namespace taas {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr std::string_view kShipped[] = {"train"};
+
+fs::path own_folder() {
+  std::error_code unknown;
+  return fs::read_symlink("/proc/self/exe", unknown).parent_path();
+}
+
+bool is_executable_file(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+LocalPrograms::LocalPrograms(const std::map<std::string, std::string>& environment) {
+  auto path = environment.find("PATH");
+  path_ = path == environment.end() ? kDefaultPath : path->second;
+  for (const auto& [name, value] : environment) variables_.push_back(name + "=" + value);
+}
+
+plan::FileKind LocalPrograms::kind(const std::string& path) const {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return plan::FileKind::kMissing;
+  if (S_ISDIR(status.st_mode)) return plan::FileKind::kDirectory;
+  return ::access(path.c_str(), X_OK) == 0 ? plan::FileKind::kExecutable : plan::FileKind::kFile;
+}
+
+std::string LocalPrograms::find_in_path(const std::string& name) const { return taas::find_in_path(name, path_); }
+
+/// Beside the launcher in a build folder, in libexec of an installation.
+std::string LocalPrograms::find_shipped(const std::string& name) const {
+  if (std::find(std::begin(kShipped), std::end(kShipped), name) == std::end(kShipped)) return "";
+  fs::path folder = own_folder();
+  for (const auto& place : {folder / name, folder.parent_path() / "libexec" / "taas" / name}) {
+    if (is_executable_file(place)) return place;
+  }
+  return "";
+}
+
+std::string LocalPrograms::find_python() const { return taas::find_python(variables_); }
+
+}  // namespace taas

@@ -1,0 +1,45 @@
+#include "refused.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace taas::cli {
+namespace {
+
+constexpr std::string_view kOneMachine = "comes with a later version of taas-run: this one runs on one machine";
+constexpr std::string_view kLater = "comes with a later version of taas-run";
+
+struct Refusal {
+  std::string_view name;
+  std::string_view why;
+};
+
+constexpr Refusal kRefusals[] = {
+    {"hosts", kOneMachine},
+    {"hostfile", kOneMachine},
+    {"slurm", kOneMachine},
+    {"spares", kOneMachine},
+    {"join", kOneMachine},
+    {"cpus", kOneMachine},
+    {"units", kOneMachine},
+    {"preload", kLater},
+    {"numa-binding", kLater},
+    {"duplicate-stdout-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
+    {"duplicate-stderr-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
+    {"print-completion", kLater},
+    {"logs-specs", "names a Python plug-in of torchrun, which has no meaning here: use --log-dir, -r and -t"},
+    {"use-env", "is not needed: ranks always read LOCAL_RANK from the environment"},
+};
+
+}  // namespace
+
+std::optional<std::string_view> why_refused(std::string_view name) {
+  std::string dashed(name);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  for (const auto& refusal : kRefusals) {
+    if (refusal.name == dashed) return refusal.why;
+  }
+  return std::nullopt;
+}
+
+}  // namespace taas::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace taas::cli {
+
+/// Why an option that a user may well try is not available, for "--hosts <why>". By name without the dashes in front,
+/// in either spelling.
+std::optional<std::string_view> why_refused(std::string_view name);
+
+}  // namespace taas::cli

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace taas::cli {
+
+/// The option that a mistyped one most likely means, with its dashes; empty when none is near.
+std::string nearest_flag(std::string_view name);
+
+}  // namespace taas::cli

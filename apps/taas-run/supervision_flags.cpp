@@ -1,0 +1,41 @@
+#include <limits>
+
+#include "setters.hpp"
+
+namespace taas::cli {
+namespace {
+
+using Kind = Flag::Kind;
+using Origin = Flag::Origin;
+
+constexpr Flag kFlags[] = {
+    {"max-restarts", 0, "N", "Restarts of all ranks after a failure (default: 0)",
+     [](auto& options, const auto& values) {
+       return store(options.supervision.max_restarts, read_integer(values.back(), 0, std::numeric_limits<int>::max()));
+     }},
+    {"shutdown-timeout", 0, "SECONDS", "From asking ranks to stop to killing them (default: 30)",
+     [](auto& options, const auto& values) {
+       return store(options.supervision.shutdown_timeout, read_seconds(values.back()));
+     }},
+    {"signals-to-handle", 0, "NAMES", "Signals that stop the run (default: SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+     [](auto& options, const auto& values) {
+       return store(options.supervision.signals_to_handle, read_signals(values.back()));
+     },
+     Origin::kTorchrun, Kind::kCommaList},
+    {"monitor-interval", 0, "SECONDS", "No effect: exits are seen when they happen",
+     [](auto& options, const auto& values) -> Result<> {
+       if (auto seconds = read_seconds(values.back()); !seconds) return seconds.error();
+       return note_without_effect(options, "--monitor-interval");
+     }},
+    {"event-log-handler", 0, "null", "Only null: events are in the run's journal",
+     [](auto&, const auto& values) -> Result<> {
+       if (values.back() == "null") return {};
+       return usage_error("handlers are Python plug-ins of torchrun; the events of a run are in its journal.jsonl");
+     }},
+};
+
+}  // namespace
+
+FlagGroup supervision_flags() { return {"Restarts and signals", kFlags}; }
+
+}  // namespace taas::cli

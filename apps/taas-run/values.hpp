@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace taas::cli {
+
+/// Values as users write them. The errors say what would have been right, without the flag's name.
+Result<int> read_integer(std::string_view text, int least, int most);
+/// true/false, yes/no, on/off, 1/0; any other number is true, as in torchrun's PET_* variables.
+Result<bool> read_switch(std::string_view text);
+/// Seconds, with a fraction if wanted.
+Result<std::chrono::milliseconds> read_seconds(std::string_view text);
+/// "0,1,2"; an empty text is an empty list.
+Result<std::vector<int>> read_integers(std::string_view text);
+/// "SIGTERM,SIGUSR1": names of signals that a process can handle.
+Result<std::vector<int>> read_signals(std::string_view text);
+
+}  // namespace taas::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/launch_plan.hpp"
+#include "proc/keeper.hpp"
+
+namespace taas::hosts {
+
+/// A run of which every node is this machine: carries out what run::Supervisor decides, until it is finished.
+struct LocalRunOptions {
+  plan::LaunchPlan plan;
+  plan::Machine machine;
+  std::vector<std::string> command;  ///< argv of every rank
+};
+
+/// Returns the exit code. An error is of the time before the first rank (folder, port): nobody has been told of it yet.
+Result<int> run_on_this_machine(LocalRunOptions options, Lifeline lifeline);
+
+}  // namespace taas::hosts

@@ -1,0 +1,170 @@
+#include "hosts/rank_process.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "base/files.hpp"
+#include "hosts/timer.hpp"
+#include "proc/capture.hpp"
+#include "proc/family.hpp"
+#include "proc/spawn.hpp"
+#include "ui/line_assembler.hpp"
+
+namespace taas::hosts {
+namespace {
+
+/// A prompt or a bar's state has no line end: it is shown when nothing has followed it for this long.
+constexpr auto kQuiet = std::chrono::milliseconds(200);
+
+/// One of a rank's two output streams: its pipe, its lines, its last words.
+struct OutputStream {
+  std::unique_ptr<Capture> capture;
+  ui::LineAssembler assembler;
+  LastWords last_words;
+  std::unique_ptr<Timer> quiet;
+  bool waiting_for_quiet = false;
+  Instant last_bytes_at{};
+};
+
+Result<Fd> open_null() {
+  Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return system_error("cannot open /dev/null", errno);
+  return null;
+}
+
+}  // namespace
+
+struct RankProcess::State {
+  RankStart start;
+  RankCallbacks callbacks;
+  OutputStream out;
+  OutputStream err;
+  Family* family = nullptr;
+  int pid = -1;
+  bool running = true;
+  bool paused = false;
+
+  OutputStream& stream(ui::Stream which) { return which == ui::Stream::kStdout ? out : err; }
+
+  void open(boost::asio::io_context& io, ui::Stream which, Fd pipe, const std::string& path) {
+    CaptureCallbacks capture;
+    capture.on_bytes = [this, which](std::string_view bytes, Instant at) { take(which, bytes, at); };
+    capture.on_log_error = callbacks.on_log_error;
+    stream(which).quiet = std::make_unique<Timer>(io, [this, which] { quiet_or_wait(which); });
+    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), path, std::move(capture));
+  }
+
+  void take(ui::Stream which, std::string_view bytes, Instant at) {
+    OutputStream& from = stream(which);
+    from.last_bytes_at = at;
+    pass_on(which, from.assembler.add(bytes), at);
+    if (from.waiting_for_quiet || !from.assembler.has_partial()) return;
+    from.waiting_for_quiet = true;
+    from.quiet->set(at + kQuiet);
+  }
+
+  /// A busy loop, or a console that holds the rank back, is no sign that the rank is quiet.
+  void quiet_or_wait(ui::Stream which) {
+    OutputStream& from = stream(which);
+    if (!paused) from.capture->drain_now();
+    Instant now = steady_now();
+    if (!paused && now - from.last_bytes_at >= kQuiet) return show_partial(which, now);
+    from.quiet->set(now + kQuiet);
+  }
+
+  void show_partial(ui::Stream which, Instant at) {
+    stream(which).waiting_for_quiet = false;
+    pass_on(which, stream(which).assembler.flush_partial(), at);
+  }
+
+  void pass_on(ui::Stream which, std::vector<ui::AssembledLine> lines, Instant at) {
+    for (auto& line : lines) {
+      if (!line.progress) stream(which).last_words.add(line.text, at);
+      callbacks.on_line({start.rank, which, std::move(line.text), line.progress, at});
+    }
+  }
+
+  void flush() {
+    for (auto which : {ui::Stream::kStdout, ui::Stream::kStderr}) {
+      stream(which).capture->drain_now();
+      pass_on(which, stream(which).assembler.finish(), steady_now());
+    }
+  }
+
+  /// Both pipes already hold all that the process itself has written: its last words are complete before its end is
+  /// told.
+  void ended(run::ExitStatus status, Instant at) {
+    running = false;
+    for (auto which : {ui::Stream::kStdout, ui::Stream::kStderr}) {
+      stream(which).capture->drain_now();
+      show_partial(which, at);
+    }
+    callbacks.on_exit(status, evidence(status), at);
+  }
+
+  run::Evidence evidence(const run::ExitStatus& status) const {
+    run::Evidence evidence;
+    if (status.success()) return evidence;
+    bool silent = err.last_words.empty();
+    evidence.last_lines = silent ? out.last_words.lines() : err.last_words.lines();
+    evidence.first_error_at = err.last_words.first_error_at();
+    evidence.stderr_path = silent && !out.last_words.empty() ? start.stdout_path : start.stderr_path;
+    if (auto text = read_file(start.error_file)) evidence.error_file = std::move(*text);
+    return evidence;
+  }
+};
+
+RankProcess::RankProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RankProcess::~RankProcess() = default;
+
+Result<std::unique_ptr<RankProcess>> RankProcess::start(boost::asio::io_context& io, Family& family, RankStart start,
+                                                        RankCallbacks callbacks) {
+  auto out = make_pipe();
+  if (!out) return out.error();
+  auto err = make_pipe();
+  if (!err) return err.error();
+  auto null = open_null();
+  if (!null) return null.error();
+
+  SpawnRequest request;
+  request.argv = start.argv;
+  request.environment = std::move(start.environment);
+  if (!start.inherits_stdin) request.standard_input = &*null;
+  request.standard_output = &out->write;
+  request.standard_error = &err->write;
+  request.read_only = start.read_only;
+  request.open_files_limit = start.open_files_limit;
+  auto child = spawn(request);
+  if (!child) return child.error();
+
+  auto state = std::make_unique<State>();
+  state->start = std::move(start);
+  state->callbacks = std::move(callbacks);
+  state->open(io, ui::Stream::kStdout, std::move(out->read), state->start.stdout_path);
+  state->open(io, ui::Stream::kStderr, std::move(err->read), state->start.stderr_path);
+  state->family = &family;
+  state->pid = child->pid;
+  family.watch(std::move(*child), [raw = state.get()](ExitStatus status, Instant at) { raw->ended(status, at); });
+  return std::unique_ptr<RankProcess>(new RankProcess(std::move(state)));
+}
+
+int RankProcess::pid() const { return state_->pid; }
+bool RankProcess::running() const { return state_->running; }
+void RankProcess::signal(int number) { state_->family->signal_group(state_->pid, number); }
+
+void RankProcess::pause() {
+  state_->paused = true;
+  state_->out.capture->pause();
+  state_->err.capture->pause();
+}
+
+void RankProcess::resume() {
+  state_->paused = false;
+  state_->out.capture->resume();
+  state_->err.capture->resume();
+}
+
+void RankProcess::flush() { state_->flush(); }
+
+}  // namespace taas::hosts

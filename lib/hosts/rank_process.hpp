@@ -1,0 +1,68 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "hosts/last_words.hpp"
+#include "run/events.hpp"
+#include "ui/events.hpp"
+
+namespace taas {
+class Family;
+class Ruleset;
+}  // namespace taas
+
+namespace taas::hosts {
+
+/// What one rank of one generation is started with.
+struct RankStart {
+  Rank rank;
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  ///< complete, "NAME=value"
+  const Ruleset* read_only = nullptr;    ///< null: the rank may write anywhere
+  std::optional<std::uint64_t> open_files_limit;
+  std::string stdout_path;
+  std::string stderr_path;
+  std::string error_file;  ///< TORCHELASTIC_ERROR_FILE
+  bool inherits_stdin = false;
+};
+
+/// What a rank tells the run. Called in the event loop; `on_exit` once, after its last line.
+struct RankCallbacks {
+  std::function<void(const ui::OutputLine&)> on_line;
+  std::function<void(run::ExitStatus, run::Evidence, Instant)> on_exit;
+  std::function<void(const Error&)> on_log_error;
+};
+
+/// Owns one training process: its pipes, its log files and the evidence for the verdict. Does not kill it when
+/// destroyed: the process family is the run's business.
+class RankProcess {
+ public:
+  /// Returns once the program runs; an error's errno is exec's. The family outlives the rank.
+  static Result<std::unique_ptr<RankProcess>> start(boost::asio::io_context& io, Family& family, RankStart start,
+                                                    RankCallbacks callbacks);
+  ~RankProcess();
+
+  [[nodiscard]] int pid() const;
+  [[nodiscard]] bool running() const;
+  /// To the rank's process group; nothing when it has ended.
+  void signal(int number);
+  /// Back-pressure: while paused nothing is read, so the rank blocks in its own writes when its pipe is full.
+  void pause();
+  void resume();
+  /// Reads and passes on whatever is left, an unended line included; called when the generation is gone.
+  void flush();
+
+ private:
+  struct State;
+  explicit RankProcess(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace taas::hosts

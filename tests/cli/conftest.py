@@ -1,0 +1,95 @@
+"""Fixtures that drive the real taas-run. TAAS_REPEATS says how often each fault is repeated."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+TAAS_RUN = os.environ["TAAS_RUN"]
+RANK_PROGRAM = os.environ["TAAS_RANK_PROGRAM"]
+REPEATS = int(os.environ.get("TAAS_REPEATS", "3"))
+DEADLINE_SECONDS = 60
+
+repeated = pytest.mark.parametrize("attempt", range(REPEATS))
+
+
+class Launcher:
+    """Runs taas-run in a folder of its own, with an environment free of what the caller's launchers left."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.barrier = folder / "barrier"
+        self.barrier.mkdir()
+        self.started = []
+        foreign = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_")
+        names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"}
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign) and k not in names}
+        self.environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def start(self, *arguments, env=None, **options) -> subprocess.Popen:
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen([TAAS_RUN, *map(str, arguments)], cwd=self.folder, text=True,
+                                   env={**self.environment, **(env or {})}, stdin=subprocess.DEVNULL, **options)
+        self.started.append(process)
+        return process
+
+    def end_all(self):
+        """After a test that failed half-way: whatever it started ends with its launcher."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def run(self, *arguments, env=None, **options) -> subprocess.CompletedProcess:
+        process = self.start(*arguments, env=env, **options)
+        try:
+            out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            out, err = process.communicate()
+            pytest.fail(f"taas-run did not end in {DEADLINE_SECONDS} s\nstdout: {out}\nstderr: {err}")
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def ranks(self, *actions) -> list:
+        """The command of ranks that meet at a barrier and then do their actions."""
+        return [RANK_PROGRAM, "--barrier", str(self.barrier), *actions]
+
+    def python(self, text: str) -> str:
+        script = self.folder / "script.py"
+        script.write_text(text)
+        return str(script)
+
+    def run_folder(self) -> pathlib.Path:
+        return (self.folder / "taas-runs" / "latest").resolve()
+
+    def wait_for_ranks(self, count: int):
+        ready = [self.barrier / f"ready-0-{rank}" for rank in range(count)]
+        wait_until(lambda: all(path.exists() for path in ready), "all ranks are up")
+        return [int(path.read_text()) for path in ready]
+
+
+def wait_until(condition, what: str, seconds: float = DEADLINE_SECONDS):
+    """Waits for a condition of the outside world, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.005)
+
+
+def is_gone(pid: int) -> bool:
+    """True when the process has ended, be it as a zombie that nobody has reaped yet."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.fixture
+def launcher(tmp_path):
+    launcher = Launcher(tmp_path)
+    yield launcher
+    launcher.end_all()

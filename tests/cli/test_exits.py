@@ -1,0 +1,103 @@
+"""Exit codes: the culprit's own, 128 + signal, 126 and 127, 2 for usage."""
+
+import re
+
+from conftest import repeated
+
+
+def report_lines(result):
+    return result.stderr.strip().splitlines()
+
+
+@repeated
+def test_success(launcher, attempt):
+    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("*=exit:0"))
+    assert result.returncode == 0, result.stderr
+
+
+@repeated
+def test_exit_code_of_the_culprit_comes_back(launcher, attempt):
+    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("3=exit:42"))
+    assert result.returncode == 42, result.stderr
+    assert "rank 3 exited with code 42" in result.stderr
+
+
+@repeated
+def test_segmentation_fault(launcher, attempt):
+    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("6=segfault"))
+    assert result.returncode == 128 + 11, result.stderr
+    assert "rank 6 was killed by SIGSEGV" in result.stderr
+
+
+@repeated
+def test_kill_9_of_a_rank(launcher, attempt):
+    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("0=kill"))
+    assert result.returncode == 128 + 9, result.stderr
+    assert "rank 0 was killed by SIGKILL" in result.stderr
+
+
+@repeated
+def test_two_failures_30_ms_apart_name_the_first(launcher, attempt):
+    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("5=exit:7", "2=after:5:9"))
+    assert result.returncode == 7, result.stderr
+    assert "rank 5 exited with code 7" in result.stderr
+
+
+@repeated
+def test_program_that_cannot_be_executed(launcher, attempt):
+    program = launcher.folder / "program"
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
+    result = launcher.run("--nproc-per-node", 2, "--no-python", "--max-restarts", 3, program)
+    assert result.returncode == 127, result.stderr
+    assert "cannot execute" in result.stderr and str(program) in result.stderr
+    assert "restarting" not in result.stderr
+
+
+@repeated
+def test_file_without_permission_to_execute(launcher, attempt):
+    program = launcher.folder / "program"
+    program.write_text("true\n")
+    result = launcher.run("--nproc-per-node", 2, "--no-python", program)
+    assert result.returncode == 126, result.stderr
+    assert str(program) in result.stderr
+
+
+@repeated
+def test_traceback_without_any_help_from_the_program(launcher, attempt):
+    script = launcher.python(
+        "import os, time\n"
+        "def load(path):\n"
+        "    raise ValueError(f'bad shape in {path}')\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    load('weights.pt')\n"
+        "time.sleep(60)\n")
+    result = launcher.run("--nproc-per-node", 4, script)
+    assert result.returncode == 1
+    assert "ValueError: bad shape in weights.pt" in result.stderr
+    assert re.search(r"script\.py.*line 3", result.stderr)
+    assert len(report_lines(result)) <= 12, result.stderr
+
+
+def test_restart_until_the_budget_is_spent(launcher):
+    result = launcher.run("--nproc-per-node", 3, "--max-restarts", 2, *launcher.ranks("1=exit:4"))
+    assert result.returncode == 4
+    assert len(list(launcher.barrier.glob("ready-2-*"))) == 3, "two restarts of all three ranks"
+    assert not list(launcher.barrier.glob("ready-3-*"))
+
+
+def test_restart_that_cures(launcher):
+    result = launcher.run("--nproc-per-node", 4, "--max-restarts", 1,
+                          launcher.ranks()[0], "--barrier", launcher.barrier, "*=stamp")
+    assert result.returncode == 0, result.stderr
+    starts = (launcher.barrier / "stamps").read_text().splitlines()
+    assert len(starts) == 8
+
+
+def test_usage_errors_are_one_line_and_code_2(launcher):
+    for arguments in (["--gpus", "0", "x"], ["--nproc-per-node", "many", "/bin/true"], ["--no-such-flag", "/bin/true"],
+                      ["--gpus", "4"], ["missing.py"], ["no-such-program-anywhere"], ["--hosts", "a,b", "/bin/true"]):
+        result = launcher.run(*arguments)
+        assert result.returncode == 2, (arguments, result)
+        assert len(report_lines(result)) <= 2, result.stderr
+        assert not (launcher.folder / "taas-runs").exists(), "a refused run leaves nothing behind"

@@ -1,0 +1,148 @@
+"""Faults of the world around the ranks: memory, disks, ports, peers."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import uuid
+
+import pytest
+from conftest import TAAS_RUN, is_gone, repeated, wait_until
+
+
+def memory_cgroup():
+    """A folder where a memory cgroup can be made, and the names of its limit file; None where that is not allowed."""
+    for base, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        folder = pathlib.Path(base) / f"taas-test-{uuid.uuid4().hex[:8]}"
+        try:
+            folder.mkdir()
+            if (folder / limit).exists():
+                return folder, limit
+            folder.rmdir()
+        except OSError:
+            continue
+    return None
+
+
+@repeated
+def test_out_of_memory_kill_is_named_as_such(launcher, attempt):
+    made = memory_cgroup()
+    if made is None:
+        pytest.skip("no memory cgroup can be made here (needs root and the memory controller)")
+    folder, limit = made
+    try:
+        (folder / limit).write_text(str(200 << 20))
+        enter = lambda: (folder / "cgroup.procs").write_text(str(os.getpid()))
+        result = launcher.run("--nproc-per-node", 4, *launcher.ranks("2=hog"), preexec_fn=enter)
+        assert result.returncode == 137, result.stderr
+        assert "rank 2 was killed by the kernel's out-of-memory killer" in result.stderr
+    finally:
+        wait_until(lambda: not (folder / "cgroup.procs").read_text().strip(), "the cgroup is empty")
+        folder.rmdir()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "taas-test", str(folder)], capture_output=True)
+    if made.returncode != 0:
+        pytest.skip("a small tmpfs cannot be mounted here (needs root)")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@repeated
+def test_full_log_disk_does_not_end_training(launcher, small_disk, attempt):
+    result = launcher.run("--nproc-per-node", 2, "--output", small_disk,
+                          *launcher.ranks("0=print:still here", "1=flood:8000000"))
+    assert result.returncode == 0, result.stderr
+    assert "still here" in result.stdout
+    assert "no space left" in result.stderr.lower() and str(small_disk) in result.stderr
+
+
+@repeated
+def test_full_disk_is_reported_before_training(launcher, small_disk, attempt):
+    with open(small_disk / "filler", "wb") as filler:
+        try:
+            while True:
+                filler.write(bytes(65536))
+                filler.flush()
+        except OSError:
+            pass
+    result = launcher.run("--nproc-per-node", 2, "--output", small_disk, *launcher.ranks("*=exit:0"))
+    assert result.returncode == 2
+    assert str(small_disk) in result.stderr
+    assert not list(launcher.barrier.iterdir()), "no rank was started"
+
+
+@repeated
+def test_master_port_in_use_is_said_by_number(launcher, attempt):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = launcher.run("--nproc-per-node", 2, "--master-port", port, *launcher.ranks("*=exit:0"))
+    assert result.returncode == 2, result.stderr
+    assert str(port) in result.stderr
+    assert not list(launcher.barrier.iterdir()), "no rank was started"
+
+
+@repeated
+def test_garbage_on_the_store_port_disturbs_nobody(launcher, attempt):
+    process = launcher.start("--nproc-per-node", 2, *launcher.ranks("*=graceful:0"))
+    pids = launcher.wait_for_ranks(2)
+    environment = pathlib.Path(f"/proc/{pids[0]}/environ").read_bytes().split(b"\0")
+    port = next(int(item.split(b"=")[1]) for item in environment if item.startswith(b"MASTER_PORT="))
+    for garbage in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), b"\x00\xce\xf7\x85\x3c\x03" + b"\xff" * 64):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.settimeout(10)
+            try:
+                client.sendall(garbage)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(4096):
+                    pass
+            except ConnectionError:
+                pass
+    assert not any(is_gone(pid) for pid in pids)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+@repeated
+def test_exit_order_is_kept_when_the_launcher_was_not_looking(launcher, attempt):
+    process = launcher.start("--nproc-per-node", 8, *launcher.ranks("*=stay"))
+    pids = launcher.wait_for_ranks(8)
+    agent = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+    os.kill(agent, signal.SIGSTOP)
+    for rank in (6, 1, 3):
+        os.kill(pids[rank], signal.SIGKILL)
+        wait_until(lambda: is_gone(pids[rank]), "the rank is dead")
+    os.kill(agent, signal.SIGCONT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 137, err
+    assert "rank 6 was killed by SIGKILL" in err
+
+
+def test_closed_console_does_not_end_training(launcher):
+    process = launcher.start("--nproc-per-node", 1, *launcher.ranks("*=flood:4000000"))
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+    assert sum(path.stat().st_size for path in launcher.run_folder().rglob("rank-*.out")) == 4000000
+
+
+def test_slow_console_loses_nothing(launcher):
+    process = launcher.start("--nproc-per-node", 1, *launcher.ranks("*=flood:4000000"))
+    launcher.wait_for_ranks(1)
+    out, _ = process.communicate(timeout=60)
+    assert len(out) == 4000000
+    assert process.returncode == 0
+
+
+def test_launcher_links_no_libtorch():
+    if shutil.which("ldd") is None:
+        pytest.skip("no ldd here")
+    assert "torch" not in subprocess.run(["ldd", TAAS_RUN], capture_output=True, text=True).stdout

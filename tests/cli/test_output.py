@@ -1,0 +1,154 @@
+"""What the console shows, what the files hold, and how output reaches its final name."""
+
+import json
+import os
+import signal
+
+import pytest
+from conftest import wait_until
+
+
+def published(launcher):
+    return launcher.run_folder() / "output"
+
+
+def test_console_shows_rank_0_and_files_hold_all(launcher):
+    script = launcher.python("import os, sys\n"
+                             "print('hello from', os.environ['RANK'])\n"
+                             "print('trouble in', os.environ['RANK'], file=sys.stderr)\n")
+    result = launcher.run("--nproc-per-node", 3, script)
+    assert result.stdout == "hello from 0\n"
+    assert "trouble in 0" in result.stderr and "trouble in 1" not in result.stderr
+    for rank in range(3):
+        assert (launcher.run_folder() / f"generation-0/rank-{rank:04}.out").read_text() == f"hello from {rank}\n"
+        assert (launcher.run_folder() / f"generation-0/rank-{rank:04}.err").read_text() == f"trouble in {rank}\n"
+
+
+def test_same_line_of_many_ranks_is_folded(launcher):
+    result = launcher.run("--nproc-per-node", 4, "-t", "3", *launcher.ranks("*=print:loading"))
+    assert result.stdout.count("loading") < 4
+    assert "0-3" in result.stdout
+
+
+def test_progress_bar_ends_in_its_last_state(launcher):
+    script = launcher.python("import sys\n"
+                             "for i in range(101):\n"
+                             "    sys.stdout.write(f'\\r{i}%')\n"
+                             "sys.stdout.write('\\ndone\\n')\n")
+    result = launcher.run("--nproc-per-node", 1, script)
+    lines = result.stdout.splitlines()
+    assert lines[-1] == "done" and "100%" in lines[-2]
+    assert "\r" not in result.stdout
+
+
+def test_long_lines_and_missing_newlines_arrive_whole(launcher):
+    script = launcher.python("import sys\nsys.stdout.write('x' * 300000 + '\\n' + 'no newline at the end')\n")
+    result = launcher.run("--nproc-per-node", 1, script)
+    assert result.stdout.replace("\n", "") == "x" * 300000 + "no newline at the end"
+
+
+def test_json_is_one_object_a_line(launcher):
+    result = launcher.run("--nproc-per-node", 2, "--json", *launcher.ranks("0=print:hello", "1=after:0:3"))
+    assert result.returncode == 3
+    objects = [json.loads(line) for line in result.stdout.splitlines()]
+    assert any(o.get("text") == "hello" for o in objects)
+    assert any(o.get("event") == "rank_exited" and o.get("rank") == 1 for o in objects)
+
+
+def test_quiet_says_nothing_of_its_own(launcher):
+    result = launcher.run("--nproc-per-node", 2, "--quiet", *launcher.ranks("0=print:hello", "*=exit:0"))
+    assert (result.stdout, result.stderr) == ("hello\n", "")
+
+
+def test_journal_tells_the_run(launcher):
+    launcher.run("--nproc-per-node", 2, *launcher.ranks("1=exit:6"))
+    lines = [json.loads(line) for line in (launcher.run_folder() / "journal.jsonl").read_text().splitlines()]
+    names = [line.get("event") or line.get("action") for line in lines]
+    for name in ("run_started", "rank_spawned", "rank_exited", "finish"):
+        assert name in names, names
+
+
+def test_torchrun_layout_with_log_dir(launcher):
+    launcher.run("--nproc-per-node", 2, "--rdzv-id", "job7", "--log-dir", "logs", *launcher.ranks("*=print:hi"))
+    found = sorted(str(p.relative_to(launcher.folder / "logs")) for p in (launcher.folder / "logs").rglob("stdout.log"))
+    assert found == ["job7/attempt_0/0/stdout.log", "job7/attempt_0/1/stdout.log"]
+
+
+def test_output_is_published_when_the_run_ends_well(launcher):
+    script = launcher.python("import os\n"
+                             "if os.environ['RANK'] == '0':\n"
+                             "    folder = os.environ['TAAS_OUTPUT_DIR']\n"
+                             "    os.makedirs(folder + '/sub')\n"
+                             "    open(folder + '/sub/model.bin', 'wb').write(b'm' * 1000000)\n")
+    result = launcher.run("--nproc-per-node", 2, script)
+    assert result.returncode == 0, result.stderr
+    assert (published(launcher) / "sub/model.bin").read_bytes() == b"m" * 1000000
+
+
+def test_half_written_file_never_shows(launcher):
+    script = launcher.python("import os, signal, time\n"
+                             "folder = os.environ['TAAS_OUTPUT_DIR']\n"
+                             "open(folder + '/whole.bin', 'wb').write(b'w' * 1000)\n"
+                             "half = open(folder + '/half.bin', 'wb', buffering=0)\n"
+                             "half.write(b'h' * 1000)\n"
+                             "while not os.path.exists(folder + '/../output/whole.bin'): time.sleep(0.01)\n"
+                             "os.kill(os.getpid(), signal.SIGKILL)\n")
+    result = launcher.run("--nproc-per-node", 1, script)
+    assert result.returncode == 137
+    assert [path.name for path in published(launcher).iterdir()] == ["whole.bin"]
+    assert "half.bin" in result.stderr
+
+
+@pytest.mark.parametrize("folder, reason", [("file", "not a"), ("missing/../file/x", "not a")])
+def test_unusable_output_folder_is_named(launcher, folder, reason):
+    (launcher.folder / "file").write_text("")
+    result = launcher.run("--output", folder, *launcher.ranks("*=exit:0"))
+    assert result.returncode == 2
+    assert "file" in result.stderr and reason in result.stderr.lower()
+
+
+def test_read_only_output_folder_is_named(launcher):
+    if os.geteuid() == 0:
+        folder = "/proc/taas"  # no permission stops root, but no folder can be made here
+    else:
+        (launcher.folder / "sealed").mkdir(mode=0o500)
+        folder = "sealed"
+    result = launcher.run("--output", folder, *launcher.ranks("*=exit:0"))
+    assert result.returncode == 2
+    assert folder in result.stderr
+
+
+def test_protected_folder_is_writable_for_rank_0_only(launcher):
+    (launcher.folder / "project").mkdir()
+    script = launcher.python("import os, sys, time\n"
+                             "rank = os.environ['RANK']\n"
+                             "open('project/from-' + rank, 'w').write('x')\n")
+    result = launcher.run("--nproc-per-node", 2, "--protect", "project", script)
+    if "Landlock" in result.stderr and "not supported" in result.stderr:
+        pytest.skip("this kernel has no Landlock")
+    assert result.returncode == 1
+    assert not (launcher.folder / "project/from-1").exists()
+    assert "PermissionError" in result.stderr
+    assert "--protect" in result.stderr, "one line explains why"
+
+
+def test_missing_protected_folder_is_named(launcher):
+    result = launcher.run("--protect", "nowhere", *launcher.ranks("*=exit:0"))
+    assert result.returncode == 2 and "nowhere" in result.stderr
+
+
+def test_dry_run_starts_nothing(launcher):
+    result = launcher.run("--gpus", 16, "--dry-run", *launcher.ranks("*=exit:0"))
+    assert result.returncode == 0, result.stderr
+    assert "MASTER_ADDR" in result.stdout and "WORLD_SIZE" in result.stdout
+    assert not list(launcher.barrier.iterdir())
+    assert not (launcher.folder / "taas-runs").exists()
+
+
+def test_waits_for_missing_ranks_are_told(launcher):
+    process = launcher.start("--nproc-per-node", 2, "--verbose", *launcher.ranks("*=stay"))
+    launcher.wait_for_ranks(2)
+    journal = launcher.run_folder() / "journal.jsonl"
+    wait_until(lambda: journal.read_text().count("rank_spawned") == 2, "the journal is written as things happen")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)

@@ -1,0 +1,126 @@
+"""Signals to the launcher: forwarded, waited for, then enforced; nothing outlives the run."""
+
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+
+import pytest
+from conftest import is_gone, repeated, wait_until
+
+
+def agent_of(keeper: int) -> int:
+    """The agent is the keeper's only child."""
+    return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
+def test_stop_signal_reaches_ranks_and_comes_back_as_code(launcher, name):
+    process = launcher.start("--nproc-per-node", 4, *launcher.ranks("*=stay"))
+    pids = launcher.wait_for_ranks(4)
+    process.send_signal(getattr(signal, name))
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + getattr(signal, name), err
+    assert all(is_gone(pid) for pid in pids)
+    assert f"stopped by {name}" in err
+
+
+@repeated
+def test_ranks_may_save_when_asked_to_stop(launcher, attempt):
+    process = launcher.start("--nproc-per-node", 2, *launcher.ranks("*=graceful:0"), env={"PYTHONUNBUFFERED": "1"})
+    launcher.wait_for_ranks(2)
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert "saved" in out
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+@repeated
+def test_rank_that_ignores_sigterm_is_killed_after_the_timeout(launcher, attempt):
+    result = launcher.run("--nproc-per-node", 4, "--shutdown-timeout", 1,
+                          *launcher.ranks("0=exit:3", "2=stubborn"))
+    assert result.returncode == 3, result.stderr
+    assert is_gone(int((launcher.barrier / "ready-0-2").read_text()))
+
+
+@repeated
+def test_control_c_twice_kills_at_once(launcher, attempt):
+    controller, terminal = pty.openpty()
+    process = launcher.start("--nproc-per-node", 4, "--color", "never", *launcher.ranks("*=stubborn"),
+                             start_new_session=True, stdout=terminal, stderr=terminal,
+                             preexec_fn=lambda: __import__("fcntl").ioctl(terminal, 0x540E, 0))
+    os.close(terminal)
+    pids = launcher.wait_for_ranks(4)
+    os.write(controller, b"\x03")
+    seen = b""
+    while b"SIGINT" not in seen:
+        seen += os.read(controller, 4096)
+    os.write(controller, b"\x03")
+    assert process.wait(timeout=20) == 128 + signal.SIGINT
+    assert all(is_gone(pid) for pid in pids)
+    os.close(controller)
+
+
+@repeated
+@pytest.mark.parametrize("victim", ["keeper", "agent"])
+def test_kill_9_leaves_no_process(launcher, victim, attempt):
+    process = launcher.start("--nproc-per-node", 4, *launcher.ranks("*=orphan"))
+    pids = launcher.wait_for_ranks(4)
+    wait_until(lambda: len(list(launcher.barrier.glob("orphan-[0-9]"))) == 4, "all grandchildren are up")
+    pids += [int((launcher.barrier / f"orphan-{rank}").read_text()) for rank in range(4)]
+    agent = agent_of(process.pid)
+    os.kill(process.pid if victim == "keeper" else agent, signal.SIGKILL)
+    process.wait(timeout=20)
+    wait_until(lambda: all(is_gone(pid) for pid in [*pids, agent]), "no process is left", 20)
+
+
+@repeated
+def test_grandchildren_in_their_own_session_end_with_the_run(launcher, attempt):
+    process = launcher.start("--nproc-per-node", 2, "--shutdown-timeout", 1, *launcher.ranks("*=orphan"))
+    launcher.wait_for_ranks(2)
+    wait_until(lambda: len(list(launcher.barrier.glob("orphan-[0-9]"))) == 2, "all grandchildren are up")
+    orphans = [int((launcher.barrier / f"orphan-{rank}").read_text()) for rank in range(2)]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert all(is_gone(pid) for pid in orphans), "gone before the launcher returns"
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_user_signals_go_to_the_ranks_and_nowhere_else(launcher, number):
+    script = launcher.python(
+        "import os, signal, sys\n"
+        f"signal.signal({int(number)}, lambda *_: (print('checkpoint now', flush=True), os._exit(0)))\n"
+        "print('ready', flush=True)\n"
+        "while True: signal.pause()\n")
+    process = launcher.start("--nproc-per-node", 2, "-t", "3", script)
+    assert [process.stdout.readline().split()[-1] for _ in range(1)] == ["ready"]
+    wait_until(lambda: sum(path.read_text().count("ready") for path in
+                           launcher.run_folder().rglob("*.out")) == 2, "both ranks are ready")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert "checkpoint now" in out
+
+
+def test_nohup_is_respected(launcher):
+    process = launcher.start("--nproc-per-node", 2, *launcher.ranks("*=graceful:0"),
+                             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    pids = launcher.wait_for_ranks(2)
+    process.send_signal(signal.SIGHUP)
+    for pid in pids:
+        os.kill(pid, signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM, "the hang-up changed nothing"
+
+
+def test_no_signal_reaches_a_process_that_the_run_did_not_start(launcher):
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        assert launcher.run("--nproc-per-node", 2, *launcher.ranks("0=exit:1")).returncode == 1
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
