@@ -1,0 +1,215 @@
+#include "taas/collectives.hpp"
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <utility>
+
+#include "dist/c10_error.hpp"
+#include "dist/process_group_state.hpp"
+#include "dist/tensor_checks.hpp"
+
+namespace taas {
+
+class Work::Impl {
+ public:
+  using Finish = std::function<void()>;
+
+  Impl(const char* name, c10::intrusive_ptr<c10d::Work> work, Finish finish)
+      : name_(name), work_(std::move(work)), finish_(std::move(finish)) {}
+
+  void wait() {
+    if (work_) communicating(name_, [&] { work_->wait(); });
+    work_.reset();
+    if (finish_) std::exchange(finish_, nullptr)();
+  }
+
+ private:
+  const char* name_;
+  c10::intrusive_ptr<c10d::Work> work_;
+  Finish finish_;  ///< what is left to do on this rank when the collective is through
+};
+
+Work::Work(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+void Work::wait() { impl_->wait(); }
+
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+template <class Start>
+Work start(const char* name, Start&& call, Work::Impl::Finish finish = nullptr) {
+  return Work(std::make_shared<Work::Impl>(name, communicating(name, call), std::move(finish)));
+}
+
+/// In a group of one process everything is done before it has begun.
+Work done(const char* name) { return Work(std::make_shared<Work::Impl>(name, nullptr, nullptr)); }
+
+c10d::ReduceOp native(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kMin:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::kMax:
+      return c10d::ReduceOp::MAX;
+    case ReduceOp::kProduct:
+      return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::kSum:
+    case ReduceOp::kAverage:  // gloo has no average: a sum, divided afterwards, under each backend
+      break;
+  }
+  return c10d::ReduceOp::SUM;
+}
+
+Work::Impl::Finish division(const ProcessGroup& group, const at::Tensor& tensor, ReduceOp op) {
+  if (op != ReduceOp::kAverage) return nullptr;
+  return [tensor, size = group.world_size()]() mutable { tensor.div_(size); };
+}
+
+// Rows lie one after the other, so these two see flat tensors. Their names changed between torch 2.11 and 2.15.
+template <class Group>
+auto gather_rows(Group& group, at::Tensor& output, at::Tensor& input) {
+  if constexpr (requires { group.all_gather_single(output, input); }) {
+    return group.all_gather_single(output, input);
+  } else {
+    return group._allgather_base(output, input);
+  }
+}
+template <class Group>
+auto scatter_rows(Group& group, at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) {
+  if constexpr (requires { group.reduce_scatter_single(output, input, options); }) {
+    return group.reduce_scatter_single(output, input, options);
+  } else {
+    return group._reduce_scatter_base(output, input, options);
+  }
+}
+
+std::vector<Tensors> rows_on_root(const ProcessGroup& group, const at::Tensor& all, int root) {
+  if (group.rank() != root) return {};
+  return {all.detach().unbind(0)};
+}
+
+}  // namespace
+
+Work all_reduce_async(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op) {
+  check_tensor(group, "all_reduce", tensor);
+  check_operation("all_reduce", tensor, op);
+  if (!group.native()) return done("all_reduce");
+  c10d::AllreduceOptions options;
+  options.reduceOp = native(op);
+  Tensors tensors{tensor.detach()};
+  return start(
+      "all_reduce", [&] { return group.native()->allreduce(tensors, options); }, division(group, tensors.front(), op));
+}
+
+Work broadcast_async(const ProcessGroup& group, at::Tensor& tensor, int root) {
+  check_tensor(group, "broadcast", tensor);
+  check_rank(group, "broadcast", "root", root);
+  if (!group.native()) return done("broadcast");
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  Tensors tensors{tensor.detach()};
+  return start("broadcast", [&] { return group.native()->broadcast(tensors, options); });
+}
+
+Work all_gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input) {
+  check_rows(group, "all_gather", "output", output, "input", input);
+  auto all = output.detach().view(-1);
+  auto one = input.detach().view(-1);
+  if (!group.native()) {
+    all.copy_(one);
+    return done("all_gather");
+  }
+  return start("all_gather", [&] { return gather_rows(*group.native(), all, one); });
+}
+
+Work reduce_scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, ReduceOp op) {
+  check_rows(group, "reduce_scatter", "input", input, "output", output);
+  check_operation("reduce_scatter", input, op);
+  auto one = output.detach().view(-1);
+  auto all = input.detach().view(-1);
+  if (!group.native()) {
+    one.copy_(all);
+    return done("reduce_scatter");
+  }
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = native(op);
+  return start(
+      "reduce_scatter", [&] { return scatter_rows(*group.native(), one, all, options); }, division(group, one, op));
+}
+
+Work gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
+  check_rank(group, "gather", "root", root);
+  check_tensor(group, "gather", input);
+  if (group.rank() == root) check_rows(group, "gather", "output", output, "input", input);
+  auto rows = rows_on_root(group, output, root);
+  if (!group.native()) {
+    rows[0][0].copy_(input.detach());
+    return done("gather");
+  }
+  c10d::GatherOptions options;
+  options.rootRank = root;
+  Tensors inputs{input.detach()};
+  return start("gather", [&] { return group.native()->gather(rows, inputs, options); });
+}
+
+Work scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
+  check_rank(group, "scatter", "root", root);
+  check_tensor(group, "scatter", output);
+  if (group.rank() == root) check_rows(group, "scatter", "input", input, "output", output);
+  auto rows = rows_on_root(group, input, root);
+  Tensors outputs{output.detach()};
+  if (!group.native()) {
+    outputs[0].copy_(rows[0][0]);
+    return done("scatter");
+  }
+  c10d::ScatterOptions options;
+  options.rootRank = root;
+  return start("scatter", [&] { return group.native()->scatter(outputs, rows, options); });
+}
+
+Work send_async(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {
+  check_tensor(group, "send", tensor);
+  check_other_rank(group, "send", "destination", destination);
+  Tensors tensors{tensor.detach()};
+  return start("send", [&] { return group.native()->send(tensors, destination, tag); });
+}
+
+Work recv_async(const ProcessGroup& group, at::Tensor& tensor, int source, int tag) {
+  check_tensor(group, "recv", tensor);
+  check_other_rank(group, "recv", "source", source);
+  Tensors tensors{tensor.detach()};
+  return start("recv", [&] { return group.native()->recv(tensors, source, tag); });
+}
+
+void all_reduce(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op) {
+  all_reduce_async(group, tensor, op).wait();
+}
+void broadcast(const ProcessGroup& group, at::Tensor& tensor, int root) { broadcast_async(group, tensor, root).wait(); }
+void all_gather(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input) {
+  all_gather_async(group, output, input).wait();
+}
+void reduce_scatter(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, ReduceOp op) {
+  reduce_scatter_async(group, output, input, op).wait();
+}
+void gather(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
+  gather_async(group, output, input, root).wait();
+}
+void scatter(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
+  scatter_async(group, output, input, root).wait();
+}
+void send(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {
+  send_async(group, tensor, destination, tag).wait();
+}
+void recv(const ProcessGroup& group, at::Tensor& tensor, int source, int tag) {
+  recv_async(group, tensor, source, tag).wait();
+}
+
+void barrier(const ProcessGroup& group) {
+  if (!group.native()) return;
+  c10d::BarrierOptions options;
+  options.device = group.device();
+  if (group.device().is_cuda()) options.device_ids = {group.device().index()};
+  start("barrier", [&] { return group.native()->barrier(options); }).wait();
+}
+
+}  // namespace taas

@@ -1,0 +1,222 @@
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <vector>
+
+#include "rank_scenarios.hpp"
+#include "taas/collectives.hpp"
+#include "taas/error.hpp"
+
+namespace taas::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// (2, 3), each element different, and different on each rank.
+at::Tensor numbers(int rank, at::ScalarType type = at::kFloat) {
+  return (at::arange(6, type) + 10 * rank + 1).view({2, 3});
+}
+
+at::Tensor all_numbers(int ranks, at::ScalarType type = at::kFloat) {
+  std::vector<at::Tensor> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(numbers(rank, type));
+  return at::stack(all);
+}
+
+at::Tensor reduced(const at::Tensor& all, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return all.sum(0, false, all.scalar_type());
+    case ReduceOp::kAverage:
+      return all.sum(0) / all.size(0);
+    case ReduceOp::kMin:
+      return all.amin(0);
+    case ReduceOp::kMax:
+      return all.amax(0);
+    case ReduceOp::kProduct:
+      return all.prod(0, false, all.scalar_type());
+  }
+  return {};
+}
+
+void expect_equal(const at::Tensor& got, const at::Tensor& wanted, const std::string& what) {
+  expect(at::equal(got, wanted), what + " gave " + got.toString() +
+                                     " that differs: " + std::to_string(got.sum().item<double>()) + " in all, not " +
+                                     std::to_string(wanted.sum().item<double>()));
+}
+
+constexpr ReduceOp kAllOps[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct};
+
+void reductions() {
+  auto group = init();
+  for (auto type : {at::kFloat, at::kDouble, at::kLong}) {
+    auto all = all_numbers(group.world_size(), type);
+    for (auto op : kAllOps) {
+      if (op == ReduceOp::kAverage && type == at::kLong) continue;
+      auto tensor = numbers(group.rank(), type);
+      all_reduce(group, tensor, op);
+      expect_equal(tensor, reduced(all, op), "all_reduce " + std::to_string(static_cast<int>(op)));
+    }
+  }
+  for (auto op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMax}) {
+    auto rows =
+        at::arange(6.0 * group.world_size()).view({group.world_size(), 2, 3}).to(at::kFloat) * (group.rank() + 1);
+    std::vector<at::Tensor> mine_of_all;
+    for (int rank = 0; rank < group.world_size(); ++rank)
+      mine_of_all.push_back(rows[group.rank()] / (group.rank() + 1) * (rank + 1));
+    auto output = at::empty({2, 3});
+    reduce_scatter(group, output, rows, op);
+    expect_equal(output, reduced(at::stack(mine_of_all), op), "reduce_scatter");
+  }
+}
+
+void movements() {
+  auto group = init();
+  const int size = group.world_size();
+  for (int root = 0; root < size; ++root) {
+    auto tensor = numbers(group.rank());
+    broadcast(group, tensor, root);
+    expect_equal(tensor, numbers(root), "broadcast");
+
+    auto gathered = group.rank() == root ? at::empty({size, 2, 3}) : at::Tensor();
+    gather(group, gathered, numbers(group.rank()), root);
+    if (group.rank() == root) expect_equal(gathered, all_numbers(size), "gather");
+
+    auto part = at::empty({2, 3});
+    scatter(group, part, group.rank() == root ? all_numbers(size) : at::Tensor(), root);
+    expect_equal(part, numbers(group.rank()), "scatter");
+  }
+  auto rows = at::empty({size, 2, 3});
+  all_gather(group, rows, numbers(group.rank()));
+  expect_equal(rows, all_numbers(size), "all_gather");
+  barrier(group);
+}
+
+/// Each rank to the next one, all at once; then two messages told apart by their tag.
+void point_to_point() {
+  auto group = init();
+  const int size = group.world_size();
+  const int next = (group.rank() + 1) % size;
+  const int before = (group.rank() + size - 1) % size;
+  auto received = at::empty({2, 3});
+  const auto sent = numbers(group.rank());
+  auto sending = send_async(group, sent, next);
+  recv(group, received, before);
+  sending.wait();
+  expect_equal(received, numbers(before), "recv");
+
+  const auto first = at::full({1}, 1.0f), second = at::full({1}, 2.0f);
+  auto send_first = send_async(group, first, next, 1);
+  auto send_second = send_async(group, second, next, 2);
+  auto one = at::empty({1}), two = at::empty({1});
+  recv(group, two, before, 2);
+  recv(group, one, before, 1);
+  send_first.wait();
+  send_second.wait();
+  expect_equal(at::cat({one, two}), at::cat({first, second}), "recv with tags");
+}
+
+void overlapping() {
+  auto group = init();
+  std::vector<at::Tensor> tensors;
+  std::vector<Work> works;
+  for (int i = 0; i < 20; ++i) {
+    tensors.push_back(at::full({1000}, static_cast<float>(i)));
+    works.push_back(all_reduce_async(group, tensors.back(), i % 2 ? ReduceOp::kAverage : ReduceOp::kSum));
+  }
+  for (auto& work : works) work.wait();
+  works.front().wait();  // again: nothing happens
+  for (int i = 0; i < 20; ++i) {
+    const float wanted = static_cast<float>(i * (i % 2 ? 1 : group.world_size()));
+    expect_equal(tensors[static_cast<std::size_t>(i)], at::full({1000}, wanted), "all_reduce_async");
+  }
+  auto leaf = at::ones({3}).requires_grad_();
+  all_reduce(group, leaf);
+  expect_equal(leaf.detach(), at::full({3}, static_cast<float>(group.world_size())), "all_reduce of a parameter");
+}
+
+/// The same refusal on every rank, before anything is sent.
+void refusals() {
+  auto group = init();
+  const auto refused = [&](auto&& call) { return text_of<InvalidArgument>(call); };
+  at::Tensor undefined, good = at::ones({2, 3});
+  auto transposed = good.t();
+  auto whole = at::ones({2}, at::kInt);
+  auto wrong = at::ones({group.world_size() + 1, 2, 3});
+  const int size = group.world_size();
+  expect(refused([&] { all_reduce(group, undefined); }) == "all_reduce: a tensor is undefined", "undefined");
+  expect(refused([&] { all_reduce(group, transposed); }) == "all_reduce: the tensor (3, 2) Float is not contiguous",
+         "contiguous");
+  expect(contains(refused([&] { all_reduce(group, whole, ReduceOp::kAverage); }),
+                  "kAverage needs a floating point tensor, not Int"),
+         "average");
+  expect(contains(refused([&] { broadcast(group, good, size); }),
+                  "broadcast: root " + std::to_string(size) + " is not a rank of this group"),
+         "root");
+  expect(contains(refused([&] { all_gather(group, wrong, good); }),
+                  "all_gather: output is (" + std::to_string(size + 1) + ", 2, 3) Float but must be (" +
+                      std::to_string(size) + ", 2, 3) Float"),
+         "rows");
+  expect(contains(refused([&] { reduce_scatter(group, good, wrong); }), "reduce_scatter: input is"), "rows of input");
+  expect(contains(refused([&] { send(group, good, group.rank()); }), "is this rank itself"), "self");
+  expect(contains(refused([&] { recv(group, good, -1); }), "recv: source -1 is not a rank"), "negative");
+  barrier(group);
+}
+
+/// What the group says of itself.
+void identity() {
+  auto group = init({.backend = Backend::kGloo});
+  expect(group.device().is_cpu(), "gloo works on the CPU");
+  expect(group.backend() == (group.world_size() == 1 ? "none" : "gloo"), "backend name");
+  expect((group.native() == nullptr) == (group.world_size() == 1), "native");
+  expect(group.local_world_size() == group.world_size(), "one machine");
+  auto copy = group;
+  auto tensor = at::ones({1});
+  all_reduce(copy, tensor);
+  expect(tensor.item<int>() == group.world_size(), "a copy is the same group");
+}
+
+/// The last rank never comes.
+void missing_rank() {
+  const auto text =
+      text_of<CommunicationError>([] { init({.backend = Backend::kGloo, .timeout = milliseconds(1500)}); });
+  expect(contains(text, "waited in vain for ranks 2 of 3 to join through the store at 127.0.0.1:"), text);
+}
+
+void no_store() {
+  const auto text = text_of<CommunicationError>([] { init({.timeout = milliseconds(500)}); });
+  expect(contains(text, "cannot reach the store at 127.0.0.1:") && !contains(text, "\n"), text);
+}
+
+/// Rank 0 leaves; the others are told so instead of waiting for ever.
+void lost_rank() {
+  auto group = init({.backend = Backend::kGloo, .timeout = std::chrono::seconds(60)});
+  auto tensor = at::ones({4});
+  all_reduce(group, tensor);
+  if (group.rank() == 0) return;
+  const auto text = text_of<CommunicationError>([&] { all_reduce(group, tensor); });
+  expect(contains(text, "all_reduce: "), text);
+}
+
+void different_wishes() {
+  const bool first = std::string(std::getenv("RANK")) == "0";
+  const auto text = text_of<ConfigError>([&] { init({.backend = first ? Backend::kNccl : Backend::kGloo}); });
+  expect(text == "rank 0 asks for nccl but rank 1 can or will only use gloo", text);
+}
+
+}  // namespace
+
+std::map<std::string, Scenario> collective_scenarios() {
+  return {{"reductions", reductions},
+          {"movements", movements},
+          {"point_to_point", point_to_point},
+          {"overlapping", overlapping},
+          {"refusals", refusals},
+          {"identity", identity},
+          {"missing_rank", missing_rank},
+          {"no_store", no_store},
+          {"lost_rank", lost_rank},
+          {"different_wishes", different_wishes}};
+}
+
+}  // namespace taas::test

@@ -1,0 +1,28 @@
+#include "catch.hpp"
+#include "spawn_ranks.hpp"
+
+using taas::test::Meeting;
+using taas::test::problems;
+using taas::test::spawn_ranks;
+
+TEST_CASE("Collectives give on every rank what they promise") {
+  for (const std::string scenario : {"reductions", "movements", "overlapping", "identity"}) {
+    for (int ranks = 1; ranks <= 4; ++ranks) {
+      INFO(scenario << " with " << ranks << " ranks");
+      CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, scenario, {.world_size = ranks})) == "");
+    }
+  }
+}
+
+TEST_CASE("Messages between two ranks arrive at the right one, by tag") {
+  for (int ranks = 2; ranks <= 4; ++ranks) {
+    INFO(ranks << " ranks");
+    CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "point_to_point", {.world_size = ranks})) == "");
+  }
+}
+
+TEST_CASE("A wrong argument is refused by name before anything is sent") {
+  for (int ranks = 1; ranks <= 2; ++ranks) {
+    CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "refusals", {.world_size = ranks})) == "");
+  }
+}

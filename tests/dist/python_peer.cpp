@@ -1,0 +1,84 @@
+// The C++ half of the tests that compare with Python: the scripts beside this file run it and look at what it did.
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+
+#include <iostream>
+#include <string>
+
+#include "taas/adadelta.hpp"
+#include "taas/checkpoint.hpp"
+#include "taas/sampler.hpp"
+
+namespace {
+
+/// Each line of the input is "size world rank shuffle drop_last seed epoch"; answers with the indices, one line each.
+int print_samples() {
+  taas::DistributedSamplerOptions options;
+  std::size_t size = 0;
+  std::uint64_t epoch = 0;
+  while (std::cin >> size >> options.num_replicas >> options.rank >> options.shuffle >> options.drop_last >>
+         options.seed >> epoch) {
+    taas::DistributedSampler sampler(size, options);
+    sampler.set_epoch(epoch);
+    sampler.reset();
+    for (auto index : sampler.next(size + 1).value_or(std::vector<std::size_t>{})) std::cout << index << ' ';
+    std::cout << '\n';
+  }
+  return 0;
+}
+
+/// The state after three steps that the Python script makes as well.
+struct Trained {
+  torch::nn::Sequential model{torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 2)};
+  taas::Adadelta optimizer{model->parameters(), taas::AdadeltaOptions(0.7).weight_decay(0.01)};
+
+  void start() {
+    torch::NoGradGuard no_grad;
+    for (auto& parameter : model->parameters())
+      parameter.copy_(torch::linspace(-1, 1, parameter.numel()).view_as(parameter));
+  }
+  void step(int number) {
+    auto input = torch::linspace(-1, 2 + number, 18).view({6, 3});
+    optimizer.zero_grad();
+    model->forward(input).square().sum().backward();
+    optimizer.step();
+  }
+};
+
+int write_checkpoint(const std::string& path) {
+  Trained trained;
+  trained.start();
+  for (int number = 0; number < 3; ++number) trained.step(number);
+  taas::save_checkpoint(path, {.epoch = 3,
+                               .model = taas::module_state(*trained.model),
+                               .optimizer = taas::optimizer_state(trained.optimizer),
+                               .extra = {{"note", "from C++"}, {"numbers", torch::arange(3)}}});
+  return 0;
+}
+
+/// Goes on from what Python wrote, for one step more.
+int resume_checkpoint(const std::string& from, const std::string& to) {
+  auto checkpoint = taas::load_checkpoint(from);
+  Trained trained;
+  taas::load_module_state(*trained.model, checkpoint.model);
+  taas::load_optimizer_state(trained.optimizer, checkpoint.optimizer);
+  trained.step(static_cast<int>(checkpoint.epoch));
+  checkpoint.epoch += 1;
+  checkpoint.model = taas::module_state(*trained.model);
+  checkpoint.optimizer = taas::optimizer_state(trained.optimizer);
+  taas::save_checkpoint(to, checkpoint);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string task = argc > 1 ? argv[1] : "";
+  if (task == "samples") return print_samples();
+  if (task == "write" && argc == 3) return write_checkpoint(argv[2]);
+  if (task == "resume" && argc == 4) return resume_checkpoint(argv[2], argv[3]);
+  std::cerr << "usage: python_peer samples | write PATH | resume FROM TO\n";
+  return 2;
+}

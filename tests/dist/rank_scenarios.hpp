@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace taas::test {
+
+/// What one rank of a test does; run by dist_rank in processes started by spawn_ranks. A failure throws.
+using Scenario = void (*)();
+
+std::map<std::string, Scenario> collective_scenarios();
+std::map<std::string, Scenario> data_parallel_scenarios();
+
+/// Throws with `what` and this rank's number in the text.
+void expect(bool good, const std::string& what);
+
+/// Throws unless `call` throws an E; returns its text.
+template <class E, class Call>
+std::string text_of(Call&& call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  }
+  expect(false, "nothing was thrown");
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace taas::test

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace taas::test {
+
+enum class Meeting {
+  kServed,    ///< this process serves the store, as a launcher does
+  kRankZero,  ///< rank 0 does
+  kNowhere,   ///< MASTER_PORT is closed
+};
+
+struct SpawnOptions {
+  int world_size = 1;
+  int started = -1;  ///< only ranks below this; -1: all
+  Meeting meeting = Meeting::kServed;
+};
+
+struct RankResult {
+  int exit_code = -1;  ///< 128 + signal after one
+  std::string output;
+};
+
+/// Runs `program argument` once for each rank, on this machine, and waits for all. The ranks die with this process.
+std::vector<RankResult> spawn_ranks(const std::string& program, const std::string& argument,
+                                    const SpawnOptions& options);
+
+/// What the ranks printed, and the exit codes that are not 0; empty when all went well.
+std::string problems(const std::vector<RankResult>& results);
+
+}  // namespace taas::test
