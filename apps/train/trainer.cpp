@@ -1,0 +1,140 @@
+#include "trainer.hpp"
+
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "generator.hpp"
+#include "input_error.hpp"
+#include "taas/checkpoint.hpp"
+#include "taas/collectives.hpp"
+#include "taas/error.hpp"
+
+namespace taas::train {
+namespace {
+
+constexpr double kMean = 0.1307, kDeviation = 0.3081;  // of the pixels of MNIST, 0…1
+constexpr std::int64_t kTestBatch = 250;
+constexpr std::uint64_t kTrainSeed = 1, kTestSeed = 2;  // of the generated digits: whatever --seed is, the same data
+
+/// FNV-1a over the bytes of all parameters and buffers.
+std::int64_t digest(const Network& network) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const auto& [name, tensor] : module_state(*network)) {
+    const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
+    for (std::size_t i = 0; i < tensor.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  }
+  return static_cast<std::int64_t>(hash);
+}
+
+bool same_on_all_ranks(const ProcessGroup& group, std::int64_t value) {
+  auto least = torch::tensor({value, ~value}, torch::dtype(torch::kInt64).device(group.device()));
+  all_reduce(group, least, ReduceOp::kMin);
+  return least[0].item<std::int64_t>() == ~least[1].item<std::int64_t>();  // the smallest is the largest
+}
+
+}  // namespace
+
+Digits load_digits(const Options& options) {
+  if (options.data.empty())
+    return {generate_digits(kTrainSeed, options.train_images.value_or(8000)),
+            generate_digits(kTestSeed, options.test_images.value_or(2000))};
+  auto digits = read_digits(options.data);
+  auto limit = [](DigitSet& set, std::optional<std::size_t> size) {
+    if (size && *size < set.size()) set = set.slice(0, *size);
+  };
+  limit(digits.train, options.train_images);
+  limit(digits.test, options.test_images);
+  return digits;
+}
+
+Dataset::Dataset(const DigitSet& digits, c10::Device device) {
+  auto count = static_cast<std::int64_t>(digits.size());
+  auto labels = torch::empty({count}, torch::kUInt8);
+  auto images = torch::empty({count, 1, kDigitSide, kDigitSide}, torch::kUInt8);
+  std::copy(digits.labels.begin(), digits.labels.end(), labels.mutable_data_ptr<std::uint8_t>());
+  std::copy(digits.pixels.begin(), digits.pixels.end(), images.mutable_data_ptr<std::uint8_t>());
+  images_ = images.to(device);
+  labels_ = labels.to(device, torch::kInt64);
+}
+
+Batch Dataset::batch(const torch::Tensor& indices) const {
+  auto chosen = indices.to(images_.device());
+  auto images = images_.index_select(0, chosen).to(torch::kFloat32);
+  return {images.div_(255).sub_(kMean).div_(kDeviation), labels_.index_select(0, chosen)};
+}
+
+std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_t batch_size) {
+  auto batches = order.split(batch_size);
+  if (batches.back().numel() < 2) batches.pop_back();
+  if (batches.empty())
+    throw InputError("there are fewer than two images per rank: give more images or use fewer ranks");
+  return batches;
+}
+
+void start_epoch(int epoch, const Options& options, const ProcessGroup& group, Adadelta& optimizer) {
+  for (auto& parameters : optimizer.param_groups())
+    parameters.options().set_lr(options.lr * std::pow(options.gamma, epoch));
+  auto number = static_cast<std::uint64_t>(epoch * group.world_size() + group.rank());
+  torch::manual_seed(options.seed + 1 + number);
+}
+
+Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset) {
+  torch::NoGradGuard no_grad;
+  for (auto& buffer : network->buffers()) broadcast(group, buffer);
+  network->eval();
+  auto sums = torch::zeros({2}, torch::dtype(torch::kFloat64).device(group.device()));  // loss, correct answers
+  auto share = torch::arange(group.rank(), dataset.size(), group.world_size());
+  for (const auto& indices : share.split(kTestBatch)) {
+    if (indices.numel() == 0) continue;
+    auto [images, labels] = dataset.batch(indices);
+    auto output = network(images);
+    sums[0] += torch::nll_loss(output, labels, {}, at::Reduction::Sum);
+    sums[1] += output.argmax(1).eq(labels).sum();
+  }
+  network->train();
+  all_reduce(group, sums);
+  return {sums[0].item<double>() / static_cast<double>(dataset.size()),
+          static_cast<std::int64_t>(sums[1].item<double>()), dataset.size()};
+}
+
+void prepare_output(const Options& options, const ProcessGroup& group) {
+  if (group.rank() != 0 || options.output.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(options.output, error);
+  if (!error && ::access(options.output.c_str(), W_OK) != 0) error = {errno, std::generic_category()};
+  if (error) throw InputError("cannot write to the output folder " + options.output + ": " + error.message());
+}
+
+void save(const Options& options, const ProcessGroup& group, const Network& network, const Adadelta& optimizer,
+          int epochs_done) {
+  if (group.rank() != 0 || options.output.empty()) return;
+  save_checkpoint(options.checkpoint(), {.epoch = epochs_done,
+                                         .model = module_state(*network),
+                                         .optimizer = optimizer_state(optimizer),
+                                         .extra = {{"seed", static_cast<std::int64_t>(options.seed)}}});
+}
+
+int resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer) {
+  std::int64_t epochs_done = 0;
+  if (options.resume) {
+    auto checkpoint = load_checkpoint(*options.resume);
+    load_module_state(*network, checkpoint.model);
+    load_optimizer_state(optimizer, checkpoint.optimizer);
+    epochs_done = checkpoint.epoch;
+  }
+  if (!same_on_all_ranks(group, epochs_done))
+    throw CheckpointError("the ranks found different checkpoints: the output folder must be shared by all nodes");
+  return static_cast<int>(epochs_done);
+}
+
+bool equal_on_all_ranks(const Network& network, const ProcessGroup& group) {
+  return same_on_all_ranks(group, digest(network));
+}
+
+}  // namespace taas::train

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "digits.hpp"
+#include "network.hpp"
+#include "options.hpp"
+#include "progress.hpp"
+#include "taas/adadelta.hpp"
+#include "taas/process_group.hpp"
+
+namespace taas::train {
+
+/// The folder of --data, or generated digits; the same on every rank. Throws InputError.
+Digits load_digits(const Options& options);
+
+struct Batch {
+  torch::Tensor images;  ///< float (n, 1, 28, 28), mean 0 and deviation 1
+  torch::Tensor labels;  ///< int64 (n)
+};
+
+/// All images in one tensor on the device; a batch is one index_select.
+class Dataset {
+ public:
+  Dataset(const DigitSet& digits, c10::Device device);
+  [[nodiscard]] std::int64_t size() const { return labels_.size(0); }
+  /// `indices`: int64 (n), on any device.
+  [[nodiscard]] Batch batch(const torch::Tensor& indices) const;
+
+ private:
+  torch::Tensor images_;  // uint8 (size, 1, 28, 28)
+  torch::Tensor labels_;  // int64 (size)
+};
+
+/// This rank's order of an epoch in batches. A last batch of one image is left out: batch norm cannot learn from one.
+/// Throws InputError when nothing is left.
+std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_t batch_size);
+
+/// Sets what depends on the epoch alone, so that a resumed run goes on as if it had never stopped: the learning rate,
+/// and the seed of dropout, another one on each rank.
+void start_epoch(int epoch, const Options& options, const ProcessGroup& group, Adadelta& optimizer);
+
+/// Each rank judges its share of the images with the buffers of rank 0, the ones that a checkpoint holds.
+Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset);
+
+/// Rank 0 makes the output folder, so that a wrong one is known before the training. Throws InputError.
+void prepare_output(const Options& options, const ProcessGroup& group);
+
+/// Rank 0 writes the checkpoint, when there is a folder for it.
+void save(const Options& options, const ProcessGroup& group, const Network& network, const Adadelta& optimizer,
+          int epochs_done);
+
+/// Loads the checkpoint, when there is one to resume from; returns how many epochs are done. Throws CheckpointError
+/// when the ranks do not find the same one.
+int resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer);
+
+/// Whether parameters and buffers are the same on all ranks, to the bit.
+bool equal_on_all_ranks(const Network& network, const ProcessGroup& group);
+
+}  // namespace taas::train
