@@ -1,0 +1,111 @@
+"""What the benchmarks share: timing of whole processes, statistics with their spread, the machine, tables and JSON."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+RANKS = 8
+
+
+def arguments(description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument("--rounds", type=int, default=9, help="each launcher once a round, in rotating order")
+    parser.add_argument("--json", type=pathlib.Path, help="where the results go")
+    options = parser.parse_args()
+    options.bin = options.bin.resolve()
+    return options
+
+
+def launchers(bin_folder: pathlib.Path) -> dict:
+    """The launchers to compare: name -> command that the program and its arguments follow. RANKS processes each."""
+    ranks = str(RANKS)
+    result = {"taas-run": [str(bin_folder / "taas-run"), "--nproc-per-node", ranks, "--no-python"],
+              "torchrun": [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", ranks, "--no-python"],
+              "spawn_loop": [str(bin_folder / "spawn_loop"), ranks]}
+    if shutil.which("mpirun"):
+        result["mpirun"] = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks]
+    return result
+
+
+def start(command, folder) -> subprocess.Popen:
+    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+
+
+def wall_seconds(command, folder, expected: int = 0) -> float:
+    """Time of a whole process from its start to its reaping; a wrong exit status is no result."""
+    began = time.perf_counter()
+    status = start(command, folder).wait()
+    took = time.perf_counter() - began
+    if status != expected:
+        sys.exit(f"{' '.join(map(str, command))}: exit status {status}, expected {expected}")
+    return took
+
+
+def rotated(names, round_number: int) -> list:
+    """Another one is first in each round, so that none always runs in the wake of the same other."""
+    names = list(names)
+    cut = round_number % len(names)
+    return names[cut:] + names[:cut]
+
+
+def summary(samples) -> dict:
+    return {"median": statistics.median(samples), "min": min(samples), "max": max(samples), "samples": samples}
+
+
+def ratio(numerators, denominators) -> dict:
+    """Of the paired samples of each round."""
+    return summary([a / b for a, b in zip(numerators, denominators, strict=True)])
+
+
+def milliseconds(result: dict) -> str:
+    return f"{result['median'] * 1e3:.1f} ms ({result['min'] * 1e3:.1f} to {result['max'] * 1e3:.1f})"
+
+
+def wait_until(condition, what: str, seconds: float = 60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            sys.exit(f"{what}: not within {seconds} s")
+        time.sleep(0.001)
+
+
+def machine() -> dict:
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+                if line.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
+    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "memory_gib": memory, "kernel": platform.release(),
+            "system": platform.freedesktop_os_release()["PRETTY_NAME"], "load_before": os.getloadavg()[0]}
+
+
+def versions() -> dict:
+    def first_line(*command):
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    result = {"python": platform.python_version(),
+              "torch": first_line(sys.executable, "-c", "import importlib.metadata as m; print(m.version('torch'))")}
+    if shutil.which("mpirun"):
+        result["mpirun"] = first_line("mpirun", "--version")
+    return result
+
+
+def report(name: str, options, results: dict, rows: list, header: list, notes: list):
+    """Prints the table and writes the JSON."""
+    facts = {"machine": machine(), "versions": versions()}
+    print(f"{name}: {options.rounds} rounds; {facts['machine']}; {facts['versions']}")
+    print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    for note in notes:
+        print(note)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        content = {"benchmark": name, "rounds": options.rounds, "ranks": RANKS, **facts, "results": results}
+        options.json.write_text(json.dumps(content, indent=1) + "\n")
