@@ -27,6 +27,9 @@ constexpr ByWords kByWords[] = {
     {"Expected to have finished reduction in the prior iteration",
      "some parameters got no gradient: pass find_unused_parameters=True to DistributedDataParallel"},
     {"Default process group has not been initialized", "call init_process_group() before the first collective"},
+    // A thread that wants Python's lock while Python ends is unwound, which C++ code without exceptions answers so.
+    {"terminate called without an active exception",
+     "often a thread of torch's gloo that outlived Python's end: end the program with os._exit(0) after its last line"},
 };
 
 std::string_view by_signal(int signal) {

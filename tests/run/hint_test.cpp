@@ -27,6 +27,7 @@ TEST_CASE("known causes have a way out") {
       {Cause::kSignal, {0, SIGILL}, "", "another processor"},
       {Cause::kSignal, {0, SIGUSR1}, "", "passes this signal on"},
       {Cause::kStoreTimeout, {1}, "wait timeout after 5ms", "logs of the ranks"},
+      {Cause::kSignal, {0, SIGABRT}, "terminate called without an active exception", "os._exit"},
   };
   for (const auto& row : rows) {
     INFO(row.text);

@@ -19,9 +19,20 @@ def taas_run(folder, *arguments):
                           capture_output=True, text=True, timeout=DEADLINE_SECONDS)
 
 
+def taas_run_to_the_end(folder, *arguments):
+    """Runs a script whose ranks end as Python ends. Before Python 3.14 a thread of torch's gloo that is still letting go
+    of its last tensor then is unwound by Python, and aborts the rank: not ours to judge, and seldom, so it is run again.
+    """
+    for _ in range(3):
+        result = taas_run(folder, *arguments)
+        if "terminate called without an active exception" not in result.stderr:
+            break
+    return result
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 8])
 def test_ddp_script_runs_unchanged(tmp_path, ranks):
-    result = taas_run(tmp_path, "--nproc-per-node", ranks, HERE / "ddp_script.py", "--lr", "0.1")
+    result = taas_run_to_the_end(tmp_path, "--nproc-per-node", ranks, HERE / "ddp_script.py", "--lr", "0.1")
     assert result.returncode == 0, result.stderr
     assert f"trained on {ranks} ranks, argv ['--lr', '0.1'], elastic True, restart 0" in result.stdout
 
@@ -50,13 +61,13 @@ def test_store_of_the_launcher_survives_rank_0_and_serves_the_next_generation(tm
                       "total = torch.ones(1)\n"
                       "dist.all_reduce(total)\n"
                       "print('total', int(total))\n")
-    result = taas_run(tmp_path, "--nproc-per-node", 4, "--max-restarts", 1, script)
+    result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 4, "--max-restarts", 1, script)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "total 4\n"
 
 
 def test_store_on_rank_0(tmp_path):
-    result = taas_run(tmp_path, "--nproc-per-node", 2, "--store", "rank0", HERE / "ddp_script.py")
+    result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, "--store", "rank0", HERE / "ddp_script.py")
     assert result.returncode == 0, result.stderr
     assert "trained on 2 ranks" in result.stdout
 
