@@ -104,20 +104,20 @@ Result<std::string> make_run_folder(const std::string& where, const char* flag, 
 
 }  // namespace
 
-Result<std::string> RunDirectory::rank_log(Generation generation, Rank rank, LogStream stream) const {
+Result<std::string> RunDirectory::rank_log(Generation generation, const RankPlace& rank, LogStream stream) const {
   bool out = stream == LogStream::kStdout;
-  auto path = fmt::format("{}/generation-{}/rank-{:04}.{}", path_, generation.value, rank.value, out ? "out" : "err");
+  auto path =
+      fmt::format("{}/generation-{}/rank-{:04}.{}", path_, generation.value, rank.rank.value, out ? "out" : "err");
   if (!log_dir_.empty()) {
-    const auto& place = ranks_[static_cast<std::size_t>(rank.value)];
-    auto node = place.node.value == 0 ? "" : fmt::format("/node_{}", place.node.value);
-    path = fmt::format("{}{}/attempt_{}/{}/{}.log", log_dir_, node, generation.value, place.local_rank,
+    auto node = rank.node.value == 0 ? "" : fmt::format("/node_{}", rank.node.value);
+    path = fmt::format("{}{}/attempt_{}/{}/{}.log", log_dir_, node, generation.value, rank.local_rank,
                        out ? "stdout" : "stderr");
   }
   if (auto made = make_folder(fs::path(path).parent_path().string()); !made) return made.error();
   return path;
 }
 
-Result<std::string> RunDirectory::error_file(Generation generation, Rank rank) const {
+Result<std::string> RunDirectory::error_file(Generation generation, const RankPlace& rank) const {
   auto log = rank_log(generation, rank, LogStream::kStderr);
   if (!log) return log;
   if (!log_dir_.empty()) return (fs::path(*log).parent_path() / "error.json").string();
@@ -134,12 +134,28 @@ Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
     if (!made) return made.error();
     log_dir = *made;
   }
-  RunDirectory run(*path, std::move(log_dir), std::move(options.ranks));
-  for (const auto& folder : {run.staging(), run.files()}) {
-    if (auto made = make_folder(folder); !made) return made.error();
-  }
+  RunDirectory run(*path, std::move(log_dir));
+  if (auto made = run.make_folders(); !made) return made.error();
   point_latest_to(run.path());
   return run;
+}
+
+Result<RunDirectory> open_run_directory(std::string path, std::string log_dir) {
+  for (const auto& place : {Place{path, "--output"}, Place{log_dir, "--log-dir"}}) {
+    if (place.path.empty()) continue;
+    if (auto made = make_place(place); !made) return made.error();
+    if (auto space = check_space(place); !space) return space.error();
+  }
+  RunDirectory run(std::move(path), std::move(log_dir));
+  if (auto made = run.make_folders(); !made) return made.error();
+  return run;
+}
+
+Result<> RunDirectory::make_folders() const {
+  for (const auto& folder : {staging(), files()}) {
+    if (auto made = make_folder(folder); !made) return made;
+  }
+  return {};
 }
 
 }  // namespace taas::storage

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
@@ -11,9 +10,10 @@ namespace taas::storage {
 
 enum class LogStream { kStdout, kStderr };
 
-/// Where a rank stands, for torchrun's layout of log files.
+/// Where a rank stands: torchrun's layout of log files goes by node and local rank.
 struct RankPlace {
-  NodeIndex node;
+  Rank rank = {};
+  NodeIndex node = {};
   int local_rank = 0;
 };
 
@@ -21,7 +21,6 @@ struct RunDirectoryOptions {
   std::string output = {};  ///< --output; made when it is missing
   std::string run_id = {};  ///< names the run's folder; "-2" and so on is appended when that exists already
   std::optional<std::string> log_dir = {};  ///< --log-dir: torchrun's layout there, for the ranks' log files
-  std::vector<RankPlace> ranks = {};        ///< by rank; needed with log_dir only
 };
 
 /// The folder of one run, and where everything in it lies. All paths are absolute. Folders of a generation are made
@@ -29,6 +28,8 @@ struct RunDirectoryOptions {
 class RunDirectory {
  public:
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// This run's own folder below --log-dir; empty: none was asked for.
+  [[nodiscard]] const std::string& log_dir() const { return log_dir_; }
   [[nodiscard]] std::string journal_path() const { return path_ + "/journal.jsonl"; }
   /// TAAS_OUTPUT_DIR: where ranks write.
   [[nodiscard]] std::string staging() const { return path_ + "/.staging"; }
@@ -37,22 +38,26 @@ class RunDirectory {
 
   /// generation-0/rank-0003.out, or with log_dir attempt_0/3/stdout.log, in node_1/ and so on for nodes other than the
   /// first: torchrun's agents have a folder each, and the simulated ones share this machine.
-  Result<std::string> rank_log(Generation generation, Rank rank, LogStream stream) const;
+  Result<std::string> rank_log(Generation generation, const RankPlace& rank, LogStream stream) const;
   /// TORCHELASTIC_ERROR_FILE, beside the log files.
-  Result<std::string> error_file(Generation generation, Rank rank) const;
+  Result<std::string> error_file(Generation generation, const RankPlace& rank) const;
 
  private:
   friend Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
-  RunDirectory(std::string path, std::string log_dir, std::vector<RankPlace> ranks)
-      : path_(std::move(path)), log_dir_(std::move(log_dir)), ranks_(std::move(ranks)) {}
+  friend Result<RunDirectory> open_run_directory(std::string path, std::string log_dir);
+  RunDirectory(std::string path, std::string log_dir) : path_(std::move(path)), log_dir_(std::move(log_dir)) {}
+  [[nodiscard]] Result<> make_folders() const;
 
   std::string path_;
-  std::string log_dir_;  // this run's own folder below --log-dir; empty: none was asked for
-  std::vector<RankPlace> ranks_;
+  std::string log_dir_;
 };
 
 /// Makes the run's folder with staging() and files() in it, and points <output>/latest to it. Fails, before anything is
 /// trained, when the place cannot be written or is full.
 Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
+
+/// The same run's folder on another node: the paths that create_run_directory() chose. On shared storage they are there
+/// already; elsewhere they are made, and have to be writable and have room as well.
+Result<RunDirectory> open_run_directory(std::string path, std::string log_dir);
 
 }  // namespace taas::storage
