@@ -83,6 +83,7 @@ struct DeadlineReached {
 struct OutputSettled {
   std::string error;
   Instant at;
+  int files = 0;  ///< how many are published
 };
 
 using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone,
@@ -174,7 +175,7 @@ BOOST_DESCRIBE_STRUCT(RankExited, (), (generation, rank, status, evidence, at))
 BOOST_DESCRIBE_STRUCT(GenerationGone, (), (generation, at))
 BOOST_DESCRIBE_STRUCT(SignalReceived, (), (signal, at))
 BOOST_DESCRIBE_STRUCT(DeadlineReached, (), (at))
-BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at))
+BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at, files))
 
 BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kStoreTimeout, kStopped,
                     kOutputFailed)

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "run/messages.hpp"
+#include "run/supervisor.hpp"
+
+namespace taas::run {
+
+using AgentId = Id<struct AgentTag>;  ///< one connection of one agent; never used twice in a run
+
+/// What the logic needs to know to choose nodes.
+struct CoordinatorPolicy {
+  Policy run;                      ///< world_size and node_of_rank are overwritten for each generation
+  std::vector<int> ranks_on_node;  ///< of a full house; its size is the most nodes a generation has
+  int min_nodes = 1;               ///< fewer than ranks_on_node.size() only for elastic runs, whose nodes are equal
+  int expected_agents = 1;         ///< hosts that were asked: nobody else is waited for
+  std::string launch;              ///< Welcome::run
+  std::string version;             ///< of taas-run; agents of another one are dismissed with a line that names both
+  Duration lost_after = std::chrono::milliseconds(2500);    ///< without a heartbeat
+  Duration closed_grace = std::chrono::milliseconds(500);   ///< between an agent's closed link and a new generation
+  Duration gather_timeout = std::chrono::seconds(600);      ///< for enough nodes to be there
+  Duration elastic_wait = std::chrono::seconds(30);         ///< for more than min_nodes while hosts are missing
+  Duration startup_window = std::chrono::seconds(60);       ///< see Supervisor: start-up errors are not restarted
+  bool in_process = false;         ///< the only agent is in this process: no heartbeats, no probing
+};
+
+// What happens. Events of the run itself (RunStarted, SignalReceived, DeadlineReached) come as run::Event.
+
+struct AgentArrived {
+  AgentId agent;
+  Hello hello;
+  Instant at;
+};
+struct AgentSaid {
+  AgentId agent;
+  AgentMessage message;
+  Instant at;
+};
+struct AgentLeft {
+  AgentId agent;
+  std::string reason;
+  bool closed_by_agent = true;  ///< false: this side broke the link, and the agent may not know it yet
+  Instant at;
+};
+/// The way onto a host failed (ssh refused, wrong key, no binary): its agent will not come. Names the host and why.
+struct HostFailed {
+  int order;
+  std::string message;
+  Instant at;
+};
+
+using CoordinatorEvent = std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed>;
+
+// What to do about it. Every run::Action of the Supervisor comes out, for the journal and the display; of these only
+// SetDeadline, ClearDeadline and Finish are left to carry out, since the others are told to agents as well.
+
+/// The Supervisor was told this: for the journal and the display. Comes before what was decided on it.
+struct Happened {
+  Event event;
+};
+
+struct Tell {
+  AgentId agent;
+  CoordinatorMessage message;
+};
+/// Break the link to this agent; AgentLeft must not follow.
+struct Drop {
+  AgentId agent;
+  std::string reason;
+};
+/// Start an agent on this host of the list again: the former one was lost.
+struct StartAgent {
+  int order;
+};
+
+using CoordinatorAction = std::variant<Happened, Action, Tell, Drop, StartAgent>;
+
+/// The run's logic over all nodes: who is there, which of them make up a generation, and what the Supervisor decides
+/// about its ranks. Pure.
+class Coordinator {
+ public:
+  explicit Coordinator(CoordinatorPolicy policy);
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  std::vector<CoordinatorAction> handle(const CoordinatorEvent& event);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace taas::run

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "run/events.hpp"
+
+namespace taas::run {
+
+/// Raised when a message changes its meaning; agent and coordinator are the same release otherwise, which Hello checks.
+inline constexpr int kProtocolVersion = 1;
+
+// What an agent and the coordinator say to each other. Instants are the coordinator's clock: an agent converts its own
+// with the offset that heartbeats measure (run/clock_offset.hpp).
+
+// Agent to coordinator.
+
+/// The first message: who is there.
+struct Hello {
+  int protocol = kProtocolVersion;
+  std::string version;   ///< of taas-run
+  std::string hostname;  ///< for people
+  int order = -1;        ///< place in the host list, SLURM's node id or --node-rank; -1: any
+  int plays = 1;         ///< how many nodes this agent can be at once: more than one only for simulated nodes
+  int gpus = 0;
+  int cores = 1;
+  std::vector<std::string> addresses;  ///< numeric, where other nodes may be able to reach this one
+};
+/// The program was found, the folder can be written, the store listens.
+struct Ready {
+  std::uint16_t store_port = 0;
+};
+/// This node cannot take part. The message says why and does not name the node.
+struct Refused {
+  std::string message;
+};
+/// Which addresses of ProbeAddresses answered.
+struct AddressesReached {
+  std::vector<std::string> addresses;
+};
+/// Sent at a fixed interval; the agent's own clock.
+struct Heartbeat {
+  std::uint64_t number = 0;
+  Instant sent;
+};
+/// One line of a rank's output that is shown on the console.
+struct OutputText {
+  Rank rank;
+  bool is_stderr = false;
+  bool progress = false;
+  std::string text;
+  Instant at;
+};
+struct Output {
+  std::vector<OutputText> lines;
+};
+/// Something the user should know, in one line.
+struct Remark {
+  std::string text;
+};
+
+using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, RankSpawned,
+                                  RankSpawnFailed, RankJoined, RankExited, GenerationGone, OutputSettled>;
+
+// Coordinator to agent.
+
+/// The agent is part of the run: it prepares itself and answers Ready or Refused.
+struct Welcome {
+  std::string run;  ///< the launch as JSON (plan/launch_settings.hpp): options, environment, folder
+};
+/// This agent is not wanted: a wrong version, no place left, the run is over.
+struct Dismissed {
+  std::string reason;
+  int exit_code = 0;
+};
+/// Try to connect to each, and answer AddressesReached.
+struct ProbeAddresses {
+  std::vector<std::string> addresses;
+  std::uint16_t port = 0;
+};
+/// One node's part of a generation.
+struct NodeShare {
+  NodeIndex node;
+  Rank first_rank;
+  int local_world_size = 0;
+};
+/// Start these ranks with an empty store; nothing of a former generation may live. Answered as StartGeneration is.
+struct StartRanks {
+  Generation generation;
+  int world_size = 0;
+  int nodes = 1;
+  std::vector<NodeShare> shares;  ///< more than one only for an agent that plays several nodes
+  std::string master_addr;
+  std::uint16_t master_port = 0;
+};
+/// The answer to Heartbeat.
+struct HeartbeatEcho {
+  std::uint64_t number = 0;
+  Instant sent;      ///< as in the heartbeat
+  Instant received;  ///< the coordinator's clock
+};
+/// The reader of the console falls behind: read no more output of ranks that is shown, until told otherwise.
+struct HoldOutput {
+  bool hold = false;
+};
+/// A batch system will end the run soon: write TAAS_STOP_REQUESTED and pass the signal to the ranks.
+struct RequestStop {
+  int signal = 0;
+};
+/// The run goes to its end: publish what rank 0 wrote (`publish`), or name what is left over. Answered with OutputSettled.
+struct Settle {
+  bool publish = false;
+};
+/// The generation failed and another one begins: files whose writer died stay unpublished.
+struct Abandon {};
+
+using CoordinatorMessage = std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
+                                        SweepGeneration, HeartbeatEcho, HoldOutput, RequestStop, Settle, Abandon>;
+
+// clang-format off
+BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, order, plays, gpus, cores, addresses))
+BOOST_DESCRIBE_STRUCT(Ready, (), (store_port))
+BOOST_DESCRIBE_STRUCT(Refused, (), (message))
+BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses))
+BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
+BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at))
+BOOST_DESCRIBE_STRUCT(Output, (), (lines))
+BOOST_DESCRIBE_STRUCT(Remark, (), (text))
+BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
+BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
+BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port))
+BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
+BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port))
+BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
+BOOST_DESCRIBE_STRUCT(HoldOutput, (), (hold))
+BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal))
+BOOST_DESCRIBE_STRUCT(Settle, (), (publish))
+BOOST_DESCRIBE_STRUCT(Abandon, (), ())
+// clang-format on
+
+}  // namespace taas::run
