@@ -107,6 +107,39 @@ install_packages() {
   }
 }
 
+# --- packages for tests ---
+
+# Debian and Ubuntu start a service when its package is installed; tests start their own, and nothing else should listen.
+without_starting_services() (
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e $policy ]; then
+    trap 'rm -f $policy' EXIT
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod 755 $policy
+  fi
+  "$@"
+)
+
+# What tests/cluster needs. Only root can run those tests, so that nobody else is asked for anything.
+install_cluster_packages() {
+  local package missing=()
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    finish "skipped, and so are the tests that need them: they take root, and Debian or Ubuntu"
+    return
+  fi
+  for package in openssh-client openssh-server iproute2 nftables slurm-wlm munge; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    finish "all are installed"
+    return
+  fi
+  as_root apt-get update -qq >/dev/null </dev/null || say "some of the package lists are out of reach; going on with the others"
+  without_starting_services quietly apt-cluster as_root apt-get install -y -q --no-install-recommends \
+    -o Acquire::Retries=3 "${missing[@]}"
+  finish "installed ${missing[*]}"
+}
+
 # --- Python with torch ---
 
 oldest_torch=2.11

@@ -1,0 +1,197 @@
+"""A SLURM of the tests' own: slurmctld and munged on the login node, one slurmd on each node of a Cluster.
+
+g0..g3 have 8 counted GPUs each (partition `main`, and `urgent` that preempts it), c0 and c1 have none (`cpu`).
+"""
+
+import os
+import pathlib
+import stat
+import subprocess
+
+from namespaces import Cluster
+from node import wait_until
+
+GPU_NODES = ("g0", "g1", "g2", "g3")
+CPU_NODES = ("c0", "c1")
+GPUS = 8
+KILL_WAIT_SECONDS = 5
+GRACE_SECONDS = 5  # from the request to stop to the kill, of a job that is preempted
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL"}
+
+CONFIGURATION = """
+ClusterName=taas
+SlurmctldHost=login
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+JobCompType=jobcomp/none
+MailProg=/bin/true
+GresTypes=gpu
+SlurmdParameters=config_overrides
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0,batch_sched_delay=0
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+JobRequeue=1
+JobFileAppend=1
+ReturnToService=2
+KillWait={kill_wait}
+MinJobAge=600
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+SlurmdDebug=verbose
+NodeName=g[0-3] CPUs=16 RealMemory=1000 Gres=gpu:{gpus} State=UNKNOWN
+NodeName=c[0-1] CPUs=16 RealMemory=1000 State=UNKNOWN
+PartitionName=main Nodes=g[0-3] Default=YES MaxTime=60 State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime={grace}
+PartitionName=urgent Nodes=g[0-3] MaxTime=60 State=UP PriorityTier=10 PreemptMode=OFF
+PartitionName=cpu Nodes=c[0-1] MaxTime=60 State=UP
+"""
+
+
+class Slurm:
+    def __init__(self):
+        self.cluster = Cluster(*GPU_NODES, *CPU_NODES)
+        try:
+            self._write_files()
+            self._start()
+        except BaseException:
+            self.cluster.stop()
+            raise
+
+    # --- what users do, on the login node ---
+
+    def sbatch(self, script: str, *options) -> int:
+        """Submits a job script (its text), and returns the job's id."""
+        path = self.cluster.home / f"job-{len(list(self.cluster.home.glob('job-*')))}.sh"
+        path.write_text(script)
+        return int(self.cluster.login.check("sbatch", "--parsable", *options, path).strip())
+
+    def srun(self, *arguments, seconds: float = 60, **options) -> subprocess.CompletedProcess:
+        return self.cluster.login.run("srun", *arguments, seconds=seconds, **options)
+
+    def scancel(self, job: int, *options):
+        self.cluster.login.check("scancel", *options, job)
+
+    def wait_for_requeue(self, job: int, seconds: float = 60):
+        """Waits until the job is in the queue again, and lets it start at once: SLURM itself would wait two minutes."""
+        self.wait_for(job, {"PENDING"}, seconds)
+        self.cluster.login.check("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+    # --- what tests look at ---
+
+    def job(self, job: int) -> dict:
+        """What SLURM knows of a job: JobState, ExitCode, Restarts, NodeList, …"""
+        text = self.cluster.login.check("scontrol", "show", "job", "--oneliner", job)
+        return dict(word.split("=", 1) for word in text.split() if "=" in word)
+
+    def state(self, job: int) -> str:
+        return self.job(job)["JobState"]
+
+    def wait_for(self, job: int, states, seconds: float = 60) -> dict:
+        """Waits until the job is in one of the states; fails with all that SLURM has to say about it."""
+        try:
+            wait_until(lambda: self.state(job) in states, f"job {job} is in {states}", seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.report(job)}") from None
+        return self.job(job)
+
+    def wait(self, job: int, seconds: float = 60) -> dict:
+        """Waits for the job's end."""
+        return self.wait_for(job, ENDED, seconds)
+
+    def output(self, job: int) -> str:
+        return (self.cluster.home / f"slurm-{job}.out").read_text()
+
+    def processes(self, job: int) -> dict:
+        """Pid → command line of what carries the job's id in its environment and is alive, on all machines."""
+        mark = f"SLURM_JOB_ID={job}".encode()
+        lines = {pid: line for node in self.cluster.processes().values() for pid, line in node.items()}
+        return {pid: line for pid, line in lines.items() if mark in environment_of(pid).split(b"\0")}
+
+    def drained(self) -> str:
+        """The nodes that cannot take a job any more, with SLURM's reasons; empty when all is well."""
+        lines = self.cluster.login.check("sinfo", "-h", "-N", "-o", "%N %t %E").splitlines()
+        sound = ("idle", "mix", "alloc", "comp")
+        return "\n".join(line for line in lines if not line.split()[1].startswith(sound) or "*" in line.split()[1])
+
+    def report(self, job: int) -> str:
+        commands = (["squeue"], ["sinfo", "-N", "-l"], ["sinfo", "-R"], ["scontrol", "show", "job", job])
+        answers = [f"$ {' '.join(map(str, c))}\n{self.cluster.login.run(*c).stdout}" for c in commands]
+        return "\n".join([*answers, self._tail("slurmctld.log"), f"output of the job: {self._output_if_any(job)}"])
+
+    def reset(self):
+        """Ends all jobs, and waits until every node is idle again."""
+        self.cluster.login.check("scancel", "--full", "--signal=KILL", "--user=root")
+        self.cluster.login.check("scancel", "--user=root")
+        self.wait_until_idle()
+
+    def wait_until_idle(self, seconds: float = 60):
+        states = lambda: set(self.cluster.login.check("sinfo", "-h", "-N", "-o", "%t").split())
+        try:
+            wait_until(lambda: states() == {"idle"}, "all nodes are idle", seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.cluster.login.run('sinfo', '-N', '-l').stdout}"
+                                 f"{self._tail('slurmctld.log')}") from None
+
+    def stop(self):
+        self.cluster.stop()
+
+    # --- the daemons ---
+
+    def _write_files(self):
+        self.folder = self.cluster.folder / "slurm"
+        for name in ("etc", "state", "munge"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "key").write_bytes(os.urandom(128))
+        (self.folder / "key").chmod(0o600)
+        for number in range(GPUS):  # GPUs are only counted, but SLURM wants character devices
+            os.mknod(self.folder / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        (self.folder / "etc" / "slurm.conf").write_text(
+            CONFIGURATION.format(folder=self.folder, kill_wait=KILL_WAIT_SECONDS, gpus=GPUS, grace=GRACE_SECONDS))
+        (self.folder / "etc" / "gres.conf").write_text(
+            f"AutoDetect=off\nNodeName=g[0-3] Name=gpu File={self.folder}/gpu[0-{GPUS - 1}]\n")
+
+    def _start(self):
+        login, nodes = self.cluster.login, self.cluster.nodes
+        for node in (login, *nodes):
+            node.mount(self.folder / "etc", "/etc/slurm")
+            node.mount(self.folder / "munge", "/run/munge")
+        files = [f"--{name}-file={self.folder}/{file}" for name, file in
+                 (("key", "key"), ("seed", "seed"), ("log", "munged.log"), ("pid", "munged.pid"))]
+        login.daemon("munged", "--foreground", "--force", *files, log="munged.out")
+        wait_until((self.folder / "munge" / "munge.socket.2").exists, "munged")
+        login.daemon("slurmctld", "-D", log="slurmctld.out")
+        for node in nodes:
+            node.daemon("slurmd", "-D", log="slurmd.out")
+        wait_until(lambda: login.run("scontrol", "ping").returncode == 0, "slurmctld")
+        self.wait_until_idle()
+
+    def _tail(self, name: str) -> str:
+        lines = (self.folder / name).read_text(errors="replace").splitlines()[-30:]
+        return f"--- {name}\n" + "\n".join(lines)
+
+    def _output_if_any(self, job: int) -> str:
+        try:
+            return self.output(job)
+        except FileNotFoundError:
+            return "none"
+
+
+def environment_of(pid: int) -> bytes:
+    try:
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
