@@ -19,15 +19,26 @@ std::string run_folder(const plan::LaunchPlan& plan) {
   return fmt::format("{}/{}", plan.options.output.directory, plan.run_id);
 }
 
-Variables environment_of(const plan::LaunchPlan& plan, const plan::Machine& machine, Rank rank) {
+bool is_here(const plan::LaunchPlan& plan) { return std::holds_alternative<plan::OneMachine>(plan.way); }
+
+plan::RunAddresses addresses_of(const plan::LaunchPlan& plan) {
   const auto& rendezvous = plan.options.rendezvous;
-  plan::RunAddresses addresses{"127.0.0.1", static_cast<std::uint16_t>(rendezvous.master_port.value_or(0)),
-                               !rendezvous.store_on_rank0, fmt::format("<in {}>", run_folder(plan)),
-                               fmt::format("<in {}>", run_folder(plan))};
-  auto variables = plan::rank_environment(plan, machine, rank, Generation{0}, addresses);
-  if (addresses.master_port != 0) return variables;
+  plan::RunAddresses addresses;
+  addresses.master_addr = is_here(plan) ? "127.0.0.1" : "<an address of node 0>";
+  addresses.master_port = static_cast<std::uint16_t>(rendezvous.master_port.value_or(0));
+  addresses.agent_store = !rendezvous.store_on_rank0;
+  addresses.output_directory = addresses.error_file = fmt::format("<in {}>", run_folder(plan));
+  if (!is_here(plan)) addresses.interface = "<the one with that node's address>";
+  return addresses;
+}
+
+Variables environment_of(const plan::LaunchPlan& plan, const plan::LaunchSettings& settings,
+                         const plan::Machine& machine, Rank rank) {
+  auto addresses = addresses_of(plan);
+  auto variables = plan::rank_environment(settings, machine, plan::place_of(plan, rank), Generation{0}, addresses);
   for (auto& [name, value] : variables) {
-    if (name == "MASTER_PORT") value = kPortOfTheKernel;
+    if (name == "MASTER_PORT" && addresses.master_port == 0) value = kPortOfTheKernel;
+    if (name == "OMP_NUM_THREADS" && !is_here(plan)) value = "<cores there / LOCAL_WORLD_SIZE>";
   }
   return variables;
 }
@@ -47,21 +58,39 @@ std::string join_quoted(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(quoted, " "));
 }
 
-std::string describe_nodes(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+std::string describe_here(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   bool gpu = plan.device == plan::Device::kGpu;
   bool simulated = plan.nodes.front().simulated;
-  auto text = fmt::format("ranks    {} on {}{}, {}\n", plan.world_size(), machine.hostname,
-                          simulated ? fmt::format(" as {} simulated nodes", plan.nodes.size()) : std::string(),
-                          gpu ? fmt::format("with {} visible GPU(s)", machine.gpus) : "on the CPU with gloo");
+  return fmt::format("ranks    {} on {}{}, {}\n", plan.world_size(), machine.hostname,
+                     simulated ? fmt::format(" as {} simulated nodes", plan.nodes.size()) : std::string(),
+                     gpu ? fmt::format("with {} visible GPU(s)", machine.gpus) : "on the CPU with gloo");
+}
+
+std::string describe_elsewhere(const plan::LaunchPlan& plan) {
+  auto nodes = static_cast<int>(plan.nodes.size());
+  return fmt::format("ranks    {} on {}{} node(s){}\n", plan.world_size(),
+                     plan.min_nodes < nodes ? fmt::format("{} to ", plan.min_nodes) : std::string(), nodes,
+                     plan.spares > 0 ? fmt::format(", and {} spare(s)", plan.spares) : std::string());
+}
+
+std::string describe_nodes(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  auto text = fmt::format("way      {}\n", plan::describe(plan.way)) +
+              (is_here(plan) ? describe_here(plan, machine) : describe_elsewhere(plan));
   for (const auto& node : plan.nodes) {
-    text += fmt::format("  node {}: ranks {} to {}\n", node.index.value, node.first_rank.value,
-                        node.first_rank.value + node.local_world_size - 1);
+    text += fmt::format("  node {}: ranks {} to {}{}\n", node.index.value, node.first_rank.value,
+                        node.first_rank.value + node.local_world_size - 1,
+                        is_here(plan) || node.hostname.empty() ? "" : " on " + node.hostname);
   }
   return text;
 }
 
+int omp_threads(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  return plan::omp_threads(plan::launch_settings(plan, machine, ""), machine, plan::place_of(plan, Rank{0}));
+}
+
 std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machine& machine) {
-  auto first = environment_of(plan, machine, Rank{0});
+  auto settings = plan::launch_settings(plan, machine, "");
+  auto first = environment_of(plan, settings, machine, Rank{0});
   std::string text = "environment of rank 0, over your own\n";
   for (const auto& [name, value] : first) text += fmt::format("  {}={}\n", name, quote(value));
   if (plan.world_size() == 1) return text;
@@ -69,7 +98,7 @@ std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machi
   auto listed = std::min(plan.ranks.size(), kMostRanksListed);
   for (std::size_t i = 1; i < listed; ++i) {
     text += fmt::format("  rank {}:", i);
-    for (const auto& variable : environment_of(plan, machine, plan.ranks[i].rank)) {
+    for (const auto& variable : environment_of(plan, settings, machine, plan.ranks[i].rank)) {
       bool same = std::find(first.begin(), first.end(), variable) != first.end();
       if (!same) text += fmt::format(" {}={}", variable.first, quote(variable.second));
     }
@@ -82,7 +111,9 @@ std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machi
 std::string as_text(const plan::LaunchPlan& plan, const plan::Machine& machine,
                     const std::vector<std::string>& command) {
   auto text = fmt::format("run      {}\n", plan.run_id) + describe_nodes(plan, machine);
-  text += fmt::format("cores    {} usable, {} for each rank\n", machine.cores, plan.omp_threads);
+  if (is_here(plan)) {
+    text += fmt::format("cores    {} usable, {} for each rank\n", machine.cores, omp_threads(plan, machine));
+  }
   text += fmt::format("restarts {}\n", plan.options.supervision.max_restarts);
   text += fmt::format("command  {}\n", join_quoted(command));
   text += fmt::format("output   {}\n", run_folder(plan));
@@ -103,10 +134,11 @@ json::array nodes_as_json(const plan::LaunchPlan& plan) {
 }
 
 json::array ranks_as_json(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  auto settings = plan::launch_settings(plan, machine, "");
   json::array ranks;
   for (const auto& rank : plan.ranks) {
     json::object environment;
-    for (const auto& [name, value] : environment_of(plan, machine, rank.rank)) environment[name] = value;
+    for (const auto& [name, value] : environment_of(plan, settings, machine, rank.rank)) environment[name] = value;
     ranks.push_back({{"rank", rank.rank.value},
                      {"node", rank.node.value},
                      {"local_rank", rank.local_rank},
@@ -118,14 +150,17 @@ json::array ranks_as_json(const plan::LaunchPlan& plan, const plan::Machine& mac
 std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
                     const std::vector<std::string>& command) {
   json::object object{{"run_id", plan.run_id},
+                      {"way", plan::describe(plan.way)},
                       {"device", plan.device == plan::Device::kGpu ? "gpu" : "cpu"},
                       {"world_size", plan.world_size()},
                       {"gpus", machine.gpus},
                       {"cores", machine.cores},
-                      {"omp_threads", plan.omp_threads},
+                      {"omp_threads", omp_threads(plan, machine)},
                       {"max_restarts", plan.options.supervision.max_restarts},
                       {"command", json::array(command.begin(), command.end())},
                       {"output", run_folder(plan)},
+                      {"min_nodes", plan.min_nodes},
+                      {"spares", plan.spares},
                       {"notices", json::array(plan.notices.begin(), plan.notices.end())},
                       {"nodes", nodes_as_json(plan)},
                       {"ranks", ranks_as_json(plan, machine)}};

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "plan/rendezvous.hpp"
-#include "plan/sizes.hpp"
 #include "plan/streams.hpp"
 
 namespace taas::plan {
@@ -14,11 +13,26 @@ namespace {
 
 constexpr const char* kNoRunId = "none";  // torchrun's default of --rdzv-id
 
+/// Names of the machines in the order of their nodes, where they are known beforehand.
+std::vector<std::string> names_of(const Way& way) {
+  if (const auto* task = std::get_if<SlurmTask>(&way)) return task->step.nodes;
+  if (const auto* allocation = std::get_if<SlurmAllocation>(&way)) return allocation->job.nodes;
+  std::vector<std::string> names;
+  if (const auto* ssh = std::get_if<OverSsh>(&way)) {
+    for (const auto& host : ssh->hosts) names.push_back(host.name);
+  }
+  return names;
+}
+
 void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Machine& machine) {
+  bool here = std::holds_alternative<OneMachine>(plan.way);
+  auto names = names_of(plan.way);
+  names.resize(ranks_on_node.size(), here ? machine.hostname : std::string());
   int next_rank = 0;
   for (int local_world_size : ranks_on_node) {
     NodeIndex index{static_cast<int>(plan.nodes.size())};
-    plan.nodes.push_back({index, machine.hostname, ranks_on_node.size() > 1, Rank{next_rank}, local_world_size});
+    auto& name = names[plan.nodes.size()];
+    plan.nodes.push_back({index, std::move(name), here && names.size() > 1, Rank{next_rank}, local_world_size});
     for (int local_rank = 0; local_rank < local_world_size; ++local_rank) {
       plan.ranks.push_back({Rank{next_rank++}, local_rank, index});
     }
@@ -30,28 +44,66 @@ void add_notices(LaunchPlan& plan) {
   if (!ignored.empty()) plan.notices.push_back(fmt::format("without effect here: {}", fmt::join(ignored, ", ")));
 }
 
+std::string name_run(const RendezvousOptions& options, std::string otherwise) {
+  auto name = options.run_id.value_or(kNoRunId);
+  return name == kNoRunId || name.empty() ? otherwise : name;
+}
+
+const SlurmJob* job_of(const Way& way) {
+  if (const auto* task = std::get_if<SlurmTask>(&way)) return &task->job;
+  if (const auto* allocation = std::get_if<SlurmAllocation>(&way)) return &allocation->job;
+  return nullptr;
+}
+
 }  // namespace
 
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id) {
-  auto sizes = decide_sizes(options.size, machine);
-  if (!sizes) return sizes.error();
-  auto rendezvous = decide_rendezvous(options.rendezvous, static_cast<int>(sizes->ranks_on_node.size()));
+  auto way = decide_way(options, machine);
+  if (!way) return way.error();
+  return make_plan(options, machine, std::move(run_id), std::move(*way));
+}
+
+Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, Way way) {
+  auto counts = decide_node_counts(options, way, machine);
+  if (!counts) return counts.error();
+  auto rendezvous = decide_rendezvous(options.rendezvous, way);
   if (!rendezvous) return rendezvous.error();
 
   LaunchPlan plan;
   plan.options = options;
   plan.options.rendezvous = std::move(*rendezvous);
-  plan.run_id = plan.options.rendezvous.run_id.value_or(kNoRunId);
-  if (plan.run_id == kNoRunId || plan.run_id.empty()) plan.run_id = std::move(run_id);
-  plan.device = sizes->device;
-  plan.notices = std::move(sizes->notices);
-  add_nodes(plan, sizes->ranks_on_node, machine);
+  plan.run_id = name_run(plan.options.rendezvous, std::move(run_id));
+  plan.way = std::move(way);
+  plan.device = counts->device;
+  plan.min_nodes = counts->min_nodes;
+  plan.spares = counts->spares;
+  plan.expected_agents = counts->expected_agents;
+  plan.notices = std::move(counts->notices);
+  add_nodes(plan, counts->ranks_on_node, machine);
   add_notices(plan);
   auto outputs = decide_streams(options.output, plan.ranks);
   if (!outputs) return outputs.error();
   plan.outputs = std::move(*outputs);
-  plan.omp_threads = std::max(1, machine.cores / plan.world_size());  // simulated nodes share this machine's cores
   return plan;
+}
+
+LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, std::string working_directory) {
+  LaunchSettings settings;
+  settings.run_id = plan.run_id;
+  settings.device = plan.device;
+  settings.simulated = plan.nodes.front().simulated;
+  if (const auto* job = job_of(plan.way)) settings.restarts_before = job->restart_count;
+  settings.options = plan.options;
+  settings.environment = forwarded_environment(machine.environment);
+  settings.working_directory = std::move(working_directory);
+  return settings;
+}
+
+RankPlace place_of(const LaunchPlan& plan, Rank rank) {
+  const auto& planned = plan.ranks[static_cast<std::size_t>(rank.value)];
+  const auto& node = plan.nodes[static_cast<std::size_t>(planned.node.value)];
+  auto nodes = static_cast<int>(plan.nodes.size());
+  return {rank, plan.world_size(), planned.local_rank, node.local_world_size, node.index, nodes};
 }
 
 }  // namespace taas::plan

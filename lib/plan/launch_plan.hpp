@@ -1,24 +1,23 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "plan/launch_settings.hpp"
+#include "plan/node_counts.hpp"
 #include "plan/options.hpp"
+#include "plan/rank_environment.hpp"
+#include "plan/ways.hpp"
 
 namespace taas::plan {
 
-enum class Device { kCpu, kGpu };
-
-/// One machine, or a simulated one on this machine.
+/// One machine, or a simulated one on this machine. Of a run over several machines this is the full house: which
+/// machine really is which node is known when the run starts.
 struct NodePlan {
   NodeIndex index;
-  std::string hostname;
+  std::string hostname;  ///< empty: not known yet
   bool simulated = false;
   Rank first_rank;
   int local_world_size = 0;
@@ -40,35 +39,30 @@ struct RankOutput {
 /// Everything about a launch that can be decided without doing it.
 struct LaunchPlan {
   std::string run_id;  ///< --rdzv-id where it counts, else the one given to make_plan()
+  Way way;
   Device device = Device::kCpu;
   std::vector<NodePlan> nodes;
-  std::vector<RankPlan> ranks;       ///< ranks[i].rank.value == i
-  std::vector<RankOutput> outputs;   ///< by rank
-  int omp_threads = 1;               ///< OMP_NUM_THREADS for ranks, unless the user set it
+  std::vector<RankPlan> ranks;      ///< ranks[i].rank.value == i
+  std::vector<RankOutput> outputs;  ///< by rank
+  int min_nodes = 1;                ///< as in NodeCounts, with the two below
+  int spares = 0;
+  int expected_agents = 1;
   std::vector<std::string> notices;  ///< one line each: what was inferred and the user should know
   Options options;
 
   [[nodiscard]] int world_size() const { return static_cast<int>(ranks.size()); }
 };
 
-/// Decides sizes and places, or says why not (kUsage, naming the values). In the plan's options what the flags of the
-/// rendezvous amount to is in master_port: 0 or absent means that the kernel chooses.
+/// Decides the way, sizes and places, or says why not (kUsage, naming the values). In the plan's options what the flags
+/// of the rendezvous amount to is in master_port: 0 or absent means that the kernel chooses.
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id);
+/// The same for a way that was decided before.
+Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, Way way);
 
-/// What a rank's environment needs that is known only when the run starts.
-struct RunAddresses {
-  std::string master_addr;
-  std::uint16_t master_port = 0;
-  bool agent_store = true;       ///< the launcher serves the store there
-  std::string output_directory;  ///< TAAS_OUTPUT_DIR
-  std::string error_file;        ///< TORCHELASTIC_ERROR_FILE of this rank and generation
-};
+/// What the nodes of this run are told.
+LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, std::string working_directory);
 
-using Variable = std::pair<std::string, std::string>;
-
-/// The variables set for one rank of one generation, over the launcher's own environment. The contract is
-/// docs/environment.md.
-std::vector<Variable> rank_environment(const LaunchPlan& plan, const Machine& machine, Rank rank, Generation generation,
-                                       const RunAddresses& addresses);
+/// The place of a rank in a full house.
+RankPlace place_of(const LaunchPlan& plan, Rank rank);
 
 }  // namespace taas::plan

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
 #include <chrono>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "plan/nodes_options.hpp"
 
 namespace taas::plan {
 
@@ -25,7 +29,7 @@ struct ProgramOptions {
 struct SizeOptions {
   std::optional<int> gpus;                    ///< --gpus: total over all nodes
   std::optional<int> gpus_per_node;           ///< --gpus-per-node; absent: 8, or all GPUs of a larger machine
-  std::optional<std::string> nnodes;          ///< --nnodes: N or N:N (a range is refused until elastic runs exist)
+  std::optional<std::string> nnodes;          ///< --nnodes: N or MIN:MAX (a range only where nodes are machines)
   std::optional<std::string> nproc_per_node;  ///< --nproc-per-node: N, auto, gpu or cpu
   bool oversubscribe = false;                 ///< more ranks than GPUs on purpose
 };
@@ -33,11 +37,12 @@ struct SizeOptions {
 /// The rendezvous and what ranks are told about it.
 struct RendezvousOptions {
   std::optional<std::string> run_id;       ///< --rdzv-id
-  std::string backend = "static";          ///< --rdzv-backend: static or c10d, which are the same on one machine
-  std::optional<std::string> endpoint;     ///< --rdzv-endpoint: make_plan() turns it into master_port
-  std::optional<int> node_rank;            ///< --node-rank; only 0 exists on one machine
+  std::string backend = "static";          ///< --rdzv-backend: static or c10d, which are the same here
+  std::optional<std::string> endpoint;     ///< --rdzv-endpoint: make_plan() turns it into master_port, or into Join
+  std::optional<int> node_rank;            ///< --node-rank
   std::optional<std::string> master_addr;  ///< --master-addr
   std::optional<int> master_port;          ///< --master-port; absent or 0: the kernel chooses
+  std::optional<std::string> local_addr;   ///< --local-addr: where others reach this node
   bool standalone = false;
   bool store_on_rank0 = false;  ///< --store rank0: the launcher serves no store
   std::string role = "default";
@@ -68,10 +73,13 @@ struct OutputOptions {
 struct Options {
   ProgramOptions program;
   SizeOptions size;
+  NodesOptions nodes;
+  SlurmOptions slurm;
   RendezvousOptions rendezvous;
   SupervisionOptions supervision;
   OutputOptions output;
   bool dry_run = false;
+  bool as_agent = false;  ///< --as-agent: this process was started by a coordinator on another machine
   std::vector<std::string> without_effect;  ///< flags of torchrun that were given and mean nothing here, for a notice
 };
 
@@ -82,5 +90,20 @@ struct Machine {
   int cores = 1;  ///< usable: the affinity mask, not the machine's size
   std::map<std::string, std::string> environment;
 };
+
+// Options travel to agents as JSON.
+// clang-format off
+BOOST_DESCRIBE_ENUM(Color, kAuto, kAlways, kNever)
+BOOST_DESCRIBE_ENUM(Verbosity, kQuiet, kNormal, kVerbose)
+BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script))
+BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe))
+BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
+                                              standalone, store_on_rank0, role, virtual_local_rank))
+BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, signals_to_handle))
+BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, log_dir, redirects, tee, local_ranks_filter,
+                                          prefix_template, verbosity, color, json))
+BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, rendezvous, supervision, output, dry_run, as_agent,
+                                    without_effect))
+// clang-format on
 
 }  // namespace taas::plan

@@ -1,3 +1,5 @@
+#include "plan/rank_environment.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string.h>
@@ -6,7 +8,6 @@
 #include <csignal>
 #include <string_view>
 
-#include "plan/launch_plan.hpp"
 #include "plan/numbers.hpp"
 
 namespace taas::plan {
@@ -45,30 +46,28 @@ std::string signal_names(std::vector<int> signals) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-void set_ranks(Writer& writer, const LaunchPlan& plan, const RankPlan& rank, const NodePlan& node) {
-  const auto& rendezvous = plan.options.rendezvous;
-  auto nodes = static_cast<int>(plan.nodes.size());
-  writer.set("RANK", rank.rank.value);
-  writer.set("WORLD_SIZE", plan.world_size());
-  writer.set("LOCAL_RANK", rendezvous.virtual_local_rank ? 0 : rank.local_rank);
-  writer.set("LOCAL_WORLD_SIZE", node.local_world_size);
-  writer.set("GROUP_RANK", node.index.value);
-  writer.set("GROUP_WORLD_SIZE", nodes);
-  writer.set("NODE_RANK", node.index.value);
+void set_ranks(Writer& writer, const RendezvousOptions& rendezvous, const RankPlace& place) {
+  writer.set("RANK", place.rank.value);
+  writer.set("WORLD_SIZE", place.world_size);
+  writer.set("LOCAL_RANK", rendezvous.virtual_local_rank ? 0 : place.local_rank);
+  writer.set("LOCAL_WORLD_SIZE", place.local_world_size);
+  writer.set("GROUP_RANK", place.node.value);
+  writer.set("GROUP_WORLD_SIZE", place.nodes);
+  writer.set("NODE_RANK", place.node.value);
   writer.set("ROLE_NAME", rendezvous.role);
-  writer.set("ROLE_RANK", rank.rank.value);
-  writer.set("ROLE_WORLD_SIZE", plan.world_size());
-  writer.set("LOCAL_SIZE", node.local_world_size);
-  writer.set("CROSS_RANK", node.index.value);
-  writer.set("CROSS_SIZE", nodes);
+  writer.set("ROLE_RANK", place.rank.value);
+  writer.set("ROLE_WORLD_SIZE", place.world_size);
+  writer.set("LOCAL_SIZE", place.local_world_size);
+  writer.set("CROSS_RANK", place.node.value);
+  writer.set("CROSS_SIZE", place.nodes);
 }
 
-void set_elastic(Writer& writer, const LaunchPlan& plan, Generation generation, const RunAddresses& addresses) {
-  const auto& supervision = plan.options.supervision;
+void set_elastic(Writer& writer, const LaunchSettings& settings, Generation generation, const RunAddresses& addresses) {
+  const auto& supervision = settings.options.supervision;
   writer.set("MASTER_ADDR", addresses.master_addr);
   writer.set("MASTER_PORT", addresses.master_port);
-  writer.set("TORCHELASTIC_RUN_ID", plan.run_id);
-  writer.set("TORCHELASTIC_RESTART_COUNT", generation.value);
+  writer.set("TORCHELASTIC_RUN_ID", settings.run_id);
+  writer.set("TORCHELASTIC_RESTART_COUNT", settings.restarts_before + generation.value);
   writer.set("TORCHELASTIC_MAX_RESTARTS", supervision.max_restarts);
   writer.set("TORCHELASTIC_USE_AGENT_STORE", std::string(addresses.agent_store ? "True" : "False"));
   writer.set("TORCHELASTIC_ERROR_FILE", addresses.error_file);
@@ -94,11 +93,12 @@ std::vector<std::string> visible_devices(const Machine& machine, const char* var
 
 /// The devices of one rank: its own under --virtual-local-rank, its node's share where this machine plays several
 /// nodes (each of them counts local ranks from 0), else all.
-std::vector<std::string> devices_of(const LaunchPlan& plan, const RankPlan& rank, const NodePlan& node,
+std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPlace& place,
                                     const std::vector<std::string>& all) {
-  bool own = plan.options.rendezvous.virtual_local_rank;
-  int first = node.first_rank.value + (own ? rank.local_rank : 0);
-  int count = own ? 1 : node.local_world_size;
+  bool own = settings.options.rendezvous.virtual_local_rank;
+  int before = settings.simulated ? place.rank.value - place.local_rank : 0;  // ranks of nodes that this machine plays
+  int first = before + (own ? place.local_rank : 0);
+  int count = own ? 1 : place.local_world_size;
   std::vector<std::string> devices;
   for (int i = 0; i < std::min(count, static_cast<int>(all.size())); ++i) {
     devices.push_back(all[static_cast<std::size_t>(first + i) % all.size()]);
@@ -106,44 +106,63 @@ std::vector<std::string> devices_of(const LaunchPlan& plan, const RankPlan& rank
   return devices;
 }
 
-void set_devices(Writer& writer, const LaunchPlan& plan, const Machine& machine, const RankPlan& rank,
-                 const NodePlan& node) {
-  bool own = plan.options.rendezvous.virtual_local_rank;
+void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  bool own = settings.options.rendezvous.virtual_local_rank;
   if (machine.gpus == 0) {  // as torchrun does: the number of the GPU that the rank would have
-    if (own) writer.set_default("CUDA_VISIBLE_DEVICES", std::to_string(rank.local_rank));
+    if (own) writer.set_default("CUDA_VISIBLE_DEVICES", std::to_string(place.local_rank));
     return;
   }
-  if (!own && (plan.device == Device::kCpu || plan.nodes.size() == 1)) return;
+  if (!own && (settings.device == Device::kCpu || !settings.simulated)) return;
   bool hip = !find(machine, "HIP_VISIBLE_DEVICES").value_or("").empty();  // it wins over CUDA's on ROCm
   auto all = visible_devices(machine, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
-  auto list = fmt::format("{}", fmt::join(devices_of(plan, rank, node, all), ","));
+  auto list = fmt::format("{}", fmt::join(devices_of(settings, place, all), ","));
   if (hip) writer.set("HIP_VISIBLE_DEVICES", list);
   writer.set("CUDA_VISIBLE_DEVICES", list);
 }
 
-void set_defaults(Writer& writer, const LaunchPlan& plan, const RunAddresses& addresses) {
+/// Gloo takes one interface, and left alone looks the machine's name up, which is slow or fails where the name does not
+/// resolve. NCCL finds its way by itself.
+std::string interface_for_gloo(const RunAddresses& addresses) {
+  if (!addresses.interface.empty()) return addresses.interface;
+  const auto& master = addresses.master_addr;
+  return master == "localhost" || master == "::1" || master.starts_with("127.") ? "lo" : "";
+}
+
+void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
+                  const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  writer.set_default("OMP_NUM_THREADS", std::to_string(plan.omp_threads));
-  // With all ranks on this machine Gloo needs no other interface. Left alone it looks the machine's name up, which is
-  // slow or fails where the name does not resolve. NCCL finds its way by itself.
-  bool loopback = addresses.master_addr == "localhost" || addresses.master_addr.starts_with("127.");
-  if (loopback) writer.set_default("GLOO_SOCKET_IFNAME", "lo");
+  writer.set_default("OMP_NUM_THREADS", std::to_string(omp_threads(settings, machine, place)));
+  if (auto interface = interface_for_gloo(addresses); !interface.empty()) {
+    writer.set_default("GLOO_SOCKET_IFNAME", std::move(interface));
+  }
 }
 
 }  // namespace
 
-std::vector<Variable> rank_environment(const LaunchPlan& plan, const Machine& machine, Rank rank, Generation generation,
-                                       const RunAddresses& addresses) {
-  const auto& planned = plan.ranks[static_cast<std::size_t>(rank.value)];
-  const auto& node = plan.nodes[static_cast<std::size_t>(planned.node.value)];
+int omp_threads(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  return std::max(1, machine.cores / (settings.simulated ? place.world_size : place.local_world_size));
+}
+
+std::vector<Variable> rank_environment(const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
+                                       Generation generation, const RunAddresses& addresses) {
   Writer writer(machine);
-  set_ranks(writer, plan, planned, node);
-  set_elastic(writer, plan, generation, addresses);
-  set_defaults(writer, plan, addresses);
-  set_devices(writer, plan, machine, planned, node);
+  set_ranks(writer, settings.options.rendezvous, place);
+  set_elastic(writer, settings, generation, addresses);
+  set_defaults(writer, settings, machine, place, addresses);
+  set_devices(writer, settings, machine, place);
   writer.set("TAAS_OUTPUT_DIR", addresses.output_directory);
-  writer.set("TAAS_RUN_ID", plan.run_id);
+  writer.set("TAAS_RUN_ID", settings.run_id);
+  if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
   return std::move(writer).take();
+}
+
+Result<> check_share(const LaunchSettings& settings, const Machine& machine, int ranks) {
+  bool enough = machine.gpus == 0 || ranks <= machine.gpus;  // without any GPU these are CPU ranks
+  if (enough || settings.device == Device::kCpu || settings.options.size.oversubscribe) return {};
+  auto text = fmt::format("{} ranks need {} GPUs, and {} visible here: --gpus-per-node says how many a node has", ranks,
+                          ranks, machine.gpus == 1 ? "1 is" : fmt::format("{} are", machine.gpus));
+  if (find(machine, "SLURM_JOB_ID")) text += "; srun --gpu-bind=none shows all of a node's to each task";
+  return usage_error(std::move(text));
 }
 
 }  // namespace taas::plan

@@ -1,18 +1,32 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "plan/options.hpp"
+#include "plan/ways.hpp"
 
 namespace taas::plan {
+
+/// A value of --rdzv-endpoint.
+struct Endpoint {
+  std::string_view host;  ///< IPv6 without brackets; may be empty
+  std::optional<int> port;
+};
+
+/// "host", "host:port", "[v6]:port" and a bare IPv6 address; nothing where the port is no port.
+std::optional<Endpoint> read_endpoint(std::string_view text);
+
+/// Whether a name can only be the machine that reads it.
+bool is_loopback(std::string_view host);
 
 /// Whether a text can be a value of --rdzv-endpoint, and of --rdzv-backend; the errors do not name the flag.
 Result<> check_endpoint(std::string_view text);
 Result<> check_backend(std::string_view text);
 
-/// Reads torchrun's rendezvous flags for a run on one machine: what remains of them is a port and a run id. Flags that
-/// make this process one node of several are refused, since a run of its own would silently be something else.
-Result<RendezvousOptions> decide_rendezvous(RendezvousOptions options, int nodes);
+/// What remains of torchrun's rendezvous flags once the way is known: the store's port and a run id. On one machine the
+/// port of the endpoint is the store's; nodes that join meet there, and the store has a port of its own.
+Result<RendezvousOptions> decide_rendezvous(RendezvousOptions options, const Way& way);
 
 }  // namespace taas::plan

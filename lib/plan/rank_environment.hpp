@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "plan/launch_settings.hpp"
+
+namespace taas::plan {
+
+/// Where one rank of one generation stands. All that a node has to know of the others.
+struct RankPlace {
+  Rank rank;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;
+  NodeIndex node;
+  int nodes = 1;
+};
+
+/// What a rank's environment needs that is known only when the run starts.
+struct RunAddresses {
+  std::string master_addr;
+  std::uint16_t master_port = 0;
+  bool agent_store = true;       ///< the launcher serves the store there
+  std::string output_directory;  ///< TAAS_OUTPUT_DIR
+  std::string error_file;        ///< TORCHELASTIC_ERROR_FILE of this rank and generation
+  std::string interface;         ///< of this node, through which it reaches the others; empty: not known
+  std::string stop_file;         ///< TAAS_STOP_REQUESTED: appears when the run ends soon; empty: not set
+};
+
+using Variable = std::pair<std::string, std::string>;
+
+/// OMP_NUM_THREADS of a rank whose user did not set it.
+int omp_threads(const LaunchSettings& settings, const Machine& machine, const RankPlace& place);
+
+/// The variables set for one rank of one generation, over the environment of `machine`, which is the rank's node. The
+/// contract is docs/environment.md.
+std::vector<Variable> rank_environment(const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
+                                       Generation generation, const RunAddresses& addresses);
+
+/// Whether this machine can hold so many ranks of the run: an agent's answer to Welcome. The error does not name the
+/// machine.
+Result<> check_share(const LaunchSettings& settings, const Machine& machine, int ranks);
+
+}  // namespace taas::plan

@@ -1,0 +1,197 @@
+#include "plan/ways.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/exclusions.hpp"
+#include "plan/launch_settings.hpp"
+#include "plan/node_counts.hpp"
+#include "plan/rendezvous.hpp"
+#include "plan/size_request.hpp"
+
+namespace taas::plan {
+namespace {
+
+// torchrun's, for --master-addr and for --rdzv-endpoint without a port.
+constexpr int kStaticPort = 29500;
+constexpr int kRendezvousPort = 29400;
+constexpr const char* kThisMachine = "127.0.0.1";
+
+bool has_token(const Options& options, const Machine& machine) {
+  auto variable = machine.environment.find(kTokenVariable);
+  return options.nodes.token_file || (variable != machine.environment.end() && !variable->second.empty());
+}
+
+/// Least and most nodes, as far as the flags alone say it.
+Result<NodeRange> count_asked(const Options& options, const Machine& machine) {
+  auto request = read_size_request(options.size, {machine.gpus, machine.cores});
+  if (!request) return request.error();
+  if (request->nodes) return *request->nodes;
+  if (!request->total) return NodeRange{};
+  int each = request->per_node.value_or(request->most_per_node.value_or(std::max(kDefaultGpusPerNode, machine.gpus)));
+  int nodes = *request->total / each + (*request->total % each == 0 ? 0 : 1);
+  return NodeRange{nodes, nodes};
+}
+
+/// Where nodes that join meet.
+struct MeetingPoint {
+  std::string host;
+  int port = 0;
+  std::string flag;  ///< as it was said
+};
+
+Result<MeetingPoint> read_meeting_point(const RendezvousOptions& options) {
+  auto host_or_here = [](std::string_view host) { return std::string(host.empty() ? kThisMachine : host); };
+  if (options.endpoint && !options.endpoint->empty()) {
+    auto flag = fmt::format("--rdzv-endpoint {}", *options.endpoint);
+    auto endpoint = read_endpoint(*options.endpoint);
+    if (!endpoint) return std::move(check_endpoint(*options.endpoint)).error().with(flag);
+    return MeetingPoint{host_or_here(endpoint->host), endpoint->port.value_or(kRendezvousPort), std::move(flag)};
+  }
+  auto address = options.master_addr.value_or("");
+  auto endpoint = Endpoint{address, std::nullopt};
+  if (address.starts_with('[') && address.ends_with(']'))
+    endpoint.host = std::string_view(address).substr(1, address.size() - 2);
+  return MeetingPoint{host_or_here(endpoint.host), options.master_port.value_or(kStaticPort),
+                      fmt::format("--master-port {}", options.master_port.value_or(0))};
+}
+
+/// Whether the rendezvous flags mean other machines. An address of this machine does so only with all that separates
+/// a meeting of several processes from torchrun's way to say "any port".
+bool points_elsewhere(const Options& options, const Machine& machine) {
+  const auto& rendezvous = options.rendezvous;
+  if (rendezvous.node_rank || options.nodes.is_host) return true;
+  if (rendezvous.endpoint && !rendezvous.endpoint->empty()) {
+    auto endpoint = read_endpoint(*rendezvous.endpoint);
+    bool separate = rendezvous.run_id && has_token(options, machine);
+    return endpoint && (!is_loopback(endpoint->host) || separate);
+  }
+  return rendezvous.master_addr && !is_loopback(*rendezvous.master_addr);
+}
+
+Result<Way> join(const Options& options, const Machine& machine, NodeRange nodes) {
+  const auto& rendezvous = options.rendezvous;
+  auto meeting = read_meeting_point(rendezvous);
+  if (!meeting) return meeting.error();
+  if (meeting->port < 1 || meeting->port > 65535) {
+    return usage_error(
+        fmt::format("{}: nodes that join need a port that all of them know, from 1 to 65535", meeting->flag));
+  }
+  if (rendezvous.node_rank && *rendezvous.node_rank >= nodes.most) {
+    return usage_error(fmt::format("--node-rank {}: --nnodes {} has ranks 0 to {}", *rendezvous.node_rank, nodes.most,
+                                   nodes.most - 1));
+  }
+  if (!has_token(options, machine)) {
+    return usage_error(fmt::format(
+        "{} nodes that join need a secret, the same on each: openssl rand -hex 32 > FILE, then --token-file FILE or "
+        "{}=$(cat FILE)",
+        nodes.most, kTokenVariable));
+  }
+  return Join{std::move(meeting->host),
+              static_cast<std::uint16_t>(meeting->port),
+              rendezvous.node_rank,
+              options.nodes.is_host,
+              rendezvous.run_id.value_or(""),
+              nodes.least,
+              nodes.most};
+}
+
+/// A step whose tasks all run torchrun's command line: SLURM tells them more than the flags do, and no secret is
+/// needed.
+bool is_step_of(const SlurmJob& job, const Options& options, const NodeRange& nodes) {
+  if (!job.step || static_cast<int>(job.step->nodes.size()) != nodes.most) return false;
+  return options.rendezvous.node_rank.value_or(job.step->node_id) == job.step->node_id;
+}
+
+Result<Way> use_hosts(const Options& options) {
+  const auto& nodes = options.nodes;
+  auto hosts = nodes.hosts ? parse_hosts(*nodes.hosts) : parse_hostfile(nodes.hostfile_text);
+  if (hosts) return OverSsh{std::move(*hosts)};
+  return std::move(hosts).error().with(nodes.hosts ? "--hosts" : "--hostfile " + *nodes.hostfile);
+}
+
+bool is_first_node(const SlurmJob& job, const Machine& machine) {
+  auto here = job.this_node.empty() ? machine.hostname.substr(0, machine.hostname.find('.')) : job.this_node;
+  return here == job.nodes.front();
+}
+
+/// srun started this process.
+Result<Way> use_step(const SlurmJob& job, const NodeRange& asked) {
+  const auto& step = *job.step;
+  bool alone = step.nodes.size() == 1 && step.tasks_on_node.front() == 1;
+  if (!alone) return SlurmTask{job, step};
+  if (asked.most > 1 && job.nodes.size() > 1) {
+    return usage_error(
+        fmt::format("step {}.{} is one task on one node, and {} nodes are wanted: srun --nodes={} "
+                    "--ntasks-per-node=1, or no srun at all",
+                    job.id, step.id, asked.most, asked.most));
+  }
+  return OneMachine{};
+}
+
+/// A batch script or a shell of salloc: a step of its own is only needed for other machines than this one.
+Result<Way> use_allocation(SlurmJob job, const Options& options, const Machine& machine) {
+  bool here = is_first_node(job, machine);
+  if (here && job.nodes.size() == 1) return OneMachine{};
+  Way way = SlurmAllocation{std::move(job)};
+  auto counts = decide_node_counts(options, way, machine);
+  if (!counts) return counts.error();
+  if (here && counts->expected_agents == 1) return OneMachine{};
+  return way;
+}
+
+}  // namespace
+
+Result<Way> decide_way(const Options& options, const Machine& machine) {
+  if (auto allowed = check_exclusions(options); !allowed) return allowed.error();
+  if (options.rendezvous.standalone) return OneMachine{};
+  if (options.nodes.hosts || options.nodes.hostfile) return use_hosts(options);
+
+  auto asked = count_asked(options, machine);
+  if (!asked) return asked.error();
+  auto job = read_slurm(machine.environment);
+  if (!job) return job.error();
+  if (auto in_job = check_job_flags(options, job->has_value()); !in_job) return in_job.error();
+  if (points_elsewhere(options, machine)) {
+    bool by_slurm = *job && !has_token(options, machine) && is_step_of(**job, options, *asked);
+    if (asked->most > 1 && !by_slurm) return join(options, machine, *asked);
+    if (asked->most == 1 && options.rendezvous.node_rank.value_or(0) > 0) {
+      return usage_error(
+          fmt::format("--node-rank {}: --nnodes has to say how many nodes there are", *options.rendezvous.node_rank));
+    }
+  }
+  if (!*job) return options.slurm.submit ? Way(SlurmSubmit{}) : Way(OneMachine{});
+  return (*job)->step ? use_step(**job, *asked) : use_allocation(std::move(**job), options, machine);
+}
+
+namespace {
+
+std::string plural_nodes(std::size_t count) { return fmt::format("{} node{}", count, count == 1 ? "" : "s"); }
+
+std::string describe_one(const OneMachine&) { return "this machine"; }
+std::string describe_one(const OverSsh& way) {
+  return fmt::format("ssh to {} host{}", way.hosts.size(), way.hosts.size() == 1 ? "" : "s");
+}
+std::string describe_one(const SlurmTask& way) {
+  return fmt::format("task {} of step {}.{} on {}", way.step.proc_id, way.job.id, way.step.id,
+                     plural_nodes(way.step.nodes.size()));
+}
+std::string describe_one(const SlurmAllocation& way) {
+  return fmt::format("a step in job {} on {}", way.job.id, plural_nodes(way.job.nodes.size()));
+}
+std::string describe_one(const SlurmSubmit&) { return "a job of SLURM"; }
+std::string describe_one(const Join& way) {
+  auto host = way.host.find(':') == way.host.npos ? way.host : "[" + way.host + "]";
+  auto least = way.min_nodes < way.max_nodes ? fmt::format("{} to ", way.min_nodes) : std::string();
+  return fmt::format("{}{} nodes that meet at {}:{}", least, way.max_nodes, host, way.port);
+}
+
+}  // namespace
+
+std::string describe(const Way& way) {
+  return std::visit([](const auto& one) { return describe_one(one); }, way);
+}
+
+}  // namespace taas::plan
