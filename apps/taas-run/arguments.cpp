@@ -74,8 +74,9 @@ Options add_options(CLI::App& app) {
   Options options;
   for (const auto& group : flag_groups()) {
     for (const auto& flag : group.flags) {
+      bool shown = flag.origin != Flag::Origin::kInternal;  // CLI11 leaves a group without a name out of the help
       auto* option = flag.takes_value() ? app.add_option(spellings(flag)) : app.add_flag(spellings(flag));
-      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(std::string(group.heading));
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(shown ? std::string(group.heading) : "");
       option->description(std::string(flag.help))->type_name(std::string(flag.value));
       options.emplace(flag.name, option);
     }
@@ -105,7 +106,8 @@ Result<> add_item(const CLI::ConfigItem& item, Given& given) {
     auto hint = nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest.substr(2));
     return usage_error(fmt::format("{}: no such option{}", item.name, hint));
   }
-  if (flag->name == "config" || flag->name == "help" || flag->name == "version") {
+  if (flag->origin == Flag::Origin::kInternal || flag->name == "config" || flag->name == "help" ||
+      flag->name == "version") {
     return usage_error(fmt::format("{}: only for the command line", item.name));
   }
   auto values = item.inputs;

@@ -91,6 +91,14 @@ Result<> apply_all(const Sources& sources, plan::Options& options) {
   return {};
 }
 
+Result<> read_hostfile(plan::NodesOptions& nodes, const FileReader& read_file) {
+  if (!nodes.hostfile) return {};
+  auto text = read_file(*nodes.hostfile);
+  if (!text) return std::move(text).error().with("--hostfile");
+  nodes.hostfile_text = std::move(*text);
+  return {};
+}
+
 Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const Environment& environment,
                                  const FileReader& read_file) {
   auto boundary = find_program(arguments);
@@ -106,7 +114,9 @@ Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const E
   if (!sources) return sources.error();
   plan::Options options;
   if (auto applied = apply_all(*sources, options); !applied) return applied.error();
+  if (auto read = read_hostfile(options.nodes, read_file); !read) return read.error();
   auto program = arguments.subspan(boundary->program_begin);
+  if (options.as_agent) return options;  // the coordinator says what to run
   if (program.empty()) return usage_error("no program given; for example: taas-run --gpus 8 train");
   options.program.program = program.front();
   options.program.arguments.assign(program.begin() + 1, program.end());

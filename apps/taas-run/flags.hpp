@@ -20,7 +20,8 @@ struct Flag {
   std::string_view value;  ///< what the help calls the value; empty: a switch, whose value is true or false
   std::string_view help;
   Result<> (*apply)(plan::Options& options, const Values& values);  ///< values.back() is the one that counts
-  enum class Origin { kTorchrun, kTorchrunWithoutPet, kOwn } origin = Origin::kTorchrun;
+  /// kInternal: between processes of taas-run; in no help, and never guessed at
+  enum class Origin { kTorchrun, kTorchrunWithoutPet, kOwn, kInternal } origin = Origin::kTorchrun;
   enum class Kind { kSingle, kCommaList, kRepeatable } kind = Kind::kSingle;
 
   [[nodiscard]] bool takes_value() const { return !value.empty(); }
@@ -33,6 +34,8 @@ struct FlagGroup {
 };
 
 FlagGroup size_flags();
+FlagGroup nodes_flags();
+FlagGroup slurm_flags();
 FlagGroup program_flags();
 FlagGroup rendezvous_flags();
 FlagGroup supervision_flags();

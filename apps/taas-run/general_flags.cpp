@@ -13,6 +13,9 @@ constexpr Flag kFlags[] = {
      [](auto& options, const auto& values) { return store(options.dry_run, read_switch(values.back())); },
      Origin::kOwn},
     {"config", 0, "FILE", "Defaults for all options, as TOML: nproc-per-node = 4", nothing, Origin::kOwn},
+    {"as-agent", 0, "", "Be the agent of one node, for a coordinator that started this process",
+     [](auto& options, const auto& values) { return store(options.as_agent, read_switch(values.back())); },
+     Origin::kInternal},
     {"version", 0, "", "Print the version", nothing, Origin::kOwn},
     {"help", 'h', "", "Print this", nothing, Origin::kOwn},
 };

@@ -6,7 +6,6 @@
 namespace taas::cli {
 namespace {
 
-constexpr std::string_view kOneMachine = "comes with a later version of taas-run: this one runs on one machine";
 constexpr std::string_view kLater = "comes with a later version of taas-run";
 
 struct Refusal {
@@ -15,13 +14,9 @@ struct Refusal {
 };
 
 constexpr Refusal kRefusals[] = {
-    {"hosts", kOneMachine},
-    {"hostfile", kOneMachine},
-    {"slurm", kOneMachine},
-    {"spares", kOneMachine},
-    {"join", kOneMachine},
-    {"cpus", kOneMachine},
-    {"units", kOneMachine},
+    {"join", "is not needed: --rdzv-endpoint HOST:PORT with --nnodes N on every node lets them meet"},
+    {"cpus", kLater},
+    {"units", kLater},
     {"preload", kLater},
     {"numa-binding", kLater},
     {"duplicate-stdout-filters", "comes with a later version of taas-run: grep the files in the run's folder"},

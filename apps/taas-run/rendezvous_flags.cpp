@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <limits>
 
 #include "plan/numbers.hpp"
@@ -11,24 +10,32 @@ namespace {
 using Origin = Flag::Origin;
 constexpr int kLastPort = 65535;
 
-Result<> store_node_rank(plan::Options& options, const std::string& text) {
-  if (auto stored = store(options.rendezvous.node_rank, read_integer(text, 0, std::numeric_limits<int>::max()));
-      !stored) {
-    return stored;
+/// One KEY=VALUE of --rdzv-conf. Whether it has a meaning here.
+Result<bool> read_pair(plan::NodesOptions& nodes, std::string_view key, std::string_view value) {
+  if (key == "join_timeout" || key == "last_call_timeout") {
+    auto seconds = read_seconds(value);
+    if (!seconds) return std::move(seconds).error().with(key);
+    (key == "join_timeout" ? nodes.join_timeout : nodes.elastic_wait) = *seconds;
+    return true;
   }
-  if (options.rendezvous.node_rank == 0) return {};
-  return usage_error("more machines come with a later version of taas-run: this one runs on one machine");
+  if (key != "is_host") return false;
+  auto is_host = read_switch(value == "True" ? "true" : value == "False" ? "false" : value);
+  if (!is_host) return std::move(is_host).error().with(key);
+  nodes.is_host = *is_host;
+  return true;
 }
 
-Result<> check_pairs(plan::Options& options, const std::string& text) {
+Result<> read_configuration(plan::Options& options, const std::string& text) {
   if (text.empty()) return {};
-  auto pairs = plan::split(text, ',');
-  bool valid = std::all_of(pairs.begin(), pairs.end(), [](std::string_view pair) {
+  bool all = true;
+  for (auto pair : plan::split(text, ',')) {
     auto equals = pair.find('=');
-    return equals != pair.npos && equals > 0;
-  });
-  if (!valid) return usage_error("not a list of KEY=VALUE,KEY=VALUE");
-  return note_without_effect(options, "--rdzv-conf");
+    if (equals == pair.npos || equals == 0) return usage_error("not a list of KEY=VALUE,KEY=VALUE");
+    auto known = read_pair(options.nodes, pair.substr(0, equals), pair.substr(equals + 1));
+    if (!known) return known.error();
+    all = all && *known;
+  }
+  return all ? Result<>() : note_without_effect(options, "--rdzv-conf");
 }
 
 constexpr Flag kFlags[] = {
@@ -40,7 +47,7 @@ constexpr Flag kFlags[] = {
      [](auto& options, const auto& values) {
        return store_checked(options.rendezvous.backend, values.back(), plan::check_backend);
      }},
-    {"rdzv-endpoint", 0, "HOST:PORT", "The port is the store's, and MASTER_PORT (default: any free port)",
+    {"rdzv-endpoint", 0, "HOST:PORT", "Where nodes that join meet; on one machine the port is the store's",
      [](auto& options, const auto& values) {
        return store_checked(options.rendezvous.endpoint, values.back(), plan::check_endpoint);
      }},
@@ -49,21 +56,28 @@ constexpr Flag kFlags[] = {
        options.rendezvous.run_id = values.back();
        return Result<>();
      }},
-    {"rdzv-conf", 0, "K=V,...", "No effect: nothing is left to configure",
-     [](auto& options, const auto& values) { return check_pairs(options, values.back()); }},
-    {"node-rank", 0, "0", "On one machine only 0 exists",
-     [](auto& options, const auto& values) { return store_node_rank(options, values.back()); }},
-    {"master-addr", 0, "HOST", "This machine, by any of its names; ranks get 127.0.0.1",
+    {"rdzv-conf", 0, "K=V,...", "join_timeout, last_call_timeout, is_host; others have no effect",
+     [](auto& options, const auto& values) { return read_configuration(options, values.back()); }, Origin::kTorchrun,
+     Flag::Kind::kCommaList},
+    {"node-rank", 0, "N", "Which of --nnodes nodes this one is; the others run the same command",
+     [](auto& options, const auto& values) {
+       return store(options.rendezvous.node_rank, read_integer(values.back(), 0, std::numeric_limits<int>::max()));
+     }},
+    {"master-addr", 0, "HOST", "Node 0, where the others meet; on one machine any of its names",
      [](auto& options, const auto& values) {
        options.rendezvous.master_addr = values.back();
        return Result<>();
      }},
-    {"master-port", 0, "PORT", "Port of the store, and MASTER_PORT (default: any free port)",
+    {"master-port", 0, "PORT", "Port of the meeting, or of the store, and MASTER_PORT (default: any free port)",
      [](auto& options, const auto& values) {
        return store(options.rendezvous.master_port, read_integer(values.back(), 0, kLastPort));
      }},
-    {"local-addr", 0, "HOST", "No effect: ranks of one machine meet on its loopback interface",
-     [](auto& options, const auto&) { return note_without_effect(options, "--local-addr"); }},
+    {"local-addr", 0, "HOST", "Name or address by which other nodes reach this one (default: found out)",
+     [](auto& options, const auto& values) {
+       options.rendezvous.local_addr = values.back();
+       if (values.back().empty()) options.rendezvous.local_addr.reset();
+       return Result<>();
+     }},
     {"store", 0, "WHO", "Who serves the store: agent (taas-run itself) or rank0 (default: agent)",
      [](auto& options, const auto& values) -> Result<> {
        options.rendezvous.store_on_rank0 = values.back() == "rank0";

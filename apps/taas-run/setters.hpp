@@ -21,6 +21,13 @@ Result<> store_checked(Target& target, const std::string& text, Result<> (*check
   return {};
 }
 
+/// Keeps a text that may not be empty.
+inline Result<> store_filled(std::optional<std::string>& target, const std::string& text) {
+  if (text.empty()) return usage_error("the value is empty");
+  target = text;
+  return {};
+}
+
 /// Remembers a flag of torchrun that means nothing here, so that it can be said.
 inline Result<> note_without_effect(plan::Options& options, std::string flag) {
   options.without_effect.push_back(std::move(flag));

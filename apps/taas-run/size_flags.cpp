@@ -18,7 +18,7 @@ constexpr Flag kFlags[] = {
        return store(options.size.gpus_per_node, read_integer(values.back(), 1, kAny));
      },
      Origin::kOwn},
-    {"nnodes", 0, "N", "Nodes; more than one are simulated on this machine (default: 1)",
+    {"nnodes", 0, "N", "Nodes, or MIN:MAX of machines; without others they are simulated here (default: as needed)",
      [](auto& options, const auto& values) {
        return store_checked(options.size.nnodes, values.back(), plan::check_node_count);
      }},

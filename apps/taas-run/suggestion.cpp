@@ -36,6 +36,7 @@ std::string nearest_flag(std::string_view name) {
   auto least = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const auto& group : flag_groups()) {
     for (const auto& flag : group.flags) {
+      if (flag.origin == Flag::Origin::kInternal) continue;
       bool beginning = dashed.size() >= 3 && flag.name.starts_with(dashed);  // other launchers take abbreviations
       auto far = beginning ? 1 : distance(dashed, flag.name);
       if (far >= least || far >= flag.name.size()) continue;

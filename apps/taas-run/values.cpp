@@ -75,4 +75,11 @@ Result<std::vector<int>> read_signals(std::string_view text) {
   return signals;
 }
 
+Result<int> read_signal(std::string_view text) {
+  int signal = signal_number(text.starts_with("SIG") ? std::string(text) : fmt::format("SIG{}", text));
+  if (signal == 0) return usage_error("not a signal, such as USR2");
+  if (signal == SIGKILL || signal == SIGSTOP) return usage_error(fmt::format("{} cannot be handled", text));
+  return signal;
+}
+
 }  // namespace taas::cli

@@ -19,4 +19,7 @@ Result<std::vector<int>> read_integers(std::string_view text);
 /// "SIGTERM,SIGUSR1": names of signals that a process can handle.
 Result<std::vector<int>> read_signals(std::string_view text);
 
+/// "USR2" or "SIGUSR2".
+Result<int> read_signal(std::string_view text);
+
 }  // namespace taas::cli
