@@ -12,6 +12,7 @@ import pytest
 
 from namespaces import Cluster
 from node import Node
+from runs import Records
 from slurm import Slurm
 
 TAAS_RUN = os.environ["TAAS_RUN"]
@@ -76,6 +77,12 @@ def barrier(tmp_path) -> pathlib.Path:
     folder = tmp_path / "barrier"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def records(tmp_path) -> Records:
+    """Where the programs of programs/ write what they saw."""
+    return Records(tmp_path / "records")
 
 
 @pytest.fixture

@@ -4,15 +4,12 @@ Nothing of it has to be cleaned up: the first process of the tree dies with the 
 the kernel then ends every other process of the tree and removes its network.
 """
 
-import ctypes
 import os
 import pathlib
 import signal
 import subprocess
-import sys
-import time
 
-DEADLINE_SECONDS = 30
+from processes import Process, alive_in, command_line, die_with_the_test, environment_of_a_user, only_child, send, wait_until
 
 # The first process of a node. It reaps what is orphaned to it. Arguments: host name, then pairs SOURCE TARGET of mounts.
 BOOT = """
@@ -29,63 +26,6 @@ while :; do sleep infinity; done
 """
 
 SERVICES = ("", "sleep infinity", ": slurmscriptd")  # what daemons start beside themselves
-
-FOREIGN = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_", "SSH_")
-FOREIGN_NAMES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"}
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def die_with_the_test():
-    """In a child before exec: SIGKILL when the test process is gone."""
-    PR_SET_PDEATHSIG = 1
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def environment_of_a_user() -> dict:
-    """The environment without what the caller's launchers left in it; python3 is the interpreter of the tests."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN) and k not in FOREIGN_NAMES}
-    kept["PATH"] = f"{pathlib.Path(sys.executable).parent}:{kept['PATH']}"
-    kept["CUDA_VISIBLE_DEVICES"] = ""
-    return kept
-
-
-def wait_until(condition, what: str, seconds: float = DEADLINE_SECONDS):
-    """Waits for a condition of the outside world, with a deadline; returns what made it true."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.01)
-    return answer
-
-
-class Process(subprocess.Popen):
-    """A command on a node. Signals go to the command, not to the nsenter in front of it."""
-
-    def send_signal(self, number):
-        child = _only_child(self.pid)
-        if child and self.poll() is None:
-            os.kill(child, number)
-        if number == signal.SIGCONT:  # nsenter stops and goes on as its child does
-            super().send_signal(number)
-
-    def terminate(self):
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self):
-        self.send_signal(signal.SIGKILL)
-
-    def end(self) -> subprocess.CompletedProcess:
-        """Waits for the end; a command that does not come to one fails the test with what it has printed."""
-        return self.end_within(60)
-
-    def end_within(self, seconds: float) -> subprocess.CompletedProcess:
-        try:
-            out, err = self.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            out, err = self.communicate()
-            raise AssertionError(f"{self.args} did not end in {seconds} s\nstdout: {out}\nstderr: {err}") from None
-        return subprocess.CompletedProcess(self.args, self.returncode, out, err)
 
 
 class Node:
@@ -105,7 +45,7 @@ class Node:
         if self._outer.stdout.readline() != "ready\n":
             self.stop()
             raise RuntimeError(f"node {name} did not start: {(folder / 'node.log').read_text()}")
-        self.pid = _only_child(self._outer.pid)  # of the node's first process
+        self.pid = only_child(self._outer.pid)  # of the node's first process
         self._first = {self.pid}
         self._namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
 
@@ -130,34 +70,40 @@ class Node:
         """Starts a command of the cluster itself: processes() does not list it nor what becomes of it."""
         with open(self.folder / log, "ab") as output:
             process = self.start(*argv, stdout=output, stderr=output, **options)
-        self._first.add(wait_until(lambda: _only_child(process.pid), f"{argv[0]} runs"))
+        self._first.add(wait_until(lambda: only_child(process.pid), f"{argv[0]} runs"))
         return process
 
     def processes(self, *patterns: str) -> dict:
         """Pid (as the test sees it) → command line, of what tests started here and is alive; of those that contain one of
         the patterns, if there are any."""
-        lines = {pid: _command_line(pid) for pid in _alive_in(self._namespace) if not self._is_infrastructure(pid)}
+        lines = {pid: command_line(pid) for pid in alive_in(self._namespace) if not self._is_infrastructure(pid)}
         return {pid: line for pid, line in lines.items() if not patterns or any(p in line for p in patterns)}
 
-    def kill_all(self, *patterns: str) -> list:
-        """SIGKILL to the processes with a pattern in their command line, all at once; returns their pids."""
+    def signal_all(self, number: int, *patterns: str) -> list:
+        """A signal to the processes with a pattern in their command line; returns their pids."""
         found = list(self.processes(*patterns))
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one's death
-            for pid in found:
-                _signal(pid, number)
+        for pid in found:
+            send(pid, number)
+        return found
+
+    def kill_all(self, *patterns: str) -> list:
+        """SIGKILL to these processes, all at once: stopped first, so that none sees another one's death."""
+        found = self.signal_all(signal.SIGSTOP, *patterns)
+        for pid in found:
+            send(pid, signal.SIGKILL)
         return found
 
     def crash(self):
         """The machine is gone at once: its processes, and its network without a farewell."""
         if self._outer.poll() is None:
-            _signal(_only_child(self._outer.pid) or self._outer.pid, signal.SIGKILL)
+            send(only_child(self._outer.pid) or self._outer.pid, signal.SIGKILL)
         self._outer.wait()
 
-    def listens_on(self, port: int) -> bool:
-        """Whether a TCP socket listens there, by IPv4 or any."""
-        tables = (pathlib.Path(f"/proc/{self.pid}/net/{name}").read_text() for name in ("tcp", "tcp6"))
-        return any(f":{port:04X} " in line.split(" 0A ")[0] for table in tables for line in table.splitlines()
-                   if " 0A " in line)
+    def listening(self) -> set:
+        """(address, port) of each TCP socket that listens on this node."""
+        lines = self.check("ss", "--no-header", "--tcp", "--listening", "--numeric").splitlines()
+        places = [line.split()[3].rsplit(":", 1) for line in lines]
+        return {(host.strip("[]").split("%")[0], int(port)) for host, port in places}
 
     def mount(self, source, target):
         """Puts another file or folder in a place, for this node only."""
@@ -175,46 +121,5 @@ class Node:
         self._log.close()
 
     def _is_infrastructure(self, pid: int) -> bool:
-        line = _command_line(pid)
+        line = command_line(pid)
         return pid in self._first or line in SERVICES or line.startswith("sshd:")
-
-
-def _signal(pid: int, number: int):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
-
-
-def _only_child(pid: int):
-    try:
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return None
-    return int(children[0]) if children else None
-
-
-def _command_line(pid: int) -> str:
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
-    except OSError:
-        return ""
-
-
-def is_gone(pid: int) -> bool:
-    """True when the process has ended, be it as a zombie that nobody has reaped yet."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
-def _alive_in(namespace: str) -> list:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_alive_in(int(name), namespace)]
-
-
-def _is_alive_in(pid: int, namespace: str) -> bool:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/pid") == namespace and not is_gone(pid)
-    except OSError:
-        return False

@@ -5,7 +5,8 @@ import shutil
 import subprocess
 
 from network import address
-from node import Node, wait_until
+from node import Node
+from processes import wait_until
 
 SERVER = """
 Port 22
@@ -70,12 +71,12 @@ class Ssh:
         node.check("mkdir", "-p", "/run/sshd")
         self._servers[node.name] = node.daemon(shutil.which("sshd"), "-D", "-e", "-f", node.folder / "sshd" / "config",
                                                log="sshd.log")
-        wait_until(lambda: node.listens_on(22), f"sshd of {node.name}")
+        wait_until(lambda: _listens(node), f"sshd of {node.name}")
 
     def stop_server(self, node: Node):
         """From now on the node refuses connections."""
         self._servers.pop(node.name).kill()
-        wait_until(lambda: not node.listens_on(22), f"the end of sshd of {node.name}")
+        wait_until(lambda: not _listens(node), f"the end of sshd of {node.name}")
 
     def refuse_our_key(self, node: Node):
         """The node lets another user in, not this one."""
@@ -96,3 +97,7 @@ class Ssh:
         key = (self.folder / "host_key.pub").read_text().split(" ", 2)[:2]
         with open(self.folder / "known_hosts", "a") as known:
             known.write(" ".join([f"{name},{address(place)},{address(place, 6)}", *key]) + "\n")
+
+
+def _listens(node: Node) -> bool:
+    return any(port == 22 for _, port in node.listening())

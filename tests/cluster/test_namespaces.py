@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from namespaces import Cluster
-from node import is_gone, wait_until
+from processes import is_gone, wait_until
 
 
 def ssh(cluster, name, *command, seconds_to_connect=1):

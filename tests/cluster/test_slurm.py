@@ -1,8 +1,8 @@
 """The tests' own SLURM itself: what the other tests build on does what it says."""
 
 from conftest import TAAS_RUN
-from node import wait_until
-from slurm import GPU_NODES
+from processes import wait_until
+from slurm_daemons import GPU_NODES
 
 
 def test_four_nodes_with_eight_gpus_each(slurm):

@@ -1,0 +1,109 @@
+"""Processes as a test sees them: started on a node with an end in sight, found in /proc, waited for."""
+
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+DEADLINE_SECONDS = 30
+
+FOREIGN = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_", "SSH_")
+FOREIGN_NAMES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_the_test():
+    """In a child before exec: SIGKILL when the test process is gone."""
+    PR_SET_PDEATHSIG = 1
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def environment_of_a_user() -> dict:
+    """The environment without what the caller's launchers left in it; python3 is the interpreter of the tests."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN) and k not in FOREIGN_NAMES}
+    kept["PATH"] = f"{pathlib.Path(sys.executable).parent}:{kept['PATH']}"
+    kept["CUDA_VISIBLE_DEVICES"] = ""
+    return kept
+
+
+def wait_until(condition, what: str, seconds: float = DEADLINE_SECONDS):
+    """Waits for a condition of the outside world, with a deadline; returns what made it true."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+    return answer
+
+
+class Process(subprocess.Popen):
+    """A command on a node. Signals go to the command, not to the nsenter in front of it."""
+
+    def send_signal(self, number):
+        child = only_child(self.pid)
+        if child and self.poll() is None:
+            os.kill(child, number)
+        if number == signal.SIGCONT:  # nsenter stops and goes on as its child does
+            super().send_signal(number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def end(self) -> subprocess.CompletedProcess:
+        """Waits for the end; a command that does not come to one fails the test with what it has printed."""
+        return self.end_within(60)
+
+    def end_within(self, seconds: float) -> subprocess.CompletedProcess:
+        try:
+            out, err = self.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            out, err = self.communicate()
+            raise AssertionError(f"{self.args} did not end in {seconds} s\nstdout: {out}\nstderr: {err}") from None
+        return subprocess.CompletedProcess(self.args, self.returncode, out, err)
+
+
+def send(pid: int, number: int):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def only_child(pid: int):
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return None
+    return int(children[0]) if children else None
+
+
+def command_line(pid: int) -> str:
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
+    except OSError:
+        return ""
+
+
+def is_gone(pid: int) -> bool:
+    """True when the process has ended, be it as a zombie that nobody has reaped yet."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def alive_in(namespace: str) -> list:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_alive_in(int(name), namespace)]
+
+
+def _is_alive_in(pid: int, namespace: str) -> bool:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid") == namespace and not is_gone(pid)
+    except OSError:
+        return False

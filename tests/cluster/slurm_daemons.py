@@ -1,0 +1,85 @@
+"""The processes of the tests' own SLURM: slurmctld and munged on the login node, one slurmd on each other node."""
+
+import os
+import pathlib
+import stat
+
+from namespaces import Cluster
+from processes import wait_until
+
+GPU_NODES = ("g0", "g1", "g2", "g3")
+CPU_NODES = ("c0", "c1")
+GPUS = 8
+KILL_WAIT_SECONDS = 5
+GRACE_SECONDS = 5  # from the request to stop to the kill, of a job that is preempted
+
+CONFIGURATION = """
+ClusterName=taas
+SlurmctldHost=login
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+JobCompType=jobcomp/none
+MailProg=/bin/true
+GresTypes=gpu
+SlurmdParameters=config_overrides
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0,batch_sched_delay=0
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+JobRequeue=1
+JobFileAppend=1
+ReturnToService=2
+KillWait={kill_wait}
+MinJobAge=600
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+SlurmdDebug=verbose
+NodeName=g[0-3] CPUs=16 RealMemory=1000 Gres=gpu:{gpus} State=UNKNOWN
+NodeName=c[0-1] CPUs=16 RealMemory=1000 State=UNKNOWN
+PartitionName=main Nodes=g[0-3] Default=YES MaxTime=60 State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime={grace}
+PartitionName=urgent Nodes=g[0-3] MaxTime=60 State=UP PriorityTier=10 PreemptMode=OFF
+PartitionName=cpu Nodes=c[0-1] MaxTime=60 State=UP
+"""
+
+
+def write_files(folder: pathlib.Path):
+    for name in ("etc", "state", "munge"):
+        (folder / name).mkdir(parents=True)
+    (folder / "key").write_bytes(os.urandom(128))
+    (folder / "key").chmod(0o600)
+    for number in range(GPUS):  # GPUs are only counted, but SLURM wants character devices
+        os.mknod(folder / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    (folder / "etc" / "slurm.conf").write_text(
+        CONFIGURATION.format(folder=folder, kill_wait=KILL_WAIT_SECONDS, gpus=GPUS, grace=GRACE_SECONDS))
+    (folder / "etc" / "gres.conf").write_text(
+        f"AutoDetect=off\nNodeName=g[0-3] Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n")
+
+
+def start(cluster: Cluster, folder: pathlib.Path):
+    """Returns when slurmctld answers; its nodes may need a moment more."""
+    login, nodes = cluster.login, cluster.nodes
+    for node in (login, *nodes):
+        node.mount(folder / "etc", "/etc/slurm")
+        node.mount(folder / "munge", "/run/munge")
+    files = [f"--{name}-file={folder}/{file}" for name, file in
+             (("key", "key"), ("seed", "seed"), ("log", "munged.log"), ("pid", "munged.pid"))]
+    login.daemon("munged", "--foreground", "--force", *files, log="munged.out")
+    wait_until((folder / "munge" / "munge.socket.2").exists, "munged")
+    login.daemon("slurmctld", "-D", log="slurmctld.out")
+    for node in nodes:
+        node.daemon("slurmd", "-D", log="slurmd.out")
+    wait_until(lambda: login.run("scontrol", "ping").returncode == 0, "slurmctld")

@@ -1,0 +1,147 @@
+"""Nodes are lost: how fast that is noticed, what goes on, and that no two generations ever live at once."""
+
+import signal
+
+import pytest
+
+from conftest import TAAS_RUN
+from processes import wait_until
+from runs import Stopwatch, assert_nothing_left
+
+RANKS = 6  # on three nodes; the fourth one stands by
+DETECTED_SECONDS = 3
+RESTARTED_SECONDS = 1
+
+
+class Run:
+    """A run of living_rank.py on three nodes with a spare, started on the login node."""
+
+    def __init__(self, cluster, records, *arguments):
+        self.cluster = cluster
+        self.records = records
+        self.process = cluster.login.start(TAAS_RUN, "--hosts", "n0,n1,n2,n3", "--gpus", RANKS, "--gpus-per-node", 2,
+                                           *(arguments or ("--spares", 1)), *records.command("living_rank.py"))
+        self.wait_for_generation(0)
+
+    def wait_for_generation(self, number: int, ranks: int = RANKS, seconds: float = 30) -> float:
+        try:
+            return self.records.wait_for_generation(number, ranks, seconds)
+        except AssertionError as error:
+            self.process.kill()
+            out, err = self.process.communicate()
+            raise AssertionError(f"{error}\nstderr: {err}") from None
+
+    def hosts(self, generation: int) -> list:
+        lives = self.records.lives(generation)
+        return [lives[rank][0] for rank in sorted(lives)]
+
+    def finish(self):
+        """The run ends well, and never had two generations at once."""
+        self.records.finish()
+        result = self.process.end()
+        assert result.returncode == 0, result.stderr
+        self.records.assert_one_generation_at_a_time()
+        assert_nothing_left(self.cluster)
+        return result
+
+
+@pytest.fixture
+def run(cluster, records):
+    run = Run(cluster, records)
+    assert run.hosts(0) == ["n0", "n0", "n1", "n1", "n2", "n2"]
+    return run
+
+
+@pytest.mark.parametrize("lost", ["n0", "n1", "n2"])
+def test_kill_9_of_an_agent_and_its_ranks(cluster, run, record_property, lost):
+    watch = Stopwatch()
+    assert len(cluster[lost].kill_all()) >= 3, "the agent and two ranks"
+    seconds = watch.seconds(run.wait_for_generation(1))
+    record_property("seconds", seconds)
+    assert run.hosts(1) == [("n3" if host == lost else host) for host in run.hosts(0)], "the others keep their ranks"
+    run.finish()
+    assert seconds <= RESTARTED_SECONDS, f"the new generation ran after {seconds:.2f} s"
+
+
+def test_kill_9_of_an_agent_alone(cluster, run):
+    """What the agent leaves is killed on its own node, before anything is started elsewhere."""
+    cluster["n1"].kill_all("--as-agent")
+    run.wait_for_generation(1)
+    run.finish()
+
+
+@pytest.mark.parametrize("lost", ["n0", "n1"])
+def test_a_machine_that_loses_power(cluster, run, lost):
+    watch = Stopwatch()
+    cluster[lost].crash()
+    seconds = watch.seconds(run.wait_for_generation(1))
+    assert run.hosts(1) == [("n3" if host == lost else host) for host in run.hosts(0)]
+    result = run.finish()
+    assert seconds <= DETECTED_SECONDS + RESTARTED_SECONDS, f"{seconds:.2f} s"
+    assert lost in result.stderr, "the lost node is named"
+
+
+@pytest.mark.parametrize("how", ["both ways", "in", "out", "carrier"])
+@pytest.mark.parametrize("lost", ["n0", "n1"])
+def test_a_link_that_is_cut_and_heals(cluster, run, lost, how):
+    watch = Stopwatch()
+    {"both ways": lambda: cluster.network.cut(lost), "carrier": lambda: cluster.network.link_down(lost),
+     "in": lambda: cluster.network.cut_one_way(lost, "in"),
+     "out": lambda: cluster.network.cut_one_way(lost, "out")}[how]()
+    seconds = watch.seconds(run.wait_for_generation(1))
+    assert not cluster[lost].processes("living_rank"), "the lost node's ranks are dead before others start"
+    cluster.network.heal()
+    cluster.network.link_up(lost)
+    wait_until(lambda: cluster[lost].processes("--as-agent"), "the lost node has an agent again, or still")
+    run.finish()
+    assert seconds <= DETECTED_SECONDS + RESTARTED_SECONDS, f"{seconds:.2f} s"
+
+
+def test_a_partition_into_two_halves(cluster, run):
+    """n2 and n3 can talk to each other, but not to the rest: no second run comes up there."""
+    cluster.network.cut_between(["login", "n0", "n1"], ["n2", "n3"])
+    wait_until(lambda: not cluster["n2"].processes("living_rank"), "the ranks without a coordinator are killed")
+    cluster.network.heal()
+    run.wait_for_generation(1)
+    run.finish()
+
+
+def test_a_lost_node_comes_back_and_stands_by(cluster, run):
+    cluster.network.cut("n1")
+    run.wait_for_generation(1)
+    cluster.network.heal()
+    wait_until(lambda: cluster["n1"].processes("--as-agent"), "n1 stands by")
+    cluster["n2"].kill_all()
+    run.wait_for_generation(2)
+    assert run.hosts(2) == ["n0", "n0", "n3", "n3", "n1", "n1"]
+    run.finish()
+
+
+def test_an_agent_that_is_frozen_for_a_while(cluster, run):
+    """Its ranks go on while it stands still: they too have to be dead before others start."""
+    agents = list(cluster["n1"].processes("--as-agent"))
+    assert agents
+    cluster["n1"].signal_all(signal.SIGSTOP, "--as-agent")
+    run.wait_for_generation(1)
+    cluster["n1"].signal_all(signal.SIGCONT, "--as-agent")
+    run.finish()
+
+
+def test_two_nodes_at_once_with_restarts_left(cluster, records):
+    run = Run(cluster, records, "--spares", 1, "--max-restarts", 3)
+    cluster["n1"].kill_all()
+    cluster["n2"].kill_all()
+    run.wait_for_generation(1)
+    run.finish()
+
+
+def test_the_last_node_too_many(cluster, records):
+    """No spare, no restarts: the run ends, and says which node was lost."""
+    run = Run(cluster, records, "--max-restarts", 0)
+    watch = Stopwatch()
+    cluster.network.cut("n1")
+    result = run.process.end()
+    assert watch.seconds() < 10 and result.returncode != 0
+    assert "n1" in result.stderr, result.stderr
+    cluster.network.heal()
+    assert_nothing_left(cluster)

@@ -1,0 +1,137 @@
+"""torchrun's way: the same command on every node, in any order."""
+
+import itertools
+import pathlib
+
+import pytest
+
+from conftest import TAAS_RUN
+from processes import wait_until
+from runs import Stopwatch, assert_nothing_left
+
+NODES = ("n0", "n1", "n2", "n3")
+LATE_SECONDS = 20
+
+
+@pytest.fixture
+def token(cluster) -> pathlib.Path:
+    path = cluster.home / "token"
+    path.write_text("a secret that only these nodes know, and nobody guesses\n")
+    path.chmod(0o600)
+    return path
+
+
+class Joining:
+    """Starts the same command on nodes, one after the other."""
+
+    def __init__(self, cluster, *arguments):
+        self.cluster = cluster
+        self.arguments = arguments
+        self.runs = {}
+
+    def start(self, name: str, *more, env=None):
+        self.runs[name] = self.cluster[name].start(TAAS_RUN, *more, *self.arguments, env=env)
+        wait_until(lambda: self.cluster[name].processes("taas-run"), f"taas-run runs on {name}")
+
+    def end(self) -> dict:
+        return {name: run.end() for name, run in self.runs.items()}
+
+
+def assert_all_ended_well(results: dict):
+    assert {name: r.returncode for name, r in results.items()} == dict.fromkeys(results, 0), \
+        "\n".join(f"{name}: {r.stderr}" for name, r in results.items())
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=lambda order: "".join(map(str, order)))
+def test_every_order_of_four_nodes(cluster, records, token, order):
+    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
+                      "--token-file", token, *records.command("report_rank.py"))
+    for place in order:
+        joining.start(f"n{place}", "--node-rank", place)
+    assert_all_ended_well(joining.end())
+    told = records.environments()
+    assert [t["hostname"] for t in told] == ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3"]
+    assert [int(t["GROUP_RANK"]) for t in told] == [0, 0, 1, 1, 2, 2, 3, 3], "GROUP_RANK is --node-rank"
+
+
+@pytest.mark.parametrize("late", NODES)
+def test_one_node_is_twenty_seconds_late(cluster, records, token, late):
+    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
+                      "--token-file", token, *records.command("report_rank.py"))
+    watch = Stopwatch()
+    for place, name in enumerate(NODES):
+        if name != late:
+            joining.start(name, "--node-rank", place)
+    wait_until(lambda: watch.seconds() >= LATE_SECONDS, "the late node's time", LATE_SECONDS + 1)
+    assert not records.environments(), "nobody starts without the missing node"
+    watch = Stopwatch()
+    joining.start(late, "--node-rank", NODES.index(late))
+    assert_all_ended_well(joining.end())
+    assert watch.seconds() < 5, "the others were only waiting for it"
+    assert [t["hostname"] for t in records.environments()] == [name for name in NODES for _ in range(2)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0)], ids=["host first", "host last"])
+def test_c10d_without_node_ranks(cluster, records, token, order):
+    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint",
+                      "n0:29400", "--rdzv-id", "job7", "--token-file", token, *records.command("report_rank.py"))
+    for place in order:
+        joining.start(f"n{place}")
+    assert_all_ended_well(joining.end())
+    told = records.environments()
+    assert told[0]["hostname"] == "n0", "the node that has the endpoint is the first"
+    assert sorted(t["hostname"] for t in told) == [name for name in NODES for _ in range(2)]
+    assert {t["TORCHELASTIC_RUN_ID"] for t in told} == {"job7"}
+
+
+def test_the_secret_from_the_environment(cluster, records):
+    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500,
+                      *records.command("report_rank.py"))
+    for place in (0, 1):
+        joining.start(f"n{place}", "--node-rank", place, env={"TAAS_TOKEN": "another secret, 32 letters at least"})
+    assert_all_ended_well(joining.end())
+    assert not any("TAAS_TOKEN" in t for t in records.environments()), "ranks have no use for it"
+
+
+def test_the_exit_code_is_the_culprits_on_every_node(cluster, ranks, token):
+    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
+                      "--token-file", token, *ranks("5=exit:42"))
+    for place in range(4):
+        joining.start(f"n{place}", "--node-rank", place)
+    results = joining.end()
+    assert {name: r.returncode for name, r in results.items()} == dict.fromkeys(NODES, 42), results
+    assert "rank 5" in results["n0"].stderr and "n2" in results["n0"].stderr
+    assert_nothing_left(cluster)
+
+
+def test_a_stranger_with_another_secret_changes_nothing(cluster, records, token):
+    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500,
+                      "--rdzv-conf", "join_timeout=20", *records.command("report_rank.py"))
+    joining.start("n0", "--node-rank", 0, "--token-file", token)
+    joining.start("n3", "--node-rank", 1, env={"TAAS_TOKEN": "what a stranger guesses, long enough"})
+    stranger = joining.runs.pop("n3").end()
+    assert stranger.returncode not in (0, None), "it was turned away, or gave up"
+    assert len(stranger.stderr.strip().splitlines()) <= 2, stranger.stderr
+    joining.start("n1", "--node-rank", 1, "--token-file", token)
+    assert_all_ended_well(joining.end())
+    assert [t["hostname"] for t in records.environments()] == ["n0", "n1"]
+
+
+def test_a_run_of_another_name_is_turned_away(cluster, records, token):
+    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
+                      "n0:29400", "--rdzv-conf", "join_timeout=10", "--token-file", token,
+                      *records.command("report_rank.py"))
+    joining.start("n0", "--rdzv-id", "mine")
+    joining.start("n1", "--rdzv-id", "other")
+    assert joining.runs.pop("n1").end().returncode != 0
+    joining.runs["n0"].terminate()
+    joining.end()
+    assert not records.environments()
+
+
+def test_no_secret_is_an_error_that_says_what_to_do(cluster):
+    result = cluster["n0"].run(TAAS_RUN, "--nnodes", 2, "--nproc-per-node", 1, "--node-rank", 0, "--master-addr", "n0",
+                               "--master-port", 29500, "/bin/true")
+    assert result.returncode == 2
+    assert "--token-file" in result.stderr and "TAAS_TOKEN" in result.stderr
+    assert len(result.stderr.strip().splitlines()) <= 2

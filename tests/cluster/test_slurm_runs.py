@@ -1,0 +1,170 @@
+"""taas-run in SLURM: with srun in front, in a job script, submitted, and stopped in all of SLURM's ways."""
+
+import re
+import signal
+
+import pytest
+
+from conftest import TAAS_RUN
+from processes import wait_until
+from runs import Records, assert_nothing_left
+from slurm_daemons import GPU_NODES
+
+WHOLE = ("-N4", "--gpus-per-node=8")
+RANKS = 32
+SMALL = ("--gpus", "8", "--gpus-per-node", "2")  # ranks that are Python programs: eight are enough
+
+# In front of taas-run: a step of agents that srun starts, or taas-run itself, which starts that step.
+WAYS = {"srun": "srun --ntasks-per-node=1 ", "plain": "exec "}
+both_ways = pytest.mark.parametrize("way", WAYS)
+
+
+def script(way: str, *words) -> str:
+    return f"#!/bin/sh\n{WAYS[way]}{' '.join(map(str, (TAAS_RUN, *words)))}\n"
+
+
+def assert_sound(slurm, job):
+    """Nothing of the job is left, and its nodes take the next one."""
+    slurm.wait_until_idle()
+    assert slurm.drained() == ""
+    assert not slurm.processes(job)
+    assert_nothing_left(slurm.cluster)
+
+
+@pytest.mark.parametrize("front", ["srun ", "srun --ntasks-per-node=8 ", ""], ids=["srun", "a task a GPU", "plain"])
+def test_thirty_two_ranks_in_a_job_script(slurm, records, front):
+    command = " ".join([TAAS_RUN, "--gpus", "32", *records.command("report_rank.py")])
+    job = slurm.sbatch(f"#!/bin/sh\n{front}{command}\n", *WHOLE)
+    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
+    told = records.environments()
+    assert [t["hostname"] for t in told] == [name for name in GPU_NODES for _ in range(8)]
+    assert [int(t["GROUP_RANK"]) for t in told] == [rank // 8 for rank in range(RANKS)]
+    assert {t["WORLD_SIZE"] for t in told} == {"32"}
+    assert_sound(slurm, job)
+
+
+@both_ways
+def test_the_exit_code_is_the_jobs(slurm, ranks, way):
+    job = slurm.sbatch(script(way, *SMALL, *ranks("5=exit:42")), *WHOLE)
+    assert slurm.wait(job)["ExitCode"] == "42:0", slurm.report(job)
+    output = slurm.output(job)
+    assert re.search(r"rank 5\b.*exited with code 42", output) and "g2" in output, output
+    assert_sound(slurm, job)
+
+
+@both_ways
+def test_two_jobs_on_the_same_nodes_do_not_meet(slurm, records, tmp_path, way):
+    both = [records, Records(tmp_path / "others")]
+    jobs = [slurm.sbatch(script(way, "--gpus", "8", "--gpus-per-node", "2", *r.command("report_rank.py")), "-N4",
+                         "--gpus-per-node=4") for r in both]
+    for job, told in zip(jobs, both):
+        assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
+        assert len(told.environments()) == 8
+
+
+@both_ways
+def test_torch_in_a_job(slurm, records, way):
+    pytest.importorskip("torch")
+    job = slurm.sbatch(script(way, *SMALL, *records.command("reduce_rank.py")), *WHOLE)
+    assert slurm.wait(job, 240)["ExitCode"] == "0:0", slurm.report(job)
+    assert "total 28 of 8" in slurm.output(job)
+
+
+# --- submitted from the login node ---
+
+def test_submission_waits_and_shows_the_output(slurm, ranks):
+    result = slurm.cluster.login.run(TAAS_RUN, "--slurm", "--gpus", 32, *ranks("*=print:here"))
+    assert result.returncode == 0, result.stderr
+    assert "here" in result.stdout
+
+
+def test_submission_returns_the_exit_code(slurm, ranks):
+    result = slurm.cluster.login.run(TAAS_RUN, "--slurm", "--gpus", 32, *ranks("17=exit:42"))
+    assert result.returncode == 42, result.stderr
+
+
+def test_detached_submission_prints_the_jobs_number(slurm, records):
+    number = slurm.cluster.login.check(TAAS_RUN, "--slurm", "--detach", "--partition", "urgent", "--time", "5",
+                                       "--slurm-option", "job-name=mine", "--gpus", 32,
+                                       *records.command("report_rank.py"))
+    job = int(number)
+    ended = slurm.wait(job)
+    assert (ended["ExitCode"], ended["Partition"], ended["TimeLimit"]) == ("0:0", "urgent", "00:05:00")
+    assert ended["JobName"] == "mine"
+    assert len(records.environments()) == RANKS
+
+
+def test_interrupt_ends_a_submitted_job(slurm, ranks, barrier):
+    run = slurm.cluster.login.start(TAAS_RUN, "--slurm", "--gpus", 32, *ranks("*=graceful:0"))
+    wait_until(lambda: len(list(barrier.glob("ready-0-*"))) == RANKS, "all ranks are up")
+    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGINT)  # srun asks for the second one within a second
+    assert run.end().returncode != 0
+    slurm.wait_until_idle()
+    assert_nothing_left(slurm.cluster)
+
+
+# --- stopped by SLURM: a checkpoint each time, and sound nodes ---
+
+@both_ways
+def test_scancel(slurm, records, way):
+    job = slurm.sbatch(script(way, *SMALL, *records.command("saving_rank.py")), *WHOLE)
+    records.wait_for("started-0-*", 8)
+    slurm.scancel(job)
+    assert slurm.wait(job)["JobState"] == "CANCELLED"
+    assert_sound(slurm, job)
+    assert len(records.names("saved-0-*-TERM")) == 8, slurm.report(job)
+
+
+@both_ways
+def test_scancel_of_ranks_that_do_not_want_to_end(slurm, ranks, barrier, way):
+    job = slurm.sbatch(script(way, *SMALL, *ranks("*=stubborn")), *WHOLE)
+    wait_until(lambda: len(list(barrier.glob("ready-0-?"))) == 8, "all ranks are up")
+    slurm.scancel(job)
+    assert slurm.wait(job)["JobState"] == "CANCELLED"
+    assert_sound(slurm, job)
+
+
+@pytest.mark.parametrize("way, option", [("srun", "USR2@30"), ("srun", "USR1@30"), ("plain", "B:USR2@30"),
+                                         ("plain", "USR2@30")])
+def test_time_limit_with_a_signal_before(slurm, records, way, option):
+    """SLURM counts in minutes, and looks every half minute."""
+    name = option.removeprefix("B:").removesuffix("@30")
+    more = [] if name == "USR2" else ["--preempt-signal", name]
+    job = slurm.sbatch(script(way, *more, *SMALL, *records.command("saving_rank.py")), *WHOLE, "--time=1",
+                       f"--signal={option}")
+    records.wait_for("started-0-*", 8)
+    assert slurm.wait(job, 180)["JobState"] == "TIMEOUT", slurm.report(job)
+    assert_sound(slurm, job)
+    assert len(records.names(f"saved-0-*-{name}")) == 8, "told before the end"
+    assert len(records.names("asked-0-*")) == 8, "and by the file of TAAS_STOP_REQUESTED"
+    assert len(records.names("saved-0-*-TERM")) == 8, "and stopped in the end"
+
+
+@both_ways
+def test_preemption_with_requeue(slurm, records, way):
+    """The launcher puts the job back into the queue; the count of restarts goes on."""
+    job = slurm.sbatch(script(way, "--requeue", *SMALL, *records.command("saving_rank.py", "until=1")), *WHOLE,
+                       "--requeue")
+    records.wait_for("started-0-*", 8)
+    urgent = slurm.sbatch("#!/bin/sh\ntrue\n", *WHOLE, "--partition=urgent")
+    assert slurm.wait(urgent)["JobState"] == "COMPLETED"
+    assert len(records.names("saved-0-*-TERM")) == 8, slurm.report(job)
+    slurm.wait_for_requeue(job)
+    ended = slurm.wait(job)
+    assert (ended["Restarts"], ended["ExitCode"]) == ("1", "0:0"), slurm.report(job)
+    assert len(records.names("started-1-*")) == 8, "TORCHELASTIC_RESTART_COUNT goes on"
+    assert_sound(slurm, job)
+
+
+def test_a_node_that_fails_is_replaced_by_a_spare(slurm, records):
+    """kill -9 of everything of the job on one node, with a spare node in the allocation."""
+    command = [TAAS_RUN, "--gpus", "6", "--gpus-per-node", "2", "--spares", "1", *records.command("living_rank.py")]
+    job = slurm.sbatch(f"#!/bin/sh\nexec {' '.join(command)}\n", *WHOLE, "--no-kill")
+    records.wait_for_generation(0, 6)
+    slurm.cluster["g1"].kill_all("taas-run", "living_rank")
+    records.wait_for_generation(1, 6)
+    records.finish()
+    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
+    records.assert_one_generation_at_a_time()
+    assert_sound(slurm, job)
