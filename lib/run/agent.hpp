@@ -15,8 +15,9 @@ namespace taas::run {
 struct AgentPolicy {
   Duration heartbeat_interval = std::chrono::milliseconds(250);
   Duration fence_after = std::chrono::milliseconds(1500);  ///< since the last answered heartbeat was *sent*
-  Duration rejoin_for = std::chrono::seconds(60);  ///< how long a lost coordinator is looked for; then the agent ends
-  bool in_process = false;  ///< the coordinator is in this process: no heartbeats, no fence
+  Duration rejoin_for = std::chrono::seconds(60);   ///< how long a lost coordinator is looked for; then the agent ends
+  Duration connect_for = std::chrono::seconds(60);  ///< the same before it was ever reached
+  bool in_process = false;                          ///< the coordinator is in this process: no heartbeats, no fence
 };
 
 // What happens to an agent.

@@ -6,12 +6,11 @@
 #include <variant>
 #include <vector>
 
+#include "run/agent_id.hpp"
 #include "run/messages.hpp"
 #include "run/supervisor.hpp"
 
 namespace taas::run {
-
-using AgentId = Id<struct AgentTag>;  ///< one connection of one agent; never used twice in a run
 
 /// What the logic needs to know to choose nodes.
 struct CoordinatorPolicy {
@@ -19,14 +18,15 @@ struct CoordinatorPolicy {
   std::vector<int> ranks_on_node;  ///< of a full house; its size is the most nodes a generation has
   int min_nodes = 1;               ///< fewer than ranks_on_node.size() only for elastic runs, whose nodes are equal
   int expected_agents = 1;         ///< hosts that were asked: nobody else is waited for
-  std::string launch;              ///< Welcome::run
-  std::string version;             ///< of taas-run; agents of another one are dismissed with a line that names both
-  Duration lost_after = std::chrono::milliseconds(2500);    ///< without a heartbeat
-  Duration closed_grace = std::chrono::milliseconds(500);   ///< between an agent's closed link and a new generation
-  Duration gather_timeout = std::chrono::seconds(600);      ///< for enough nodes to be there
-  Duration elastic_wait = std::chrono::seconds(30);         ///< for more than min_nodes while hosts are missing
-  Duration startup_window = std::chrono::seconds(60);       ///< see Supervisor: start-up errors are not restarted
-  bool in_process = false;         ///< the only agent is in this process: no heartbeats, no probing
+  std::vector<std::string> host_names;  ///< by order, for messages; empty: not known beforehand
+  std::string launch;                   ///< Welcome::run
+  std::string version;  ///< of taas-run; agents of another one are dismissed with a line that names both
+  Duration lost_after = std::chrono::milliseconds(2500);   ///< without a heartbeat
+  Duration closed_grace = std::chrono::milliseconds(500);  ///< between an agent's closed link and a new generation
+  Duration gather_timeout = std::chrono::seconds(600);     ///< for enough nodes to be there
+  Duration elastic_wait = std::chrono::seconds(30);        ///< for more than min_nodes while hosts are missing
+  Duration startup_window = std::chrono::seconds(60);      ///< see Supervisor: start-up errors are not restarted
+  bool in_process = false;  ///< the only agent is in this process: no heartbeats, no probing
 };
 
 // What happens. Events of the run itself (RunStarted, SignalReceived, DeadlineReached) come as run::Event.

@@ -86,8 +86,34 @@ struct OutputSettled {
   int files = 0;  ///< how many are published
 };
 
+/// The nodes of the next generation are chosen. They may be others, and fewer, than before.
+struct NodesGathered {
+  int world_size = 0;
+  std::vector<NodeIndex> node_of_rank;
+  std::vector<std::string> node_names;  ///< by node; empty: they have none
+  Instant at;
+};
+/// There will not be enough nodes.
+struct GatherFailed {
+  std::string summary;
+  std::string hint;  ///< may be empty
+  int exit_code = 1;
+  Instant at;
+};
+/// A node is not part of the run any more: those of its ranks that had not ended count as lost. GenerationGone follows
+/// only when they are certain to be dead.
+struct NodeLost {
+  Generation generation;
+  NodeIndex node;
+  std::string name;    ///< of the machine; may be empty
+  std::string reason;  ///< "no sign of life for 2.5 s"
+  Instant last_sign_of_life;
+  bool replaceable = false;  ///< another node can take its place, or the run goes on without it: costs no restart
+  Instant at;
+};
+
 using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone,
-                           SignalReceived, DeadlineReached, OutputSettled>;
+                           SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed, NodeLost>;
 
 /// Why the run, or a generation of it, ended as it did.
 enum class Cause {
@@ -100,12 +126,15 @@ enum class Cause {
   kStoreTimeout,  ///< ranks waited for others that never joined
   kStopped,       ///< the launcher was told to stop
   kOutputFailed,  ///< training ended well but its output could not be put on disk
+  kNodeLost,      ///< a node went away or was cut off; the launcher returns 1, as torchrun does
+  kNodesMissing,  ///< there were never, or no more, enough nodes
 };
 
 /// The judgement over one generation: what failed first, where and why, told apart from what only followed.
 struct Verdict {
   Cause cause = Cause::kSuccess;
-  Rank culprit{-1};  ///< -1: no rank is to blame
+  Rank culprit{-1};    ///< -1: no rank is to blame
+  NodeIndex node{-1};  ///< of the culprit, or the lost one; -1: none is to blame
   Generation generation;
   ExitStatus status;                ///< of the culprit
   std::string summary;              ///< one line: "rank 3 exited with code 42"
@@ -120,6 +149,10 @@ struct Verdict {
 
 // What to do about it: the machine's decisions, carried out by the agent in this order.
 
+/// Find the nodes of this generation. NodesGathered or GatherFailed must follow.
+struct GatherNodes {
+  Generation generation;
+};
 /// Start all ranks, in order, with a fresh store. RankSpawned must follow for each, until the first RankSpawnFailed.
 struct StartGeneration {
   Generation generation;
@@ -145,8 +178,14 @@ struct SetDeadline {
   Instant at;
 };
 struct ClearDeadline {};
-/// Publish what ranks wrote through the output folder; OutputSettled must follow.
-struct SettleOutput {};
+/// A batch system will end the run soon: tell ranks to write a checkpoint and pass the signal to them (0: none).
+struct RequestStop {
+  int signal = 0;
+};
+/// Publish what ranks wrote through the output folder, or name what is left over; OutputSettled must follow.
+struct SettleOutput {
+  bool publish = false;  ///< all ranks have ended well
+};
 /// Tell the user one line.
 struct Notify {
   std::string text;
@@ -161,8 +200,8 @@ struct Finish {
   Verdict verdict;
 };
 
-using Action = std::variant<StartGeneration, SignalRanks, KillGeneration, SweepGeneration, SetDeadline, ClearDeadline,
-                            SettleOutput, Notify, ReportFailure, Finish>;
+using Action = std::variant<GatherNodes, StartGeneration, SignalRanks, KillGeneration, SweepGeneration, RequestStop,
+                            SetDeadline, ClearDeadline, SettleOutput, Notify, ReportFailure, Finish>;
 
 // One description of each struct serves the journal and the wire: a member that is not named here is in neither.
 // clang-format off
@@ -177,18 +216,24 @@ BOOST_DESCRIBE_STRUCT(SignalReceived, (), (signal, at))
 BOOST_DESCRIBE_STRUCT(DeadlineReached, (), (at))
 BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at, files))
 
+BOOST_DESCRIBE_STRUCT(NodesGathered, (), (world_size, node_of_rank, node_names, at))
+BOOST_DESCRIBE_STRUCT(GatherFailed, (), (summary, hint, exit_code, at))
+BOOST_DESCRIBE_STRUCT(NodeLost, (), (generation, node, name, reason, last_sign_of_life, replaceable, at))
+
 BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kStoreTimeout, kStopped,
-                    kOutputFailed)
-BOOST_DESCRIBE_STRUCT(Verdict, (), (cause, culprit, generation, status, summary, detail, consequences, stopped, hint,
+                    kOutputFailed, kNodeLost, kNodesMissing)
+BOOST_DESCRIBE_STRUCT(Verdict, (), (cause, culprit, node, generation, status, summary, detail, consequences, stopped, hint,
                                     log_path, exit_code, at))
 
+BOOST_DESCRIBE_STRUCT(GatherNodes, (), (generation))
 BOOST_DESCRIBE_STRUCT(StartGeneration, (), (generation))
 BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal))
 BOOST_DESCRIBE_STRUCT(KillGeneration, (), (generation))
 BOOST_DESCRIBE_STRUCT(SweepGeneration, (), (generation, signal))
 BOOST_DESCRIBE_STRUCT(SetDeadline, (), (at))
 BOOST_DESCRIBE_STRUCT(ClearDeadline, (), ())
-BOOST_DESCRIBE_STRUCT(SettleOutput, (), ())
+BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal))
+BOOST_DESCRIBE_STRUCT(SettleOutput, (), (publish))
 BOOST_DESCRIBE_STRUCT(Notify, (), (text))
 BOOST_DESCRIBE_STRUCT(ReportFailure, (), (verdict, restarting))
 BOOST_DESCRIBE_STRUCT(Finish, (), (verdict))

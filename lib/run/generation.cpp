@@ -1,6 +1,5 @@
 #include "run/generation.hpp"
 
-#include <algorithm>
 #include <csignal>
 
 namespace taas::run {
@@ -16,7 +15,7 @@ RankRecord* GenerationRecord::find(Generation generation, Rank rank) {
 bool GenerationRecord::spawned(const RankSpawned& event) {
   auto* record = find(event.generation, event.rank);
   if (record == nullptr || record->ended() || record->phase == Phase::kLiving) return false;
-  record->phase = Phase::kLiving;
+  enter(*record, Phase::kLiving);
   return true;
 }
 
@@ -28,7 +27,7 @@ bool GenerationRecord::spawn_failed(const RankSpawnFailed& event) {
   record->spawn_message = event.message;
   end(*record, event.at);
   for (auto& other : ranks_) {
-    if (other.phase == Phase::kPending) other.phase = Phase::kAbsent;
+    if (other.phase == Phase::kPending) enter(other, Phase::kAbsent);
   }
   return true;
 }
@@ -36,6 +35,7 @@ bool GenerationRecord::spawn_failed(const RankSpawnFailed& event) {
 bool GenerationRecord::joined(const RankJoined& event) {
   auto* record = find(event.generation, event.rank);
   if (record == nullptr || record->joined) return false;
+  --not_joined_;
   return record->joined = true;
 }
 
@@ -51,18 +51,38 @@ bool GenerationRecord::exited(const RankExited& event) {
 
 void GenerationRecord::gone(Instant at) {
   for (auto& record : ranks_) {
-    if (record.phase == Phase::kPending) record.phase = Phase::kAbsent;
+    if (record.phase == Phase::kPending) enter(record, Phase::kAbsent);
     if (record.phase != Phase::kLiving) continue;
     record.status.signal = SIGKILL;
     end(record, at);
   }
 }
 
-void GenerationRecord::end(RankRecord& record, Instant at) const {
-  record.phase = Phase::kEnded;
+void GenerationRecord::lost(const NodeLost& event, const std::vector<NodeIndex>& node_of_rank) {
+  bool any = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    bool there = i < node_of_rank.size() && node_of_rank[i] == event.node;
+    if (!there || ranks_[i].ended()) continue;
+    any = ranks_[i].lost = true;
+    end(ranks_[i], event.last_sign_of_life);
+  }
+  if (any) lost_nodes_.push_back(event);
+}
+
+void GenerationRecord::enter(RankRecord& record, Phase phase) {
+  auto counts = [](Phase which) { return which == Phase::kPending || which == Phase::kLiving ? 1 : 0; };
+  not_over_ += counts(phase) - counts(record.phase);
+  record.phase = phase;
+}
+
+/// What died of the signal that it was to be stopped with was stopped, even if clocks say otherwise.
+void GenerationRecord::end(RankRecord& record, Instant at) {
+  enter(record, Phase::kEnded);
   record.ended_at = at;
-  record.ended_after_stop = stopped_at_.has_value();
+  bool heeded = record.status.signal != 0 && record.status.signal == stop_signal_;
+  record.ended_after_stop = stopped_at_ && (at >= *stopped_at_ || heeded);
   record.ended_after_kill = killed_;
+  if (record.failed()) ++failed_;
 }
 
 void GenerationRecord::stop(int signal, Instant at) {
@@ -82,16 +102,6 @@ std::vector<Rank> GenerationRecord::in(Phase phase) const {
     if (ranks_[i].phase == phase) found.push_back(Rank{static_cast<int>(i)});
   }
   return found;
-}
-
-bool GenerationRecord::over() const {
-  return std::none_of(ranks_.begin(), ranks_.end(), [](const RankRecord& record) {
-    return record.phase == Phase::kPending || record.phase == Phase::kLiving;
-  });
-}
-
-bool GenerationRecord::any_failed() const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const RankRecord& record) { return record.failed(); });
 }
 
 std::vector<Rank> GenerationRecord::not_joined() const {

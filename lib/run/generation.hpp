@@ -23,22 +23,27 @@ struct RankRecord {
   Instant ended_at{};
   bool ended_after_stop = false;  ///< after the launcher began to stop the generation
   bool ended_after_kill = false;  ///< after the launcher killed it
+  bool lost = false;              ///< with its node
   bool spawn_failed = false;
   int spawn_errno = 0;
   std::string spawn_message;
 
   [[nodiscard]] bool ended() const { return phase == Phase::kEnded; }
-  [[nodiscard]] bool succeeded() const { return ended() && !spawn_failed && status.success(); }
+  [[nodiscard]] bool succeeded() const { return ended() && !spawn_failed && !lost && status.success(); }
   [[nodiscard]] bool failed() const { return ended() && !succeeded(); }
 };
 
 /// The bookkeeping of one generation: which ranks live, which have ended and how, and when they were told to stop.
 /// Events that are late, doubled or about ranks that do not exist change nothing; the functions that take events say so
-/// by returning false.
+/// by returning false. Whether a rank ended before the launcher began to stop is decided by when that happened, not by
+/// when it became known. What is asked on each event takes no longer in a larger world.
 class GenerationRecord {
  public:
   GenerationRecord(Generation generation, int world_size)
-      : generation_(generation), ranks_(static_cast<std::size_t>(world_size)) {}
+      : generation_(generation),
+        ranks_(static_cast<std::size_t>(world_size)),
+        not_over_(world_size),
+        not_joined_(world_size) {}
 
   bool spawned(const RankSpawned& event);
   bool spawn_failed(const RankSpawnFailed& event);
@@ -46,6 +51,10 @@ class GenerationRecord {
   bool exited(const RankExited& event);
   /// Nothing is left: ranks whose end was not reported have ended too.
   void gone(Instant at);
+
+  /// A node went away: its ranks end with it, whatever becomes of their processes. One on which all had ended before is
+  /// no loss.
+  void lost(const NodeLost& event, const std::vector<NodeIndex>& node_of_rank);
 
   void stop(int signal, Instant at);
   void kill(Instant at);
@@ -56,9 +65,11 @@ class GenerationRecord {
   [[nodiscard]] std::vector<Rank> in(RankRecord::Phase phase) const;
   [[nodiscard]] std::vector<Rank> living() const { return in(RankRecord::Phase::kLiving); }
   /// No rank lives, and none will.
-  [[nodiscard]] bool over() const;
-  [[nodiscard]] bool any_failed() const;
+  [[nodiscard]] bool over() const { return not_over_ == 0; }
+  [[nodiscard]] bool any_failed() const { return failed_ > 0; }
   [[nodiscard]] std::vector<Rank> not_joined() const;
+  [[nodiscard]] std::size_t not_joined_count() const { return static_cast<std::size_t>(not_joined_); }
+  [[nodiscard]] const std::vector<NodeLost>& lost_nodes() const { return lost_nodes_; }
   /// The signal that ranks were first told to stop with; 0: they were not.
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
   [[nodiscard]] std::optional<Instant> stopped_at() const { return stopped_at_; }
@@ -66,10 +77,15 @@ class GenerationRecord {
 
  private:
   RankRecord* find(Generation generation, Rank rank);
-  void end(RankRecord& record, Instant at) const;
+  void enter(RankRecord& record, RankRecord::Phase phase);
+  void end(RankRecord& record, Instant at);
 
   Generation generation_;
   std::vector<RankRecord> ranks_;
+  int not_over_;  // ranks that live or will
+  int not_joined_;
+  int failed_ = 0;
+  std::vector<NodeLost> lost_nodes_;
   int stop_signal_ = 0;
   std::optional<Instant> stopped_at_;
   bool killed_ = false;

@@ -23,6 +23,7 @@ struct Hello {
   int protocol = kProtocolVersion;
   std::string version;   ///< of taas-run
   std::string hostname;  ///< for people
+  std::string instance;  ///< random, of this process: so an agent that connects again is told from a second one
   int order = -1;        ///< place in the host list, SLURM's node id or --node-rank; -1: any
   int plays = 1;         ///< how many nodes this agent can be at once: more than one only for simulated nodes
   int gpus = 0;
@@ -62,8 +63,13 @@ struct Remark {
   std::string text;
 };
 
-using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, RankSpawned,
-                                  RankSpawnFailed, RankJoined, RankExited, GenerationGone, OutputSettled>;
+/// The system has sent this agent a signal. A batch system sends the coordinator the same, and one wish is one wish.
+struct Signalled {
+  int signal = 0;
+};
+
+using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled,
+                                  RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone, OutputSettled>;
 
 // Coordinator to agent.
 
@@ -106,11 +112,8 @@ struct HeartbeatEcho {
 struct HoldOutput {
   bool hold = false;
 };
-/// A batch system will end the run soon: write TAAS_STOP_REQUESTED and pass the signal to the ranks.
-struct RequestStop {
-  int signal = 0;
-};
-/// The run goes to its end: publish what rank 0 wrote (`publish`), or name what is left over. Answered with OutputSettled.
+/// The run goes to its end: publish what rank 0 wrote (`publish`), or name what is left over. Answered with
+/// OutputSettled.
 struct Settle {
   bool publish = false;
 };
@@ -121,7 +124,7 @@ using CoordinatorMessage = std::variant<Welcome, Dismissed, ProbeAddresses, Star
                                         SweepGeneration, HeartbeatEcho, HoldOutput, RequestStop, Settle, Abandon>;
 
 // clang-format off
-BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, order, plays, gpus, cores, addresses))
+BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses))
 BOOST_DESCRIBE_STRUCT(Ready, (), (store_port))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses))
@@ -129,6 +132,7 @@ BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
 BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at))
 BOOST_DESCRIBE_STRUCT(Output, (), (lines))
 BOOST_DESCRIBE_STRUCT(Remark, (), (text))
+BOOST_DESCRIBE_STRUCT(Signalled, (), (signal))
 BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
 BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port))
@@ -136,7 +140,6 @@ BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
 BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
 BOOST_DESCRIBE_STRUCT(HoldOutput, (), (hold))
-BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal))
 BOOST_DESCRIBE_STRUCT(Settle, (), (publish))
 BOOST_DESCRIBE_STRUCT(Abandon, (), ())
 // clang-format on

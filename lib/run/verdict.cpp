@@ -33,6 +33,7 @@ struct Candidate {
   Strength strength = Strength::kNone;
   Instant cause_at{};
   FatalError error;
+  const NodeLost* node = nullptr;  // the culprit is no rank, but a node that went away
 };
 
 bool ended_by_us(const RankRecord& record, const GenerationRecord& generation) {
@@ -63,6 +64,7 @@ class Judge {
   [[nodiscard]] Candidate weigh(Rank rank) const {
     const auto& record = generation_.rank(rank);
     Candidate candidate{rank, Strength::kNone, record.ended_at, {}};
+    if (record.lost) return candidate;  // its node is judged
     bool spoke = record.ended_after_stop && record.evidence.first_error_at != Instant{};
     if (!record.failed() && !spoke) return candidate;
     if (record.spawn_failed) {
@@ -104,15 +106,25 @@ class Judge {
   bool early_;
 };
 
+/// A node that was heard of after the stop explains the generation's end only when there is nothing but lost peers.
+Candidate weigh(const NodeLost& lost, const GenerationRecord& generation) {
+  bool before = !generation.stopped_at() || lost.last_sign_of_life <= *generation.stopped_at();
+  return {Rank{-1}, before ? Strength::kOwn : Strength::kLater, lost.last_sign_of_life, {}, &lost};
+}
+
+void consider(Candidate candidate, Candidate& culprit) {
+  bool stronger = candidate.strength > culprit.strength;
+  bool earlier = candidate.strength == culprit.strength && candidate.cause_at < culprit.cause_at;
+  if (stronger || (earlier && candidate.strength != Strength::kNone)) culprit = std::move(candidate);
+}
+
 Candidate find_culprit(const GenerationRecord& generation) {
   Judge judge(generation);
   Candidate culprit{Rank{-1}, Strength::kNone, {}, {}};
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
-    auto candidate = judge.weigh(Rank{rank});
-    bool stronger = candidate.strength > culprit.strength;
-    bool earlier = candidate.strength == culprit.strength && candidate.cause_at < culprit.cause_at;
-    if (stronger || (earlier && candidate.strength != Strength::kNone)) culprit = std::move(candidate);
+    consider(judge.weigh(Rank{rank}), culprit);
   }
+  for (const auto& lost : generation.lost_nodes()) consider(weigh(lost, generation), culprit);
   return culprit;
 }
 
@@ -138,12 +150,12 @@ std::string describe_store_timeout(const std::string& who, const GenerationRecor
   bool known = !missing.empty() && missing.size() < generation.ranks().size();
   if (!known) return fmt::format("{} waited for other ranks until the store's timeout", who);
   return fmt::format("{} waited until the store's timeout for {}, which never joined", who,
-                     name_ranks(missing, policy.node_of_rank));
+                     name_ranks(missing, policy.node_of_rank, policy.node_names));
 }
 
 std::string summarize(const Candidate& culprit, Cause cause, const GenerationRecord& generation, const Policy& policy) {
   const auto& record = generation.rank(culprit.rank);
-  auto who = name_ranks({culprit.rank}, policy.node_of_rank);
+  auto who = name_ranks({culprit.rank}, policy.node_of_rank, policy.node_names);
   switch (cause) {
     case Cause::kExecFailed:
       return record.spawn_message;
@@ -165,7 +177,7 @@ std::string summarize(const Candidate& culprit, Cause cause, const GenerationRec
 void list_others(const GenerationRecord& generation, Verdict& verdict) {
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
     const auto& record = generation.rank(Rank{rank});
-    if (Rank{rank} == verdict.culprit || !record.ended()) continue;
+    if (Rank{rank} == verdict.culprit || !record.ended() || record.lost) continue;
     if (ended_by_us(record, generation)) {
       verdict.stopped.push_back(Rank{rank});
     } else if (record.failed()) {
@@ -192,17 +204,42 @@ std::size_t room_for_detail(const Verdict& verdict, const FatalError& error) {
   return error.kind == FatalError::Kind::kNone ? std::min(room, kSilentLines) : room;
 }
 
+Verdict judge_loss(const NodeLost& lost, const GenerationRecord& generation) {
+  Verdict verdict;
+  verdict.cause = Cause::kNodeLost;
+  verdict.node = lost.node;
+  verdict.generation = generation.generation();
+  verdict.summary = describe(lost);
+  verdict.exit_code = 1;
+  verdict.at = lost.last_sign_of_life;
+  list_others(generation, verdict);
+  return verdict;
+}
+
+NodeIndex node_of(Rank rank, const Policy& policy) {
+  auto index = static_cast<std::size_t>(rank.value);
+  return index < policy.node_of_rank.size() ? policy.node_of_rank[index] : NodeIndex{-1};
+}
+
 }  // namespace
+
+std::string describe(const NodeLost& lost) {
+  auto node = fmt::format("node {}", lost.node.value);
+  if (!lost.name.empty()) node += fmt::format(" ({})", lost.name);
+  return fmt::format("{} was lost: {}", node, lost.reason);
+}
 
 Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) {
   auto culprit = find_culprit(generation);
   Verdict verdict;
   verdict.generation = generation.generation();
   if (culprit.strength == Strength::kNone) return verdict;  // nothing has failed
+  if (culprit.node != nullptr) return judge_loss(*culprit.node, generation);
   const auto& record = generation.rank(culprit.rank);
   bool by_us = ended_by_us(record, generation);
   verdict.cause = find_cause(record, culprit.error, by_us);
   verdict.culprit = culprit.rank;
+  verdict.node = node_of(culprit.rank, policy);
   verdict.status = record.status;
   verdict.summary = summarize(culprit, verdict.cause, generation, policy);
   verdict.exit_code = exit_code_of(record, by_us);
@@ -231,6 +268,17 @@ Verdict judge_success(const GenerationRecord& generation, Instant at) {
   Verdict verdict;
   verdict.generation = generation.generation();
   verdict.at = at;
+  return verdict;
+}
+
+Verdict judge_missing_nodes(Generation generation, const GatherFailed& event) {
+  Verdict verdict;
+  verdict.cause = Cause::kNodesMissing;
+  verdict.generation = generation;
+  verdict.summary = event.summary;
+  verdict.hint = event.hint;
+  verdict.exit_code = event.exit_code;
+  verdict.at = event.at;
   return verdict;
 }
 

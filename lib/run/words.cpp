@@ -21,11 +21,15 @@ bool one_node(const std::vector<NodeIndex>& node_of_rank) {
                      [&](NodeIndex node) { return node == node_of_rank.front(); });
 }
 
-std::string list_by_node(const std::vector<Rank>& ranks, const std::vector<NodeIndex>& node_of_rank) {
+std::string list_by_node(const std::vector<Rank>& ranks, const std::vector<NodeIndex>& node_of_rank,
+                         const std::vector<std::string>& names) {
   std::map<NodeIndex, std::vector<Rank>> groups;
   for (Rank rank : ranks) groups[node_of_rank.at(static_cast<std::size_t>(rank.value))].push_back(rank);
   std::vector<std::string> parts;
-  for (const auto& [node, members] : groups) parts.push_back(fmt::format("{} (node {})", list(members), node.value));
+  for (const auto& [node, members] : groups) {
+    parts.push_back(
+        fmt::format(fmt::runtime(names.empty() ? "{} ({})" : "{} on {}"), list(members), name_node(node, names)));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -36,8 +40,15 @@ std::string signal_name(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
-std::string name_ranks(const std::vector<Rank>& ranks, const std::vector<NodeIndex>& node_of_rank) {
-  auto text = one_node(node_of_rank) ? list(ranks) : list_by_node(ranks, node_of_rank);
+std::string name_node(NodeIndex node, const std::vector<std::string>& node_names) {
+  auto index = static_cast<std::size_t>(node.value);
+  bool named = index < node_names.size() && !node_names[index].empty();
+  return named ? fmt::format("node {} ({})", node.value, node_names[index]) : fmt::format("node {}", node.value);
+}
+
+std::string name_ranks(const std::vector<Rank>& ranks, const std::vector<NodeIndex>& node_of_rank,
+                       const std::vector<std::string>& node_names) {
+  auto text = one_node(node_of_rank) ? list(ranks) : list_by_node(ranks, node_of_rank, node_names);
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", text);
 }
 

@@ -58,10 +58,15 @@ TEST_CASE("every event and action has a line") {
       {SignalReceived{2, at_ms(0)}, "signal_received"},
       {DeadlineReached{at_ms(0)}, "deadline_reached"},
       {OutputSettled{"e", at_ms(0)}, "output_settled"},
+      {NodesGathered{2, {}, {"a"}, at_ms(0)}, "nodes_gathered"},
+      {GatherFailed{"s", "h", 1, at_ms(0)}, "gather_failed"},
+      {NodeLost{kSecond, NodeIndex{1}, "b", "r", at_ms(0), true, at_ms(0)}, "node_lost"},
   };
   for (const auto& [event, name] : events) CHECK(line(event).at("event") == name);
   const std::pair<Action, const char*> actions[]{
+      {GatherNodes{kSecond}, "gather_nodes"},
       {StartGeneration{kSecond}, "start_generation"},
+      {RequestStop{10}, "request_stop"},
       {KillGeneration{kSecond}, "kill_generation"},
       {SweepGeneration{kSecond, 9}, "sweep_generation"},
       {SettleOutput{}, "settle_output"},
@@ -86,7 +91,7 @@ TEST_CASE("a verdict is told in full") {
   CHECK(told.at("culprit") == 2);
   CHECK(told.at("stopped") == boost::json::array{0, 1});
   CHECK(told.at("exit_code") == 137);
-  CHECK(told.size() == 11);
+  CHECK(told.size() == 12);
 }
 
 TEST_CASE("a line is one line of UTF-8, whatever a rank has printed") {

@@ -24,25 +24,30 @@ std::string list(const std::vector<Rank>& chosen) {
 
 long ms(Instant at) { return std::chrono::duration_cast<std::chrono::milliseconds>(at - at_ms(0)).count(); }
 
+std::string brief(const GatherNodes& a) { return fmt::format("gather {}", a.generation.value); }
+std::string brief(const RequestStop& a) { return fmt::format("request stop {}", a.signal); }
 std::string brief(const StartGeneration& a) { return fmt::format("start {}", a.generation.value); }
 std::string brief(const SignalRanks& a) { return fmt::format("{} to {}", signal_name(a.signal), list(a.ranks)); }
 std::string brief(const KillGeneration&) { return "kill"; }
 std::string brief(const SweepGeneration& a) { return fmt::format("sweep {}", signal_name(a.signal)); }
 std::string brief(const SetDeadline& a) { return fmt::format("deadline {}", ms(a.at)); }
 std::string brief(const ClearDeadline&) { return "no deadline"; }
-std::string brief(const SettleOutput&) { return "settle"; }
+std::string brief(const SettleOutput& a) { return a.publish ? "settle" : "settle nothing"; }
 std::string brief(const Notify& a) { return "say " + a.text; }
 std::string brief(const ReportFailure& a) {
   return fmt::format("report {}{}", a.verdict.summary, a.restarting ? ", restarting" : "");
 }
 std::string brief(const Finish& a) { return fmt::format("finish {} {}", a.verdict.exit_code, a.verdict.summary); }
 
-/// One run, driven by hand. Every function returns what was decided, in short.
+/// One run, driven by hand. Every function returns what was decided, in short. Nodes are there when they are asked for,
+/// unless the test gathers them itself.
 class Drive {
  public:
-  explicit Drive(Policy policy) : world_size_(policy.world_size), supervisor_(std::move(policy)) {}
+  explicit Drive(const Policy& policy, bool gathers = true)
+      : world_size_(policy.world_size), nodes_(policy.node_of_rank), gathers_(gathers), supervisor_(policy) {}
 
   Strings start() { return feed(RunStarted{at_ms(0)}); }
+  Strings gathered(long when) { return feed(NodesGathered{world_size_, nodes_, {}, at_ms(when)}); }
   Strings begin() {
     auto decided = start();
     spawn_all();
@@ -66,9 +71,14 @@ class Drive {
 
   Strings feed(const Event& event) {
     Strings decided;
+    bool asked = false;
     for (const auto& action : supervisor_.handle(event)) {
-      decided.push_back(std::visit([](const auto& chosen) { return brief(chosen); }, action));
+      bool gather = gathers_ && std::holds_alternative<GatherNodes>(action);
+      asked = asked || gather;
+      if (!gather) decided.push_back(std::visit([](const auto& chosen) { return brief(chosen); }, action));
     }
+    if (!asked) return decided;
+    for (auto& then : gathered(0)) decided.push_back(std::move(then));
     return decided;
   }
 
@@ -76,6 +86,8 @@ class Drive {
 
  private:
   int world_size_;
+  std::vector<NodeIndex> nodes_;
+  bool gathers_;
   Supervisor supervisor_;
 };
 
@@ -108,7 +120,7 @@ TEST_CASE("a failure stops the others at once, and what they leave behind is kil
   CHECK(run.exited(1, 1000, {42}) == Strings{"SIGTERM to 0,2", "deadline 31000"});
   CHECK(run.exited(0, 1010, kTerminated) == Strings{});
   CHECK(run.exited(2, 1020, kTerminated) == Strings{"sweep SIGKILL", "deadline 2020"});
-  CHECK(run.gone(1021) == Strings{"report rank 1 exited with code 42", "settle", "deadline 31021"});
+  CHECK(run.gone(1021) == Strings{"report rank 1 exited with code 42", "settle nothing", "deadline 31021"});
   CHECK(run.settled(1030) == Strings{"no deadline", "finish 42 rank 1 exited with code 42"});
 }
 
@@ -120,7 +132,7 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the shutdown timeout") {
   run.exited(0, 1000, {3});
   CHECK(run.deadline(2000) == Strings{"kill", "deadline 3000"});
   CHECK(run.exited(1, 2001, kKilled) == Strings{});
-  CHECK(run.gone(2002) == Strings{"report rank 0 exited with code 3", "settle", "deadline 32002"});
+  CHECK(run.gone(2002) == Strings{"report rank 0 exited with code 3", "settle nothing", "deadline 32002"});
 }
 
 TEST_CASE("all are gone before the last exit is told") {
@@ -128,7 +140,7 @@ TEST_CASE("all are gone before the last exit is told") {
   run.begin();
   run.exited(0, 1000, {3});
   run.deadline(31000);
-  CHECK(run.gone(31001) == Strings{"report rank 0 exited with code 3", "settle", "deadline 61001"});
+  CHECK(run.gone(31001) == Strings{"report rank 0 exited with code 3", "settle nothing", "deadline 61001"});
   CHECK(run.exited(1, 31002, kKilled) == Strings{});
 }
 
@@ -137,7 +149,7 @@ TEST_CASE("a restart begins in the instant in which the last process is gone, as
   run.begin();
   run.exited(1, 1000, {4});
   run.exited(0, 1001, kTerminated);
-  CHECK(run.gone(1002) == Strings{"report rank 1 exited with code 4, restarting", "start 1", "no deadline"});
+  CHECK(run.gone(1002) == Strings{"report rank 1 exited with code 4, restarting", "no deadline", "start 1"});
   run.generation = Generation{1};
   run.spawn_all();
   CHECK(run.exited(0, 2000, {5}) == Strings{"SIGTERM to 1", "deadline 32000"});
@@ -179,7 +191,7 @@ TEST_CASE("a program that cannot be executed is not tried again, and unstarted r
   run.spawned(0);
   CHECK(run.unspawned(1, 10) == Strings{"SIGTERM to 0", "deadline 30010"});
   CHECK(run.exited(0, 20, kTerminated) == Strings{"sweep SIGKILL", "deadline 1020"});
-  CHECK(run.gone(21) == Strings{"report cannot execute ./x: no such file", "settle", "deadline 30021"});
+  CHECK(run.gone(21) == Strings{"report cannot execute ./x: no such file", "settle nothing", "deadline 30021"});
   CHECK(run.settled(30).back() == "finish 127 cannot execute ./x: no such file");
 }
 
@@ -209,7 +221,7 @@ TEST_CASE("a stop signal is passed on as it is, and is the run's exit code") {
           Strings{"say " + name + ": stopping all ranks; once more kills them", name + " to 0,1", "deadline 31000"});
     run.exited(0, 1001);
     CHECK(run.exited(1, 1002, {0, signal}) == Strings{"sweep SIGTERM", "deadline 3002"});
-    CHECK(run.gone(1003) == Strings{"settle", "deadline 31003"});
+    CHECK(run.gone(1003) == Strings{"settle nothing", "deadline 31003"});
     CHECK(run.settled(1004).back() == fmt::format("finish {} stopped by {}", 128 + signal, name));
   }
 }

@@ -133,6 +133,13 @@ bool World::any_rank_lives() const {
   });
 }
 
+void World::act(const GatherNodes& /*action*/) {
+  require(alive_in(generation_) == 0, "nodes are gathered while the former generation lives");
+  later(random_.up_to(random_.chance(80) ? 10ms : 5s), [this] {
+    post(NodesGathered{policy_.world_size, policy_.node_of_rank, {}, now_});
+  });
+}
+
 void World::act(const StartGeneration& action) {
   require(action.generation.value == generation_.value + 1, "a generation is left out or started twice");
   require(action.generation.value <= policy_.max_restarts, "more restarts than allowed");

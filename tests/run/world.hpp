@@ -54,6 +54,8 @@ class World {
   void annoy();
 
   // The agent's side: one overload an action.
+  void act(const GatherNodes& action);
+  void act(const RequestStop&) {}
   void act(const StartGeneration& action);
   void act(const SignalRanks& action);
   void act(const KillGeneration& action);

@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "run/coordinator_state.hpp"
+
+namespace taas::run {
+namespace {
+
+constexpr int kUsageError = 2;
+
+/// "hostb", or the address of one that did not say its name.
+std::string name_of(const Hello& hello) { return hello.hostname.empty() ? "a node" : hello.hostname; }
+
+}  // namespace
+
+/// An agent that connects again has killed its ranks before: what the coordinator knew of it is over.
+void Coordinator::State::on(const AgentArrived& event) {
+  if (auto former = connection_of(event.hello.instance)) {
+    emit(Drop{*former, "it has connected again"});
+    lose(*former, "it lost its connection", agents.at(*former).heard, now);
+  }
+  if (finished) return emit(Tell{event.agent, Dismissed{"the run is over", 1}});
+  agents[event.agent] = {event.hello, 0, now};
+  if (auto why = unwanted(event.hello); !why.empty()) {
+    bool twice = membership.holder(event.hello.order).has_value();
+    if (!twice) return membership.arrive(event.agent, event.hello), turn_away(event.agent, std::move(why));
+    notify(fmt::format("{} was sent away: {}", name_of(event.hello), why));
+    return dismiss(event.agent, why, kUsageError);
+  }
+  membership.arrive(event.agent, event.hello);
+  if (!policy.in_process && !check_agents_at) check_agents_at = now + policy.lost_after;
+  tell(event.agent, Welcome{policy.launch});
+}
+
+std::optional<AgentId> Coordinator::State::connection_of(const std::string& instance) const {
+  auto found = std::find_if(agents.begin(), agents.end(),
+                            [&](const auto& entry) { return entry.second.hello.instance == instance; });
+  return instance.empty() || found == agents.end() ? std::nullopt : std::optional(found->first);
+}
+
+std::string Coordinator::State::unwanted(const Hello& hello) const {
+  if (hello.protocol != kProtocolVersion || hello.version != policy.version) {
+    return fmt::format("it runs taas-run {} (protocol {}), this run {} (protocol {}): install the same on all nodes",
+                       hello.version, hello.protocol, policy.version, kProtocolVersion);
+  }
+  if (auto holder = membership.holder(hello.order)) {
+    return fmt::format("{} is node {} already", name_of(agents.at(*holder).hello), hello.order);
+  }
+  return "";
+}
+
+void Coordinator::State::dismiss(AgentId agent, const std::string& reason, int exit_code) {
+  tell(agent, Dismissed{reason, exit_code});
+  agents.erase(agent);
+}
+
+/// The host will not take part. When the run cannot do without, its report says why; else a line does.
+void Coordinator::State::turn_away(AgentId agent, std::string why) {
+  auto text = fmt::format("{} cannot take part: {}", name_of(agents.at(agent).hello), why);
+  dismiss(agent, why, kUsageError);
+  membership.refuse(agent, text);
+  bool fatal = gathering && std::holds_alternative<GatherFailed>(membership.gather(now));
+  if (!fatal) notify(text);
+  try_gather();
+}
+
+void Coordinator::State::on(const HostFailed& event) {
+  membership.fail(event.order, event.message, now);
+  bool fatal = gathering && std::holds_alternative<GatherFailed>(membership.gather(now));
+  if (!fatal) notify(event.message);
+  try_gather();
+}
+
+void Coordinator::State::on(const AgentSaid& event) {
+  auto known = agents.find(event.agent);
+  if (known == agents.end()) return;
+  known->second.heard = now;
+  std::visit([&](const auto& message) { hear(event.agent, message); }, event.message);
+}
+
+void Coordinator::State::hear(AgentId agent, const Heartbeat& message) {
+  tell(agent, HeartbeatEcho{message.number, message.sent, now});
+}
+
+void Coordinator::State::hear(AgentId agent, const Ready& message) {
+  agents.at(agent).store_port = message.store_port;
+  membership.ready(agent);
+  try_gather();
+}
+
+void Coordinator::State::hear(AgentId agent, const Refused& message) { turn_away(agent, message.message); }
+
+void Coordinator::State::hear(AgentId agent, const AddressesReached& message) {
+  reach.answer(agent, message.addresses);
+  try_gather();
+}
+
+/// What reaches an agent only, as when its machine is shut down, stops the run as if it had come here. What comes here
+/// as well is not a second wish.
+void Coordinator::State::hear(AgentId /*agent*/, const Signalled& message) {
+  const auto& preempt = policy.run.preempt_signals;
+  bool checkpoint = std::find(preempt.begin(), preempt.end(), message.signal) != preempt.end();
+  bool plain = message.signal == SIGUSR1 || message.signal == SIGUSR2;
+  if (checkpoint || (!plain && !stop_seen)) on(Event(SignalReceived{message.signal, now}));
+}
+
+/// An agent that closed its link has ended, or kills its ranks now. One that does not know of it yet kills them when
+/// its patience is over.
+void Coordinator::State::on(const AgentLeft& event) {
+  auto known = agents.find(event.agent);
+  if (known == agents.end()) return;
+  auto gone_at = event.closed_by_agent ? now + policy.closed_grace : known->second.heard + policy.lost_after;
+  lose(event.agent, event.reason, event.closed_by_agent ? now : known->second.heard, gone_at);
+}
+
+void Coordinator::State::lose_the_silent() {
+  std::vector<AgentId> silent;
+  std::optional<Instant> next;
+  for (const auto& [agent, known] : agents) {
+    auto until = known.heard + policy.lost_after;
+    if (until <= now) {
+      silent.push_back(agent);
+    } else if (!next || until < *next) {
+      next = until;
+    }
+  }
+  check_agents_at = next;
+  auto reason = fmt::format("no sign of life for {:g} s", seconds(policy.lost_after));
+  for (AgentId agent : silent) {
+    if (finished) return;
+    if (!agents.contains(agent)) continue;
+    emit(Drop{agent, reason});
+    lose(agent, reason, agents.at(agent).heard, now);
+  }
+}
+
+void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant last_sign_of_life, Instant gone_at) {
+  auto lost = std::move(agents.extract(agent).mapped());
+  membership.lose(agent, now);
+  auto member = members.find(agent);
+  if (member == members.end()) {
+    if (!settling) notify(fmt::format("{} was lost: {}", name_of(lost.hello), reason));
+  } else {
+    member->second.gone_at = gone_at;
+    report_loss(lost.hello, member->second.shares, reason, last_sign_of_life);
+  }
+  bool held_output = settling && first_agent() == agent;
+  auto text = fmt::format("{} was lost before what rank 0 wrote was on disk: {}", name_of(lost.hello), reason);
+  if (held_output) supervise(OutputSettled{text, now});
+  check_gone();
+  try_gather();
+}
+
+/// All of its nodes, before anything is decided about one of them.
+void Coordinator::State::report_loss(const Hello& hello, const std::vector<NodeShare>& shares,
+                                     const std::string& reason, Instant last_sign_of_life) {
+  bool replaceable = membership.enough(now);
+  for (const auto& share : shares) {
+    pending.emplace_back(NodeLost{generation, share.node, hello.hostname, reason, last_sign_of_life, replaceable, now});
+  }
+  supervise_pending();
+}
+
+void Coordinator::State::start_lost_hosts() {
+  if (settling || finished) return;
+  for (int order : membership.hosts_to_start(now)) emit(StartAgent{order});
+}
+
+}  // namespace taas::run

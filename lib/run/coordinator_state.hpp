@@ -1,0 +1,139 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "run/coordinator.hpp"
+#include "run/membership.hpp"
+#include "run/reachability.hpp"
+
+namespace taas::run {
+
+/// The Coordinator's inside. coordinator.cpp joins the Supervisor to the rest; agents that come, speak and go are in
+/// coordinator_agents.cpp, the way to a new generation is in coordinator_gather.cpp, and what the Supervisor decides
+/// about ranks becomes messages in coordinator_ranks.cpp.
+struct Coordinator::State {
+  struct Agent {
+    Hello hello;
+    std::uint16_t store_port = 0;
+    Instant heard{};
+  };
+  /// An agent's part of the generation at hand.
+  struct Member {
+    std::vector<NodeShare> shares;
+    bool gone = false;               ///< nothing of the generation lives there
+    std::optional<Instant> gone_at;  ///< the agent was lost: nothing can live there from then on
+  };
+
+  explicit State(CoordinatorPolicy given);
+
+  // Events: one overload each.
+  void on(const Event& event);
+  void on(const AgentArrived& event);
+  void on(const AgentSaid& event);
+  void on(const AgentLeft& event);
+  void on(const HostFailed& event);
+  void on_deadline();
+
+  // What an agent may say: one overload each.
+  template <class Message>
+  void hear(AgentId /*agent*/, const Message& /*message*/) {}
+  void hear(AgentId agent, const Heartbeat& message);
+  void hear(AgentId agent, const Ready& message);
+  void hear(AgentId agent, const Refused& message);
+  void hear(AgentId agent, const AddressesReached& message);
+  void hear(AgentId agent, const Signalled& message);
+  void hear(AgentId agent, const RankSpawned& message) { pass_on(agent, message); }
+  void hear(AgentId agent, const RankSpawnFailed& message) { pass_on(agent, message); }
+  void hear(AgentId agent, const RankJoined& message);
+  void hear(AgentId agent, const RankExited& message) { pass_on(agent, message); }
+  void hear(AgentId agent, const GenerationGone& message);
+  void hear(AgentId agent, const OutputSettled& message);
+
+  // The Supervisor's decisions: one overload each.
+  template <class Decided>
+  void carry_out(const Decided& decided) {
+    emit(Action(decided));
+  }
+  void carry_out(const SetDeadline& decided) { supervisor_deadline = decided.at; }
+  void carry_out(const ClearDeadline&) { supervisor_deadline.reset(); }
+  void carry_out(const GatherNodes& decided);
+  void carry_out(const StartGeneration& decided);
+  void carry_out(const SignalRanks& decided);
+  void carry_out(const KillGeneration& decided);
+  void carry_out(const SweepGeneration& decided);
+  void carry_out(const RequestStop& decided);
+  void carry_out(const SettleOutput& decided);
+  void carry_out(const ReportFailure& decided);
+  void carry_out(const Finish& decided);
+
+  /// Tells the Supervisor and carries out what it decides; what comes up meanwhile waits its turn.
+  void supervise(Event event);
+  void supervise_pending();
+  void emit(CoordinatorAction action) { actions.push_back(std::move(action)); }
+  void notify(std::string text) { emit(Action(Notify{std::move(text)})); }
+  void tell(AgentId agent, const CoordinatorMessage& message);
+  void tell_members(const CoordinatorMessage& message);
+  void announce_deadline();
+
+  // Agents.
+  [[nodiscard]] std::optional<AgentId> connection_of(const std::string& instance) const;
+  [[nodiscard]] std::string unwanted(const Hello& hello) const;
+  void dismiss(AgentId agent, const std::string& reason, int exit_code);
+  void turn_away(AgentId agent, std::string why);
+  void lose(AgentId agent, const std::string& reason, Instant last_sign_of_life, Instant gone_at);
+  void report_loss(const Hello& hello, const std::vector<NodeShare>& shares, const std::string& reason,
+                   Instant last_sign_of_life);
+  void lose_the_silent();
+  void start_lost_hosts();
+
+  // The next generation.
+  void try_gather();
+  void gathered(const Chosen& chosen);
+  [[nodiscard]] bool find_address(const std::vector<AgentId>& agents);
+  void tell_unreachable(const std::vector<AgentId>& agents);
+  [[nodiscard]] StartRanks start_of(const Member& member) const;
+
+  // The generation at hand.
+  template <class Message>
+  void pass_on(AgentId agent, Message message);
+  [[nodiscard]] bool owns(AgentId agent, Generation of, Rank rank) const;
+  [[nodiscard]] Instant plausible(Instant at) const;
+  void check_gone();
+  [[nodiscard]] std::optional<AgentId> first_agent() const;
+
+  CoordinatorPolicy policy;
+  Supervisor supervisor;
+  Membership membership;
+  Reachability reach;
+  std::map<AgentId, Agent> agents;  // those that are welcome
+
+  std::optional<Instant> supervisor_deadline;
+  std::optional<Instant> check_agents_at;
+  std::optional<Instant> gather_at;  // ask the membership again
+  std::optional<Instant> gather_notice_at;
+  std::optional<Instant> announced;
+
+  bool gathering = false;
+  bool settling = false;
+  bool finished = false;
+  bool stop_seen = false;  // the system has told the coordinator itself to stop
+  Generation generation{-1};
+  Instant started{};
+  std::map<AgentId, Member> members;  // of the generation at hand
+  std::vector<AgentId> agent_of_node;
+  std::vector<AgentId> agent_of_rank;
+  bool gone_wanted = false;
+  std::string master_addr;
+  std::uint16_t master_port = 0;
+
+  std::deque<Event> pending;
+  bool supervising = false;
+  Instant now{};
+  std::vector<CoordinatorAction> actions;
+};
+
+}  // namespace taas::run

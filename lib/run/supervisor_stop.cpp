@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "run/supervisor_state.hpp"
+#include "run/words.hpp"
+
+namespace taas::run {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kEcho = 250ms;
+
+bool contains(const std::vector<int>& signals, int signal) {
+  return std::find(signals.begin(), signals.end(), signal) != signals.end();
+}
+
+}  // namespace
+
+void Supervisor::State::on(const SignalReceived& event) {
+  if (is_echo(event.signal)) return;
+  if (ends_the_run(event.signal)) return on_stop_signal(event.signal);
+  contains(policy.preempt_signals, event.signal) ? request_stop(event.signal) : pass_on(event.signal);
+}
+
+void Supervisor::State::pass_on(int signal) {
+  bool ranks_may_live = phase == Phase::kRunning || phase == Phase::kStopping;
+  auto living = record.living();
+  if (ranks_may_live && !living.empty()) emit(SignalRanks{record.generation(), living, signal});
+}
+
+/// Ranks that do not live yet are told when they do (start()).
+void Supervisor::State::request_stop(int signal) {
+  if (std::exchange(checkpoint_requested, true)) return;
+  bool running = phase == Phase::kRunning;
+  notify(fmt::format("{}: the run is to end soon; ranks are told to write a checkpoint", signal_name(signal)));
+  if (running) emit(RequestStop{signal});
+}
+
+bool Supervisor::State::ends_the_run(int signal) const {
+  return contains(policy.stop_signals, signal) && !contains(policy.preempt_signals, signal);
+}
+
+/// A batch system signals every process of a job, so one wish to stop arrives directly and through the keeper. Only a
+/// person at a terminal, who sends SIGINT, means to kill so soon after asking.
+bool Supervisor::State::is_echo(int signal) {
+  bool echo = signal != SIGINT && ends_the_run(signal) && signal == last_stop_signal && now - last_stop_at < kEcho;
+  if (ends_the_run(signal) && !echo) {
+    last_stop_signal = signal;
+    last_stop_at = now;
+  }
+  return echo;
+}
+
+void Supervisor::State::on_stop_signal(int signal) {
+  switch (phase) {
+    case Phase::kIdle:
+    case Phase::kGathering:
+      user_signal = signal;
+      verdict = judge();
+      return record.generation().value == 0 ? finish() : settle();
+    case Phase::kRunning:
+      user_signal = signal;
+      notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(signal)));
+      stop(signal);
+      return check_ranks();
+    case Phase::kStopping:
+    case Phase::kSweeping:
+      hurried = true;
+      if (!record.killed()) notify(fmt::format("{}: killing what is left", signal_name(signal)));
+      return kill();
+    case Phase::kSettling:
+      if (std::exchange(hurried, true)) return finish();
+      return notify(fmt::format("{}: output is being put on disk; once more gives it up", signal_name(signal)));
+    case Phase::kFinished:
+      return;
+  }
+}
+
+void Supervisor::State::on_timer(Timer timer) {
+  switch (timer) {
+    case Timer::kJoinNotice:
+      return tell_who_has_not_joined();
+    case Timer::kShutdown:
+      return kill();
+    case Timer::kLeftover:
+      notify("processes that ranks left behind did not end: killing them");
+      return kill();
+    case Timer::kKillAgain:
+      deadlines.set(Timer::kKillAgain, now + kKillInterval);
+      return emit(KillGeneration{record.generation()});
+    case Timer::kKillNotice:
+      return tell_what_does_not_die("still trying");
+    case Timer::kGiveUp:
+      unkillable = true;
+      tell_what_does_not_die("giving up on them");
+      return conclude();
+    case Timer::kSettleNotice:
+      deadlines.set(Timer::kSettleNotice, now + kSettleNoticeInterval);
+      return notify("output is still being put on disk");
+  }
+}
+
+void Supervisor::State::tell_who_has_not_joined() {
+  auto missing = record.not_joined();
+  auto world = record.ranks().size();
+  notify(fmt::format("waiting for {} to join: {} of {} have", names(missing), world - missing.size(), world));
+}
+
+void Supervisor::State::tell_what_does_not_die(std::string_view then) {
+  auto living = record.living();
+  auto who = living.empty() ? "processes that ranks left behind" : names(living);
+  notify(fmt::format("{} cannot be killed, which is so for a process that waits for a device or a network disk: {}",
+                     who, then));
+}
+
+}  // namespace taas::run
