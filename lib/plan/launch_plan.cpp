@@ -40,6 +40,12 @@ void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Ma
 }
 
 void add_notices(LaunchPlan& plan) {
+  const auto& rendezvous = plan.options.rendezvous;
+  if (std::holds_alternative<SlurmTask>(plan.way) && (rendezvous.endpoint || rendezvous.master_addr)) {
+    plan.notices.push_back(fmt::format(
+        "nodes of a SLURM step find each other: {} is not used",
+        rendezvous.endpoint ? "--rdzv-endpoint " + *rendezvous.endpoint : "--master-addr " + *rendezvous.master_addr));
+  }
   const auto& ignored = plan.options.without_effect;
   if (!ignored.empty()) plan.notices.push_back(fmt::format("without effect here: {}", fmt::join(ignored, ", ")));
 }
@@ -47,12 +53,6 @@ void add_notices(LaunchPlan& plan) {
 std::string name_run(const RendezvousOptions& options, std::string otherwise) {
   auto name = options.run_id.value_or(kNoRunId);
   return name == kNoRunId || name.empty() ? otherwise : name;
-}
-
-const SlurmJob* job_of(const Way& way) {
-  if (const auto* task = std::get_if<SlurmTask>(&way)) return &task->job;
-  if (const auto* allocation = std::get_if<SlurmAllocation>(&way)) return &allocation->job;
-  return nullptr;
 }
 
 }  // namespace
@@ -74,6 +74,8 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.options.rendezvous = std::move(*rendezvous);
   plan.run_id = name_run(plan.options.rendezvous, std::move(run_id));
   plan.way = std::move(way);
+  plan.in_batch_job = machine.environment.contains("SLURM_JOB_ID");
+  if (auto job = read_slurm(machine.environment)) plan.job = std::move(*job);  // the way has judged it
   plan.device = counts->device;
   plan.min_nodes = counts->min_nodes;
   plan.spares = counts->spares;
@@ -92,7 +94,7 @@ LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, s
   settings.run_id = plan.run_id;
   settings.device = plan.device;
   settings.simulated = plan.nodes.front().simulated;
-  if (const auto* job = job_of(plan.way)) settings.restarts_before = job->restart_count;
+  if (plan.job) settings.restarts_before = plan.job->restart_count;
   settings.options = plan.options;
   settings.environment = forwarded_environment(machine.environment);
   settings.working_directory = std::move(working_directory);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct RankOutput {
 struct LaunchPlan {
   std::string run_id;  ///< --rdzv-id where it counts, else the one given to make_plan()
   Way way;
+  std::optional<SlurmJob> job;  ///< that this process is in, whatever the way
   Device device = Device::kCpu;
   std::vector<NodePlan> nodes;
   std::vector<RankPlan> ranks;      ///< ranks[i].rank.value == i
@@ -47,6 +49,7 @@ struct LaunchPlan {
   int min_nodes = 1;                ///< as in NodeCounts, with the two below
   int spares = 0;
   int expected_agents = 1;
+  bool in_batch_job = false;         ///< SLURM may warn of the end with a signal
   std::vector<std::string> notices;  ///< one line each: what was inferred and the user should know
   Options options;
 

@@ -63,10 +63,10 @@ TEST_CASE("unknown options before the program are refused") {
 }
 
 TEST_CASE("options of later versions are refused with that word") {
-  for (auto name : {"--hosts", "--hostfile", "--slurm", "--spares", "--cpus", "--units"}) {
-    CHECK(error_of({name, "a,b", "x"}) ==
-          std::string(name) + " comes with a later version of taas-run: this one runs on one machine");
+  for (auto name : {"--cpus", "--units", "--preload"}) {
+    CHECK(error_of({name, "a,b", "x"}) == std::string(name) + " comes with a later version of taas-run");
   }
+  CHECK_THAT(error_of({"--join", "h:1", "x"}), ContainsSubstring("--join is not needed: --rdzv-endpoint HOST:PORT"));
   CHECK(error_of({"--numa_binding=node", "x"}) == "--numa_binding comes with a later version of taas-run");
   CHECK_THAT(error_of({"--logs-specs", "y", "x"}), ContainsSubstring("--logs-specs names a Python plug-in"));
 }

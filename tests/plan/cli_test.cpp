@@ -136,18 +136,95 @@ TEST_CASE("every flag ends where it belongs") {
   CHECK(others.output.verbosity == plan::Verbosity::kQuiet);
 }
 
+TEST_CASE("flags of other machines end where they belong") {
+  auto nodes = options({"--hosts",
+                        "a,b:8",
+                        "--spares",
+                        "2",
+                        "--interface",
+                        "eth1",
+                        "--token-file",
+                        "t",
+                        "--node-timeout",
+                        "0.5",
+                        "--join-timeout",
+                        "5",
+                        "--ssh",
+                        "ssh -v",
+                        "--remote-taas-run",
+                        "/r",
+                        "--local-addr",
+                        "me",
+                        "--node-rank",
+                        "3",
+                        "--nnodes",
+                        "2:4",
+                        "x"});
+  CHECK(nodes.nodes.hosts == "a,b:8");
+  CHECK(nodes.nodes.spares == 2);
+  CHECK(nodes.nodes.interface == "eth1");
+  CHECK(nodes.nodes.token_file == "t");
+  CHECK(nodes.nodes.node_timeout == std::chrono::milliseconds(500));
+  CHECK(nodes.nodes.join_timeout == std::chrono::seconds(5));
+  CHECK(nodes.nodes.ssh_command == "ssh -v");
+  CHECK(nodes.nodes.remote_taas_run == "/r");
+  CHECK(nodes.rendezvous.local_addr == "me");
+  CHECK(nodes.rendezvous.node_rank == 3);
+  CHECK(nodes.size.nnodes == "2:4");
+  auto slurm = options({"--slurm", "--detach", "--partition", "gpu", "--account", "us", "--time", "1:00", "--gres",
+                        "gpu:8", "--slurm-option", "qos=high", "--slurm-option", "mem=4G", "--preempt-signal",
+                        "SIGUSR1", "--requeue", "x"})
+                   .slurm;
+  CHECK(slurm.submit);
+  CHECK(slurm.detach);
+  CHECK(slurm.partition == "gpu");
+  CHECK(slurm.account == "us");
+  CHECK(slurm.time == "1:00");
+  CHECK(slurm.gres == "gpu:8");
+  CHECK(slurm.options == Words{"qos=high", "mem=4G"});
+  CHECK(slurm.preempt_signal == SIGUSR1);
+  CHECK(slurm.requeue);
+}
+
+TEST_CASE("torchrun's configuration of the rendezvous is read as far as it means something") {
+  auto known = options({"--rdzv-conf", "join_timeout=5,last_call_timeout=0.5,is_host=True", "x"});
+  CHECK(known.nodes.join_timeout == std::chrono::seconds(5));
+  CHECK(known.nodes.elastic_wait == std::chrono::milliseconds(500));
+  CHECK(known.nodes.is_host == true);
+  CHECK(known.without_effect.empty());
+  CHECK(options({"--rdzv-conf", "is_host=0,timeout=5", "x"}).nodes.is_host == false);
+}
+
+TEST_CASE("a hostfile is read with the command line") {
+  auto read = options({"--hostfile", "run.toml", "x"}, {}, "a\nb:2\n");
+  CHECK(read.nodes.hostfile_text == "a\nb:2\n");
+  CHECK(error_of({"--hostfile", "none", "x"}) == "--hostfile: none: no such file");
+}
+
+TEST_CASE("an agent needs no program, and is in no help, config file or suggestion") {
+  CHECK(options({"--as-agent"}).as_agent);
+  CHECK(std::get<PrintAndExit>(*read({"--help"})).text.find("agent of one node") == std::string::npos);
+  CHECK(error_of({"--config", "run.toml", "x"}, {}, "as-agent = true\n") ==
+        "run.toml: as-agent: only for the command line");
+  CHECK(error_of({"--as-agents", "x"}).find("--as-agent?") == std::string::npos);
+}
+
 TEST_CASE("nothing but the program leaves what is built in") {
   auto plain = options({"x"});
   CHECK_FALSE(plain.size.gpus);
   CHECK(plain.supervision.shutdown_timeout == std::chrono::seconds(30));
   CHECK(plain.output.directory == "./taas-runs");
   CHECK(plain.without_effect.empty());
+  CHECK(plain.nodes.node_timeout == std::chrono::milliseconds(2500));
+  CHECK(plain.nodes.join_timeout == std::chrono::seconds(600));
+  CHECK(plain.nodes.ssh_command == "ssh");
+  CHECK(plain.slurm.preempt_signal == SIGUSR2);
 }
 
 TEST_CASE("flags of torchrun without a meaning are accepted and remembered") {
   CHECK(options({"--monitor-interval", "0.5", "--start-method=fork", "--rdzv_conf", "timeout=5", "--local-addr", "h",
                  "--event-log-handler", "null", "x"})
-            .without_effect == Words{"--local-addr", "--monitor-interval", "--rdzv-conf", "--start-method"});
+            .without_effect == Words{"--monitor-interval", "--rdzv-conf", "--start-method"});
 }
 
 TEST_CASE("what follows the program is the program's") {
@@ -218,8 +295,7 @@ TEST_CASE("a wrong value is told with the place that it came from") {
   CHECK(error_of({"--gpus", "0", "x"}) == "--gpus 0: not a whole number from 1");
   CHECK(error_of({"x"}, {{"PET_NPROC_PER_NODE", "many"}}) ==
         "PET_NPROC_PER_NODE=many: not a number of processes, auto, gpu or cpu");
-  CHECK(error_of({"x"}, {{"PET_NODE_RANK", "1"}}) ==
-        "PET_NODE_RANK=1: more machines come with a later version of taas-run: this one runs on one machine");
+  CHECK(error_of({"x"}, {{"PET_NODE_RANK", "-1"}}) == "PET_NODE_RANK=-1: not a whole number from 0");
   CHECK(error_of({"--config", "run.toml", "x"}, {}, "gpus = 0\n") == "run.toml: gpus = 0: not a whole number from 1");
   CHECK(error_of({"--config", "run.toml", "x"}, {}, "gpu = 1\n") ==
         "run.toml: gpu: no such option; did you mean gpus?");
@@ -234,8 +310,22 @@ TEST_CASE("each wrong value has its own answer") {
   };
   const Row rows[] = {
       {"--gpus-per-node", "0", "not a whole number from 1"},
-      {"--nnodes", "1:4", "a range of nodes comes with a later version of taas-run; say one number"},
-      {"--nnodes", "x", "not a number of nodes, such as 2"},
+      {"--nnodes", "x", "not a number of nodes, such as 2, or a range, such as 2:4"},
+      {"--hosts", "a b", "a b: not a host, such as node7, node7:8, user@node7 or [::1]:8"},
+      {"--hostfile", "", "the value is empty"},
+      {"--spares", "-1", "not a whole number from 0"},
+      {"--token-file", "", "the value is empty"},
+      {"--node-timeout", "0.4", "less than 0.5 seconds: a busy machine would look like a lost one"},
+      {"--node-timeout", "x", "not a number of seconds"},
+      {"--join-timeout", "x", "not a number of seconds"},
+      {"--ssh", " ", "the command is empty"},
+      {"--partition", "", "the value is empty"},
+      {"--slurm-option", "--qos=high", "not KEY=VALUE, such as qos=high"},
+      {"--slurm-option", "qos", "not KEY=VALUE, such as qos=high"},
+      {"--preempt-signal", "NONE", "not a signal, such as USR2"},
+      {"--preempt-signal", "KILL", "KILL cannot be handled"},
+      {"--rdzv-conf", "join_timeout=soon", "join_timeout: not a number of seconds"},
+      {"--rdzv-conf", "is_host=perhaps", "is_host: neither true nor false"},
       {"--master-port", "65536", "not a whole number from 0 to 65535"},
       {"--node-rank", "-1", "not a whole number from 0"},
       {"--rdzv-backend", "etcd", "not available; static and c10d are"},

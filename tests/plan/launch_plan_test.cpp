@@ -1,6 +1,7 @@
 #include "plan/launch_plan.hpp"
 
 #include "catch.hpp"
+#include "slurm_environment.hpp"
 
 using namespace taas;
 using namespace taas::plan;
@@ -42,13 +43,6 @@ TEST_CASE("one node is this machine itself") {
   CHECK(plan->world_size() == 1);
 }
 
-TEST_CASE("ranks of all simulated nodes share this machine's cores") {
-  CHECK(make_plan(with_gpus(1), kMachine, "id")->omp_threads == 4);
-  CHECK(make_plan(with_gpus(2), kMachine, "id")->omp_threads == 2);
-  CHECK(make_plan(with_gpus(3), kMachine, "id")->omp_threads == 1);
-  CHECK(make_plan(with_gpus(16), kMachine, "id")->omp_threads == 1);
-}
-
 TEST_CASE("the run is named by --rdzv-id unless that is torchrun's default or --standalone was said") {
   Options options;
   CHECK(make_plan(options, kMachine, "made")->run_id == "made");
@@ -68,6 +62,59 @@ TEST_CASE("flags without effect are told in one line") {
   options.without_effect = {"--monitor-interval", "--start-method"};
   CHECK(make_plan(options, kMachine, "id")->notices ==
         std::vector<std::string>{"without effect here: --monitor-interval, --start-method"});
+}
+
+TEST_CASE("nodes of a list are named, and the plan keeps the way onto them") {
+  auto options = with_gpus(16);
+  options.nodes.hosts = "a,b,c";
+  options.nodes.spares = 1;
+  auto plan = make_plan(options, kMachine, "id");
+  REQUIRE(plan.has_value());
+  CHECK(std::holds_alternative<OverSsh>(plan->way));
+  REQUIRE(plan->nodes.size() == 2);
+  CHECK(plan->nodes[0].hostname == "a");
+  CHECK(plan->nodes[1].hostname == "b");
+  CHECK_FALSE(plan->nodes[1].simulated);
+  CHECK(plan->spares == 1);
+  CHECK(plan->expected_agents == 3);
+  CHECK(plan->min_nodes == 2);
+  auto place = place_of(*plan, Rank{9});
+  CHECK(place.local_rank == 1);
+  CHECK(place.node == NodeIndex{1});
+  CHECK(place.world_size == 16);
+  CHECK(place.nodes == 2);
+}
+
+TEST_CASE("settings hold what a node has to know") {
+  Machine machine{"here", 0, 4, {{"PATH", "/bin"}, {"HOME", "/root"}}};
+  auto plan = make_plan(with_gpus(16), machine, "id");
+  auto settings = launch_settings(*plan, machine, "/work");
+  CHECK(settings.run_id == "id");
+  CHECK(settings.simulated);
+  CHECK(settings.working_directory == "/work");
+  CHECK(settings.environment == std::map<std::string, std::string>{{"PATH", "/bin"}});
+  CHECK(settings.options.size.gpus == 16);
+  CHECK(settings.restarts_before == 0);
+  CHECK_FALSE(launch_settings(*make_plan(with_gpus(8), machine, "id"), machine, "").simulated);
+}
+
+TEST_CASE("restarts of the job count, whatever the way") {
+  Machine machine{"g0", 0, 4, batch_script()};
+  machine.environment["SLURM_RESTART_COUNT"] = "3";
+  for (int gpus : {8, 32}) {
+    auto plan = make_plan(with_gpus(gpus), machine, "id");
+    REQUIRE(plan.has_value());
+    REQUIRE(plan->job);
+    CHECK(launch_settings(*plan, machine, "").restarts_before == 3);
+  }
+}
+
+TEST_CASE("torchrun's endpoint is not needed in a step, and that is said") {
+  auto options = with_gpus(32);
+  options.rendezvous.endpoint = "g0:29500";
+  Machine machine{"g0", 0, 4, task_of_step(0)};
+  CHECK(make_plan(options, machine, "id")->notices.at(1) ==
+        "nodes of a SLURM step find each other: --rdzv-endpoint g0:29500 is not used");
 }
 
 TEST_CASE("every part's refusal is the plan's") {

@@ -12,10 +12,12 @@ namespace {
 using Environment = std::map<std::string, std::string>;
 
 Environment environment(const Options& options, const Machine& machine, int rank, Generation generation = {},
-                        RunAddresses addresses = {"127.0.0.1", 29501, true, "/runs/x/.staging", "/runs/x/error.json"}) {
+                        RunAddresses addresses = {"127.0.0.1", 29501, true, "/runs/x/.staging", "/runs/x/error.json",
+                                                  "", ""}) {
   auto plan = make_plan(options, machine, "run-1");
   REQUIRE(plan.has_value());
-  auto variables = rank_environment(*plan, machine, Rank{rank}, generation, addresses);
+  auto settings = launch_settings(*plan, machine, "/work");
+  auto variables = rank_environment(settings, machine, place_of(*plan, Rank{rank}), generation, addresses);
   Environment result(variables.begin(), variables.end());
   CHECK(result.size() == variables.size());  // none is set twice
   return result;
@@ -89,7 +91,7 @@ TEST_CASE("role, signals and the store's place are as asked") {
   Options options;
   options.rendezvous.role = "trainer";
   options.supervision.signals_to_handle = {SIGTERM, SIGUSR1};
-  auto actual = environment(options, {"here", 0, 1, {}}, 0, {}, {"node7", 1, false, "", ""});
+  auto actual = environment(options, {"here", 0, 1, {}}, 0, {}, {"node7", 1, false, "", "", "", ""});
   CHECK(value(actual, "ROLE_NAME") == "trainer");
   CHECK(value(actual, "TORCHELASTIC_SIGNALS_TO_HANDLE") == "SIGTERM,SIGUSR1");
   CHECK(value(actual, "TORCHELASTIC_USE_AGENT_STORE") == "False");
@@ -130,4 +132,75 @@ TEST_CASE("--virtual-local-rank gives each rank one device, called 0") {
   CHECK(value(environment(options, machine, 1), "CUDA_VISIBLE_DEVICES") == "1");
   machine = {"here", 0, 8, {}};
   CHECK(value(environment(options, machine, 1), "CUDA_VISIBLE_DEVICES") == "1");
+}
+
+TEST_CASE("ranks of all simulated nodes share this machine's cores, those of real ones only their node's") {
+  auto threads = [](bool simulated, int cores, int world, int local) {
+    LaunchSettings settings;
+    settings.simulated = simulated;
+    return omp_threads(settings, {"here", 0, cores, {}}, {Rank{0}, world, 0, local, NodeIndex{0}, world / local});
+  };
+  CHECK(threads(false, 4, 1, 1) == 4);
+  CHECK(threads(false, 4, 2, 2) == 2);
+  CHECK(threads(false, 4, 3, 3) == 1);
+  CHECK(threads(true, 32, 16, 8) == 2);
+  CHECK(threads(false, 32, 16, 8) == 4);
+  CHECK(threads(false, 4, 16, 8) == 1);
+}
+
+TEST_CASE("a node needs to know no more than its own share") {
+  LaunchSettings settings;
+  settings.run_id = "run-1";
+  settings.device = Device::kGpu;
+  settings.restarts_before = 2;
+  RankPlace place{Rank{29}, 32, 5, 8, NodeIndex{3}, 4};
+  RunAddresses addresses{"10.0.0.1", 40000, true, "/out", "/error", "eth1", "/stop"};
+  auto variables = rank_environment(settings, {"g3", 8, 64, {}}, place, Generation{1}, addresses);
+  Environment actual(variables.begin(), variables.end());
+  CHECK(value(actual, "RANK") == "29");
+  CHECK(value(actual, "WORLD_SIZE") == "32");
+  CHECK(value(actual, "LOCAL_RANK") == "5");
+  CHECK(value(actual, "LOCAL_WORLD_SIZE") == "8");
+  CHECK(value(actual, "GROUP_RANK") == "3");
+  CHECK(value(actual, "GROUP_WORLD_SIZE") == "4");
+  CHECK(value(actual, "CROSS_SIZE") == "4");
+  CHECK(value(actual, "MASTER_ADDR") == "10.0.0.1");
+  CHECK(value(actual, "OMP_NUM_THREADS") == "8");
+  CHECK(value(actual, "GLOO_SOCKET_IFNAME") == "eth1");
+  CHECK(value(actual, "TORCHELASTIC_RESTART_COUNT") == "3");  // over the job's restarts as well
+  CHECK(value(actual, "TAAS_STOP_REQUESTED") == "/stop");
+  CHECK(value(actual, "CUDA_VISIBLE_DEVICES") == "(unset)");  // all of the node's
+  settings.options.rendezvous.virtual_local_rank = true;
+  variables = rank_environment(settings, {"g3", 8, 64, {}}, place, Generation{1}, addresses);
+  CHECK(value({variables.begin(), variables.end()}, "CUDA_VISIBLE_DEVICES") == "5");
+}
+
+TEST_CASE("Gloo's interface is the one that reaches the others, unless the user chose one") {
+  auto interface = [](const char* master, const char* measured, Environment own) {
+    Machine machine{"here", 0, 4, std::move(own)};
+    return value(environment({}, machine, 0, {}, {master, 1, true, "", "", measured, ""}), "GLOO_SOCKET_IFNAME");
+  };
+  CHECK(interface("127.0.0.1", "", {}) == "lo");
+  CHECK(interface("::1", "", {}) == "lo");
+  CHECK(interface("10.0.0.1", "", {}) == "(unset)");
+  CHECK(interface("10.0.0.1", "eth1", {}) == "eth1");
+  CHECK(interface("10.0.0.1", "eth1", {{"GLOO_SOCKET_IFNAME", "ib0"}}) == "(unset)");
+}
+
+TEST_CASE("a node says when its share needs more GPUs than it has") {
+  LaunchSettings settings;
+  settings.device = Device::kGpu;
+  CHECK(check_share(settings, {"g0", 8, 64, {}}, 8).has_value());
+  CHECK(check_share(settings, {"g0", 0, 64, {}}, 8).has_value());  // CPU ranks
+  auto few = check_share(settings, {"g0", 4, 64, {}}, 8);
+  REQUIRE(few.has_error());
+  CHECK(few.error().message == "8 ranks need 8 GPUs, and 4 are visible here: --gpus-per-node says how many a node has");
+  CHECK(check_share(settings, {"g0", 1, 64, {{"SLURM_JOB_ID", "17"}}}, 8).error().message ==
+        "8 ranks need 8 GPUs, and 1 is visible here: --gpus-per-node says how many a node has; srun --gpu-bind=none "
+        "shows all of a node's to each task");
+  settings.options.size.oversubscribe = true;
+  CHECK(check_share(settings, {"g0", 4, 64, {}}, 8).has_value());
+  settings.options.size.oversubscribe = false;
+  settings.device = Device::kCpu;
+  CHECK(check_share(settings, {"g0", 4, 64, {}}, 8).has_value());
 }

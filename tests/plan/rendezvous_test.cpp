@@ -7,8 +7,10 @@ using namespace taas::plan;
 
 namespace {
 
-std::string error_of(const RendezvousOptions& options, int nodes) {
-  auto decided = decide_rendezvous(options, nodes);
+const Way kHere = OneMachine{};
+
+std::string error_of(const RendezvousOptions& options) {
+  auto decided = decide_rendezvous(options, kHere);
   REQUIRE(decided.has_error());
   CHECK(decided.error().code == ErrorCode::kUsage);
   return decided.error().message;
@@ -19,8 +21,6 @@ RendezvousOptions with_endpoint(std::string endpoint) {
   options.endpoint = std::move(endpoint);
   return options;
 }
-
-constexpr const char* kOneMachine = "more machines come with a later version of taas-run: this one runs on one machine";
 
 }  // namespace
 
@@ -40,7 +40,7 @@ TEST_CASE("the port of the endpoint becomes the store's") {
                       {":29400", 29400}};
   for (const auto& row : rows) {
     CAPTURE(row.endpoint);
-    auto decided = decide_rendezvous(with_endpoint(row.endpoint), 1);
+    auto decided = decide_rendezvous(with_endpoint(row.endpoint), kHere);
     REQUIRE(decided.has_value());
     CHECK(decided->master_port == row.port);
   }
@@ -51,7 +51,7 @@ TEST_CASE("--standalone ignores what was set") {
   options.run_id = "job";
   options.master_port = 2;
   options.standalone = true;
-  auto decided = decide_rendezvous(options, 1);
+  auto decided = decide_rendezvous(options, kHere);
   REQUIRE(decided.has_value());
   CHECK_FALSE(decided->run_id);
   CHECK_FALSE(decided->master_port);
@@ -59,33 +59,28 @@ TEST_CASE("--standalone ignores what was set") {
 
 TEST_CASE("wrong ports and backends are named") {
   for (std::string endpoint : {"localhost:", "localhost:x", "localhost:65536", "localhost:-1"}) {
-    CHECK(error_of(with_endpoint(endpoint), 1) ==
+    CHECK(error_of(with_endpoint(endpoint)) ==
           "--rdzv-endpoint " + endpoint + ": the port is not a number up to 65535; say localhost:29500");
   }
   RendezvousOptions options;
   options.master_port = 70000;
-  CHECK(error_of(options, 1) == "--master-port 70000: not a port; 0 lets the kernel choose");
+  CHECK(error_of(options) == "--master-port 70000: not a port; 0 lets the kernel choose");
   options = {};
   options.backend = "etcd";
-  CHECK(error_of(options, 1) == "--rdzv-backend etcd: not available; static and c10d are");
+  CHECK(error_of(options) == "--rdzv-backend etcd: not available; static and c10d are");
 }
 
-TEST_CASE("one node of several machines is refused, not silently something else") {
-  RendezvousOptions options;
-  options.node_rank = 1;
-  CHECK(error_of(options, 1) == std::string("--node-rank 1: ") + kOneMachine);
-  options.node_rank = 0;
-  CHECK(decide_rendezvous(options, 1).has_value());
-  CHECK(error_of(options, 2) == std::string("--nnodes 2 with --node-rank: ") + kOneMachine);
-  CHECK(error_of(with_endpoint("node7:29500"), 2) ==
-        std::string("--nnodes 2 with --rdzv-endpoint node7:29500: ") + kOneMachine);
-  options = {};
-  options.master_addr = "10.0.0.7";
-  CHECK(decide_rendezvous(options, 1).has_value());
-  CHECK(error_of(options, 3) == std::string("--nnodes 3 with --master-addr 10.0.0.7: ") + kOneMachine);
-  for (auto host : {"localhost", "127.0.0.1", "::1", "[::1]"}) {
-    options.master_addr = host;
-    CHECK(decide_rendezvous(options, 3).has_value());
-  }
-  CHECK(decide_rendezvous(with_endpoint("localhost:29500"), 2).has_value());
+TEST_CASE("where nodes join, the port is theirs and the store has its own") {
+  auto options = with_endpoint("node7:29500");
+  options.master_port = 7;
+  CHECK_FALSE(decide_rendezvous(options, Join{"node7", 29500, {}, {}, "", 2, 2})->master_port);
+  CHECK(decide_rendezvous(options, OverSsh{})->master_port == 7);
+}
+
+TEST_CASE("endpoints are read in all their spellings") {
+  CHECK(read_endpoint("[fd00::7]:5")->host == "fd00::7");
+  CHECK(read_endpoint("fd00::7")->host == "fd00::7");
+  CHECK(read_endpoint(":5")->host.empty());
+  for (auto host : {"", "localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"}) CHECK(is_loopback(host));
+  for (auto host : {"node7", "10.0.0.7", "localhost.example", "[fd00::7]"}) CHECK_FALSE(is_loopback(host));
 }

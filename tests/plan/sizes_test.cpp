@@ -100,9 +100,10 @@ TEST_CASE("what was inferred is said in one line, what was asked for is not") {
 
 TEST_CASE("more ranks than GPUs are refused with both numbers, and allowed on purpose") {
   auto refused = error_of(size(16), machine(8));
-  CHECK(refused ==
-        "16 ranks need 16 GPUs, and this machine has 8: --oversubscribe lets ranks share them (more machines, by "
-        "--hosts or SLURM, come with a later version of taas-run)");
+  CHECK(
+      refused ==
+      "16 ranks need 16 GPUs, and this machine has 8: --hosts or SLURM add machines, --oversubscribe lets ranks share "
+      "GPUs");
   CHECK_THAT(error_of(size({}, {}, {}, "2"), machine(1)), ContainsSubstring("2 ranks need 2 GPUs"));
   auto options = size(16);
   options.oversubscribe = true;
@@ -127,11 +128,12 @@ TEST_CASE("impossible and contradicting sizes are named") {
       {size(16, {}, "3", "8"), "--gpus 16 disagrees with --nnodes 3 times --nproc-per-node 8"},
       {size(2, {}, "3"), "--gpus 2 is less than --nnodes 3: a node would get nothing"},
       {size(16, 4, "2"), "--gpus 16 is more than --nnodes 2 times --gpus-per-node 4"},
-      {size({}, {}, "0"), "--nnodes 0: not a number of nodes, such as 2"},
-      {size({}, {}, "two"), "--nnodes two: not a number of nodes, such as 2"},
-      {size({}, {}, "2:1"), "--nnodes 2:1: not a number of nodes, such as 2"},
-      {size({}, {}, "1:2:3"), "--nnodes 1:2:3: not a number of nodes, such as 2"},
-      {size({}, {}, "1:4"), "--nnodes 1:4: a range of nodes comes with a later version of taas-run; say one number"},
+      {size({}, {}, "0"), "--nnodes 0: not a number of nodes, such as 2, or a range, such as 2:4"},
+      {size({}, {}, "two"), "--nnodes two: not a number of nodes, such as 2, or a range, such as 2:4"},
+      {size({}, {}, "2:1"), "--nnodes 2:1: not a number of nodes, such as 2, or a range, such as 2:4"},
+      {size({}, {}, "1:2:3"), "--nnodes 1:2:3: not a number of nodes, such as 2, or a range, such as 2:4"},
+      {size({}, {}, "1:4"),
+       "--nnodes 1:4: a range is for nodes that are other machines (--hosts, SLURM, --rdzv-endpoint); say one number"},
       {size({}, {}, {}, "many"), "--nproc-per-node many: not a number of processes, auto, gpu or cpu"},
       {size({}, {}, {}, "0"), "--nproc-per-node 0: not a number of processes, auto, gpu or cpu"},
       {size({}, {}, {}, "gpu"), "--nproc-per-node gpu: no GPU is visible here; say cpu or a number"},

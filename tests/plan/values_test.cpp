@@ -41,6 +41,15 @@ TEST_CASE("lists of numbers") {
   for (auto wrong : {"0,", "a", "-1", "0 1"}) CHECK(read_integers(wrong).has_error());
 }
 
+TEST_CASE("one signal, with or without its SIG") {
+  CHECK(read_signal("USR2").value() == SIGUSR2);
+  CHECK(read_signal("SIGTERM").value() == SIGTERM);
+  CHECK(read_signal("STOP").error().message == "STOP cannot be handled");
+  for (auto wrong : {"", "SIG", "usr2", "12", "USR2,USR1"}) {
+    CHECK(read_signal(wrong).error().message == "not a signal, such as USR2");
+  }
+}
+
 TEST_CASE("signals by name") {
   CHECK(read_signals("SIGTERM,SIGUSR1").value() == std::vector<int>{SIGTERM, SIGUSR1});
   CHECK(read_signals("SIGKILL").error().message == "SIGKILL cannot be handled");

@@ -1,0 +1,229 @@
+#include "plan/ways.hpp"
+
+#include "catch.hpp"
+#include "slurm_environment.hpp"
+
+using namespace taas;
+using namespace taas::plan;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+const Environment kToken{{"TAAS_TOKEN", "secret"}};
+
+Options sized(std::optional<int> gpus, std::optional<std::string> nnodes = {}) {
+  Options options;
+  options.size.gpus = gpus;
+  options.size.nnodes = std::move(nnodes);
+  return options;
+}
+
+Options meeting(std::string nnodes, std::optional<std::string> endpoint, std::optional<int> node_rank = {}) {
+  auto options = sized({}, std::move(nnodes));
+  options.rendezvous.endpoint = std::move(endpoint);
+  options.rendezvous.node_rank = node_rank;
+  return options;
+}
+
+Machine machine(Environment environment = {}) { return {"here.cluster", 0, 4, std::move(environment)}; }
+
+Way way_of(const Options& options, Environment environment = {}) {
+  auto way = decide_way(options, machine(std::move(environment)));
+  if (!way) FAIL(way.error().message);
+  return *way;
+}
+
+std::string error_of(const Options& options, Environment environment = {}) {
+  auto way = decide_way(options, machine(std::move(environment)));
+  REQUIRE(way.has_error());
+  CHECK(way.error().code == ErrorCode::kUsage);
+  return way.error().message;
+}
+
+template <class Kind>
+Kind only(const Way& way) {
+  CAPTURE(describe(way));
+  REQUIRE(std::holds_alternative<Kind>(way));
+  return std::get<Kind>(way);
+}
+
+}  // namespace
+
+TEST_CASE("without a word about others, this machine plays all nodes") {
+  only<OneMachine>(way_of({}));
+  only<OneMachine>(way_of(sized(32)));
+  only<OneMachine>(way_of(sized({}, "4")));
+  only<OneMachine>(way_of(meeting("1", "node7:29500", 0)));
+  only<OneMachine>(way_of(meeting("4", "localhost:29500")));
+  only<OneMachine>(way_of(sized({}), kToken));
+}
+
+TEST_CASE("a list of hosts means ssh, in its order") {
+  auto options = sized(32);
+  options.nodes.hosts = "b,a:8";
+  auto way = only<OverSsh>(way_of(options));
+  CHECK(way.hosts == std::vector<Host>{{"", "b", {}}, {"", "a", 8}});
+  CHECK(describe(way) == "ssh to 2 hosts");
+  only<OverSsh>(way_of(options, batch_script()));  // what is said wins over what is found
+  options.nodes.hosts = "b,b";
+  CHECK(error_of(options) == "--hosts: b: named twice; slots say how many ranks it gets");
+  options.nodes.hosts.reset();
+  options.nodes.hostfile = "list";
+  options.nodes.hostfile_text = "a\nb slots=4\n";
+  CHECK(only<OverSsh>(way_of(options)).hosts.size() == 2);
+  options.nodes.hostfile_text = "a x\n";
+  CHECK(error_of(options) == "--hostfile list: line 1: x: not slots=NUMBER");
+}
+
+TEST_CASE("torchrun's rendezvous means nodes that join") {
+  auto way = only<Join>(way_of(meeting("4", "node7:29501"), kToken));
+  CHECK(way.host == "node7");
+  CHECK(way.port == 29501);
+  CHECK_FALSE(way.node_rank);
+  CHECK(way.min_nodes == 4);
+  CHECK(way.max_nodes == 4);
+  CHECK(describe(way) == "4 nodes that meet at node7:29501");
+
+  way = only<Join>(way_of(meeting("2:4", "[fd00::7]"), kToken));
+  CHECK(way.host == "fd00::7");
+  CHECK(way.port == 29400);  // torchrun's for c10d
+  CHECK(describe(way) == "2 to 4 nodes that meet at [fd00::7]:29400");
+
+  auto options = meeting("4", {}, 3);
+  options.rendezvous.master_addr = "10.0.0.7";
+  way = only<Join>(way_of(options, kToken));
+  CHECK(way.host == "10.0.0.7");
+  CHECK(way.port == 29500);
+  CHECK(way.node_rank == 3);
+  options.rendezvous.node_rank.reset();
+  options.rendezvous.master_port = 7;
+  options.nodes.is_host = true;
+  way = only<Join>(way_of(options, kToken));
+  CHECK(way.port == 7);
+  CHECK(way.is_host == true);
+  options.rendezvous.endpoint = "node8:8";  // wins, as under torchrun
+  CHECK(only<Join>(way_of(options, kToken)).host == "node8");
+}
+
+TEST_CASE("a total that needs several nodes says so as well as --nnodes") {
+  auto options = sized(16);
+  options.rendezvous.endpoint = "node7:29501";
+  CHECK(only<Join>(way_of(options, kToken)).max_nodes == 2);
+  options.size.gpus = 8;
+  only<OneMachine>(way_of(options, kToken));
+}
+
+TEST_CASE("nodes may join on one machine, when all says that it is meant") {
+  auto options = meeting("2", "localhost:29501");
+  options.rendezvous.run_id = "x";
+  only<OneMachine>(way_of(options));
+  CHECK(only<Join>(way_of(options, kToken)).rendezvous_id == "x");
+  options.rendezvous.run_id.reset();
+  only<OneMachine>(way_of(options, kToken));
+  CHECK(only<Join>(way_of(meeting("2", {}, 1), kToken)).host == "127.0.0.1");
+  CHECK(only<Join>(way_of(meeting("2", ":29501", 1), kToken)).host == "127.0.0.1");
+}
+
+TEST_CASE("nodes that join need a secret") {
+  auto options = meeting("2", "node7:29501");
+  const std::string why =
+      "2 nodes that join need a secret, the same on each: openssl rand -hex 32 > FILE, then --token-file FILE or "
+      "TAAS_TOKEN=$(cat FILE)";
+  CHECK(error_of(options) == why);
+  CHECK(error_of(options, {{"TAAS_TOKEN", ""}}) == why);
+  options.nodes.token_file = "token";
+  only<Join>(way_of(options));
+}
+
+TEST_CASE("--standalone is this machine, whatever the rendezvous and SLURM say") {
+  auto options = meeting("2", "node7:29501", 1);
+  options.rendezvous.standalone = true;
+  only<OneMachine>(way_of(options, kToken));
+  only<OneMachine>(way_of(options, task_of_step(1)));
+}
+
+TEST_CASE("flags that cannot be meant are named") {
+  CHECK(error_of(meeting("2", "node7:29501", 2), kToken) == "--node-rank 2: --nnodes 2 has ranks 0 to 1");
+  CHECK(error_of(meeting("1", {}, 2), kToken) == "--node-rank 2: --nnodes has to say how many nodes there are");
+  CHECK(error_of(meeting("2", "node7:0"), kToken) ==
+        "--rdzv-endpoint node7:0: nodes that join need a port that all of them know, from 1 to 65535");
+  CHECK(error_of(meeting("2", "node7:x", 1), kToken) ==
+        "--rdzv-endpoint node7:x: the port is not a number up to 65535; say localhost:29500");
+  auto options = meeting("2", "node7:1");
+  options.nodes.hosts = "a";
+  CHECK_THAT(error_of(options), ContainsSubstring("--hosts a and --rdzv-endpoint node7:1 exclude each other"));
+  options = {};
+  options.slurm.account = "me";
+  CHECK(error_of(options) == "--account me: only with --slurm, which submits a job");
+}
+
+TEST_CASE("a task of a step is one of SLURM's") {
+  auto task = only<SlurmTask>(way_of(sized(32), task_of_step(2)));
+  CHECK(task.step.node_id == 2);
+  CHECK(task.is_leader());
+  CHECK_FALSE(task.coordinates());
+  CHECK(describe(task) == "task 2 of step 17.0 on 4 nodes");
+  CHECK(only<SlurmTask>(way_of({}, task_of_step(0))).coordinates());
+  auto environment = task_of_step(0);
+  environment["SLURM_STEP_NODELIST"] = "g0";
+  environment["SLURM_STEP_TASKS_PER_NODE"] = "8";
+  environment["SLURM_LOCALID"] = "3";
+  CHECK_FALSE(only<SlurmTask>(way_of({}, environment)).is_leader());  // one of eight on one node
+}
+
+TEST_CASE("a step of one task is this machine, and says so when more is wanted") {
+  auto environment = task_of_step(0);
+  environment["SLURM_STEP_NODELIST"] = "g0";
+  environment["SLURM_STEP_TASKS_PER_NODE"] = "1";
+  only<OneMachine>(way_of(sized(8), environment));
+  CHECK(error_of(sized(32), environment) ==
+        "step 17.0 is one task on one node, and 4 nodes are wanted: srun --nodes=4 --ntasks-per-node=1, or no srun at "
+        "all");
+  environment["SLURM_JOB_NODELIST"] = "g0";
+  environment["SLURM_TASKS_PER_NODE"] = "1";
+  only<OneMachine>(way_of(sized(32), environment));  // nodes can only be simulated
+}
+
+TEST_CASE("torchrun's flags in a step need no secret, since SLURM's nodes know each other") {
+  only<SlurmTask>(way_of(meeting("4", "g0:29500"), task_of_step(2)));
+  only<SlurmTask>(way_of(meeting("4", "g0:29500", 2), task_of_step(2)));
+  CHECK_THAT(error_of(meeting("4", "g0:29500", 1), task_of_step(2)), ContainsSubstring("need a secret"));
+  CHECK_THAT(error_of(meeting("2", "g0:29500"), task_of_step(2)), ContainsSubstring("need a secret"));
+  auto environment = task_of_step(2);
+  environment["TAAS_TOKEN"] = "secret";
+  only<Join>(way_of(meeting("4", "g0:29500"), environment));
+}
+
+TEST_CASE("in an allocation a step is started for other machines than this one") {
+  CHECK(describe(way_of(sized(32), batch_script())) == "a step in job 17 on 4 nodes");
+  only<SlurmAllocation>(way_of({}, batch_script()));
+  only<OneMachine>(way_of(sized(8), batch_script()));  // the first node is enough, and this is it
+  auto spare = sized(8);
+  spare.nodes.spares = 1;
+  only<SlurmAllocation>(way_of(spare, batch_script()));
+  auto salloc = batch_script();
+  salloc.erase("SLURMD_NODENAME");
+  only<SlurmAllocation>(way_of(sized(8), salloc));
+  salloc["SLURM_JOB_NODELIST"] = "here";
+  salloc["SLURM_TASKS_PER_NODE"] = "1";
+  only<OneMachine>(way_of(sized(8), salloc));  // by the machine's name
+  CHECK_THAT(error_of(sized(64), batch_script()), ContainsSubstring("job 17 has 4 nodes"));
+}
+
+TEST_CASE("--slurm submits outside of a job, and is nothing new inside") {
+  auto options = sized(32);
+  options.slurm.submit = true;
+  options.slurm.partition = "gpu";
+  CHECK(describe(only<SlurmSubmit>(way_of(options))) == "a job of SLURM");
+  only<SlurmAllocation>(way_of(options, batch_script()));
+  only<SlurmTask>(way_of(options, task_of_step(0)));
+}
+
+TEST_CASE("a broken environment of SLURM is told, unless it does not matter") {
+  Environment broken{{"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NODELIST", "g["}};
+  CHECK(error_of({}, broken) == "SLURM_JOB_NODELIST: g[: a [ without its ]");
+  auto options = sized({}, "2");
+  options.rendezvous.standalone = true;
+  only<OneMachine>(way_of(options, broken));
+}
