@@ -1,0 +1,42 @@
+#include "net/sockets.hpp"
+
+#include <fcntl.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ssl/error.hpp>
+
+namespace taas::net {
+
+namespace error = boost::asio::error;
+using boost::asio::ip::tcp;
+
+void set_close_on_exec(int native_handle) { ::fcntl(native_handle, F_SETFD, FD_CLOEXEC); }
+
+void prepare(tcp::socket& socket) {
+  set_close_on_exec(socket.native_handle());
+  boost::system::error_code ignored;  // a connection that has died meanwhile says so at the first read
+  socket.set_option(tcp::no_delay(true), ignored);
+}
+
+boost::system::error_code open(tcp::socket& socket, const boost::asio::ip::address& address) {
+  boost::system::error_code status;
+  if (!socket.open(address.is_v6() ? tcp::v6() : tcp::v4(), status)) prepare(socket);
+  return status;
+}
+
+bool means_closed_by_peer(const boost::system::error_code& status) {
+  return status == error::eof || status == error::connection_reset || status == error::broken_pipe ||
+         status == boost::asio::ssl::error::stream_truncated;
+}
+
+std::string explain(const boost::system::error_code& status) {
+  if (means_closed_by_peer(status)) return "the peer closed the link";
+  if (status == error::connection_refused) return "connection refused";
+  if (status == error::host_unreachable || status == error::network_unreachable) return "no route to host";
+  if (status == error::timed_out) return "timed out";
+  if (status == error::host_not_found || status == error::no_data) return "no address is known for this name";
+  if (status.category() == error::get_ssl_category()) return "the link was tampered with: " + status.message();
+  return status.message();
+}
+
+}  // namespace taas::net

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "net/tls_link.hpp"
+
+// Of this folder's own files: it brings in OpenSSL.
+namespace taas::net {
+
+struct StrangersOptions {
+  std::chrono::milliseconds patience;
+  std::chrono::milliseconds crowded_patience;  ///< while there are `most` of them
+  std::size_t most;
+};
+
+/// Connections that have not proved the secret yet. Who takes too long is closed, the longest waiting first.
+class Strangers : public std::enable_shared_from_this<Strangers> {
+ public:
+  struct Callbacks {
+    std::function<void(std::unique_ptr<Link>)> on_link;
+    std::function<void()> on_left;  ///< there may be room again
+  };
+
+  Strangers(const boost::asio::any_io_executor& executor, std::shared_ptr<Tls> tls, StrangersOptions options,
+            Callbacks callbacks);
+  ~Strangers();
+  Strangers(const Strangers&) = delete;
+  Strangers& operator=(const Strangers&) = delete;
+
+  [[nodiscard]] bool full() const { return waiting_.size() >= options_.most; }
+  void add(boost::asio::ip::tcp::socket socket);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Stranger {
+    std::shared_ptr<TlsLink> link;
+    Time since;
+  };
+  using Place = std::list<Stranger>::iterator;
+
+  void leave(Place place, bool proved);
+  void watch();
+  void expire();
+  [[nodiscard]] Time first_deadline() const;
+
+  std::shared_ptr<Tls> tls_;
+  StrangersOptions options_;
+  Callbacks callbacks_;
+  std::list<Stranger> waiting_;
+  boost::asio::steady_timer timer_;
+};
+
+}  // namespace taas::net
