@@ -11,10 +11,9 @@
 #include "base/files.hpp"
 #include "cli.hpp"
 #include "dry_run.hpp"
-#include "hosts/local_run.hpp"
+#include "launch.hpp"
 #include "local_programs.hpp"
 #include "plan/launch_plan.hpp"
-#include "proc/keeper.hpp"
 #include "proc/machine.hpp"
 
 namespace {
@@ -52,22 +51,28 @@ int print(const std::string& text) {
   return 0;
 }
 
-/// From here on there are two processes: this function goes on in the one that supervises the ranks.
-int launch(hosts::LocalRunOptions options) {
-  auto lifeline = become_kept();
-  if (!lifeline) return refuse(lifeline.error());
-  auto code = hosts::run_on_this_machine(std::move(options), std::move(*lifeline));
-  return code ? *code : refuse(code.error());
+/// Programs of other machines are looked for there.
+Result<std::vector<std::string>> find_program(plan::LaunchPlan& plan, const plan::Machine& machine) {
+  bool here = std::holds_alternative<plan::OneMachine>(plan.way);
+  if (!here && !plan.options.dry_run) return std::vector<std::string>();
+  auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
+  if (!program) return program.error();
+  plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
+  return program->command;
 }
 
-int run(const plan::Options& options, plan::Machine machine) {
+int run(const plan::Options& options, plan::Machine machine, std::vector<std::string> arguments) {
+  if (options.as_agent) {
+    auto code = cli::run_as_agent(std::move(machine));
+    return code ? *code : refuse(code.error());
+  }
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) return refuse(plan.error());
-  auto program = plan::resolve_program(options.program, LocalPrograms(machine.environment));
-  if (!program) return refuse(program.error());
-  plan->notices.insert(plan->notices.end(), program->notices.begin(), program->notices.end());
-  if (options.dry_run) return print(cli::dry_run(*plan, machine, program->command));
-  return launch({std::move(*plan), std::move(machine), std::move(program->command)});
+  auto command = find_program(*plan, machine);
+  if (!command) return refuse(command.error());
+  if (options.dry_run) return print(cli::dry_run(*plan, machine, *command));
+  auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*command), std::move(arguments)});
+  return code ? *code : refuse(code.error());
 }
 
 }  // namespace
@@ -79,5 +84,5 @@ int main(int argc, char** argv) {
   auto parsed = cli::parse(arguments, machine.environment, read_file);
   if (!parsed) return refuse(parsed.error());
   if (auto* text = std::get_if<cli::PrintAndExit>(&*parsed)) return print(text->text);
-  return run(std::get<plan::Options>(*parsed), std::move(machine));
+  return run(std::get<plan::Options>(*parsed), std::move(machine), std::move(arguments));
 }

@@ -8,7 +8,7 @@
 
 namespace taas::hosts {
 
-/// A run of which every node is this machine: carries out what run::Supervisor decides, until it is finished.
+/// A run of which every node is this machine: coordinator and agent are one process.
 struct LocalRunOptions {
   plan::LaunchPlan plan;
   plan::Machine machine;

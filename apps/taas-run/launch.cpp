@@ -1,0 +1,196 @@
+#include "launch.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "base/ids.hpp"
+#include "hosts/agent_process.hpp"
+#include "hosts/local_run.hpp"
+#include "hosts/remote_run.hpp"
+#include "local_programs.hpp"
+#include "meeting.hpp"
+#include "net/addresses.hpp"
+#include "proc/keeper.hpp"
+#include "requeue.hpp"
+#include "submit.hpp"
+#include "token.hpp"
+
+namespace taas::cli {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+constexpr int kKeyBytes = 32;
+
+std::string own_path() {
+  std::error_code unknown;
+  return std::filesystem::read_symlink("/proc/self/exe", unknown).string();
+}
+
+std::string working_directory() {
+  std::error_code unknown;
+  return std::filesystem::current_path(unknown).string();
+}
+
+/// What an agent does with Welcome: takes the user's environment and folder over, and looks for the program there.
+Result<std::vector<std::string>> resolve_here(const hosts::Launch& launch, plan::Machine& machine) {
+  for (const auto& [name, value] : launch.settings.environment) machine.environment.insert_or_assign(name, value);
+  std::error_code failed;
+  std::filesystem::current_path(launch.settings.working_directory, failed);
+  if (failed) {
+    return system_error(fmt::format("the working directory {} cannot be used there", launch.settings.working_directory),
+                        failed.value());
+  }
+  auto program = plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
+  if (!program) return program.error();
+  return program->command;
+}
+
+Result<int> serve(hosts::Bootstrap bootstrap, plan::Machine machine) {
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  return hosts::serve_as_agent({std::move(bootstrap), std::move(machine), resolve_here}, std::move(*lifeline));
+}
+
+/// Where other machines may find this one.
+Result<std::vector<std::string>> listen_addresses(const plan::LaunchPlan& plan) {
+  auto addresses = net::candidate_addresses(plan.options.nodes.interface);
+  if (addresses && addresses->empty()) return std::vector<std::string>{kLoopback};
+  return addresses;
+}
+
+Result<hosts::RemoteRunOptions> remote_options(Launching& launching) {
+  auto addresses = listen_addresses(launching.plan);
+  if (!addresses) return addresses.error();
+  hosts::RemoteRunOptions options;
+  options.secret = {launching.plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
+  options.listen_addresses = std::move(*addresses);
+  options.working_directory = working_directory();
+  options.plan = std::move(launching.plan);
+  options.machine = std::move(launching.machine);
+  return options;
+}
+
+Result<hosts::RunEnd> coordinate(hosts::RemoteRunOptions options) {
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  return hosts::coordinate(std::move(options), std::move(*lifeline));
+}
+
+Result<int> exit_code_of(const Result<hosts::RunEnd>& end) {
+  if (!end) return end.error();
+  return end->exit_code;
+}
+
+/// A job that is asked for with --requeue and was told to stop goes back into the queue: last of all, since this ends
+/// it.
+Result<int> end_job(const Result<hosts::RunEnd>& end, const plan::SlurmOptions& slurm, const plan::SlurmJob& job) {
+  if (end && end->told_to_stop && slurm.requeue) requeue(job.id);
+  return exit_code_of(end);
+}
+
+hosts::HostEntry agent_here(int order, const std::string& name) { return {order, name, {own_path(), "--as-agent"}}; }
+
+Result<int> go(const plan::OneMachine&, Launching& launching) {
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  return hosts::run_on_this_machine(
+      {std::move(launching.plan), std::move(launching.machine), std::move(launching.command)}, std::move(*lifeline));
+}
+
+Result<int> go(const plan::OverSsh& way, Launching& launching) {
+  const auto nodes = launching.plan.options.nodes;
+  auto wanted = static_cast<std::size_t>(launching.plan.expected_agents);
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  auto path = nodes.remote_taas_run.value_or(own_path());
+  for (std::size_t i = 0; i < std::min(wanted, way.hosts.size()); ++i) {
+    const auto& host = way.hosts[i];
+    options->hosts.push_back(
+        {static_cast<int>(i), host.name, hosts::ssh_command(nodes.ssh_command, destination(host), path)});
+  }
+  return exit_code_of(coordinate(std::move(*options)));
+}
+
+Result<int> go(const plan::SlurmAllocation& way, Launching& launching) {
+  auto nodes = launching.plan.expected_agents;
+  auto slurm = launching.plan.options.slurm;
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  options->hosts.push_back({-1, fmt::format("job {}", way.job.id), hosts::step_command(nodes, own_path())});
+  return end_job(coordinate(std::move(*options)), slurm, way.job);
+}
+
+Result<int> go(const plan::SlurmTask& way, Launching& launching) {
+  Meeting meeting(launching.plan.options.output.directory, way);
+  if (!way.is_leader()) return meeting.wait_for_leader();
+  if (auto led = meeting.lead(); !led) return led.error();
+  if (!way.coordinates()) {
+    auto bootstrap = meeting.await(launching.plan.options.nodes.join_timeout);
+    if (!bootstrap) return bootstrap.error();
+    bootstrap->order = way.step.node_id;
+    return serve(std::move(*bootstrap), std::move(launching.machine));
+  }
+  auto slurm = launching.plan.options.slurm;
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  options->hosts.push_back(agent_here(0, options->machine.hostname));
+  options->on_listening = [&meeting](const hosts::Bootstrap& bootstrap) { return meeting.announce(bootstrap); };
+  auto end = coordinate(std::move(*options));
+  meeting.conclude();
+  return end_job(end, slurm, way.job);
+}
+
+hosts::Bootstrap joining(const plan::Join& way, const plan::LaunchPlan& plan, const net::Secret& secret) {
+  const auto& nodes = plan.options.nodes;
+  hosts::Bootstrap bootstrap;
+  bootstrap.run_id = secret.run_id;
+  bootstrap.key = net::print_key(secret.key);
+  bootstrap.addresses = {way.host};
+  bootstrap.port = way.port;
+  bootstrap.order = way.node_rank.value_or(-1);
+  bootstrap.interface = nodes.interface;
+  bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
+  bootstrap.join_timeout_ms = static_cast<int>(nodes.join_timeout.count());
+  return bootstrap;
+}
+
+Result<int> go(const plan::Join& way, Launching& launching) {
+  auto secret = joining_secret(way, launching.plan.options.nodes, launching.machine.environment);
+  if (!secret) return secret.error();
+  auto role = choose_role(way);
+  if (!role) return role.error();
+  if (!role->coordinates) return serve(joining(way, launching.plan, *secret), std::move(launching.machine));
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  options->secret = std::move(*secret);
+  options->port = way.port;
+  options->listen_addresses = std::move(role->listen_addresses);
+  options->hosts.push_back(agent_here(way.node_rank.value_or(0), options->machine.hostname));
+  return exit_code_of(coordinate(std::move(*options)));
+}
+
+Result<int> go(const plan::SlurmSubmit&, Launching& launching) {
+  return submit(launching.plan, own_path(), launching.arguments);
+}
+
+}  // namespace
+
+Result<int> launch(Launching launching) {
+  auto way = launching.plan.way;
+  return std::visit([&launching](const auto& chosen) { return go(chosen, launching); }, way);
+}
+
+Result<int> run_as_agent(plan::Machine machine) {
+  std::string line;
+  std::getline(std::cin, line);
+  auto bootstrap = hosts::parse_bootstrap(line);
+  if (!bootstrap) return bootstrap.error();
+  if (bootstrap->order < 0) bootstrap->order = slurm_node(machine.environment);
+  return serve(std::move(*bootstrap), std::move(machine));
+}
+
+}  // namespace taas::cli

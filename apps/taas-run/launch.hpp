@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/launch_plan.hpp"
+
+namespace taas::cli {
+
+/// What a launch needs beside its plan.
+struct Launching {
+  plan::LaunchPlan plan;
+  plan::Machine machine;
+  std::vector<std::string> command;    ///< of the ranks, as found on this machine; empty where they run elsewhere
+  std::vector<std::string> arguments;  ///< of this launcher, as they were given
+};
+
+/// Carries the plan out in its way onto nodes. Returns the exit code; an error means that nothing was started. Where
+/// processes are to be supervised, it goes on in a child of this one.
+Result<int> launch(Launching launching);
+
+/// --as-agent: supervises this machine's ranks for a coordinator that is named on the standard input.
+Result<int> run_as_agent(plan::Machine machine);
+
+}  // namespace taas::cli

@@ -1,0 +1,103 @@
+#include "meeting.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/ids.hpp"
+#include "plan/numbers.hpp"
+
+namespace taas::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kFirstLook = 20ms;
+constexpr auto kLastLook = 250ms;
+constexpr auto kLeaderPatience = 60s;  // for the leader of a node to be started
+
+/// Whoever else may write the folder must not be able to put a file of theirs in the place of ours.
+bool is_ours(const Fd& file) {
+  struct stat status {};
+  return ::fstat(file.get(), &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+}
+
+}  // namespace
+
+Meeting::Meeting(const std::string& output_directory, const plan::SlurmTask& way) {
+  auto name = fmt::format("taas-{}.{}.{}", way.job.id, way.step.id, way.job.restart_count);
+  file_ = fmt::format("{}/.{}", output_directory, name);
+  lock_ = fmt::format("/tmp/.{}.{}-{}", name, way.step.node_id, ::geteuid());
+}
+
+Result<> Meeting::announce(const hosts::Bootstrap& bootstrap) const {
+  auto temporary = fmt::format("{}.{}", file_, random_hex(4));
+  Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) return system_error("cannot write " + temporary, errno);
+  auto written = write_all(file, print_bootstrap(bootstrap));
+  if (written && ::rename(temporary.c_str(), file_.c_str()) == 0) return {};
+  auto error = written ? system_error("cannot write " + file_, errno) : written.error();
+  ::unlink(temporary.c_str());
+  return error;
+}
+
+void Meeting::conclude() const { ::unlink(file_.c_str()); }
+
+Result<hosts::Bootstrap> Meeting::await(std::chrono::milliseconds patience) const {
+  auto until = steady_now() + patience;
+  for (auto pause = kFirstLook; steady_now() < until;
+       pause = std::min<std::chrono::milliseconds>(2 * pause, kLastLook)) {
+    Fd file(::open(file_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (file && !is_ours(file)) return usage_error(fmt::format("{} belongs to somebody else: remove it", file_));
+    if (file) {
+      auto text = read_file(file_);
+      if (!text) return text.error();
+      return hosts::parse_bootstrap(*text);
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  return unavailable_error(
+      fmt::format("the first node of the step has not said where it is in {}: --output has to be a "
+                  "folder that all nodes share",
+                  file_));
+}
+
+Result<> Meeting::lead() {
+  held_ = Fd(::open(lock_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  if (!held_ || !is_ours(held_) || ::flock(held_.get(), LOCK_EX) != 0)
+    return system_error("cannot lock " + lock_, errno);
+  return {};
+}
+
+Result<int> Meeting::wait_for_leader() const {
+  auto until = steady_now() + kLeaderPatience;
+  for (;;) {
+    Fd file(::open(lock_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file || !is_ours(file)) return system_error("cannot open " + lock_, errno);
+    bool led = ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (led || steady_now() > until) {
+      ::flock(file.get(), LOCK_SH);  // until the leader has ended
+      ::unlink(lock_.c_str());
+      return 0;
+    }
+    file.reset();
+    std::this_thread::sleep_for(kFirstLook);
+  }
+}
+
+int slurm_node(const std::map<std::string, std::string>& environment) {
+  auto found = environment.find("SLURM_NODEID");
+  return found == environment.end() ? -1 : plan::parse_integer(found->second).value_or(-1);
+}
+
+}  // namespace taas::cli

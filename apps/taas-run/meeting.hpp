@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "hosts/bootstrap.hpp"
+#include "plan/ways.hpp"
+
+namespace taas::cli {
+
+/// How the tasks of one SLURM step find each other: a private file in the output folder, which all nodes see, tells the
+/// leaders where the coordinator listens and the secret; a lock on each node tells its other tasks when the leader's
+/// work is over.
+class Meeting {
+ public:
+  Meeting(const std::string& output_directory, const plan::SlurmTask& way);
+
+  /// The coordinator: writes the file.
+  Result<> announce(const hosts::Bootstrap& bootstrap) const;
+  /// The coordinator: removes it.
+  void conclude() const;
+  /// The other leaders: waits for the file. Shared file systems tell nobody of a new file, so it is looked for, every
+  /// 20 ms at first and every 250 ms later.
+  [[nodiscard]] Result<hosts::Bootstrap> await(std::chrono::milliseconds patience) const;
+
+  /// A leader: holds the node's lock as long as this process and its children live.
+  Result<> lead();
+  /// Another task: returns once its leader has ended, with success, since the leader tells how the run ended.
+  [[nodiscard]] Result<int> wait_for_leader() const;
+
+ private:
+  std::string file_;
+  std::string lock_;
+  Fd held_;
+};
+
+/// SLURM_NODEID; -1 where there is none.
+int slurm_node(const std::map<std::string, std::string>& environment);
+
+}  // namespace taas::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "net/secret.hpp"
+#include "plan/ways.hpp"
+
+namespace taas::cli {
+
+/// The secret of a run whose nodes join by themselves, out of --token-file or TAAS_TOKEN.
+Result<net::Secret> joining_secret(const plan::Join& way, const plan::NodesOptions& nodes,
+                                   const std::map<std::string, std::string>& environment);
+
+/// Whether this node is the one where the others meet.
+struct JoiningRole {
+  bool coordinates = false;
+  std::vector<std::string> listen_addresses;  ///< numeric; when it coordinates
+};
+
+/// By --node-rank or is_host; else by whether the endpoint is an address of this machine whose port is free.
+Result<JoiningRole> choose_role(const plan::Join& way);
+
+}  // namespace taas::cli

@@ -1,0 +1,127 @@
+#include "hosts/agent_loop.hpp"
+
+#include <boost/json/parse.hpp>
+#include <deque>
+
+#include "base/json.hpp"
+#include "hosts/timer.hpp"
+#include "net/addresses.hpp"
+
+namespace taas::hosts {
+namespace {
+
+constexpr auto kProbePatience = std::chrono::seconds(3);
+
+Result<Launch> read_launch(const std::string& text) {
+  boost::system::error_code malformed;
+  auto value = boost::json::parse(text, malformed);
+  if (malformed) return protocol_error("the launch is no JSON");
+  return from_json<Launch>(value);
+}
+
+}  // namespace
+
+struct AgentLoop::State {
+  State(boost::asio::io_context& loop, AgentLoopOptions given)
+      : io(loop),
+        options(std::move(given)),
+        agent(options.policy, options.hello),
+        deadline(io, [this] { feed(run::DeadlineReached{steady_now()}); }) {}
+
+  void feed(run::AgentEvent event);
+  void carry_out(const run::AgentAction& action) {
+    std::visit([this](const auto& decided) { act(decided); }, action);
+  }
+  void act(const run::Send& action) { uplink->send(action.message); }
+  void act(const run::Perform& action);
+  void act(const run::Connect&) { uplink->connect(); }
+  void act(const run::Leave& action) { on_leave(action); }
+  void act(const run::SetDeadline& action) { deadline.set(action.at); }
+  void act(const run::ClearDeadline&) { deadline.clear(); }
+  void act(const run::Notify& action) { say(run::Remark{action.text}); }
+
+  void welcome(const run::Welcome& message);
+  Result<> prepare(const run::Welcome& message);
+  void probe(const run::ProbeAddresses& message);
+  void say(run::AgentMessage message) { feed(run::NodeSaid{std::move(message), steady_now()}); }
+
+  boost::asio::io_context& io;
+  AgentLoopOptions options;
+  run::Agent agent;
+  Timer deadline;
+  std::unique_ptr<Uplink> uplink;
+  std::function<void(run::Leave)> on_leave = [](const run::Leave&) {};
+  std::unique_ptr<Node> node;  // from the first Welcome on
+  std::unique_ptr<net::Connecting> probing;
+  std::deque<run::AgentEvent> pending;
+  bool feeding = false;
+};
+
+AgentLoop::AgentLoop(boost::asio::io_context& io, AgentLoopOptions options)
+    : state_(std::make_unique<State>(io, std::move(options))) {}
+AgentLoop::~AgentLoop() = default;
+
+void AgentLoop::set_uplink(std::unique_ptr<Uplink> uplink) { state_->uplink = std::move(uplink); }
+void AgentLoop::set_on_leave(std::function<void(run::Leave)> on_leave) { state_->on_leave = std::move(on_leave); }
+void AgentLoop::set_node(std::unique_ptr<Node> node) { state_->node = std::move(node); }
+void AgentLoop::hold_output(bool hold) {
+  if (state_->node) state_->node->perform(run::HoldOutput{hold});
+}
+void AgentLoop::begin() { state_->uplink->connect(); }
+void AgentLoop::feed(run::AgentEvent event) { state_->feed(std::move(event)); }
+
+/// Events that come up while one is being handled wait their turn, so the logic sees them one after the other.
+void AgentLoop::State::feed(run::AgentEvent event) {
+  pending.push_back(std::move(event));
+  if (feeding) return;
+  feeding = true;
+  while (!pending.empty()) {
+    auto next = std::move(pending.front());
+    pending.pop_front();
+    for (const auto& action : agent.handle(next)) carry_out(action);
+  }
+  feeding = false;
+}
+
+void AgentLoop::State::act(const run::Perform& action) {
+  if (const auto* message = std::get_if<run::Welcome>(&action.message)) return welcome(*message);
+  if (const auto* message = std::get_if<run::ProbeAddresses>(&action.message)) return probe(*message);
+  if (node) node->perform(action.message);
+}
+
+void AgentLoop::State::welcome(const run::Welcome& message) {
+  if (auto prepared = prepare(message); !prepared) return say(run::Refused{prepared.error().message});
+  say(run::Ready{node->store_port()});
+}
+
+/// A node that was lost and comes back is prepared already.
+Result<> AgentLoop::State::prepare(const run::Welcome& message) {
+  if (node) return {};
+  auto launch = read_launch(message.run);
+  if (!launch) return launch.error();
+  auto enough = plan::check_share(launch->settings, options.machine, launch->most_ranks_on_node);
+  if (!enough) return enough;
+  auto command = options.resolve(*launch, options.machine);
+  if (!command) return command.error();
+  NodeOptions wanted;
+  wanted.settings = launch->settings;
+  wanted.settings.options.rendezvous.master_port = 0;  // where nodes meet; the store has a port of its own
+  wanted.machine = options.machine;
+  wanted.command = std::move(*command);
+  wanted.store_address = options.store_address;
+  wanted.open_folder = [&launch] { return storage::open_run_directory(launch->run_folder, launch->log_folder); };
+  auto made = Node::prepare(io, std::move(wanted), [this](run::AgentMessage said) { say(std::move(said)); });
+  if (!made) return made.error();
+  node = std::move(*made);
+  return {};
+}
+
+void AgentLoop::State::probe(const run::ProbeAddresses& message) {
+  probing = net::probe(io, message.addresses, message.port, kProbePatience,
+                       [this](std::vector<std::string> reached, const std::string& interface) {
+                         if (node) node->use_interface(interface);
+                         say(run::AddressesReached{std::move(reached)});
+                       });
+}
+
+}  // namespace taas::hosts

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "hosts/launch.hpp"
+#include "hosts/node.hpp"
+#include "run/agent.hpp"
+
+namespace taas::hosts {
+
+/// How an agent reaches its coordinator: a link, or a call in the same process.
+class Uplink {
+ public:
+  virtual ~Uplink() = default;
+  /// Begins to connect. The agent is told LinkUp, or LinkDown with the reason.
+  virtual void connect() = 0;
+  virtual void send(const run::AgentMessage& message) = 0;
+};
+
+struct AgentLoopOptions {
+  run::AgentPolicy policy;
+  run::Hello hello;
+  plan::Machine machine;
+  std::string store_address;  ///< numeric; where this node's store listens
+  /// argv of the ranks; a program that is not on this machine is an error.
+  std::function<Result<std::vector<std::string>>(const Launch&, plan::Machine&)> resolve;
+};
+
+/// Drives run::Agent on this machine: the link to the coordinator, the node, and time.
+class AgentLoop {
+ public:
+  AgentLoop(boost::asio::io_context& io, AgentLoopOptions options);
+  ~AgentLoop();
+
+  /// Before the first event.
+  void set_uplink(std::unique_ptr<Uplink> uplink);
+  /// Called once; afterwards nothing is sent.
+  void set_on_leave(std::function<void(run::Leave)> on_leave);
+  /// A node that is prepared already; otherwise Welcome makes one.
+  void set_node(std::unique_ptr<Node> node);
+  void begin();
+  /// The link is crowded: ranks whose output is shown have to wait.
+  void hold_output(bool hold);
+  void feed(run::AgentEvent event);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace taas::hosts

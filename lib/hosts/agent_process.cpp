@@ -1,0 +1,73 @@
+#include "hosts/agent_process.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+
+#include "base/ids.hpp"
+#include "hosts/links.hpp"
+#include "hosts/policies.hpp"
+#include "hosts/preparation.hpp"
+#include "net/addresses.hpp"
+#include "proc/signals.hpp"
+
+namespace taas::hosts {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+constexpr int kInstanceBytes = 8;
+constexpr const char* kAllAddresses = "0.0.0.0";
+
+/// A machine without a network can still be the only one of a run.
+Result<std::vector<std::string>> own_addresses(const std::string& interface) {
+  auto addresses = net::candidate_addresses(interface);
+  if (addresses && addresses->empty()) return std::vector<std::string>{kLoopback};
+  return addresses;
+}
+
+AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::string> addresses) {
+  AgentLoopOptions loop;
+  loop.policy = agent_policy(std::chrono::milliseconds(options.bootstrap.node_timeout_ms));
+  loop.policy.connect_for = std::chrono::milliseconds(options.bootstrap.join_timeout_ms);
+  loop.hello.instance = random_hex(kInstanceBytes);
+  loop.hello.version = TAAS_VERSION;
+  loop.hello.hostname = options.machine.hostname;
+  loop.hello.order = options.bootstrap.order;
+  loop.hello.gpus = options.machine.gpus;
+  loop.hello.cores = options.machine.cores;
+  loop.store_address = addresses.size() == 1 ? addresses.front() : kAllAddresses;
+  loop.hello.addresses = std::move(addresses);
+  loop.machine = std::move(options.machine);
+  loop.resolve = std::move(options.resolve);
+  return loop;
+}
+
+}  // namespace
+
+Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
+  boost::asio::io_context io(1);
+  end_with_keeper(io, lifeline);
+  auto key = net::parse_key(options.bootstrap.key);
+  if (!key) return key.error();
+  auto addresses = own_addresses(options.bootstrap.interface);
+  if (!addresses) return addresses.error();
+  net::ConnectOptions connect{
+      options.bootstrap.addresses, options.bootstrap.port, {options.bootstrap.run_id, std::move(*key)}};
+
+  AgentLoop agent(io, loop_options(std::move(options), std::move(*addresses)));
+  agent.set_uplink(make_uplink(io, std::move(connect), agent));
+  std::optional<run::Leave> left;
+  agent.set_on_leave([&left](run::Leave leave) { left = std::move(leave); });
+  SignalSource source(io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}, [&agent](int signal, Instant at) {
+    agent.feed(run::AgentSignalled{signal, at});
+  });
+  agent.begin();
+  while (!left) io.run_one();
+  if (!left->reason.empty()) fmt::print(stderr, "taas-run: {}\n", left->reason);
+  return left->exit_code;
+}
+
+}  // namespace taas::hosts

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace taas::hosts {
+
+/// What an agent has to know to find its coordinator. It comes as one line of JSON on the agent's standard input, never
+/// on a command line or in an environment: it holds the run's secret.
+struct Bootstrap {
+  std::string run_id;
+  std::string key;  ///< the run's secret, 64 hexadecimal digits
+  std::vector<std::string> addresses;
+  std::uint16_t port = 0;
+  int order = -1;               ///< place in the host list; -1: as SLURM numbers the node
+  std::string interface;        ///< --interface; empty: whichever the others reach
+  int node_timeout_ms = 2500;   ///< after which the coordinator gives a silent node up
+  int join_timeout_ms = 60000;  ///< how long a coordinator that cannot be reached is looked for
+};
+
+BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, order, interface, node_timeout_ms, join_timeout_ms))
+
+/// One line, its end included.
+std::string print_bootstrap(const Bootstrap& bootstrap);
+/// An error never repeats the text.
+Result<Bootstrap> parse_bootstrap(const std::string& line);
+
+}  // namespace taas::hosts

@@ -1,0 +1,76 @@
+#include "hosts/host_command.hpp"
+
+#include <cerrno>
+
+#include "base/files.hpp"
+#include "hosts/last_words.hpp"
+#include "proc/capture.hpp"
+#include "proc/family.hpp"
+#include "proc/spawn.hpp"
+#include "ui/line_assembler.hpp"
+
+namespace taas::hosts {
+
+struct HostCommand::State {
+  Family* family = nullptr;
+  int pid = -1;
+  bool running = true;
+  OnEnd on_end;
+  ui::LineAssembler assembler;
+  LastWords last_words;
+  std::unique_ptr<Capture> capture;
+
+  void keep(const std::vector<ui::AssembledLine>& lines, Instant at) {
+    for (const auto& line : lines) {
+      if (!line.text.empty()) last_words.add(line.text, at);
+    }
+  }
+
+  void ended(ExitStatus status, Instant at) {
+    running = false;
+    capture->drain_now();
+    keep(assembler.finish(), at);
+    if (auto tell = std::exchange(on_end, nullptr)) tell(status, last_words.lines());
+  }
+};
+
+HostCommand::HostCommand(std::shared_ptr<State> state) : state_(std::move(state)) {}
+HostCommand::~HostCommand() { state_->on_end = nullptr; }
+
+Result<std::unique_ptr<HostCommand>> HostCommand::start(boost::asio::io_context& io, Family& family, Options options,
+                                                        OnEnd on_end) {
+  auto input = make_pipe();
+  if (!input) return input.error();
+  auto output = make_pipe();
+  if (!output) return output.error();
+  // A pipe holds 64 KiB, far more than a bootstrap line: this does not block.
+  if (auto written = write_all(input->write, options.input); !written) return written.error();
+  input->write.reset();
+
+  SpawnRequest request;
+  request.argv = std::move(options.argv);
+  request.environment = std::move(options.environment);
+  request.standard_input = &input->read;
+  request.standard_output = &output->write;
+  request.standard_error = &output->write;
+  auto child = spawn(request);
+  if (!child) return child.error();
+
+  auto state = std::make_shared<State>();
+  state->family = &family;
+  state->pid = child->pid;
+  state->on_end = std::move(on_end);
+  CaptureCallbacks calls;
+  calls.on_bytes = [raw = state.get()](std::string_view bytes, Instant at) {
+    raw->keep(raw->assembler.add(bytes), at);
+  };
+  state->capture = std::make_unique<Capture>(io, std::move(output->read), "", std::move(calls));
+  family.watch(std::move(*child), [state](ExitStatus status, Instant at) { state->ended(status, at); });
+  return std::unique_ptr<HostCommand>(new HostCommand(std::move(state)));
+}
+
+void HostCommand::signal(int number) {
+  if (state_->running) state_->family->signal_group(state_->pid, number);
+}
+
+}  // namespace taas::hosts

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/exit_status.hpp"
+
+namespace taas {
+class Family;
+}
+
+namespace taas::hosts {
+
+/// A command that puts an agent onto a host and stays until the agent ends: ssh, srun, or the launcher itself.
+class HostCommand {
+ public:
+  struct Options {
+    std::vector<std::string> argv;
+    std::vector<std::string> environment;
+    std::string input;  ///< for its standard input, which is then closed
+  };
+  /// `on_end` comes once: how it ended, and the last lines it printed.
+  using OnEnd = std::function<void(ExitStatus status, std::vector<std::string> last_lines)>;
+
+  static Result<std::unique_ptr<HostCommand>> start(boost::asio::io_context& io, Family& family, Options options,
+                                                    OnEnd on_end);
+  ~HostCommand();
+
+  void signal(int number);
+
+ private:
+  struct State;
+  explicit HostCommand(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace taas::hosts

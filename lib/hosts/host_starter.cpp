@@ -1,0 +1,105 @@
+#include "hosts/host_starter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "proc/family.hpp"
+#include "run/words.hpp"
+
+namespace taas::hosts {
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kNotExecutable = 126;
+constexpr int kSshFailed = 255;
+constexpr const char* kConnectTimeout = "ConnectTimeout=8";  // seconds, so that a silent host is named within ten
+
+/// As a shell reads it as one word.
+std::string quote(const std::string& word) {
+  std::string quoted = "'";
+  for (char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+/// ssh may warn before it says why it failed: the last line that is no warning counts.
+std::string last_line(const std::vector<std::string>& lines) {
+  auto found =
+      std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.starts_with("Warning:"); });
+  return found == lines.rend() ? "it said nothing" : *found;
+}
+
+}  // namespace
+
+HostStarter::HostStarter(boost::asio::io_context& io, Family& family, Options options,
+                         std::function<void(int order, const std::string& message)> on_failed)
+    : io_(io), family_(family), options_(std::move(options)), on_failed_(std::move(on_failed)) {}
+
+void HostStarter::start_all() {
+  for (const auto& host : options_.hosts) start(host);
+}
+
+void HostStarter::start(int order) {
+  auto host = std::find_if(options_.hosts.begin(), options_.hosts.end(),
+                           [order](const HostEntry& entry) { return entry.order == order; });
+  if (host != options_.hosts.end()) start(*host);
+}
+
+void HostStarter::arrived(int order) { arrived_[order] = true; }
+
+void HostStarter::start(const HostEntry& host) {
+  auto bootstrap = options_.bootstrap;
+  bootstrap.order = host.order;
+  arrived_[host.order] = false;
+  HostCommand::Options command{host.argv, options_.environment, print_bootstrap(bootstrap)};
+  auto started = HostCommand::start(
+      io_, family_, std::move(command),
+      [this, host](ExitStatus status, const std::vector<std::string>& last_lines) { ended(host, status, last_lines); });
+  if (!started) return on_failed_(host.order, fmt::format("{}: {}", host.name, started.error().message));
+  commands_[host.order] = std::move(*started);
+}
+
+void HostStarter::ended(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines) {
+  if (arrived_[host.order] || status.success()) return;
+  on_failed_(host.order, explain_end(host, status, last_lines));
+}
+
+std::string explain_end(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines) {
+  auto said = last_line(last_lines);
+  if (status.signal != 0) {
+    return fmt::format("{}: {} was killed by {}", host.name, host.argv.front(), run::signal_name(status.signal));
+  }
+  if (status.code == kNotFound || status.code == kNotExecutable) {
+    return fmt::format("{}: taas-run cannot be run there ({}): install it there, or say where with --remote-taas-run",
+                       host.name, said);
+  }
+  if (status.code == kSshFailed) return fmt::format("{}: {}", host.name, said);
+  return fmt::format("{}: the agent ended with code {}: {}", host.name, status.code, said);
+}
+
+std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run) {
+  return {ssh,
+          "-T",
+          "-o",
+          "BatchMode=yes",
+          "-o",
+          kConnectTimeout,
+          "--",
+          host,
+          fmt::format("exec {} --as-agent", quote(taas_run))};
+}
+
+std::vector<std::string> step_command(int nodes, const std::string& taas_run) {
+  return {"srun",
+          fmt::format("--nodes={}", nodes),
+          fmt::format("--ntasks={}", nodes),
+          "--ntasks-per-node=1",
+          "--cpu-bind=none",
+          "--mem=0",
+          "--kill-on-bad-exit=0",
+          "--",
+          taas_run,
+          "--as-agent"};
+}
+
+}  // namespace taas::hosts

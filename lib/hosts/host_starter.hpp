@@ -1,0 +1,60 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/exit_status.hpp"
+#include "hosts/bootstrap.hpp"
+#include "hosts/host_command.hpp"
+
+namespace taas::hosts {
+
+/// One host and the command that puts an agent there.
+struct HostEntry {
+  int order = 0;     ///< place in the host list; -1: the command starts the agents of all hosts
+  std::string name;  ///< for people
+  std::vector<std::string> argv;
+};
+
+/// Puts agents onto hosts, all at the same time, and says which hosts will not have one.
+class HostStarter {
+ public:
+  struct Options {
+    std::vector<HostEntry> hosts;
+    std::vector<std::string> environment;  ///< of the commands
+    Bootstrap bootstrap;                   ///< `order` is filled in for each
+  };
+  HostStarter(boost::asio::io_context& io, Family& family, Options options,
+              std::function<void(int order, const std::string& message)> on_failed);
+
+  void start_all();
+  /// Again, after the agent there was lost.
+  void start(int order);
+  /// The agent of this host is there: what becomes of the command does not matter any more.
+  void arrived(int order);
+
+ private:
+  void start(const HostEntry& host);
+  void ended(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines);
+
+  boost::asio::io_context& io_;
+  Family& family_;
+  Options options_;
+  std::function<void(int, const std::string&)> on_failed_;
+  std::map<int, std::unique_ptr<HostCommand>> commands_;
+  std::map<int, bool> arrived_;
+};
+
+/// What the end of such a command means, in one line that names the host.
+std::string explain_end(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines);
+
+/// The command for one host of --hosts: the system's ssh with its own configuration, agents and keys; never a question.
+std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run);
+/// The command for all nodes of an allocation: one task of a new step on each.
+std::vector<std::string> step_command(int nodes, const std::string& taas_run);
+
+}  // namespace taas::hosts

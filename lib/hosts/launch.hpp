@@ -1,0 +1,20 @@
+#pragma once
+
+#include <boost/describe/class.hpp>
+#include <string>
+
+#include "plan/launch_settings.hpp"
+
+namespace taas::hosts {
+
+/// What a node has to know of the run: Welcome::run, as JSON.
+struct Launch {
+  plan::LaunchSettings settings;
+  std::string run_folder;  ///< absolute; the same on every node
+  std::string log_folder;  ///< this run's folder below --log-dir; empty: none
+  int most_ranks_on_node = 1;
+};
+
+BOOST_DESCRIBE_STRUCT(Launch, (), (settings, run_folder, log_folder, most_ranks_on_node))
+
+}  // namespace taas::hosts

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "plan/rank_environment.hpp"
+#include "run/messages.hpp"
+#include "storage/run_directory.hpp"
+
+namespace taas::hosts {
+
+struct NodeOptions {
+  plan::LaunchSettings settings;
+  plan::Machine machine;             ///< of this node; its environment is what ranks inherit
+  std::vector<std::string> command;  ///< argv of every rank
+  std::string store_address;         ///< numeric; where the store listens
+  bool all_output = false;           ///< also tell lines that the console does not show
+  bool inherits_stdin = false;       ///< rank 0 reads the launcher's standard input
+  /// Called last, so that a run that is refused leaves no folder behind.
+  std::function<Result<storage::RunDirectory>()> open_folder;
+};
+
+/// Carries out on this machine what the coordinator asks of a node: owns the ranks' processes, the store, the log files
+/// and the publishing of rank 0's output. Says what happens, with instants of this machine's clock. One instance a
+/// process.
+class Node {
+ public:
+  using Say = std::function<void(run::AgentMessage)>;
+
+  /// Binds the store and opens the run's folder: what may refuse does so before any rank is started.
+  static Result<std::unique_ptr<Node>> prepare(boost::asio::io_context& io, NodeOptions options, Say say);
+  ~Node();
+
+  [[nodiscard]] std::uint16_t store_port() const;
+  /// The interface by which the other nodes are reached, for programs that have to be told (Gloo).
+  void use_interface(const std::string& name);
+  /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, HoldOutput, RequestStop, Settle, Abandon; every other
+  /// message is not a node's and ignored.
+  void perform(const run::CoordinatorMessage& message);
+  /// Where the user finds what rank 0 wrote.
+  [[nodiscard]] std::string output_directory() const;
+
+ private:
+  struct State;
+  explicit Node(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace taas::hosts

@@ -1,0 +1,63 @@
+#include "hosts/policies.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace taas::hosts {
+namespace {
+
+constexpr int kHeartbeats = 10;  // in the time after which a silent node is given up
+constexpr auto kLongestInterval = std::chrono::milliseconds(1000);
+
+/// Such a program joins a process group soon after its start, or never will.
+bool is_python(const plan::ProgramOptions& program) {
+  return program.module || program.script || (program.program.ends_with(".py") && !program.no_python);
+}
+
+run::Policy run_policy(const plan::LaunchPlan& plan) {
+  run::Policy policy;
+  policy.world_size = plan.world_size();
+  for (const auto& rank : plan.ranks) policy.node_of_rank.push_back(rank.node);
+  policy.startup_needs_store = is_python(plan.options.program);
+  if (plan.in_batch_job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
+  policy.max_restarts = plan.options.supervision.max_restarts;
+  policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;
+  if (const auto& chosen = plan.options.supervision.signals_to_handle; !chosen.empty()) policy.stop_signals = chosen;
+  return policy;
+}
+
+}  // namespace
+
+run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
+  const auto& nodes = plan.options.nodes;
+  run::CoordinatorPolicy policy;
+  policy.run = run_policy(plan);
+  for (const auto& node : plan.nodes) {
+    policy.ranks_on_node.push_back(node.local_world_size);
+    policy.host_names.push_back(node.hostname);
+  }
+  policy.min_nodes = std::min(plan.min_nodes, static_cast<int>(plan.nodes.size()));
+  policy.expected_agents = plan.expected_agents;
+  policy.version = TAAS_VERSION;
+  policy.lost_after = nodes.node_timeout;
+  policy.closed_grace = 2 * agent_policy(nodes.node_timeout).heartbeat_interval;
+  policy.gather_timeout = nodes.join_timeout;
+  policy.elastic_wait = nodes.elastic_wait;
+  return policy;
+}
+
+run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout) {
+  run::AgentPolicy policy;
+  policy.heartbeat_interval = std::min<Duration>(node_timeout / kHeartbeats, kLongestInterval);
+  policy.fence_after = node_timeout * 6 / 10;
+  return policy;
+}
+
+std::vector<std::string> as_list(const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> list;
+  list.reserve(environment.size());
+  for (const auto& [name, value] : environment) list.push_back(name + "=" + value);
+  return list;
+}
+
+}  // namespace taas::hosts

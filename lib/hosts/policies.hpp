@@ -1,0 +1,22 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plan/launch_plan.hpp"
+#include "run/agent.hpp"
+#include "run/coordinator.hpp"
+
+namespace taas::hosts {
+
+/// The plan as the run's logic sees it. `launch` and `in_process` are left to the caller.
+run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan);
+
+/// An agent fences itself well before the coordinator gives it up.
+run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout);
+
+/// "NAME=value" each.
+std::vector<std::string> as_list(const std::map<std::string, std::string>& environment);
+
+}  // namespace taas::hosts

@@ -1,0 +1,176 @@
+#include "hosts/run_loop.hpp"
+
+#include <csignal>
+#include <deque>
+#include <map>
+
+#include "hosts/display.hpp"
+#include "hosts/timer.hpp"
+#include "proc/signals.hpp"
+
+namespace taas::hosts {
+namespace {
+
+using Level = ui::Message::Level;
+
+}  // namespace
+
+struct RunLoop::State {
+  State(boost::asio::io_context& loop, RunLoopOptions given, JournalFile file)
+      : io(loop),
+        options(std::move(given)),
+        journal(std::move(file)),
+        display(io, options.plan, options.machine, [this](bool crowded) { hold_back(crowded); }),
+        coordinator(options.policy),
+        deadline(io, [this] { happen(run::DeadlineReached{steady_now()}); }) {}
+
+  void happen(run::Event event) { feed(std::move(event)); }
+  void feed(run::CoordinatorEvent event);
+  void carry_out(const run::CoordinatorAction& action) {
+    std::visit([this](const auto& decided) { act(decided); }, action);
+  }
+  void act(const run::Happened& action);
+  void act(const run::Action& action);
+  void act(const run::Tell& action);
+  void act(const run::Drop& action) { agents.erase(action.agent); }
+  void act(const run::StartAgent& action) { on_start_agent(action.order); }
+
+  void obey(const run::SetDeadline& action) { deadline.set(action.at); }
+  void obey(const run::ClearDeadline&) { deadline.clear(); }
+  void obey(const run::Notify& action) { display.say(Level::kInfo, action.text); }
+  void obey(const run::RequestStop&) { stop_requested = true; }
+  void obey(const run::Finish& action);
+  template <class Decided>
+  void obey(const Decided&) {}
+
+  void show(const run::Output& output);
+  void hold_back(bool crowded);
+  void receive(int signal, Instant at);
+  void keep_journal(const Result<>& written) {
+    if (!written) display.say(Level::kWarning, written.error().message);
+  }
+
+  boost::asio::io_context& io;
+  RunLoopOptions options;
+  JournalFile journal;
+  Display display;
+  run::Coordinator coordinator;
+  Timer deadline;
+  std::function<void(int)> on_start_agent = [](int) {};
+  std::function<void(int)> on_arrival = [](int) {};
+  std::map<run::AgentId, std::unique_ptr<Downlink>> agents;
+  int last_agent = -1;
+  std::deque<run::CoordinatorEvent> pending;
+  bool feeding = false;
+  std::size_t files = 0;
+  std::optional<run::Verdict> verdict;
+  bool stop_requested = false;
+};
+
+RunLoop::RunLoop(boost::asio::io_context& io, RunLoopOptions options, JournalFile journal)
+    : state_(std::make_unique<State>(io, std::move(options), std::move(journal))) {}
+RunLoop::~RunLoop() = default;
+
+run::AgentId RunLoop::add(std::unique_ptr<Downlink> downlink) {
+  run::AgentId agent{++state_->last_agent};
+  state_->agents.emplace(agent, std::move(downlink));
+  return agent;
+}
+
+void RunLoop::hear(run::AgentId agent, run::AgentMessage message) {
+  if (const auto* output = std::get_if<run::Output>(&message)) return state_->show(*output);
+  if (const auto* remark = std::get_if<run::Remark>(&message)) {
+    return state_->display.say(Level::kWarning, remark->text);
+  }
+  auto now = steady_now();
+  if (const auto* hello = std::get_if<run::Hello>(&message)) {
+    state_->on_arrival(hello->order);
+    return state_->feed(run::AgentArrived{agent, *hello, now});
+  }
+  state_->feed(run::AgentSaid{agent, std::move(message), now});
+}
+
+void RunLoop::leave(run::AgentId agent, const std::string& reason, bool closed_by_agent) {
+  if (state_->agents.erase(agent) == 0) return;
+  state_->feed(run::AgentLeft{agent, reason, closed_by_agent, steady_now()});
+}
+
+void RunLoop::host_failed(int order, const std::string& message) {
+  state_->feed(run::HostFailed{order, message, steady_now()});
+}
+
+void RunLoop::set_on_start_agent(std::function<void(int order)> on_start_agent) {
+  state_->on_start_agent = std::move(on_start_agent);
+}
+
+void RunLoop::set_on_arrival(std::function<void(int order)> on_arrival) { state_->on_arrival = std::move(on_arrival); }
+
+void RunLoop::say(std::string text) { state_->display.say(Level::kInfo, std::move(text)); }
+
+int RunLoop::execute() {
+  State& state = *state_;
+  for (const auto& notice : state.options.plan.notices) state.display.say(Level::kInfo, notice);
+  SignalSource source(state.io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH},
+                      [&state](int signal, Instant at) { state.receive(signal, at); });
+  state.happen(run::RunStarted{steady_now()});
+  while (!state.verdict) state.io.run_one();
+  state.display.finish();
+  return state.verdict->exit_code;
+}
+
+bool RunLoop::told_to_stop() const {
+  return state_->stop_requested || (state_->verdict && state_->verdict->cause == run::Cause::kStopped);
+}
+
+void RunLoop::State::receive(int signal, Instant at) {
+  if (signal == SIGWINCH) return display.resize();
+  happen(run::SignalReceived{signal, at});
+}
+
+/// Events that come up while one is being handled wait their turn, so the logic sees them one after the other.
+void RunLoop::State::feed(run::CoordinatorEvent event) {
+  pending.push_back(std::move(event));
+  if (feeding) return;
+  feeding = true;
+  while (!pending.empty()) {
+    auto next = std::move(pending.front());
+    pending.pop_front();
+    for (const auto& action : coordinator.handle(next)) carry_out(action);
+  }
+  feeding = false;
+}
+
+void RunLoop::State::act(const run::Happened& action) {
+  if (const auto* settled = std::get_if<run::OutputSettled>(&action.event))
+    files = static_cast<std::size_t>(settled->files);
+  keep_journal(journal.write(action.event));
+  display.show(ui::RunEvent{action.event});
+}
+
+void RunLoop::State::act(const run::Action& action) {
+  keep_journal(journal.write(action));
+  std::visit([this](const auto& decided) { obey(decided); }, action);
+  display.show(ui::RunAction{action});
+}
+
+void RunLoop::State::act(const run::Tell& action) {
+  if (auto found = agents.find(action.agent); found != agents.end()) found->second->tell(action.message);
+}
+
+void RunLoop::State::obey(const run::Finish& action) {
+  display.set_output(options.output_directory, files);
+  verdict = action.verdict;
+}
+
+void RunLoop::State::show(const run::Output& output) {
+  for (const auto& line : output.lines) {
+    auto stream = line.is_stderr ? ui::Stream::kStderr : ui::Stream::kStdout;
+    display.show(ui::OutputLine{line.rank, stream, line.text, line.progress, line.at});
+  }
+}
+
+void RunLoop::State::hold_back(bool crowded) {
+  for (auto& [agent, downlink] : agents) downlink->tell(run::HoldOutput{crowded});
+}
+
+}  // namespace taas::hosts
