@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const Way& way) {
 
 void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Machine& machine) {
   bool here = std::holds_alternative<OneMachine>(plan.way);
-  auto names = names_of(plan.way);
+  auto names = plan.hosts;
   names.resize(ranks_on_node.size(), here ? machine.hostname : std::string());
   int next_rank = 0;
   for (int local_world_size : ranks_on_node) {
@@ -81,6 +81,7 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.spares = counts->spares;
   plan.expected_agents = counts->expected_agents;
   plan.notices = std::move(counts->notices);
+  plan.hosts = names_of(plan.way);
   add_nodes(plan, counts->ranks_on_node, machine);
   add_notices(plan);
   auto outputs = decide_streams(options.output, plan.ranks);

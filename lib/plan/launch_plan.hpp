@@ -44,6 +44,7 @@ struct LaunchPlan {
   std::optional<SlurmJob> job;  ///< that this process is in, whatever the way
   Device device = Device::kCpu;
   std::vector<NodePlan> nodes;
+  std::vector<std::string> hosts;   ///< all that are asked, spares too, where their names are known beforehand
   std::vector<RankPlan> ranks;      ///< ranks[i].rank.value == i
   std::vector<RankOutput> outputs;  ///< by rank
   int min_nodes = 1;                ///< as in NodeCounts, with the two below

@@ -3,63 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <string_view>
+#include <initializer_list>
+#include <iterator>
+#include <set>
 
 #include "plan/numbers.hpp"
+#include "plan/slurm_variables.hpp"
 
 namespace taas::plan {
 namespace {
 
+using Reader = SlurmVariables;
+
 constexpr std::int64_t kMostGroups = 1024;
+constexpr int kMostGpus = 65536;
 // Steps that are no step of the user's: SLURM's ids of the interactive, batch and extern steps.
 constexpr std::int64_t kFirstSpecialStep = 4294967290;
-
-/// The environment, with errors that name the variable.
-class Reader {
- public:
-  explicit Reader(const std::map<std::string, std::string>& environment) : environment_(environment) {}
-
-  /// An empty variable counts as unset.
-  [[nodiscard]] std::optional<std::string> text(const std::string& name) const {
-    auto found = environment_.find(name);
-    if (found == environment_.end() || found->second.empty()) return std::nullopt;
-    return found->second;
-  }
-  [[nodiscard]] std::optional<std::string> text(const std::string& name, const std::string& otherwise) const {
-    auto value = text(name);
-    return value ? value : text(otherwise);
-  }
-  [[nodiscard]] Result<std::int64_t> number(const std::string& name, std::int64_t otherwise) const {
-    auto value = text(name);
-    if (!value) return otherwise;
-    std::int64_t number = 0;
-    const char* end = value->data() + value->size();
-    auto [stopped, problem] = std::from_chars(value->data(), end, number);
-    if (problem == std::errc() && stopped == end && number >= 0) return number;
-    return usage_error(fmt::format("{}={}: not a number", name, *value));
-  }
-  [[nodiscard]] Result<std::vector<std::string>> nodes(const std::string& name) const {
-    auto value = text(name);
-    if (!value) return std::vector<std::string>();
-    auto names = expand_nodelist(*value);
-    if (!names) return std::move(names).error().with(name);
-    return names;
-  }
-  /// One number a node; a value that does not fit the list of nodes is ours to doubt, not to guess at.
-  [[nodiscard]] Result<std::vector<int>> tasks(const std::string& name, std::size_t nodes) const {
-    auto value = text(name);
-    if (!value) return std::vector<int>(nodes, 1);
-    auto counts = expand_task_counts(*value);
-    if (!counts) return std::move(counts).error().with(name);
-    if (counts->size() == nodes) return counts;
-    return usage_error(
-        fmt::format("{}={}: {} nodes, and the list of nodes has {}", name, *value, counts->size(), nodes));
-  }
-
- private:
-  const std::map<std::string, std::string>& environment_;
-};
 
 /// Entries of CUDA_VISIBLE_DEVICES, where SLURM does not say the number itself.
 int count_devices(const Reader& reader) {
@@ -68,12 +27,29 @@ int count_devices(const Reader& reader) {
   return static_cast<int>(split(*devices, ',').size());
 }
 
+/// "8", "a100:8" or "a100:4,v100:4".
+Result<int> add_up_gpus(const char* variable, const std::string& text) {
+  int total = 0;
+  for (auto part : split(text, ',')) {
+    auto number = parse_integer(part.substr(part.rfind(':') + 1));
+    if (!number || *number < 0 || *number > kMostGpus) {
+      return usage_error(fmt::format("{}={}: not a number of GPUs", variable, text));
+    }
+    total = std::min(total + *number, kMostGpus);
+  }
+  return total;
+}
+
+/// A node of the job knows what it has; the shell of salloc may be elsewhere, and only knows what was asked for.
 Result<int> read_gpus(const Reader& reader) {
-  auto value = reader.text("SLURM_GPUS_ON_NODE");
-  if (!value) return count_devices(reader);
-  auto number = parse_integer(std::string_view(*value).substr(value->rfind(':') + 1));  // "8", or "gpu:8"
-  if (number && *number >= 0) return *number;
-  return usage_error(fmt::format("SLURM_GPUS_ON_NODE={}: not a number of GPUs", *value));
+  std::initializer_list<const char*> on_node{"SLURM_GPUS_ON_NODE"};
+  std::initializer_list<const char*> elsewhere{"SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE_HET_GROUP_0",
+                                               "SLURM_GPUS_PER_NODE_PACK_GROUP_0"};
+  bool here = reader.text("SLURMD_NODENAME").has_value();
+  for (const char* variable : here ? on_node : elsewhere) {
+    if (auto value = reader.text(variable)) return add_up_gpus(variable, *value);
+  }
+  return here ? count_devices(reader) : 0;
 }
 
 /// Components of a heterogeneous job; older releases call them packs.
@@ -93,10 +69,15 @@ Result<std::vector<SlurmGroup>> read_groups(const Reader& reader) {
   return groups;
 }
 
-std::vector<std::string> nodes_of(const std::vector<SlurmGroup>& groups) {
-  std::vector<std::string> nodes;
-  for (const auto& group : groups) nodes.insert(nodes.end(), group.nodes.begin(), group.nodes.end());
-  return nodes;
+/// A step over several groups lists its nodes by name, and numbers them group by group.
+std::vector<std::string> in_order_of(const std::vector<SlurmGroup>& groups, std::vector<std::string> nodes) {
+  std::vector<std::string> ordered;
+  std::set<std::string> wanted(nodes.begin(), nodes.end());
+  for (const auto& group : groups) {
+    std::copy_if(group.nodes.begin(), group.nodes.end(), std::back_inserter(ordered),
+                 [&](const auto& name) { return wanted.contains(name); });
+  }
+  return ordered.size() == nodes.size() ? ordered : nodes;
 }
 
 Result<int> read_place(const Reader& reader, const char* name, std::size_t below) {
@@ -119,17 +100,12 @@ Result<SlurmStep> read_step(const Reader& reader, const std::vector<SlurmGroup>&
   step.id = reader.text("SLURM_STEP_ID", "SLURM_STEPID").value_or("");
   auto nodes = reader.nodes("SLURM_STEP_NODELIST");
   if (!nodes) return nodes.error();
-  step.nodes = std::move(*nodes);
+  step.nodes = in_order_of(groups, std::move(*nodes));
   auto tasks = reader.tasks("SLURM_STEP_TASKS_PER_NODE", step.nodes.size());
   if (!tasks) return tasks.error();
   step.tasks_on_node = std::move(*tasks);
-  auto all = nodes_of(groups);  // numbers of nodes and tasks run on over the groups
-  auto node_id = read_place(reader, "SLURM_NODEID", std::max(step.nodes.size(), all.size()));
+  auto node_id = read_place(reader, "SLURM_NODEID", step.nodes.size());
   if (!node_id) return node_id.error();
-  if (*node_id >= static_cast<int>(step.nodes.size())) {
-    step.nodes = std::move(all);
-    step.tasks_on_node.assign(step.nodes.size(), 1);
-  }
   step.node_id = *node_id;
   for (auto [name, place] : {std::pair("SLURM_LOCALID", &step.local_id), std::pair("SLURM_PROCID", &step.proc_id)}) {
     auto number = read_place(reader, name, std::size_t{1} << 30);

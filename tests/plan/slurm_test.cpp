@@ -81,6 +81,11 @@ TEST_CASE("GPUs are counted from what SLURM says, else from the visible devices"
   auto gpus = [](const SlurmEnvironment& more) { return job_of(with(batch_script(), more)).gpus_on_node; };
   CHECK(gpus({{"SLURM_GPUS_ON_NODE", "gpu:4"}}) == 4);
   CHECK(gpus({{"SLURM_GPUS_ON_NODE", ""}, {"CUDA_VISIBLE_DEVICES", "0,1,2"}}) == 3);
+  CHECK(gpus({{"SLURM_GPUS_ON_NODE", "a100:4,v100:2"}}) == 6);
+  // The shell of salloc is on no node of the job: its devices are not theirs.
+  CHECK(gpus({{"SLURMD_NODENAME", ""}, {"SLURM_GPUS_ON_NODE", ""}, {"SLURM_GPUS_PER_NODE", "a100:4"}}) == 4);
+  CHECK(gpus({{"SLURMD_NODENAME", ""}, {"SLURM_GPUS_ON_NODE", ""}, {"SLURM_GPUS_PER_NODE_HET_GROUP_0", "4"}}) == 4);
+  CHECK(gpus({{"SLURMD_NODENAME", ""}, {"SLURM_GPUS_ON_NODE", ""}, {"CUDA_VISIBLE_DEVICES", "0,1"}}) == 0);
   for (auto none : {"", "NoDevFiles", "-1"}) {
     CHECK(gpus({{"SLURM_GPUS_ON_NODE", ""}, {"CUDA_VISIBLE_DEVICES", none}}) == 0);
   }
@@ -108,15 +113,16 @@ TEST_CASE("the groups of a heterogeneous job are read by both of their names") {
   }
 }
 
-TEST_CASE("a task in a later group counts its node over all groups") {
-  auto job = job_of(with(task_of_step(3), {{"SLURM_STEP_NODELIST", "c[0-1]"},
-                                           {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+TEST_CASE("a step over several groups numbers its nodes group by group, though it lists them by name") {
+  auto job = job_of(with(task_of_step(1), {{"SLURM_STEP_NODELIST", "c[0-1],g[0-1]"},
+                                           {"SLURM_JOB_NODELIST", "c[0-1],g[0-1]"},
                                            {"SLURM_HET_SIZE", "2"},
-                                           {"SLURM_JOB_NODELIST_HET_GROUP_0", "g[0-1]"},
-                                           {"SLURM_JOB_NODELIST_HET_GROUP_1", "c[0-1]"}}));
+                                           {"SLURM_JOB_NODELIST_PACK_GROUP_0", "g[0-1]"},
+                                           {"SLURM_JOB_NODELIST_PACK_GROUP_1", "c[0-1]"}}));
   REQUIRE(job.step);
   CHECK(job.step->nodes == Names{"g0", "g1", "c0", "c1"});
-  CHECK(job.step->node_id == 3);
+  CHECK(job.step->node_id == 1);
+  CHECK(job.nodes == Names{"g0", "g1"});
 }
 
 TEST_CASE("what is wrong is named by its variable") {
