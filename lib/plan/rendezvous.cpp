@@ -11,11 +11,17 @@ namespace taas::plan {
 namespace {
 
 constexpr int kLastPort = 65535;
+// torchrun's, for --master-addr and for --rdzv-endpoint without a port.
+constexpr int kStaticPort = 29500;
+constexpr int kRendezvousPort = 29400;
+constexpr const char* kThisMachine = "127.0.0.1";
 
 std::string_view without_brackets(std::string_view host) {
   bool inside = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return inside ? host.substr(1, host.size() - 2) : host;
 }
+
+std::string host_or_here(std::string_view host) { return std::string(host.empty() ? kThisMachine : host); }
 
 }  // namespace
 
@@ -44,6 +50,18 @@ Result<> check_endpoint(std::string_view text) {
 Result<> check_backend(std::string_view text) {
   if (text == "static" || text == "c10d") return {};
   return usage_error("not available; static and c10d are");
+}
+
+Result<MeetingPoint> read_meeting_point(const RendezvousOptions& options) {
+  if (options.endpoint && !options.endpoint->empty()) {
+    auto flag = fmt::format("--rdzv-endpoint {}", *options.endpoint);
+    auto endpoint = read_endpoint(*options.endpoint);
+    if (!endpoint) return std::move(check_endpoint(*options.endpoint)).error().with(flag);
+    return MeetingPoint{host_or_here(endpoint->host), endpoint->port.value_or(kRendezvousPort), std::move(flag)};
+  }
+  auto address = options.master_addr.value_or("");
+  return MeetingPoint{host_or_here(without_brackets(address)), options.master_port.value_or(kStaticPort),
+                      fmt::format("--master-port {}", options.master_port.value_or(0))};
 }
 
 Result<RendezvousOptions> decide_rendezvous(RendezvousOptions options, const Way& way) {

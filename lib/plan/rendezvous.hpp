@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -20,6 +21,14 @@ std::optional<Endpoint> read_endpoint(std::string_view text);
 
 /// Whether a name can only be the machine that reads it.
 bool is_loopback(std::string_view host);
+
+/// Where nodes that join meet: the endpoint, or --master-addr and --master-port, as under torchrun.
+struct MeetingPoint {
+  std::string host;  ///< IPv6 without brackets; this machine where nothing was said
+  int port = 0;      ///< as it was said, or torchrun's for such a place
+  std::string flag;  ///< that said the port, for messages
+};
+Result<MeetingPoint> read_meeting_point(const RendezvousOptions& options);
 
 /// Whether a text can be a value of --rdzv-endpoint, and of --rdzv-backend; the errors do not name the flag.
 Result<> check_endpoint(std::string_view text);

@@ -14,11 +14,6 @@
 namespace taas::plan {
 namespace {
 
-// torchrun's, for --master-addr and for --rdzv-endpoint without a port.
-constexpr int kStaticPort = 29500;
-constexpr int kRendezvousPort = 29400;
-constexpr const char* kThisMachine = "127.0.0.1";
-
 bool has_token(const Options& options, const Machine& machine) {
   auto variable = machine.environment.find(kTokenVariable);
   return options.nodes.token_file || (variable != machine.environment.end() && !variable->second.empty());
@@ -33,29 +28,6 @@ Result<NodeRange> count_asked(const Options& options, const Machine& machine) {
   int each = request->per_node.value_or(request->most_per_node.value_or(std::max(kDefaultGpusPerNode, machine.gpus)));
   int nodes = *request->total / each + (*request->total % each == 0 ? 0 : 1);
   return NodeRange{nodes, nodes};
-}
-
-/// Where nodes that join meet.
-struct MeetingPoint {
-  std::string host;
-  int port = 0;
-  std::string flag;  ///< as it was said
-};
-
-Result<MeetingPoint> read_meeting_point(const RendezvousOptions& options) {
-  auto host_or_here = [](std::string_view host) { return std::string(host.empty() ? kThisMachine : host); };
-  if (options.endpoint && !options.endpoint->empty()) {
-    auto flag = fmt::format("--rdzv-endpoint {}", *options.endpoint);
-    auto endpoint = read_endpoint(*options.endpoint);
-    if (!endpoint) return std::move(check_endpoint(*options.endpoint)).error().with(flag);
-    return MeetingPoint{host_or_here(endpoint->host), endpoint->port.value_or(kRendezvousPort), std::move(flag)};
-  }
-  auto address = options.master_addr.value_or("");
-  auto endpoint = Endpoint{address, std::nullopt};
-  if (address.starts_with('[') && address.ends_with(']'))
-    endpoint.host = std::string_view(address).substr(1, address.size() - 2);
-  return MeetingPoint{host_or_here(endpoint.host), options.master_port.value_or(kStaticPort),
-                      fmt::format("--master-port {}", options.master_port.value_or(0))};
 }
 
 /// Whether the rendezvous flags mean other machines. An address of this machine does so only with all that separates
@@ -164,34 +136,6 @@ Result<Way> decide_way(const Options& options, const Machine& machine) {
   }
   if (!*job) return options.slurm.submit ? Way(SlurmSubmit{}) : Way(OneMachine{});
   return (*job)->step ? use_step(**job, *asked) : use_allocation(std::move(**job), options, machine);
-}
-
-namespace {
-
-std::string plural_nodes(std::size_t count) { return fmt::format("{} node{}", count, count == 1 ? "" : "s"); }
-
-std::string describe_one(const OneMachine&) { return "this machine"; }
-std::string describe_one(const OverSsh& way) {
-  return fmt::format("ssh to {} host{}", way.hosts.size(), way.hosts.size() == 1 ? "" : "s");
-}
-std::string describe_one(const SlurmTask& way) {
-  return fmt::format("task {} of step {}.{} on {}", way.step.proc_id, way.job.id, way.step.id,
-                     plural_nodes(way.step.nodes.size()));
-}
-std::string describe_one(const SlurmAllocation& way) {
-  return fmt::format("a step in job {} on {}", way.job.id, plural_nodes(way.job.nodes.size()));
-}
-std::string describe_one(const SlurmSubmit&) { return "a job of SLURM"; }
-std::string describe_one(const Join& way) {
-  auto host = way.host.find(':') == way.host.npos ? way.host : "[" + way.host + "]";
-  auto least = way.min_nodes < way.max_nodes ? fmt::format("{} to ", way.min_nodes) : std::string();
-  return fmt::format("{}{} nodes that meet at {}:{}", least, way.max_nodes, host, way.port);
-}
-
-}  // namespace
-
-std::string describe(const Way& way) {
-  return std::visit([](const auto& one) { return describe_one(one); }, way);
 }
 
 }  // namespace taas::plan
