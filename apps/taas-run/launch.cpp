@@ -190,6 +190,8 @@ Result<int> run_as_agent(plan::Machine machine) {
   auto bootstrap = hosts::parse_bootstrap(line);
   if (!bootstrap) return bootstrap.error();
   if (bootstrap->order < 0) bootstrap->order = slurm_node(machine.environment);
+  auto name = machine.environment.find("SLURMD_NODENAME");
+  if (bootstrap->name.empty() && name != machine.environment.end()) bootstrap->name = name->second;
   return serve(std::move(*bootstrap), std::move(machine));
 }
 

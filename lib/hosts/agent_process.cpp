@@ -34,7 +34,7 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   loop.policy.connect_for = std::chrono::milliseconds(options.bootstrap.join_timeout_ms);
   loop.hello.instance = random_hex(kInstanceBytes);
   loop.hello.version = TAAS_VERSION;
-  loop.hello.hostname = options.machine.hostname;
+  loop.hello.hostname = options.bootstrap.name.empty() ? options.machine.hostname : options.bootstrap.name;
   loop.hello.order = options.bootstrap.order;
   loop.hello.gpus = options.machine.gpus;
   loop.hello.cores = options.machine.cores;

@@ -16,13 +16,14 @@ struct Bootstrap {
   std::string key;  ///< the run's secret, 64 hexadecimal digits
   std::vector<std::string> addresses;
   std::uint16_t port = 0;
+  std::string name;             ///< of the host, as the user wrote it; empty: as it calls itself
   int order = -1;               ///< place in the host list; -1: as SLURM numbers the node
   std::string interface;        ///< --interface; empty: whichever the others reach
   int node_timeout_ms = 2500;   ///< after which the coordinator gives a silent node up
   int join_timeout_ms = 60000;  ///< how long a coordinator that cannot be reached is looked for
 };
 
-BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, order, interface, node_timeout_ms, join_timeout_ms))
+BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms, join_timeout_ms))
 
 /// One line, its end included.
 std::string print_bootstrap(const Bootstrap& bootstrap);

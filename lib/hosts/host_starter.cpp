@@ -50,6 +50,7 @@ void HostStarter::arrived(int order) { arrived_[order] = true; }
 void HostStarter::start(const HostEntry& host) {
   auto bootstrap = options_.bootstrap;
   bootstrap.order = host.order;
+  if (host.order >= 0) bootstrap.name = host.name;
   arrived_[host.order] = false;
   HostCommand::Options command{host.argv, options_.environment, print_bootstrap(bootstrap)};
   auto started = HostCommand::start(

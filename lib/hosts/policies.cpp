@@ -32,10 +32,8 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   const auto& nodes = plan.options.nodes;
   run::CoordinatorPolicy policy;
   policy.run = run_policy(plan);
-  for (const auto& node : plan.nodes) {
-    policy.ranks_on_node.push_back(node.local_world_size);
-    policy.host_names.push_back(node.hostname);
-  }
+  for (const auto& node : plan.nodes) policy.ranks_on_node.push_back(node.local_world_size);
+  policy.host_names = plan.hosts;
   policy.min_nodes = std::min(plan.min_nodes, static_cast<int>(plan.nodes.size()));
   policy.expected_agents = plan.expected_agents;
   policy.version = TAAS_VERSION;
