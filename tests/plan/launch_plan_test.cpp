@@ -74,6 +74,7 @@ TEST_CASE("nodes of a list are named, and the plan keeps the way onto them") {
   REQUIRE(plan->nodes.size() == 2);
   CHECK(plan->nodes[0].hostname == "a");
   CHECK(plan->nodes[1].hostname == "b");
+  CHECK(plan->hosts == std::vector<std::string>{"a", "b", "c"});
   CHECK_FALSE(plan->nodes[1].simulated);
   CHECK(plan->spares == 1);
   CHECK(plan->expected_agents == 3);
