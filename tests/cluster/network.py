@@ -7,6 +7,9 @@ from node import Node
 
 FIRST_ADDRESS = 10
 
+FOUND = """ether type arp accept
+icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept"""
+
 
 def address(place: int, version: int = 4) -> str:
     """Of the node at a place. No cluster can be reached from another one, so that all use the same addresses."""
@@ -62,10 +65,11 @@ class Network:
         self._apply()
 
     def _apply(self):
+        # Hardware addresses are still found, as behind a router: otherwise the sender's kernel would say "no route".
         rules = "\n".join(self._rule(*pair) for pair in sorted(self._dropped, key=str))
         self._command("nft", "-f", "-", input=(
             "flush ruleset\n"
-            f"table bridge cuts {{\nchain forward {{\ntype filter hook forward priority 0\n{rules}\n}}\n}}\n"))
+            f"table bridge cuts {{\nchain forward {{\ntype filter hook forward priority 0\n{FOUND}\n{rules}\n}}\n}}\n"))
 
     def _rule(self, sender, receiver) -> str:
         matches = [f'{side} "{self._ports[name]}"' for side, name in (("iifname", sender), ("oifname", receiver)) if name]

@@ -75,4 +75,7 @@ def lines_about(host: str, text: str) -> list:
 def assert_nothing_left(cluster, *patterns):
     """No process of a run is left on any machine, or is about to end."""
     patterns = patterns or ("taas-run", str(PROGRAMS), "rank_program")
-    wait_until(lambda: not cluster.processes(*patterns), "all processes of the run are gone", seconds=10)
+    try:
+        wait_until(lambda: not cluster.processes(*patterns), "all processes of the run are gone", seconds=10)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {cluster.processes(*patterns)}") from None

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import secrets
 import stat
 
 from namespaces import Cluster
@@ -15,6 +16,7 @@ GRACE_SECONDS = 5  # from the request to stop to the kill, of a job that is pree
 
 CONFIGURATION = """
 ClusterName=taas
+FirstJobId={first_job}
 SlurmctldHost=login
 SlurmUser=root
 SlurmdUser=root
@@ -56,6 +58,11 @@ PartitionName=cpu Nodes=c[0-1] MaxTime=60 State=UP
 """
 
 
+def first_job() -> int:
+    """All clusters of this machine share /tmp, where programs tell jobs apart by their numbers."""
+    return 1 + secrets.randbelow(60_000_000)
+
+
 def write_files(folder: pathlib.Path):
     for name in ("etc", "state", "munge"):
         (folder / name).mkdir(parents=True)
@@ -64,7 +71,8 @@ def write_files(folder: pathlib.Path):
     for number in range(GPUS):  # GPUs are only counted, but SLURM wants character devices
         os.mknod(folder / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     (folder / "etc" / "slurm.conf").write_text(
-        CONFIGURATION.format(folder=folder, kill_wait=KILL_WAIT_SECONDS, gpus=GPUS, grace=GRACE_SECONDS))
+        CONFIGURATION.format(folder=folder, kill_wait=KILL_WAIT_SECONDS, gpus=GPUS, grace=GRACE_SECONDS,
+                             first_job=first_job()))
     (folder / "etc" / "gres.conf").write_text(
         f"AutoDetect=off\nNodeName=g[0-3] Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n")
 

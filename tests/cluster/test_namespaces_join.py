@@ -106,9 +106,9 @@ def test_the_exit_code_is_the_culprits_on_every_node(cluster, ranks, token):
 
 def test_a_stranger_with_another_secret_changes_nothing(cluster, records, token):
     joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500,
-                      "--rdzv-conf", "join_timeout=20", *records.command("report_rank.py"))
+                      *records.command("report_rank.py"))
     joining.start("n0", "--node-rank", 0, "--token-file", token)
-    joining.start("n3", "--node-rank", 1, env={"TAAS_TOKEN": "what a stranger guesses, long enough"})
+    joining.start("n3", "--node-rank", 1, "--rdzv-conf", "join_timeout=5", env={"TAAS_TOKEN": "what a stranger guesses, long enough"})
     stranger = joining.runs.pop("n3").end()
     assert stranger.returncode not in (0, None), "it was turned away, or gave up"
     assert len(stranger.stderr.strip().splitlines()) <= 2, stranger.stderr
@@ -119,10 +119,10 @@ def test_a_stranger_with_another_secret_changes_nothing(cluster, records, token)
 
 def test_a_run_of_another_name_is_turned_away(cluster, records, token):
     joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
-                      "n0:29400", "--rdzv-conf", "join_timeout=10", "--token-file", token,
+                      "n0:29400", "--token-file", token,
                       *records.command("report_rank.py"))
     joining.start("n0", "--rdzv-id", "mine")
-    joining.start("n1", "--rdzv-id", "other")
+    joining.start("n1", "--rdzv-id", "other", "--rdzv-conf", "join_timeout=5")
     assert joining.runs.pop("n1").end().returncode != 0
     joining.runs["n0"].terminate()
     joining.end()

@@ -31,10 +31,11 @@ def assert_sound(slurm, job):
     assert_nothing_left(slurm.cluster)
 
 
-@pytest.mark.parametrize("front", ["srun ", "srun --ntasks-per-node=8 ", ""], ids=["srun", "a task a GPU", "plain"])
-def test_thirty_two_ranks_in_a_job_script(slurm, records, front):
+@pytest.mark.parametrize("front, options", [("srun ", ()), ("srun ", ["--ntasks-per-node=8"]), ("", ())],
+                         ids=["srun", "a task a GPU", "plain"])
+def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
     command = " ".join([TAAS_RUN, "--gpus", "32", *records.command("report_rank.py")])
-    job = slurm.sbatch(f"#!/bin/sh\n{front}{command}\n", *WHOLE)
+    job = slurm.sbatch(f"#!/bin/sh\n{front}{command}\n", *WHOLE, *options)
     assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
     told = records.environments()
     assert [t["hostname"] for t in told] == [name for name in GPU_NODES for _ in range(8)]
