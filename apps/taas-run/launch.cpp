@@ -154,6 +154,7 @@ hosts::Bootstrap joining(const plan::Join& way, const plan::LaunchPlan& plan, co
   bootstrap.order = way.node_rank.value_or(-1);
   bootstrap.interface = nodes.interface;
   bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
+  bootstrap.coordinator_first = false;
   bootstrap.join_timeout_ms = static_cast<int>(nodes.join_timeout.count());
   return bootstrap;
 }
@@ -161,6 +162,7 @@ hosts::Bootstrap joining(const plan::Join& way, const plan::LaunchPlan& plan, co
 Result<int> go(const plan::Join& way, Launching& launching) {
   auto secret = joining_secret(way, launching.plan.options.nodes, launching.machine.environment);
   if (!secret) return secret.error();
+  launching.machine.environment.erase(plan::kTokenVariable);  // ranks have no use for it
   auto role = choose_role(way);
   if (!role) return role.error();
   if (!role->coordinates) return serve(joining(way, launching.plan, *secret), std::move(launching.machine));

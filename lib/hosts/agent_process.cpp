@@ -32,6 +32,7 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   AgentLoopOptions loop;
   loop.policy = agent_policy(std::chrono::milliseconds(options.bootstrap.node_timeout_ms));
   loop.policy.connect_for = std::chrono::milliseconds(options.bootstrap.join_timeout_ms);
+  loop.policy.coordinator_first = options.bootstrap.coordinator_first;
   loop.hello.instance = random_hex(kInstanceBytes);
   loop.hello.version = TAAS_VERSION;
   loop.hello.hostname = options.bootstrap.name.empty() ? options.machine.hostname : options.bootstrap.name;

@@ -20,10 +20,11 @@ struct Bootstrap {
   int order = -1;               ///< place in the host list; -1: as SLURM numbers the node
   std::string interface;        ///< --interface; empty: whichever the others reach
   int node_timeout_ms = 2500;   ///< after which the coordinator gives a silent node up
+  bool coordinator_first = true;  ///< it listens already: where nobody does, the run is over
   int join_timeout_ms = 60000;  ///< how long a coordinator that cannot be reached is looked for
 };
 
-BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms, join_timeout_ms))
+BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms, coordinator_first, join_timeout_ms))
 
 /// One line, its end included.
 std::string print_bootstrap(const Bootstrap& bootstrap);

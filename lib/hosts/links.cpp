@@ -1,5 +1,7 @@
 #include "hosts/links.hpp"
 
+#include <cerrno>
+
 #include "run/wire.hpp"
 
 namespace taas::hosts {
@@ -13,7 +15,10 @@ class LinkedUplink : public Uplink {
   void connect() override {
     link_.reset();
     connecting_ = net::connect(io_, options_, [this](Result<std::unique_ptr<net::Link>> link) {
-      if (!link) return agent_.feed(run::LinkDown{link.error().message, steady_now()});
+      if (!link) {
+        bool refused = link.error().system_errno == ECONNREFUSED;
+        return agent_.feed(run::LinkDown{link.error().message, steady_now(), refused});
+      }
       link_ = std::move(*link);
       listen();
       agent_.feed(run::LinkUp{steady_now()});
@@ -39,7 +44,7 @@ class LinkedUplink : public Uplink {
 
   void lose(const std::string& reason) {
     link_.reset();
-    agent_.feed(run::LinkDown{reason, steady_now()});
+    agent_.feed(run::LinkDown{reason, steady_now(), false});
   }
 
   boost::asio::io_context& io_;

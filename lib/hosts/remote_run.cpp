@@ -58,7 +58,9 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   end_with_keeper(io, lifeline);
   std::unique_ptr<RunLoop> run;  // there before the event loop turns for the first time
   auto listener = net::Listener::listen(io, {options.listen_addresses, options.port, options.secret},
-                                        [&run](std::unique_ptr<net::Link> link) { admit(std::move(link), *run); });
+                                        [&run](std::unique_ptr<net::Link> link) {
+                                          if (run) admit(std::move(link), *run);  // who comes after the end is too late
+                                        });
   if (!listener) return listener.error();
   auto folder = create_run_folder(options.plan);
   if (!folder) return folder.error();
@@ -71,7 +73,9 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   run = std::make_unique<RunLoop>(io, std::move(loop), std::move(*journal));
   Family family(io);
   HostStarter starter(io, family, {options.hosts, as_list(options.machine.environment), bootstrap},
-                      [&run](int order, const std::string& message) { run->host_failed(order, message); });
+                      [&run](int order, const std::string& message) {
+                        if (run) run->host_failed(order, message);
+                      });
   run->set_on_start_agent([&starter](int order) { starter.start(order); });
   run->set_on_arrival([&starter](int order) { starter.arrived(order); });
   starter.start_all();

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <utility>
 
 #include "net/attempt.hpp"
@@ -109,10 +111,14 @@ class Race : public std::enable_shared_from_this<Race> {
 
   void give_up() {
     std::vector<std::string> failures;
+    bool refused = true;
     for (const auto& runner : runners_) {
       failures.push_back(fmt::format("{} port {}: {}", runner.name, options_.port, runner.failure));
+      refused = refused && runner.failure == explain(asio::error::connection_refused);
     }
-    finish(unavailable_error(fmt::format("{}", fmt::join(failures, "; "))));
+    auto error = unavailable_error(fmt::format("{}", fmt::join(failures, "; ")));
+    if (refused) error.system_errno = ECONNREFUSED;
+    finish(std::move(error));
   }
 
   void finish(Result<std::unique_ptr<Link>> result) {

@@ -52,6 +52,7 @@ class Connecting {
   virtual ~Connecting() = default;
 };
 
+/// An error with ECONNREFUSED: every address was reached, and nobody listens there.
 /// Tries once over all addresses; calls back once with a link, or why none could be made ("10.0.0.1 port 29400:
 /// connection refused; …"). A listener may see a further link of an attempt that lost by a hair: it closes at once.
 std::unique_ptr<Connecting> connect(boost::asio::io_context& io, ConnectOptions options,

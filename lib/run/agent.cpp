@@ -82,9 +82,12 @@ void Agent::State::beat() {
   beat_at = now + policy.heartbeat_interval;
 }
 
-void Agent::State::on(const LinkDown& /*event*/) {
+void Agent::State::on(const LinkDown& event) {
   if (phase == Phase::kConnected) return fence();
   if (phase != Phase::kConnecting) return;
+  if (event.refused && (ever_connected || policy.coordinator_first)) {
+    return leave(1, fmt::format("the coordinator is gone: {}", event.reason));
+  }
   if (!give_up_at) give_up_at = now + (ever_connected ? policy.rejoin_for : policy.connect_for);
   auto pause = kFirstPause * (1 << std::min(attempts++, 8));
   connect_at = now + std::min(pause, kLongestPause);

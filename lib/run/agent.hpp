@@ -17,6 +17,7 @@ struct AgentPolicy {
   Duration fence_after = std::chrono::milliseconds(1500);  ///< since the last answered heartbeat was *sent*
   Duration rejoin_for = std::chrono::seconds(60);   ///< how long a lost coordinator is looked for; then the agent ends
   Duration connect_for = std::chrono::seconds(60);  ///< the same before it was ever reached
+  bool coordinator_first = false;  ///< it was there before this agent: where nobody listens, the run is over
   bool in_process = false;                          ///< the coordinator is in this process: no heartbeats, no fence
 };
 
@@ -28,6 +29,7 @@ struct LinkUp {
 struct LinkDown {
   std::string reason;
   Instant at;
+  bool refused = false;  ///< a machine was reached, and nobody listens there
 };
 struct CoordinatorSaid {
   CoordinatorMessage message;
