@@ -96,10 +96,8 @@ void Coordinator::State::announce_deadline() {
   if (gathering) consider(gather_at);
   if (gathering) consider(gather_notice_at);
   if (gathering) consider(reach.next_expiry());
-  consider(membership.next_start());
-  for (const auto& [agent, member] : members) {
-    if (!member.gone) consider(member.gone_at);
-  }
+  if (!settling) consider(membership.next_start());
+  consider(check_gone_at);
   if (next == announced) return;
   announced = next;
   next ? emit(Action(SetDeadline{*next})) : emit(Action(ClearDeadline{}));

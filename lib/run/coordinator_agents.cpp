@@ -10,6 +10,7 @@ namespace taas::run {
 namespace {
 
 constexpr int kUsageError = 2;
+constexpr auto kSilence = std::chrono::seconds(1);  // more than a few heartbeats
 
 /// "hostb", or the address of one that did not say its name.
 std::string name_of(const Hello& hello) { return hello.hostname.empty() ? "a node" : hello.hostname; }
@@ -61,6 +62,7 @@ void Coordinator::State::dismiss(AgentId agent, const std::string& reason, int e
 void Coordinator::State::turn_away(AgentId agent, std::string why) {
   auto text = fmt::format("{} cannot take part: {}", name_of(agents.at(agent).hello), why);
   dismiss(agent, why, kUsageError);
+  reach.forget(agent);
   membership.refuse(agent, text);
   bool fatal = gathering && std::holds_alternative<GatherFailed>(membership.gather(now));
   if (!fatal) notify(text);
@@ -95,7 +97,7 @@ void Coordinator::State::hear(AgentId agent, const Refused& message) { turn_away
 
 void Coordinator::State::hear(AgentId agent, const AddressesReached& message) {
   reach.answer(agent, message.addresses);
-  try_gather();
+  if (!reach.waiting()) try_gather();
 }
 
 /// What reaches an agent only, as when its machine is shut down, stops the run as if it had come here. What comes here
@@ -108,12 +110,17 @@ void Coordinator::State::hear(AgentId /*agent*/, const Signalled& message) {
 }
 
 /// An agent that closed its link has ended, or kills its ranks now. One that does not know of it yet kills them when
-/// its patience is over.
+/// its patience is over. After a silence the end of the link is no sign of life.
 void Coordinator::State::on(const AgentLeft& event) {
   auto known = agents.find(event.agent);
   if (known == agents.end()) return;
-  auto gone_at = event.closed_by_agent ? now + policy.closed_grace : known->second.heard + policy.lost_after;
-  lose(event.agent, event.reason, event.closed_by_agent ? now : known->second.heard, gone_at);
+  auto heard = known->second.heard;
+  auto silence = now - heard;
+  auto gone_at = event.closed_by_agent ? now + policy.closed_grace : heard + policy.lost_after;
+  bool silent = silence > kSilence;
+  auto reason =
+      silent ? fmt::format("no sign of life for {:.1f} s, then {}", seconds(silence), event.reason) : event.reason;
+  lose(event.agent, reason, silent ? heard : now, gone_at);
 }
 
 void Coordinator::State::lose_the_silent() {
@@ -140,6 +147,7 @@ void Coordinator::State::lose_the_silent() {
 void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant last_sign_of_life, Instant gone_at) {
   auto lost = std::move(agents.extract(agent).mapped());
   membership.lose(agent, now);
+  reach.forget(agent);
   auto member = members.find(agent);
   if (member == members.end()) {
     if (!settling) notify(fmt::format("{} was lost: {}", name_of(lost.hello), reason));

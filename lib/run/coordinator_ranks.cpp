@@ -103,9 +103,12 @@ void Coordinator::State::hear(AgentId agent, const OutputSettled& message) {
 /// The generation is gone when every agent has said so, or cannot have a living rank any more.
 void Coordinator::State::check_gone() {
   bool all = true;
+  check_gone_at.reset();
   for (auto& [agent, member] : members) {
     member.gone = member.gone || (member.gone_at && *member.gone_at <= now);
     all = all && member.gone;
+    bool sooner = member.gone_at && (!check_gone_at || *member.gone_at < *check_gone_at);
+    if (!member.gone && sooner) check_gone_at = member.gone_at;
   }
   if (all && !members.empty() && std::exchange(gone_wanted, false)) supervise(GenerationGone{generation, now});
 }

@@ -113,6 +113,7 @@ struct Coordinator::State {
 
   std::optional<Instant> supervisor_deadline;
   std::optional<Instant> check_agents_at;
+  std::optional<Instant> check_gone_at;
   std::optional<Instant> gather_at;  // ask the membership again
   std::optional<Instant> gather_notice_at;
   std::optional<Instant> announced;

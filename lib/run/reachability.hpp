@@ -20,9 +20,13 @@ class Reachability {
   /// Those of `agents` that have not been asked yet; they count as asked from now on.
   std::vector<AgentId> to_ask(const std::vector<AgentId>& agents, Instant now);
   void answer(AgentId agent, std::vector<std::string> reached);
+  /// It is gone and will not answer.
+  void forget(AgentId agent) { asked_.erase(agent); }
   /// Who has not answered until `now` reaches nothing.
   void expire(Instant now);
   [[nodiscard]] bool complete(const std::vector<AgentId>& agents) const;
+  /// Somebody was asked and has not answered.
+  [[nodiscard]] bool waiting() const { return !asked_.empty(); }
   /// When the first of those that have not answered is given up.
   [[nodiscard]] std::optional<Instant> next_expiry() const;
 

@@ -65,6 +65,7 @@ void Supervisor::State::on_stop_signal(int signal) {
     case Phase::kRunning:
       user_signal = signal;
       notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(signal)));
+      if (!checkpoint_requested) emit(RequestStop{0});  // before the signal, whose handler looks for the wish
       stop(signal);
       return check_ranks();
     case Phase::kStopping:

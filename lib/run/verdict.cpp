@@ -24,6 +24,7 @@ enum class Strength {
   kNone,      ///< it does not: the launcher stopped the rank
   kLostPeer,  ///< the rank itself says that another one is to blame
   kLater,     ///< ended after the launcher began to stop, but not in the way a stopped rank ends
+  kLostNode,  ///< a node that was heard of after the launcher began to stop
   kTold,      ///< had told a fatal error long before it was stopped
   kOwn,       ///< failed by itself
 };
@@ -106,10 +107,10 @@ class Judge {
   bool early_;
 };
 
-/// A node that was heard of after the stop explains the generation's end only when there is nothing but lost peers.
+/// A node that was heard of after the stop explains why others had lost a peer, if nothing better does.
 Candidate weigh(const NodeLost& lost, const GenerationRecord& generation) {
   bool before = !generation.stopped_at() || lost.last_sign_of_life <= *generation.stopped_at();
-  return {Rank{-1}, before ? Strength::kOwn : Strength::kLater, lost.last_sign_of_life, {}, &lost};
+  return {Rank{-1}, before ? Strength::kOwn : Strength::kLostNode, lost.last_sign_of_life, {}, &lost};
 }
 
 void consider(Candidate candidate, Candidate& culprit) {

@@ -1,0 +1,146 @@
+#include "cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <utility>
+
+#include "run/journal.hpp"
+
+namespace taas::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Instant kStart{1000s};
+constexpr Duration kPatience = 300s;    // then the user stops a run that does not end
+constexpr Duration kLongestRun = 500s;  // patience, gathering, shutdown, output
+constexpr Duration kAfterlife = 200s;   // agents that have lost the coordinator look for it
+
+}  // namespace
+
+Cluster::Cluster(std::uint64_t seed, Settings settings)
+    : agenda_(kStart), random_(seed), settings_(std::move(settings)), coordinator_(settings_.policy) {
+  outcome_.messages.resize(static_cast<std::size_t>(settings_.nodes));
+  for (int number = 0; number < settings_.nodes; ++number) {
+    run::Hello hello;
+    hello.version = random_.chance(settings_.versions_apart) ? "0.9" : settings_.policy.version;
+    hello.hostname = fmt::format("host{}", number);
+    hello.order = settings_.ordered ? number : -1;
+    hello.addresses = {fmt::format("10.0.0.{}", number)};
+    nodes_.push_back(std::make_unique<Node>(agenda_, random_, *this, number, hello));
+    node(number).calm = settings_.calm;
+    node(number).refuses = random_.chance(settings_.refusals);
+    missing_allowed_ = missing_allowed_ || node(number).refuses || hello.version != settings_.policy.version;
+  }
+}
+
+Outcome Cluster::run() {
+  set_the_scene();
+  agenda_.after(0s, [this] { feed(run::Event(run::RunStarted{agenda_.now()})); });
+  agenda_.after(kPatience, [this] { feed(run::Event(run::SignalReceived{SIGINT, agenda_.now()})); });
+  while (agenda_.now() < kStart + kLongestRun + kAfterlife && agenda_.step()) {
+  }
+  check_end();
+  return outcome_;
+}
+
+void Cluster::feed(const run::CoordinatorEvent& event) {
+  if (outcome_.finished) return;
+  if (const auto* happened = std::get_if<run::Event>(&event)) {
+    const auto* signal = std::get_if<run::SignalReceived>(happened);
+    stopped_ = stopped_ || (signal != nullptr && signal->signal != SIGUSR1);
+  }
+  auto decided = coordinator_.handle(event);
+  for (const auto& action : decided) carry_out(action);
+  check_start(decided);
+}
+
+void Cluster::carry_out(const run::CoordinatorAction& action) {
+  std::visit([this](const auto& decided) { act(decided); }, action);
+}
+
+void Cluster::say(const std::string& line) {
+  if (on_line) on_line(fmt::format("{:10.6f} {}", seconds(agenda_.now() - kStart), line));
+}
+
+void Cluster::act(const run::Happened& action) {
+  if (std::holds_alternative<run::NodeLost>(action.event)) ++outcome_.nodes_lost;
+  if (on_line) say(run::journal_line(action.event, kStart));
+}
+
+void Cluster::act(const run::Action& action) {
+  if (on_line) say(run::journal_line(action, kStart));
+  std::visit([this](const auto& decided) { obey(decided); }, action);
+}
+
+void Cluster::obey(const run::SetDeadline& action) {
+  Duration late = random_.up_to(5ms);
+  agenda_.at(action.at + late, [this, mine = ++deadline_] {
+    if (mine == deadline_) feed(run::Event(run::DeadlineReached{agenda_.now()}));
+  });
+}
+
+void Cluster::obey(const run::ReportFailure& action) { check_failure(action.verdict); }
+
+/// The coordinator's process ends: what it has said still goes out, then its links close.
+void Cluster::obey(const run::Finish& action) {
+  outcome_.finished = true;
+  outcome_.verdict = action.verdict;
+  outcome_.length = agenda_.now() - kStart;
+  ++deadline_;
+  for (auto& [id, connection] : connections_) close_by_coordinator(id);
+}
+
+void Cluster::act(const run::Tell& action) {
+  auto& connection = connections_.at(action.agent);
+  if (!connection.coordinator_open) return;
+  bool echo = std::holds_alternative<run::HeartbeatEcho>(action.message);
+  if (!echo) ++outcome_.messages[static_cast<std::size_t>(connection.node)];
+  if (const auto* stop = std::get_if<run::RequestStop>(&action.message); stop != nullptr && stop->signal != 0) {
+    require(stop_requests_.insert(action.agent.value).second, "an agent is told twice to write a checkpoint");
+  }
+  connection.down->send([this, id = action.agent, message = action.message] {
+    auto& to = connections_.at(id);
+    if (!to.agent_open) return lose_coordinator_end(id);
+    node(to.node).tell(run::CoordinatorSaid{message, {}});
+  });
+}
+
+void Cluster::act(const run::Drop& action) { close_by_coordinator(action.agent); }
+
+void Cluster::act(const run::StartAgent& action) {
+  require(settings_.ordered, "an agent is to be started on a host that is not in the list");
+  if (!settings_.host_starter) return;
+  agenda_.after(200ms + random_.up_to(2s), [this, order = action.order] {
+    if (outcome_.finished) return;
+    Node& host = node(order);
+    if (!host.powered()) return feed(run::HostFailed{order, fmt::format("host{}: no route", order), agenda_.now()});
+    host.here([&host] { host.start_agent(); });
+  });
+}
+
+void Cluster::receive(run::AgentId id, const run::AgentMessage& message) {
+  if (const auto* hello = std::get_if<run::Hello>(&message)) {
+    return feed(run::AgentArrived{id, *hello, agenda_.now()});
+  }
+  feed(run::AgentSaid{id, message, agenda_.now()});
+}
+
+void Cluster::left(int number, const run::Leave& leave) {
+  say(fmt::format("the agent of host{} leaves: {} {}", number, leave.exit_code, leave.reason));
+  if (auto id = connection_of(number); id.value >= 0) close_by_agent(id, "its agent has ended");
+}
+
+void Cluster::spawned(int number, SimulatedRank& rank, const run::StartRanks& start) {
+  check_spawn(number, rank, start);
+  live(number, rank);
+}
+
+void Cluster::died(int /*number*/, const SimulatedRank& rank, run::ExitStatus status) {
+  if (rank.generation != generation_ || status.success()) return;
+  broken_ = true;
+  lose_peers(rank);
+}
+
+}  // namespace taas::sim

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "node.hpp"
+#include "run/coordinator.hpp"
+#include "settings.hpp"
+
+namespace taas::sim {
+
+/// How a simulated run went.
+struct Outcome {
+  std::vector<std::string> violations;  ///< invariants that did not hold
+  run::Verdict verdict;
+  bool finished = false;
+  int generations = 0;
+  int nodes_lost = 0;
+  Duration length{};
+  std::vector<std::uint64_t> messages;  ///< by node, both ways, without heartbeats and their echoes
+};
+
+/// A coordinator, nodes with agents and ranks, and a network between them, in virtual time: carries out what they
+/// decide, lets things go wrong, and checks at every step that what was decided is sound.
+class Cluster : public NodeWorld {
+ public:
+  Cluster(std::uint64_t seed, Settings settings);
+  /// Called with a line for everything that happens and is decided.
+  std::function<void(const std::string&)> on_line;
+  /// The last rank of the first node fails in the first generation, when all have joined.
+  void fail_once() { fails_once_ = true; }
+  Outcome run();
+
+  // What nodes ask for.
+  void connect(int node) override;
+  void send(int node, const run::AgentMessage& message) override;
+  void left(int node, const run::Leave& leave) override;
+  void spawned(int node, SimulatedRank& rank, const run::StartRanks& start) override;
+  void died(int node, const SimulatedRank& rank, run::ExitStatus status) override;
+  void require(bool holds, const std::string& what) override;
+
+ private:
+  struct Connection {
+    int node;
+    std::shared_ptr<Pipe> up;
+    std::shared_ptr<Pipe> down;
+    bool agent_open = true;
+    bool coordinator_open = true;
+  };
+
+  // The coordinator's side.
+  void feed(const run::CoordinatorEvent& event);
+  void carry_out(const run::CoordinatorAction& action);
+  void act(const run::Happened& action);
+  void act(const run::Action& action);
+  void act(const run::Tell& action);
+  void act(const run::Drop& action);
+  void act(const run::StartAgent& action);
+  void obey(const run::SetDeadline& action);
+  void obey(const run::ClearDeadline&) { ++deadline_; }
+  void obey(const run::ReportFailure& action);
+  void obey(const run::Finish& action);
+  template <class Decided>
+  void obey(const Decided&) {}
+  void receive(run::AgentId id, const run::AgentMessage& message);
+
+  // The network (network.cpp).
+  void open(int node);
+  void close_by_agent(run::AgentId id, const std::string& reason);
+  void close_by_coordinator(run::AgentId id);
+  void lose_agent_end(run::AgentId id);
+  void lose_coordinator_end(run::AgentId id);
+  void heal(int node);
+  [[nodiscard]] run::AgentId connection_of(int node) const;
+
+  // What goes wrong (faults.cpp).
+  void set_the_scene();
+  void draw_node_fault();
+  void inject(int node, int kind);
+  void live(int node, SimulatedRank& rank);
+  void lose_peers(const SimulatedRank& gone);
+  void blame(int node) { blamed_nodes_.insert(node); }
+
+  // What must hold (invariants.cpp).
+  void check_spawn(int node, const SimulatedRank& rank, const run::StartRanks& start);
+  void check_start(const std::vector<run::CoordinatorAction>& decided);
+  void check_failure(const run::Verdict& verdict);
+  void check_end();
+
+  [[nodiscard]] Node& node(int number) { return *nodes_.at(static_cast<std::size_t>(number)); }
+  void say(const std::string& line);
+
+  Agenda agenda_;
+  Random random_;
+  Settings settings_;
+  run::Coordinator coordinator_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::map<run::AgentId, Connection> connections_;
+  int last_connection_ = -1;
+  std::map<int, run::AgentId> latest_;  // connection of each node
+  std::uint64_t deadline_ = 0;
+  bool fails_once_ = false;
+
+  Generation generation_{-1};
+  std::set<Rank> spawned_;              // of the generation
+  std::vector<int> seat_;               // by node index: which machine
+  std::set<Rank> broken_ranks_;         // of the generation: those that failed by themselves or were killed
+  bool broken_ = false;                 // a rank of the generation died otherwise than well
+  std::set<int> blamed_nodes_;          // something has happened to them or to their network
+  std::map<int, Instant> quiet_until_;  // by node: no other fault of its network until then
+  std::set<int> stop_requests_;         // agents that were told to write a checkpoint with a signal
+  bool stopped_ = false;
+  bool missing_allowed_ = false;
+  Outcome outcome_;
+};
+
+}  // namespace taas::sim

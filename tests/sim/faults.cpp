@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "cluster.hpp"
+
+namespace taas::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kResetPeace = 1500ms;  // a reset and a cut at once is more than closed_grace promises to survive
+
+run::Evidence words_of(const std::string& exception, Instant at) {
+  run::Evidence evidence;
+  evidence.last_lines = {"Traceback (most recent call last):", "  File \"train.py\", line 3, in step", exception};
+  evidence.first_error_at = at;
+  return evidence;
+}
+
+}  // namespace
+
+void Cluster::set_the_scene() {
+  for (int number = 0; number < settings_.nodes; ++number) {
+    agenda_.after(random_.up_to(settings_.longest_start), [this, number] { node(number).start_agent(); });
+  }
+  for (int i = 0; i < settings_.node_faults; ++i) {
+    agenda_.after(random_.up_to(random_.chance(50) ? 5s : 40s), [this] { draw_node_fault(); });
+  }
+  if (settings_.user_signal == 0) return;
+  agenda_.after(random_.up_to(20s), [this] {
+    feed(run::Event(run::SignalReceived{settings_.user_signal, agenda_.now()}));
+  });
+}
+
+void Cluster::draw_node_fault() {
+  if (outcome_.finished) return;
+  int number = random_.between(0, settings_.nodes - 1);
+  if (random_.chance(30) && !node(number).ranks().empty()) {
+    auto index = static_cast<std::size_t>(random_.between(0, static_cast<int>(node(number).ranks().size()) - 1));
+    auto& victim = *node(number).ranks()[index];
+    say(fmt::format("fault: rank {} on host{} is killed", victim.rank.value, number));
+    if (victim.generation == generation_) broken_ranks_.insert(victim.rank);
+    return node(number).kill_rank(index);
+  }
+  auto quiet = quiet_until_[number];
+  if (agenda_.now() >= quiet) inject(number, random_.between(0, 8));
+}
+
+void Cluster::inject(int number, int kind) {
+  blame(number);
+  missing_allowed_ = true;
+  Node& host = node(number);
+  Duration length = random_.up_to(random_.chance(50) ? 3s : 20s);
+  auto tell = [&](const char* what) {
+    say(fmt::format("fault: host{} {} for {:.3f} s", number, what, seconds(length)));
+  };
+  auto id = connection_of(number);
+  switch (kind) {
+    case 0:
+      tell("loses its agent");
+      host.kill_agent();
+      if (id.value >= 0) close_by_agent(id, "its agent has ended");
+      agenda_.after(length, [&host] { host.here([&host] { host.start_agent(); }); });
+      return;
+    case 1:
+      tell("loses power");
+      host.cut_power();
+      if (id.value >= 0) connections_.at(id).agent_open = false;
+      agenda_.after(length, [&host] {
+        host.restore_power();
+        host.start_agent();
+      });
+      return;
+    case 2:
+      tell("freezes");
+      host.freeze();
+      quiet_until_[number] = agenda_.now() + length + 1s;
+      agenda_.after(length, [&host] { host.thaw(); });
+      return;
+    case 3:
+    case 4:
+    case 5:
+      tell(kind == 3 ? "is cut off" : kind == 4 ? "cannot send" : "cannot receive");
+      host.up.cut = kind != 5;
+      host.down.cut = kind != 4;
+      quiet_until_[number] = agenda_.now() + length + 1s;
+      agenda_.after(length, [this, number] { heal(number); });
+      return;
+    default:
+      tell(kind == 6 ? "is reset" : kind == 7 ? "is reset, and does not know" : "is reset, and alone knows");
+      quiet_until_[number] = agenda_.now() + kResetPeace;
+      if (id.value < 0) return;
+      auto& connection = connections_.at(id);
+      if (kind != 7 && std::exchange(connection.agent_open, false)) host.tell(run::LinkDown{"reset", {}});
+      if (kind != 8 && std::exchange(connection.coordinator_open, false)) {
+        feed(run::AgentLeft{id, "reset", true, agenda_.now()});
+      }
+  }
+}
+
+/// What a rank does if it is let live. Later generations fare better, so that runs end.
+void Cluster::live(int number, SimulatedRank& rank) {
+  Node& host = node(number);
+  auto alive = [this, &rank, of = rank.generation] { return of == generation_ && rank.alive && !rank.ending; };
+  if (settings_.calm || random_.chance(90)) {
+    host.later(random_.up_to(200ms), [this, of = rank.generation, who = rank.rank] {
+      if (of == generation_ && !seat_.empty()) {
+        Node& first = node(seat_.front());
+        first.say({}, run::RankJoined{of, who, first.clock()});
+      }
+    });
+  }
+  bool chosen = fails_once_ && rank.generation.value == 0 && rank.rank.value == settings_.policy.ranks_on_node[0] - 1;
+  bool fails = chosen || random_.chance(settings_.rank_trouble / (1 + rank.generation.value));
+  auto how = chosen ? 0 : random_.between(0, 3);
+  if (!fails) {
+    return host.later(settings_.work + random_.up_to(50ms), [this, &host, &rank, alive] {
+      if (alive() && !broken_) host.end_rank(rank, {});
+    });
+  }
+  Duration until = chosen ? Duration(500ms) : random_.up_to(random_.chance(50) ? 100ms : 10s);
+  host.later(until, [this, &host, &rank, alive, how] {
+    if (!alive()) return;
+    broken_ranks_.insert(rank.rank);
+    broken_ = true;
+    if (how == 0) return host.end_rank(rank, {random_.between(2, 99)});
+    if (how == 1) return host.end_rank(rank, {0, SIGSEGV});
+    host.begin_to_end(rank, words_of("ValueError: bad shape", host.clock()), random_.up_to(500ms));
+  });
+}
+
+/// Ranks on other nodes see the connection close, if the network tells them.
+void Cluster::lose_peers(const SimulatedRank& gone) {
+  if (fails_once_) return;
+  for (auto& host : nodes_) {
+    if (host->up.cut || host->down.cut) continue;
+    for (const auto& other : host->ranks()) {
+      if (!other->alive || other->ending || other->generation != gone.generation || random_.chance(30)) continue;
+      host->later(1ms + random_.up_to(300ms), [this, raw = host.get(), rank = other.get(), of = gone.generation] {
+        if (of != generation_ || !rank->alive || rank->ending) return;
+        auto words = words_of("RuntimeError: [gloo/pair.cc:561] Connection closed by peer", raw->clock());
+        raw->begin_to_end(*rank, std::move(words), random_.up_to(300ms));
+      });
+    }
+  }
+}
+
+}  // namespace taas::sim

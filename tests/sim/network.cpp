@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include "cluster.hpp"
+
+namespace taas::sim {
+
+using namespace std::chrono_literals;
+
+run::AgentId Cluster::connection_of(int number) const {
+  auto latest = latest_.find(number);
+  bool open = latest != latest_.end() && connections_.at(latest->second).agent_open;
+  return open ? latest->second : run::AgentId{-1};
+}
+
+/// An agent that connects again has closed its former link.
+void Cluster::connect(int number) {
+  if (auto former = connection_of(number); former.value >= 0) close_by_agent(former, "the agent has closed its link");
+  Node& from = node(number);
+  agenda_.after(2 * (from.up.delay + from.down.delay), [this, number, of = from.incarnation()] {
+    Node& host = node(number);
+    if (of != host.incarnation() || !host.agent_runs()) return;
+    bool reachable = !outcome_.finished && !host.up.cut && !host.down.cut;
+    if (reachable) return open(number);
+    host.later(outcome_.finished ? 1ms : 1s, [&host, of] {
+      if (of == host.incarnation()) host.tell(run::LinkDown{"cannot connect", {}});
+    });
+  });
+}
+
+void Cluster::open(int number) {
+  Node& from = node(number);
+  run::AgentId id{++last_connection_};
+  connections_.emplace(
+      id, Connection{number, std::make_shared<Pipe>(agenda_, from.up), std::make_shared<Pipe>(agenda_, from.down)});
+  latest_[number] = id;
+  from.tell(run::LinkUp{});
+}
+
+void Cluster::send(int number, const run::AgentMessage& message) {
+  auto id = connection_of(number);
+  if (id.value < 0) return;
+  if (!std::holds_alternative<run::Heartbeat>(message)) ++outcome_.messages[static_cast<std::size_t>(number)];
+  connections_.at(id).up->send(
+      [this, id, message] { connections_.at(id).coordinator_open ? receive(id, message) : lose_agent_end(id); });
+}
+
+void Cluster::close_by_agent(run::AgentId id, const std::string& reason) {
+  auto& connection = connections_.at(id);
+  if (!connection.agent_open) return;
+  connection.agent_open = false;
+  connection.up->send([this, id, reason] {
+    auto& to = connections_.at(id);
+    if (!std::exchange(to.coordinator_open, false)) return;
+    feed(run::AgentLeft{id, reason, true, agenda_.now()});
+  });
+}
+
+void Cluster::close_by_coordinator(run::AgentId id) {
+  auto& connection = connections_.at(id);
+  if (!std::exchange(connection.coordinator_open, false)) return;
+  connection.down->send([this, id] {
+    auto& to = connections_.at(id);
+    if (std::exchange(to.agent_open, false)) node(to.node).tell(run::LinkDown{"closed", {}});
+  });
+}
+
+/// The agent has sent into a connection that the coordinator's machine does not know any more: a reset comes back.
+void Cluster::lose_agent_end(run::AgentId id) {
+  connections_.at(id).down->send([this, id] {
+    auto& to = connections_.at(id);
+    if (std::exchange(to.agent_open, false)) node(to.node).tell(run::LinkDown{"reset", {}});
+  });
+}
+
+void Cluster::lose_coordinator_end(run::AgentId id) {
+  connections_.at(id).up->send([this, id] {
+    auto& to = connections_.at(id);
+    if (!std::exchange(to.coordinator_open, false)) return;
+    feed(run::AgentLeft{id, "reset", true, agenda_.now()});
+  });
+}
+
+void Cluster::heal(int number) {
+  node(number).up.cut = node(number).down.cut = false;
+  for (auto& [id, connection] : connections_) {
+    if (connection.node != number) continue;
+    connection.up->retry();
+    connection.down->retry();
+  }
+}
+
+}  // namespace taas::sim

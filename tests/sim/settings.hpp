@@ -1,0 +1,31 @@
+#pragma once
+
+#include "run/coordinator.hpp"
+#include "run/random.hpp"
+
+namespace taas::sim {
+
+using run::Random;
+
+/// What kind of world a simulated run takes place in.
+struct Settings {
+  run::CoordinatorPolicy policy;
+  int nodes = 1;             ///< machines, spares included
+  bool ordered = true;       ///< nodes have a place in a list
+  bool host_starter = true;  ///< lost hosts are started again from the coordinator's side
+  int rank_trouble = 0;      ///< percent of ranks that fail by themselves, in the first generations
+  int node_faults = 0;       ///< how many things happen to nodes and their network
+  int versions_apart = 0;    ///< percent of nodes with another release
+  int refusals = 0;          ///< percent of nodes that cannot take part
+  Duration longest_start{};  ///< until a node's agent is there
+  Duration work{};           ///< of a generation that is let live
+  bool calm = false;         ///< all ranks join, and heed signals at once
+  int user_signal = 0;       ///< sent at some moment; 0: none
+};
+
+/// Draws a world with everything that may go wrong.
+Settings draw_settings(Random& random);
+/// A world in which one rank fails once, for measuring.
+Settings plain_settings(int nodes, int ranks_a_node);
+
+}  // namespace taas::sim
