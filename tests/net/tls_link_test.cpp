@@ -15,6 +15,14 @@ std::vector<std::string> numbered(int count) {
   return frames;
 }
 
+/// Of this end or the other one; -1 when the descriptor is no socket of the Internet.
+int port_of(int fd, int (*name)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 || address.sin_family != AF_INET) return -1;
+  return ntohs(address.sin_port);
+}
+
 }  // namespace
 
 TEST_CASE("frames pass both ways, in order") {
@@ -99,6 +107,7 @@ TEST_CASE("a link may be destroyed by what it calls") {
   Linked linked;
   int frames = 0;
   Link::Callbacks calls;
+  calls.on_closed = [](const std::string&, bool) { FAIL("destroyed links are silent"); };
   calls.on_frame = [&linked, &frames, padding = std::string(100, 'p')](std::string_view frame) {
     ++frames;
     linked.agent->link.reset();
@@ -110,8 +119,6 @@ TEST_CASE("a link may be destroyed by what it calls") {
   linked.server().link->send("second");
   turn_until(linked.io, [&] { return linked.server().closed.has_value(); });
   CHECK(frames == 1);
-
-  calls.on_closed = [](const std::string&, bool) { FAIL("destroyed links are silent"); };
 }
 
 TEST_CASE("nothing is read before there is someone to read") {
@@ -174,11 +181,10 @@ TEST_CASE("a changed byte ends the link, and nothing of it arrives") {
 
 TEST_CASE("no child inherits a socket of a link") {
   Linked linked;
+  const auto port = linked.host.listener->port();
   int sockets = 0;
   for (int fd = 3; fd < 256; ++fd) {
-    sockaddr_storage address{};
-    socklen_t size = sizeof(address);
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 || address.ss_family != AF_INET) continue;
+    if (port_of(fd, ::getsockname) != port && port_of(fd, ::getpeername) != port) continue;
     ++sockets;
     INFO("descriptor " << fd);
     CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
