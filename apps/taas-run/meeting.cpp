@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstLook = 20ms;
 constexpr auto kLastLook = 250ms;
+constexpr auto kLockPatience = 5s;
 constexpr auto kLeaderPatience = 60s;  // for the leader of a node to be started
 
 /// Whoever else may write the folder must not be able to put a file of theirs in the place of ours.
@@ -74,8 +75,12 @@ Result<hosts::Bootstrap> Meeting::await(std::chrono::milliseconds patience) cons
 
 Result<> Meeting::lead() {
   held_ = Fd(::open(lock_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  if (!held_ || !is_ours(held_) || ::flock(held_.get(), LOCK_EX) != 0)
-    return system_error("cannot lock " + lock_, errno);
+  if (!held_ || !is_ours(held_)) return system_error("cannot lock " + lock_, errno);
+  auto until = steady_now() + kLockPatience;  // the other tasks look at it in passing
+  while (::flock(held_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (steady_now() > until) return unavailable_error(fmt::format("another launcher of this step holds {}", lock_));
+    std::this_thread::sleep_for(kFirstLook);
+  }
   return {};
 }
 

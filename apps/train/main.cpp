@@ -12,10 +12,12 @@
 #include "options.hpp"
 #include "progress.hpp"
 #include "taas/adadelta.hpp"
+#include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
 #include "taas/process_group.hpp"
 #include "taas/sampler.hpp"
+#include "taas/stop.hpp"
 #include "trainer.hpp"
 
 namespace taas::train {
@@ -23,25 +25,56 @@ namespace {
 
 using Model = DistributedDataParallel<NetworkImpl>;
 
-enum ExitCode { kDone = 0, kFailed = 1, kWrongInput = 2, kBelowTarget = 3 };
+enum ExitCode { kDone = 0, kFailed = 1, kWrongInput = 2, kBelowTarget = 3, kSignalled = 128 };
 
 Backend backend_of(const Options& options) {
   if (options.backend == "gloo") return Backend::kGloo;
   return options.backend == "nccl" ? Backend::kNccl : Backend::kAuto;
 }
 
-void train_epoch(Model& model, Adadelta& optimizer, const Dataset& dataset, const std::vector<torch::Tensor>& batches,
-                 Progress& progress) {
-  std::int64_t step = 0, samples = 0;
-  for (const auto& indices : batches) {
-    auto [images, labels] = dataset.batch(indices);
-    model.zero_grad();
-    auto loss = torch::nll_loss(model(images), labels);
-    loss.backward();
-    optimizer.step();
-    samples += labels.size(0);
-    if (progress.wants_loss(++step)) progress.show(step, loss.item<double>(), samples);
+/// All that a training consists of.
+struct Training {
+  const Options& options;
+  ProcessGroup group;
+  Network network;
+  Model model;
+  Adadelta optimizer;
+  Progress& progress;
+  bool checkpoint_written = false;  // on demand: once is enough
+};
+
+/// One step. Returns the signal that ends the training, or 0.
+int train_step(Training& training, const Dataset& dataset, const torch::Tensor& indices, Position& position,
+               std::int64_t& samples) {
+  start_step(position, training.options, training.group);
+  auto [images, labels] = dataset.batch(indices);
+  training.model.zero_grad();
+  auto loss = torch::nll_loss(training.model(images), labels);
+  loss.backward();
+  training.optimizer.step();
+  samples += labels.size(0);
+  ++position.step;
+  if (training.progress.wants_loss(position.step)) {
+    training.progress.show(position.step, loss.item<double>(), samples);
   }
+  auto wish = ask_for_stop(training.group, position.step);
+  if (wish.signal != 0 || (wish.checkpoint && !training.checkpoint_written)) {
+    save(training.options, training.group, training.network, training.optimizer, position);
+    barrier(training.group);  // what rank 0 closes while others end would not count as whole
+    training.progress.say("checkpoint written on demand after step " + std::to_string(position.step));
+    training.checkpoint_written = true;
+  }
+  return wish.signal;
+}
+
+int train_epoch(Training& training, const Dataset& dataset, const std::vector<torch::Tensor>& batches,
+                Position& position) {
+  std::int64_t samples = 0;
+  for (auto next = position.step; next < static_cast<std::int64_t>(batches.size()); ++next) {
+    int signal = train_step(training, dataset, batches[static_cast<std::size_t>(next)], position, samples);
+    if (signal != 0) return signal;
+  }
+  return 0;
 }
 
 int finish(const Options& options, const ProcessGroup& group, const Network& network, const Score& score,
@@ -65,24 +98,30 @@ int run(const Options& options) {
   torch::manual_seed(options.seed);
   Network network;
   network->to(group.device());
-  Model model(network, group, {.gradient_as_bucket_view = true});
-  Adadelta optimizer(network->parameters(), options.lr);
+  Training training{options,
+                    group,
+                    network,
+                    Model(network, group, {.gradient_as_bucket_view = true}),
+                    Adadelta(network->parameters(), options.lr),
+                    progress};
   DistributedSampler sampler(digits.train.size(), {.num_replicas = static_cast<std::size_t>(group.world_size()),
                                                    .rank = static_cast<std::size_t>(group.rank()),
                                                    .seed = options.seed});
   Dataset train(digits.train, group.device()), test(digits.test, group.device());
 
-  auto first_epoch = resume(options, group, network, optimizer);
+  auto position = resume(options, group, network, training.optimizer);
+  catch_stop_signals();
   auto score = evaluate(network, group, test);
-  for (int epoch = first_epoch; epoch < options.epochs; ++epoch) {
-    sampler.set_epoch(static_cast<std::uint64_t>(epoch));
+  while (position.epoch < options.epochs) {
+    sampler.set_epoch(static_cast<std::uint64_t>(position.epoch));
     auto batches = split_batches(sampler.indices(), options.batch_size);
-    start_epoch(epoch, options, group, optimizer);
-    progress.begin_epoch(epoch, static_cast<std::int64_t>(batches.size()));
-    train_epoch(model, optimizer, train, batches, progress);
+    start_epoch(position.epoch, options, training.optimizer);
+    progress.begin_epoch(position.epoch, static_cast<std::int64_t>(batches.size()));
+    if (int signal = train_epoch(training, train, batches, position)) return kSignalled + signal;
     score = evaluate(network, group, test);
     progress.end_epoch(score);
-    save(options, group, network, optimizer, epoch + 1);
+    position = {position.epoch + 1, 0};
+    save(options, group, network, training.optimizer, position);
   }
   return finish(options, group, network, score, progress);
 }

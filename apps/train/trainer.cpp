@@ -14,12 +14,15 @@
 #include "taas/checkpoint.hpp"
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
+#include "taas/stop.hpp"
 
 namespace taas::train {
 namespace {
 
 constexpr double kMean = 0.1307, kDeviation = 0.3081;  // of the pixels of MNIST, 0…1
 constexpr std::int64_t kTestBatch = 250;
+constexpr std::int64_t kStepsBetweenQuestions = 8;
+constexpr std::int64_t kManySamples = std::int64_t{1} << 40;  // more than an epoch has
 constexpr std::uint64_t kTrainSeed = 1, kTestSeed = 2;  // of the generated digits: whatever --seed is, the same data
 
 /// FNV-1a over the bytes of all parameters and buffers.
@@ -30,6 +33,14 @@ std::int64_t digest(const Network& network) {
     for (std::size_t i = 0; i < tensor.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   }
   return static_cast<std::int64_t>(hash);
+}
+
+/// SplitMix64's output function (Steele, Lea, Flood 2014): neighbouring numbers become seeds that share nothing.
+std::uint64_t mixed(std::uint64_t number) {
+  number += 0x9e3779b97f4a7c15;
+  number = (number ^ (number >> 30U)) * 0xbf58476d1ce4e5b9;
+  number = (number ^ (number >> 27U)) * 0x94d049bb133111eb;
+  return number ^ (number >> 31U);
 }
 
 bool same_on_all_ranks(const ProcessGroup& group, std::int64_t value) {
@@ -77,11 +88,23 @@ std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_
   return batches;
 }
 
-void start_epoch(int epoch, const Options& options, const ProcessGroup& group, Adadelta& optimizer) {
+void start_epoch(int epoch, const Options& options, Adadelta& optimizer) {
   for (auto& parameters : optimizer.param_groups())
     parameters.options().set_lr(options.lr * std::pow(options.gamma, epoch));
-  auto number = static_cast<std::uint64_t>(epoch * group.world_size() + group.rank());
-  torch::manual_seed(options.seed + 1 + number);
+}
+
+void start_step(const Position& position, const Options& options, const ProcessGroup& group) {
+  auto epoch = static_cast<std::uint64_t>(position.epoch) << 40U;
+  auto step = static_cast<std::uint64_t>(position.step * group.world_size() + group.rank());
+  torch::manual_seed(mixed(mixed(options.seed) + epoch + step));
+}
+
+StopWish ask_for_stop(const ProcessGroup& group, std::int64_t step) {
+  if (group.device().is_cuda() && step % kStepsBetweenQuestions != 0) return {};
+  auto wish = torch::tensor({static_cast<std::int64_t>(should_checkpoint()), static_cast<std::int64_t>(stop_signal())},
+                            torch::dtype(torch::kInt64).device(group.device()));
+  all_reduce(group, wish, ReduceOp::kMax);
+  return {wish[0].item<std::int64_t>() != 0, static_cast<int>(wish[1].item<std::int64_t>())};
 }
 
 Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset) {
@@ -112,25 +135,30 @@ void prepare_output(const Options& options, const ProcessGroup& group) {
 }
 
 void save(const Options& options, const ProcessGroup& group, const Network& network, const Adadelta& optimizer,
-          int epochs_done) {
+          const Position& position) {
   if (group.rank() != 0 || options.output.empty()) return;
-  save_checkpoint(options.checkpoint(), {.epoch = epochs_done,
-                                         .model = module_state(*network),
-                                         .optimizer = optimizer_state(optimizer),
-                                         .extra = {{"seed", static_cast<std::int64_t>(options.seed)}}});
+  std::int64_t samples = position.step * options.batch_size * group.world_size();  // of the epoch
+  save_checkpoint(options.checkpoint(),
+                  {.epoch = position.epoch,
+                   .model = module_state(*network),
+                   .optimizer = optimizer_state(optimizer),
+                   .extra = {{"seed", static_cast<std::int64_t>(options.seed)}, {"samples", samples}}});
 }
 
-int resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer) {
-  std::int64_t epochs_done = 0;
+Position resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer) {
+  Position position;
+  std::int64_t samples = 0;
   if (options.resume) {
     auto checkpoint = load_checkpoint(*options.resume);
     load_module_state(*network, checkpoint.model);
     load_optimizer_state(optimizer, checkpoint.optimizer);
-    epochs_done = checkpoint.epoch;
+    position.epoch = static_cast<int>(checkpoint.epoch);
+    if (auto found = checkpoint.extra.find("samples"); found != checkpoint.extra.end()) samples = found->second.toInt();
+    position.step = samples / (options.batch_size * group.world_size());
   }
-  if (!same_on_all_ranks(group, epochs_done))
+  if (!same_on_all_ranks(group, position.epoch * kManySamples + samples))
     throw CheckpointError("the ranks found different checkpoints: the output folder must be shared by all nodes");
-  return static_cast<int>(epochs_done);
+  return position;
 }
 
 bool equal_on_all_ranks(const Network& network, const ProcessGroup& group) {

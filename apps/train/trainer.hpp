@@ -37,9 +37,25 @@ class Dataset {
 /// Throws InputError when nothing is left.
 std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_t batch_size);
 
-/// Sets what depends on the epoch alone, so that a resumed run goes on as if it had never stopped: the learning rate,
-/// and the seed of dropout, another one on each rank.
-void start_epoch(int epoch, const Options& options, const ProcessGroup& group, Adadelta& optimizer);
+/// How far a training is.
+struct Position {
+  int epoch = 0;          ///< epochs that are done
+  std::int64_t step = 0;  ///< steps of the next one that are done
+};
+
+/// Sets the learning rate, which depends on the epoch alone.
+void start_epoch(int epoch, const Options& options, Adadelta& optimizer);
+
+/// Sets the seed of dropout, another one for each rank and step: a resumed run goes on as if it had never stopped.
+void start_step(const Position& position, const Options& options, const ProcessGroup& group);
+
+/// Whether a checkpoint should be written now and whether the training should end: asks all ranks, so that all get the
+/// same answer. Every step on the CPU; every eighth where asking has to wait for a GPU.
+struct StopWish {
+  bool checkpoint = false;
+  int signal = 0;  ///< 0: go on
+};
+StopWish ask_for_stop(const ProcessGroup& group, std::int64_t step);
 
 /// Each rank judges its share of the images with the buffers of rank 0, the ones that a checkpoint holds.
 Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset);
@@ -49,11 +65,11 @@ void prepare_output(const Options& options, const ProcessGroup& group);
 
 /// Rank 0 writes the checkpoint, when there is a folder for it.
 void save(const Options& options, const ProcessGroup& group, const Network& network, const Adadelta& optimizer,
-          int epochs_done);
+          const Position& position);
 
-/// Loads the checkpoint, when there is one to resume from; returns how many epochs are done. Throws CheckpointError
-/// when the ranks do not find the same one.
-int resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer);
+/// Loads the checkpoint, when there is one to resume from. Within an epoch, a run with another number of ranks goes on
+/// after as many samples. Throws CheckpointError when the ranks do not find the same one.
+Position resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer);
 
 /// Whether parameters and buffers are the same on all ranks, to the bit.
 bool equal_on_all_ranks(const Network& network, const ProcessGroup& group);

@@ -7,4 +7,5 @@
 #include "taas/error.hpp"
 #include "taas/process_group.hpp"
 #include "taas/sampler.hpp"
+#include "taas/stop.hpp"
 #include "taas/version.hpp"

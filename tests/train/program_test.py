@@ -5,6 +5,7 @@ usage: program_test.py TRAIN CASE
 
 import filecmp
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def alone(folder):
 
 
 def learns(folder):
-    train("--train-images", "1500", "--test-images", "300", "--epochs", "2", "--target-accuracy", "90")
+    train("--train-images", "1500", "--test-images", "300", "--epochs", "3", "--target-accuracy", "90")
     train(*TINY, "--epochs", "1", "--target-accuracy", "100", code=3)
 
 
@@ -61,6 +62,25 @@ def resume(folder):
     assert filecmp.cmp(os.path.join(straight, "checkpoint.pt"), first, shallow=False), "the resumed run differs"
     done = train(*TINY, "--epochs", "2", f"--resume={first}")
     assert "epoch" not in done.stdout and "accuracy" in done.stdout, done.stdout
+
+
+def stopped(folder):
+    """Told to stop within an epoch it writes a checkpoint; going on from there gives the bytes of a run without stop."""
+    straight, parts = os.path.join(folder, "straight"), os.path.join(folder, "parts")
+    wish = os.path.join(folder, "stop-requested")
+    long = ("--train-images", "1024", "--test-images", "64", "--batch-size", "2", "--threads", "1", "--epochs", "1")
+    train(*long, "--output", straight)
+    open(wish, "w", encoding="utf-8").close()
+    run = subprocess.Popen([TRAIN, *long], env=environment(TAAS_OUTPUT_DIR=parts, TAAS_STOP_REQUESTED=wish),
+                           stdout=subprocess.PIPE, text=True)
+    told = next(line for line in run.stdout if "on demand" in line)
+    assert told == "checkpoint written on demand after step 1\n", told
+    run.send_signal(signal.SIGTERM)
+    rest = run.communicate(timeout=240)[0]
+    assert run.returncode == 128 + signal.SIGTERM and "on demand after step" in rest, (run.returncode, rest)
+    train(*long, TAAS_OUTPUT_DIR=parts, TORCHELASTIC_RESTART_COUNT="1")
+    same = filecmp.cmp(os.path.join(straight, "checkpoint.pt"), os.path.join(parts, "checkpoint.pt"), shallow=False)
+    assert same, "the resumed run differs"
 
 
 def free_port():
@@ -103,4 +123,4 @@ def wrong_input(folder):
 if __name__ == "__main__":
     TRAIN = sys.argv[1]
     with tempfile.TemporaryDirectory() as scratch:
-        {case.__name__: case for case in (alone, learns, resume, two_ranks, wrong_input)}[sys.argv[2]](scratch)
+        {case.__name__: case for case in (alone, learns, resume, stopped, two_ranks, wrong_input)}[sys.argv[2]](scratch)

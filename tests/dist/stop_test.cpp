@@ -1,0 +1,72 @@
+#include "taas/stop.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "catch.hpp"
+
+namespace {
+
+/// The exit status of a process of its own that does this: what is looked at here is read once in a process.
+int in_a_process(const std::function<int()>& body) {
+  auto pid = ::fork();
+  if (pid == 0) ::_exit(body());
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  return status;
+}
+
+std::string wish() {
+  return (std::filesystem::temp_directory_path() / ("taas-stop-" + std::to_string(::getpid()))).string();
+}
+
+}  // namespace
+
+TEST_CASE("without a launcher nobody asks for a checkpoint, and signals keep their meaning") {
+  int status = in_a_process([] {
+    ::unsetenv("TAAS_STOP_REQUESTED");
+    taas::catch_stop_signals();
+    if (taas::should_checkpoint()) return 1;
+    ::raise(SIGTERM);
+    return 2;
+  });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+}
+
+TEST_CASE("a checkpoint is asked for once the file is there") {
+  auto path = wish();
+  int status = in_a_process([&path] {
+    ::setenv("TAAS_STOP_REQUESTED", path.c_str(), 1);
+    taas::catch_stop_signals();
+    if (taas::should_checkpoint()) return 1;
+    ::raise(SIGUSR1);  // a warning that comes before the file
+    std::ofstream file(path);
+    if (!taas::should_checkpoint()) return 2;
+    ::raise(SIGUSR2);
+    if (taas::stop_signal() != 0) return 3;
+    ::raise(SIGTERM);
+    return taas::stop_signal() == SIGTERM ? 0 : 4;
+  });
+  std::filesystem::remove(path);
+  CHECK(status == 0);
+}
+
+TEST_CASE("a stop that nobody announced ends the process") {
+  auto path = wish();
+  int status = in_a_process([&path] {
+    ::setenv("TAAS_STOP_REQUESTED", path.c_str(), 1);
+    taas::catch_stop_signals();
+    ::raise(SIGTERM);
+    return 1;
+  });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+}
