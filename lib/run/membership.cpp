@@ -179,7 +179,9 @@ int Membership::may_come() const {
   int preparing = 0;
   for (const auto& [agent, present] : present_) preparing += present.ready ? 0 : present.hello.plays;
   auto lost = std::count_if(hosts_.begin(), hosts_.end(), [](const auto& entry) { return entry.second.lost; });
-  return std::max(awaited(), preparing) + static_cast<int>(lost);
+  bool some_play_several = policy_.expected_agents < policy_.min_nodes;
+  int unknown = some_play_several && awaited() > 0 ? full_house() : awaited();
+  return std::max(unknown, preparing) + static_cast<int>(lost);
 }
 
 std::optional<GatherFailed> Membership::failure(Instant now) const {

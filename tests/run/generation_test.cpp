@@ -76,3 +76,12 @@ TEST_CASE("who has joined is known, once each") {
   CHECK_FALSE(record.joined({kFirst, Rank{1}, at_ms(1)}));
   CHECK(record.not_joined() == ranks({0, 2}));
 }
+
+TEST_CASE("what ended before the stop did so, even if that is known only later") {
+  auto record = all_living(3);
+  record.stop(SIGTERM, at_ms(100));
+  record.exited({Generation{0}, Rank{0}, {3}, {}, at_ms(95)});
+  record.exited({Generation{0}, Rank{1}, {0, SIGTERM}, {}, at_ms(95)});
+  CHECK_FALSE(record.rank(Rank{0}).ended_after_stop);
+  CHECK(record.rank(Rank{1}).ended_after_stop);
+}

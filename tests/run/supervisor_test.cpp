@@ -218,7 +218,8 @@ TEST_CASE("a stop signal is passed on as it is, and is the run's exit code") {
     run.begin();
     auto name = signal_name(signal);
     CHECK(run.signal(signal, 1000) ==
-          Strings{"say " + name + ": stopping all ranks; once more kills them", name + " to 0,1", "deadline 31000"});
+          Strings{"say " + name + ": stopping all ranks; once more kills them", "request stop 0", name + " to 0,1",
+                  "deadline 31000"});
     run.exited(0, 1001);
     CHECK(run.exited(1, 1002, {0, signal}) == Strings{"sweep SIGTERM", "deadline 3002"});
     CHECK(run.gone(1003) == Strings{"settle nothing", "deadline 31003"});
@@ -410,4 +411,97 @@ TEST_CASE("doubled events, and ranks that do not exist, change nothing") {
   CHECK(run.exited(0, 3, {1}) == Strings{});
   CHECK(run.unspawned(1, 3) == Strings{});
   CHECK(run.exited(1, 4) == Strings{"sweep SIGTERM", "deadline 2004"});
+}
+
+TEST_CASE("nodes are asked for before each generation, and bring the world with them") {
+  Drive run(policy_for(2, 1), false);
+  CHECK(run.start() == Strings{"gather 0"});
+  CHECK(run.gathered(10) == Strings{"start 0"});
+  run.spawn_all();
+  run.exited(0, 1000, {3});
+  run.exited(1, 1001, kTerminated);
+  CHECK(run.gone(1002) == Strings{"report rank 0 exited with code 3, restarting", "gather 1", "no deadline"});
+  CHECK(run.feed(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(1010)}) == Strings{"start 1"});
+  run.generation = Generation{1};
+  run.spawned(0);
+  CHECK(run.exited(0, 2000) == Strings{"sweep SIGTERM", "deadline 4000"});
+}
+
+TEST_CASE("a run without enough nodes ends with what is missing") {
+  Drive run(policy_for(2), false);
+  run.start();
+  CHECK(run.feed(GatherFailed{"hostb cannot be reached", "", 2, at_ms(10)}) ==
+        Strings{"report hostb cannot be reached", "finish 2 hostb cannot be reached"});
+}
+
+TEST_CASE("a stop while nodes are gathered ends the run at once") {
+  Drive run(policy_for(2), false);
+  run.start();
+  CHECK(run.signal(SIGTERM, 10) == Strings{"finish 143 stopped by SIGTERM"});
+}
+
+namespace {
+
+NodeLost lost(int node, long when, bool replaceable) {
+  return {Generation{0}, NodeIndex{node}, "hostb", "no sign of life for 2.5 s", at_ms(when), replaceable, at_ms(when)};
+}
+
+}  // namespace
+
+TEST_CASE("a lost node stops the others, and costs no restart when it can be replaced") {
+  Drive run(policy_for(4, 0, 2));
+  run.begin();
+  CHECK(run.feed(lost(1, 1000, true)) == Strings{"SIGTERM to 0,1", "deadline 31000"});
+  run.exited(0, 1010, kTerminated);
+  CHECK(run.exited(1, 1010, kTerminated) == Strings{"sweep SIGKILL", "deadline 2010"});
+  CHECK(run.gone(1020) ==
+        Strings{"report node 1 (hostb) was lost: no sign of life for 2.5 s, restarting", "no deadline", "start 1"});
+}
+
+TEST_CASE("a lost node that cannot be replaced ends a run without restarts, with code 1") {
+  Drive run(policy_for(4, 0, 2));
+  run.begin();
+  run.feed(lost(0, 1000, false));
+  run.exited(2, 1010, kTerminated);
+  run.exited(3, 1010, kTerminated);
+  CHECK(run.gone(1020) ==
+        Strings{"report node 0 (hostb) was lost: no sign of life for 2.5 s", "settle nothing", "deadline 31020"});
+  CHECK(run.settled(1030).back() == "finish 1 node 0 (hostb) was lost: no sign of life for 2.5 s");
+}
+
+TEST_CASE("a node on which all ranks had ended well is no loss") {
+  Drive run(policy_for(4, 0, 2));
+  run.begin();
+  run.exited(2, 900);
+  run.exited(3, 900);
+  CHECK(run.feed(lost(1, 1000, false)) == Strings{});
+}
+
+TEST_CASE("a program that fails before any rank is in its store is not restarted") {
+  auto policy = policy_for(1, 3);
+  policy.startup_needs_store = true;
+  Supervisor supervisor(policy);
+  supervisor.handle(RunStarted{at_ms(0)});
+  supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(0)});
+  const bool joins = GENERATE(false, true);
+  if (joins) supervisor.handle(RankJoined{Generation{0}, Rank{0}, at_ms(500)});
+  supervisor.handle(RankExited{Generation{0}, Rank{0}, {1}, {}, at_ms(1000)});
+  auto decided = supervisor.handle(GenerationGone{Generation{0}, at_ms(1001)});
+  const auto& report = std::get<ReportFailure>(decided.front());
+  CHECK(report.restarting == joins);
+  CHECK((report.verdict.hint.find("not restarted: no rank had reached its store; ") == 0) == !joins);
+}
+
+TEST_CASE("what says that the run will end soon goes to ranks once, and they go on") {
+  auto policy = policy_for(2, 1);
+  policy.preempt_signals = {SIGUSR1, SIGTERM};
+  Drive run(policy);
+  run.begin();
+  CHECK(run.signal(SIGUSR1, 100) ==
+        Strings{"say SIGUSR1: the run is to end soon; ranks are told to write a checkpoint", "request stop 10"});
+  CHECK(run.signal(SIGTERM, 200) == Strings{});
+  run.exited(0, 1000, {3});
+  run.exited(1, 1001, kTerminated);
+  CHECK(run.gone(1002) ==
+        Strings{"report rank 0 exited with code 3, restarting", "no deadline", "start 1", "request stop 0"});
 }

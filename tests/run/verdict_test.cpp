@@ -273,3 +273,43 @@ TEST_CASE("a program that cannot be executed after the stop is not what broke th
   record.spawn_failed({Generation{0}, Rank{1}, ENOENT, "cannot execute ./x", at_ms(20)});
   CHECK(judge_failure(record, policy_for(2)).culprit == Rank{0});
 }
+
+namespace {
+
+/// Ranks 2 and 3 were on the node that was lost; rank 0 ended like this.
+Verdict judge_with_loss(RankExited exit, long last_sign_of_life, long stop) {
+  auto record = all_living(4);
+  auto policy = policy_for(4, 0, 2);
+  bool before = exit.at < at_ms(stop);
+  if (before) record.exited(exit);
+  record.stop(SIGTERM, at_ms(stop));
+  if (!before) record.exited(exit);
+  record.exited({Generation{0}, Rank{1}, {0, SIGTERM}, {}, at_ms(stop + 5)});
+  record.lost({Generation{0}, NodeIndex{1}, "hostb", "gone", at_ms(last_sign_of_life), false, at_ms(stop + 2000)},
+              policy.node_of_rank);
+  return judge_failure(record, policy);
+}
+
+}  // namespace
+
+TEST_CASE("a lost node is to blame before those that only lost a peer, whenever it was last heard of") {
+  for (long last : {50L, 1500L}) {
+    auto verdict = judge_with_loss({Generation{0}, Rank{0}, {1}, lost_peer(90), at_ms(100)}, last, 101);
+    CHECK(verdict.cause == Cause::kNodeLost);
+    CHECK(verdict.node == NodeIndex{1});
+    CHECK(verdict.culprit == Rank{-1});
+    CHECK(verdict.summary == "node 1 (hostb) was lost: gone");
+    CHECK(verdict.exit_code == 1);
+    CHECK(verdict.consequences == ranks({0}));
+    CHECK(verdict.stopped == ranks({1}));
+  }
+}
+
+TEST_CASE("of a lost node and a rank that failed by itself the first is to blame") {
+  RankExited failure{Generation{0}, Rank{0}, {42}, {}, at_ms(100)};
+  CHECK(judge_with_loss(failure, 50, 101).cause == Cause::kNodeLost);
+  auto verdict = judge_with_loss(failure, 1500, 101);
+  CHECK(verdict.cause == Cause::kExitCode);
+  CHECK(verdict.culprit == Rank{0});
+  CHECK(verdict.node == NodeIndex{0});
+}

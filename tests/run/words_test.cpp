@@ -28,3 +28,11 @@ TEST_CASE("long text is cut between characters") {
   CHECK(shorten("too long", 6) == "too...");
   CHECK(shorten("a\xc3\xa9\xc3\xa9\xc3\xa9", 5) == "a...");
 }
+
+TEST_CASE("nodes that have names are called by them") {
+  const std::vector<NodeIndex> nodes{{0}, {0}, {1}, {1}};
+  CHECK(name_node(NodeIndex{1}, {"hosta", "hostb"}) == "node 1 (hostb)");
+  CHECK(name_node(NodeIndex{1}, {}) == "node 1");
+  CHECK(name_ranks({Rank{1}, Rank{2}, Rank{3}}, nodes, {"hosta", "hostb"}) ==
+        "ranks 1 on node 0 (hosta), 2, 3 on node 1 (hostb)");
+}

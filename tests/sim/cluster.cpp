@@ -133,11 +133,13 @@ void Cluster::left(int number, const run::Leave& leave) {
 }
 
 void Cluster::spawned(int number, SimulatedRank& rank, const run::StartRanks& start) {
+  ++living_[rank.generation];
   check_spawn(number, rank, start);
   live(number, rank);
 }
 
 void Cluster::died(int /*number*/, const SimulatedRank& rank, run::ExitStatus status) {
+  if (--living_[rank.generation] == 0) living_.erase(rank.generation);
   if (rank.generation != generation_ || status.success()) return;
   broken_ = true;
   lose_peers(rank);

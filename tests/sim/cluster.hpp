@@ -107,6 +107,7 @@ class Cluster : public NodeWorld {
   bool fails_once_ = false;
 
   Generation generation_{-1};
+  std::map<Generation, int> living_;    // how many ranks
   std::set<Rank> spawned_;              // of the generation
   std::vector<int> seat_;               // by node index: which machine
   std::set<Rank> broken_ranks_;         // of the generation: those that failed by themselves or were killed

@@ -18,7 +18,7 @@ void Cluster::check_spawn(int number, const SimulatedRank& rank, const run::Star
           fmt::format("host{} starts generation {} when {} runs", number, rank.generation.value, generation_.value));
   require(spawned_.insert(rank.rank).second, fmt::format("rank {} is started twice", rank.rank.value));
   require(rank.rank.value >= 0 && rank.rank.value < start.world_size, "a rank outside of the world");
-  if (node(number).ranks().size() > 1) return;  // the first of this node has shown it
+  if (living_.size() == 1) return;
   for (const auto& host : nodes_) {
     if (host->excused()) continue;
     bool former = std::any_of(host->ranks().begin(), host->ranks().end(),

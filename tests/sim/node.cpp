@@ -189,7 +189,9 @@ void Node::kill_all(Duration within) {
 void Node::cut_power() {
   agent_.reset();
   ++incarnation_;
-  for (auto& rank : ranks_) rank->alive = false;
+  for (auto& rank : ranks_) {
+    if (std::exchange(rank->alive, false)) world_.died(number_, *rank, {0, SIGKILL});
+  }
   ++deadline_;
   backlog_.clear();
   powered_ = frozen_ = false;

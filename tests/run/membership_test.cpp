@@ -1,0 +1,188 @@
+#include "run/membership.hpp"
+
+#include "catch.hpp"
+#include "scenario.hpp"
+
+using namespace taas;
+using namespace taas::run;
+using namespace std::chrono_literals;
+
+namespace {
+
+MembershipPolicy policy(int nodes, int min_nodes, int expected) {
+  MembershipPolicy made;
+  made.ranks_on_node.assign(static_cast<std::size_t>(nodes), 2);
+  made.min_nodes = min_nodes;
+  made.expected_agents = expected;
+  return made;
+}
+
+Hello hello(int order, int plays = 1) {
+  Hello made;
+  made.hostname = "host" + std::to_string(order);
+  made.order = order;
+  made.plays = plays;
+  return made;
+}
+
+void come(Membership& members, int agent, int order, int plays = 1) {
+  members.arrive(AgentId{agent}, hello(order, plays));
+  members.ready(AgentId{agent});
+}
+
+/// The agents by node; empty: not yet, or never.
+std::vector<int> chosen(const Membership& members, long when) {
+  std::vector<int> agents;
+  auto found = members.gather(at_ms(when));
+  if (auto* there = std::get_if<Chosen>(&found)) {
+    for (AgentId agent : there->agent_of_node) agents.push_back(agent.value);
+  }
+  return agents;
+}
+
+std::string failure(const Membership& members, long when) {
+  auto found = members.gather(at_ms(when));
+  auto* failed = std::get_if<GatherFailed>(&found);
+  return failed == nullptr ? "" : failed->summary;
+}
+
+void seat(Membership& members, const std::vector<int>& agents) {
+  std::vector<AgentId> seats;
+  for (int agent : agents) seats.push_back(AgentId{agent});
+  members.seat(seats);
+}
+
+using Agents = std::vector<int>;
+
+}  // namespace
+
+TEST_CASE("nodes are in the order of the list, whatever the order in which they come") {
+  Membership members(policy(3, 3, 3));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 7, 2);
+  come(members, 8, 0);
+  CHECK(chosen(members, 100) == Agents{});
+  come(members, 9, 1);
+  CHECK(chosen(members, 200) == Agents{8, 9, 7});
+}
+
+TEST_CASE("without a list the order is that of arrival") {
+  Membership members(policy(2, 2, 2));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, -1);
+  come(members, 1, -1);
+  CHECK(chosen(members, 0) == Agents{0, 1});
+}
+
+TEST_CASE("a spare does not take the place of a host that is only late, for a while") {
+  Membership members(policy(2, 2, 3));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 1, 1);
+  come(members, 2, 2);
+  CHECK(chosen(members, 29000) == Agents{});
+  CHECK(chosen(members, 30000) == Agents{1, 2});
+  come(members, 0, 0);
+  CHECK(chosen(members, 100) == Agents{0, 1});
+}
+
+TEST_CASE("a spare that is late is not waited for") {
+  Membership members(policy(2, 2, 3));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  CHECK(chosen(members, 0) == Agents{0, 1});
+}
+
+TEST_CASE("an elastic run starts at once when nobody is missing, else after a while") {
+  Membership members(policy(4, 2, 4));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  come(members, 3, 3);
+  CHECK(chosen(members, 29999) == Agents{});
+  CHECK(chosen(members, 30000) == Agents{0, 1, 3});
+  members.fail(2, "host2: no route", at_ms(50));
+  CHECK(chosen(members, 100) == Agents{0, 1, 3});
+}
+
+TEST_CASE("a node keeps its agent; a spare fills the hole; else nodes move up") {
+  Membership members(policy(3, 2, 4));
+  members.begin(Generation{0}, at_ms(0));
+  for (int i = 0; i < 4; ++i) come(members, i, i);
+  CHECK(chosen(members, 0) == Agents{0, 1, 2});
+  seat(members, {0, 1, 2});
+  members.begin(Generation{1}, at_ms(1000));
+  members.lose(AgentId{0}, at_ms(1000));
+  CHECK(members.enough(at_ms(1000)));
+  CHECK(chosen(members, 1000) == Agents{3, 1, 2});
+  seat(members, {3, 1, 2});
+  members.lose(AgentId{1}, at_ms(1500));
+  CHECK(chosen(members, 1500) == Agents{3, 2});
+  seat(members, {3, 2});
+  come(members, 10, 0);
+  CHECK(chosen(members, 1600) == Agents{3, 2});  // host 0 has to pause
+  CHECK(chosen(members, 2000) == Agents{3, 2, 10});
+}
+
+TEST_CASE("a host that was lost pauses twice as long each time, unless nobody else is there") {
+  Membership members(policy(1, 1, 2));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  members.begin(Generation{1}, at_ms(0));
+  members.lose(AgentId{0}, at_ms(0));
+  come(members, 2, 0);
+  CHECK(chosen(members, 500) == Agents{1});
+  CHECK(chosen(members, 1000) == Agents{2});
+  members.lose(AgentId{2}, at_ms(1000));
+  come(members, 3, 0);
+  CHECK(chosen(members, 2900) == Agents{1});
+  CHECK(chosen(members, 3000) == Agents{3});
+  members.lose(AgentId{1}, at_ms(2000));
+  CHECK(chosen(members, 2500) == Agents{3});
+}
+
+TEST_CASE("an agent that plays several nodes fills them") {
+  Membership members(policy(4, 4, 1));
+  members.begin(Generation{0}, at_ms(0));
+  CHECK(failure(members, 0) == "");
+  come(members, 5, -1, 4);
+  CHECK(chosen(members, 0) == Agents{5, 5, 5, 5});
+}
+
+TEST_CASE("too few can ever come: the reason is told at once") {
+  Membership members(policy(3, 3, 3));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, 0);
+  members.fail(2, "host2: permission denied", at_ms(10));
+  CHECK(failure(members, 10) == "host2: permission denied");
+  members.arrive(AgentId{1}, hello(1));
+  members.refuse(AgentId{1}, "host1 cannot take part: no train");
+  CHECK(failure(members, 20) == "2 hosts cannot take part: host1 cannot take part: no train; host2: permission denied");
+}
+
+TEST_CASE("after the timeout the missing ones are named") {
+  auto patient = policy(3, 3, 3);
+  patient.host_names = {"hosta", "hostb", "hostc"};
+  Membership members(patient);
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 1, 1);
+  CHECK(failure(members, 599999) == "");
+  CHECK(failure(members, 600000) == "waited 600 s for nodes: 1 of 3 are there; missing: hosta, hostc");
+}
+
+TEST_CASE("a lost host is started again after its pause, and again when that fails") {
+  Membership members(policy(2, 2, 2));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  members.lose(AgentId{1}, at_ms(0));
+  CHECK(members.hosts_to_start(at_ms(999)).empty());
+  CHECK(members.next_start() == at_ms(1000));
+  CHECK(members.hosts_to_start(at_ms(1000)) == Agents{1});
+  CHECK(members.hosts_to_start(at_ms(1001)).empty());
+  members.fail(1, "host1: no route", at_ms(1500));
+  members.begin(Generation{1}, at_ms(1500));
+  CHECK(failure(members, 1500) == "");
+  CHECK(members.next_start() == at_ms(3500));
+  come(members, 2, 1);
+  CHECK_FALSE(members.next_start());
+}
