@@ -22,6 +22,7 @@ constexpr milliseconds kClosingPatience{2000};
 /// After a failed write, for what the peer has sent before it went away.
 constexpr milliseconds kLastWordsPatience{1000};
 constexpr const char* kClosedHere = "closed by this end";
+constexpr const char* kClosedUnanswered = "closed by this end, and the peer did not answer";
 
 std::string text_of(const asio::ip::tcp::endpoint& endpoint) { return endpoint.address().to_string(); }
 
@@ -153,7 +154,7 @@ void TlsLink::tell_crowd() {
 void TlsLink::close() {
   if (phase_ != Phase::kOpen) return;
   phase_ = Phase::kClosing;
-  finish_within(kClosingPatience, kClosedHere);
+  finish_within(kClosingPatience, kClosedUnanswered);
   write();
   read();  // what still comes is thrown away: a socket closed with bytes unread would take back what was sent
 }
