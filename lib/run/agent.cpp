@@ -156,7 +156,10 @@ void Agent::State::on(const NodeSaid& event) {
 
 /// What an agent has to tell when nobody listens is of no use later: it comes back as a newcomer.
 void Agent::State::tell(const AgentMessage& message) {
-  if (phase == Phase::kConnected) send(on_coordinators_clock(message, clock));
+  if (phase != Phase::kConnected) return;
+  auto converted = on_coordinators_clock(message, clock);
+  if (auto* reached = std::get_if<AddressesReached>(&converted)) reached->probe = probe;
+  send(std::move(converted));
 }
 
 void Agent::State::ended(Generation generation, const AgentMessage& message) {

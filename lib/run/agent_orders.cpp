@@ -12,6 +12,11 @@ void Agent::State::on(const CoordinatorSaid& event) {
 
 void Agent::State::obey(const HeartbeatEcho& echo) { clock.add(echo.sent, echo.received, now); }
 
+void Agent::State::obey(const ProbeAddresses& order) {
+  probe = order.probe;
+  perform(order);
+}
+
 /// While an older generation lives the new one waits for its end.
 void Agent::State::obey(const StartRanks& order) {
   bool newer = order.generation > latest && (!pending || order.generation > pending->generation);

@@ -35,6 +35,7 @@ struct Agent::State {
     perform(order);
   }
   void obey(const HeartbeatEcho& echo);
+  void obey(const ProbeAddresses& order);
   void obey(const StartRanks& order);
   void obey(const SignalRanks& order);
   void obey(const KillGeneration& order) { end(order.generation, order); }
@@ -64,6 +65,7 @@ struct Agent::State {
   std::optional<Generation> living;   // has been started, and is not known to be gone
   Generation latest{-1};              // that was ever started here
   std::optional<StartRanks> pending;  // when the living one is gone
+  int probe = 0;                      // the last one asked for
   std::uint64_t beats = 0;
   Instant answered{};  // when the last heartbeat that was answered had been sent
   bool ever_connected = false;

@@ -96,7 +96,7 @@ void Coordinator::State::hear(AgentId agent, const Ready& message) {
 void Coordinator::State::hear(AgentId agent, const Refused& message) { turn_away(agent, message.message); }
 
 void Coordinator::State::hear(AgentId agent, const AddressesReached& message) {
-  reach.answer(agent, message.addresses);
+  reach.answer(agent, message.probe, message.addresses);
   if (!reach.waiting()) try_gather();
 }
 

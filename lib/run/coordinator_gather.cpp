@@ -76,7 +76,8 @@ void Coordinator::State::gathered(const Chosen& chosen) {
 bool Coordinator::State::find_address(const std::vector<AgentId>& parties) {
   master_addr = "127.0.0.1";
   if (policy.in_process || reach.addresses().empty()) return true;
-  for (AgentId agent : reach.to_ask(parties, now)) tell(agent, ProbeAddresses{reach.addresses(), reach.port()});
+  for (AgentId agent : reach.to_ask(parties, now))
+    tell(agent, ProbeAddresses{reach.addresses(), reach.port(), reach.probe()});
   if (!reach.complete(parties)) return false;
   auto common = reach.common(parties);
   if (!common) tell_unreachable(parties);

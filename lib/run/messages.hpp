@@ -41,6 +41,7 @@ struct Refused {
 /// Which addresses of ProbeAddresses answered.
 struct AddressesReached {
   std::vector<std::string> addresses;
+  int probe = 0;  ///< which one; filled in by run::Agent
 };
 /// Sent at a fixed interval; the agent's own clock.
 struct Heartbeat {
@@ -86,6 +87,7 @@ struct Dismissed {
 struct ProbeAddresses {
   std::vector<std::string> addresses;
   std::uint16_t port = 0;
+  int probe = 0;  ///< its number; a later one replaces an earlier one
 };
 /// One node's part of a generation.
 struct NodeShare {
@@ -127,7 +129,7 @@ using CoordinatorMessage = std::variant<Welcome, Dismissed, ProbeAddresses, Star
 BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses))
 BOOST_DESCRIBE_STRUCT(Ready, (), (store_port))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
-BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses))
+BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))
 BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
 BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at))
 BOOST_DESCRIBE_STRUCT(Output, (), (lines))
@@ -135,7 +137,7 @@ BOOST_DESCRIBE_STRUCT(Remark, (), (text))
 BOOST_DESCRIBE_STRUCT(Signalled, (), (signal))
 BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
-BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port))
+BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port, probe))
 BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
 BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))

@@ -12,7 +12,9 @@ constexpr auto kPatience = std::chrono::seconds(10);
 
 void Reachability::aim(AgentId target, std::vector<std::string> addresses, std::uint16_t port) {
   if (target == target_ && port == port_) return;
-  *this = Reachability();
+  asked_.clear();
+  reached_.clear();
+  ++probe_;
   target_ = target;
   addresses_ = std::move(addresses);
   port_ = port;
@@ -29,8 +31,8 @@ std::vector<AgentId> Reachability::to_ask(const std::vector<AgentId>& agents, In
   return fresh;
 }
 
-void Reachability::answer(AgentId agent, std::vector<std::string> reached) {
-  if (asked_.erase(agent) > 0) reached_[agent] = std::move(reached);
+void Reachability::answer(AgentId agent, int probe, std::vector<std::string> reached) {
+  if (probe == probe_ && asked_.erase(agent) > 0) reached_[agent] = std::move(reached);
 }
 
 void Reachability::expire(Instant now) {

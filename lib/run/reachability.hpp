@@ -19,7 +19,8 @@ class Reachability {
   void aim(AgentId target, std::vector<std::string> addresses, std::uint16_t port);
   /// Those of `agents` that have not been asked yet; they count as asked from now on.
   std::vector<AgentId> to_ask(const std::vector<AgentId>& agents, Instant now);
-  void answer(AgentId agent, std::vector<std::string> reached);
+  /// To the probe with this number; an answer to an earlier one says nothing of the first node that there is now.
+  void answer(AgentId agent, int probe, std::vector<std::string> reached);
   /// It is gone and will not answer.
   void forget(AgentId agent) { asked_.erase(agent); }
   /// Who has not answered until `now` reaches nothing.
@@ -38,6 +39,7 @@ class Reachability {
   [[nodiscard]] AgentId target() const { return target_; }
   [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] int probe() const { return probe_; }
 
  private:
   [[nodiscard]] bool reaches(AgentId agent, const std::string& address) const;
@@ -45,6 +47,7 @@ class Reachability {
   AgentId target_{-1};
   std::vector<std::string> addresses_;
   std::uint16_t port_ = 0;
+  int probe_ = 0;
   std::map<AgentId, Instant> asked_;
   std::map<AgentId, std::vector<std::string>> reached_;
 };

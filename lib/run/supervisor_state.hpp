@@ -46,6 +46,8 @@ struct Supervisor::State {
 
   void on_stop_signal(int signal);
   [[nodiscard]] bool ends_the_run(int signal) const;
+  [[nodiscard]] bool ranks_got_it_first(int signal) const;
+  void take_over(int signal);
   bool is_echo(int signal);
   void pass_on(int signal);
   void request_stop(int signal);

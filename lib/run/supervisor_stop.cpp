@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto kEcho = 250ms;
+constexpr auto kSameWish = 2s;
 
 bool contains(const std::vector<int>& signals, int signal) {
   return std::find(signals.begin(), signals.end(), signal) != signals.end();
@@ -70,6 +71,7 @@ void Supervisor::State::on_stop_signal(int signal) {
       return check_ranks();
     case Phase::kStopping:
     case Phase::kSweeping:
+      if (ranks_got_it_first(signal)) return take_over(signal);
       hurried = true;
       if (!record.killed()) notify(fmt::format("{}: killing what is left", signal_name(signal)));
       return kill();
@@ -79,6 +81,23 @@ void Supervisor::State::on_stop_signal(int signal) {
     case Phase::kFinished:
       return;
   }
+}
+
+/// A batch system signals every process of a job: ranks may have ended of it before it came here. That was no failure.
+bool Supervisor::State::ranks_got_it_first(int signal) const {
+  if (user_signal != 0 || !record.stopped_at() || now - *record.stopped_at() > kSameWish) return false;
+  const auto& ranks = record.ranks();
+  return std::all_of(ranks.begin(), ranks.end(), [signal](const RankRecord& rank) {
+    bool by_it = !rank.spawn_failed && (rank.status.signal == signal || rank.status.code == 128 + signal);
+    return !rank.failed() || rank.ended_after_stop || by_it;
+  });
+}
+
+/// What began as the stop after a failure goes on as the user's.
+void Supervisor::State::take_over(int signal) {
+  user_signal = signal;
+  if (!checkpoint_requested) emit(RequestStop{0});
+  notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(signal)));
 }
 
 void Supervisor::State::on_timer(Timer timer) {

@@ -24,6 +24,7 @@ enum class Strength {
   kNone,      ///< it does not: the launcher stopped the rank
   kLostPeer,  ///< the rank itself says that another one is to blame
   kLater,     ///< ended after the launcher began to stop, but not in the way a stopped rank ends
+  kStruck,    ///< the same, by a signal that nobody here has sent
   kLostNode,  ///< a node that was heard of after the launcher began to stop
   kTold,      ///< had told a fatal error long before it was stopped
   kOwn,       ///< failed by itself
@@ -99,7 +100,8 @@ class Judge {
     bool before = !record.ended_after_stop || told(record, error);
     if (by_us && !before) return Strength::kNone;
     if (only_lost_a_peer(record, error, by_us)) return before ? Strength::kLostPeer : Strength::kNone;
-    if (!before) return early_ ? Strength::kNone : Strength::kLater;
+    if (!before && early_) return Strength::kNone;
+    if (!before) return record.status.signal == 0 ? Strength::kLater : Strength::kStruck;
     return !record.ended_after_stop || told_in_time(record, error) ? Strength::kOwn : Strength::kTold;
   }
 

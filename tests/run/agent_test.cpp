@@ -113,6 +113,14 @@ TEST_CASE("ranks are started, told of and ended as asked") {
   CHECK(agent.hear(SignalRanks{Generation{0}, {}, SIGTERM}, 61) == Strings{});
 }
 
+TEST_CASE("the answer to a probe bears its number") {
+  Drive agent;
+  agent.up(0);
+  agent.hear(ProbeAddresses{{"10.0.0.1"}, 4711, 3}, 10);
+  agent.feed(NodeSaid{AddressesReached{{"10.0.0.1"}}, at_ms(20)});
+  CHECK(std::get<AddressesReached>(agent.sent).probe == 3);
+}
+
 TEST_CASE("a new generation waits for the end of the former one") {
   Drive agent;
   agent.up(0);

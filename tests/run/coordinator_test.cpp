@@ -101,7 +101,7 @@ class Drive {
   Strings said(int agent, AgentMessage message, long when) {
     return feed(AgentSaid{AgentId{agent}, std::move(message), at_ms(when)});
   }
-  Strings probed(int agent, long when) { return said(agent, AddressesReached{{"10.0.0.0", "10.0.0.9"}}, when); }
+  Strings probed(int agent, long when) { return said(agent, AddressesReached{{"10.0.0.0", "10.0.0.9"}, 1}, when); }
   Strings exited(int agent, int generation, int rank, ExitStatus status, long when) {
     return said(agent, RankExited{Generation{generation}, Rank{rank}, status, {}, at_ms(when)}, when);
   }
@@ -192,8 +192,8 @@ TEST_CASE("an elastic run goes on with fewer nodes") {
   run.gone(1, 0, 1020);
   run.gone(2, 0, 1020);
   CHECK(run.deadline(1500) == Strings{"report node 0 (host0) was lost: its agent has ended", "1: probe", "2: probe"});
-  run.said(1, AddressesReached{{"10.0.0.1"}}, 1510);
-  CHECK(run.said(2, AddressesReached{{"10.0.0.1"}}, 1510) ==
+  run.said(1, AddressesReached{{"10.0.0.1"}, 2}, 1510);
+  CHECK(run.said(2, AddressesReached{{"10.0.0.1"}, 2}, 1510) ==
         Strings{"1: start 1 node 0 ranks 0-1 of 4 at 10.0.0.1", "2: start 1 node 1 ranks 2-3 of 4 at 10.0.0.1"});
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("nodes that do not reach each other are named") {
   for (int i : {0, 1}) run.arrive(i, hello(i), 0);
   for (int i : {0, 1}) run.said(i, Ready{4711}, 0);
   run.probed(0, 10);
-  auto decided = run.said(1, AddressesReached{}, 20);
+  auto decided = run.said(1, AddressesReached{{}, 1}, 20);
   CHECK(decided.front() == "report host1 cannot reach host0: no connection to port 4711 of 10.0.0.0");
   CHECK(decided.back() == "finish 1");
 }

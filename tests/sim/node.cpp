@@ -25,8 +25,10 @@ Node::Node(Agenda& agenda, Random& random, NodeWorld& world, int number, run::He
       hello_(std::move(hello)),
       clock_ahead_(random.up_to(1000h)),
       drift_millionths_(random.between(-50, 50)) {
-  up.delay = 100us + random.up_to(random.chance(80) ? 2ms : 40ms);
-  down.delay = 100us + random.up_to(random.chance(80) ? 2ms : 40ms);
+  // Clocks are compared over paths that take about as long there as back.
+  Duration delay = 100us + random.up_to(random.chance(80) ? 2ms : 40ms);
+  up.delay = delay + random.up_to(delay / 20);
+  down.delay = delay + random.up_to(delay / 20);
 }
 
 Instant Node::clock() const {
@@ -98,7 +100,9 @@ void Node::perform(const run::Welcome&) {
 }
 
 void Node::perform(const run::ProbeAddresses& order) {
-  say(random_.up_to(20ms), run::AddressesReached{order.addresses});
+  later(random_.up_to(20ms), [this, mine = ++probe_, addresses = order.addresses] {
+    if (mine == probe_) say({}, run::AddressesReached{addresses});  // a later one has replaced it
+  });
 }
 
 void Node::perform(const run::Settle&) { say(random_.up_to(200ms), run::OutputSettled{}); }
@@ -167,7 +171,7 @@ void Node::begin_to_end(SimulatedRank& rank, run::Evidence words, Duration clean
 }
 
 void Node::kill_rank(std::size_t index) {
-  if (index < ranks_.size()) here([this, rank = ranks_[index].get()] { end_rank(*rank, {0, SIGKILL}); });
+  if (index < ranks_.size() && !frozen_) end_rank(*ranks_[index], {0, SIGKILL});
 }
 
 void Node::kill_agent() {

@@ -113,6 +113,7 @@ class Node {
   std::unique_ptr<run::Agent> agent_;
   int incarnation_ = 0;
   std::uint64_t deadline_ = 0;
+  int probe_ = 0;
   bool powered_ = true;
   bool frozen_ = false;
   Instant frozen_at_{};
