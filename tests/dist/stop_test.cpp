@@ -59,10 +59,27 @@ TEST_CASE("a checkpoint is asked for once the file is there") {
   CHECK(status == 0);
 }
 
+TEST_CASE("in a SLURM job the signal may come before the file") {
+  auto path = wish();
+  int status = in_a_process([&path] {
+    ::setenv("TAAS_STOP_REQUESTED", path.c_str(), 1);
+    ::setenv("SLURM_JOB_ID", "1", 1);
+    taas::catch_stop_signals();
+    ::raise(SIGTERM);
+    if (taas::stop_signal() != 0) return 1;
+    std::ofstream file(path);
+    while (taas::stop_signal() == 0) ::pause();
+    return 0;
+  });
+  std::filesystem::remove(path);
+  CHECK(status == 0);
+}
+
 TEST_CASE("a stop that nobody announced ends the process") {
   auto path = wish();
   int status = in_a_process([&path] {
     ::setenv("TAAS_STOP_REQUESTED", path.c_str(), 1);
+    ::unsetenv("SLURM_JOB_ID");
     taas::catch_stop_signals();
     ::raise(SIGTERM);
     return 1;

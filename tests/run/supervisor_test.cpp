@@ -280,6 +280,29 @@ TEST_CASE("a stop signal during a failure's stop keeps the verdict, kills, and f
   CHECK(run.settled(1103).back() == "finish 7 rank 0 exited with code 7");
 }
 
+TEST_CASE("a batch system may signal the ranks before the launcher: that is no failure") {
+  Drive run(policy_for(3, 3));
+  run.begin();
+  run.exited(0, 1000, kTerminated);
+  run.exited(1, 1001, {128 + SIGTERM});
+  CHECK(run.signal(SIGTERM, 1100) ==
+        Strings{"request stop 0", "say SIGTERM: stopping all ranks; once more kills them"});
+  run.exited(2, 1200);
+  run.gone(1201);
+  CHECK(run.settled(1202).back() == "finish 143 stopped by SIGTERM");
+}
+
+TEST_CASE("a rank that failed otherwise before the stop signal is to blame") {
+  Drive run(policy_for(2));
+  run.begin();
+  run.exited(0, 1000, kTerminated);
+  CHECK(run.signal(SIGINT, 1100).front() == "say SIGINT: killing what is left");
+  Drive late(policy_for(2));
+  late.begin();
+  late.exited(0, 1000, kTerminated);
+  CHECK(late.signal(SIGTERM, 3001).front() == "say SIGTERM: killing what is left");
+}
+
 TEST_CASE("a stop signal while leftovers of a failure are killed forbids the restart") {
   Drive run(policy_for(1, 3));
   run.begin();
