@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from conftest import TAAS_RUN
+from conftest import TAAS_RUN, some
 from processes import wait_until
 from runs import Stopwatch, assert_nothing_left
 
@@ -52,7 +52,7 @@ def run(cluster, records):
     return run
 
 
-@pytest.mark.parametrize("lost", ["n0", "n1", "n2"])
+@pytest.mark.parametrize("lost", some(["n0", "n1", "n2"], 2))
 def test_kill_9_of_an_agent_and_its_ranks(cluster, run, record_property, lost):
     watch = Stopwatch()
     assert len(cluster[lost].kill_all()) >= 3, "the agent and two ranks"
@@ -70,7 +70,7 @@ def test_kill_9_of_an_agent_alone(cluster, run):
     run.finish()
 
 
-@pytest.mark.parametrize("lost", ["n0", "n1"])
+@pytest.mark.parametrize("lost", some(["n1", "n0"]))
 def test_a_machine_that_loses_power(cluster, run, lost):
     watch = Stopwatch()
     cluster[lost].crash()
@@ -81,8 +81,8 @@ def test_a_machine_that_loses_power(cluster, run, lost):
     assert lost in result.stderr, "the lost node is named"
 
 
-@pytest.mark.parametrize("how", ["both ways", "in", "out", "carrier"])
-@pytest.mark.parametrize("lost", ["n0", "n1"])
+@pytest.mark.parametrize("how", some(["both ways", "out", "in", "carrier"], 2))
+@pytest.mark.parametrize("lost", some(["n1", "n0"]))
 def test_a_link_that_is_cut_and_heals(cluster, run, lost, how):
     watch = Stopwatch()
     {"both ways": lambda: cluster.network.cut(lost), "carrier": lambda: cluster.network.link_down(lost),

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from conftest import TAAS_RUN
+from conftest import TAAS_RUN, some
 from processes import wait_until
 from runs import Stopwatch, assert_nothing_left
 
@@ -42,7 +42,10 @@ def assert_all_ended_well(results: dict):
         "\n".join(f"{name}: {r.stderr}" for name, r in results.items())
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=lambda order: "".join(map(str, order)))
+ORDERS = [(2, 0, 3, 1), *itertools.permutations(range(4))]  # one in which the first node is neither first nor last
+
+
+@pytest.mark.parametrize("order", some(ORDERS), ids=lambda order: "".join(map(str, order)))
 def test_every_order_of_four_nodes(cluster, records, token, order):
     joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
                       "--token-file", token, *records.command("report_rank.py"))
@@ -54,7 +57,7 @@ def test_every_order_of_four_nodes(cluster, records, token, order):
     assert [int(t["GROUP_RANK"]) for t in told] == [0, 0, 1, 1, 2, 2, 3, 3], "GROUP_RANK is --node-rank"
 
 
-@pytest.mark.parametrize("late", NODES)
+@pytest.mark.parametrize("late", some(NODES))
 def test_one_node_is_twenty_seconds_late(cluster, records, token, late):
     joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
                       "--token-file", token, *records.command("report_rank.py"))

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from conftest import TAAS_RUN
+from conftest import TAAS_RUN, some
 from processes import wait_until
 from runs import Records, assert_nothing_left
 from slurm_daemons import GPU_NODES
@@ -126,8 +126,8 @@ def test_scancel_of_ranks_that_do_not_want_to_end(slurm, ranks, barrier, way):
     assert_sound(slurm, job)
 
 
-@pytest.mark.parametrize("way, option", [("srun", "USR2@30"), ("srun", "USR1@30"), ("plain", "B:USR2@30"),
-                                         ("plain", "USR2@30")])
+@pytest.mark.parametrize("way, option", some([("srun", "USR2@30"), ("srun", "USR1@30"), ("plain", "B:USR2@30"),
+                                              ("plain", "USR2@30")]))
 def test_time_limit_with_a_signal_before(slurm, records, way, option):
     """SLURM counts in minutes, and looks every half minute."""
     name = option.removeprefix("B:").removesuffix("@30")
