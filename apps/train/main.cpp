@@ -98,12 +98,11 @@ int run(const Options& options) {
   torch::manual_seed(options.seed);
   Network network;
   network->to(group.device());
-  Training training{options,
-                    group,
-                    network,
-                    Model(network, group, {.gradient_as_bucket_view = true}),
-                    Adadelta(network->parameters(), options.lr),
-                    progress};
+  // Looking for unused parameters keeps the buckets as they are: rebuilt after the first step, as they would be
+  // otherwise, they would make a resumed run sum in another order than one that was never stopped.
+  DistributedDataParallelOptions parallel{.find_unused_parameters = true, .gradient_as_bucket_view = true};
+  Training training{
+      options, group, network, Model(network, group, parallel), Adadelta(network->parameters(), options.lr), progress};
   DistributedSampler sampler(digits.train.size(), {.num_replicas = static_cast<std::size_t>(group.world_size()),
                                                    .rank = static_cast<std::size_t>(group.rank()),
                                                    .seed = options.seed});

@@ -18,7 +18,7 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   run::Policy policy;
   policy.world_size = plan.world_size();
   for (const auto& rank : plan.ranks) policy.node_of_rank.push_back(rank.node);
-  policy.startup_needs_store = is_python(plan.options.program);
+  policy.startup_needs_store = is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0;
   if (plan.in_batch_job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;
   policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;

@@ -1,5 +1,6 @@
 """taas-run in SLURM: with srun in front, in a job script, submitted, and stopped in all of SLURM's ways."""
 
+import pathlib
 import re
 import signal
 
@@ -123,6 +124,22 @@ def test_scancel_of_ranks_that_do_not_want_to_end(slurm, ranks, barrier, way):
     wait_until(lambda: len(list(barrier.glob("ready-0-?"))) == 8, "all ranks are up")
     slurm.scancel(job)
     assert slurm.wait(job)["JobState"] == "CANCELLED"
+    assert_sound(slurm, job)
+
+
+@pytest.mark.parametrize("way", some(["plain", "srun"]))
+def test_scancel_of_a_training_leaves_a_checkpoint(slurm, tmp_path, way):
+    """32 ranks of the training program, in the middle of an epoch."""
+    if not (pathlib.Path(TAAS_RUN).parent / "train").exists():
+        pytest.skip("the training program is not built")
+    training = ["train", "--train-images", 16384, "--test-images", 64, "--batch-size", 2, "--threads", 1, "--epochs", 1]
+    job = slurm.sbatch(script(way, "--gpus", 32, "--output", tmp_path / "runs", *training), *WHOLE)
+    slurm.wait_for(job, ["RUNNING"])
+    wait_until(lambda: "epoch 1/1 step" in slurm.output(job), "the first steps are done", 120)
+    assert not list(tmp_path.glob("runs/*/output/*"))
+    slurm.scancel(job)
+    assert slurm.wait(job)["JobState"] == "CANCELLED"
+    assert list(tmp_path.glob("runs/*/output/checkpoint.pt")), slurm.report(job)
     assert_sound(slurm, job)
 
 
