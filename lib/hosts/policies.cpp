@@ -40,6 +40,7 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.lost_after = nodes.node_timeout;
   policy.closed_grace = 2 * agent_policy(nodes.node_timeout).heartbeat_interval;
   policy.gather_timeout = nodes.join_timeout;
+  policy.tells_verdict = std::holds_alternative<plan::Join>(plan.way);
   policy.elastic_wait = nodes.elastic_wait;
   return policy;
 }

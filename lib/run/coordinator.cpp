@@ -105,7 +105,9 @@ void Coordinator::State::announce_deadline() {
 
 /// Everybody is told before the run is over.
 void Coordinator::State::carry_out(const Finish& decided) {
-  for (const auto& [agent, known] : agents) emit(Tell{agent, Dismissed{"", decided.verdict.exit_code}});
+  bool told = policy.tells_verdict && decided.verdict.exit_code != 0;
+  Dismissed farewell{told ? decided.verdict.summary : "", decided.verdict.exit_code};
+  for (const auto& [agent, known] : agents) emit(Tell{agent, farewell});
   if (announced) emit(Action(ClearDeadline{}));
   finished = true;
   emit(Action(decided));

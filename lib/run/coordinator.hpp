@@ -26,7 +26,8 @@ struct CoordinatorPolicy {
   Duration gather_timeout = std::chrono::seconds(600);     ///< for enough nodes to be there
   Duration elastic_wait = std::chrono::seconds(30);        ///< for more than min_nodes while hosts are missing
   Duration startup_window = std::chrono::seconds(60);      ///< see Supervisor: start-up errors are not restarted
-  bool in_process = false;  ///< the only agent is in this process: no heartbeats, no probing
+  bool tells_verdict = false;  ///< agents have consoles of their own: they are told how the run ended
+  bool in_process = false;     ///< the only agent is in this process: no heartbeats, no probing
 };
 
 // What happens. Events of the run itself (RunStarted, SignalReceived, DeadlineReached) come as run::Event.
