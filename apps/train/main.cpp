@@ -43,6 +43,16 @@ struct Training {
   bool checkpoint_written = false;  // on demand: once is enough
 };
 
+/// DDP rebuilds its gradient buckets after the first pass, and then sums in another order. With a pass ahead of the
+/// training that changes nothing, each step of a resumed run has the same buckets as in a run that was never stopped.
+void settle_buckets(Training& training, const Dataset& dataset) {
+  training.network->eval();
+  auto [images, labels] = dataset.batch(torch::zeros({2}, torch::kInt64));
+  torch::nll_loss(training.model(images), labels).backward();
+  training.model.zero_grad();
+  training.network->train();
+}
+
 /// One step. Returns the signal that ends the training, or 0.
 int train_step(Training& training, const Dataset& dataset, const torch::Tensor& indices, Position& position,
                std::int64_t& samples) {
@@ -98,16 +108,18 @@ int run(const Options& options) {
   torch::manual_seed(options.seed);
   Network network;
   network->to(group.device());
-  // Looking for unused parameters keeps the buckets as they are: rebuilt after the first step, as they would be
-  // otherwise, they would make a resumed run sum in another order than one that was never stopped.
-  DistributedDataParallelOptions parallel{.find_unused_parameters = true, .gradient_as_bucket_view = true};
-  Training training{
-      options, group, network, Model(network, group, parallel), Adadelta(network->parameters(), options.lr), progress};
+  Training training{options,
+                    group,
+                    network,
+                    Model(network, group, {.gradient_as_bucket_view = true}),
+                    Adadelta(network->parameters(), options.lr),
+                    progress};
   DistributedSampler sampler(digits.train.size(), {.num_replicas = static_cast<std::size_t>(group.world_size()),
                                                    .rank = static_cast<std::size_t>(group.rank()),
                                                    .seed = options.seed});
   Dataset train(digits.train, group.device()), test(digits.test, group.device());
 
+  settle_buckets(training, train);
   auto position = resume(options, group, network, training.optimizer);
   catch_stop_signals();
   auto score = evaluate(network, group, test);
