@@ -1,0 +1,81 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hosts/node.hpp"
+#include "hosts/outbox.hpp"
+#include "hosts/rank_process.hpp"
+#include "plan/launch_plan.hpp"
+#include "proc/family.hpp"
+#include "proc/landlock.hpp"
+#include "proc/open_files.hpp"
+#include "storage/publisher.hpp"
+#include "store/server.hpp"
+
+namespace taas::hosts {
+
+/// The Node's inside. Preparation and orders to what runs are in node.cpp; starting ranks, and what becomes of what
+/// they write, in node_ranks.cpp.
+struct Node::State {
+  State(boost::asio::io_context& loop, NodeOptions given, Say say)
+      : io(loop),
+        options(std::move(given)),
+        outbox(loop, std::move(say)),
+        family(loop),
+        open_files_limit(raise_open_files_limit()) {}
+
+  Result<> open_store();
+
+  template <class Message>
+  void perform(const Message&) {}
+  void perform(const run::StartRanks& start);
+  void perform(const run::SignalRanks& request);
+  void perform(const run::KillGeneration&) { sweep(SIGKILL); }
+  void perform(const run::SweepGeneration& request) { sweep(request.signal); }
+  void perform(const run::HoldOutput& request);
+  void perform(const run::RequestStop& request);
+  void perform(const run::Settle& request);
+  void perform(const run::Abandon&);
+
+  bool start_rank(const plan::RankPlace& place);
+  RankStart describe(const plan::RankPlace& place);
+  RankCallbacks callbacks(Rank rank);
+  [[nodiscard]] std::vector<std::string> environment_of(const plan::RankPlace& place, const std::string& error) const;
+  void choose_streams(const std::vector<plan::RankPlace>& places);
+  void watch_output();
+  void sweep(int signal);
+  void show(std::size_t index, const ui::OutputLine& line);
+  void explain_refusal(Rank rank);
+  [[nodiscard]] bool out_of_memory_struck() const;
+  [[nodiscard]] bool writers_alive() const;
+  [[nodiscard]] bool is_shown(std::size_t index) const;
+  void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
+  [[nodiscard]] const storage::RunDirectory& folder() const { return *opened; }
+  [[nodiscard]] std::string stop_file() const { return folder().path() + "/stop-requested"; }
+
+  boost::asio::io_context& io;
+  NodeOptions options;
+  std::optional<storage::RunDirectory> opened;  // always, once prepared
+  Outbox outbox;
+  Family family;
+  std::optional<std::uint64_t> open_files_limit;  // the user's, given back to ranks
+  std::optional<Ruleset> read_only;
+  std::unique_ptr<store::Server> store;
+  std::uint16_t store_port = 0;
+  std::unique_ptr<storage::Publisher> publisher;  // on the node of rank 0
+
+  Generation generation{-1};
+  plan::RunAddresses addresses;
+  std::vector<plan::RankPlace> places;              // of this node's ranks, in order
+  std::vector<plan::RankOutput> outputs;            // which of their streams the console shows
+  std::vector<std::unique_ptr<RankProcess>> ranks;  // started ones, in the same order
+  std::optional<long> out_of_memory_kills;          // when the generation began
+  bool held = false;
+  bool refusal_explained = false;
+};
+
+}  // namespace taas::hosts
