@@ -74,22 +74,29 @@ def ranks_of(cluster, node: str) -> list:
     return [pid for pid, line in cluster[node].processes("--train-images").items() if "taas-run" not in line]
 
 
-def kill_a_rank(cluster, node: str, chance):
+# Each returns whether there was anything to hit.
+
+
+def kill_a_rank(cluster, node: str, chance) -> bool:
     ranks = ranks_of(cluster, node)
     if ranks:
         send(chance.choice(ranks), 9)
+    return bool(ranks)
 
 
-def cut_for_a_while(cluster, node: str, chance):
+def cut_for_a_while(cluster, node: str, chance) -> bool:
+    if not ranks_of(cluster, node):
+        return False
     cluster.network.cut(node)
     time.sleep(chance.uniform(0.5, 4))
     cluster.network.heal()
+    return True
 
 
 FAULTS = {
     "rank killed": kill_a_rank,
-    "agent and ranks killed": lambda cluster, node, chance: cluster[node].kill_all(),
-    "agent killed": lambda cluster, node, chance: cluster[node].kill_all("--as-agent"),
+    "agent and ranks killed": lambda cluster, node, chance: bool(cluster[node].kill_all()),
+    "agent killed": lambda cluster, node, chance: bool(cluster[node].kill_all("--as-agent")),
     "link cut": cut_for_a_while,
 }
 
@@ -104,8 +111,7 @@ def disturb(run: Run, count: int, chance) -> collections.Counter:
         time.sleep(chance.uniform(*PAUSE_SECONDS))
         for node in chance.sample(NODES, 2 if chance.random() < 0.25 else 1):
             name = chance.choice(list(FAULTS))
-            FAULTS[name](run.cluster, node, chance)
-            done[name] += 1
+            done[name] += FAULTS[name](run.cluster, node, chance)
     return done
 
 
