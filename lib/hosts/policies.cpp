@@ -7,6 +7,8 @@ namespace taas::hosts {
 namespace {
 
 constexpr int kHeartbeats = 10;  // in the time after which a silent node is given up
+/// SLURM's own SIGKILL comes 30 s after its SIGTERM, unless the site's KillWait is another.
+constexpr std::chrono::milliseconds kJobPatience = std::chrono::seconds(25);
 constexpr auto kLongestInterval = std::chrono::milliseconds(1000);
 
 /// Such a program joins a process group soon after its start, or never will.
@@ -19,9 +21,10 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   policy.world_size = plan.world_size();
   for (const auto& rank : plan.ranks) policy.node_of_rank.push_back(rank.node);
   policy.startup_needs_store = is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0;
-  if (plan.in_batch_job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
+  if (plan.job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;
   policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;
+  if (plan.job) policy.shutdown_timeout = std::min(policy.shutdown_timeout, kJobPatience);
   if (const auto& chosen = plan.options.supervision.signals_to_handle; !chosen.empty()) policy.stop_signals = chosen;
   return policy;
 }

@@ -74,7 +74,6 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.options.rendezvous = std::move(*rendezvous);
   plan.run_id = name_run(plan.options.rendezvous, std::move(run_id));
   plan.way = std::move(way);
-  plan.in_batch_job = machine.environment.contains("SLURM_JOB_ID");
   if (auto job = read_slurm(machine.environment)) plan.job = std::move(*job);  // the way has judged it
   plan.device = counts->device;
   plan.min_nodes = counts->min_nodes;

@@ -50,7 +50,6 @@ struct LaunchPlan {
   int min_nodes = 1;                ///< as in NodeCounts, with the two below
   int spares = 0;
   int expected_agents = 1;
-  bool in_batch_job = false;         ///< SLURM may warn of the end with a signal
   std::vector<std::string> notices;  ///< one line each: what was inferred and the user should know
   Options options;
 
