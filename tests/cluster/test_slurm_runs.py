@@ -135,7 +135,8 @@ def test_scancel_of_a_training_leaves_a_checkpoint(slurm, tmp_path, way):
     training = ["train", "--train-images", 16384, "--test-images", 64, "--batch-size", 2, "--threads", 1, "--epochs", 1]
     job = slurm.sbatch(script(way, "--gpus", 32, "--output", tmp_path / "runs", *training), *WHOLE)
     slurm.wait_for(job, ["RUNNING"])
-    wait_until(lambda: "epoch 1/1 step" in slurm.output(job), "the first steps are done", 120)
+    output = slurm.cluster.home / f"slurm-{job}.out"
+    wait_until(lambda: output.exists() and "epoch 1/1 step" in output.read_text(), "the first steps are done", 120)
     assert not list(tmp_path.glob("runs/*/output/*"))
     slurm.scancel(job)
     assert slurm.wait(job)["JobState"] == "CANCELLED"
