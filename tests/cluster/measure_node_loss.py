@@ -18,7 +18,6 @@ from runs import PROGRAMS
 
 NODES = ("n0", "n1", "n2", "n3")
 LOST = "n2"
-PATIENCE_SECONDS = 120
 RANKS_AFTER = 6
 FAULTS = {"kill -9": lambda cluster: cluster[LOST].kill_all(), "silent cut": lambda cluster: cluster.network.cut(LOST)}
 LAUNCHERS = ("taas-run", "torchrun")
@@ -53,7 +52,7 @@ def wait_for(folder: pathlib.Path, count: int, known, seconds: float):
     return None
 
 
-def seconds_to_recover(launcher: str, fault: str, together: bool, taas_run: str):
+def seconds_to_recover(launcher: str, fault: str, together: bool, taas_run: str, patience: float):
     cluster = Cluster(*NODES)
     with tempfile.TemporaryDirectory() as signs:
         try:
@@ -65,23 +64,24 @@ def seconds_to_recover(launcher: str, fault: str, together: bool, taas_run: str)
             known = set(running(folder))
             lost = time.monotonic()
             FAULTS[fault](cluster)
-            back = wait_for(folder, RANKS_AFTER, known, PATIENCE_SECONDS)
+            back = wait_for(folder, RANKS_AFTER, known, patience)
             return back and back - lost
         finally:
             cluster.stop()
 
 
-def show(samples: list) -> str:
+def show(samples: list, patience: float) -> str:
     seen = [s for s in samples if s is not None]
     text = f"{statistics.median(seen):.2f} s ({min(seen):.2f} to {max(seen):.2f})" if seen else ""
     never = len(samples) - len(seen)
-    return ", ".join(filter(None, [text, f"not within {PATIENCE_SECONDS} s: {never} of {len(samples)}" if never else ""]))
+    return ", ".join(filter(None, [text, f"not within {patience:g} s: {never} of {len(samples)}" if never else ""]))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--taas-run", required=True, type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--patience", type=float, default=120, help="seconds after which a launcher has not recovered")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     cases = [(fault, together) for fault in FAULTS for together in (True, False)]
@@ -89,11 +89,12 @@ def main():
     for number in range(options.rounds):
         for case in cases:
             for name in LAUNCHERS if number % 2 == 0 else reversed(LAUNCHERS):
-                results[case][name].append(seconds_to_recover(name, *case, str(options.taas_run.resolve())))
+                results[case][name].append(seconds_to_recover(name, *case, str(options.taas_run.resolve()),
+                                                              options.patience))
     print("| fault | ranks do | " + " | ".join(LAUNCHERS) + " |\n|" + "---|" * (2 + len(LAUNCHERS)))
     for (fault, together), samples in results.items():
         does = "all-reduces" if together else "nothing together"
-        print(f"| {fault} | {does} | " + " | ".join(show(samples[name]) for name in LAUNCHERS) + " |")
+        print(f"| {fault} | {does} | " + " | ".join(show(samples[name], options.patience) for name in LAUNCHERS) + " |")
     if options.json:
         rows = [{"fault": fault, "together": together, **samples} for (fault, together), samples in results.items()]
         options.json.write_text(json.dumps({"seconds": rows}, indent=1) + "\n")
