@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plan/numbers.hpp"
 #include "proc/family.hpp"
 #include "run/words.hpp"
 
@@ -79,15 +80,15 @@ std::string explain_end(const HostEntry& host, ExitStatus status, const std::vec
 }
 
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run) {
-  return {ssh,
-          "-T",
-          "-o",
-          "BatchMode=yes",
-          "-o",
-          kConnectTimeout,
-          "--",
-          host,
-          fmt::format("exec {} --as-agent", quote(taas_run))};
+  std::vector<std::string> command;
+  for (auto word : plan::split(ssh, ' ')) {
+    if (!word.empty()) command.emplace_back(word);
+  }
+  auto agent = fmt::format("exec {} --as-agent", quote(taas_run));
+  for (const auto* word : {"-T", "-o", "BatchMode=yes", "-o", kConnectTimeout, "--"}) command.emplace_back(word);
+  command.push_back(host);
+  command.push_back(std::move(agent));
+  return command;
 }
 
 std::vector<std::string> step_command(int nodes, const std::string& taas_run) {

@@ -52,7 +52,8 @@ class HostStarter {
 /// What the end of such a command means, in one line that names the host.
 std::string explain_end(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines);
 
-/// The command for one host of --hosts: the system's ssh with its own configuration, agents and keys; never a question.
+/// The command for one host of --hosts: `ssh`, a command line that is split at spaces, with its own configuration, agents
+/// and keys; never a question.
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run);
 /// The command for all nodes of an allocation: one task of a new step on each.
 std::vector<std::string> step_command(int nodes, const std::string& taas_run);

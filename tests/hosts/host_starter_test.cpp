@@ -42,8 +42,8 @@ TEST_CASE("how a host failed is said in one line that names it") {
 }
 
 TEST_CASE("ssh asks nothing, gives up within ten seconds, and passes paths on as one word") {
-  auto command = ssh_command("ssh", "me@node2", "/opt/it's here/taas-run");
-  CHECK(command.front() == "ssh");
+  auto command = ssh_command("ssh -F my_config", "me@node2", "/opt/it's here/taas-run");
+  CHECK(std::vector(command.begin(), command.begin() + 3) == std::vector<std::string>{"ssh", "-F", "my_config"});
   CHECK(std::count(command.begin(), command.end(), "BatchMode=yes") == 1);
   CHECK(std::count(command.begin(), command.end(), "ConnectTimeout=8") == 1);
   CHECK(command[command.size() - 3] == "--");
