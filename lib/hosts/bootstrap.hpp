@@ -24,7 +24,10 @@ struct Bootstrap {
   int join_timeout_ms = 60000;  ///< how long a coordinator that cannot be reached is looked for
 };
 
-BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms, coordinator_first, join_timeout_ms))
+// clang-format off
+BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms,
+                                      coordinator_first, join_timeout_ms))
+// clang-format on
 
 /// One line, its end included.
 std::string print_bootstrap(const Bootstrap& bootstrap);

@@ -67,10 +67,8 @@ def test_one_node_is_twenty_seconds_late(cluster, records, token, late):
             joining.start(name, "--node-rank", place)
     wait_until(lambda: watch.seconds() >= LATE_SECONDS, "the late node's time", LATE_SECONDS + 1)
     assert not records.environments(), "nobody starts without the missing node"
-    watch = Stopwatch()
     joining.start(late, "--node-rank", NODES.index(late))
     assert_all_ended_well(joining.end())
-    assert watch.seconds() < 5, "the others were only waiting for it"
     assert [t["hostname"] for t in records.environments()] == [name for name in NODES for _ in range(2)]
 
 
