@@ -27,11 +27,11 @@ void Coordinator::State::on(const AgentArrived& event) {
   agents[event.agent] = {event.hello, 0, now};
   if (auto why = unwanted(event.hello); !why.empty()) {
     bool twice = membership.holder(event.hello.order).has_value();
-    if (!twice) return membership.arrive(event.agent, event.hello), turn_away(event.agent, std::move(why));
+    if (!twice) return membership.arrive(event.agent, event.hello, now), turn_away(event.agent, std::move(why));
     notify(fmt::format("{} was sent away: {}", name_of(event.hello), why));
     return dismiss(event.agent, why, kUsageError);
   }
-  membership.arrive(event.agent, event.hello);
+  membership.arrive(event.agent, event.hello, now);
   if (!policy.in_process && !check_agents_at) check_agents_at = now + policy.lost_after;
   tell(event.agent, Welcome{policy.launch});
 }

@@ -15,6 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kFirstPause = 1s;
 constexpr Duration kLongestPause = 60s;
+constexpr Duration kProbation = 10s;
 
 Duration pause_after(int losses) { return std::min(kFirstPause * (1 << std::min(losses - 1, 6)), kLongestPause); }
 
@@ -38,8 +39,8 @@ std::optional<AgentId> Membership::holder(int order) const {
   return found == by_order_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void Membership::arrive(AgentId agent, const Hello& hello) {
-  auto& present = present_[agent] = {hello};
+void Membership::arrive(AgentId agent, const Hello& hello, Instant at) {
+  auto& present = present_[agent] = {hello, at};
   present.hello.plays = std::clamp(hello.plays, 1, full_house());
   if (hello.order >= 0) by_order_[hello.order] = agent;
   auto host = hosts_.find(key(hello.order, hello.hostname));
@@ -60,9 +61,16 @@ std::optional<Hello> Membership::remove(AgentId agent) {
   return std::move(node.mapped().hello);
 }
 
+/// Whoever has been there for much longer than it had to pause is no bad host.
+void Membership::forgive(Host& host, AgentId agent, Instant now) const {
+  if (now - present_.at(agent).since > kProbation + pause_after(std::max(host.losses, 1))) host.losses = 0;
+}
+
 void Membership::lose(AgentId agent, Instant at) {
+  auto present = present_.find(agent);
+  if (present == present_.end()) return;
+  forgive(host_of(present->second.hello), agent, at);
   auto hello = remove(agent);
-  if (!hello) return;
   Host& host = host_of(*hello);
   host.lost = true;
   host.barred_until = at + pause_after(++host.losses);

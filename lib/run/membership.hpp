@@ -40,7 +40,7 @@ class Membership {
 
   /// The agent there with this order, if there is one.
   [[nodiscard]] std::optional<AgentId> holder(int order) const;
-  void arrive(AgentId agent, const Hello& hello);
+  void arrive(AgentId agent, const Hello& hello, Instant at);
   void ready(AgentId agent);
   /// It was there and is lost.
   void lose(AgentId agent, Instant at);
@@ -65,6 +65,7 @@ class Membership {
  private:
   struct Present {
     Hello hello;
+    Instant since{};
     bool ready = false;
   };
   struct Host {
@@ -79,6 +80,7 @@ class Membership {
   [[nodiscard]] static std::string key(int order, const std::string& hostname);
   std::optional<Hello> remove(AgentId agent);
   [[nodiscard]] Host& host_of(const Hello& hello);
+  void forgive(Host& host, AgentId agent, Instant now) const;
   [[nodiscard]] bool barred(const Hello& hello, Instant now) const;
   [[nodiscard]] std::vector<AgentId> seated() const;
   [[nodiscard]] std::vector<AgentId> left_over(Instant now, bool with_barred) const;

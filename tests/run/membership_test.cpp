@@ -26,7 +26,7 @@ Hello hello(int order, int plays = 1) {
 }
 
 void come(Membership& members, int agent, int order, int plays = 1) {
-  members.arrive(AgentId{agent}, hello(order, plays));
+  members.arrive(AgentId{agent}, hello(order, plays), at_ms(0));
   members.ready(AgentId{agent});
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("too few can ever come: the reason is told at once") {
   come(members, 0, 0);
   members.fail(2, "host2: permission denied", at_ms(10));
   CHECK(failure(members, 10) == "host2: permission denied");
-  members.arrive(AgentId{1}, hello(1));
+  members.arrive(AgentId{1}, hello(1), at_ms(0));
   members.refuse(AgentId{1}, "host1 cannot take part: no train");
   CHECK(failure(members, 20) == "2 hosts cannot take part: host1 cannot take part: no train; host2: permission denied");
 }
@@ -185,4 +185,18 @@ TEST_CASE("a lost host is started again after its pause, and again when that fai
   CHECK(members.next_start() == at_ms(3500));
   come(members, 2, 1);
   CHECK_FALSE(members.next_start());
+}
+
+TEST_CASE("a host that has stood for a while since its last loss is no bad host") {
+  Membership members(policy(2, 2, 2));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  members.lose(AgentId{1}, at_ms(1000));
+  CHECK(members.next_start() == at_ms(2000));
+  members.arrive(AgentId{2}, hello(1), at_ms(2000));
+  members.lose(AgentId{2}, at_ms(3000));
+  CHECK(members.next_start() == at_ms(5000));
+  members.arrive(AgentId{3}, hello(1), at_ms(5000));
+  members.lose(AgentId{3}, at_ms(18000));
+  CHECK(members.next_start() == at_ms(19000));
 }
