@@ -16,7 +16,8 @@ list(GET TAAS_TORCH_FACTS 2 TAAS_TORCH_VERSION)
 
 # One shared library: a program then needs neither our own static parts nor the packages they are made with. libtorch is
 # found where it was at build time; the nccl plugin lies beside the library.
-add_library(taas SHARED $<TARGET_OBJECTS:taas_dist> $<TARGET_OBJECTS:taas_base>)
+# (The launcher's JSON stays out: programs on libtaas need no Boost.)
+add_library(taas SHARED $<TARGET_OBJECTS:taas_dist> $<FILTER:$<TARGET_OBJECTS:taas_base>,EXCLUDE,/json[a-z_]*[.]cpp>)
 set_target_properties(taas PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN;${TAAS_TORCH_DIR}/lib")
 target_compile_features(taas PUBLIC cxx_std_20)

@@ -53,7 +53,7 @@ class Node:
         """Starts a command on this node, in `cwd` (default: the user's home)."""
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                    **options}
-        inside = ["nsenter", f"--target={self.pid}", "--net", "--uts", "--ipc", "--mount", "--pid",
+        inside = ["nsenter", f"--target={self.pid}", "--net", "--uts", "--ipc", "--mount", "--root", "--pid",
                   "env", f"--chdir={cwd or self.home}", "--", *map(str, argv)]
         return Process(inside, env={**environment_of_a_user(), "HOME": str(self.home), **(env or {})}, **options)
 
