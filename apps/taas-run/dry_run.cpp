@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "base/shell.hpp"
+
 namespace taas::cli {
 namespace {
 
@@ -47,9 +49,7 @@ Variables environment_of(const plan::LaunchPlan& plan, const plan::LaunchSetting
 std::string quote(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
-  std::string quoted = "'";
-  for (char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return quoted + "'";
+  return quote_for_shell(word);
 }
 
 std::string join_quoted(const std::vector<std::string>& words) {

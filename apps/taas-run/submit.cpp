@@ -5,17 +5,12 @@
 
 #include <cerrno>
 
+#include "base/shell.hpp"
+
 namespace taas::cli {
 namespace {
 
 constexpr const char* kOutput = "--output=slurm-%j.out";
-
-/// As a shell reads it as one word.
-std::string quote(const std::string& word) {
-  std::string quoted = "'";
-  for (char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return quoted + "'";
-}
 
 void add(std::vector<std::string>& command, const char* name, const std::optional<std::string>& value) {
   if (value) command.push_back(fmt::format("--{}={}", name, *value));
@@ -49,8 +44,8 @@ std::vector<std::string> submit_command(const plan::LaunchPlan& plan, const std:
     command.insert(command.end(), arguments.begin(), arguments.end());
     return command;
   }
-  std::string script = "exec srun " + quote(taas_run);
-  for (const auto& argument : arguments) script += " " + quote(argument);
+  std::string script = "exec srun " + quote_for_shell(taas_run);
+  for (const auto& argument : arguments) script += " " + quote_for_shell(argument);
   std::vector<std::string> command{"sbatch", "--parsable", "--open-mode=append", kOutput};
   command.insert(command.end(), options.begin(), options.end());
   command.push_back("--wrap=" + script);

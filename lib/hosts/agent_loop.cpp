@@ -1,10 +1,10 @@
 #include "hosts/agent_loop.hpp"
 
 #include <boost/json/parse.hpp>
-#include <deque>
 
 #include "base/json.hpp"
 #include "hosts/timer.hpp"
+#include "hosts/turns.hpp"
 #include "net/addresses.hpp"
 
 namespace taas::hosts {
@@ -53,8 +53,7 @@ struct AgentLoop::State {
   std::function<void(run::Leave)> on_leave = [](const run::Leave&) {};
   std::unique_ptr<Node> node;  // from the first Welcome on
   std::unique_ptr<net::Connecting> probing;
-  std::deque<run::AgentEvent> pending;
-  bool feeding = false;
+  Turns<run::AgentEvent> turns;
 };
 
 AgentLoop::AgentLoop(boost::asio::io_context& io, AgentLoopOptions options)
@@ -70,17 +69,10 @@ void AgentLoop::hold_output(bool hold) {
 void AgentLoop::begin() { state_->uplink->connect(); }
 void AgentLoop::feed(run::AgentEvent event) { state_->feed(std::move(event)); }
 
-/// Events that come up while one is being handled wait their turn, so the logic sees them one after the other.
 void AgentLoop::State::feed(run::AgentEvent event) {
-  pending.push_back(std::move(event));
-  if (feeding) return;
-  feeding = true;
-  while (!pending.empty()) {
-    auto next = std::move(pending.front());
-    pending.pop_front();
+  turns.feed(std::move(event), [this](const run::AgentEvent& next) {
     for (const auto& action : agent.handle(next)) carry_out(action);
-  }
-  feeding = false;
+  });
 }
 
 void AgentLoop::State::act(const run::Perform& action) {

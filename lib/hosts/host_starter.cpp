@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/shell.hpp"
 #include "plan/numbers.hpp"
 #include "proc/family.hpp"
 #include "run/words.hpp"
@@ -15,13 +16,6 @@ constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
 constexpr int kSshFailed = 255;
 constexpr const char* kConnectTimeout = "ConnectTimeout=8";  // seconds, so that a silent host is named within ten
-
-/// As a shell reads it as one word.
-std::string quote(const std::string& word) {
-  std::string quoted = "'";
-  for (char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return quoted + "'";
-}
 
 /// ssh may warn before it says why it failed: the last line that is no warning counts.
 std::string last_line(const std::vector<std::string>& lines) {
@@ -84,7 +78,7 @@ std::vector<std::string> ssh_command(const std::string& ssh, const std::string& 
   for (auto word : plan::split(ssh, ' ')) {
     if (!word.empty()) command.emplace_back(word);
   }
-  auto agent = fmt::format("exec {} --as-agent", quote(taas_run));
+  auto agent = fmt::format("exec {} --as-agent", quote_for_shell(taas_run));
   for (const auto* word : {"-T", "-o", "BatchMode=yes", "-o", kConnectTimeout, "--"}) command.emplace_back(word);
   command.push_back(host);
   command.push_back(std::move(agent));

@@ -1,11 +1,11 @@
 #include "hosts/run_loop.hpp"
 
 #include <csignal>
-#include <deque>
 #include <map>
 
 #include "hosts/display.hpp"
 #include "hosts/timer.hpp"
+#include "hosts/turns.hpp"
 #include "proc/signals.hpp"
 
 namespace taas::hosts {
@@ -60,8 +60,7 @@ struct RunLoop::State {
   std::function<void(int)> on_arrival = [](int) {};
   std::map<run::AgentId, std::unique_ptr<Downlink>> agents;
   int last_agent = -1;
-  std::deque<run::CoordinatorEvent> pending;
-  bool feeding = false;
+  Turns<run::CoordinatorEvent> turns;
   std::size_t files = 0;
   std::optional<run::Verdict> verdict;
   bool stop_requested = false;
@@ -127,17 +126,10 @@ void RunLoop::State::receive(int signal, Instant at) {
   happen(run::SignalReceived{signal, at});
 }
 
-/// Events that come up while one is being handled wait their turn, so the logic sees them one after the other.
 void RunLoop::State::feed(run::CoordinatorEvent event) {
-  pending.push_back(std::move(event));
-  if (feeding) return;
-  feeding = true;
-  while (!pending.empty()) {
-    auto next = std::move(pending.front());
-    pending.pop_front();
+  turns.feed(std::move(event), [this](const run::CoordinatorEvent& next) {
     for (const auto& action : coordinator.handle(next)) carry_out(action);
-  }
-  feeding = false;
+  });
 }
 
 void RunLoop::State::act(const run::Happened& action) {
