@@ -55,6 +55,9 @@ class ProcessGroup {
 /// GLOO_SOCKET_IFNAME. Returns when all ranks have joined. With none of RANK and WORLD_SIZE set: a group of one
 /// process.
 ///
+/// A write to a rank that has gone away is to be an error, not the silent death of this process: where SIGPIPE has its
+/// default action, a group of several processes ignores it from here on. A handler of the program's own stays.
+///
 /// Throws ConfigError for a variable that is missing, is no number or does not fit, or when ranks ask for different
 /// backends; CommunicationError naming the missing ranks when not all have joined within the timeout.
 ProcessGroup init(const InitOptions& options = {});

@@ -3,6 +3,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 #include <vector>
 
@@ -80,12 +81,19 @@ void fill(ProcessGroupState& state, const BackendArguments& arguments) {
   state.group->setGroupName("default_pg");
 }
 
+/// gloo and the store write to sockets without MSG_NOSIGNAL, as they may in Python, which ignores the signal.
+void ignore_broken_pipes() {
+  struct sigaction action {};
+  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 ProcessGroup init(const InitOptions& options) {
   const auto environment = read_environment(process_variable);
   if (environment.world_size == 1) return alone(environment, options.backend);
 
+  ignore_broken_pipes();
   auto state = std::make_shared<ProcessGroupState>();
   state->environment = environment;
   auto store = connect_store(environment, options.timeout);

@@ -10,7 +10,7 @@ TEST_CASE("Ranks meet at a store that rank 0 serves") {
 }
 
 TEST_CASE("Ranks that do not come are named") {
-  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "missing_rank", {.world_size = 3, .started = 2})) == "");
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "missing_rank", {.world_size = 3, .started = 1})) == "");
 }
 
 TEST_CASE("A store that cannot be reached is named") {
@@ -20,6 +20,11 @@ TEST_CASE("A store that cannot be reached is named") {
 
 TEST_CASE("A rank that goes away is an error for those that wait for it") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "lost_rank", {.world_size = 3})) == "");
+}
+
+TEST_CASE("A broken pipe is an error of the write, unless the program handles it") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "broken_pipe", {.world_size = 2})) == "");
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "broken_pipe_handled", {.world_size = 2})) == "");
 }
 
 TEST_CASE("Ranks that ask for different backends are told so") {
