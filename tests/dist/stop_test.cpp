@@ -14,10 +14,18 @@
 
 namespace {
 
+/// The test framework reports the signals that end it as failures, in a child too.
+void default_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
+}
+
 /// The exit status of a process of its own that does this: what is looked at here is read once in a process.
 int in_a_process(const std::function<int()>& body) {
   auto pid = ::fork();
-  if (pid == 0) ::_exit(body());
+  if (pid == 0) {
+    default_signals();
+    ::_exit(body());
+  }
   int status = 0;
   REQUIRE(::waitpid(pid, &status, 0) == pid);
   return status;
