@@ -165,9 +165,9 @@ void Schedule::State::withdraw(Attempt attempt) {
   if (auto took = now - *ended->started; !by.making.known() || took > by.making.value()) by.making.add(took);
 }
 
-void Schedule::State::count(StreamState& stream, int credits) {
-  stream.used += credits;
-  used += credits;
+void Schedule::State::count(StreamState& stream, int more) {
+  stream.used += more;
+  used += more;
 }
 
 bool Schedule::State::is_hopeless(const TaskState& task) const {

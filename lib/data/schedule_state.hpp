@@ -107,7 +107,7 @@ struct Schedule::State {
   std::optional<AttemptState> end(Attempt attempt);
   void forget_attempts(WorkerIndex index);
   void withdraw(Attempt attempt);
-  void count(StreamState& stream, int credits);
+  void count(StreamState& stream, int more);
   /// Everybody who is up has returned it, and nobody makes it.
   [[nodiscard]] bool is_hopeless(const TaskState& task) const;
   void give_up_or_queue(StreamState& stream, const Task& task);
