@@ -102,9 +102,14 @@ class TaasLocal:
 
 
 def write_plan(path, address, port, encryption):
+    workers = [{"name": "worker", "address": address, "port": port, "unix": ""}] if port else []
+    write_plan_of(path, workers, encryption)
+
+
+def write_plan_of(path, workers, encryption):
+    """What taas-run tells its processes of data delivery (docs/data-workers.md)."""
     plan = {"run": "benchmark", "key": "5" * 64, "encryption": encryption, "compression": "none", "units": 0,
-            "buffer_bytes": 1 << 30, "on_error": "raise", "loader": "", "world_size": 1,
-            "workers": [{"name": "worker", "address": address, "port": port, "unix": ""}] if port else []}
+            "buffer_bytes": 1 << 30, "on_error": "raise", "loader": "", "world_size": 1, "workers": workers}
     with open(f"{path}.new", "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         json.dump(plan, file)
     os.rename(f"{path}.new", path)

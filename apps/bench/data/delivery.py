@@ -28,13 +28,13 @@ def one_round(node, name: str, kind: str, options, environment: dict) -> dict:
     count = str(COUNTS[kind])
     with_peer = name not in contenders.LOCAL and name != "taas-local"
     if name.startswith("taas"):  # a plan that the worker can read when it starts; the consumer writes the port into it
-        contenders.write_plan(environment["TAAS_DATA_PLAN"], nodes.THERE, 0, contenders.CONTENDERS[name].ENCRYPTION
+        contenders.write_plan(environment["TAAS_DATA_PLAN"], node.there, 0, contenders.CONTENDERS[name].ENCRYPTION
                               if with_peer else "plain")
-    peer = node.start([options.python, ENDPOINT, "serve", name, nodes.THERE, kind, count], env=environment) \
+    peer = node.start([options.python, ENDPOINT, "serve", name, node.there, kind, count], env=environment) \
         if with_peer else None
     try:
         port = peer.stdout.readline().strip() if peer else "0"
-        consumer = subprocess.run([options.python, ENDPOINT, "consume", name, nodes.THERE, port, kind, count],
+        consumer = subprocess.run([options.python, ENDPOINT, "consume", name, node.there, port, kind, count],
                                   env=environment, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
         return json.loads(consumer.stdout.splitlines()[-1])
     finally:

@@ -4,36 +4,47 @@ import os
 import pathlib
 import subprocess
 
-HERE, THERE = "10.78.0.1", "10.78.0.2"
-
-
 class OtherNode:
-    """Commands that start() runs see only their end of the link."""
+    """Commands that start() runs see only their end of the link, which has the address `there`."""
+
+    def __init__(self, number: int = 0):
+        self._name = f"bench{os.getpid()}-{number}"
+        self._link = f"ve{os.getpid()}-{number}"
+        self.here, self.there = f"10.78.{number}.1", f"10.78.{number}.2"
 
     def __enter__(self):
-        self._name = f"bench{os.getpid()}"
         self._run("ip", "netns", "add", self._name)
-        self._run("ip", "link", "add", f"veth{os.getpid()}", "type", "veth", "peer", "name", "eth0", "netns", self._name)
-        self._run("ip", "address", "add", f"{HERE}/24", "dev", f"veth{os.getpid()}")
-        self._run("ip", "link", "set", f"veth{os.getpid()}", "up")
-        self._inside("ip", "address", "add", f"{THERE}/24", "dev", "eth0")
-        self._inside("ip", "link", "set", "eth0", "up")
-        self._inside("ip", "link", "set", "lo", "up")
+        self._run("ip", "link", "add", self._link, "type", "veth", "peer", "name", "eth0", "netns", self._name)
+        self._run("ip", "address", "add", f"{self.here}/24", "dev", self._link)
+        self._run("ip", "link", "set", self._link, "up")
+        self.run("ip", "address", "add", f"{self.there}/24", "dev", "eth0")
+        self.run("ip", "link", "set", "eth0", "up")
+        self.run("ip", "link", "set", "lo", "up")
         return self
 
     def __exit__(self, *_):
         self._run("ip", "netns", "delete", self._name)  # takes the veth pair with it
 
     def start(self, command, **options) -> subprocess.Popen:
-        return subprocess.Popen(["ip", "netns", "exec", self._name, *map(str, command)], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, text=True, **options)
+        """`ip netns exec` becomes the command, so that signals reach it."""
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True, **options}
+        return subprocess.Popen(["ip", "netns", "exec", self._name, *map(str, command)], **options)
 
-    def _inside(self, *command):
-        self._run("ip", "netns", "exec", self._name, *command)
+    def run(self, *command, **options):
+        self._run("ip", "netns", "exec", self._name, *command, **options)
+
+    def cut(self):
+        """Silent loss in both directions, until heal()."""
+        self.run("nft", "-f", "-", text=True, input=(
+            "table inet cut { chain in { type filter hook input priority 0; drop; }\n"
+            "chain out { type filter hook output priority 0; drop; } }"))
+
+    def heal(self):
+        self.run("nft", "flush", "ruleset")
 
     @staticmethod
-    def _run(*command):
-        subprocess.run(command, check=True)
+    def _run(*command, **options):
+        subprocess.run(command, check=True, **options)
 
 
 def shared_memory_policy() -> str:

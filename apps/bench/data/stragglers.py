@@ -1,0 +1,145 @@
+"""Slow data workers and slow samples: throughput and the longest wait of a loop whose batches come in order.
+
+Work is waiting (time.sleep), so that four workers are four workers on two cores as well. Side by side: torch's DataLoader
+with as many worker processes, and as many of ours, all on this machine.
+"""
+
+import argparse
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import torch  # noqa: E402
+
+import contenders  # noqa: E402
+import measure  # noqa: E402
+
+WORKERS = 4
+SLOWNESS = 10
+SLOW_SAMPLE_EVERY, SLOW_SAMPLE = 100, 50
+BATCH = 8
+SAMPLE_SECONDS = 0.002
+
+
+class Waiting(torch.utils.data.Dataset):
+    """Each sample takes SAMPLE_SECONDS; `slow_samples`: one of a hundred takes 50 times as long."""
+
+    def __init__(self, length: int, slow_samples: bool):
+        self.length, self.slow_samples = length, slow_samples
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        slow = SLOW_SAMPLE if self.slow_samples and index % SLOW_SAMPLE_EVERY == 7 else 1
+        time.sleep(SAMPLE_SECONDS * slow * float(os.environ.get("BENCH_SLOWNESS", "1")))
+        return torch.full((1024,), index)
+
+
+def slow_first_worker(worker: int):
+    """For torch's DataLoader, whose workers share one environment at their start."""
+    if worker == 0:
+        os.environ["BENCH_SLOWNESS"] = str(SLOWNESS)
+
+
+class Workers:
+    """Four of ours; the first is slow when asked for."""
+
+    def __init__(self, folder, environment: dict, slow_worker: bool):
+        self.processes, entries = [], []
+        for number in range(WORKERS):
+            listener = socket.create_server(("127.0.0.1", 0))
+            entries.append({"name": f"worker {number}", "address": "127.0.0.1", "port": listener.getsockname()[1],
+                            "unix": ""})
+            slowness = str(SLOWNESS) if slow_worker and number == 0 else "1"
+            contenders.write_plan_of(environment["TAAS_DATA_PLAN"], entries, "plain")
+            self.processes.append(subprocess.Popen(
+                [sys.executable, "-u", "-m", "taas.worker"], pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL,
+                env={**environment, "TAAS_ROLE": "data-worker", "TAAS_DATA_WORKER": str(number),
+                     "TAAS_DATA_LISTEN": f"{listener.fileno()},-", "BENCH_SLOWNESS": slowness}))
+            listener.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def timed_loop(loader, batches: int) -> dict:
+    """From the first batch on, so that the start of the workers does not count."""
+    waits, before = [], time.perf_counter()
+    for number, batch in enumerate(loader):
+        if batch[0, 0] != number * BATCH:
+            sys.exit(f"batch {number} is out of order")
+        waits.append(time.perf_counter() - before)
+        before = time.perf_counter()
+    if len(waits) != batches:
+        sys.exit(f"{len(waits)} batches instead of {batches}")
+    return {"batches_per_second": (batches - 1) / sum(waits[1:]), "longest_wait_seconds": max(waits[1:])}
+
+
+def ours(slow_worker: bool, slow_samples: bool, batches: int, options) -> dict:
+    import taas
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TAAS_DATA_PLAN"] = f"{folder}/plan.json"
+        with Workers(folder, {**os.environ, "PYTHONPATH": f"{options.package}:{pathlib.Path(__file__).parent}"},
+                     slow_worker):
+            loader = torch.utils.data.DataLoader(Waiting(batches * BATCH, slow_samples), batch_size=BATCH)
+            with taas.register(loader):
+                return timed_loop(loader, batches)
+
+
+def torchs(slow_worker: bool, slow_samples: bool, batches: int, _) -> dict:
+    return timed_loop(torch.utils.data.DataLoader(
+        Waiting(batches * BATCH, slow_samples), batch_size=BATCH, num_workers=WORKERS, prefetch_factor=4,
+        worker_init_fn=slow_first_worker if slow_worker else None), batches)
+
+
+def limits(slow_worker: bool, slow_samples: bool) -> dict:
+    batch = SAMPLE_SECONDS * BATCH
+    if slow_samples:
+        batch *= 1 + (SLOW_SAMPLE - 1) / SLOW_SAMPLE_EVERY
+    speed = (WORKERS - 1 + 1 / SLOWNESS if slow_worker else WORKERS) / batch
+    return {"batches_per_second": speed, "longest_wait_seconds": SAMPLE_SECONDS * SLOW_SAMPLE}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--package", type=pathlib.Path, default=pathlib.Path("build/release/python"))
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--batches", type=int, default=500)
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    options.package = options.package.resolve()
+    sys.path.insert(0, str(options.package))
+    results, rows = {}, []
+    for case, (slow_worker, slow_samples) in {"one of 4 workers 10 times slower": (True, False),
+                                              "1 % of samples 50 times slower": (False, True)}.items():
+        samples = {"taas": [], "DataLoader": []}
+        for number in range(options.rounds):
+            for name in measure.rotated(samples, number):
+                way = ours if name == "taas" else torchs
+                samples[name].append(way(slow_worker, slow_samples, options.batches, options))
+        limit = limits(slow_worker, slow_samples)
+        results[case] = {"limit": limit, **samples}
+        for name, values in samples.items():
+            share = measure.summary([v["batches_per_second"] / limit["batches_per_second"] for v in values])
+            wait = measure.summary([v["longest_wait_seconds"] for v in values])
+            rows.append([case, name, f"{share['median']:.2f} ({share['min']:.2f} to {share['max']:.2f})",
+                         measure.milliseconds(wait)])
+    measure.report("slow workers, slow samples", options, results, rows,
+                   ["case", "way", "share of the sum of speeds", "longest wait"],
+                   [f"a sample takes {SAMPLE_SECONDS * 1e3:.0f} ms, a slow one {SAMPLE_SECONDS * SLOW_SAMPLE * 1e3:.0f} ms"])
+
+
+if __name__ == "__main__":
+    main()
