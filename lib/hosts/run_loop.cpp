@@ -37,7 +37,6 @@ struct RunLoop::State {
 
   void obey(const run::SetDeadline& action) { deadline.set(action.at); }
   void obey(const run::ClearDeadline&) { deadline.clear(); }
-  void obey(const run::Notify& action) { display.say(Level::kInfo, action.text); }
   void obey(const run::RequestStop&) { stop_requested = true; }
   void obey(const run::Finish& action);
   template <class Decided>
