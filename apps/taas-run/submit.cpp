@@ -37,7 +37,7 @@ std::vector<std::string> submit_command(const plan::LaunchPlan& plan, const std:
                                         const std::vector<std::string>& arguments) {
   auto options = resources(plan);
   if (!plan.options.slurm.detach) {
-    std::vector<std::string> command{"srun"};
+    std::vector<std::string> command{"srun", "--disable-status"};  // one SIGINT is told to the agents at once
     command.insert(command.end(), options.begin(), options.end());
     command.push_back("--");
     command.push_back(taas_run);

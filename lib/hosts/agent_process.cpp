@@ -30,7 +30,8 @@ Result<std::vector<std::string>> own_addresses(const std::string& interface) {
 
 AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::string> addresses) {
   AgentLoopOptions loop;
-  loop.policy = agent_policy(std::chrono::milliseconds(options.bootstrap.node_timeout_ms));
+  loop.policy = agent_policy(std::chrono::milliseconds(options.bootstrap.node_timeout_ms),
+                             options.machine.environment.contains("SLURM_STEP_ID"));
   loop.policy.connect_for = std::chrono::milliseconds(options.bootstrap.join_timeout_ms);
   loop.policy.coordinator_first = options.bootstrap.coordinator_first;
   loop.hello.instance = random_hex(kInstanceBytes);

@@ -11,6 +11,10 @@ constexpr int kHeartbeats = 10;  // in the time after which a silent node is giv
 constexpr std::chrono::milliseconds kJobPatience = std::chrono::seconds(25);
 constexpr auto kLongestInterval = std::chrono::milliseconds(1000);
 
+/// srun tells all processes of a step what it is told, SIGINT included. Elsewhere in a job a person may be at a
+/// terminal.
+run::EchoPolicy job_echo(bool in_step) { return {std::chrono::seconds(2), in_step}; }
+
 /// Such a program joins a process group soon after its start, or never will.
 bool is_python(const plan::ProgramOptions& program) {
   return program.module || program.script || (program.program.ends_with(".py") && !program.no_python);
@@ -21,6 +25,7 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   policy.world_size = plan.world_size();
   for (const auto& rank : plan.ranks) policy.node_of_rank.push_back(rank.node);
   policy.startup_needs_store = is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0;
+  if (plan.job) policy.echo = job_echo(plan.job->step.has_value());
   if (plan.job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;
   policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;
@@ -41,15 +46,16 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.expected_agents = plan.expected_agents;
   policy.version = TAAS_VERSION;
   policy.lost_after = nodes.node_timeout;
-  policy.closed_grace = 2 * agent_policy(nodes.node_timeout).heartbeat_interval;
+  policy.closed_grace = 2 * agent_policy(nodes.node_timeout, false).heartbeat_interval;
   policy.gather_timeout = nodes.join_timeout;
   policy.tells_verdict = std::holds_alternative<plan::Join>(plan.way);
   policy.elastic_wait = nodes.elastic_wait;
   return policy;
 }
 
-run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout) {
+run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout, bool in_step) {
   run::AgentPolicy policy;
+  if (in_step) policy.echo = job_echo(in_step);
   policy.heartbeat_interval = std::min<Duration>(node_timeout / kHeartbeats, kLongestInterval);
   policy.fence_after = node_timeout * 6 / 10;
   return policy;

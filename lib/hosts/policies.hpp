@@ -13,8 +13,8 @@ namespace taas::hosts {
 /// The plan as the run's logic sees it. `launch` and `in_process` are left to the caller.
 run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan);
 
-/// An agent fences itself well before the coordinator gives it up.
-run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout);
+/// An agent fences itself well before the coordinator gives it up. `in_step`: SLURM started it.
+run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout, bool in_step);
 
 /// "NAME=value" each.
 std::vector<std::string> as_list(const std::map<std::string, std::string>& environment);

@@ -13,6 +13,7 @@
 #include "hosts/run_loop.hpp"
 #include "hosts/timer.hpp"
 #include "proc/family.hpp"
+#include "proc/signals.hpp"
 
 namespace taas::hosts {
 namespace {
@@ -80,6 +81,7 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   run->set_on_arrival([&starter](int order) { starter.arrived(order); });
   starter.start_all();
   RunEnd end{run->execute(), run->told_to_stop()};
+  hold_stop_signals();
   run.reset();
   part(io, family);
   return end;

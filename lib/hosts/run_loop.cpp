@@ -61,6 +61,7 @@ struct RunLoop::State {
   int last_agent = -1;
   Turns<run::CoordinatorEvent> turns;
   std::size_t files = 0;
+  std::optional<SignalSource> signals;  // from execute() on
   std::optional<run::Verdict> verdict;
   bool stop_requested = false;
 };
@@ -108,8 +109,8 @@ void RunLoop::say(std::string text) { state_->display.say(Level::kInfo, std::mov
 int RunLoop::execute() {
   State& state = *state_;
   for (const auto& notice : state.options.plan.notices) state.display.say(Level::kInfo, notice);
-  SignalSource source(state.io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH},
-                      [&state](int signal, Instant at) { state.receive(signal, at); });
+  state.signals.emplace(state.io, std::vector{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH},
+                        [&state](int signal, Instant at) { state.receive(signal, at); });
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
   state.display.finish();

@@ -12,6 +12,13 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+void hold_stop_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
 struct SignalSource::State : std::enable_shared_from_this<SignalSource::State> {
   State(boost::asio::io_context& io, Callback callback) : signals(io), on_signal(std::move(callback)) {}
 

@@ -15,6 +15,9 @@ namespace taas {
 /// True when the process ignores this signal, as it does SIGHUP under nohup.
 bool is_ignored(int signal);
 
+/// From now on this process, and what it starts, is not ended by what a batch system sends to every process of a job.
+void hold_stop_signals();
+
 /// Receives signals in the event loop. SIGHUP that was ignored when the process started (nohup) stays ignored.
 /// Destroying it gives the signals their default meaning back.
 class SignalSource {

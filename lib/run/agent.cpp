@@ -14,7 +14,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kKillInterval = 1s;
-constexpr auto kEcho = 250ms;  // a batch system signals every process of a job: the same wish twice is one wish
 constexpr Duration kFirstPause = 100ms;
 constexpr Duration kLongestPause = 2s;
 
@@ -130,7 +129,7 @@ void Agent::State::leave(int exit_code, std::string reason) {
 
 /// The coordinator decides; a second wish, or one that it cannot hear, ends this node's part.
 void Agent::State::on(const AgentSignalled& event) {
-  bool echo = event.signal != SIGINT && event.signal == last_signal && now - last_signal_at < kEcho;
+  bool echo = policy.echo.repeats(event.signal, last_signal, now - last_signal_at);
   if (echo || phase == Phase::kLeaving) return;
   bool again = std::exchange(last_signal, asks_to_end(event.signal) ? event.signal : last_signal) != 0;
   last_signal_at = now;

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "run/echo.hpp"
 #include "run/messages.hpp"
 
 namespace taas::run {
@@ -18,7 +19,8 @@ struct AgentPolicy {
   Duration rejoin_for = std::chrono::seconds(60);   ///< how long a lost coordinator is looked for; then the agent ends
   Duration connect_for = std::chrono::seconds(60);  ///< the same before it was ever reached
   bool coordinator_first = false;  ///< it was there before this agent: where nobody listens, the run is over
-  bool in_process = false;                          ///< the coordinator is in this process: no heartbeats, no fence
+  EchoPolicy echo;
+  bool in_process = false;  ///< the coordinator is in this process: no heartbeats, no fence
 };
 
 // What happens to an agent.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "run/echo.hpp"
 #include "run/events.hpp"
 
 namespace taas::run {
@@ -17,6 +18,7 @@ struct Policy {
   std::vector<std::string> node_names;  ///< by node; empty: they have none
   int max_restarts = 0;                 ///< a lost node that can be replaced uses up none of them
   std::vector<int> stop_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};  ///< any other is only passed on to ranks
+  EchoPolicy echo;
   std::vector<int> preempt_signals;                    ///< mean "write a checkpoint now": ranks are told once and go on
   bool startup_needs_store = false;                    ///< programs join a process group: see startup_window
   std::chrono::milliseconds startup_window{60000};     ///< who fails so soon, with no rank in the store, fails again

@@ -12,7 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kEcho = 250ms;
 constexpr auto kSameWish = 2s;
 
 bool contains(const std::vector<int>& signals, int signal) {
@@ -45,15 +44,12 @@ bool Supervisor::State::ends_the_run(int signal) const {
   return contains(policy.stop_signals, signal) && !contains(policy.preempt_signals, signal);
 }
 
-/// A batch system signals every process of a job, so one wish to stop arrives directly and through the keeper. Only a
-/// person at a terminal, who sends SIGINT, means to kill so soon after asking.
 bool Supervisor::State::is_echo(int signal) {
-  bool echo = signal != SIGINT && ends_the_run(signal) && signal == last_stop_signal && now - last_stop_at < kEcho;
-  if (ends_the_run(signal) && !echo) {
-    last_stop_signal = signal;
-    last_stop_at = now;
-  }
-  return echo;
+  if (!ends_the_run(signal)) return false;
+  if (policy.echo.repeats(signal, last_stop_signal, now - last_stop_at)) return true;
+  last_stop_signal = signal;
+  last_stop_at = now;
+  return false;
 }
 
 void Supervisor::State::on_stop_signal(int signal) {

@@ -23,6 +23,7 @@ def test_stop_signal_reaches_ranks_and_comes_back_as_code(launcher, name):
     _, err = process.communicate(timeout=30)
     assert process.returncode == 128 + getattr(signal, name), err
     assert all(is_gone(pid) for pid in pids)
+    assert err.count(f"{name}: stopping all ranks") == 1, err
     assert f"stopped by {name}" in err
 
 

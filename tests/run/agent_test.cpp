@@ -210,6 +210,16 @@ TEST_CASE("a stop signal is the coordinator's to judge; the second one is not") 
   CHECK(agent.gone(0, 1010) == Strings{"leave 143 "});
 }
 
+TEST_CASE("what srun tells every process of a step is one wish") {
+  AgentPolicy policy;
+  policy.echo = {.within = 2s, .interrupts = true};
+  Drive agent(policy);
+  agent.up(0);
+  agent.start(0, 10);
+  CHECK(agent.signal(SIGINT, 20) == Strings{"send signalled 2"});
+  CHECK(agent.signal(SIGINT, 30) == Strings{});
+}
+
 TEST_CASE("in the coordinator's process there are no heartbeats and no fence") {
   AgentPolicy policy;
   policy.in_process = true;

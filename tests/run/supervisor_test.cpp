@@ -217,9 +217,8 @@ TEST_CASE("a stop signal is passed on as it is, and is the run's exit code") {
     Drive run(policy_for(2, 3));
     run.begin();
     auto name = signal_name(signal);
-    CHECK(run.signal(signal, 1000) ==
-          Strings{"say " + name + ": stopping all ranks; once more kills them", "request stop 0", name + " to 0,1",
-                  "deadline 31000"});
+    CHECK(run.signal(signal, 1000) == Strings{"say " + name + ": stopping all ranks; once more kills them",
+                                              "request stop 0", name + " to 0,1", "deadline 31000"});
     run.exited(0, 1001);
     CHECK(run.exited(1, 1002, {0, signal}) == Strings{"sweep SIGTERM", "deadline 3002"});
     CHECK(run.gone(1003) == Strings{"settle nothing", "deadline 31003"});
@@ -252,6 +251,18 @@ TEST_CASE("control-C twice means it, however quick") {
   run.begin();
   run.signal(SIGINT, 1000);
   CHECK(run.signal(SIGINT, 1001).front() == "say SIGINT: killing what is left");
+}
+
+TEST_CASE("in a step of SLURM no signal is a person's, and all may come late") {
+  Policy policy = policy_for(1);
+  policy.echo = {.within = std::chrono::seconds(2), .interrupts = true};
+  for (int signal : {SIGINT, SIGTERM}) {
+    Drive run(policy);
+    run.begin();
+    run.signal(signal, 1000);
+    CHECK(run.signal(signal, 2999) == Strings{});
+    CHECK_THAT(run.signal(signal, 3000).front(), ContainsSubstring("killing what is left"));
+  }
 }
 
 TEST_CASE("another stop signal is no echo") {

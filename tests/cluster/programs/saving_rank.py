@@ -1,8 +1,9 @@
 """Trains for ever, and writes checkpoints when it is told that the end is near.
 
-FOLDER/started-COUNT-RANK when it runs; FOLDER/saved-COUNT-RANK-SIGNAL once it has saved for USR1, USR2 or TERM (then it
-leaves with 143); FOLDER/asked-COUNT-RANK when the file of TAAS_STOP_REQUESTED appeared. COUNT is
-TORCHELASTIC_RESTART_COUNT; with `until=N` the start with that count has done its work and leaves with 0.
+FOLDER/started-COUNT-RANK when it runs; FOLDER/saved-COUNT-RANK-SIGNAL once it has saved for USR1, USR2, TERM or INT
+(then it leaves with 128 and the signal's number); FOLDER/asked-COUNT-RANK when the file of TAAS_STOP_REQUESTED
+appeared. COUNT is TORCHELASTIC_RESTART_COUNT; with `until=N` the start with that count has done its work and leaves
+with 0.
 """
 
 import os
@@ -23,11 +24,11 @@ def note(*words):
 def save(number, _frame):
     name = signal.Signals(number).name.removeprefix("SIG")
     note("saved", name)
-    if name == "TERM":
-        sys.exit(143)
+    if name in ("TERM", "INT"):
+        sys.exit(128 + number)
 
 
-for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):
+for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
     signal.signal(number, save)
 note("started")
 if count == last:
