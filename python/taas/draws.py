@@ -1,0 +1,81 @@
+"""The plain loader's own draws: which random numbers it takes, and at which instants.
+
+With num_workers=0 torch's loader draws one index batch in each next(); with workers it draws prefetch_factor * num_workers
+of them in iter(), and one more at the end of each next(). A registered loader draws at these instants too, so that the
+process' random states are at any time what they would have been.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, Iterator
+
+import torch
+from torch.utils.data import DataLoader
+
+
+class Unknown(Exception):
+    """Nothing is known so far ahead."""
+
+
+class PlainDraws:
+    """Index batches of one epoch, drawn from `sampler` when the plain loader would have drawn them.
+
+    `resumed` is True for a further epoch with persistent_workers: its workers keep their base seed.
+    """
+
+    def __init__(self, loader: DataLoader, sampler: Any, generator: torch.Generator | None, resumed: bool = False) -> None:
+        self._lookahead = loader.num_workers * (loader.prefetch_factor or 0)
+        self._drawn: collections.deque[Any] = collections.deque()
+        self._ended = False
+        self._iterator: Iterator[Any] = iter(sampler)
+        if not resumed:
+            torch.empty((), dtype=torch.int64).random_(generator=generator)  # the workers' base seed
+            if self._lookahead:
+                self._iterator = iter(sampler)
+
+    def begin(self) -> None:
+        """The draws of iter() itself."""
+        for _ in range(self._lookahead):
+            self._draw()
+
+    @property
+    def has_begun(self) -> bool:
+        """True when the sampler has been asked for something: the random choice of most samplers is made then."""
+        return bool(self._drawn) or self._ended
+
+    def before(self) -> None:
+        """The draw at the start of next()."""
+        if not self._lookahead:
+            self._draw()
+
+    def after(self) -> None:
+        """The draw at the end of next()."""
+        if self._lookahead:
+            self._draw()
+
+    def take(self) -> Any:
+        """The batch that this next() is to give. Raises StopIteration at the end of the epoch."""
+        if not self._drawn:
+            raise StopIteration
+        return self._drawn.popleft()
+
+    def ahead(self, position: int) -> Any:
+        """The batch that is `position` places behind the next one, drawn now if need be. Raises StopIteration at the end."""
+        while len(self._drawn) <= position and not self._ended:
+            self._draw()
+        if len(self._drawn) <= position:
+            raise StopIteration
+        return self._drawn[position]
+
+    def known(self, position: int) -> Any:
+        """The same without drawing: raises Unknown for what the plain loader has not drawn yet."""
+        if len(self._drawn) <= position:
+            raise StopIteration if self._ended else Unknown
+        return self._drawn[position]
+
+    def _draw(self) -> None:
+        try:
+            self._drawn.append(next(self._iterator))
+        except StopIteration:
+            self._ended = True

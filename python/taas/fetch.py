@@ -1,0 +1,89 @@
+"""Making one batch: what a data worker does with a task, and the training process without data workers as well."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from typing import Any
+
+from .recipe import Recipe
+from .seeds import seed_all
+from .shard import Exhausted, Shard, fresh
+from .task import Task
+from .worker_info import WorkerInfo, active
+
+__all__ = ["Exhausted", "Fetcher"]
+
+_KEPT = 64
+
+
+class Fetcher:
+    """Makes the batches of one recipe. Seeds the process for each: the caller keeps the random states that it needs."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.failed_index: Any = None
+        """The index whose sample raised, when that is known."""
+        self._datasets: dict[tuple[Any, int], Any] = {}
+        self._shards: dict[tuple[Any, int], Shard] = {}
+
+    def fetch(self, task: Task, stream: Any = None) -> Any:
+        """The batch of `task`. Raises what the dataset raises, and Exhausted behind the end of an iterable dataset.
+
+        `stream` names the epoch that the task belongs to: iterators of iterable datasets go on from task to task of it.
+        """
+        self.failed_index = None
+        if task.turn >= 0:
+            return self._shard(task, stream).batch(task)
+        info = self._logical_worker(task)
+        seed_all(task.seeds.of_batch(task.number))
+        with active(info) if info else contextlib.nullcontext():
+            return self.recipe.collate_fn(self._samples(info.dataset if info else self.recipe.dataset, task.indices))
+
+    def _samples(self, dataset: Any, indices: Any) -> Any:
+        if not self.recipe.batched:
+            return self._sample(dataset, indices)
+        if getattr(dataset, "__getitems__", None):
+            return dataset.__getitems__(indices)
+        return [self._sample(dataset, index) for index in indices]
+
+    def _sample(self, dataset: Any, index: Any) -> Any:
+        try:
+            return dataset[index]
+        except BaseException:
+            self.failed_index = index
+            raise
+
+    def _logical_worker(self, task: Task) -> WorkerInfo | None:
+        if task.logical_worker < 0:
+            return None
+        key = (task.seeds, task.logical_worker)
+        info = WorkerInfo(task.logical_worker, self.recipe.num_workers, task.seeds.of_worker(task.logical_worker),
+                          self._datasets.get(key, self.recipe.dataset))
+        if self.recipe.worker_init_fn and key not in self._datasets:
+            self._initialise(info)
+            self._datasets[key] = info.dataset
+            _forget_oldest(self._datasets, self.recipe.shards)
+        return info
+
+    def _initialise(self, info: WorkerInfo) -> None:
+        """A logical worker's own dataset: what worker_init_fn sets on it is not seen by the others, large parts are shared."""
+        info.dataset = copy.copy(self.recipe.dataset)
+        seed_all(info._seed)
+        with active(info):
+            self.recipe.worker_init_fn(info.id)
+
+    def _shard(self, task: Task, stream: Any) -> Shard:
+        key = (stream, task.logical_worker)
+        shard = self._shards.pop(key, None)
+        if shard is None or shard.turn > task.turn:
+            shard = Shard(self.recipe, fresh(self.recipe.dataset), task)
+        self._shards[key] = shard
+        _forget_oldest(self._shards, self.recipe.shards)
+        return shard
+
+
+def _forget_oldest(kept: dict[Any, Any], shards: int) -> None:
+    """Several epochs' worth of logical workers stay: ranks are not in step."""
+    while len(kept) > max(_KEPT, 2 * shards):
+        del kept[next(iter(kept))]

@@ -1,0 +1,94 @@
+"""Knowing index batches before the plain loader would have drawn them, without a trace in any random state."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Iterator
+
+from torch.utils.data import (BatchSampler, DataLoader, Dataset, DistributedSampler, RandomSampler, Sampler,
+                              SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
+
+from . import random_states
+from .draws import PlainDraws
+
+_SELF_CONTAINED = (SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler, list, tuple, range)
+_MISTAKES_ALLOWED = 3
+
+
+def is_settled_at_first_draw(sampler: Any) -> bool:
+    """True for samplers that touch random states in their first draw only: what follows may be drawn at any time."""
+    kind = type(sampler)
+    if kind is BatchSampler:
+        return is_settled_at_first_draw(sampler.sampler)
+    return kind in _SELF_CONTAINED or (kind is RandomSampler and sampler.generator is None)
+
+
+def copy_of_sampler(loader: DataLoader) -> tuple[Any, Any]:
+    """The loader's index sampler and its generator, independent of the originals; the dataset is shared.
+
+    Raises whatever a sampler that cannot be copied raises.
+    """
+    shared = [loader.dataset, *_datasets_of(loader._index_sampler)]
+    return copy.deepcopy((loader._index_sampler, loader.generator), {id(dataset): dataset for dataset in shared})
+
+
+def _datasets_of(sampler: Any, depth: int = 4) -> Iterator[Any]:
+    """Samplers refer to what they sample from, and to samplers that they wrap."""
+    for name, value in getattr(sampler, "__dict__", {}).items() if depth else ():
+        if isinstance(value, Dataset) or name in ("data_source", "dataset"):
+            yield value
+        elif isinstance(value, Sampler):
+            yield from _datasets_of(value, depth - 1)
+
+
+class Rehearsal:
+    """Draws from a copy of the sampler, with random states of its own. What it says is a prediction.
+
+    `states` are the random states that it starts with.
+    """
+
+    def __init__(self, loader: DataLoader, states: random_states.RandomStates, resumed: bool = False) -> None:
+        sampler, generator = copy_of_sampler(loader)
+        self._states = states
+        self._draws = self._apart(lambda: PlainDraws(loader, sampler, generator, resumed))
+
+    def begin(self) -> None:
+        """The draws of iter()."""
+        self._apart(self._draws.begin)
+
+    def synchronise(self, states: random_states.RandomStates) -> None:
+        """From here on draws go on from `states`."""
+        self._states = states
+
+    def ahead(self, position: int) -> Any:
+        """The batch so many places behind the next one. Raises StopIteration at the end of the epoch."""
+        return self._apart(lambda: self._draws.ahead(position))
+
+    def step(self) -> None:
+        """The real loader has taken its next batch."""
+        try:
+            self._apart(lambda: self._draws.ahead(0))
+            self._draws.take()
+        except StopIteration:
+            pass
+
+    def _apart(self, action: Any) -> Any:
+        with random_states.kept():
+            random_states.restore(self._states)
+            try:
+                return action()
+            finally:
+                self._states = random_states.capture()
+
+
+class Trust:
+    """Whether a loader's sampler is worth rehearsing: not after it has drawn something else three times."""
+
+    def __init__(self) -> None:
+        self._mistakes = 0
+
+    def mistaken(self) -> None:
+        self._mistakes += 1
+
+    def __bool__(self) -> bool:
+        return self._mistakes < _MISTAKES_ALLOWED

@@ -1,0 +1,90 @@
+"""One loop over a registered loader."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .errors import UndeliverableBatch, describe, raise_again
+from .feed import Feed
+from .outcome import Ended, Failed, Outcome, Ready, Refused
+from .pinning import pinned
+from .task import Task
+
+if TYPE_CHECKING:
+    from .registration import Registration
+
+_PATIENCE_SECONDS = 0.1
+
+
+class LoaderIterator:
+    """Gives an epoch's batches in the sampler's order, whoever makes them. Closed at its end, and when nobody has it."""
+
+    def __init__(self, registration: Registration, loader: Any) -> None:
+        self._registration = registration
+        self._loader = loader
+        self._progress = registration.begin_epoch(loader)
+        self._feed: Feed | None = self._progress.feed
+        self._closing = weakref.finalize(self, Feed.close, self._feed)
+        self._closing.atexit = False
+        self._feed.begin()
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __next__(self) -> Any:
+        if self._feed is None:
+            raise StopIteration
+        try:
+            return self._next()
+        except StopIteration:
+            self.close()
+            self._registration.end_epoch(self._progress)
+            raise
+
+    def close(self) -> None:
+        """Ends the loop early: what is under way is thrown away."""
+        self._feed = None
+        self._closing()
+
+    def _next(self) -> Any:
+        while True:
+            if self._progress.is_enough():
+                raise StopIteration
+            task = self._feed.next_task()
+            outcome = self._wait(task)
+            self._progress.order.delivered()
+            if isinstance(outcome, Ready):
+                self._progress.count(task, outcome)
+                return pinned(outcome.batch) if self._loader.pin_memory else outcome.batch
+            self._without_batch(task, outcome)
+
+    def _wait(self, task: Task) -> Outcome:
+        start = time.monotonic()
+        stream = self._feed.stream
+        stream.tend()
+        while (outcome := stream.next(self._patience(start))) is None:
+            stream.tend()
+            self._progress.report()
+            if 0 < self._loader.timeout <= time.monotonic() - start:
+                raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: {describe(task)} is not there")
+        self._progress.totals.waited += time.monotonic() - start
+        return outcome
+
+    def _patience(self, start: float) -> float:
+        if not self._loader.timeout:
+            return _PATIENCE_SECONDS
+        return max(0.0, min(_PATIENCE_SECONDS, start + self._loader.timeout - time.monotonic()))
+
+    def _without_batch(self, task: Task, outcome: Outcome) -> None:
+        if isinstance(outcome, Ended):
+            self._progress.order.ended(task)
+        elif isinstance(outcome, Refused):
+            raise UndeliverableBatch(f"taas: {describe(task)}: {outcome.message}")
+        elif isinstance(outcome, Failed):
+            if not self._registration.skips(outcome, task):
+                raise_again(outcome, task)

@@ -1,0 +1,131 @@
+"""Data workers on this machine, where there is no taas-run: as many as the loader has num_workers, one at least."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import secrets
+import socket
+from typing import Any, Callable
+
+from torch.utils.data import DataLoader
+
+from . import native
+from .definition import Definition, Inherited
+from .delivery import Delivery
+from .feed import Stream
+from .pool import Pool
+from .processes import Starter, fork, program
+from .recipe import recipe_of
+from .remote import RemoteStream, Workers
+
+_BUFFER_BYTES = 1 << 30
+
+
+class Local(Delivery, Workers):
+    """Shared by all loaders of one start method: one client, one budget (TAAS_DATA_BUFFER_BYTES, 1 GiB).
+
+    Workers are kept from loop to loop, until the last loader is unregistered or the program ends.
+    """
+
+    def __init__(self) -> None:
+        self.budget_bytes = int(os.environ.get("TAAS_DATA_BUFFER_BYTES") or _BUFFER_BYTES)
+        self.client: Any = None
+        self._pool: Pool | None = None
+        self._users: set[int] = set()
+        self._run = secrets.token_hex(8)
+        self._key = secrets.token_bytes(32)
+        atexit.register(self._close)
+
+    def opener(self, registered: Any, loader: DataLoader) -> Callable[[], Stream]:
+        self._users.add(id(registered))
+        self._pool = self._pool or Pool()
+        definition = self._definition(registered, loader)
+        self._pool.starter = self._pool.starter or self._starter(self._pool)
+        has_grown = self._pool.grow(max(1, loader.num_workers))
+        if self.client is None:
+            self.client = native.module.Client(self._run, self._key, "plain", "none", self.budget_bytes)
+        if has_grown:
+            self.client.set_workers([{"name": self.name_of(index), "address": "", "port": 0, "unix": path}
+                                     for index, path in enumerate(self._pool.paths())])
+        return lambda: RemoteStream(self, definition)
+
+    def release(self, registered: Any) -> None:
+        self._users.discard(id(registered))
+        if not self._users:
+            self._close()
+
+    def count(self) -> int:
+        return len(self._pool.paths())
+
+    def index_of(self, shard: int) -> int:
+        return shard % self.count()
+
+    def name_of(self, index: int) -> str:
+        return f"data worker {index}"
+
+    def tend(self) -> None:
+        if self._pool:
+            self._pool.tend()
+
+    def batch_came(self) -> None:
+        if self._pool:
+            self._pool.batch_came()
+
+    def pids(self) -> list[int]:
+        """For tests and people: the workers' process ids."""
+        return self._pool.pids() if self._pool else []
+
+    def _definition(self, registered: Any, loader: DataLoader) -> Definition:
+        raise NotImplementedError
+
+    def _starter(self, pool: Pool) -> Starter:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        self.client = None
+        if self._pool:
+            self._pool.close()
+            self._pool = None
+
+    def _serve(self, index: int, listener: socket.socket) -> None:
+        from .worker import serve
+
+        server = native.module.Server(self._run, self._key, "plain", -1, os.dup(listener.fileno()))
+        serve(server, f"data worker {index}")
+
+
+class Forked(Local):
+    """Workers are forks: they inherit the dataset. One that has changed is inherited by new workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inherited: dict[int, Definition] = {}
+
+    def _definition(self, registered: Any, loader: DataLoader) -> Definition:
+        changed = registered.fingerprint.has_changed(loader)
+        if changed or id(registered) not in self._inherited:
+            self._inherited[id(registered)] = Inherited.add(recipe_of(loader), self._inherited.get(id(registered)))
+            self._pool.start_anew()
+        return self._inherited[id(registered)]
+
+    def release(self, registered: Any) -> None:
+        Inherited.forget(self._inherited.pop(id(registered), None))
+        super().release(registered)
+
+    def _starter(self, pool: Pool) -> Starter:
+        return fork(self._serve)
+
+
+class Started(Local):
+    """Workers are programs of their own: the dataset is pickled for them."""
+
+    def _definition(self, registered: Any, loader: DataLoader) -> Definition:
+        return registered.fingerprint.definition(loader)
+
+    def _starter(self, pool: Pool) -> Starter:
+        path = os.path.join(pool.folder, "plan.json")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump({"run": self._run, "key": self._key.hex(), "workers": [], "encryption": "plain"}, file)
+        return program(path)

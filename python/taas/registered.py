@@ -1,0 +1,122 @@
+"""What belongs to a registered loader, from its registration to its end."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from . import events, position
+from .delivery import delivery_for
+from .errors import describe
+from .feed import Feed
+from .fingerprint import Fingerprint
+from .foresight import Trust
+from .loader_iterator import LoaderIterator
+from .order import order_of
+from .outcome import Failed
+from .progress import Progress, Totals
+from .seeds import Seeds
+from .task import Task
+
+
+class Registered:
+    """Knows a loader's epochs and where its batches come from. Does not keep the loader alive."""
+
+    def __init__(self, loader: DataLoader, ordinal: int) -> None:
+        self.fingerprint = Fingerprint()
+        self.totals = Totals()
+        self.name = f"loader {ordinal}"
+        self._loader = weakref.ref(loader)
+        self._ordinal = ordinal
+        self._epoch = 0
+        self._trust = Trust()
+        self._current: weakref.ref[LoaderIterator] | None = None
+        self._progress: Progress | None = None
+        self._resume: dict[str, Any] | None = None
+        self._delivery: Any = None
+
+    def is_of(self, loader: Any) -> bool:
+        """False for a copy of the loader, which has copied this attribute."""
+        return self._loader() is loader
+
+    def foresee(self, loader: DataLoader) -> None:
+        """Called once the loader is registered: what can be known of its first epoch is asked for already."""
+
+    def iterate(self, loader: DataLoader) -> LoaderIterator:
+        """A new loop."""
+        if loader.persistent_workers and self._current and (current := self._current()):
+            current.close()
+        iterator = LoaderIterator(self, loader)
+        self._current = weakref.ref(iterator)
+        return iterator
+
+    def begin_epoch(self, loader: DataLoader) -> Progress:
+        """Makes the plain loader's draws of iter(), and opens a stream."""
+        self._delivery = self._delivery or delivery_for(loader)
+        resume, self._resume = self._resume, None
+        with position.as_at_the_start(loader, resume):
+            start = position.start_of(loader)
+            resumed = loader.persistent_workers and self._epoch > 0
+            order = order_of(loader, self._seeds(loader), self._trust, resumed)
+            if resume:
+                order.skip_to(resume["position"])
+        open_stream = self._delivery.opener(self, loader)
+        progress = Progress(self._epoch, order, Feed(order, open_stream), start, self.totals)
+        progress.enough = self._delivery.samples_wanted
+        progress.batch_size = loader.batch_size or 1
+        progress.digest = resume["digest"] if resume else 0
+        progress.report = lambda: self._report(progress)
+        self._epoch += 1
+        self._progress = progress
+        return progress
+
+    def end_epoch(self, progress: Progress) -> None:
+        """The loop has had its last batch."""
+        if self._progress is progress:
+            self._progress = None
+        if progress.is_enough():
+            events.remark_once(f"{self.name}: {progress.enough} samples were taken, as asked for with --units: the loop ends")
+        self._report(progress, done=True)
+
+    def skips(self, failed: Failed, task: Task) -> bool:
+        """True when --data-on-error says that batches which cannot be made are left out."""
+        if self._delivery.on_error != "skip":
+            return False
+        self.totals.skipped += 1
+        events.remark(f"{self.name}: {describe(task)} is skipped, the {self.totals.skipped}. so far: "
+                      f"{failed.where} raised {type(failed.error).__name__}: {failed.error}")
+        return True
+
+    def state_dict(self) -> dict[str, Any]:
+        """Of the loop under way; without one, of the loop to come."""
+        progress = self._progress
+        if progress is None:
+            return {"taas": 1, "epoch": self._epoch}
+        return {"taas": 1, "epoch": progress.epoch, "position": progress.order.position(), "digest": progress.digest,
+                "samples": self.totals.samples, "start": progress.start}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises ValueError for something that state_dict has not made."""
+        if not isinstance(state, dict) or state.get("taas") != 1:
+            raise ValueError("load_state_dict: this is not the state of a registered loader of this release of taas")
+        self._epoch = state["epoch"]
+        self.totals.samples = state.get("samples", self.totals.samples)
+        self._resume = state if "position" in state else None
+
+    def close(self) -> None:
+        """The loader is unregistered: its loop ends, and workers that nobody needs go."""
+        if self._current and (current := self._current()):
+            current.close()
+        if self._delivery:
+            self._delivery.release(self)
+
+    def _seeds(self, loader: DataLoader) -> Seeds:
+        initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
+        return Seeds(initial & 0xFFFFFFFFFFFFFFFF, int(os.environ.get("RANK") or 0), self._ordinal, self._epoch)
+
+    def _report(self, progress: Progress, done: bool = False) -> None:
+        events.loader_at(self, progress, done)

@@ -1,0 +1,126 @@
+"""Registering a loader in place: the object stays, and its loops are fed by data workers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import weakref
+from typing import Any, Iterator
+
+import torch
+from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
+
+from .registered import Registered
+
+_KEY = "_taas"
+_ordinals: weakref.WeakKeyDictionary[DataLoader, int] = weakref.WeakKeyDictionary()
+
+
+class RegistrationError(ValueError):
+    """A loader that cannot be registered, or unregistered."""
+
+
+def register(loader: DataLoader) -> DataLoader:
+    """Lets data workers make the batches of `loader` from its next loop on; returns the same object.
+
+    Also a context manager: `with taas.register(loader): …` unregisters it at the end. Raises RegistrationError when `loader`
+    is no DataLoader or is registered already.
+    """
+    if not isinstance(loader, DataLoader):
+        raise RegistrationError(f"taas.register: {_described(loader)} is not a torch.utils.data.DataLoader")
+    if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
+        raise RegistrationError("taas.register: a DataPipe cannot be registered: give the loader a Dataset or an IterableDataset")
+    if is_registered(loader):
+        raise RegistrationError("taas.register: this loader is registered already; taas.unregister(loader) ends that")
+    if os.environ.get("TAAS_ROLE") == "data-worker":
+        return loader
+    base = _plain_class(type(loader))
+    ordinal = _ordinals.setdefault(loader, len(_ordinals))
+    loader.__dict__[_KEY] = Registered(loader, ordinal)
+    loader.__class__ = _registered_class(base)
+    loader.__dict__[_KEY].foresee(loader)
+    return loader
+
+
+def unregister(loader: DataLoader) -> DataLoader:
+    """From the next loop on `loader` is an ordinary DataLoader again; returns it. Raises RegistrationError if it was none of ours."""
+    if os.environ.get("TAAS_ROLE") == "data-worker":
+        return loader
+    if not is_registered(loader):
+        raise RegistrationError(f"taas.unregister: {_described(loader)} is not registered; "
+                                "give the loader that taas.register was called with")
+    loader.__dict__.pop(_KEY).close()
+    loader.__class__ = _plain_class(type(loader))
+    return loader
+
+
+def is_registered(loader: Any) -> bool:
+    """True between register and unregister. A copy of a registered loader is not registered."""
+    return _registration_of(loader) is not None
+
+
+def _registration_of(loader: Any) -> Registered | None:
+    registration = getattr(loader, "__dict__", {}).get(_KEY)
+    return registration if registration is not None and registration.is_of(loader) else None
+
+
+def _described(what: Any) -> str:
+    return f"the {type(what).__name__} {what!r:.60}" if not isinstance(what, DataLoader) else "this DataLoader"
+
+
+def _plain_class(cls: type) -> type:
+    return cls.__mro__[1] if getattr(cls, "_taas_is_registered_class", False) else cls
+
+
+@functools.lru_cache(maxsize=None)
+def _registered_class(base: type) -> type:
+    """The class of registered loaders that were of class `base`: one for each, with the same name."""
+    names = {name: getattr(base, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return type(base.__name__, (base,), {**_Methods, **names, "_taas_is_registered_class": True})
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    registration = _registration_of(self)
+    return registration.iterate(self) if registration else super(_registered_class(_plain_class(type(self))), self).__iter__()
+
+
+def _enter(self: Any) -> Any:
+    return self
+
+
+def _exit(self: Any, *_: Any) -> None:
+    if is_registered(self):
+        unregister(self)
+
+
+def _state_dict(self: Any) -> dict[str, Any]:
+    """The position of the loop that is under way: for a checkpoint."""
+    return _required(self).state_dict()
+
+
+def _load_state_dict(self: Any, state: dict[str, Any]) -> None:
+    """The next loop goes on behind the last batch that the saved one had had."""
+    _required(self).load_state_dict(state)
+
+
+def _required(loader: Any) -> Registered:
+    registration = _registration_of(loader)
+    if registration is None:
+        raise RegistrationError("this is a copy of a registered loader: call taas.register on it first")
+    return registration
+
+
+def _reduce(self: Any, protocol: int) -> Any:
+    """Copies and pickles are of the plain class."""
+    state = {name: value for name, value in self.__dict__.items() if name != _KEY}
+    return _remake, (_plain_class(type(self)), state)
+
+
+def _remake(cls: type, state: dict[str, Any]) -> Any:
+    loader = cls.__new__(cls)
+    loader.__dict__.update(state)
+    return loader
+
+
+_Methods = {"__slots__": (), "__iter__": _iterate, "__enter__": _enter, "__exit__": _exit, "__reduce_ex__": _reduce,
+            "state_dict": _state_dict, "load_state_dict": _load_state_dict}

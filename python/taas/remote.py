@@ -1,0 +1,106 @@
+"""Batches made by data workers, elsewhere or on this machine."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from . import native, untree
+from .definition import Definition
+from .errors import unpickled
+from .outcome import Ended, Failed, Outcome, Ready, Refused
+
+_WINDOW_AT_MOST = 1024
+_WINDOW_BEFORE_THE_FIRST = 4
+
+
+class Workers:
+    """The data workers of a client, as streams see them."""
+
+    client: Any
+    budget_bytes: int
+
+    def count(self) -> int:
+        """How many there are."""
+        raise NotImplementedError
+
+    def index_of(self, shard: int) -> int:
+        """Where the worker that looks after `shard` is in the client's list."""
+        raise NotImplementedError
+
+    def name_of(self, index: int) -> str:
+        """The worker's name, for people."""
+        raise NotImplementedError
+
+    def tend(self) -> None:
+        """Looks after the workers: called often."""
+
+    def batch_came(self) -> None:
+        """The workers do well."""
+
+
+class RemoteStream:
+    """One epoch's tasks. `prepared` is True when workers may have made the batch `number` already: number modulo workers."""
+
+    def __init__(self, workers: Workers, definition: Definition, prepared: bool = False) -> None:
+        self._workers = workers
+        self._prepared = prepared
+        self._largest = 0
+        self.number = workers.client.open(definition.digest, definition.data)
+
+    def submit(self, payload: bytes, number: int, shard: int) -> None:
+        """One more task. `shard` is -1 when it makes no difference who makes it."""
+        home = shard if shard >= 0 else number if self._prepared else -1
+        preferred = self._workers.index_of(home) if home >= 0 else -1
+        self._workers.client.submit(self.number, payload, preferred, shard >= 0)
+
+    def next(self, seconds: float) -> Outcome | None:
+        """The next task's outcome; None when `seconds` are over first."""
+        came = self._workers.client.next(self.number, seconds)
+        if came is None:
+            return None
+        return _OUTCOMES[type(came).__name__](self, came)
+
+    def window(self) -> int:
+        """How many tasks may be under way: what fits into the memory, and some for each worker."""
+        least = _WINDOW_BEFORE_THE_FIRST * max(1, self._workers.count())
+        if not self._largest:
+            return least
+        return max(least, min(_WINDOW_AT_MOST, self._workers.budget_bytes // self._largest))
+
+    def statistics(self) -> dict[str, int]:
+        """For the launcher."""
+        seen = self._workers.client.statistics(self.number) if self.number is not None else None
+        return {"buffered": seen.waiting if seen else 0, "workers": self._workers.count(), "hedged": seen.hedged if seen else 0}
+
+    def tend(self) -> None:
+        """Called while the loop waits."""
+        self._workers.tend()
+
+    def close(self) -> None:
+        """What is under way is thrown away."""
+        if self.number is not None:
+            self._workers.client.close(self.number)
+            self.number = None
+
+    def _batch(self, came: Any) -> Outcome:
+        payload = came.payload
+        size = payload.nbytes
+        self._workers.batch_came()
+        self._largest = max(self._largest, size, 1)
+        return Ready(untree.decode(came.description, payload), size, came.digest, came.description)
+
+    def _raised(self, came: Any) -> Outcome:
+        error = unpickled(came.type, came.text, came.pickled)
+        return Failed(error, came.text, self._workers.name_of(came.worker))
+
+    def _exhausted(self, came: Any) -> Outcome:
+        return Ended()
+
+    def _undeliverable(self, came: Any) -> Outcome:
+        return Refused(came.message)
+
+
+_OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome]] = {
+    "Batch": RemoteStream._batch, "Raised": RemoteStream._raised, "Exhausted": RemoteStream._exhausted,
+    "Undeliverable": RemoteStream._undeliverable,
+}

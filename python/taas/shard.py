@@ -1,0 +1,96 @@
+"""One logical worker's part of an iterable dataset, in one epoch."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from typing import Any, Iterator
+
+from .recipe import Recipe
+from .seeds import seed_all
+from .task import Task
+from .worker_info import WorkerInfo, active
+
+
+class Exhausted(Exception):
+    """The task lies behind the end of its shard."""
+
+
+def fresh(dataset: Any) -> Any:
+    """A copy of `dataset` with a state of its own; the shallow one, or the dataset itself, where it cannot be copied."""
+    for duplicate in (copy.deepcopy, copy.copy):
+        with contextlib.suppress(Exception):
+            return duplicate(dataset)
+    return dataset
+
+
+class Shard:
+    """Walks through a shard from its beginning. A task further on is reached by drawing, and dropping, what lies before.
+
+    `dataset` belongs to the shard. The first iter() of it happens under the shard's seed, and each batch is drawn under its
+    own, so that a walk on another machine draws the same.
+    """
+
+    def __init__(self, recipe: Recipe, dataset: Any, task: Task) -> None:
+        self.turn = 0
+        self._recipe = recipe
+        self._worker = task.logical_worker
+        self._seeds = task.seeds
+        seed = task.seeds.of_worker(task.logical_worker)
+        self._info = WorkerInfo(self._worker, recipe.num_workers, seed, dataset) if self._worker >= 0 else None
+        self._ended = False
+        seed_all(seed)
+        with self._active():
+            if self._info and recipe.worker_init_fn:
+                recipe.worker_init_fn(self._info.id)
+            self._samples: Iterator[Any] = iter(self._info.dataset if self._info else dataset)
+
+    def batch(self, task: Task) -> Any:
+        """The batch `task.turn`. Raises Exhausted at the end, and what the dataset raises."""
+        while self.turn < task.turn:
+            self._skip()
+        samples = self._draw()
+        with self._active():
+            return self._recipe.collate_fn(samples)
+
+    def _skip(self) -> None:
+        """One batch that the loop has had: if it raised, it did so there."""
+        try:
+            self._draw()
+        except Exhausted:
+            raise
+        except Exception:
+            pass
+
+    def _active(self) -> Any:
+        return active(self._info) if self._info else contextlib.nullcontext()
+
+    def _draw(self) -> Any:
+        number = self.turn * self._recipe.shards + max(0, self._worker)
+        self.turn += 1
+        if self._ended:
+            raise Exhausted
+        seed_all(self._seeds.of_batch(number))
+        with self._active():
+            samples = list(self._some()) if self._recipe.batched else self._one()
+        if self._recipe.batched and self._too_few(samples):
+            raise Exhausted
+        return samples
+
+    def _some(self) -> Iterator[Any]:
+        for _ in range(self._recipe.batch_size or 1):
+            try:
+                yield next(self._samples)
+            except StopIteration:
+                self._ended = True
+                return
+
+    def _one(self) -> Any:
+        try:
+            return next(self._samples)
+        except StopIteration:
+            self._ended = True
+            raise Exhausted from None
+
+    def _too_few(self, samples: list[Any]) -> bool:
+        return not samples or (self._recipe.drop_last and self._ended)

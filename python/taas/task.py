@@ -1,0 +1,65 @@
+"""What a data worker is asked for: one batch, as bytes. Two tasks that are equal are equal bytes."""
+
+from __future__ import annotations
+
+import array
+import pickle
+import struct
+from typing import Any, NamedTuple
+
+from .seeds import Seeds
+
+_HEAD = struct.Struct("<BBHiQQQII")
+_VERSION = 1
+_INTEGERS, _PICKLED, _SHARD = 0, 1, 2
+_TURN = struct.Struct("<q")
+
+
+class Task(NamedTuple):
+    """One batch of an epoch.
+
+    `indices` is what the loader's index sampler gave: a list of indices, or one index with batch_size=None. For an iterable
+    dataset it is None, and the batch is the `turn`th of the shard `logical_worker`. `logical_worker` is the worker that the
+    plain loader would have had for it, -1 with num_workers=0.
+    """
+
+    seeds: Seeds
+    number: int
+    logical_worker: int
+    indices: Any = None
+    turn: int = -1
+
+    def to_bytes(self) -> bytes:
+        """The payload: a head of 40 bytes, and the indices."""
+        kind, body = _body_of(self)
+        initial, rank, ordinal, epoch = self.seeds
+        return _HEAD.pack(_VERSION, kind, 0, self.logical_worker, self.number, epoch, initial, rank, ordinal) + body
+
+
+def _body_of(task: Task) -> tuple[int, bytes]:
+    if task.turn >= 0:
+        return _SHARD, _TURN.pack(task.turn)
+    indices = task.indices
+    if type(indices) is list and set(map(type, indices)) == {int}:
+        try:
+            return _INTEGERS, array.array("q", indices).tobytes()
+        except OverflowError:
+            pass
+    return _PICKLED, pickle.dumps(indices, protocol=5)
+
+
+def from_bytes(payload: bytes) -> Task:
+    """The task that `payload` stands for. Raises ValueError for bytes of another release."""
+    version, kind, _, logical, number, epoch, initial, rank, ordinal = _HEAD.unpack_from(payload)
+    if version != _VERSION:
+        raise ValueError(f"a task of version {version} came from the rank, this data worker knows {_VERSION}: "
+                         "use the same release of taas on all machines")
+    seeds, body = Seeds(initial, rank, ordinal, epoch), payload[_HEAD.size:]
+    if kind == _SHARD:
+        return Task(seeds, number, logical, turn=_TURN.unpack(body)[0])
+    return Task(seeds, number, logical, array.array("q", body).tolist() if kind == _INTEGERS else pickle.loads(body))
+
+
+def content_of(payload: bytes) -> bytes:
+    """The part of a payload that says what the batch is made of, without seeds and its place in the epoch."""
+    return payload[1:2] + payload[4:8] + payload[_HEAD.size:]

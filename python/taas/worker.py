@@ -1,0 +1,99 @@
+"""A data worker: `python -m taas.worker` makes the batches that ranks ask for, one after the other, in one thread."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import Any
+
+import torch
+
+from . import definition, events, native, pickling, task, tree
+from .fetch import Exhausted, Fetcher
+
+_PATIENCE_SECONDS = 1.0
+_RECIPES_KEPT = 8
+
+
+class Worker:
+    """Answers the jobs of a native Server."""
+
+    def __init__(self, server: Any, name: str) -> None:
+        self._server = server
+        self._name = name
+        self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
+
+    def answer(self, job: Any) -> None:
+        """Makes the job's batch, and sends it or what came instead of it."""
+        if self._server.is_withdrawn(job):
+            self._server.give_back(job, "withdrawn")
+            return
+        fetcher = None
+        try:
+            fetcher = self._fetcher(job.digest)
+            batch = fetcher.fetch(task.from_bytes(job.payload), (job.client, job.stream))
+            self._server.put(job, *tree.encode(batch))
+        except Exhausted:
+            self._server.exhausted(job)
+        except MemoryError as error:
+            self._server.give_back(job, f"{self._name} has not enough memory for it ({error or 'MemoryError'})")
+        except BaseException as error:
+            self._raise(job, error, fetcher)
+
+    def _fetcher(self, digest: str) -> Fetcher:
+        if digest not in self._fetchers:
+            self._fetchers[digest] = Fetcher(definition.load(digest, self._server.definition(digest)))
+            while len(self._fetchers) > _RECIPES_KEPT:
+                self._fetchers.popitem(last=False)
+        self._fetchers.move_to_end(digest)
+        return self._fetchers[digest]
+
+    def _raise(self, job: Any, error: BaseException, fetcher: Fetcher | None) -> None:
+        if fetcher and fetcher.failed_index is not None:
+            _note(error, f"index {fetcher.failed_index!r} of the dataset")
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        self._server.raise_(job, type(error).__name__, text, _pickled(error))
+
+
+def _note(error: BaseException, text: str) -> None:
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+
+
+def _pickled(error: BaseException) -> bytes:
+    try:
+        data = pickling.by_reference(error)
+        pickling.load(data)
+        return data
+    except Exception:
+        return b""
+
+
+def serve(server: Any, name: str) -> None:
+    """Works until the process that started this one is gone."""
+    native.module.tune_allocator()
+    torch.set_num_threads(1)
+    parent = os.getppid()
+    worker = Worker(server, name)
+    while os.getppid() == parent:
+        job = server.take(_PATIENCE_SECONDS)
+        if job is not None:
+            worker.answer(job)
+
+
+def main() -> None:
+    """Serves the sockets of TAAS_DATA_LISTEN for the run of TAAS_DATA_PLAN."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with open(os.environ["TAAS_DATA_PLAN"]) as file:
+        plan = json.load(file)
+    tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
+    server = native.module.Server(plan["run"], bytes.fromhex(plan["key"]), plan["encryption"], tcp, unix)
+    serve(server, f"data worker {os.environ['TAAS_DATA_WORKER']}")
+
+
+if __name__ == "__main__":
+    main()
