@@ -51,7 +51,7 @@ def _picklable(value: Any) -> bool:
 
 def named(loader: str) -> Definition:
     """For workers that import the loader themselves: `loader` is "module:attribute"."""
-    return _definition({"kind": "name", "loader": loader, "path": sys.path, "folder": os.getcwd()})
+    return _definition({"kind": "name", "loader": loader})
 
 
 class Inherited:
@@ -87,9 +87,9 @@ def load(digest: str, data: bytes) -> Recipe:
     head = json.loads(line)
     if head["kind"] == "inherited":
         return Inherited.known(digest)
-    _find_modules_as(head)
     if head["kind"] == "name":
         return recipe_of(loader_named(head["loader"]))
+    _find_modules_as(head)
     return pickling.load(body)
 
 

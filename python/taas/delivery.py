@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
 
 from . import events, native
-from .feed import Stream
+from .feed import Opening
 from .in_process import InProcessStream
 from .recipe import recipe_of
 
@@ -21,9 +21,16 @@ class Delivery:
     samples_wanted = 0
     """How many samples the loops over each loader are to give in this rank, all together; 0: as many as there are."""
 
-    def opener(self, registered: Any, loader: DataLoader) -> Callable[[], Stream]:
-        """A function that opens a stream over the loader as it is now. Raises TypeError when it cannot be sent to workers."""
+    anticipates = False
+    """True when batches may be asked for before the first loop: workers are there anyhow."""
+
+    def opener(self, registered: Any, loader: DataLoader) -> Opening:
+        """For streams over the loader as it is now. Raises TypeError when it cannot be sent to workers."""
         raise NotImplementedError
+
+    def count(self) -> int:
+        """How many data workers there are."""
+        return 0
 
     def release(self, registered: Any) -> None:
         """The loader is unregistered."""
@@ -32,9 +39,9 @@ class Delivery:
 class InProcess(Delivery):
     """No data workers."""
 
-    def opener(self, registered: Any, loader: DataLoader) -> Callable[[], Stream]:
+    def opener(self, registered: Any, loader: DataLoader) -> Opening:
         recipe = recipe_of(loader)
-        return lambda: InProcessStream(recipe)
+        return Opening("", lambda: InProcessStream(recipe))
 
 
 _deliveries: dict[str, Delivery] = {}

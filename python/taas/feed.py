@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from typing import Callable, Protocol
+from dataclasses import dataclass
+from typing import Callable, Protocol, Sequence
 
 from .draws import Unknown
 from .order import MapOrder, ShardOrder
@@ -14,7 +15,7 @@ from .task import Task
 class Stream(Protocol):
     """One row of tasks and their outcomes in the same order."""
 
-    def submit(self, payload: bytes, number: int, shard: int) -> None: ...
+    def submit_task(self, task: Task) -> None: ...
     def next(self, seconds: float) -> Outcome | None: ...
     def window(self) -> int: ...
     def statistics(self) -> dict[str, int]: ...
@@ -22,29 +23,48 @@ class Stream(Protocol):
     def close(self) -> None: ...
 
 
-class Feed:
-    """Keeps a stream filled from an order. A task that was foreseen wrongly is thrown away with all behind it."""
+@dataclass(frozen=True)
+class Opening:
+    """Opens streams over one state of a dataset, which `digest` names."""
 
-    def __init__(self, order: MapOrder | ShardOrder, open_stream: Callable[[], Stream]) -> None:
+    digest: str
+    open: Callable[[], Stream]
+
+    def __call__(self) -> Stream:
+        return self.open()
+
+
+class Feed:
+    """Keeps a stream filled from an order. A task that was foreseen wrongly is thrown away with all behind it.
+
+    `stream` may have `submitted` in it already; `disappointed` is called when one of these was wrong.
+    """
+
+    def __init__(self, order: MapOrder | ShardOrder, opening: Opening, stream: Stream | None = None,
+                 submitted: Sequence[Task] = (), disappointed: Callable[[], None] = lambda: None) -> None:
         self._order = order
-        self._open_stream = open_stream
-        self.stream = open_stream()
-        self._submitted: collections.deque[Task] = collections.deque()
+        self._opening = opening
+        self.stream = stream or opening()
+        self._submitted = collections.deque(submitted)
+        self._anticipated = len(submitted)
+        self._disappointed = disappointed
 
     def begin(self) -> None:
         """Submits what is known before the first next()."""
-        self._fill(0)
+        if not self._submitted:
+            self._fill(0)
 
     def next_task(self) -> Task:
         """The task that the loop is at: it and as many as may be behind it are submitted. Raises StopIteration."""
         task = self._order.certain()
         if self._submitted and not _same(self._submitted[0], task):
-            self._order.mistaken()
+            self._disappointed() if self._anticipated > 0 else self._order.mistaken()
             self._start_anew()
         if not self._submitted:
             self._submit(task)
         self._fill(1)
         self._submitted.popleft()
+        self._anticipated -= 1
         return task
 
     def close(self) -> None:
@@ -59,13 +79,14 @@ class Feed:
             pass
 
     def _submit(self, task: Task) -> None:
-        self.stream.submit(task.to_bytes(), task.number, max(0, task.logical_worker) if task.turn >= 0 else -1)
+        self.stream.submit_task(task)
         self._submitted.append(task)
 
     def _start_anew(self) -> None:
         self.stream.close()
-        self.stream = self._open_stream()
+        self.stream = self._opening()
         self._submitted.clear()
+        self._anticipated = 0
 
 
 def _same(one: Task, other: Task) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from torch.utils.data import (BatchSampler, DataLoader, Dataset, DistributedSampler, RandomSampler, Sampler,
                               SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
@@ -44,11 +44,13 @@ def _datasets_of(sampler: Any, depth: int = 4) -> Iterator[Any]:
 class Rehearsal:
     """Draws from a copy of the sampler, with random states of its own. What it says is a prediction.
 
-    `states` are the random states that it starts with.
+    `states` are the random states that it starts with; `changed` may change the copy of the sampler, or give another.
     """
 
-    def __init__(self, loader: DataLoader, states: random_states.RandomStates, resumed: bool = False) -> None:
+    def __init__(self, loader: DataLoader, states: random_states.RandomStates, resumed: bool = False,
+                 changed: Callable[[Any], Any] = lambda sampler: sampler) -> None:
         sampler, generator = copy_of_sampler(loader)
+        sampler = changed(sampler)
         self._states = states
         self._draws = self._apart(lambda: PlainDraws(loader, sampler, generator, resumed))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import collections
 import traceback
 
-from . import native, random_states, task, tree
+from . import native, random_states, tree
 from .fetch import Exhausted, Fetcher
 from .outcome import Ended, Failed, Outcome, Ready
 from .recipe import Recipe
+from .task import Task
 
 
 class InProcessStream:
@@ -16,17 +17,16 @@ class InProcessStream:
 
     def __init__(self, recipe: Recipe) -> None:
         self._fetcher = Fetcher(recipe)
-        self._tasks: collections.deque[bytes] = collections.deque()
+        self._tasks: collections.deque[Task] = collections.deque()
 
-    def submit(self, payload: bytes, number: int, shard: int) -> None:
+    def submit_task(self, task: Task) -> None:
         """One more task, to be made after those before it."""
-        self._tasks.append(payload)
+        self._tasks.append(task)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome."""
-        wanted = task.from_bytes(self._tasks.popleft())
         with random_states.kept():
-            return self._made(wanted)
+            return self._made(self._tasks.popleft())
 
     def window(self) -> int:
         """How many tasks may be under way."""
@@ -42,9 +42,9 @@ class InProcessStream:
     def close(self) -> None:
         self._tasks.clear()
 
-    def _made(self, wanted: task.Task) -> Outcome:
+    def _made(self, task: Task) -> Outcome:
         try:
-            batch = self._fetcher.fetch(wanted)
+            batch = self._fetcher.fetch(task)
         except Exhausted:
             return Ended()
         except Exception as error:

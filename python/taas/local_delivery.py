@@ -7,14 +7,14 @@ import json
 import os
 import secrets
 import socket
-from typing import Any, Callable
+from typing import Any
 
 from torch.utils.data import DataLoader
 
 from . import native
 from .definition import Definition, Inherited
 from .delivery import Delivery
-from .feed import Stream
+from .feed import Opening
 from .pool import Pool
 from .processes import Starter, fork, program
 from .recipe import recipe_of
@@ -38,7 +38,7 @@ class Local(Delivery, Workers):
         self._key = secrets.token_bytes(32)
         atexit.register(self._close)
 
-    def opener(self, registered: Any, loader: DataLoader) -> Callable[[], Stream]:
+    def opener(self, registered: Any, loader: DataLoader) -> Opening:
         self._users.add(id(registered))
         self._pool = self._pool or Pool()
         definition = self._definition(registered, loader)
@@ -49,7 +49,7 @@ class Local(Delivery, Workers):
         if has_grown:
             self.client.set_workers([{"name": self.name_of(index), "address": "", "port": 0, "unix": path}
                                      for index, path in enumerate(self._pool.paths())])
-        return lambda: RemoteStream(self, definition)
+        return Opening(definition.digest, lambda: RemoteStream(self, definition))
 
     def release(self, registered: Any) -> None:
         self._users.discard(id(registered))

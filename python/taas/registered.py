@@ -10,9 +10,10 @@ import torch
 from torch.utils.data import DataLoader
 
 from . import events, position
+from .anticipation import Anticipated, anticipate
 from .delivery import delivery_for
 from .errors import describe
-from .feed import Feed
+from .feed import Feed, Opening
 from .fingerprint import Fingerprint
 from .foresight import Trust
 from .loader_iterator import LoaderIterator
@@ -26,14 +27,16 @@ from .task import Task
 class Registered:
     """Knows a loader's epochs and where its batches come from. Does not keep the loader alive."""
 
-    def __init__(self, loader: DataLoader, ordinal: int) -> None:
+    def __init__(self, loader: DataLoader, ordinal: int, epoch: int) -> None:
         self.fingerprint = Fingerprint()
         self.totals = Totals()
         self.name = f"loader {ordinal}"
         self._loader = weakref.ref(loader)
-        self._ordinal = ordinal
-        self._epoch = 0
+        self.ordinal = ordinal
+        self.epoch = epoch
         self._trust = Trust()
+        self._clairvoyance = Trust()
+        self._anticipated: Anticipated | None = None
         self._current: weakref.ref[LoaderIterator] | None = None
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
@@ -43,8 +46,12 @@ class Registered:
         """False for a copy of the loader, which has copied this attribute."""
         return self._loader() is loader
 
-    def foresee(self, loader: DataLoader) -> None:
-        """Called once the loader is registered: what can be known of its first epoch is asked for already."""
+    def prepare(self, loader: DataLoader) -> None:
+        """Called once the loader is registered: where workers are there already, they begin."""
+        delivery = delivery_for(loader)
+        self._delivery = delivery
+        if delivery.anticipates:
+            self._anticipate(loader, epochs_ahead=0)
 
     def iterate(self, loader: DataLoader) -> LoaderIterator:
         """A new loop."""
@@ -56,21 +63,19 @@ class Registered:
 
     def begin_epoch(self, loader: DataLoader) -> Progress:
         """Makes the plain loader's draws of iter(), and opens a stream."""
-        self._delivery = self._delivery or delivery_for(loader)
         resume, self._resume = self._resume, None
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
-            resumed = loader.persistent_workers and self._epoch > 0
+            resumed = loader.persistent_workers and self.epoch > 0
             order = order_of(loader, self._seeds(loader), self._trust, resumed)
             if resume:
                 order.skip_to(resume["position"])
-        open_stream = self._delivery.opener(self, loader)
-        progress = Progress(self._epoch, order, Feed(order, open_stream), start, self.totals)
+        progress = Progress(self.epoch, order, self._feed(order, self._delivery.opener(self, loader)), start, self.totals)
         progress.enough = self._delivery.samples_wanted
         progress.batch_size = loader.batch_size or 1
         progress.digest = resume["digest"] if resume else 0
         progress.report = lambda: self._report(progress)
-        self._epoch += 1
+        self.epoch += 1
         self._progress = progress
         return progress
 
@@ -81,6 +86,9 @@ class Registered:
         if progress.is_enough():
             events.remark_once(f"{self.name}: {progress.enough} samples were taken, as asked for with --units: the loop ends")
         self._report(progress, done=True)
+        loader = self._loader()
+        if loader is not None and not progress.is_enough():
+            self._anticipate(loader, epochs_ahead=1)
 
     def skips(self, failed: Failed, task: Task) -> bool:
         """True when --data-on-error says that batches which cannot be made are left out."""
@@ -95,7 +103,7 @@ class Registered:
         """Of the loop under way; without one, of the loop to come."""
         progress = self._progress
         if progress is None:
-            return {"taas": 1, "epoch": self._epoch}
+            return {"taas": 1, "epoch": self.epoch}
         return {"taas": 1, "epoch": progress.epoch, "position": progress.order.position(), "digest": progress.digest,
                 "samples": self.totals.samples, "start": progress.start}
 
@@ -103,7 +111,7 @@ class Registered:
         """Raises ValueError for something that state_dict has not made."""
         if not isinstance(state, dict) or state.get("taas") != 1:
             raise ValueError("load_state_dict: this is not the state of a registered loader of this release of taas")
-        self._epoch = state["epoch"]
+        self.epoch = state["epoch"]
         self.totals.samples = state.get("samples", self.totals.samples)
         self._resume = state if "position" in state else None
 
@@ -111,12 +119,36 @@ class Registered:
         """The loader is unregistered: its loop ends, and workers that nobody needs go."""
         if self._current and (current := self._current()):
             current.close()
-        if self._delivery:
-            self._delivery.release(self)
+        if self._anticipated:
+            self._anticipated.stream.close()
+        if 0 < self.totals.samples < self._delivery.samples_wanted:
+            events.remark(f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units asks of "
+                          "this rank were taken: the loops over it ended before")
+        self._delivery.release(self)
+
+    def _feed(self, order: Any, opening: Opening) -> Feed:
+        """Goes on with what was anticipated, if it was for this dataset."""
+        expected, self._anticipated = self._anticipated, None
+        if expected and expected.fits(opening):
+            return Feed(order, opening, expected.stream, expected.tasks, self._clairvoyance.mistaken)
+        if expected:
+            expected.stream.close()
+        return Feed(order, opening)
+
+    def _anticipate(self, loader: DataLoader, epochs_ahead: int) -> None:
+        workers = self._delivery.count()
+        if not workers or not self._clairvoyance or self._resume or self._anticipated:
+            return
+        resumed = loader.persistent_workers and self.epoch > 0
+        try:
+            opening = self._delivery.opener(self, loader)
+        except TypeError:  # cannot be sent: the loop will say so
+            return
+        self._anticipated = anticipate(loader, self._seeds(loader), opening, workers, epochs_ahead, resumed)
 
     def _seeds(self, loader: DataLoader) -> Seeds:
         initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
-        return Seeds(initial & 0xFFFFFFFFFFFFFFFF, int(os.environ.get("RANK") or 0), self._ordinal, self._epoch)
+        return Seeds(initial & 0xFFFFFFFFFFFFFFFF, int(os.environ.get("RANK") or 0), self.ordinal, self.epoch)
 
     def _report(self, progress: Progress, done: bool = False) -> None:
         events.loader_at(self, progress, done)

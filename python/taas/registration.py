@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import weakref
 from typing import Any, Iterator
 
-import torch
 from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 
 from .registered import Registered
 
 _KEY = "_taas"
-_ordinals: weakref.WeakKeyDictionary[DataLoader, int] = weakref.WeakKeyDictionary()
+_registered: weakref.WeakSet[Registered] = weakref.WeakSet()
+_epochs_had: weakref.WeakKeyDictionary[DataLoader, int] = weakref.WeakKeyDictionary()
 
 
 class RegistrationError(ValueError):
@@ -35,11 +36,18 @@ def register(loader: DataLoader) -> DataLoader:
     if os.environ.get("TAAS_ROLE") == "data-worker":
         return loader
     base = _plain_class(type(loader))
-    ordinal = _ordinals.setdefault(loader, len(_ordinals))
-    loader.__dict__[_KEY] = Registered(loader, ordinal)
+    registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0))
+    loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
-    loader.__dict__[_KEY].foresee(loader)
+    _registered.add(registered)
+    registered.prepare(loader)
     return loader
+
+
+def _free_ordinal() -> int:
+    """The loader's place among those that are registered: the same whenever the program does the same."""
+    taken = {registered.ordinal for registered in _registered}
+    return next(ordinal for ordinal in itertools.count() if ordinal not in taken)
 
 
 def unregister(loader: DataLoader) -> DataLoader:
@@ -49,7 +57,10 @@ def unregister(loader: DataLoader) -> DataLoader:
     if not is_registered(loader):
         raise RegistrationError(f"taas.unregister: {_described(loader)} is not registered; "
                                 "give the loader that taas.register was called with")
-    loader.__dict__.pop(_KEY).close()
+    registered = loader.__dict__.pop(_KEY)
+    registered.close()
+    _registered.discard(registered)
+    _epochs_had[loader] = registered.epoch
     loader.__class__ = _plain_class(type(loader))
     return loader
 

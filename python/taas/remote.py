@@ -8,6 +8,7 @@ from . import native, untree
 from .definition import Definition
 from .errors import unpickled
 from .outcome import Ended, Failed, Outcome, Ready, Refused
+from .task import Task
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
@@ -47,11 +48,12 @@ class RemoteStream:
         self._largest = 0
         self.number = workers.client.open(definition.digest, definition.data)
 
-    def submit(self, payload: bytes, number: int, shard: int) -> None:
-        """One more task. `shard` is -1 when it makes no difference who makes it."""
-        home = shard if shard >= 0 else number if self._prepared else -1
+    def submit_task(self, task: Task) -> None:
+        """One more task. Shards have a worker that keeps their place; what may be prepared has one that prepared it."""
+        is_shard = task.turn >= 0
+        home = max(0, task.logical_worker) if is_shard else task.number if self._prepared else -1
         preferred = self._workers.index_of(home) if home >= 0 else -1
-        self._workers.client.submit(self.number, payload, preferred, shard >= 0)
+        self._workers.client.submit(self.number, task.to_bytes(), preferred, is_shard)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""
