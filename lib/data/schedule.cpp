@@ -5,6 +5,11 @@
 #include "data/schedule_state.hpp"
 
 namespace taas::data {
+namespace {
+
+constexpr Duration kRest = std::chrono::seconds(1);  // of a worker that has returned a task
+
+}  // namespace
 
 Schedule::Schedule(SchedulePolicy policy) : state_(std::make_unique<State>()) { state_->policy = policy; }
 Schedule::~Schedule() = default;
@@ -26,9 +31,9 @@ bool TaskState::returned_by(WorkerIndex worker) const {
 }
 
 void Mean::add(Duration sample) {
-  constexpr int kWeight = 5;      // of what is known against one sample
-  constexpr int kMostChange = 3;  // a sample counts as at most so many times the mean
-  value_ = known_ ? (value_ * (kWeight - 1) + std::min(sample, value_ * kMostChange)) / kWeight : sample;
+  constexpr int kMostChange = 3;             // a sample counts as at most so many times the mean
+  int weight = sample < value_ / 2 ? 1 : 4;  // of what is known against the sample
+  value_ = known_ ? (value_ * weight + std::min(sample, value_ * kMostChange)) / (weight + 1) : sample;
   value_ = std::max(value_, Duration(1));
   known_ = true;
 }
@@ -38,6 +43,7 @@ void Schedule::State::on(const WorkerUp& event) {
   auto& arrived = worker(event.worker);
   arrived.up = true;
   arrived.since = now;
+  for (auto& [id, stream] : streams) give_up_hopeless(id, stream);
 }
 
 void Schedule::State::on(const WorkerDown& event) {
@@ -72,12 +78,13 @@ void Schedule::State::on(const Arrived& event) {
   if (by.stale == event.attempt) by.stale.reset();
   auto ended = end(event.attempt);
   if (!ended) return actions.push_back(Discard{event.attempt});
+  if (!by.running) by.since = now;
   if (ended->started) by.making.add(now - *ended->started);
   auto& task = stream(ended->task.stream)->task(ended->task.number);
-  for (auto other : std::vector(task.attempts)) withdraw(other);
   task.here = true;
   count(*stream(ended->task.stream), 1);
   actions.push_back(Keep{event.attempt, ended->task});
+  for (auto other : std::vector(task.attempts)) withdraw(other);
 }
 
 void Schedule::State::on(const Returned& event) {
@@ -85,6 +92,9 @@ void Schedule::State::on(const Returned& event) {
   if (by.stale == event.attempt) by.stale.reset();
   auto ended = end(event.attempt);
   if (!ended) return;
+  if (!by.running) by.since = now;
+  by.rests_until = now + kRest;
+  wake_at(by.rests_until);
   auto& from = *stream(ended->task.stream);
   auto& task = from.task(ended->task.number);
   task.returners.push_back(event.worker);
@@ -139,7 +149,7 @@ std::optional<AttemptState> Schedule::State::end(Attempt attempt) {
   count(from, -1);
   auto& by = worker(ended.worker);
   std::erase(by.attempts, attempt);
-  if (!by.running || by.running == attempt) {
+  if (by.running == attempt) {
     by.running.reset();
     by.since = now;
   }

@@ -34,9 +34,9 @@ struct StreamState {
   std::deque<TaskState> tasks;                         ///< from head on
   std::map<QueueKey, std::set<std::uint64_t>> queues;  ///< no empty ones
   std::set<std::uint64_t> returned;                    ///< those of them that somebody has given back: in no queue
-  std::map<WorkerIndex, WorkerIndex> homes;            ///< preferred worker of pinned tasks → who has them now
-  int used = 0;                                        ///< credits
-  std::uint64_t served = 0;                            ///< when last, counted in assignments
+  std::map<WorkerIndex, WorkerIndex> homes;  ///< preferred worker of pinned tasks → who had the last of them
+  int used = 0;                              ///< credits
+  std::uint64_t served = 0;                  ///< when last, counted in assignments
 
   [[nodiscard]] TaskState& task(std::uint64_t number) { return tasks[number - head]; }
   [[nodiscard]] bool waits() const { return tasks.empty() || !tasks.front().here; }
@@ -61,12 +61,20 @@ class Mean {
   Duration value_{};
 };
 
+/// What the workers that answer can make together.
+struct Pace {
+  Duration fastest = Duration::max();  ///< for one task
+  double a_second = 0;                 ///< tasks of all
+  bool rested = false;                 ///< there is one that does not rest
+};
+
 struct WorkerState {
   bool up = false;
   std::vector<Attempt> attempts;   ///< sent and not answered
   std::optional<Attempt> running;  ///< what it has begun last, as far as known
   Instant since{};                 ///< what it does now, it has done since then
   std::optional<Attempt> stale;    ///< withdrawn while it ran: the worker may still be busy with it
+  Instant rests_until{};           ///< it has returned something: others are asked first
   Mean making;                     ///< from the beginning of a task to its arrival
   Mean starting;                   ///< from sending one to a worker that has nothing to the beginning
   std::uint64_t served = 0;        ///< when last, counted in assignments
@@ -85,6 +93,7 @@ struct Schedule::State {
   std::uint64_t assignments = 0;
   std::optional<Instant> alarm;
   Instant now{};
+  Pace together;  ///< at this event
   std::vector<ScheduleAction> actions;
 
   void on(const WorkerUp& event);
@@ -119,10 +128,14 @@ struct Schedule::State {
   void assign_all();
   bool assign_one();
   bool assign_from(StreamId id, StreamState& stream);
+  [[nodiscard]] bool anyone_has_room() const;
+  [[nodiscard]] bool rests(const WorkerState& worker) const { return worker.rests_until > now; }
+  [[nodiscard]] Pace pace() const;
+  [[nodiscard]] bool is_too_slow(const WorkerState& worker, const StreamState& stream) const;
   [[nodiscard]] bool may_send(const StreamState& stream, std::uint64_t number) const;
-  WorkerIndex least_busy(const TaskState* task) const;
-  WorkerIndex home(StreamState& stream, const TaskState& task);
-  WorkerIndex taker(StreamState& stream, const QueueKey& key, std::uint64_t number, WorkerIndex anyone);
+  [[nodiscard]] WorkerIndex least_busy(const StreamState& stream, const TaskState* task) const;
+  [[nodiscard]] WorkerIndex home(const StreamState& stream, WorkerIndex preferred) const;
+  WorkerIndex taker(const StreamState& stream, const QueueKey& key, WorkerIndex anyone);
   void send(WorkerIndex index, const Task& task);
 
   // Copies of what is late (schedule_hedge.cpp).
