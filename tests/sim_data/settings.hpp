@@ -34,6 +34,7 @@ struct Settings {
   bool abandons = false;  ///< workers stop what is withdrawn while they make it
   int returns = 0;        ///< percent of (worker, batch) that cannot be
   int faults = 0;
+  data::WorkerIndex frozen = -1;  ///< one that is frozen after a second, for good
   bool credits_change = false;
   int checkpoint_every = 1;  ///< batches
 };

@@ -65,11 +65,23 @@ bool measure_slow_batches(int credits, bool abandons, Duration step) {
   return good;
 }
 
+bool measure_frozen(int credits) {
+  auto settings = calm_settings({1, 1, 1, 1}, credits, 0ms, false);
+  settings.frozen = 1;
+  auto outcome = run(settings);
+  Duration longest = kCost * (credits / 3 + 5);  // until the credits are used up, and for two copies
+  bool good = outcome.violations.empty() && outcome.longest_wait <= longest;
+  std::cout << fmt::format("one of 4 workers is frozen, {} credits: the loop waits {:.2f} batches' time at most{}\n",
+                           credits, seconds(outcome.longest_wait) / seconds(kCost), good ? "" : " (too long)");
+  return good;
+}
+
 }  // namespace
 
 bool measure_stragglers() {
   bool good = true;
   for (int credits : {8, 16, 32, 64}) {
+    if (credits <= 32) good &= measure_frozen(credits);
     for (bool abandons : {false, true}) {
       good &= measure_speed({1, 1, 1, 10}, credits, abandons, 0.9);
       good &= measure_speed({1, 1, 1, 1}, credits, abandons, 0.98);

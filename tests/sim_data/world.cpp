@@ -23,6 +23,7 @@ Outcome World::run() {
   for (int fault = 0; fault < settings_.faults; ++fault) {
     agenda_.after(random_.up_to(expected_length()), [this] { draw_fault(); });
   }
+  if (settings_.frozen >= 0) agenda_.after(1s, [this] { freeze(settings_.frozen, {}, true); });
   while (!all_done() && outcome_.violations.empty() && agenda_.now() < kStart + bound() && agenda_.step()) {
   }
   outcome_.length = agenda_.now() - kStart;
