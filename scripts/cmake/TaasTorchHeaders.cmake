@@ -11,24 +11,10 @@ endif()
 add_library(taas_gloo_headers INTERFACE)
 target_include_directories(taas_gloo_headers SYSTEM INTERFACE "${_taas_gloo}")
 
-# torch's headers take most of the time of a file that includes them. taas_torch_headers(<target>) makes its files start from
-# headers that are compiled once. For libraries (static or OBJECT) alone: a program's own files are compiled as -fPIE, which
-# GCC does not mix with these. ccache has to be told what may differ.
-function(_taas_torch_launcher target)
-  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
-    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CMAKE_CXX_COMPILER_LAUNCHER}")
-  endif()
-endfunction()
-
-file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/torch_headers.cpp.in" "// The precompiled headers of torch need a target.\n")
-configure_file("${CMAKE_CURRENT_BINARY_DIR}/torch_headers.cpp.in" "${CMAKE_CURRENT_BINARY_DIR}/torch_headers.cpp" COPYONLY)
-add_library(taas_torch_headers OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/torch_headers.cpp")
-target_link_libraries(taas_torch_headers PRIVATE taas_options taas_torch)
-target_precompile_headers(taas_torch_headers PRIVATE <torch/torch.h>)
-_taas_torch_launcher(taas_torch_headers)
+# torch's headers take most of the time of a file that includes them. For libraries (static or OBJECT) alone: what a program
+# is linked with differs.
+taas_headers(taas_torch_headers LINKS taas_torch HEADERS <torch/torch.h>)
 
 function(taas_torch_headers target)
-  target_precompile_headers(${target} REUSE_FROM taas_torch_headers)
-  _taas_torch_launcher(${target})
+  taas_use_headers(taas_torch_headers ${target})
 endfunction()
