@@ -73,8 +73,8 @@ boost_release() {
 
 missing_packages() {
   local package
-  for package in g++ cmake ninja-build ccache libcli11-dev libfmt-dev libssl-dev catch2 zlib1g-dev python3-venv git \
-    ca-certificates; do
+  for package in g++ cmake ninja-build ccache libcli11-dev libfmt-dev libssl-dev catch2 zlib1g-dev libxxhash-dev \
+    liblz4-dev libzstd-dev python3-dev python3-venv git ca-certificates; do
     is_installed "$package" || echo "$package"
   done
 }

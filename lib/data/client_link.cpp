@@ -1,0 +1,83 @@
+#include "data/client_link.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "data/client_session.hpp"
+#include "data/client_state.hpp"
+#include "data/sockets.hpp"
+
+namespace taas::data {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kConnectPatience = 5s;
+constexpr Duration kFirstPause = 50ms;
+constexpr Duration kLongestPause = 2s;
+
+}  // namespace
+
+ClientLink::ClientLink(Client::State& client, WorkerIndex worker, WorkerAddress address)
+    : client_(client), worker_(worker), address_(std::move(address)) {}
+
+ClientLink::~ClientLink() { stop(); }
+
+void ClientLink::start() {
+  if (!address_.address.empty() || !address_.unix_path.empty()) thread_ = std::thread([this] { run(); });
+}
+
+void ClientLink::stop() {
+  stopping_ = true;
+  wakeup_->wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ClientLink::post(LinkOrder order) {
+  orders.push_back(std::move(order));
+  if (std::this_thread::get_id() != thread_.get_id()) wakeup_->wake();
+}
+
+void ClientLink::run() {
+  Duration pause = kFirstPause;
+  while (!stopping_) {
+    auto transport = connect();
+    if (transport) {
+      ClientSession session(client_, *this, std::move(*transport));
+      const auto end = session.run();
+      if (session.was_up()) pause = kFirstPause;
+      if (!end && !stopping_) client_.down(worker_, end.error().message);
+    } else if (!stopping_) {
+      client_.refused(worker_, transport.error());
+    }
+    const auto until = steady_now() + pause;
+    while (!stopping_ && steady_now() < until) {
+      wakeup_->clear();
+      if (!stopping_) wait_for_wake(*wakeup_, until - steady_now());
+    }
+    pause = std::min(pause * 2, kLongestPause);
+  }
+  client_.down(worker_, {});
+}
+
+/// Over the Unix socket where there is one here, over the network otherwise.
+Result<std::unique_ptr<Transport>> ClientLink::connect() {
+  const bool is_here = !address_.unix_path.empty() && ::access(address_.unix_path.c_str(), F_OK) == 0;
+  if (is_here || address_.address.empty()) {
+    auto transport = connect_by(Family::kUnix);
+    if (transport || address_.address.empty()) return transport;
+  }
+  return connect_by(Family::kTcp);
+}
+
+Result<std::unique_ptr<Transport>> ClientLink::connect_by(Family family) {
+  family_ = family;
+  auto socket = family == Family::kUnix ? connect_unix(address_.unix_path)
+                                        : connect_tcp(address_.address, address_.port, *wakeup_, kConnectPatience);
+  if (!socket) return socket.error();
+  return client_.handshake->run(std::move(*socket), family, *wakeup_, kConnectPatience);
+}
+
+}  // namespace taas::data

@@ -1,0 +1,126 @@
+// What a client does with the frames of a worker.
+#include <fmt/format.h>
+
+#include "data/client_session.hpp"
+#include "data/client_state.hpp"
+
+namespace taas::data {
+
+Place ClientSession::place(const FrameHeader& header) {
+  if (!client_.claim(worker_, header.attempt, Look::kQuick).wanted) return {};
+  auto slot = take_slot(header.attempt, header.payload_size, SlotMemory::kOwn);
+  if (!slot) {
+    client_.arrived(worker_, header.attempt, Undeliverable{slot.error().message});
+    return {};
+  }
+  if (!*slot) return {.where = Place::Where::kNotYet, .bytes = {}};
+  const auto bytes = (*slot)->bytes().first(header.payload_size);
+  slots_[header.attempt] = std::move(*slot);
+  return {.where = Place::Where::kHere, .bytes = bytes};
+}
+
+Result<> ClientSession::handle(Frame frame) {
+  const auto& header = frame.header;
+  switch (header.kind) {
+    case FrameKind::kReady:
+      return handle_ready();
+    case FrameKind::kDefinitionWanted:
+      send_definition(std::string(frame.description));
+      return {};
+    case FrameKind::kStarted:
+      client_.started(worker_, header.attempt);
+      return {};
+    case FrameKind::kBatch:
+      return handle_batch(frame);
+    case FrameKind::kRaised:
+      return handle_raised(frame);
+    case FrameKind::kExhausted:
+      slots_.erase(header.attempt);
+      client_.arrived(worker_, header.attempt, Exhausted{});
+      return {};
+    case FrameKind::kReturned:
+      slots_.erase(header.attempt);
+      client_.returned(worker_, header.attempt, std::string(frame.description));
+      return {};
+    case FrameKind::kSlotWanted:
+      return handle_slot_wanted(header);
+    case FrameKind::kPong:
+      return {};
+    default:
+      return protocol_error(fmt::format("a frame of kind {} from a data worker", static_cast<int>(header.kind)));
+  }
+}
+
+Result<> ClientSession::handle_ready() {
+  if (was_up_) return protocol_error("a data worker that is ready twice");
+  was_up_ = true;
+  client_.up(worker_);
+  return {};
+}
+
+Result<> ClientSession::handle_batch(const Frame& frame) {
+  const auto& header = frame.header;
+  auto held = slots_.extract(header.attempt);
+  auto slot = held ? std::move(held.mapped()) : nullptr;
+  if (header.has(kInSlot)) {
+    const bool is_there = slot && slot->number() == header.slot && slot->bytes().size() >= header.payload_size;
+    if (!is_there) return protocol_error("a batch in a slot that was not given for it");
+  }
+  if (header.payload_size > 0 && !slot) {  // read past: not wanted, or too large
+    client_.returned(worker_, header.attempt, {});
+    return {};
+  }
+  client_.arrived(worker_, header.attempt,
+                  Batch{.description = remember(frame.description),
+                        .payload = slot ? slot->bytes().first(header.payload_size) : std::span<std::byte>(),
+                        .slot = slot,
+                        .digest = header.value,
+                        .worker = worker_});
+  return {};
+}
+
+Result<> ClientSession::handle_raised(const Frame& frame) {
+  slots_.erase(frame.header.attempt);
+  const auto text = frame.header.value;
+  if (text > frame.payload.size()) return protocol_error("an exception whose text is longer than itself");
+  client_.arrived(worker_, frame.header.attempt,
+                  Raised{.type = std::string(frame.description),
+                         .text = frame.payload.substr(0, text),
+                         .pickled = frame.payload.substr(text),
+                         .worker = worker_});
+  return {};
+}
+
+Result<> ClientSession::handle_slot_wanted(const FrameHeader& header) {
+  if (!is_here_) return protocol_error("a data worker of another machine wants a slot");
+  slots_.erase(header.attempt);  // too small: not written into
+  const auto bytes = header.value;
+  if (client_.claim(worker_, header.attempt, Look::kQuick).wanted) {
+    if (bytes <= client_.pool.budget_bytes()) {
+      wanted_slots_[header.attempt] = bytes;
+      give_waiting_slots();
+      return {};
+    }
+    const auto refused = client_.pool.take(bytes, SlotMemory::kShared, Room::kWithinBudget);
+    client_.arrived(worker_, header.attempt, Undeliverable{refused.error().message});
+  }
+  push({.kind = FrameKind::kWithdraw, .attempt = header.attempt});
+  return {};
+}
+
+void ClientSession::send_definition(const std::string& digest) {
+  const auto bytes = client_.definition(digest);
+  if (!bytes) return;  // of a stream that has been closed meanwhile
+  outbox_.push({.header = {.kind = FrameKind::kDefinition},
+                .description = digest,
+                .buffers = {std::as_bytes(std::span(*bytes))},
+                .keep = bytes});
+}
+
+/// Batches of one loader look alike.
+std::shared_ptr<const std::string> ClientSession::remember(std::string_view description) {
+  if (!description_ || *description_ != description) description_ = std::make_shared<const std::string>(description);
+  return description_;
+}
+
+}  // namespace taas::data

@@ -1,0 +1,176 @@
+#include "data/client_session.hpp"
+
+#include <fmt/format.h>
+
+#include "data/client_state.hpp"
+
+namespace taas::data {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kPingEvery = 1s;
+constexpr int kMostUnanswered = 5;
+constexpr Duration kRetryRoom = 20ms;
+
+std::uint16_t flag_of(Compression compression) {
+  if (compression == Compression::kNone) return 0;
+  return compression == Compression::kLz4 ? kLz4 : kZstd;
+}
+
+}  // namespace
+
+ClientSession::ClientSession(Client::State& client, ClientLink& link, std::unique_ptr<Transport> transport)
+    : client_(client),
+      link_(link),
+      worker_(link.worker_),
+      transport_(std::move(transport)),
+      inbox_(*transport_, *this),
+      is_here_(link.family_ == Family::kUnix),
+      last_ping_(steady_now()) {}
+
+/// The worker may still be writing into slots that it was given.
+ClientSession::~ClientSession() {
+  for (const auto& [attempt, slot] : slots_) {
+    if (is_here_) client_.pool.abandon(*slot);
+  }
+}
+
+void ClientSession::push(const FrameHeader& header, std::string description) {
+  outbox_.push({.header = header, .description = std::move(description), .buffers = {}, .keep = {}});
+}
+
+Result<> ClientSession::run() {
+  push({.kind = FrameKind::kHello, .flags = is_here_ ? std::uint16_t{0} : flag_of(client_.options.compression)});
+  while (!link_.stopping_) {
+    if (auto done = turn(); !done) return done;
+  }
+  return {};
+}
+
+Result<> ClientSession::turn() {
+  carry_out_orders();
+  give_waiting_slots();
+  if (auto sent = outbox_.flush(*transport_); !sent) return sent;
+  const auto more = inbox_.receive();
+  if (!more) return more.error();
+  carry_out_orders();  // what just arrived has made
+  if (auto sent = outbox_.flush(*transport_); !sent) return sent;
+  if (auto alive = watch_peer(); !alive) return alive;
+  wait(*more);
+  return {};
+}
+
+void ClientSession::wait(bool more) {
+  if (more || transport_->has_more()) return;
+  const bool no_room = inbox_.is_waiting() || !wanted_slots_.empty();
+  const auto patience = no_room ? kRetryRoom : last_ping_ + kPingEvery - steady_now();
+  if (inbox_.is_waiting()) {
+    wait_for_wake(*link_.wakeup_, patience);  // the socket is readable all the time
+  } else {
+    wait_until_ready(transport_->socket(), outbox_.empty() ? Ready::kRead : Ready::kReadOrWrite, *link_.wakeup_,
+                     patience);
+  }
+  link_.wakeup_->clear();
+}
+
+/// A peer that has not said a word between so many pings is gone. What this process slept through does not count.
+Result<> ClientSession::watch_peer() {
+  if (heard_ != inbox_.received() || inbox_.is_waiting()) {
+    heard_ = inbox_.received();
+    unanswered_ = 0;
+  }
+  if (steady_now() < last_ping_ + kPingEvery) return {};
+  if (unanswered_ >= kMostUnanswered) return unavailable_error(fmt::format("no answer for {} s", kMostUnanswered));
+  last_ping_ = steady_now();
+  ++unanswered_;
+  push({.kind = FrameKind::kPing});
+  return outbox_.flush(*transport_);
+}
+
+void ClientSession::carry_out_orders() {
+  for (const auto& order : client_.take_orders(link_)) {
+    std::visit([this](const auto& what) { carry_out(what); }, order);
+  }
+}
+
+void ClientSession::carry_out(const SendTask& order) {
+  auto slot = kNoSlot;
+  if (is_here_ && order.expected_bytes > 0 && give_slot(order.attempt, order.expected_bytes)) {
+    slot = slots_.at(order.attempt)->number();
+  }
+  outbox_.push({.header = {.kind = FrameKind::kTask,
+                           .stream = order.task.stream,
+                           .number = order.task.number,
+                           .attempt = order.attempt,
+                           .slot = slot},
+                .description = order.definition,
+                .buffers = {std::as_bytes(std::span(*order.payload))},
+                .keep = order.payload});
+}
+
+void ClientSession::carry_out(const SendWithdraw& order) {
+  push({.kind = FrameKind::kWithdraw, .attempt = order.attempt});
+  wanted_slots_.erase(order.attempt);
+}
+
+/// The second look comes after the bell was asked to ring, so that no room is missed.
+Result<std::shared_ptr<Slot>> ClientSession::take_slot(Attempt attempt, std::size_t bytes, SlotMemory memory) {
+  for (const auto look : {Look::kQuick, Look::kThorough}) {
+    const auto claim = client_.claim(worker_, attempt, look);
+    if (!claim.wanted) break;
+    auto slot = client_.pool.take(bytes, memory, claim.room);
+    if (!slot || *slot) return slot;
+    if (look == Look::kQuick) client_.bell->wait(link_.wakeup_);
+  }
+  return std::shared_ptr<Slot>();
+}
+
+/// Memory for one attempt of a worker on this machine, and the worker told of it. False: there is none.
+bool ClientSession::give_slot(Attempt attempt, std::size_t bytes) {
+  auto slot = take_slot(attempt, bytes, SlotMemory::kShared);
+  if (!slot || !*slot) return false;
+  offer(*slot);
+  slots_[attempt] = std::move(*slot);
+  return true;
+}
+
+void ClientSession::offer(const std::shared_ptr<Slot>& slot) {
+  forget_arenas();
+  if (!offered_slots_.insert(slot->number()).second) return;
+  const bool is_new = offered_arenas_.insert(slot->arena()).second;
+  const SlotPlace where{.arena = slot->arena(),
+                        .arena_bytes = slot->arena_bytes(),
+                        .offset = slot->offset(),
+                        .bytes = slot->bytes().size()};
+  outbox_.push({.header = {.kind = FrameKind::kSlotOffer,
+                           .flags = is_new ? kDescriptor : std::uint16_t{0},
+                           .slot = slot->number()},
+                .description = encode(where),
+                .buffers = {},
+                .keep = slot,
+                .descriptor = is_new ? &slot->memory() : nullptr});
+}
+
+/// The worker lets go of memory that is not used any more.
+void ClientSession::forget_arenas() {
+  for (const auto arena : client_.pool.forgotten(forgotten_)) {
+    ++forgotten_;
+    if (offered_arenas_.erase(arena) > 0) push({.kind = FrameKind::kSlotForget, .value = arena});
+  }
+}
+
+void ClientSession::give_waiting_slots() {
+  for (auto wanted = wanted_slots_.begin(); wanted != wanted_slots_.end();) {
+    const auto [attempt, bytes] = *wanted;
+    if (give_slot(attempt, bytes)) {
+      push({.kind = FrameKind::kSlot, .attempt = attempt, .slot = slots_.at(attempt)->number()});
+      wanted = wanted_slots_.erase(wanted);
+    } else {
+      wanted = client_.claim(worker_, attempt, Look::kQuick).wanted ? std::next(wanted) : wanted_slots_.erase(wanted);
+    }
+  }
+}
+
+}  // namespace taas::data

@@ -1,0 +1,48 @@
+#include "data/server_link.hpp"
+
+#include "data/server_session.hpp"
+#include "data/server_state.hpp"
+
+namespace taas::data {
+
+namespace {
+
+constexpr Duration kHandshakePatience = std::chrono::seconds(5);
+
+}  // namespace
+
+ServerLink::ServerLink(Server::State& server, std::uint64_t number, Fd socket, Family family)
+    : server_(server), number_(number), socket_(std::move(socket)), family_(family) {}
+
+ServerLink::~ServerLink() { stop(); }
+
+void ServerLink::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void ServerLink::stop() {
+  stopping_ = true;
+  wakeup_.wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ServerLink::post(OutFrame answer) {
+  answers.push_back(std::move(answer));
+  if (std::this_thread::get_id() != thread_.get_id()) wakeup_.wake();
+}
+
+void ServerLink::run() {
+  auto transport = server_.handshake->run(std::move(socket_), family_, wakeup_, kHandshakePatience);
+  if (transport) {
+    server_.add_authenticated(number_);
+    ServerSession session(server_, *this, std::move(*transport));
+    const auto end = session.run();
+    if (!end && end.error().code == ErrorCode::kProtocol)
+      server_.remark("a client was cut off: " + end.error().message);
+  } else if (!stopping_) {
+    server_.remark("a connection was refused: " + transport.error().message);
+  }
+  server_.end_link(number_);
+}
+
+}  // namespace taas::data

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "data/handshake.hpp"
+#include "data/outbox.hpp"
+#include "data/server.hpp"
+#include "data/wakeup.hpp"
+
+namespace taas::data {
+
+/// A job of a link that has not been answered.
+struct OpenJob {
+  std::uint32_t slot = kNoSlot;  ///< what the client has set aside for it
+  bool withdrawn = false;
+};
+
+/// A data worker's connection to one client. Owns a thread, which ends with the connection.
+class ServerLink {
+ public:
+  ServerLink(Server::State& server, std::uint64_t number, Fd socket, Family family);
+  ~ServerLink();
+  ServerLink(const ServerLink&) = delete;
+  ServerLink& operator=(const ServerLink&) = delete;
+
+  void start();
+  void stop();
+  /// With the server's mutex.
+  void post(OutFrame answer);
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+
+  // The server's, under its mutex.
+  std::vector<OutFrame> answers;
+  std::unordered_map<Attempt, OpenJob> jobs;
+
+ private:
+  friend class ServerSession;
+  void run();
+
+  Server::State& server_;
+  std::uint64_t number_;
+  Fd socket_;
+  Family family_;
+  Wakeup wakeup_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace taas::data

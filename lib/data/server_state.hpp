@@ -1,0 +1,66 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "data/job_queue.hpp"
+#include "data/server.hpp"
+#include "data/server_link.hpp"
+
+namespace taas::data {
+
+/// All that a server knows, under one mutex.
+struct Server::State {
+  explicit State(ServerOptions chosen);
+
+  const ServerOptions options;
+  const pid_t process;
+  std::optional<Handshake> handshake;
+  std::shared_ptr<std::atomic<std::size_t>> unsent = std::make_shared<std::atomic<std::size_t>>(0);
+
+  mutable std::mutex mutex;
+  std::condition_variable jobs_changed;
+  JobQueue queue;
+  std::map<std::string, std::shared_ptr<const std::string>> definitions;
+  std::map<std::string, std::uint64_t> asked;  ///< which link was asked for a definition that is not here
+  std::map<std::uint64_t, std::unique_ptr<ServerLink>> links;
+  std::set<std::uint64_t> strangers;  ///< links whose secret is not proved
+  std::vector<std::uint64_t> ended;   ///< links whose thread is at its end
+  std::uint64_t next_link = 1;
+  std::vector<std::string> remarks;
+
+  Wakeup wakeup;
+  std::atomic<bool> stopping = false;
+  std::thread accept_thread;
+
+  // For links, without the mutex.
+  void add_authenticated(std::uint64_t link);
+  void end_link(std::uint64_t link);
+  void remark(std::string text);
+  std::vector<OutFrame> take_answers(ServerLink& link);
+  std::optional<OpenJob> find_job(ServerLink& link, Attempt attempt);
+  void close_job(ServerLink& link, Attempt attempt);
+  void add_definition(const std::string& digest, std::string bytes);
+  bool add_job(ServerLink& link, Job job, std::uint32_t slot);
+  void withdraw(ServerLink& link, Attempt attempt);
+
+  void answer(const Job& job, OutFrame frame);
+  void accept_all();
+  void stop();
+
+ private:
+  void accept_one(const Fd& listener, Family family);
+  void join_ended();
+  // With the mutex.
+  void ask(std::uint64_t link, const std::string& digest);
+};
+
+}  // namespace taas::data

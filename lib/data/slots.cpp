@@ -1,0 +1,216 @@
+#include "data/slots.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "data/arena.hpp"
+
+namespace taas::data {
+
+namespace {
+
+constexpr std::size_t kArenaBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostSlotsOfArena = 64;
+/// So many free slots are kept even when the budget is used up: what the loop lets go is needed again at once.
+constexpr std::size_t kSpareSlots = 2;
+
+double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+}  // namespace
+
+struct SlotPool::State {
+  std::size_t budget = 0;
+  pid_t process = ::getpid();
+
+  mutable std::mutex mutex;
+  std::map<std::uint32_t, std::unique_ptr<Arena>> arenas;
+  std::vector<Slot*> free;  ///< the one used last is at the back
+  std::size_t held = 0;
+  std::size_t given = 0;
+  std::vector<std::uint32_t> forgotten;
+  std::uint32_t next_slot = 0;
+  std::uint32_t next_arena = 0;
+  std::function<void()> on_room;
+
+  Slot* take_free(std::size_t bytes, SlotMemory memory);
+  bool make_room(std::size_t bytes, std::vector<std::unique_ptr<Arena>>& dropped);
+  [[nodiscard]] std::size_t slots_to_make(std::size_t slot_bytes) const;
+  Slot* add(std::unique_ptr<Arena> arena);
+  void give_away(Slot& slot);
+  /// The arena is destroyed by the caller, who does not hold the mutex then.
+  std::unique_ptr<Arena> take_back(Slot& slot);
+  std::unique_ptr<Arena> remove(Arena& arena);
+  void tell_of_room();
+};
+
+/// The one that was used last, whose pages are still in the cache.
+Slot* SlotPool::State::take_free(std::size_t bytes, SlotMemory memory) {
+  const auto fitting = std::find_if(free.rbegin(), free.rend(), [&](const Slot* slot) {
+    return slot->arena_->kind == memory && slot->bytes_.size() >= bytes && slot->bytes_.size() / 2 <= bytes;
+  });
+  if (fitting == free.rend()) return nullptr;
+  Slot* slot = *fitting;
+  free.erase(std::next(fitting).base());
+  slot->use_ = Slot::Use::kTaken;
+  --slot->arena_->free;
+  return slot;
+}
+
+/// Lets free slots of other sizes go until so many bytes fit into the budget.
+bool SlotPool::State::make_room(std::size_t bytes, std::vector<std::unique_ptr<Arena>>& dropped) {
+  while (held + bytes > budget) {
+    const auto unused = std::find_if(arenas.begin(), arenas.end(), [](const auto& entry) {
+      return entry.second->free == entry.second->slots.size();
+    });
+    if (unused == arenas.end()) return false;
+    dropped.push_back(remove(*unused->second));
+  }
+  return true;
+}
+
+std::size_t SlotPool::State::slots_to_make(std::size_t slot_bytes) const {
+  const auto room = budget > held ? budget - held : 0;
+  return std::clamp<std::size_t>(std::min({kArenaBytes, budget / 8, room}) / slot_bytes, 1, kMostSlotsOfArena);
+}
+
+/// One of its slots is taken, the others are free.
+Slot* SlotPool::State::add(std::unique_ptr<Arena> arena) {
+  arena->number = next_arena++;
+  for (const auto& slot : arena->slots) {
+    slot->number_ = next_slot++;
+    free.push_back(slot.get());
+  }
+  auto* slot = free.back();
+  free.pop_back();
+  slot->use_ = Slot::Use::kTaken;
+  --arena->free;
+  arenas.emplace(arena->number, std::move(arena));
+  return slot;
+}
+
+void SlotPool::State::give_away(Slot& slot) {
+  auto& arena = *slot.arena_;
+  slot.use_ = Slot::Use::kGivenAway;
+  held -= slot.bytes_.size();
+  given += slot.bytes_.size();
+  ++arena.given;
+  // A program that keeps everything would use up the descriptors.
+  if (arena.kind == SlotMemory::kShared && given > budget && arena.given == arena.slots.size()) {
+    arena.retired = true;
+    arena.memory.reset();
+    forgotten.push_back(arena.number);
+  }
+}
+
+std::unique_ptr<Arena> SlotPool::State::take_back(Slot& slot) {
+  auto& arena = *slot.arena_;
+  if (slot.use_ == Slot::Use::kGivenAway) {
+    given -= slot.bytes_.size();
+    --arena.given;
+    if (!arena.retired && !slot.abandoned_) held += slot.bytes_.size();
+  }
+  slot.use_ = Slot::Use::kFree;
+  ++arena.free;
+  const bool all_free = arena.free == arena.slots.size();
+  const bool too_much = held > budget && free.size() >= kSpareSlots;
+  if (!arena.retired && !slot.abandoned_) free.push_back(&slot);
+  return all_free && (arena.retired || slot.abandoned_ || too_much) ? remove(arena) : nullptr;
+}
+
+std::unique_ptr<Arena> SlotPool::State::remove(Arena& arena) {
+  std::erase_if(free, [&](const Slot* slot) { return slot->arena_ == &arena; });
+  if (!arena.retired) {
+    forgotten.push_back(arena.number);
+    for (const auto& slot : arena.slots) held -= slot->abandoned_ ? 0 : slot->bytes_.size();
+  }
+  return std::move(arenas.extract(arena.number).mapped());
+}
+
+void SlotPool::State::tell_of_room() {
+  std::function<void()> call;
+  {
+    const std::lock_guard lock(mutex);
+    call = on_room;
+  }
+  if (call) call();
+}
+
+SlotPool::SlotPool(std::size_t budget_bytes) : state_(std::make_shared<State>()) { state_->budget = budget_bytes; }
+
+Result<std::shared_ptr<Slot>> SlotPool::take(std::size_t bytes, SlotMemory memory, Room room) {
+  auto& state = *state_;
+  const auto size = slot_size(bytes);
+  if (bytes > state.budget) {
+    return usage_error(fmt::format("a batch of {:.1f} MB does not fit into --data-buffer of {:.1f} MB",
+                                   megabytes(bytes), megabytes(state.budget)));
+  }
+  std::vector<std::unique_ptr<Arena>> dropped;  // outlives the lock
+  std::unique_lock lock(state.mutex);
+  auto* slot = state.take_free(bytes, memory);
+  if (!slot) {
+    if (!state.make_room(size, dropped) && room == Room::kWithinBudget) return std::shared_ptr<Slot>();
+    const auto count = state.slots_to_make(size);
+    state.held += size * count;
+    lock.unlock();
+    auto arena = Arena::make(memory, size, count);
+    lock.lock();
+    if (!arena) {
+      state.held -= size * count;
+      return arena.error();
+    }
+    slot = state.add(std::move(*arena));
+  }
+  return std::shared_ptr<Slot>(slot, [owner = state_](Slot* done) {
+    if (::getpid() != owner->process) return;  // a forked child has a copy of the lock, perhaps locked
+    std::unique_ptr<Arena> unused;
+    {
+      const std::lock_guard guard(owner->mutex);
+      unused = owner->take_back(*done);
+    }
+    owner->tell_of_room();
+  });
+}
+
+void SlotPool::give_away(Slot& slot) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->give_away(slot);
+  }
+  state_->tell_of_room();
+}
+
+void SlotPool::abandon(Slot& slot) {
+  const std::lock_guard lock(state_->mutex);
+  if (slot.abandoned_ || slot.use_ != Slot::Use::kTaken) return;
+  slot.abandoned_ = true;
+  state_->held -= slot.bytes_.size();
+}
+
+int SlotPool::fitting(std::size_t bytes) const {
+  const auto count = state_->budget / slot_size(bytes);
+  return static_cast<int>(std::clamp<std::size_t>(count, 4, 1 << 20) - 2);
+}
+
+std::size_t SlotPool::held_bytes() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->held;
+}
+
+std::size_t SlotPool::budget_bytes() const { return state_->budget; }
+
+std::vector<std::uint32_t> SlotPool::forgotten(std::size_t seen) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto begin = state_->forgotten.begin() + static_cast<std::ptrdiff_t>(std::min(seen, state_->forgotten.size()));
+  return {begin, state_->forgotten.end()};
+}
+
+void SlotPool::on_room(std::function<void()> call) {
+  const std::lock_guard lock(state_->mutex);
+  state_->on_room = std::move(call);
+}
+
+}  // namespace taas::data
