@@ -30,6 +30,7 @@ plan::RunAddresses addresses_of(const plan::LaunchPlan& plan) {
   addresses.master_port = static_cast<std::uint16_t>(rendezvous.master_port.value_or(0));
   addresses.agent_store = !rendezvous.store_on_rank0;
   addresses.output_directory = addresses.error_file = fmt::format("<in {}>", run_folder(plan));
+  if (plan.options.data.cpus) addresses.data_plan = addresses.events = "<in a private folder>";
   if (!is_here(plan)) addresses.interface = "<the one with that node's address>";
   return addresses;
 }
@@ -108,12 +109,33 @@ std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machi
   return text;
 }
 
+std::string describe_data(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  const auto& data = plan.options.data;
+  if (!data.cpus) return "";
+  auto text = fmt::format("data     {}\n", plan::describe(plan.data, data, machine.cores));
+  text += fmt::format("  buffer {} bytes for each rank", data.buffer_bytes);
+  if (data.units > 0) text += fmt::format(", {} samples from each loader", data.units);
+  if (!data.loader.empty()) text += fmt::format(", {} prepared before ranks start", data.loader);
+  return text + "\n";
+}
+
+json::value data_as_json(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  const auto& data = plan.options.data;
+  if (!data.cpus) return nullptr;
+  json::array hosts;
+  for (const auto& host : plan.data.hosts) hosts.emplace_back(host.name);
+  return {{"cpus", *data.cpus},        {"machines", plan::describe(plan.data, data, machine.cores)},
+          {"hosts", std::move(hosts)}, {"units", data.units},
+          {"loader", data.loader},     {"buffer_bytes", data.buffer_bytes}};
+}
+
 std::string as_text(const plan::LaunchPlan& plan, const plan::Machine& machine,
                     const std::vector<std::string>& command) {
   auto text = fmt::format("run      {}\n", plan.run_id) + describe_nodes(plan, machine);
   if (is_here(plan)) {
     text += fmt::format("cores    {} usable, {} for each rank\n", machine.cores, omp_threads(plan, machine));
   }
+  text += describe_data(plan, machine);
   text += fmt::format("restarts {}\n", plan.options.supervision.max_restarts);
   text += fmt::format("command  {}\n", join_quoted(command));
   text += fmt::format("output   {}\n", run_folder(plan));
@@ -161,6 +183,7 @@ std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
                       {"output", run_folder(plan)},
                       {"min_nodes", plan.min_nodes},
                       {"spares", plan.spares},
+                      {"data", data_as_json(plan, machine)},
                       {"notices", json::array(plan.notices.begin(), plan.notices.end())},
                       {"nodes", nodes_as_json(plan)},
                       {"ranks", ranks_as_json(plan, machine)}};

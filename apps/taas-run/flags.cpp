@@ -24,8 +24,9 @@ const Flag* find(Predicate matches) {
 }  // namespace
 
 std::span<const FlagGroup> flag_groups() {
-  static const std::array kGroups{size_flags(),       nodes_flags(),       slurm_flags(),  program_flags(),
-                                  rendezvous_flags(), supervision_flags(), output_flags(), general_flags()};
+  static const std::array kGroups{size_flags(),        nodes_flags(),   slurm_flags(),
+                                  data_flags(),        program_flags(), rendezvous_flags(),
+                                  supervision_flags(), output_flags(),  general_flags()};
   return kGroups;
 }
 

@@ -36,6 +36,7 @@ struct FlagGroup {
 FlagGroup size_flags();
 FlagGroup nodes_flags();
 FlagGroup slurm_flags();
+FlagGroup data_flags();
 FlagGroup program_flags();
 FlagGroup rendezvous_flags();
 FlagGroup supervision_flags();

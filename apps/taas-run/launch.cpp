@@ -36,7 +36,7 @@ std::string working_directory() {
 }
 
 /// What an agent does with Welcome: takes the user's environment and folder over, and looks for the program there.
-Result<std::vector<std::string>> resolve_here(const hosts::Launch& launch, plan::Machine& machine) {
+Result<plan::ResolvedProgram> resolve_here(const hosts::Launch& launch, plan::Machine& machine) {
   for (const auto& [name, value] : launch.settings.environment) machine.environment.insert_or_assign(name, value);
   std::error_code failed;
   std::filesystem::current_path(launch.settings.working_directory, failed);
@@ -44,9 +44,7 @@ Result<std::vector<std::string>> resolve_here(const hosts::Launch& launch, plan:
     return system_error(fmt::format("the working directory {} cannot be used there", launch.settings.working_directory),
                         failed.value());
   }
-  auto program = plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
-  if (!program) return program.error();
-  return program->command;
+  return plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
 }
 
 Result<int> serve(hosts::Bootstrap bootstrap, plan::Machine machine) {
@@ -98,7 +96,7 @@ Result<int> go(const plan::OneMachine&, Launching& launching) {
   auto lifeline = become_kept();
   if (!lifeline) return lifeline.error();
   return hosts::run_on_this_machine(
-      {std::move(launching.plan), std::move(launching.machine), std::move(launching.command)}, std::move(*lifeline));
+      {std::move(launching.plan), std::move(launching.machine), std::move(launching.program)}, std::move(*lifeline));
 }
 
 Result<int> go(const plan::OverSsh& way, Launching& launching) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/launch_plan.hpp"
+#include "plan/program.hpp"
 
 namespace taas::cli {
 
@@ -11,7 +12,7 @@ namespace taas::cli {
 struct Launching {
   plan::LaunchPlan plan;
   plan::Machine machine;
-  std::vector<std::string> command;    ///< of the ranks, as found on this machine; empty where they run elsewhere
+  plan::ResolvedProgram program;       ///< of the ranks, as found on this machine; empty where they run elsewhere
   std::vector<std::string> arguments;  ///< of this launcher, as they were given
 };
 

@@ -54,6 +54,15 @@ std::string LocalPrograms::find_shipped(const std::string& name) const {
   return "";
 }
 
+std::string python_packages() {
+  fs::path prefix = own_folder().parent_path();
+  std::error_code unknown;
+  for (const auto& place : {prefix / "python", prefix / "lib" / "taas" / "python"}) {
+    if (fs::is_directory(place / "taas", unknown)) return place;
+  }
+  return "";
+}
+
 std::string LocalPrograms::find_python() const { return taas::find_python(variables_); }
 
 }  // namespace taas

@@ -23,4 +23,8 @@ class LocalPrograms : public plan::ProgramFinder {
   std::vector<std::string> variables_;
 };
 
+/// The folder of the Python package `taas` that belongs to this launcher: beside it in a build folder, in lib of an
+/// installation. Empty when there is none.
+std::string python_packages();
+
 }  // namespace taas

@@ -38,6 +38,7 @@ plan::Machine read_machine() {
   machine.gpus = visible_gpus();
   machine.cores = usable_cores();
   machine.environment = read_environment();
+  machine.python_packages = python_packages();
   return machine;
 }
 
@@ -52,13 +53,13 @@ int print(const std::string& text) {
 }
 
 /// Programs of other machines are looked for there.
-Result<std::vector<std::string>> find_program(plan::LaunchPlan& plan, const plan::Machine& machine) {
+Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::Machine& machine) {
   bool here = std::holds_alternative<plan::OneMachine>(plan.way);
-  if (!here && !plan.options.dry_run) return std::vector<std::string>();
+  if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
   auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
   if (!program) return program.error();
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
-  return program->command;
+  return program;
 }
 
 int run(const plan::Options& options, plan::Machine machine, std::vector<std::string> arguments) {
@@ -68,10 +69,10 @@ int run(const plan::Options& options, plan::Machine machine, std::vector<std::st
   }
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) return refuse(plan.error());
-  auto command = find_program(*plan, machine);
-  if (!command) return refuse(command.error());
-  if (options.dry_run) return print(cli::dry_run(*plan, machine, *command));
-  auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*command), std::move(arguments)});
+  auto program = find_program(*plan, machine);
+  if (!program) return refuse(program.error());
+  if (options.dry_run) return print(cli::dry_run(*plan, machine, program->command));
+  auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*program), std::move(arguments)});
   return code ? *code : refuse(code.error());
 }
 

@@ -15,8 +15,6 @@ struct Refusal {
 
 constexpr Refusal kRefusals[] = {
     {"join", "is not needed: --rdzv-endpoint HOST:PORT with --nnodes N on every node lets them meet"},
-    {"cpus", kLater},
-    {"units", kLater},
     {"preload", kLater},
     {"numa-binding", kLater},
     {"duplicate-stdout-filters", "comes with a later version of taas-run: grep the files in the run's folder"},

@@ -5,7 +5,7 @@
 
 namespace taas::cli {
 
-/// Why an option that a user may well try is not available, for "--cpus <why>". By name without the dashes in front,
+/// Why an option that a user may well try is not available, for "--preload <why>". By name without the dashes in front,
 /// in either spelling.
 std::optional<std::string_view> why_refused(std::string_view name);
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <string.h>
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -14,6 +17,7 @@
 namespace taas::cli {
 namespace {
 
+constexpr double kMostBytes = 1e18;
 constexpr double kLongestSeconds = 1e9;  // thirty years, and far from overflow
 
 int signal_number(std::string_view name) {
@@ -73,6 +77,39 @@ Result<std::vector<int>> read_signals(std::string_view text) {
     signals.push_back(signal);
   }
   return signals;
+}
+
+Result<std::int64_t> read_count(std::string_view text) {
+  std::int64_t count = 0;
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (failed == std::errc() && end == text.data() + text.size() && count > 0) return count;
+  return usage_error("not a whole number from 1");
+}
+
+Result<std::int64_t> read_bytes(std::string_view text) {
+  constexpr std::string_view kSuffixes = " kmgt";
+  std::string copy(text);
+  char* end = nullptr;
+  double number = std::strtod(copy.c_str(), &end);
+  std::string_view suffix(end);
+  auto letter = suffix.empty() ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(suffix.front())));
+  auto power = kSuffixes.find(letter);
+  bool known = suffix.size() <= 1 && power != kSuffixes.npos && end != copy.c_str();
+  double bytes = number * std::pow(1024.0, static_cast<double>(power));
+  if (!known || !(bytes >= 1 && bytes <= kMostBytes)) return usage_error("not a size, such as 512M or 8G");
+  return static_cast<std::int64_t>(bytes);
+}
+
+Result<std::string> read_attribute(std::string_view text) {
+  auto is_name = [](std::string_view part) {
+    return !part.empty() && std::none_of(part.begin(), part.end(), [](unsigned char letter) {
+      return letter < 0x80 && std::isalnum(letter) == 0 && letter != '_' && letter != '.';
+    });
+  };
+  auto colon = text.find(':');
+  bool right = colon != text.npos && is_name(text.substr(0, colon)) && is_name(text.substr(colon + 1));
+  if (!right) return usage_error("not MODULE:NAME, such as data:train_loader");
+  return std::string(text);
 }
 
 Result<int> read_signal(std::string_view text) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,13 @@ Result<std::chrono::milliseconds> read_seconds(std::string_view text);
 Result<std::vector<int>> read_integers(std::string_view text);
 /// "SIGTERM,SIGUSR1": names of signals that a process can handle.
 Result<std::vector<int>> read_signals(std::string_view text);
+
+/// A whole number from 1, of any size.
+Result<std::int64_t> read_count(std::string_view text);
+/// Bytes: "1000000", "512k", "1.5G"; the suffixes are powers of 1024.
+Result<std::int64_t> read_bytes(std::string_view text);
+/// "package.module:name.of.attribute".
+Result<std::string> read_attribute(std::string_view text);
 
 /// "USR2" or "SIGUSR2".
 Result<int> read_signal(std::string_view text);

@@ -93,13 +93,13 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   if (!launch) return launch.error();
   auto enough = plan::check_share(launch->settings, options.machine, launch->most_ranks_on_node);
   if (!enough) return enough;
-  auto command = options.resolve(*launch, options.machine);
-  if (!command) return command.error();
+  auto program = options.resolve(*launch, options.machine);
+  if (!program) return program.error();
   NodeOptions wanted;
   wanted.settings = launch->settings;
   wanted.settings.options.rendezvous.master_port = 0;  // where nodes meet; the store has a port of its own
   wanted.machine = options.machine;
-  wanted.command = std::move(*command);
+  wanted.program = std::move(*program);
   wanted.store_address = options.store_address;
   wanted.open_folder = [&launch] { return storage::open_run_directory(launch->run_folder, launch->log_folder); };
   auto made = Node::prepare(io, std::move(wanted), [this](run::AgentMessage said) { say(std::move(said)); });

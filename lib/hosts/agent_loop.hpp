@@ -27,8 +27,8 @@ struct AgentLoopOptions {
   run::Hello hello;
   plan::Machine machine;
   std::string store_address;  ///< numeric; where this node's store listens
-  /// argv of the ranks; a program that is not on this machine is an error.
-  std::function<Result<std::vector<std::string>>(const Launch&, plan::Machine&)> resolve;
+  /// What ranks run; a program that is not on this machine is an error.
+  std::function<Result<plan::ResolvedProgram>(const Launch&, plan::Machine&)> resolve;
 };
 
 /// Drives run::Agent on this machine: the link to the coordinator, the node, and time.

@@ -9,7 +9,7 @@ namespace taas::hosts {
 struct AgentProcessOptions {
   Bootstrap bootstrap;
   plan::Machine machine;
-  std::function<Result<std::vector<std::string>>(const Launch&, plan::Machine&)> resolve;  ///< see AgentLoopOptions
+  std::function<Result<plan::ResolvedProgram>(const Launch&, plan::Machine&)> resolve;  ///< see AgentLoopOptions
 };
 
 /// Supervises this machine's ranks for a coordinator elsewhere, until it is dismissed. Returns the exit code.

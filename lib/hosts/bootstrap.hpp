@@ -21,12 +21,13 @@ struct Bootstrap {
   std::string interface;        ///< --interface; empty: whichever the others reach
   int node_timeout_ms = 2500;   ///< after which the coordinator gives a silent node up
   bool coordinator_first = true;  ///< it listens already: where nobody does, the run is over
+  bool data = false;            ///< an agent with data workers
   int join_timeout_ms = 60000;  ///< how long a coordinator that cannot be reached is looked for
 };
 
 // clang-format off
 BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms,
-                                      coordinator_first, join_timeout_ms))
+                                      coordinator_first, data, join_timeout_ms))
 // clang-format on
 
 /// One line, its end included.

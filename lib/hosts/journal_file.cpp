@@ -22,6 +22,8 @@ Result<> JournalFile::write(const run::Event& event) { return append(run::journa
 
 Result<> JournalFile::write(const run::Action& action) { return append(run::journal_line(action, run_start_)); }
 
+Result<> JournalFile::write(const run::DataEvent& event) { return append(run::journal_line(event, run_start_)); }
+
 Result<> JournalFile::append(std::string line) {
   if (!file_) return {};
   line += '\n';

@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "run/data_events.hpp"
 #include "run/events.hpp"
 
 namespace taas::hosts {
@@ -18,6 +19,7 @@ class JournalFile {
   /// The first failure to write is returned once; afterwards nothing is written.
   Result<> write(const run::Event& event);
   Result<> write(const run::Action& action);
+  Result<> write(const run::DataEvent& event);
 
  private:
   JournalFile(std::string path, Fd file, Instant run_start);

@@ -13,8 +13,9 @@ struct Launch {
   std::string run_folder;  ///< absolute; the same on every node
   std::string log_folder;  ///< this run's folder below --log-dir; empty: none
   int most_ranks_on_node = 1;
+  std::string data_key;  ///< what data workers and ranks prove to each other: 64 hexadecimal digits
 };
 
-BOOST_DESCRIBE_STRUCT(Launch, (), (settings, run_folder, log_folder, most_ranks_on_node))
+BOOST_DESCRIBE_STRUCT(Launch, (), (settings, run_folder, log_folder, most_ranks_on_node, data_key))
 
 }  // namespace taas::hosts

@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <optional>
 
+#include "base/ids.hpp"
 #include "hosts/agent_loop.hpp"
 #include "hosts/node.hpp"
 #include "hosts/policies.hpp"
@@ -13,6 +14,7 @@
 namespace taas::hosts {
 namespace {
 
+constexpr int kKeyBytes = 32;
 constexpr const char* kLoopback = "127.0.0.1";  // every rank is here, whatever local name was asked for
 
 /// The link between a coordinator and an agent in the same process: calls.
@@ -63,8 +65,13 @@ NodeOptions node_options(const LocalRunOptions& options, std::optional<JournalFi
   NodeOptions node;
   node.settings = plan::launch_settings(options.plan, options.machine, "");
   node.machine = options.machine;
-  node.command = options.command;
+  node.program = options.program;
   node.store_address = kLoopback;
+  node.data_key = random_hex(kKeyBytes);
+  node.simulated_cpu_machines = options.plan.data.count;
+  node.data_workers =
+      node.simulated_cpu_machines *
+      plan::simulated_data_workers(options.plan.options.data, options.plan.data.count, options.machine.cores);
   node.all_output = true;
   node.inherits_stdin = true;
   node.open_folder = [&options, &journal]() -> Result<storage::RunDirectory> {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/launch_plan.hpp"
+#include "plan/program.hpp"
 #include "proc/keeper.hpp"
 
 namespace taas::hosts {
@@ -12,7 +13,7 @@ namespace taas::hosts {
 struct LocalRunOptions {
   plan::LaunchPlan plan;
   plan::Machine machine;
-  std::vector<std::string> command;  ///< argv of every rank
+  plan::ResolvedProgram program;  ///< what every rank runs
 };
 
 /// Returns the exit code. An error is of the time before the first rank (folder, port): nobody has been told of it yet.

@@ -35,6 +35,7 @@ Result<std::unique_ptr<Node>> Node::prepare(boost::asio::io_context& io, NodeOpt
   auto folder = state->options.open_folder();
   if (!folder) return folder.error();
   state->opened = std::move(*folder);
+  if (auto opened = state->open_data(); !opened) return opened.error();
   return std::unique_ptr<Node>(new Node(std::move(state)));
 }
 
@@ -49,6 +50,31 @@ Result<> Node::State::open_store() {
   store = std::move(*listening);
   store_port = store->port();
   return {};
+}
+
+Result<> Node::State::open_data() {
+  if (!options.settings.options.data.cpus) return {};
+  DataDeliveryOptions delivery;
+  delivery.settings = options.settings;
+  delivery.machine = options.machine;
+  delivery.program = options.program;
+  delivery.run_folder = folder().path();
+  delivery.key = options.data_key;
+  delivery.workers = options.data_workers;
+  delivery.simulated_machines = options.simulated_cpu_machines;
+  delivery.instance = options.instance;
+  delivery.listen_address = options.store_address;
+  auto prepared = DataDelivery::prepare(io, family, std::move(delivery),
+                                        [this](run::AgentMessage message) { outbox.say(std::move(message)); });
+  if (!prepared) return std::move(prepared).error().with("--cpus");
+  data = std::move(*prepared);
+  addresses.data_plan = data->plan_path();
+  addresses.events = data->events_path();
+  return {};
+}
+
+std::vector<std::uint16_t> Node::data_ports() const {
+  return state_->data ? state_->data->ports() : std::vector<std::uint16_t>();
 }
 
 std::uint16_t Node::store_port() const { return state_->store_port; }
@@ -93,6 +119,10 @@ void Node::State::perform(const run::RequestStop& request) {
   for (auto& rank : ranks) {
     if (request.signal != 0 && rank->running()) rank->signal(request.signal);
   }
+}
+
+void Node::State::perform(const run::DataWorkers& list) {
+  if (data) data->use(list);
 }
 
 /// Files whose writer died stay unpublished; the next generation may write them again.

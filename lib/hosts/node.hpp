@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "plan/program.hpp"
 #include "plan/rank_environment.hpp"
 #include "run/messages.hpp"
 #include "storage/run_directory.hpp"
@@ -15,18 +16,22 @@ namespace taas::hosts {
 
 struct NodeOptions {
   plan::LaunchSettings settings;
-  plan::Machine machine;             ///< of this node; its environment is what ranks inherit
-  std::vector<std::string> command;  ///< argv of every rank
-  std::string store_address;         ///< numeric; where the store listens
-  bool all_output = false;           ///< also tell lines that the console does not show
-  bool inherits_stdin = false;       ///< rank 0 reads the launcher's standard input
+  plan::Machine machine;           ///< of this node; its environment is what ranks inherit
+  plan::ResolvedProgram program;   ///< what every rank runs
+  std::string store_address;       ///< numeric; where the store listens
+  bool all_output = false;         ///< also tell lines that the console does not show
+  std::string data_key;            ///< what ranks and data workers prove to each other: 64 hexadecimal digits
+  int data_workers = 0;            ///< processes on this machine; without data delivery in the settings: none
+  int simulated_cpu_machines = 0;  ///< as in DataDeliveryOptions
+  std::string instance;            ///< Hello::instance
+  bool inherits_stdin = false;     ///< rank 0 reads the launcher's standard input
   /// Called last, so that a run that is refused leaves no folder behind.
   std::function<Result<storage::RunDirectory>()> open_folder;
 };
 
-/// Carries out on this machine what the coordinator asks of a node: owns the ranks' processes, the store, the log files
-/// and the publishing of rank 0's output. Says what happens, with instants of this machine's clock. One instance a
-/// process.
+/// Carries out on this machine what the coordinator asks of a node: owns the ranks' processes, the store, the log
+/// files, the publishing of rank 0's output, and the node's part of data delivery. Says what happens, with instants of
+/// this machine's clock. One instance a process.
 class Node {
  public:
   using Say = std::function<void(run::AgentMessage)>;
@@ -36,10 +41,11 @@ class Node {
   ~Node();
 
   [[nodiscard]] std::uint16_t store_port() const;
+  [[nodiscard]] std::vector<std::uint16_t> data_ports() const;
   /// The interface by which the other nodes are reached, for programs that have to be told (Gloo).
   void use_interface(const std::string& name);
-  /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, HoldOutput, RequestStop, Settle, Abandon; every other
-  /// message is not a node's and ignored.
+  /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, HoldOutput, RequestStop, Settle, Abandon, DataWorkers;
+  /// every other message is not a node's and ignored.
   void perform(const run::CoordinatorMessage& message);
   /// Where the user finds what rank 0 wrote.
   [[nodiscard]] std::string output_directory() const;

@@ -49,6 +49,7 @@ void Node::State::perform(const run::StartRanks& start) {
   addresses.agent_store = store_here;
   addresses.output_directory = folder().staging();
   addresses.stop_file = stop_file();
+  if (data) data->set_world_size(start.world_size);
   if (!store_here) store.reset();  // it only found a free port for rank 0
   if (store) store->begin_generation();
   bool first_node = !places.empty() && places.front().rank.value == 0;
@@ -92,7 +93,7 @@ RankStart Node::State::describe(const plan::RankPlace& place) {
   storage::RankPlace where{place.rank, place.node, place.local_rank};
   RankStart start;
   start.rank = place.rank;
-  start.argv = fill_in_local_rank(options.command, place.local_rank);
+  start.argv = fill_in_local_rank(options.program.command, place.local_rank);
   start.stdout_path = path_or_none(folder().rank_log(generation, where, storage::LogStream::kStdout));
   start.stderr_path = path_or_none(folder().rank_log(generation, where, storage::LogStream::kStderr));
   start.error_file = path_or_none(folder().error_file(generation, where));
@@ -122,6 +123,7 @@ RankCallbacks Node::State::callbacks(Rank rank) {
   calls.on_line = [this, index = ranks.size()](const ui::OutputLine& line) { show(index, line); };
   calls.on_log_error = [this](const Error& error) { remark(error.message + "; training goes on without that file"); };
   calls.on_exit = [this, rank, of = generation](ExitStatus status, run::Evidence evidence, Instant at) {
+    if (data) data->drain();
     evidence.out_of_memory_kill = status.signal == SIGKILL && out_of_memory_struck();
     outbox.say(run::RankExited{of, rank, status, std::move(evidence), at});
   };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hosts/data_delivery.hpp"
 #include "hosts/node.hpp"
 #include "hosts/outbox.hpp"
 #include "hosts/rank_process.hpp"
@@ -29,6 +30,7 @@ struct Node::State {
         open_files_limit(raise_open_files_limit()) {}
 
   Result<> open_store();
+  Result<> open_data();
 
   template <class Message>
   void perform(const Message&) {}
@@ -40,6 +42,7 @@ struct Node::State {
   void perform(const run::RequestStop& request);
   void perform(const run::Settle& request);
   void perform(const run::Abandon&);
+  void perform(const run::DataWorkers& list);
 
   bool start_rank(const plan::RankPlace& place);
   RankStart describe(const plan::RankPlace& place);
@@ -67,6 +70,7 @@ struct Node::State {
   std::unique_ptr<store::Server> store;
   std::uint16_t store_port = 0;
   std::unique_ptr<storage::Publisher> publisher;  // on the node of rank 0
+  std::unique_ptr<DataDelivery> data;             // with --cpus
 
   Generation generation{-1};
   plan::RunAddresses addresses;

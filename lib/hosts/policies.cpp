@@ -15,16 +15,12 @@ constexpr auto kLongestInterval = std::chrono::milliseconds(1000);
 /// terminal.
 run::EchoPolicy job_echo(bool in_step) { return {std::chrono::seconds(2), in_step}; }
 
-/// Such a program joins a process group soon after its start, or never will.
-bool is_python(const plan::ProgramOptions& program) {
-  return program.module || program.script || (program.program.ends_with(".py") && !program.no_python);
-}
-
 run::Policy run_policy(const plan::LaunchPlan& plan) {
   run::Policy policy;
   policy.world_size = plan.world_size();
   for (const auto& rank : plan.ranks) policy.node_of_rank.push_back(rank.node);
-  policy.startup_needs_store = is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0;
+  // A Python program joins a process group soon after its start, or never will.
+  policy.startup_needs_store = plan::is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0;
   if (plan.job) policy.echo = job_echo(plan.job->step.has_value());
   if (plan.job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;
@@ -50,6 +46,10 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.gather_timeout = nodes.join_timeout;
   policy.tells_verdict = std::holds_alternative<plan::Join>(plan.way);
   policy.elastic_wait = nodes.elastic_wait;
+  policy.loader = plan.options.data.loader;
+  policy.data.nodes = static_cast<int>(plan.data.hosts.size());
+  policy.data.first_order = plan.expected_agents;
+  for (const auto& host : plan.data.hosts) policy.data.names.push_back(host.name);
   return policy;
 }
 

@@ -133,6 +133,7 @@ Result<std::unique_ptr<RankProcess>> RankProcess::start(boost::asio::io_context&
   if (!start.inherits_stdin) request.standard_input = &*null;
   request.standard_output = &out->write;
   request.standard_error = &err->write;
+  request.inherited = start.inherited;
   request.read_only = start.read_only;
   request.open_files_limit = start.open_files_limit;
   auto child = spawn(request);

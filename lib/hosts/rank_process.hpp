@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "hosts/last_words.hpp"
 #include "run/events.hpp"
 #include "ui/events.hpp"
@@ -20,7 +21,7 @@ class Ruleset;
 
 namespace taas::hosts {
 
-/// What one rank of one generation is started with.
+/// What one rank of one generation is started with; or a data worker, which is no rank: -1.
 struct RankStart {
   Rank rank;
   std::vector<std::string> argv;
@@ -31,6 +32,7 @@ struct RankStart {
   std::string stderr_path;
   std::string error_file;  ///< TORCHELASTIC_ERROR_FILE
   bool inherits_stdin = false;
+  std::vector<const Fd*> inherited = {};  ///< become descriptors 3, 4, and so on
 };
 
 /// What a rank tells the run. Called in the event loop; `on_exit` once, after its last line.

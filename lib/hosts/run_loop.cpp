@@ -13,6 +13,16 @@ namespace {
 
 using Level = ui::Message::Level;
 
+/// What a message tells of data delivery.
+std::optional<run::DataEvent> data_event(const run::AgentMessage& message) {
+  return std::visit(
+      []<class Told>(const Told& told) -> std::optional<run::DataEvent> {
+        if constexpr (std::is_constructible_v<run::DataEvent, Told>) return run::DataEvent(told);
+        return std::nullopt;
+      },
+      message);
+}
+
 }  // namespace
 
 struct RunLoop::State {
@@ -43,6 +53,7 @@ struct RunLoop::State {
   void obey(const Decided&) {}
 
   void show(const run::Output& output);
+  void tell(const run::DataEvent& event);
   void hold_back(bool crowded);
   void receive(int signal, Instant at);
   void keep_journal(const Result<>& written) {
@@ -81,6 +92,7 @@ void RunLoop::hear(run::AgentId agent, run::AgentMessage message) {
   if (const auto* remark = std::get_if<run::Remark>(&message)) {
     return state_->display.say(Level::kWarning, remark->text);
   }
+  if (auto news = data_event(message)) state_->tell(*news);
   auto now = steady_now();
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
     state_->on_arrival(hello->order);
@@ -159,6 +171,11 @@ void RunLoop::State::show(const run::Output& output) {
     auto stream = line.is_stderr ? ui::Stream::kStderr : ui::Stream::kStdout;
     display.show(ui::OutputLine{line.rank, stream, line.text, line.progress, line.at});
   }
+}
+
+void RunLoop::State::tell(const run::DataEvent& event) {
+  keep_journal(journal.write(event));
+  display.show(ui::DataNews{event});
 }
 
 void RunLoop::State::hold_back(bool crowded) {

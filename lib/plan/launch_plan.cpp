@@ -66,6 +66,8 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, Way way) {
   auto counts = decide_node_counts(options, way, machine);
   if (!counts) return counts.error();
+  auto data = decide_data_machines(options.data, way);
+  if (!data) return data.error();
   auto rendezvous = decide_rendezvous(options.rendezvous, way);
   if (!rendezvous) return rendezvous.error();
 
@@ -80,6 +82,8 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.spares = counts->spares;
   plan.expected_agents = counts->expected_agents;
   plan.notices = std::move(counts->notices);
+  if (options.data.cpus || options.data.hosts) plan.options.data.cpus = data->count;
+  plan.data = std::move(*data);
   plan.hosts = names_of(plan.way);
   add_nodes(plan, counts->ranks_on_node, machine);
   add_notices(plan);
@@ -94,6 +98,7 @@ LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, s
   settings.run_id = plan.run_id;
   settings.device = plan.device;
   settings.simulated = plan.nodes.front().simulated;
+  settings.world_size = plan.world_size();
   if (plan.job) settings.restarts_before = plan.job->restart_count;
   settings.options = plan.options;
   settings.environment = forwarded_environment(machine.environment);

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "plan/data_machines.hpp"
 #include "plan/launch_settings.hpp"
 #include "plan/node_counts.hpp"
 #include "plan/options.hpp"
@@ -47,6 +48,7 @@ struct LaunchPlan {
   std::vector<std::string> hosts;   ///< all that are asked, spares too, where their names are known beforehand
   std::vector<RankPlan> ranks;      ///< ranks[i].rank.value == i
   std::vector<RankOutput> outputs;  ///< by rank
+  DataMachines data;                ///< none without --cpus
   int min_nodes = 1;                ///< as in NodeCounts, with the two below
   int spares = 0;
   int expected_agents = 1;

@@ -17,6 +17,7 @@ struct LaunchSettings {
   std::string run_id;
   Device device = Device::kCpu;
   bool simulated = false;   ///< one machine plays several nodes: they share its cores and GPUs
+  int world_size = 1;       ///< of a full house
   int restarts_before = 0;  ///< of this job, when a batch system has started it again
   Options options;
   std::map<std::string, std::string> environment;  ///< forwarded_environment() of the machine that the user is on
@@ -25,7 +26,7 @@ struct LaunchSettings {
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(Device, kCpu, kGpu)
-BOOST_DESCRIBE_STRUCT(LaunchSettings, (), (run_id, device, simulated, restarts_before, options, environment,
+BOOST_DESCRIBE_STRUCT(LaunchSettings, (), (run_id, device, simulated, world_size, restarts_before, options, environment,
                                            working_directory))
 // clang-format on
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/data_options.hpp"
 #include "plan/nodes_options.hpp"
 
 namespace taas::plan {
@@ -75,6 +76,7 @@ struct Options {
   SizeOptions size;
   NodesOptions nodes;
   SlurmOptions slurm;
+  DataOptions data;
   RendezvousOptions rendezvous;
   SupervisionOptions supervision;
   OutputOptions output;
@@ -89,6 +91,7 @@ struct Machine {
   int gpus = 0;   ///< visible to this process (CUDA_VISIBLE_DEVICES heeded)
   int cores = 1;  ///< usable: the affinity mask, not the machine's size
   std::map<std::string, std::string> environment;
+  std::string python_packages = {};  ///< folder of the package `taas` that comes with this taas-run; empty: none
 };
 
 // Options travel to agents as JSON.
@@ -102,7 +105,7 @@ BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_ra
 BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, signals_to_handle))
 BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, log_dir, redirects, tee, local_ranks_filter,
                                           prefix_template, verbosity, color, json))
-BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, rendezvous, supervision, output, dry_run, as_agent,
+BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, rendezvous, supervision, output, dry_run, as_agent,
                                     without_effect))
 // clang-format on
 

@@ -23,7 +23,7 @@ Result<ResolvedProgram> run_with_python(const ProgramOptions& options, const Pro
   std::vector<std::string> command{python, "-u"};
   if (options.module) command.emplace_back("-m");
   command.push_back(options.program);
-  return ResolvedProgram{with_arguments(std::move(command), options), {}};
+  return ResolvedProgram{with_arguments(std::move(command), options), {}, true};
 }
 
 Result<ResolvedProgram> run_script(const ProgramOptions& options, const ProgramFinder& finder) {
@@ -38,7 +38,7 @@ Result<ResolvedProgram> run_script(const ProgramOptions& options, const ProgramF
 }
 
 ResolvedProgram run_as_it_is(std::string path, const ProgramOptions& options) {
-  return {with_arguments({std::move(path)}, options), {}};
+  return {with_arguments({std::move(path)}, options), {}, false};
 }
 
 /// --no-python hands the file to the kernel: what it says about permissions and formats is the run's own failure.
@@ -74,6 +74,11 @@ Result<ResolvedProgram> run_by_name(const ProgramOptions& options, const Program
 }
 
 }  // namespace
+
+std::vector<std::string> data_worker_command(const ResolvedProgram& program) {
+  if (!program.python) return program.command;
+  return {program.command.front(), "-u", "-m", "taas.worker"};
+}
 
 Result<ResolvedProgram> resolve_program(const ProgramOptions& options, const ProgramFinder& finder) {
   if (options.program.empty()) return usage_error("the program's name is empty");

@@ -31,7 +31,12 @@ class ProgramFinder {
 struct ResolvedProgram {
   std::vector<std::string> command;
   std::vector<std::string> notices;  ///< one line each, where a name could have meant something else
+  bool python = false;               ///< command begins with the interpreter and -u
 };
+
+/// What a data worker executes: the package's own worker under the same interpreter, or the program itself, which knows
+/// its role from the environment.
+std::vector<std::string> data_worker_command(const ResolvedProgram& program);
 
 /// Finds out what PROGRAM is. A .py file, a module and a file that is not executable are given to Python (`python -u`,
 /// as torchrun does); an executable is run as it is. A name without a slash is looked for among the programs shipped

@@ -137,7 +137,25 @@ void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine&
   }
 }
 
+void set_data(Writer& writer, const RunAddresses& addresses) {
+  if (addresses.data_plan.empty()) return;
+  writer.set("TAAS_ROLE", std::string("rank"));
+  writer.set("TAAS_DATA_PLAN", addresses.data_plan);
+  writer.set("TAAS_EVENTS", addresses.events);
+}
+
 }  // namespace
+
+bool is_python(const ProgramOptions& program) {
+  return program.module || program.script || (program.program.ends_with(".py") && !program.no_python);
+}
+
+/// Behind what the user has: a package of the same name there wins.
+std::string python_path(const ProgramOptions& program, const Machine& machine) {
+  if (machine.python_packages.empty() || !is_python(program)) return "";
+  auto own = find(machine, "PYTHONPATH").value_or("");
+  return own.empty() ? machine.python_packages : own + ":" + machine.python_packages;
+}
 
 int omp_threads(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
   return std::max(1, machine.cores / (settings.simulated ? place.world_size : place.local_world_size));
@@ -152,6 +170,8 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   set_devices(writer, settings, machine, place);
   writer.set("TAAS_OUTPUT_DIR", addresses.output_directory);
   writer.set("TAAS_RUN_ID", settings.run_id);
+  set_data(writer, addresses);
+  if (auto path = python_path(settings.options.program, machine); !path.empty()) writer.set("PYTHONPATH", path);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
   return std::move(writer).take();
 }

@@ -30,9 +30,17 @@ struct RunAddresses {
   std::string error_file;        ///< TORCHELASTIC_ERROR_FILE of this rank and generation
   std::string interface;         ///< of this node, through which it reaches the others; empty: not known
   std::string stop_file;         ///< TAAS_STOP_REQUESTED: appears when the run ends soon; empty: not set
+  std::string data_plan = {};    ///< TAAS_DATA_PLAN, and TAAS_ROLE; empty: no data delivery, neither is set
+  std::string events = {};       ///< TAAS_EVENTS, with data_plan
 };
 
 using Variable = std::pair<std::string, std::string>;
+
+/// A Python program, as far as its name and options tell: a file without suffix that Python runs is none.
+bool is_python(const ProgramOptions& program);
+
+/// PYTHONPATH with the package that comes with taas-run; empty: as it is.
+std::string python_path(const ProgramOptions& program, const Machine& machine);
 
 /// OMP_NUM_THREADS of a rank whose user did not set it.
 int omp_threads(const LaunchSettings& settings, const Machine& machine, const RankPlace& place);

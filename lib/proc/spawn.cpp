@@ -34,13 +34,17 @@ struct Failure {
   int system_errno = 0;
 };
 
+int number_in_child(std::size_t inherited) { return 3 + static_cast<int>(inherited); }
+
 /// The initialiser that makes a rank's process out of the launcher's. on_exec_setup and on_exec_error run in the child,
 /// which shares the parent's memory until exec: only system calls there, no allocation, no locks, no destructors.
 class RankSetup {
  public:
-  RankSetup(const SpawnRequest& request, const char** environment, const Fd& failures)
+  /// `failures` and `inherited` have numbers above those that `inherited` get in the child.
+  RankSetup(const SpawnRequest& request, const char** environment, const std::vector<Fd>& inherited, const Fd& failures)
       : request_(request),
         environment_(environment),
+        inherited_(inherited),
         failures_(failures.get()),
         launcher_(::getpid()),
         keep_hangup_ignored_(is_ignored(SIGHUP)) {}
@@ -48,6 +52,7 @@ class RankSetup {
   template <class Launcher>
   error_code on_setup(Launcher& launcher, const process::filesystem::path&, const char* const*&) {
     launcher.env = environment_;
+    for (std::size_t i = 0; i < inherited_.size(); ++i) launcher.fd_whitelist.push_back(number_in_child(i));
     launcher.fd_whitelist.push_back(failures_);
     return {};
   }
@@ -102,7 +107,10 @@ class RankSetup {
         return false;
       }
     }
-    ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
+    for (std::size_t i = 0; i < inherited_.size(); ++i) {
+      if (::dup2(inherited_[i].get(), number_in_child(i)) < 0) return false;
+    }
+    ::syscall(SYS_close_range, static_cast<unsigned>(number_in_child(inherited_.size())), ~0u, CLOSE_RANGE_CLOEXEC);
     return true;
   }
 
@@ -141,6 +149,7 @@ class RankSetup {
 
   const SpawnRequest& request_;
   const char** environment_;
+  const std::vector<Fd>& inherited_;
   int failures_;
   pid_t launcher_;
   bool keep_hangup_ignored_;
@@ -204,6 +213,23 @@ Error describe(const Failure& failure, const SpawnRequest& request, const std::s
   return error;
 }
 
+/// Out of the way of the numbers that inherited descriptors get.
+Result<Fd> move_up(const Fd& fd, const SpawnRequest& request) {
+  Fd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, number_in_child(request.inherited.size())));
+  if (!moved) return system_error("cannot duplicate a descriptor", errno);
+  return moved;
+}
+
+Result<std::vector<Fd>> move_inherited_up(const SpawnRequest& request) {
+  std::vector<Fd> moved;
+  for (const auto* fd : request.inherited) {
+    auto one = move_up(*fd, request);
+    if (!one) return one.error();
+    moved.push_back(std::move(*one));
+  }
+  return moved;
+}
+
 /// Runs Boost's launcher. Its context is new each time and used for nothing else: the launcher tells the context of the
 /// fork from within the child, and the reactor of a context in use would then be rewired in memory that both share.
 Result<int> launch(const std::string& program, const char** argv, RankSetup& setup) {
@@ -246,10 +272,15 @@ Result<Child> spawn(const SpawnRequest& request) {
   if (!pipe) return pipe.error();
   auto argv = pointers(request.argv);
   auto environment = pointers(request.environment);
-  RankSetup setup(request, environment.data(), pipe->write);
+  auto inherited = move_inherited_up(request);
+  if (!inherited) return inherited.error();
+  auto failures = move_up(pipe->write, request);
+  if (!failures) return failures.error();
+  RankSetup setup(request, environment.data(), *inherited, *failures);
   auto pid = launch(program, argv.data(), setup);
   if (!pid) return std::move(pid.error()).with("cannot start " + request.argv.front());
   pipe->write.reset();
+  failures->reset();
   auto failure = read_failure(pipe->read);
   if (failure) {
     discard(*pid);

@@ -19,6 +19,7 @@ struct SpawnRequest {
   const Fd* standard_input = nullptr;            ///< null: the launcher's own
   const Fd* standard_output = nullptr;           ///< null: the launcher's own
   const Fd* standard_error = nullptr;            ///< null: the launcher's own
+  std::vector<const Fd*> inherited = {};         ///< become descriptors 3, 4, and so on
   const Ruleset* read_only = nullptr;            ///< Landlock rules to put on the process; null: none
   std::optional<std::string> working_directory;  ///< the launcher's own unless set
   std::optional<std::uint64_t> open_files_limit;  ///< soft RLIMIT_NOFILE to restore, when the launcher raised its own
@@ -35,7 +36,7 @@ struct Child {
 /// ENOEXEC, …) and no process is left.
 ///
 /// The process leads a session and process group of its own, is killed by the kernel when the calling thread ends, and
-/// inherits only its three standard streams, no blocked signals and no ignored ones (but SIGHUP stays ignored under
+/// inherits only its three standard streams and `inherited`, no blocked signals and no ignored ones (but SIGHUP stays ignored under
 /// nohup). Call it from the thread that lives as long as the launcher.
 Result<Child> spawn(const SpawnRequest& request);
 

@@ -34,7 +34,10 @@ Coordinator::Coordinator(CoordinatorPolicy policy) : state_(std::make_unique<Sta
 Coordinator::~Coordinator() = default;
 
 Coordinator::State::State(CoordinatorPolicy given)
-    : policy(std::move(given)), supervisor(run_policy(policy)), membership(membership_policy(policy)) {}
+    : policy(std::move(given)),
+      supervisor(run_policy(policy)),
+      membership(membership_policy(policy)),
+      data(policy.data) {}
 
 std::vector<CoordinatorAction> Coordinator::handle(const CoordinatorEvent& event) {
   State& state = *state_;
@@ -97,6 +100,7 @@ void Coordinator::State::announce_deadline() {
   if (gathering) consider(gather_notice_at);
   if (gathering) consider(reach.next_expiry());
   if (!settling) consider(membership.next_start());
+  if (!settling) consider(data.next_start());
   consider(check_gone_at);
   if (next == announced) return;
   announced = next;

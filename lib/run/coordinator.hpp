@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "run/agent_id.hpp"
+#include "run/data_nodes.hpp"
 #include "run/messages.hpp"
 #include "run/supervisor.hpp"
 
@@ -27,7 +28,9 @@ struct CoordinatorPolicy {
   Duration elastic_wait = std::chrono::seconds(30);        ///< for more than min_nodes while hosts are missing
   Duration startup_window = std::chrono::seconds(60);      ///< see Supervisor: start-up errors are not restarted
   bool tells_verdict = false;  ///< agents have consoles of their own: they are told how the run ended
-  bool in_process = false;     ///< the only agent is in this process: no heartbeats, no probing
+  bool in_process = false;     ///< the only agent with ranks is in this process: no heartbeats, no probing
+  DataNodesPolicy data = {};   ///< CPU machines with agents of their own; none: they are simulated in this process
+  std::string loader = {};     ///< --loader: ranks start when data workers have prepared it; empty: at once
 };
 
 // What happens. Events of the run itself (RunStarted, SignalReceived, DeadlineReached) come as run::Event.

@@ -26,11 +26,13 @@ void Coordinator::State::on(const AgentArrived& event) {
   if (finished) return emit(Tell{event.agent, Dismissed{"the run is over", 1}});
   agents[event.agent] = {event.hello, 0, now};
   if (auto why = unwanted(event.hello); !why.empty()) {
-    bool twice = membership.holder(event.hello.order).has_value();
+    bool is_data = event.hello.role == AgentRole::kData;
+    bool twice = is_data || membership.holder(event.hello.order).has_value();
     if (!twice) return membership.arrive(event.agent, event.hello, now), turn_away(event.agent, std::move(why));
     notify(fmt::format("{} was sent away: {}", name_of(event.hello), why));
     return dismiss(event.agent, why, kUsageError);
   }
+  if (event.hello.role == AgentRole::kData) return welcome_data(event.agent, event.hello);
   membership.arrive(event.agent, event.hello, now);
   if (!policy.in_process && !check_agents_at) check_agents_at = now + policy.lost_after;
   tell(event.agent, Welcome{policy.launch});
@@ -47,7 +49,8 @@ std::string Coordinator::State::unwanted(const Hello& hello) const {
     return fmt::format("it runs taas-run {} (protocol {}), this run {} (protocol {}): install the same on all nodes",
                        hello.version, hello.protocol, policy.version, kProtocolVersion);
   }
-  if (auto holder = membership.holder(hello.order)) {
+  auto holder = hello.role == AgentRole::kData ? data.holder(hello.order) : membership.holder(hello.order);
+  if (holder) {
     return fmt::format("{} is node {} already", name_of(agents.at(*holder).hello), hello.order);
   }
   return "";
@@ -70,6 +73,11 @@ void Coordinator::State::turn_away(AgentId agent, std::string why) {
 }
 
 void Coordinator::State::on(const HostFailed& event) {
+  if (data.owns_order(event.order)) {
+    data.fail(event.order);
+    notify(event.message);
+    return data_changed();
+  }
   membership.fail(event.order, event.message, now);
   bool fatal = gathering && std::holds_alternative<GatherFailed>(membership.gather(now));
   if (!fatal) notify(event.message);
@@ -88,12 +96,16 @@ void Coordinator::State::hear(AgentId agent, const Heartbeat& message) {
 }
 
 void Coordinator::State::hear(AgentId agent, const Ready& message) {
+  if (data.has(agent)) return data_ready(agent, message);
   agents.at(agent).store_port = message.store_port;
+  if (!data.list().workers.empty() && data_list_is_open()) tell(agent, data.list());
   membership.ready(agent);
   try_gather();
 }
 
-void Coordinator::State::hear(AgentId agent, const Refused& message) { turn_away(agent, message.message); }
+void Coordinator::State::hear(AgentId agent, const Refused& message) {
+  data.has(agent) ? data_refused(agent, message.message) : turn_away(agent, message.message);
+}
 
 void Coordinator::State::hear(AgentId agent, const AddressesReached& message) {
   reach.answer(agent, message.probe, message.addresses);
@@ -127,6 +139,7 @@ void Coordinator::State::lose_the_silent() {
   std::vector<AgentId> silent;
   std::optional<Instant> next;
   for (const auto& [agent, known] : agents) {
+    if (policy.in_process && !data.has(agent)) continue;  // a call is no link
     auto until = known.heard + policy.lost_after;
     if (until <= now) {
       silent.push_back(agent);
@@ -146,6 +159,7 @@ void Coordinator::State::lose_the_silent() {
 
 void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant last_sign_of_life, Instant gone_at) {
   auto lost = std::move(agents.extract(agent).mapped());
+  if (data.has(agent)) return data_lost(agent, lost.hello, reason);
   membership.lose(agent, now);
   reach.forget(agent);
   auto member = members.find(agent);
@@ -175,6 +189,7 @@ void Coordinator::State::report_loss(const Hello& hello, const std::vector<NodeS
 void Coordinator::State::start_lost_hosts() {
   if (settling || finished) return;
   for (int order : membership.hosts_to_start(now)) emit(StartAgent{order});
+  for (int order : data.hosts_to_start(now)) emit(StartAgent{order});
 }
 
 }  // namespace taas::run

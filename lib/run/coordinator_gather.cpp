@@ -22,6 +22,7 @@ std::vector<AgentId> distinct(std::vector<AgentId> agents) {
 void Coordinator::State::carry_out(const GatherNodes& decided) {
   emit(Action(decided));
   gathering = true;
+  gathering_since = now;
   generation = decided.generation;
   members.clear();
   membership.begin(decided.generation, now);
@@ -52,7 +53,7 @@ void Coordinator::State::gathered(const Chosen& chosen) {
   auto parties = distinct(chosen.agent_of_node);
   const auto& first = agents.at(chosen.agent_of_node.front());
   reach.aim(chosen.agent_of_node.front(), first.hello.addresses, first.store_port);
-  if (!find_address(parties)) return;
+  if (!find_address(parties) || !loader_is_prepared()) return;
   gathering = false;
   master_port = first.store_port;
   membership.seat(chosen.agent_of_node);

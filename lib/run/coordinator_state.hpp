@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@
 namespace taas::run {
 
 /// The Coordinator's inside. coordinator.cpp joins the Supervisor to the rest; agents that come, speak and go are in
-/// coordinator_agents.cpp, the way to a new generation is in coordinator_gather.cpp, and what the Supervisor decides
-/// about ranks becomes messages in coordinator_ranks.cpp.
+/// coordinator_agents.cpp, CPU machines in coordinator_data.cpp, the way to a new generation is in
+/// coordinator_gather.cpp, and what the Supervisor decides about ranks becomes messages in coordinator_ranks.cpp.
 struct Coordinator::State {
   struct Agent {
     Hello hello;
@@ -52,6 +53,9 @@ struct Coordinator::State {
   void hear(AgentId agent, const RankExited& message) { pass_on(agent, message); }
   void hear(AgentId agent, const GenerationGone& message);
   void hear(AgentId agent, const OutputSettled& message);
+  void hear(AgentId agent, const DataPrepared& message);
+  void hear(AgentId agent, const LoaderPrepared& message);
+  void hear(AgentId agent, const LoaderFailed& message);
 
   // The Supervisor's decisions: one overload each.
   template <class Decided>
@@ -90,6 +94,16 @@ struct Coordinator::State {
   void lose_the_silent();
   void start_lost_hosts();
 
+  // CPU machines.
+  void welcome_data(AgentId agent, const Hello& hello);
+  void data_ready(AgentId agent, const Ready& message);
+  void data_refused(AgentId agent, const std::string& why);
+  void data_lost(AgentId agent, const Hello& hello, const std::string& reason);
+  void data_changed();
+  [[nodiscard]] bool data_list_is_open() const;
+  [[nodiscard]] bool loader_is_prepared();
+  void fail_preparation(std::string why);
+
   // The next generation.
   void try_gather();
   void gathered(const Chosen& chosen);
@@ -109,6 +123,7 @@ struct Coordinator::State {
   Supervisor supervisor;
   Membership membership;
   Reachability reach;
+  DataNodes data;
   std::map<AgentId, Agent> agents;  // those that are welcome
 
   std::optional<Instant> supervisor_deadline;
@@ -119,6 +134,10 @@ struct Coordinator::State {
   std::optional<Instant> announced;
 
   bool gathering = false;
+  Instant gathering_since{};
+  std::set<AgentId> prepared;               // agents whose workers have prepared --loader
+  std::map<int, DataPrepared> prepared_by;  // by worker
+  std::optional<Instant> preparation_told;  // when the user read of it last
   bool settling = false;
   bool finished = false;
   bool stop_seen = false;  // the system has told the coordinator itself to stop

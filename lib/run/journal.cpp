@@ -85,9 +85,8 @@ class Writer {
   Instant run_start_;
 };
 
-}  // namespace
-
-std::string journal_line(const Event& event, Instant run_start) {
+template <class AnyEvent>
+std::string line_of(const AnyEvent& event, Instant run_start) {
   Writer writer(run_start);
   auto line = std::visit(
       [&](const auto& happened) {
@@ -99,6 +98,11 @@ std::string journal_line(const Event& event, Instant run_start) {
       event);
   return json::serialize(line);
 }
+
+}  // namespace
+
+std::string journal_line(const Event& event, Instant run_start) { return line_of(event, run_start); }
+std::string journal_line(const DataEvent& event, Instant run_start) { return line_of(event, run_start); }
 
 std::string journal_line(const Action& action, Instant run_start) {
   Writer writer(run_start);

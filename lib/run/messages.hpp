@@ -1,11 +1,13 @@
 #pragma once
 
 #include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
 #include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "run/data_events.hpp"
 #include "run/events.hpp"
 
 namespace taas::run {
@@ -18,6 +20,8 @@ inline constexpr int kProtocolVersion = 1;
 
 // Agent to coordinator.
 
+/// What an agent is there for: ranks, or data workers. A data node is no node of the world.
+enum class AgentRole { kRanks, kData };
 /// The first message: who is there.
 struct Hello {
   int protocol = kProtocolVersion;
@@ -29,10 +33,12 @@ struct Hello {
   int gpus = 0;
   int cores = 1;
   std::vector<std::string> addresses;  ///< numeric, where other nodes may be able to reach this one
+  AgentRole role = AgentRole::kRanks;
 };
 /// The program was found, the folder can be written, the store listens.
 struct Ready {
   std::uint16_t store_port = 0;
+  std::vector<std::uint16_t> data_ports = {};  ///< of a data node: one for each of its workers
 };
 /// This node cannot take part. The message says why and does not name the node.
 struct Refused {
@@ -69,8 +75,16 @@ struct Signalled {
   int signal = 0;
 };
 
+/// All data workers of this node have prepared --loader as far as their memory goes.
+struct LoaderPrepared {};
+/// --loader cannot be prepared there. The message does not name the node.
+struct LoaderFailed {
+  std::string message;
+};
+
 using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled,
-                                  RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone, OutputSettled>;
+                                  RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone, OutputSettled,
+                                  DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed>;
 
 // Coordinator to agent.
 
@@ -122,12 +136,27 @@ struct Settle {
 /// The generation failed and another one begins: files whose writer died stay unpublished.
 struct Abandon {};
 
-using CoordinatorMessage = std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
-                                        SweepGeneration, HeartbeatEcho, HoldOutput, RequestStop, Settle, Abandon>;
+/// A data worker as others find it.
+struct DataWorker {
+  std::string name;  ///< for people: "data worker 3 (host b)"
+  std::string node;  ///< Hello::instance of the agent there
+  std::vector<std::string>
+      addresses;  ///< numeric; which of them answers is for each node to find out. None: it is gone
+  std::uint16_t port = 0;
+};
+/// All of them; a worker keeps its place for good. Data nodes start theirs when they find them here.
+struct DataWorkers {
+  std::vector<DataWorker> workers;
+};
+
+using CoordinatorMessage =
+    std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration, SweepGeneration,
+                 HeartbeatEcho, HoldOutput, RequestStop, Settle, Abandon, DataWorkers>;
 
 // clang-format off
-BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses))
-BOOST_DESCRIBE_STRUCT(Ready, (), (store_port))
+BOOST_DESCRIBE_ENUM(AgentRole, kRanks, kData)
+BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses, role))
+BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))
 BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
@@ -144,6 +173,10 @@ BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
 BOOST_DESCRIBE_STRUCT(HoldOutput, (), (hold))
 BOOST_DESCRIBE_STRUCT(Settle, (), (publish))
 BOOST_DESCRIBE_STRUCT(Abandon, (), ())
+BOOST_DESCRIBE_STRUCT(LoaderPrepared, (), ())
+BOOST_DESCRIBE_STRUCT(LoaderFailed, (), (message))
+BOOST_DESCRIBE_STRUCT(DataWorker, (), (name, node, addresses, port))
+BOOST_DESCRIBE_STRUCT(DataWorkers, (), (workers))
 // clang-format on
 
 }  // namespace taas::run

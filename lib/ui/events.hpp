@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
+#include "run/data_events.hpp"
 #include "run/events.hpp"
 
 namespace taas::ui {
@@ -36,6 +37,11 @@ struct RunAction {
   run::Action action;
 };
 
-using Event = std::variant<OutputLine, Message, RunEvent, RunAction>;
+/// What data delivery told.
+struct DataNews {
+  run::DataEvent event;
+};
+
+using Event = std::variant<OutputLine, Message, RunEvent, RunAction, DataNews>;
 
 }  // namespace taas::ui

@@ -19,7 +19,8 @@ Footer::Footer(const RendererOptions& options)
     : run_start_(options.run_start),
       max_restarts_(options.max_restarts),
       world_size_(options.outputs.size()),
-      style_(options.stderr_style) {}
+      style_(options.stderr_style),
+      data_(options.data) {}
 
 void Footer::update(const run::Event& event) {
   if (auto* spawned = std::get_if<run::RankSpawned>(&event)) up_.insert(spawned->rank);
@@ -37,7 +38,10 @@ void Footer::update(const run::Action& action) {
     up_.clear();
     joined_.clear();
   }
-  if (std::holds_alternative<run::Finish>(action)) running_ = false;
+  if (std::holds_alternative<run::Finish>(action)) {
+    running_ = false;
+    finished_ = true;
+  }
 }
 
 void Footer::set_progress(Rank rank, std::string text) {
@@ -51,8 +55,11 @@ void Footer::clear_progress(Rank rank) {
 }
 
 std::vector<std::string> Footer::rows(Instant now, int columns) const {
-  if (!running_) return {};
   std::vector<std::string> rows;
+  if (!finished_) {
+    for (const auto& row : data_.rows()) rows.push_back(style_.paint(Paint::kDim, clip(row, columns)));
+  }
+  if (!running_) return rows;
   if (!progress_.empty()) rows.push_back(clip(progress_, columns));
   rows.push_back(style_.paint(Paint::kDim, clip(status(now), columns)));
   return rows;

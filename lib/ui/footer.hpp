@@ -15,12 +15,13 @@ class Footer {
 
   void update(const run::Event& event);
   void update(const run::Action& action);
+  void update(const run::DataEvent& event) { data_.update(event); }
   /// A bar's newest state, ready to be shown; only the lowest rank that draws one is kept.
   void set_progress(Rank rank, std::string text);
   /// The rank has gone on to ordinary lines.
   void clear_progress(Rank rank);
 
-  /// No row before the first start of ranks and after the run's end. Each fits into `columns`.
+  /// No row about ranks before their first start, and none after the run's end. Each fits into `columns`.
   [[nodiscard]] std::vector<std::string> rows(Instant now, int columns) const;
 
  private:
@@ -31,11 +32,13 @@ class Footer {
   std::size_t world_size_;
   Style style_;
   bool running_ = false;
+  bool finished_ = false;
   int generation_ = 0;
   std::set<Rank> up_;
   std::set<Rank> joined_;
   Rank progress_rank_{-1};
   std::string progress_;
+  DataBoard data_;
 };
 
 }  // namespace taas::ui

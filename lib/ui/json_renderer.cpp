@@ -26,15 +26,32 @@ const char* name_of(Message::Level level) {
 }  // namespace
 
 JsonRenderer::JsonRenderer(const RendererOptions& options, Sink& out)
-    : lines_(options), verbosity_(options.verbosity), run_start_(options.run_start), out_(out) {}
+    : lines_(options),
+      verbosity_(options.verbosity),
+      run_start_(options.run_start),
+      data_(options.data),
+      data_told_(options.run_start),
+      out_(out) {}
 
 void JsonRenderer::show(const Event& event) {
   std::string text;
   if (auto* line = std::get_if<OutputLine>(&event)) text = line_of(*line);
   if (auto* message = std::get_if<Message>(&event)) text = line_of(*message);
   if (auto* happened = std::get_if<RunEvent>(&event)) text = run::journal_line(happened->event, run_start_);
-  if (auto* decided = std::get_if<RunAction>(&event)) text = run::journal_line(decided->action, run_start_);
+  if (auto* decided = std::get_if<RunAction>(&event)) {
+    if (std::holds_alternative<run::Finish>(decided->action)) judge_data();
+    text = run::journal_line(decided->action, run_start_);
+  }
+  if (auto* news = std::get_if<DataNews>(&event)) {
+    data_.update(news->event);
+    data_told_ = std::visit([](const auto& told) { return told.at; }, news->event);
+    text = run::journal_line(news->event, run_start_);
+  }
   if (!text.empty()) out_.write(text + '\n');
+}
+
+void JsonRenderer::judge_data() {
+  for (auto& text : data_.verdict()) show(Message{Message::Level::kInfo, std::move(text), data_told_});
 }
 
 std::string JsonRenderer::line_of(const OutputLine& line) const {

@@ -20,9 +20,13 @@ class JsonRenderer : public Renderer {
   [[nodiscard]] std::string line_of(const OutputLine& line) const;
   [[nodiscard]] std::string line_of(const Message& message) const;
 
+  void judge_data();
+
   RankLines lines_;
   plan::Verbosity verbosity_;
   Instant run_start_;
+  DataBoard data_;
+  Instant data_told_;  // when data delivery said something last
   Sink& out_;
 };
 

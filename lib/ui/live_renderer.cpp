@@ -20,6 +20,7 @@ void LiveRenderer::show(const Event& event) {
   } else {
     if (auto* happened = std::get_if<RunEvent>(&event)) footer_.update(happened->event);
     if (auto* decided = std::get_if<RunAction>(&event)) footer_.update(decided->action);
+    if (auto* news = std::get_if<DataNews>(&event)) footer_.update(news->event);
     print_words(narrator_.tell(event));
     now_ = std::max(now_, narrator_.now());
     changed_ = true;

@@ -61,6 +61,7 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.outputs = plan.outputs;
   options.prefixes = expand_prefixes(plan, machine);
   options.max_restarts = plan.options.supervision.max_restarts;
+  options.data = {plan.data.count, plan.device == plan::Device::kGpu};
   options.run_start = run_start;
   options.stdout_style = Style(wants_color(output.color, machine.environment, terminal.stdout_is_terminal));
   options.stderr_style = Style(wants_color(output.color, machine.environment, terminal.stderr_is_terminal));

@@ -59,7 +59,8 @@ Instant instant_of(const Event& event) {
   return std::visit(
       Overloaded{[](const OutputLine& line) { return line.at; }, [](const Message& message) { return message.at; },
                  [](const RunEvent& e) { return std::visit([](const auto& x) { return x.at; }, e.event); },
-                 [](const RunAction&) { return Instant{}; }},
+                 [](const RunAction&) { return Instant{}; },
+                 [](const DataNews& e) { return std::visit([](const auto& x) { return x.at; }, e.event); }},
       event);
 }
 
@@ -71,14 +72,19 @@ Narrator::Narrator(const RendererOptions& options)
       world_size_(static_cast<int>(options.outputs.size())),
       max_restarts_(options.max_restarts),
       run_start_(options.run_start),
-      now_(options.run_start) {}
+      now_(options.run_start),
+      data_(options.data) {}
 
 std::vector<std::string> Narrator::tell(const Event& event) {
   advance(instant_of(event));
   return std::visit(Overloaded{[](const OutputLine&) { return std::vector<std::string>{}; },
                                [this](const Message& message) { return tell_message(message); },
                                [this](const RunEvent& e) { return tell_event(e.event); },
-                               [this](const RunAction& a) { return tell_action(a.action); }},
+                               [this](const RunAction& a) { return tell_action(a.action); },
+                               [this](const DataNews& news) {
+                                 data_.update(news.event);
+                                 return std::vector<std::string>{};
+                               }},
                     event);
 }
 
@@ -115,12 +121,23 @@ std::vector<std::string> Narrator::tell_failure(const run::ReportFailure& failur
 }
 
 std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {
-  if (verdict.cause == run::Cause::kSuccess) {
-    if (verbosity_ == plan::Verbosity::kQuiet) return {};
-    return {success_line(now_ - run_start_, output_, style_)};
-  }
+  auto lines = tell_data();
   bool known = reported_ && reported_->generation == verdict.generation && reported_->summary == verdict.summary;
-  return known ? std::vector<std::string>{} : failure_report(verdict, style_);
+  std::vector<std::string> end;
+  if (verdict.cause == run::Cause::kSuccess) {
+    if (verbosity_ != plan::Verbosity::kQuiet) end = {success_line(now_ - run_start_, output_, style_)};
+  } else if (!known) {
+    end = failure_report(verdict, style_);
+  }
+  lines.insert(lines.end(), end.begin(), end.end());
+  return lines;
+}
+
+std::vector<std::string> Narrator::tell_data() const {
+  if (verbosity_ == plan::Verbosity::kQuiet) return {};
+  auto lines = data_.verdict();
+  for (auto& line : lines) line = own_line(line, style_);
+  return lines;
 }
 
 std::vector<std::string> Narrator::debug(Instant at, std::string_view text) const {

@@ -27,6 +27,7 @@ class Narrator {
   std::vector<std::string> tell_action(const run::Action& action);
   std::vector<std::string> tell_failure(const run::ReportFailure& failure);
   std::vector<std::string> tell_end(const run::Verdict& verdict);
+  [[nodiscard]] std::vector<std::string> tell_data() const;
   [[nodiscard]] std::vector<std::string> debug(Instant at, std::string_view text) const;
 
   plan::Verbosity verbosity_;
@@ -36,6 +37,7 @@ class Narrator {
   Instant run_start_;
   Instant now_;
   PublishedOutput output_;
+  DataBoard data_;
   std::optional<run::Verdict> reported_;  // the last failure that was reported
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/launch_plan.hpp"
+#include "ui/data_board.hpp"
 #include "ui/events.hpp"
 #include "ui/report.hpp"
 #include "ui/sink.hpp"
@@ -37,6 +38,7 @@ struct RendererOptions {
   std::vector<plan::RankOutput> outputs;  ///< by rank
   std::vector<std::string> prefixes;      ///< by rank, from the user's template; empty: the built-in prefix
   int max_restarts = 0;
+  DataBoard::Options data;
   Instant run_start{};
   Style stdout_style;
   Style stderr_style;

@@ -127,6 +127,19 @@ TEST_CASE("only the standard streams are inherited, whatever the launcher has op
   ::close(far_away);
 }
 
+TEST_CASE("descriptors that a program is to inherit become 3, 4 and so on, whatever they were") {
+  auto pipe = make_pipe();
+  REQUIRE(pipe.has_value());
+  Fd first(::fcntl(pipe->write.get(), F_DUPFD_CLOEXEC, 3));
+  Fd second(::fcntl(pipe->write.get(), F_DUPFD_CLOEXEC, 100));
+  auto request = shell("echo to 3 >&3; echo to 4 >&4; ls /proc/$$/fd | tr '\n' ' '");
+  request.inherited = {&first, &second};
+  CHECK(output_of(std::move(request)).substr(0, 10) == "0 1 2 3 4 ");
+  char text[32] = {};
+  REQUIRE(::read(pipe->read.get(), text, sizeof text - 1) == 10);
+  CHECK(std::string(text) == "to 3\nto 4\n");
+}
+
 TEST_CASE("stdin, stdout and stderr go where they are sent") {
   auto input = make_pipe();
   auto errors = make_pipe();

@@ -1,0 +1,129 @@
+#include "hosts/data_delivery.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "hosts/data_delivery_state.hpp"
+#include "hosts/data_reports.hpp"
+#include "hosts/policies.hpp"
+#include "plan/data_environment.hpp"
+
+namespace taas::hosts {
+
+DataDelivery::DataDelivery(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DataDelivery::~DataDelivery() = default;
+
+Result<std::unique_ptr<DataDelivery>> DataDelivery::prepare(boost::asio::io_context& io, Family& family,
+                                                            DataDeliveryOptions options, Say say) {
+  auto folder = PrivateFolder::make();
+  if (!folder) return folder.error();
+  auto state = std::make_unique<State>(io, family, std::move(options), std::move(say), std::move(*folder));
+  if (auto opened = state->open(); !opened) return opened.error();
+  return std::unique_ptr<DataDelivery>(new DataDelivery(std::move(state)));
+}
+
+std::string DataDelivery::plan_path() const { return state_->folder.path() + "/plan.json"; }
+std::string DataDelivery::events_path() const { return state_->folder.path() + "/events"; }
+
+std::vector<std::uint16_t> DataDelivery::ports() const {
+  std::vector<std::uint16_t> ports;
+  for (const auto& listener : state_->listeners) ports.push_back(listener.port);
+  return ports;
+}
+
+void DataDelivery::drain() { state_->events->drain(); }
+
+Result<> DataDelivery::State::open() {
+  auto socket = EventSocket::open(io, folder.path() + "/events", [this](std::string_view text) { report(text); });
+  if (!socket) return socket.error();
+  events.emplace(std::move(*socket));
+  if (auto opened = open_listeners(); !opened) return opened;
+  if (auto written = write_plan(); !written) return written;
+  return options.simulated_machines > 0 ? start_workers(0) : Result<>();
+}
+
+Result<> DataDelivery::State::open_listeners() {
+  for (int index = 0; index < options.workers; ++index) {
+    auto opened = open_data_listeners(io, options.listen_address, fmt::format("{}/{}", folder.path(), index));
+    if (!opened) return opened.error();
+    listeners.push_back(std::move(*opened));
+  }
+  return {};
+}
+
+/// Each of them knows its place, and there is a plan file that names it.
+Result<> DataDelivery::State::start_workers(int first) {
+  first_place = first;
+  const auto& data = options.settings.options.data;
+  auto all = std::max<std::int64_t>(options.workers, static_cast<std::int64_t>(list.workers.size()));
+  auto buffer = data.buffer_bytes * options.settings.world_size * options.workers / std::max<std::int64_t>(all, 1);
+  if (!data.loader.empty()) preparation.emplace(options.workers, buffer);
+  workers = std::make_unique<DataWorkers>(io, family, plan::data_worker_command(options.program),
+                                          [this](const DataWorkerEnd& end) { ended(end); });
+  for (int index = 0; index < options.workers; ++index) {
+    if (auto started = workers->start(describe(index)); !started) return started;
+  }
+  return {};
+}
+
+DataWorkerStart DataDelivery::State::describe(int index) {
+  DataWorkerStart start;
+  start.worker = first_place + index;
+  start.name = name_of(index);
+  start.listeners = &listeners[static_cast<std::size_t>(index)];
+  start.log_folder = fmt::format("{}/data/worker-{:04}", options.run_folder, start.worker);
+  std::error_code ignored;  // without it the worker has no log files, and that is said of nothing else
+  std::filesystem::create_directories(start.log_folder, ignored);
+  auto variables = options.machine.environment;
+  plan::DataWorkerPlace place{start.worker, "3,4", folder.path() + "/plan.json", folder.path() + "/events"};
+  for (auto& [name, value] : plan::data_worker_environment(options.settings, options.machine, place)) {
+    variables.insert_or_assign(name, value);
+  }
+  start.environment = as_list(variables);
+  return start;
+}
+
+/// "data worker 3 (CPU machine 1)", or "data worker 3 (host b)" as the coordinator calls it.
+std::string DataDelivery::State::name_of(int index) const {
+  auto place = static_cast<std::size_t>(first_place + index);
+  if (options.simulated_machines == 0) return list.workers.at(place).name;
+  int machine = index * options.simulated_machines / std::max(1, options.workers);
+  return fmt::format("data worker {} (CPU machine {})", place, machine);
+}
+
+void DataDelivery::State::report(std::string_view text) {
+  auto told = parse_data_report(text, steady_now());
+  if (!told) return;  // whatever it is, training does not depend on it
+  if (const auto* batches = std::get_if<run::DataPrepared>(&*told)) prepared(*batches);
+  say(std::move(*told));
+  check_prepared();
+}
+
+void DataDelivery::State::prepared(const run::DataPrepared& told) {
+  if (preparation) preparation->update(told);
+}
+
+void DataDelivery::State::check_prepared() {
+  if (!preparation || failed || !preparation->complete()) return;
+  preparation.reset();
+  say(run::LoaderPrepared{});
+}
+
+/// One that ends by itself before it has prepared anything could not load the loader: neither will its successor.
+void DataDelivery::State::ended(const DataWorkerEnd& end) {
+  events->drain();
+  say(run::DataWorkerEnded{end.worker, end.name, end.why, end.at});
+  if (preparation && !failed && !end.killed && !preparation->began(end.worker)) {
+    failed = true;
+    auto why = end.last_line.empty() ? fmt::format("{} {}", end.name, end.why) : end.last_line;
+    return say(run::LoaderFailed{fmt::format("--loader {}: {}", options.settings.options.data.loader, why)});
+  }
+  if (preparation) preparation->forget(end.worker);
+  if (!end.is_news || failed) return;
+  auto last = end.last_line.empty() ? "" : ": " + end.last_line;
+  say(run::Remark{fmt::format("{} {} and is started again{}", end.name, end.why, last)});
+}
+
+}  // namespace taas::hosts

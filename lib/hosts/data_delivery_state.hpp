@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hosts/data_delivery.hpp"
+#include "hosts/data_listeners.hpp"
+#include "hosts/data_plan.hpp"
+#include "hosts/data_workers.hpp"
+#include "hosts/event_socket.hpp"
+#include "hosts/private_folder.hpp"
+#include "net/link.hpp"
+#include "run/loader_preparation.hpp"
+
+namespace taas::hosts {
+
+/// The DataDelivery's inside. The workers of this machine are in data_delivery.cpp; those of other machines, and the
+/// file that names all of them, are in data_plan_file.cpp.
+struct DataDelivery::State {
+  State(boost::asio::io_context& loop, Family& processes, DataDeliveryOptions given, Say tell, PrivateFolder made)
+      : io(loop), family(processes), options(std::move(given)), say(std::move(tell)), folder(std::move(made)) {}
+
+  Result<> open();
+  Result<> open_listeners();
+  Result<> start_workers(int first_place);
+  [[nodiscard]] DataWorkerStart describe(int index);
+  [[nodiscard]] std::string name_of(int index) const;
+  void report(std::string_view text);
+  void prepared(const run::DataPrepared& told);
+  void check_prepared();
+  void ended(const DataWorkerEnd& end);
+
+  void find_address(const run::DataWorker& worker);
+  [[nodiscard]] DataPlanWorker entry_of(const run::DataWorker& worker, int place) const;
+  [[nodiscard]] std::vector<DataPlanWorker> entries() const;
+  Result<> write_plan();
+  void write_plan_or_remark();
+
+  boost::asio::io_context& io;
+  Family& family;
+  DataDeliveryOptions options;
+  Say say;
+  PrivateFolder folder;
+  std::optional<EventSocket> events;
+  std::vector<DataListeners> listeners;  // by index, the place less the first one
+  std::unique_ptr<DataWorkers> workers;
+  int first_place = 0;
+  std::optional<run::LoaderPreparation> preparation;  // until it is complete
+  bool failed = false;
+
+  struct Found {
+    std::string address;  // empty: none has answered yet
+    std::unique_ptr<net::Connecting> probing;
+  };
+  run::DataWorkers list;               // as the coordinator told it
+  std::map<std::string, Found> nodes;  // by Hello::instance
+};
+
+}  // namespace taas::hosts

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "plan/rank_environment.hpp"
+
+namespace taas::plan {
+
+/// What a data worker's environment needs that is known only when the run starts.
+struct DataWorkerPlace {
+  int worker = 0;         ///< TAAS_DATA_WORKER: its place in the list of all workers
+  std::string listen;     ///< TAAS_DATA_LISTEN: the descriptors that it inherits
+  std::string data_plan;  ///< TAAS_DATA_PLAN
+  std::string events;     ///< TAAS_EVENTS
+};
+
+/// The variables set for one data worker, over the environment of `machine`, which is its own. It is no rank: nothing
+/// of a process group is set.
+std::vector<Variable> data_worker_environment(const LaunchSettings& settings, const Machine& machine,
+                                              const DataWorkerPlace& place);
+
+}  // namespace taas::plan

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "plan/host_list.hpp"
+#include "plan/options.hpp"
+#include "plan/ways.hpp"
+
+namespace taas::plan {
+
+/// The machines whose data workers make batches.
+struct DataMachines {
+  int count = 0;            ///< --cpus
+  std::vector<Host> hosts;  ///< of --data-hosts, `count` of them, with the processes of each; empty: simulated here
+};
+
+/// Reads the options of data delivery, or says which of them cannot be meant. Without any: no machine.
+Result<DataMachines> decide_data_machines(const DataOptions& options, const Way& way);
+
+/// Data worker processes on each of `machines` that one machine with so many usable cores plays.
+int simulated_data_workers(const DataOptions& options, int machines, int cores);
+
+/// "2 CPU machines, simulated here, with 4 workers each".
+std::string describe(const DataMachines& machines, const DataOptions& options, int cores);
+
+}  // namespace taas::plan
