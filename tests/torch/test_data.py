@@ -1,0 +1,38 @@
+"""The seeds' use of data delivery as a whole: taas-run --cpus, register, train, unregister."""
+
+import os
+import re
+
+import pytest
+
+from test_scripts import HERE, taas_run_to_the_end
+
+FULL = bool(os.environ.get("TAAS_FULL"))
+GPUS = 8 if FULL else 2
+CPUS = (0, 1, 2, 4, 8) if FULL else (0, 1, 4)
+
+
+def trained(folder, launch, *arguments) -> str:
+    result = taas_run_to_the_end(folder, "--nproc-per-node", GPUS, *launch, HERE / "data_script.py", *arguments)
+    assert result.returncode == 0, result.stderr
+    return re.search(r"trained on .*", result.stdout)[0]
+
+
+def test_the_model_equals_the_one_trained_without_register(tmp_path):
+    plain = trained(tmp_path, (), "--plain")
+    assert {cpus: trained(tmp_path, ("--cpus", cpus, "--data-cores", 1)) for cpus in CPUS} == dict.fromkeys(CPUS, plain)
+
+
+def test_random_augmentation_is_the_same_for_any_number_of_workers(tmp_path):
+    ways = [trained(tmp_path, ("--cpus", cpus, "--data-cores", 1), "--augment") for cpus in CPUS]
+    assert set(ways) == {ways[0]}
+    assert ways[0] != trained(tmp_path, ("--cpus", 0), "--plain"), "the augmentation does something"
+
+
+@pytest.mark.parametrize("units", [256])
+def test_the_loop_ends_after_the_units(tmp_path, units):
+    result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, "--cpus", 1, "--data-cores", 1, "--units", units,
+                                 HERE / "data_script.py")
+    assert result.returncode == 0, result.stderr
+    assert f"trained on {units // 2} samples" in result.stdout
+    assert str(units) in result.stderr, "the end of the loop is explained"
