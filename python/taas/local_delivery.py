@@ -35,7 +35,7 @@ class Local(Delivery, Workers):
         self._pool: Pool | None = None
         self._users: set[int] = set()
         self._run = secrets.token_hex(8)
-        self._key = secrets.token_bytes(32)
+        self._key = secrets.token_hex(32)
         atexit.register(self._close)
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
@@ -47,8 +47,8 @@ class Local(Delivery, Workers):
         if self.client is None:
             self.client = native.module.Client(self._run, self._key, "plain", "none", self.budget_bytes)
         if has_grown:
-            self.client.set_workers([{"name": self.name_of(index), "address": "", "port": 0, "unix": path}
-                                     for index, path in enumerate(self._pool.paths())])
+            self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
+                                                      for index, path in enumerate(self._pool.paths())]))
         return Opening(definition.digest, lambda: RemoteStream(self, definition))
 
     def release(self, registered: Any) -> None:
@@ -127,5 +127,5 @@ class Started(Local):
     def _starter(self, pool: Pool) -> Starter:
         path = os.path.join(pool.folder, "plan.json")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump({"run": self._run, "key": self._key.hex(), "workers": [], "encryption": "plain"}, file)
+            json.dump({"run": self._run, "key": self._key, "workers": [], "encryption": "plain"}, file)
         return program(path)

@@ -12,6 +12,12 @@ except ImportError as error:  # not built: batches are made in the training proc
     why_absent = str(error)
 
 
+def addresses(workers: list[dict[str, Any]]) -> list[Any]:
+    """A plan's workers as the client takes them."""
+    return [module.WorkerAddress(worker.get("name", ""), worker.get("address", ""), worker.get("port", 0), worker.get("unix", ""))
+            for worker in workers]
+
+
 def digest(data: Any) -> int:
     """64 bits over `data`, the same on all machines of a run."""
     if module is not None:

@@ -13,13 +13,13 @@ _LOOK_EVERY_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Plan:
-    """The file's content. `buffer_bytes` is for each rank; `units` counts samples of all ranks together, 0 for all there are.
+    """The file's content. `key` has 64 hexadecimal digits; `buffer_bytes` is for each rank; `units` counts samples of all ranks together, 0 for all there are.
 
     `workers` are dictionaries with name, address, port and unix; one that has left has neither address nor unix.
     """
 
     run: str
-    key: bytes
+    key: str
     workers: list[dict[str, Any]] = field(default_factory=list)
     encryption: str = "tls"
     compression: str = "none"
@@ -35,7 +35,6 @@ def read(path: str) -> Plan:
     try:
         with open(path) as file:
             values = json.load(file)
-        values["key"] = bytes.fromhex(values["key"])
         return Plan(**{name: value for name, value in values.items() if name in Plan.__dataclass_fields__})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RuntimeError(f"taas: the data plan {path} cannot be read ({error}); TAAS_DATA_PLAN is set by taas-run, "

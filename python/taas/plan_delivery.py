@@ -63,8 +63,7 @@ class FromRun(Delivery, Workers):
 
     def _take(self, plan: Plan) -> None:
         self._present = [index for index, worker in enumerate(plan.workers) if worker.get("address") or worker.get("unix")]
-        self.client.set_workers([{"name": worker.get("name", ""), "address": worker.get("address", ""),
-                                  "port": worker.get("port", 0), "unix": worker.get("unix", "")} for worker in plan.workers])
+        self.client.set_workers(native.addresses(plan.workers))
 
 
 def is_named(loader: DataLoader, name: str) -> bool:

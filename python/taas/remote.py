@@ -85,7 +85,7 @@ class RemoteStream:
             self.number = None
 
     def _batch(self, came: Any) -> Outcome:
-        payload = came.payload
+        payload = came.view
         size = payload.nbytes
         self._workers.batch_came()
         self._largest = max(self._largest, size, 1)

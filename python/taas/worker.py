@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import collections
-import json
 import os
 import signal
-import sys
 import traceback
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
 from . import definition, events, native, pickling, task, tree
 from .fetch import Exhausted, Fetcher
+from .plan import Plan, read
+from .prepare import Preparation
+from .store import Prepared
 
 _PATIENCE_SECONDS = 1.0
 _RECIPES_KEPT = 8
@@ -25,12 +26,16 @@ class Worker:
     def __init__(self, server: Any, name: str) -> None:
         self._server = server
         self._name = name
+        self._preparation: Preparation | None = None
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
 
     def answer(self, job: Any) -> None:
         """Makes the job's batch, and sends it or what came instead of it."""
         if self._server.is_withdrawn(job):
             self._server.give_back(job, "withdrawn")
+            return
+        if prepared := self._prepared(job):
+            self._server.put(job, prepared.description, prepared.buffers)
             return
         fetcher = None
         try:
@@ -43,6 +48,14 @@ class Worker:
             self._server.give_back(job, f"{self._name} has not enough memory for it ({error or 'MemoryError'})")
         except BaseException as error:
             self._raise(job, error, fetcher)
+
+    def prepare(self, preparation: Preparation) -> None:
+        """From now on jobs for what is prepared are answered with it."""
+        self._preparation = preparation
+
+    def _prepared(self, job: Any) -> Prepared | None:
+        known = self._preparation
+        return known.store.take(job.payload) if known and known.digest == job.digest else None
 
     def _fetcher(self, digest: str) -> Fetcher:
         if digest not in self._fetchers:
@@ -73,26 +86,42 @@ def _pickled(error: BaseException) -> bytes:
         return b""
 
 
-def serve(server: Any, name: str) -> None:
-    """Works until the process that started this one is gone."""
+def serve(server: Any, name: str, prepared: Callable[[], Preparation] | None = None) -> None:
+    """Works until the process that started this one is gone. Whenever no rank asks for something, it prepares."""
     native.module.tune_allocator()
     torch.set_num_threads(1)
     parent = os.getppid()
     worker = Worker(server, name)
+    preparation = prepared() if prepared else None
+    if preparation:
+        worker.prepare(preparation)
     while os.getppid() == parent:
-        job = server.take(_PATIENCE_SECONDS)
+        preparing = preparation is not None and not preparation.is_done
+        job = server.take(0.0 if preparing else _PATIENCE_SECONDS)
         if job is not None:
             worker.answer(job)
+        elif preparing:
+            preparation.step()
+
+
+def _preparation(plan: Plan, index: int) -> Preparation | None:
+    """What --loader names; None, and one line, when it cannot be imported."""
+    if not plan.loader:
+        return None
+    try:
+        return Preparation(plan, index)
+    except Exception as error:
+        events.remark(f"data worker {index} prepares nothing: {type(error).__name__}: {error}")
+        return None
 
 
 def main() -> None:
     """Serves the sockets of TAAS_DATA_LISTEN for the run of TAAS_DATA_PLAN."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with open(os.environ["TAAS_DATA_PLAN"]) as file:
-        plan = json.load(file)
+    plan, index = read(os.environ["TAAS_DATA_PLAN"]), int(os.environ["TAAS_DATA_WORKER"])
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
-    server = native.module.Server(plan["run"], bytes.fromhex(plan["key"]), plan["encryption"], tcp, unix)
-    serve(server, f"data worker {os.environ['TAAS_DATA_WORKER']}")
+    server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
+    serve(server, f"data worker {index}", lambda: _preparation(plan, index))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,16 @@ class SeedsRead:
     seen = False
 
 
+def notice_initial_seed() -> None:
+    """In a data worker's process: torch.initial_seed() counts as looking at the seed."""
+
+    def initial_seed() -> int:
+        SeedsRead.seen = True
+        return torch.default_generator.initial_seed()
+
+    torch.initial_seed = torch.random.initial_seed = initial_seed
+
+
 class WorkerInfo:
     """Like torch's: `id`, `num_workers`, `seed` and `dataset`."""
 

@@ -1,0 +1,124 @@
+"""What `--loader module:attribute` prepares on data workers before there are ranks: the first epoch's batches of all of them.
+
+Each worker imports the loader, draws every rank's index batches, and makes those whose number modulo the workers is its own.
+It is a cache by what a rank will ask for: a rank that asks for something else gets that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any, Iterator
+
+import torch
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+
+from . import definition, events, random_states, tree
+from .anticipation import rehearsed
+from .fetch import Exhausted, Fetcher
+from .foresight import Rehearsal
+from .order import ShardOrder
+from .plan import Plan
+from .recipe import recipe_of
+from .seeds import Seeds, seed_all
+from .store import Store
+from .task import Task
+from .worker_info import SeedsRead, notice_initial_seed
+
+_REPORT_EVERY = 16
+_SHARD_TURNS = 1 << 20
+
+
+class Preparation:
+    """The share of one data worker, made batch by batch. Raises what importing the loader raises."""
+
+    def __init__(self, plan: Plan, worker: int) -> None:
+        notice_initial_seed()
+        self.loader = definition.loader_named(plan.loader)
+        self.digest = definition.named(plan.loader).digest
+        self._worker = worker
+        self._workers = max(1, len(plan.workers))
+        budget = plan.buffer_bytes * plan.world_size // self._workers
+        memory = min(budget, _memory_of_one(self._workers))
+        self.store = Store(memory, budget - memory)
+        self._fetcher = Fetcher(recipe_of(self.loader))
+        self._todo = self._tasks(plan.world_size)
+        self.is_done = False
+
+    def step(self) -> None:
+        """Makes one more batch."""
+        task = None if self.store.is_full() else next(self._todo, None)
+        if task is None:
+            self.is_done = True
+        else:
+            self._make(task)
+        if self.is_done or self.store.count % _REPORT_EVERY == 0:
+            self._report()
+
+    def _make(self, task: Task) -> None:
+        payload = task.to_bytes()
+        if self.store.shares(payload):
+            return
+        SeedsRead.seen = False
+        try:
+            batch = self._fetcher.fetch(task, ("prepared", task.seeds.rank))
+        except Exhausted:
+            return
+        except Exception:  # the rank that asks for it will be told
+            return
+        without_seeds = not SeedsRead.seen and self._drew_nothing(task)
+        self.store.put(payload, without_seeds, *tree.encode(batch))
+
+    def _drew_nothing(self, task: Task) -> bool:
+        """True when making the batch drew no random number: then its seeds do not matter."""
+        if task.turn >= 0 or self._fetcher.recipe.worker_init_fn:
+            return False
+        afterwards = random_states.capture()
+        seed_all(task.seeds.of_batch(task.number))
+        return random_states.same(afterwards, random_states.capture())
+
+    def _tasks(self, world_size: int) -> Iterator[Task]:
+        """This worker's share: the first batches of all ranks first."""
+        rows = [_tasks_of_rank(self.loader, rank, world_size) for rank in range(world_size)]
+        for tasks in itertools.zip_longest(*rows):
+            yield from (task for task in tasks if task is not None and self._is_own(task))
+
+    def _is_own(self, task: Task) -> bool:
+        home = task.number if task.turn < 0 else max(0, task.logical_worker)
+        return home % self._workers == self._worker
+
+    def _report(self) -> None:
+        events.send({"kind": "prepared", "worker": self._worker, "batches": self.store.count, "bytes": self.store.bytes,
+                     "done": self.is_done})
+
+
+def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[Task]:
+    """What the rank will most probably ask for in its first loop over its first loader."""
+    recipe = recipe_of(loader)
+    initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
+    seeds = Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, 0, 0)
+    if recipe.iterable:
+        order = ShardOrder(recipe, seeds)
+        yield from (order.certain() for _ in range(_SHARD_TURNS))
+        return
+    rehearsal = Rehearsal(loader, random_states.capture(), changed=lambda sampler: _of_rank(sampler, rank, world_size))
+    rehearsal.begin()
+    for number, indices in enumerate(rehearsed(rehearsal)):
+        yield Task(seeds, number, recipe.logical_worker(number), indices)
+
+
+def _of_rank(sampler: Any, rank: int, world_size: int) -> Any:
+    """The sampler as the rank has it: a DistributedSampler knows its rank, others are the same everywhere."""
+    if type(sampler) is BatchSampler:
+        return BatchSampler(_of_rank(sampler.sampler, rank, world_size), sampler.batch_size, sampler.drop_last)
+    if type(sampler) is not DistributedSampler:
+        return sampler
+    mine = DistributedSampler(sampler.dataset, world_size, rank, sampler.shuffle, sampler.seed, sampler.drop_last)
+    mine.set_epoch(sampler.epoch)
+    return mine
+
+
+def _memory_of_one(workers: int) -> int:
+    """A worker's part of half the machine's free memory: all of them may be on this machine."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return free // 2 // workers
