@@ -11,7 +11,7 @@ import pytest
 TAAS_RUN = os.environ["TAAS_RUN"]
 RANK_PROGRAM = os.environ["TAAS_RANK_PROGRAM"]
 REPEATS = int(os.environ.get("TAAS_REPEATS", "3"))
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180  # only a hang takes so long, not a busy machine
 
 repeated = pytest.mark.parametrize("attempt", range(REPEATS))
 

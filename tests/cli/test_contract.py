@@ -3,7 +3,7 @@
 import json
 import os
 
-from conftest import RANK_PROGRAM
+from conftest import DEADLINE_SECONDS, RANK_PROGRAM
 
 DUMP = ("import json, os, sys\n"
         "print(json.dumps({**os.environ, 'argv': sys.argv}), flush=True)\n")
@@ -66,7 +66,7 @@ def test_config_file(launcher):
 def test_standard_input_is_for_rank_0(launcher):
     script = launcher.python("import os, sys\nprint(os.environ['RANK'], repr(sys.stdin.read()))\n")
     process = launcher.start("--nproc-per-node", 2, script)
-    process.communicate(timeout=30)
+    process.communicate(timeout=DEADLINE_SECONDS)
     folder = launcher.run_folder() / "generation-0"
     assert (folder / "rank-0001.out").read_text() == "1 ''\n"
 

@@ -9,7 +9,7 @@ import subprocess
 import uuid
 
 import pytest
-from conftest import TAAS_RUN, is_gone, repeated, wait_until
+from conftest import DEADLINE_SECONDS, TAAS_RUN, is_gone, repeated, wait_until
 
 
 def memory_cgroup():
@@ -108,7 +108,7 @@ def test_garbage_on_the_store_port_disturbs_nobody(launcher, attempt):
                 pass
     assert not any(is_gone(pid) for pid in pids)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 128 + signal.SIGTERM
 
 
@@ -122,7 +122,7 @@ def test_exit_order_is_kept_when_the_launcher_was_not_looking(launcher, attempt)
         os.kill(pids[rank], signal.SIGKILL)
         wait_until(lambda: is_gone(pids[rank]), "the rank is dead")
     os.kill(agent, signal.SIGCONT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 137, err
     assert "rank 6 was killed by SIGKILL" in err
 
@@ -130,14 +130,14 @@ def test_exit_order_is_kept_when_the_launcher_was_not_looking(launcher, attempt)
 def test_closed_console_does_not_end_training(launcher):
     process = launcher.start("--nproc-per-node", 1, *launcher.ranks("*=flood:4000000"))
     process.stdout.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=DEADLINE_SECONDS) == 0
     assert sum(path.stat().st_size for path in launcher.run_folder().rglob("rank-*.out")) == 4000000
 
 
 def test_slow_console_loses_nothing(launcher):
     process = launcher.start("--nproc-per-node", 1, *launcher.ranks("*=flood:4000000"))
     launcher.wait_for_ranks(1)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert len(out) == 4000000
     assert process.returncode == 0
 

@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from conftest import wait_until
+from conftest import DEADLINE_SECONDS, wait_until
 
 
 def published(launcher):
@@ -151,4 +151,4 @@ def test_waits_for_missing_ranks_are_told(launcher):
     journal = launcher.run_folder() / "journal.jsonl"
     wait_until(lambda: journal.read_text().count("rank_spawned") == 2, "the journal is written as things happen")
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=DEADLINE_SECONDS)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import is_gone, repeated, wait_until
+from conftest import DEADLINE_SECONDS, is_gone, repeated, wait_until
 
 
 def agent_of(keeper: int) -> int:
@@ -20,7 +20,7 @@ def test_stop_signal_reaches_ranks_and_comes_back_as_code(launcher, name):
     process = launcher.start("--nproc-per-node", 4, *launcher.ranks("*=stay"))
     pids = launcher.wait_for_ranks(4)
     process.send_signal(getattr(signal, name))
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 128 + getattr(signal, name), err
     assert all(is_gone(pid) for pid in pids)
     assert err.count(f"{name}: stopping all ranks") == 1, err
@@ -33,7 +33,7 @@ def test_ranks_may_save_when_asked_to_stop(launcher, attempt):
     launcher.wait_for_ranks(2)
     assert process.stdout.readline() == "waiting\n"
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert "saved" in out
     assert process.returncode == 128 + signal.SIGTERM
 
@@ -59,7 +59,7 @@ def test_control_c_twice_kills_at_once(launcher, attempt):
     while b"SIGINT" not in seen:
         seen += os.read(controller, 4096)
     os.write(controller, b"\x03")
-    assert process.wait(timeout=20) == 128 + signal.SIGINT
+    assert process.wait(timeout=DEADLINE_SECONDS) == 128 + signal.SIGINT
     assert all(is_gone(pid) for pid in pids)
     os.close(controller)
 
@@ -73,8 +73,8 @@ def test_kill_9_leaves_no_process(launcher, victim, attempt):
     pids += [int((launcher.barrier / f"orphan-{rank}").read_text()) for rank in range(4)]
     agent = agent_of(process.pid)
     os.kill(process.pid if victim == "keeper" else agent, signal.SIGKILL)
-    process.wait(timeout=20)
-    wait_until(lambda: all(is_gone(pid) for pid in [*pids, agent]), "no process is left", 20)
+    process.wait(timeout=DEADLINE_SECONDS)
+    wait_until(lambda: all(is_gone(pid) for pid in [*pids, agent]), "no process is left")
 
 
 @repeated
@@ -84,7 +84,7 @@ def test_grandchildren_in_their_own_session_end_with_the_run(launcher, attempt):
     wait_until(lambda: len(list(launcher.barrier.glob("orphan-[0-9]"))) == 2, "all grandchildren are up")
     orphans = [int((launcher.barrier / f"orphan-{rank}").read_text()) for rank in range(2)]
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=DEADLINE_SECONDS)
     assert all(is_gone(pid) for pid in orphans), "gone before the launcher returns"
 
 
@@ -100,7 +100,7 @@ def test_user_signals_go_to_the_ranks_and_nowhere_else(launcher, number):
     wait_until(lambda: sum(path.read_text().count("ready") for path in
                            launcher.run_folder().rglob("*.out")) == 2, "both ranks are ready")
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
     assert "checkpoint now" in out
 
@@ -113,7 +113,7 @@ def test_nohup_is_respected(launcher):
     for pid in pids:
         os.kill(pid, signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 128 + signal.SIGTERM, "the hang-up changed nothing"
 
 

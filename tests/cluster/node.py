@@ -9,7 +9,8 @@ import pathlib
 import signal
 import subprocess
 
-from processes import Process, alive_in, command_line, die_with_the_test, environment_of_a_user, only_child, send, wait_until
+from processes import (DEADLINE_SECONDS, Process, alive_in, command_line, die_with_the_test, environment_of_a_user,
+                       only_child, send, wait_until)
 
 # The first process of a node. It reaps what is orphaned to it. Arguments: host name, then pairs SOURCE TARGET of mounts.
 BOOT = """
@@ -57,7 +58,7 @@ class Node:
                   "env", f"--chdir={cwd or self.home}", "--", *map(str, argv)]
         return Process(inside, env={**environment_of_a_user(), "HOME": str(self.home), **(env or {})}, **options)
 
-    def run(self, *argv, seconds: float = 60, **options) -> subprocess.CompletedProcess:
+    def run(self, *argv, seconds: float = DEADLINE_SECONDS, **options) -> subprocess.CompletedProcess:
         return self.start(*argv, **options).end_within(seconds)
 
     def check(self, *argv, **options) -> str:

@@ -5,7 +5,7 @@ import pathlib
 import re
 import time
 
-from processes import wait_until
+from processes import DEADLINE_SECONDS, wait_until
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
@@ -23,7 +23,7 @@ class Records:
     def names(self, pattern: str) -> list:
         return sorted(path.name for path in self.folder.glob(pattern))
 
-    def wait_for(self, pattern: str, count: int, seconds: float = 60):
+    def wait_for(self, pattern: str, count: int, seconds: float = DEADLINE_SECONDS):
         wait_until(lambda: len(self.names(pattern)) >= count, f"{count} times {pattern}, not only {self.names('*')}",
                    seconds)
 
@@ -47,7 +47,7 @@ class Records:
                 lives[int(rank)] = (host, int(signs[0]) / 1e9, int(signs[-1]) / 1e9)
         return lives
 
-    def wait_for_generation(self, generation: int, ranks: int, seconds: float = 60) -> float:
+    def wait_for_generation(self, generation: int, ranks: int, seconds: float = DEADLINE_SECONDS) -> float:
         """When the last rank of the generation gave its first sign of life."""
         wait_until(lambda: len(self.lives(generation)) == ranks, f"{ranks} ranks of generation {generation}", seconds)
         return max(first for _, first, _ in self.lives(generation).values())
@@ -76,6 +76,6 @@ def assert_nothing_left(cluster, *patterns):
     """No process of a run is left on any machine, or is about to end."""
     patterns = patterns or ("taas-run", str(PROGRAMS), "rank_program")
     try:
-        wait_until(lambda: not cluster.processes(*patterns), "all processes of the run are gone", seconds=10)
+        wait_until(lambda: not cluster.processes(*patterns), "all processes of the run are gone")
     except AssertionError as error:
         raise AssertionError(f"{error}: {cluster.processes(*patterns)}") from None

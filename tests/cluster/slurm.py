@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 
 from namespaces import Cluster
-from processes import wait_until
+from processes import DEADLINE_SECONDS, wait_until
 from slurm_daemons import CPU_NODES, GPU_NODES, start, write_files
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL"}
@@ -33,16 +33,19 @@ class Slurm:
         path.write_text(script)
         return int(self.cluster.login.check("sbatch", "--parsable", *options, path).strip())
 
-    def srun(self, *arguments, seconds: float = 60, **options) -> subprocess.CompletedProcess:
+    def srun(self, *arguments, seconds: float = DEADLINE_SECONDS, **options) -> subprocess.CompletedProcess:
         return self.cluster.login.run("srun", *arguments, seconds=seconds, **options)
 
     def scancel(self, job: int, *options):
         self.cluster.login.check("scancel", *options, job)
 
-    def wait_for_requeue(self, job: int, seconds: float = 60):
-        """Waits until the job is in the queue again, and lets it start at once: SLURM itself would wait two minutes."""
+    def wait_for_requeue(self, job: int, seconds: float = DEADLINE_SECONDS):
+        """Waits until the job is in the queue again, and lets it start soon: SLURM itself would wait two minutes.
+
+        Not at once: in the second in which the first start was revoked the nodes refuse it ("Job credential revoked").
+        """
         self.wait_for(job, {"PENDING"}, seconds)
-        self.cluster.login.check("scontrol", "update", f"JobId={job}", "StartTime=now")
+        self.cluster.login.check("scontrol", "update", f"JobId={job}", "StartTime=now+2")
 
     # --- what tests look at ---
 
@@ -54,7 +57,7 @@ class Slurm:
     def state(self, job: int) -> str:
         return self.job(job)["JobState"]
 
-    def wait_for(self, job: int, states, seconds: float = 60) -> dict:
+    def wait_for(self, job: int, states, seconds: float = DEADLINE_SECONDS) -> dict:
         """Waits until the job is in one of the states; fails with all that SLURM has to say about it."""
         try:
             wait_until(lambda: self.state(job) in states, f"job {job} is in {states}", seconds)
@@ -62,7 +65,7 @@ class Slurm:
             raise AssertionError(f"{error}\n{self.report(job)}") from None
         return self.job(job)
 
-    def wait(self, job: int, seconds: float = 60) -> dict:
+    def wait(self, job: int, seconds: float = DEADLINE_SECONDS) -> dict:
         """Waits for the job's end."""
         return self.wait_for(job, ENDED, seconds)
 
@@ -92,7 +95,7 @@ class Slurm:
         self.cluster.login.check("scancel", "--user=root")
         self.wait_until_idle()
 
-    def wait_until_idle(self, seconds: float = 60):
+    def wait_until_idle(self, seconds: float = DEADLINE_SECONDS):
         states = lambda: set(self.cluster.login.check("sinfo", "-h", "-N", "-o", "%t").split())
         try:
             wait_until(lambda: states() == {"idle"}, "all nodes are idle", seconds)

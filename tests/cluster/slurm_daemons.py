@@ -11,8 +11,9 @@ from processes import wait_until
 GPU_NODES = ("g0", "g1", "g2", "g3")
 CPU_NODES = ("c0", "c1")
 GPUS = 8
-KILL_WAIT_SECONDS = 5
-GRACE_SECONDS = 5  # from the request to stop to the kill, of a job that is preempted
+# From the request to stop to the kill: enough for ranks on a busy machine; tests with stubborn ones wait so long.
+KILL_WAIT_SECONDS = 10
+GRACE_SECONDS = 10  # the same, of a job that is preempted
 
 CONFIGURATION = """
 ClusterName=taas

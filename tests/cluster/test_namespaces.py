@@ -12,7 +12,7 @@ from namespaces import Cluster
 from processes import is_gone, wait_until
 
 
-def ssh(cluster, name, *command, seconds_to_connect=1):
+def ssh(cluster, name, *command, seconds_to_connect=60):
     return cluster.login.run("ssh", f"-oConnectTimeout={seconds_to_connect}", name, *command)
 
 
@@ -25,7 +25,7 @@ def test_ssh_reaches_every_node_by_name_from_every_node(cluster):
 
 def test_a_cut_is_silent_and_heals(cluster):
     cluster.network.cut("n2")
-    result = ssh(cluster, "n2", "hostname")
+    result = ssh(cluster, "n2", "hostname", seconds_to_connect=1)
     assert "timed out" in result.stderr, "no answer at all, neither refused nor unreachable"
     assert ssh(cluster, "n1", "hostname").returncode == 0, "the others are not concerned"
     cluster.network.heal("n2")
@@ -34,11 +34,12 @@ def test_a_cut_is_silent_and_heals(cluster):
 
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_a_cut_one_way(cluster, direction):
-    receive = ["timeout", "5", sys.executable, "-c", textwrap.dedent("""
-        import socket
+    receive = [sys.executable, "-c", textwrap.dedent("""
+        import socket, sys
         inbox = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         inbox.bind(("", 5000))
         print("bound", flush=True)
+        sys.stdin.read()  # to its end, which says that the sender has ended
         inbox.settimeout(1)
         try:
             print(inbox.recv(10).decode())
@@ -48,7 +49,7 @@ def test_a_cut_one_way(cluster, direction):
     send = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'hello', (%r, 5000))"
 
     def arrives(sender, receiver):
-        inbox = cluster[receiver].start(*receive)
+        inbox = cluster[receiver].start(*receive, stdin=subprocess.PIPE)
         assert inbox.stdout.readline() == "bound\n", inbox.stderr.read()
         cluster[sender].check(sys.executable, "-c", send % cluster.address(receiver))
         return inbox.end().stdout == "hello\n"
@@ -62,7 +63,7 @@ def test_a_cut_one_way(cluster, direction):
 def test_a_partition_between_two_groups(cluster):
     cluster.network.cut_between(["login", "n0"], ["n1"])
     assert ssh(cluster, "n0", "hostname").returncode == 0
-    assert "timed out" in ssh(cluster, "n1", "hostname").stderr
+    assert "timed out" in ssh(cluster, "n1", "hostname", seconds_to_connect=1).stderr
     assert cluster["n2"].run("ssh", "n1", "hostname").stdout == "n1\n"
 
 
@@ -70,7 +71,7 @@ def test_a_link_that_is_down_is_seen_by_the_node(cluster):
     cluster.network.link_down("n1")
     wait_until(lambda: "NO-CARRIER" in cluster["n1"].check("ip", "link", "show", "eth0"), "no carrier")
     cluster.network.link_up("n1")
-    assert ssh(cluster, "n1", "hostname", seconds_to_connect=10).stdout == "n1\n"
+    assert ssh(cluster, "n1", "hostname").stdout == "n1\n"
 
 
 def test_nodes_that_do_not_let_us_in(cluster):
@@ -115,7 +116,7 @@ def test_a_node_that_crashes_takes_everything_with_it(cluster):
     cluster["n3"].crash()
     process.end()
     assert not cluster["n3"].processes()
-    assert ssh(cluster, "n3", "hostname").returncode == 255
+    assert ssh(cluster, "n3", "hostname", seconds_to_connect=1).returncode == 255
 
 
 def test_nothing_is_left_when_the_test_process_is_killed(namespaces):

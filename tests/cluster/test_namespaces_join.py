@@ -30,8 +30,9 @@ class Joining:
         self.runs = {}
 
     def start(self, name: str, *more, env=None):
-        self.runs[name] = self.cluster[name].start(TAAS_RUN, *more, *self.arguments, env=env)
-        wait_until(lambda: self.cluster[name].processes("taas-run"), f"taas-run runs on {name}")
+        run = self.runs[name] = self.cluster[name].start(TAAS_RUN, *more, *self.arguments, env=env)
+        wait_until(lambda: self.cluster[name].processes("taas-run") or run.poll() is not None,
+                   f"taas-run runs on {name}, or has done so")
 
     def end(self) -> dict:
         return {name: run.end() for name, run in self.runs.items()}

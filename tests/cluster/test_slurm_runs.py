@@ -148,7 +148,7 @@ def test_scancel_of_a_training_leaves_a_checkpoint(slurm, tmp_path, way):
     job = slurm.sbatch(script(way, "--gpus", 32, "--output", tmp_path / "runs", *training), *WHOLE)
     slurm.wait_for(job, ["RUNNING"])
     output = slurm.cluster.home / f"slurm-{job}.out"
-    wait_until(lambda: output.exists() and "epoch 1/1 step" in output.read_text(), "the first steps are done", 120)
+    wait_until(lambda: output.exists() and "epoch 1/1 step" in output.read_text(), "the first steps are done")
     assert not list(tmp_path.glob("runs/*/output/*"))
     slurm.scancel(job)
     assert slurm.wait(job)["JobState"] == "CANCELLED"
@@ -165,7 +165,7 @@ def test_time_limit_with_a_signal_before(slurm, records, way, option):
     job = slurm.sbatch(script(way, *more, *SMALL, *records.command("saving_rank.py")), *WHOLE, "--time=1",
                        f"--signal={option}")
     records.wait_for("started-0-*", 8)
-    assert slurm.wait(job, 180)["JobState"] == "TIMEOUT", slurm.report(job)
+    assert slurm.wait(job)["JobState"] == "TIMEOUT", slurm.report(job)
     assert_sound(slurm, job)
     assert len(records.names(f"saved-0-*-{name}")) == 8, "told before the end"
     assert len(records.names("asked-0-*")) == 8, "and by the file of TAAS_STOP_REQUESTED"
