@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Iterator
 
 from torch.utils.data import DataLoader
 
 from . import random_states
-from .feed import Opening, Stream
-from .foresight import Rehearsal
+from .feed import Feed, Opening, Stream
+from .foresight import Rehearsal, Trust
 from .order import ShardOrder
 from .recipe import recipe_of
 from .seeds import Seeds
@@ -20,35 +21,57 @@ _TASKS_AT_MOST = 64
 
 
 @dataclass
-class Anticipated:
-    """A stream with tasks that a loop will probably begin with."""
-
+class _Anticipated:
     stream: Stream
     tasks: list[Task]
     digest: str
 
-    def fits(self, opening: Opening) -> bool:
-        """False when the dataset is another one by now."""
-        return self.digest == opening.digest and bool(self.tasks)
 
+class Ahead:
+    """Asks for the beginning of one loader's next loop, until it was wrong three times. Touches no random state."""
 
-def anticipate(loader: DataLoader, seeds: Seeds, opening: Opening, workers: int, epochs_ahead: int, resumed: bool
-               ) -> Anticipated | None:
-    """Submits the first tasks of the loop that would begin if it began now. None where they cannot be told.
+    def __init__(self) -> None:
+        self._trust = Trust()
+        self._waiting: _Anticipated | None = None
+        self._sampler_epoch: Any = None
+        self._step = 1
 
-    No random state is touched. `epochs_ahead` is 1 where the program is expected to call set_epoch before the loop.
-    """
-    try:
-        foreseen = _tasks(loader, seeds, epochs_ahead, resumed)
-        tasks = [task for _, task in zip(range(min(_TASKS_AT_MOST, _TASKS_PER_WORKER * workers)), foreseen)]
-    except Exception:
-        return None
-    if not tasks:
-        return None
-    anticipated = Anticipated(opening(), tasks, opening.digest)
-    for task in tasks:
-        anticipated.stream.submit_task(task)
-    return anticipated
+    def ask(self, loader: DataLoader, seeds: Seeds, opening: Opening, workers: int, resumed: bool, is_first: bool) -> None:
+        """Submits the first tasks of the loop that would begin if it began now; nothing where these cannot be told.
+
+        A program that has called set_epoch before is expected to do so again, except before its first loop.
+        """
+        if not self._trust or self._waiting:
+            return
+        count = min(_TASKS_AT_MOST, _TASKS_PER_WORKER * workers)
+        try:
+            tasks = list(itertools.islice(_tasks(loader, seeds, 0 if is_first else self._step, resumed), count))
+        except Exception:  # a sampler that cannot be copied
+            return
+        self._waiting = _Anticipated(opening(), tasks, opening.digest)
+        for task in tasks:
+            self._waiting.stream.submit_task(task)
+
+    def notice(self, loader: DataLoader) -> None:
+        """A loop begins: learns by how much the sampler's epoch is set further for each."""
+        now, before = getattr(loader.sampler, "epoch", None), self._sampler_epoch
+        self._sampler_epoch = now
+        self._step = now - before if isinstance(before, int) and isinstance(now, int) else 1
+
+    def feed(self, order: Any, opening: Opening) -> Feed:
+        """For the loop that begins: goes on with what was asked for, if the dataset is the same still."""
+        waiting, self._waiting = self._waiting, None
+        if waiting and waiting.tasks and waiting.digest == opening.digest:
+            return Feed(order, opening, waiting.stream, waiting.tasks, self._trust.mistaken)
+        if waiting:
+            waiting.stream.close()
+        return Feed(order, opening)
+
+    def close(self) -> None:
+        """There will be no loop."""
+        if self._waiting:
+            self._waiting.stream.close()
+        self._waiting = None
 
 
 def _tasks(loader: DataLoader, seeds: Seeds, epochs_ahead: int, resumed: bool) -> Iterator[Task]:

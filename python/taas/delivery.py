@@ -32,8 +32,12 @@ class Delivery:
         """How many data workers there are."""
         return 0
 
-    def release(self, registered: Any) -> None:
-        """The loader is unregistered."""
+    def name_for(self, loader: DataLoader) -> str:
+        """What the run calls the loader; nothing where it has no name for it."""
+        return ""
+
+    def release(self, token: int) -> None:
+        """The loader whose registration has this token is unregistered, or gone."""
 
 
 class InProcess(Delivery):

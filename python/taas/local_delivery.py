@@ -1,4 +1,7 @@
-"""Data workers on this machine, where there is no taas-run: as many as the loader has num_workers, one at least."""
+"""Data workers on this machine, where there is no taas-run: as many as the loader has num_workers, one at least.
+
+TAAS_DATA_WORKERS sets another number of processes; what they make does not depend on it.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ class Local(Delivery, Workers):
     """
 
     def __init__(self) -> None:
+        Workers.__init__(self)
         self.budget_bytes = int(os.environ.get("TAAS_DATA_BUFFER_BYTES") or _BUFFER_BYTES)
-        self.client: Any = None
         self._pool: Pool | None = None
         self._users: set[int] = set()
         self._run = secrets.token_hex(8)
@@ -39,11 +42,11 @@ class Local(Delivery, Workers):
         atexit.register(self._close)
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
-        self._users.add(id(registered))
+        self._users.add(registered.token)
         self._pool = self._pool or Pool()
         definition = self._definition(registered, loader)
         self._pool.starter = self._pool.starter or self._starter(self._pool)
-        has_grown = self._pool.grow(max(1, loader.num_workers))
+        has_grown = self._pool.grow(_workers_for(loader))
         if self.client is None:
             self.client = native.module.Client(self._run, self._key, "plain", "none", self.budget_bytes)
         if has_grown:
@@ -51,8 +54,8 @@ class Local(Delivery, Workers):
                                                       for index, path in enumerate(self._pool.paths())]))
         return Opening(definition.digest, lambda: RemoteStream(self, definition))
 
-    def release(self, registered: Any) -> None:
-        self._users.discard(id(registered))
+    def release(self, token: int) -> None:
+        self._users.discard(token)
         if not self._users:
             self._close()
 
@@ -84,7 +87,7 @@ class Local(Delivery, Workers):
         raise NotImplementedError
 
     def _close(self) -> None:
-        self.client = None
+        self.disconnect()
         if self._pool:
             self._pool.close()
             self._pool = None
@@ -96,6 +99,11 @@ class Local(Delivery, Workers):
         serve(server, f"data worker {index}")
 
 
+def _workers_for(loader: DataLoader) -> int:
+    """As many as the loader has, unless the environment has another number."""
+    return max(1, int(os.environ.get("TAAS_DATA_WORKERS") or loader.num_workers))
+
+
 class Forked(Local):
     """Workers are forks: they inherit the dataset. One that has changed is inherited by new workers."""
 
@@ -104,15 +112,15 @@ class Forked(Local):
         self._inherited: dict[int, Definition] = {}
 
     def _definition(self, registered: Any, loader: DataLoader) -> Definition:
-        changed = registered.fingerprint.has_changed(loader)
-        if changed or id(registered) not in self._inherited:
-            self._inherited[id(registered)] = Inherited.add(recipe_of(loader), self._inherited.get(id(registered)))
+        known = self._inherited.get(registered.token)
+        if registered.fingerprint.has_changed(loader) or known is None:
+            known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
             self._pool.start_anew()
-        return self._inherited[id(registered)]
+        return known
 
-    def release(self, registered: Any) -> None:
-        Inherited.forget(self._inherited.pop(id(registered), None))
-        super().release(registered)
+    def release(self, token: int) -> None:
+        Inherited.forget(self._inherited.pop(token, None))
+        super().release(token)
 
     def _starter(self, pool: Pool) -> Starter:
         return fork(self._serve)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from typing import Any
 
 from torch.utils.data import DataLoader
 
-from . import definition, native
+from . import definition, events, native
 from .delivery import Delivery, InProcess
 from .feed import Opening
 from .plan import Plan, Watched
@@ -33,6 +34,8 @@ class FromRun(Delivery, Workers):
     anticipates = True
 
     def __init__(self, watched: Watched) -> None:
+        Workers.__init__(self)
+        atexit.register(self.disconnect)
         self._watched = watched
         plan = watched.plan
         self.budget_bytes = plan.buffer_bytes
@@ -44,6 +47,10 @@ class FromRun(Delivery, Workers):
         prepared = is_named(loader, self._watched.plan.loader)
         meant = definition.named(self._watched.plan.loader) if prepared else registered.fingerprint.definition(loader)
         return Opening(meant.digest, lambda: RemoteStream(self, meant, prepared))
+
+    def name_for(self, loader: DataLoader) -> str:
+        name = self._watched.plan.loader
+        return name.partition(":")[2] if is_named(loader, name) else ""
 
     def count(self) -> int:
         return len(self._present)
@@ -58,6 +65,8 @@ class FromRun(Delivery, Workers):
         return workers[index].get("name") or f"data worker {index}" if 0 <= index < len(workers) else f"data worker {index}"
 
     def tend(self) -> None:
+        for line in self.client.take_remarks():
+            events.remark(line)
         if self._watched.has_changed():
             self._take(self._watched.plan)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 import weakref
 from typing import Any
 
@@ -10,10 +12,9 @@ import torch
 from torch.utils.data import DataLoader
 
 from . import events, position
-from .anticipation import Anticipated, anticipate
+from .anticipation import Ahead
 from .delivery import delivery_for
 from .errors import describe
-from .feed import Feed, Opening
 from .fingerprint import Fingerprint
 from .foresight import Trust
 from .loader_iterator import LoaderIterator
@@ -24,23 +25,34 @@ from .seeds import Seeds
 from .task import Task
 
 
+_tokens = itertools.count()
+
+
+def _variable_of(loader: DataLoader) -> str | None:
+    """What the program calls it."""
+    program = getattr(sys.modules.get("__main__"), "__dict__", {})
+    return next((name for name, value in list(program.items()) if value is loader and not name.startswith("_")), None)
+
+
 class Registered:
     """Knows a loader's epochs and where its batches come from. Does not keep the loader alive."""
 
     def __init__(self, loader: DataLoader, ordinal: int, epoch: int) -> None:
         self.fingerprint = Fingerprint()
         self.totals = Totals()
-        self.name = f"loader {ordinal}"
+        self.token = next(_tokens)
         self._loader = weakref.ref(loader)
         self.ordinal = ordinal
         self.epoch = epoch
         self._trust = Trust()
-        self._clairvoyance = Trust()
-        self._anticipated: Anticipated | None = None
+        self._ahead = Ahead()
         self._current: weakref.ref[LoaderIterator] | None = None
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
-        self._delivery: Any = None
+        self._delivery = delivery_for(loader)
+        self.name = self._delivery.name_for(loader) or _variable_of(loader) or f"loader {ordinal}"
+        self._release = weakref.finalize(self, self._delivery.release, self.token)
+        self._release.atexit = False
 
     def is_of(self, loader: Any) -> bool:
         """False for a copy of the loader, which has copied this attribute."""
@@ -48,10 +60,8 @@ class Registered:
 
     def prepare(self, loader: DataLoader) -> None:
         """Called once the loader is registered: where workers are there already, they begin."""
-        delivery = delivery_for(loader)
-        self._delivery = delivery
-        if delivery.anticipates:
-            self._anticipate(loader, epochs_ahead=0)
+        if self._delivery.anticipates:
+            self._anticipate(loader, is_first=True)
 
     def iterate(self, loader: DataLoader) -> LoaderIterator:
         """A new loop."""
@@ -64,13 +74,13 @@ class Registered:
     def begin_epoch(self, loader: DataLoader) -> Progress:
         """Makes the plain loader's draws of iter(), and opens a stream."""
         resume, self._resume = self._resume, None
+        self._ahead.notice(loader)
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
-            resumed = loader.persistent_workers and self.epoch > 0
-            order = order_of(loader, self._seeds(loader), self._trust, resumed)
+            order = order_of(loader, self._seeds(loader), self._trust, self._is_resumed(loader))
             if resume:
                 order.skip_to(resume["position"])
-        progress = Progress(self.epoch, order, self._feed(order, self._delivery.opener(self, loader)), start, self.totals)
+        progress = Progress(self.epoch, order, self._ahead.feed(order, self._delivery.opener(self, loader)), start, self.totals)
         progress.enough = self._delivery.samples_wanted
         progress.batch_size = loader.batch_size or 1
         progress.digest = resume["digest"] if resume else 0
@@ -88,7 +98,7 @@ class Registered:
         self._report(progress, done=True)
         loader = self._loader()
         if loader is not None and not progress.is_enough():
-            self._anticipate(loader, epochs_ahead=1)
+            self._anticipate(loader, is_first=False)
 
     def skips(self, failed: Failed, task: Task) -> bool:
         """True when --data-on-error says that batches which cannot be made are left out."""
@@ -116,35 +126,24 @@ class Registered:
         self._resume = state if "position" in state else None
 
     def close(self) -> None:
-        """The loader is unregistered: its loop ends, and workers that nobody needs go."""
-        if self._current and (current := self._current()):
-            current.close()
-        if self._anticipated:
-            self._anticipated.stream.close()
+        """The loader is unregistered: workers that nobody needs go."""
+        self._ahead.close()
         if 0 < self.totals.samples < self._delivery.samples_wanted:
             events.remark(f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units asks of "
                           "this rank were taken: the loops over it ended before")
-        self._delivery.release(self)
+        self._release()
 
-    def _feed(self, order: Any, opening: Opening) -> Feed:
-        """Goes on with what was anticipated, if it was for this dataset."""
-        expected, self._anticipated = self._anticipated, None
-        if expected and expected.fits(opening):
-            return Feed(order, opening, expected.stream, expected.tasks, self._clairvoyance.mistaken)
-        if expected:
-            expected.stream.close()
-        return Feed(order, opening)
-
-    def _anticipate(self, loader: DataLoader, epochs_ahead: int) -> None:
-        workers = self._delivery.count()
-        if not workers or not self._clairvoyance or self._resume or self._anticipated:
+    def _anticipate(self, loader: DataLoader, is_first: bool) -> None:
+        if not self._delivery.count() or self._resume:
             return
-        resumed = loader.persistent_workers and self.epoch > 0
         try:
             opening = self._delivery.opener(self, loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
-        self._anticipated = anticipate(loader, self._seeds(loader), opening, workers, epochs_ahead, resumed)
+        self._ahead.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
+
+    def _is_resumed(self, loader: DataLoader) -> bool:
+        return loader.persistent_workers and self.epoch > 0
 
     def _seeds(self, loader: DataLoader) -> Seeds:
         initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from typing import Any, Callable
 
 from . import native, untree
@@ -17,8 +19,21 @@ _WINDOW_BEFORE_THE_FIRST = 4
 class Workers:
     """The data workers of a client, as streams see them."""
 
-    client: Any
-    budget_bytes: int
+    client: Any = None
+    budget_bytes: int = 0
+
+    def __init__(self) -> None:
+        self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
+
+    def opened(self, stream: RemoteStream) -> None:
+        """A stream of this client: it must not outlive it."""
+        self._streams.add(stream)
+
+    def disconnect(self) -> None:
+        """Ends the client, and all streams with it. What the program has of batches stays."""
+        for stream in list(self._streams):
+            stream.abandon()
+        self.client = None
 
     def count(self) -> int:
         """How many there are."""
@@ -46,18 +61,23 @@ class RemoteStream:
         self._workers = workers
         self._prepared = prepared
         self._largest = 0
-        self.number = workers.client.open(definition.digest, definition.data)
+        self._process = os.getpid()
+        self._client = workers.client
+        self.number = self._client.open(definition.digest, definition.data)
+        workers.opened(self)
 
     def submit_task(self, task: Task) -> None:
         """One more task. Shards have a worker that keeps their place; what may be prepared has one that prepared it."""
         is_shard = task.turn >= 0
         home = max(0, task.logical_worker) if is_shard else task.number if self._prepared else -1
         preferred = self._workers.index_of(home) if home >= 0 else -1
-        self._workers.client.submit(self.number, task.to_bytes(), preferred, is_shard)
+        self._client.submit(self.number, task.to_bytes(), preferred, is_shard)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""
-        came = self._workers.client.next(self.number, seconds)
+        if self._client is None:
+            raise RuntimeError("taas: the loader was unregistered during this loop over it")
+        came = self._client.next(self.number, seconds)
         if came is None:
             return None
         return _OUTCOMES[type(came).__name__](self, came)
@@ -71,7 +91,7 @@ class RemoteStream:
 
     def statistics(self) -> dict[str, int]:
         """For the launcher."""
-        seen = self._workers.client.statistics(self.number) if self.number is not None else None
+        seen = self._client and self._client.statistics(self.number)
         return {"buffered": seen.waiting if seen else 0, "workers": self._workers.count(), "hedged": seen.hedged if seen else 0}
 
     def tend(self) -> None:
@@ -79,10 +99,14 @@ class RemoteStream:
         self._workers.tend()
 
     def close(self) -> None:
-        """What is under way is thrown away."""
-        if self.number is not None:
-            self._workers.client.close(self.number)
-            self.number = None
+        """What is under way is thrown away. Does nothing in a fork of the process: the client is its parent's."""
+        if self._client is not None and self._process == os.getpid():
+            self._client.close(self.number)
+        self._client = None
+
+    def abandon(self) -> None:
+        """The client is gone."""
+        self._client = None
 
     def _batch(self, came: Any) -> Outcome:
         payload = came.view

@@ -98,6 +98,8 @@ def serve(server: Any, name: str, prepared: Callable[[], Preparation] | None = N
     while os.getppid() == parent:
         preparing = preparation is not None and not preparation.is_done
         job = server.take(0.0 if preparing else _PATIENCE_SECONDS)
+        for line in server.take_remarks():
+            events.remark(f"{name}: {line}")
         if job is not None:
             worker.answer(job)
         elif preparing:
