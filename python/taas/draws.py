@@ -27,6 +27,7 @@ class PlainDraws:
     def __init__(self, loader: DataLoader, sampler: Any, generator: torch.Generator | None, resumed: bool = False) -> None:
         self._lookahead = loader.num_workers * (loader.prefetch_factor or 0)
         self._drawn: collections.deque[Any] = collections.deque()
+        self._begun = False
         self._ended = False
         self._iterator: Iterator[Any] = iter(sampler)
         if not resumed:
@@ -42,7 +43,7 @@ class PlainDraws:
     @property
     def has_begun(self) -> bool:
         """True when the sampler has been asked for something: the random choice of most samplers is made then."""
-        return bool(self._drawn) or self._ended
+        return self._begun
 
     def before(self) -> None:
         """The draw at the start of next()."""
@@ -75,6 +76,7 @@ class PlainDraws:
         return self._drawn[position]
 
     def _draw(self) -> None:
+        self._begun = True
         try:
             self._drawn.append(next(self._iterator))
         except StopIteration:

@@ -60,6 +60,7 @@ class LoaderIterator:
             self._progress.order.delivered()
             if isinstance(outcome, Ready):
                 self._progress.count(task, outcome)
+                self._registration.report(self._progress)
                 return pinned(outcome.batch) if self._loader.pin_memory else outcome.batch
             self._without_batch(task, outcome)
 
@@ -69,7 +70,7 @@ class LoaderIterator:
         stream.tend()
         while (outcome := stream.next(self._patience(start))) is None:
             stream.tend()
-            self._progress.report()
+            self._registration.report(self._progress)
             if 0 < self._loader.timeout <= time.monotonic() - start:
                 raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: {describe(task)} is not there")
         self._progress.totals.waited += time.monotonic() - start

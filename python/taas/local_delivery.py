@@ -60,7 +60,7 @@ class Local(Delivery, Workers):
             self._close()
 
     def count(self) -> int:
-        return len(self._pool.paths())
+        return len(self._pool.paths()) if self._pool else 0
 
     def index_of(self, shard: int) -> int:
         return shard % self.count()

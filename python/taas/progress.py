@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 from . import native
 from .feed import Feed
@@ -43,7 +43,6 @@ class Progress:
     enough: int = 0
     batch_size: int = 1
     digest: int = 0
-    report: Callable[[], None] = lambda: None
     _since: float = field(default_factory=time.monotonic)
 
     def clock(self) -> None:
@@ -58,7 +57,6 @@ class Progress:
         self.totals.batches += 1
         self.totals.bytes += ready.size
         self.digest = native.digest(_CHAIN.pack(self.digest, ready.digest) + ready.description.encode())
-        self.report()
 
     def is_enough(self) -> bool:
         """True when the loader has given as many samples as were asked for with --units."""

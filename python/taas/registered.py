@@ -84,7 +84,6 @@ class Registered:
         progress.enough = self._delivery.samples_wanted
         progress.batch_size = loader.batch_size or 1
         progress.digest = resume["digest"] if resume else 0
-        progress.report = lambda: self._report(progress)
         self.epoch += 1
         self._progress = progress
         return progress
@@ -95,7 +94,7 @@ class Registered:
             self._progress = None
         if progress.is_enough():
             events.remark_once(f"{self.name}: {progress.enough} samples were taken, as asked for with --units: the loop ends")
-        self._report(progress, done=True)
+        self.report(progress, done=True)
         loader = self._loader()
         if loader is not None and not progress.is_enough():
             self._anticipate(loader, is_first=False)
@@ -149,5 +148,6 @@ class Registered:
         initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
         return Seeds(initial & 0xFFFFFFFFFFFFFFFF, int(os.environ.get("RANK") or 0), self.ordinal, self.epoch)
 
-    def _report(self, progress: Progress, done: bool = False) -> None:
+    def report(self, progress: Progress, done: bool = False) -> None:
+        """Tells the launcher, now and then."""
         events.loader_at(self, progress, done)

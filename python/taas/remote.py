@@ -71,13 +71,11 @@ class RemoteStream:
         is_shard = task.turn >= 0
         home = max(0, task.logical_worker) if is_shard else task.number if self._prepared else -1
         preferred = self._workers.index_of(home) if home >= 0 else -1
-        self._client.submit(self.number, task.to_bytes(), preferred, is_shard)
+        self._connected().submit(self.number, task.to_bytes(), preferred, is_shard)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""
-        if self._client is None:
-            raise RuntimeError("taas: the loader was unregistered during this loop over it")
-        came = self._client.next(self.number, seconds)
+        came = self._connected().next(self.number, seconds)
         if came is None:
             return None
         return _OUTCOMES[type(came).__name__](self, came)
@@ -103,6 +101,11 @@ class RemoteStream:
         if self._client is not None and self._process == os.getpid():
             self._client.close(self.number)
         self._client = None
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            raise RuntimeError("taas: the loader was unregistered during this loop over it")
+        return self._client
 
     def abandon(self) -> None:
         """The client is gone."""

@@ -1,0 +1,149 @@
+"""Datasets and samplers of the tests, importable by data workers."""
+
+import collections
+import os
+import random
+import time
+
+import numpy
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
+
+Pair = collections.namedtuple("Pair", "image label")
+
+
+class Numbers(Dataset):
+    """103 samples without randomness."""
+
+    def __init__(self, size=103):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return torch.full((3, 2), float(index)), index
+
+
+class Nested(Numbers):
+    def __getitem__(self, index):
+        return {"pair": Pair(torch.full((2,), float(index)), index), "name": f"sample {index}", "weight": index / 3,
+                "mask": numpy.arange(index % 3 + 4) if index < 0 else numpy.full(4, index), "none": [index, (index, "x")]}
+
+
+class Augmented(Numbers):
+    """Draws from all three generators."""
+
+    def __getitem__(self, index):
+        return torch.randn(4) + index, numpy.random.rand(3), random.random()
+
+
+class InOneGo(Numbers):
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+class Slow(Augmented):
+    def __getitem__(self, index):
+        time.sleep(0.001)
+        return super().__getitem__(index)
+
+
+class Fails(Numbers):
+    def __getitem__(self, index):
+        if index == 37:
+            raise KeyError("sample 37 is broken")
+        return super().__getitem__(index)
+
+
+class NeedsMemory(Numbers):
+    def __getitem__(self, index):
+        if index == 37:
+            raise MemoryError("37 TB")
+        return super().__getitem__(index)
+
+
+class Kills(Numbers):
+    def __getitem__(self, index):
+        if index == 37:
+            os.kill(os.getpid(), 9)
+        return super().__getitem__(index)
+
+
+class Big(Numbers):
+    def __getitem__(self, index):
+        return torch.full((1 << 18,), float(index))
+
+
+class Sharded(IterableDataset):
+    """Each logical worker has a part of its own length."""
+
+    def __init__(self, size=50):
+        self.size = size
+
+    def __iter__(self):
+        info = get_worker_info()
+        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        return iter(range(worker, self.size - 10 * worker, workers))
+
+
+class Drawn(IterableDataset):
+    """An iterable dataset with a random order and random values."""
+
+    def __iter__(self):
+        info = get_worker_info()
+        for index in torch.randperm(20 + 10 * (info.id if info else 0)).tolist():
+            yield torch.rand(3) + index, random.random()
+
+
+class Lazy(Sampler):
+    """Draws each index from the process' own generator when it is asked for it."""
+
+    def __iter__(self):
+        for _ in range(50):
+            yield int(torch.randint(100, ()).item())
+
+    def __len__(self):
+        return 50
+
+
+class Eager(Sampler):
+    """Draws in iter()."""
+
+    def __iter__(self):
+        return iter(numpy.random.permutation(103).tolist())
+
+    def __len__(self):
+        return 103
+
+
+class Endless(Sampler):
+    def __iter__(self):
+        while True:
+            yield from torch.randperm(103).tolist()
+
+
+def generator():
+    made = torch.Generator()
+    made.manual_seed(5)
+    return made
+
+
+def doubled(samples):
+    return torch.stack([sample[0] for sample in samples]) * 2
+
+
+def set_offset(worker):
+    get_worker_info().dataset.offset = 1000 * worker
+
+
+class Offset(Numbers):
+    offset = 0
+
+    def __getitem__(self, index):
+        return torch.tensor(index + self.offset)
+
+
+numbers = Numbers()
+loader = DataLoader(Slow(), 8, num_workers=2)
+plain_loader = DataLoader(Numbers(), 8)

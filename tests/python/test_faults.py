@@ -1,0 +1,125 @@
+"""Workers that die, freeze, raise, or cannot: nothing is lost, and what cannot be is said in one line."""
+
+import os
+import signal
+import threading
+
+import pytest
+import taas
+import torch
+from conftest import equal, loop, registered_loop, seed
+from datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow, numbers
+from taas import delivery
+from torch.utils.data import DataLoader
+
+
+def pids():
+    return delivery._deliveries["fork"].pids()
+
+
+@pytest.mark.parametrize("make", [lambda: DataLoader(Slow(), 4, shuffle=True, num_workers=3), lambda: DataLoader(Drawn(), 4, num_workers=3)])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_workers_change_nothing(make, how, monkeypatch):
+    undisturbed = registered_loop(make, 0, monkeypatch)
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "3")
+    seed()
+    seen = []
+    with taas.register(make()) as loader:
+        for number, batch in enumerate(loader):
+            seen.append(batch)
+            if number % 3 == 1:
+                os.kill(pids()[number % len(pids())], how)
+    assert equal(seen, undisturbed)
+
+
+def test_a_frozen_worker_is_overtaken(monkeypatch):
+    def make():
+        return DataLoader(Slow(), 4, num_workers=2)
+
+    undisturbed = registered_loop(make, 0, monkeypatch)
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    seed()
+    with taas.register(make()) as loader:
+        seen = []
+        for number, batch in enumerate(loader):
+            seen.append(batch)
+            if number == 3:
+                os.kill(pids()[0], signal.SIGSTOP)
+        os.kill(pids()[0], signal.SIGCONT)
+    assert equal(seen, undisturbed)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_exception_comes_in_its_place_with_its_index_and_traceback(workers, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
+    with taas.register(DataLoader(Fails(), 8)) as loader:
+        iterator = iter(loader)
+        for _ in range(4):
+            next(iterator)
+        with pytest.raises(KeyError, match="sample 37 is broken") as raised:
+            next(iterator)
+        assert "index 37" in "".join(raised.value.__notes__)
+        text = str(raised.value.__cause__) if workers else "".join(str(entry) for entry in raised.traceback)
+        assert "datasets.py" in text
+        assert equal(next(iterator)[1], torch.arange(40, 48)), "the loop may go on"
+        assert len(list(iterator)) == 7
+
+
+def test_a_batch_that_kills_every_worker_ends_the_loop_with_one_line(monkeypatch, capfd):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with taas.register(DataLoader(Kills(), 8)) as loader, pytest.raises(RuntimeError, match="died 10 times .* SIGKILL"):
+        loop(loader)
+    assert len(capfd.readouterr().err.splitlines()) <= 4
+
+
+def test_too_little_memory_for_a_batch_is_said(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with taas.register(DataLoader(NeedsMemory(), 8)) as loader:
+        iterator = iter(loader)
+        for _ in range(4):
+            next(iterator)
+        with pytest.raises(taas.UndeliverableBatch, match="batch 4 of epoch 0.*not enough memory"):
+            next(iterator)
+
+
+def test_a_batch_larger_than_the_buffer_is_said(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_BUFFER_BYTES", str(4 << 20))
+    with taas.register(DataLoader(Big(), 16)) as loader, pytest.raises(taas.UndeliverableBatch, match="batch 0 of epoch 0") as raised:
+        loop(loader)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_what_cannot_be_pickled_is_named(monkeypatch):
+    class Holder(Numbers):
+        def __init__(self):
+            super().__init__()
+            self.inner = Numbers()
+            self.inner.lock = threading.Lock()
+
+    loader = DataLoader(Holder(), 8, num_workers=1, multiprocessing_context="spawn")
+    with taas.register(loader), pytest.raises(TypeError, match=r"dataset\.inner\.lock .*cannot be pickled") as raised:
+        loop(loader)
+    assert len(str(raised.value).splitlines()) == 1
+    loader = DataLoader(Holder(), 8, num_workers=1, multiprocessing_context="fork")
+    with taas.register(loader):
+        assert len(loop(loader)) == 13, "forks need not pickle it"
+
+
+def test_a_timeout_is_the_loaders_own(monkeypatch):
+    class Hangs(Numbers):
+        def __getitem__(self, index):
+            threading.Event().wait()
+
+    with taas.register(DataLoader(Hangs(), 8, num_workers=1, timeout=1)) as loader:
+        with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
+            loop(loader)
+
+
+def test_a_missing_path_is_the_datasets_own_error(monkeypatch):
+    class Files(Numbers):
+        def __getitem__(self, index):
+            return open(f"/nowhere/{index}").read()
+
+    with taas.register(DataLoader(Files(), 8)) as loader, pytest.raises(FileNotFoundError, match="/nowhere/0") as raised:
+        loop(loader)
+    assert "data worker 0" in "".join(raised.value.__notes__)

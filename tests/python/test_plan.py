@@ -1,0 +1,161 @@
+"""`python -m taas.worker` and a rank that take part in a run: a plan file, the launcher's socket, prepared batches."""
+
+import signal
+import sys
+
+import pytest
+import taas
+import torch
+from conftest import equal, loop, seed, wait_until
+from datasets import Augmented, Drawn, Fails, Numbers, numbers
+from torch.utils.data import DataLoader
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    import pathlib
+    monkeypatch.setenv("PYTHONPATH", ":".join([*sys.path, str(pathlib.Path(__file__).parent)]))
+
+
+def of_kind(run, kind):
+    return [event for event in run.events() if event["kind"] == kind]
+
+
+@pytest.mark.parametrize("make", [lambda: DataLoader(Augmented(), 8, shuffle=True), lambda: DataLoader(Drawn(), 4, num_workers=3)])
+def test_the_same_bytes_as_without_workers(run, make, monkeypatch):
+    run.start(2)
+    seed()
+    with taas.register(make()) as loader:
+        seen = loop(loader, 2)
+    monkeypatch.delenv("TAAS_DATA_PLAN")
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
+    seed()
+    with taas.register(make()) as loader:
+        assert equal(loop(loader, 2), seen)
+
+
+def test_no_workers_means_this_process(run):
+    run.start(0)
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        assert equal(loop(loader), loop(DataLoader(numbers, 8)))
+
+
+def test_progress_is_reported(run):
+    run.start(1)
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        loop(loader, 2)
+    last = of_kind(run, "data")[-1]
+    assert (last["samples"], last["batches"], last["done"], last["workers"], last["rank"]) == (206, 26, True, 1, 0)
+    assert last["bytes"] > 0 and last["seconds"] >= last["waited"] >= 0
+
+
+def test_units_end_the_loop_with_a_line(run):
+    run.start(1, units=160, world_size=2)
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        assert [len(loop(loader)) for _ in range(3)] == [10, 0, 0]
+    assert [remark for remark in run.remarks() if "80 samples were taken, as asked for with --units" in remark] == run.remarks()
+
+
+def test_units_count_over_the_epochs_and_a_lack_is_said(run):
+    run.start(0, units=150)
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        assert [len(loop(loader)) for _ in range(2)] == [13, 6]
+    run.start(0, units=1000)
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        loop(loader)
+    assert any("of the 150" not in remark for remark in run.remarks())
+
+
+def test_broken_samples_are_skipped_with_a_count(run):
+    run.start(1, on_error="skip")
+    with taas.register(DataLoader(Fails(), 8)) as loader:
+        assert len(loop(loader)) == 12
+    assert any("batch 4 of epoch 0" in remark and "the 1. so far" in remark and "KeyError" in remark for remark in run.remarks())
+
+
+def test_killed_workers_come_back_at_their_address(run):
+    run.start(2)
+    seed()
+    plain = loop(DataLoader(Numbers(400), 8, shuffle=True))
+    seed()
+    with taas.register(DataLoader(Numbers(400), 8, shuffle=True)) as loader:
+        seen = []
+        for number, batch in enumerate(loader):
+            seen.append(batch)
+            if number in (5, 20):
+                which = number % 2
+                run.workers[which].kill()
+                run.workers[which].wait()
+                run.workers[which] = run.start_worker(which)
+    assert equal(seen, plain)
+
+
+def test_a_worker_joins_and_one_leaves_during_the_loop(run):
+    run.start(1)
+    plain = loop(DataLoader(Numbers(800), 8))
+    with taas.register(DataLoader(Numbers(800), 8)) as loader:
+        seen = []
+        for number, batch in enumerate(loader):
+            seen.append(batch)
+            if number == 5:
+                run._listen(1)
+                run.workers.append(run.start_worker(1))
+                run.plan["workers"][0].update(unix="")
+                run.write()
+                run.workers[0].send_signal(signal.SIGKILL)
+    assert equal(seen, plain)
+
+
+@pytest.mark.parametrize("name", ["plain_loader", "loader"])
+def test_prepared_before_there_is_a_rank(run, name):
+    import datasets
+    run.start(2, loader=f"datasets:{name}")
+    wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) == 2)
+    prepared = of_kind(run, "prepared")
+    assert sum({event["worker"]: event["batches"] for event in prepared}.values()) == 13
+    seed()
+    loader = taas.register(getattr(datasets, name))
+    try:
+        seen = loop(loader)
+    finally:
+        taas.unregister(loader)
+    assert of_kind(run, "data")[-1]["loader"] == name
+    if name == "plain_loader":
+        assert equal(seen, loop(loader))
+    else:
+        seed()
+        run.write(workers=[], loader="")
+        from taas import delivery
+        delivery._deliveries.clear()
+        with taas.register(DataLoader(loader.dataset, 8, num_workers=2)) as other:
+            assert equal(loop(other), seen)
+
+
+def test_a_loader_that_cannot_be_imported_is_said(run):
+    run.start(1, loader="datasets:nothing")
+    wait_until(lambda: any("datasets:nothing" in remark and "missing" in remark for remark in run.remarks()))
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        assert len(loop(loader)) == 13
+
+
+def test_a_plan_that_cannot_be_read_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("TAAS_DATA_PLAN", str(tmp_path / "none.json"))
+    with pytest.raises(RuntimeError, match="none.json cannot be read"):
+        taas.register(DataLoader(numbers, 8))
+
+
+def test_a_wrong_key_is_said(run):
+    run.start(1)
+    wait_until(lambda: run.workers[0].poll() is None)
+    right = run.plan["key"]
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        assert len(loop(loader)) == 13
+    run.write(key="0" * 64)
+    from taas import delivery
+    delivery._deliveries.clear()
+    with taas.register(DataLoader(numbers, 8, timeout=0)) as loader:
+        iterator = iter(loader)
+        iterator._loader = type("Impatient", (), {"timeout": 3, "pin_memory": False})()
+        with pytest.raises(RuntimeError):
+            next(iterator)
+    assert right not in str(run.remarks())

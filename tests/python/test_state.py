@@ -1,0 +1,94 @@
+"""A loop that was interrupted goes on where it was: in the order, in the bytes, and in the random states."""
+
+import io
+
+import pytest
+import taas
+import torch
+from conftest import equal, loop, seed, states
+from datasets import Augmented, Drawn, Eager, Lazy, generator, numbers
+from torch.utils.data import DataLoader, DistributedSampler
+
+LOADERS = {
+    "shuffled": lambda: DataLoader(Augmented(), 8, shuffle=True),
+    "by a generator": lambda: DataLoader(Augmented(), 8, shuffle=True, generator=generator()),
+    "workers": lambda: DataLoader(Augmented(), 8, shuffle=True, num_workers=2, persistent_workers=True),
+    "own sampler": lambda: DataLoader(Augmented(), 8, sampler=Eager(), num_workers=1),
+    "distributed": lambda: DataLoader(Augmented(), 8, sampler=DistributedSampler(Augmented(), 2, 1)),
+    "iterable": lambda: DataLoader(Drawn(), 4),
+    "iterable, workers": lambda: DataLoader(Drawn(), 4, num_workers=3),
+}
+
+
+def program(make, interrupted_at, monkeypatch):
+    """Two epochs; at a batch of the second one a checkpoint is written, and another process goes on from it."""
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    seed()
+    loader = taas.register(make())
+    seen = loop(loader)
+    file = io.BytesIO()
+    for number, batch in enumerate(loader):
+        seen.append((batch, torch.rand(1)))
+        if number == interrupted_at:
+            torch.save({"loader": loader.state_dict(), "random": torch.get_rng_state()}, file)
+            break
+    taas.unregister(loader)
+    if interrupted_at is None:
+        return seen, states()
+    return seen, resumed(make, file.getvalue())
+
+
+def resumed(make, checkpoint):
+    seed(99)
+    loader = taas.register(make())
+    saved = torch.load(io.BytesIO(checkpoint), weights_only=True)
+    loader.load_state_dict(saved["loader"])
+    torch.set_rng_state(saved["random"])
+    seen = [(batch, torch.rand(1)) for batch in loader]
+    third = loop(loader)
+    taas.unregister(loader)
+    return seen, third
+
+
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("at", [0, 3])
+def test_resumed(name, at, monkeypatch):
+    make = LOADERS[name]
+    whole, _ = program(make, None, monkeypatch)
+    first, (rest, _) = program(make, at, monkeypatch)
+    assert equal(first + rest, whole)
+
+
+def test_the_epoch_after_a_resumed_one_is_the_right_one(monkeypatch):
+    make = LOADERS["by a generator"]
+    seed()
+    with taas.register(make()) as loader:
+        third = [loop(loader) for _ in range(3)][2]
+    _, (_, after) = program(make, 2, monkeypatch)
+    assert equal(after, third)
+
+
+def test_digest_is_of_the_bytes_whoever_made_them(monkeypatch):
+    def digest(workers, last=9, dataset=None):
+        monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
+        seed()
+        with taas.register(DataLoader(dataset or Augmented(), 8, shuffle=True)) as loader:
+            for number, _ in enumerate(loader):
+                if number == last:
+                    return loader.state_dict()["digest"]
+
+    assert digest(0) == digest(1) == digest(3) != 0
+    assert digest(1, last=8) != digest(1)
+    assert digest(1, dataset=numbers) != digest(1)
+
+
+def test_state_between_loops(monkeypatch):
+    seed()
+    with taas.register(DataLoader(Augmented(), 8)) as loader:
+        loop(loader)
+        state = loader.state_dict()
+        second = loop(loader)
+    seed()
+    with taas.register(DataLoader(Augmented(), 8)) as loader:
+        loader.load_state_dict(state)
+        assert equal(loop(loader), second)
