@@ -6,6 +6,7 @@
 
 #include "data/client_session.hpp"
 #include "data/client_state.hpp"
+#include "data/quiet_thread.hpp"
 #include "data/sockets.hpp"
 
 namespace taas::data {
@@ -26,7 +27,7 @@ ClientLink::ClientLink(Client::State& client, WorkerIndex worker, WorkerAddress 
 ClientLink::~ClientLink() { stop(); }
 
 void ClientLink::start() {
-  if (!address_.address.empty() || !address_.unix_path.empty()) thread_ = std::thread([this] { run(); });
+  if (!address_.address.empty() || !address_.unix_path.empty()) thread_ = quiet_thread([this] { run(); });
 }
 
 void ClientLink::stop() {

@@ -45,6 +45,7 @@ class ClientLink {
   // The client's, under its mutex.
   std::vector<LinkOrder> orders;
   bool up = false;
+  int refusals = 0;     ///< handshakes in a row that showed no worker of this run
   std::string refusal;  ///< why this worker cannot be used at all; empty: it can, or may come
 
  private:

@@ -16,7 +16,7 @@ constexpr Duration kRetryRoom = 20ms;
 
 std::uint16_t flag_of(Compression compression) {
   if (compression == Compression::kNone) return 0;
-  return compression == Compression::kLz4 ? kLz4 : kZstd;
+  return compression == Compression::kLz4 ? kInLz4 : kInZstd;
 }
 
 }  // namespace

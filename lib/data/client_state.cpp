@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "data/quiet_thread.hpp"
+
 namespace taas::data {
 
 namespace {
@@ -24,13 +26,14 @@ Client::State::State(ClientOptions chosen)
       bell(std::make_shared<RoomBell>()),
       schedule(options.schedule) {
   pool.on_room([held = bell] { held->ring(); });
-  alarm_thread = std::thread([this] { ring_alarms(); });
+  alarm_thread = quiet_thread([this] { ring_alarms(); });
 }
 
 void Client::State::up(WorkerIndex worker) {
   const std::lock_guard lock(mutex);
   auto& link = *links[static_cast<std::size_t>(worker)];
   link.up = true;
+  link.refusals = 0;
   link.refusal.clear();
   apply(schedule.handle(WorkerUp{.worker = worker, .at = steady_now()}));
 }
@@ -45,15 +48,17 @@ void Client::State::down(WorkerIndex worker, const std::string& why) {
   apply(schedule.handle(WorkerDown{.worker = worker, .at = steady_now()}));
 }
 
-/// A worker that is not there yet may come. One that cannot prove the secret is none of this run's.
+/// A worker that is not there yet may come. One that cannot prove the secret is none of this run's, unless just one
+/// handshake was disturbed.
 void Client::State::refused(WorkerIndex worker, const Error& why) {
+  constexpr int kForGood = 3;
   const std::lock_guard lock(mutex);
   auto& link = *links[static_cast<std::size_t>(worker)];
-  const bool for_good = why.code == ErrorCode::kProtocol;
-  if (for_good && link.refusal.empty()) {
+  link.refusals = why.code == ErrorCode::kProtocol ? link.refusals + 1 : 0;
+  if (link.refusals == kForGood) {
     remarks.push_back(fmt::format("{} cannot be used: {}", link.address().name, why.message));
   }
-  link.refusal = for_good ? why.message : std::string();
+  link.refusal = link.refusals >= kForGood ? why.message : std::string();
   for (const auto& [id, stream] : streams) stream->changed.notify_all();
 }
 

@@ -31,7 +31,7 @@ struct Limits {
 Limits limits_of(FrameKind kind) {
   switch (kind) {
     case FrameKind::kHello:
-      return {.flags = kLz4 | kZstd};
+      return {.flags = kInLz4 | kInZstd};
     case FrameKind::kDefinitionWanted:
       return {.description = kDigestText};
     case FrameKind::kDefinition:
@@ -39,7 +39,7 @@ Limits limits_of(FrameKind kind) {
     case FrameKind::kTask:
       return {.description = kDigestText, .payload = kMostTask};
     case FrameKind::kBatch:
-      return {.flags = kInSlot | kLz4 | kZstd, .description = kMostDescription, .payload = kMostPayload};
+      return {.flags = kInSlot | kInLz4 | kInZstd, .description = kMostDescription, .payload = kMostPayload};
     case FrameKind::kRaised:
       return {.description = kMostDescription, .payload = kMostTask};
     case FrameKind::kReturned:
@@ -59,7 +59,7 @@ std::uint32_t checksum(std::string_view text) { return text.empty() ? 0 : checks
 std::string objection(const FrameHeader& header) {
   const auto limits = limits_of(header.kind);
   if ((header.flags & ~limits.flags) != 0) return fmt::format("flags {:#x}", header.flags);
-  if (header.has(kLz4) && header.has(kZstd)) return "two ways to compress";
+  if (header.has(kInLz4) && header.has(kInZstd)) return "two ways to compress";
   if (header.has(kInSlot) && (header.flags != kInSlot || header.slot == kNoSlot)) return "a payload in no slot";
   if (header.description_size > limits.description) return fmt::format("{} bytes of text", header.description_size);
   if (header.payload_size > limits.payload) return fmt::format("{} bytes of payload", header.payload_size);

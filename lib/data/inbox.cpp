@@ -14,7 +14,7 @@ constexpr std::size_t kLargestRead = std::size_t{1} << 20;  // so that it is sti
 constexpr std::size_t kReadsAtOnce = 8;
 constexpr std::size_t kDigestBytes = 8;
 
-bool is_coded(const FrameHeader& header) { return header.has(kLz4) || header.has(kZstd); }
+bool is_coded(const FrameHeader& header) { return header.has(kInLz4) || header.has(kInZstd); }
 
 }  // namespace
 
@@ -148,7 +148,7 @@ Result<Inbox::Progress> Inbox::read_chunk() {
     left_ -= holds;
   } else {
     const auto into = place_.subspan(place_.size() - left_, holds);
-    const auto how = header_.has(kLz4) ? Compression::kLz4 : Compression::kZstd;
+    const auto how = header_.has(kInLz4) ? Compression::kLz4 : Compression::kZstd;
     if (const auto done = decode_chunk(chunk, (head & kStoredChunk) != 0, into, how); !done) return done.error();
     count(into);
   }

@@ -67,7 +67,7 @@ void Outbox::begin(OutFrame frame) {
   auto& header = frame.header;
   if (!header.has(kInSlot)) header.payload_size = size_of(frame.buffers);
   if (header.kind == FrameKind::kBatch && header.has_payload() && compression_ != Compression::kNone) {
-    header.flags |= compression_ == Compression::kLz4 ? kLz4 : kZstd;
+    header.flags |= compression_ == Compression::kLz4 ? kInLz4 : kInZstd;
   }
   append(text_, encode(header, frame.description));
   text_ += frame.description;
@@ -83,7 +83,7 @@ void Outbox::begin(OutFrame frame) {
 
 void Outbox::next_piece() {
   if (buffer_ == current_->buffers.size()) return end_payload();
-  if (current_->header.has(kLz4) || current_->header.has(kZstd)) return compress_piece();
+  if (current_->header.has(kInLz4) || current_->header.has(kInZstd)) return compress_piece();
   for (const auto& part : take_piece(kPieceBytes)) {
     digest_.add(part);
     piece_.push_back({const_cast<std::byte*>(part.data()), part.size()});

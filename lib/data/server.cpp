@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "data/quiet_thread.hpp"
 #include "data/server_state.hpp"
 #include "data/sockets.hpp"
 
@@ -61,7 +62,7 @@ Server::State::State(ServerOptions chosen) : options(std::move(chosen)), process
     return;
   }
   handshake = std::move(*made);
-  accept_thread = std::thread([this] { accept_all(); });
+  accept_thread = quiet_thread([this] { accept_all(); });
 }
 
 void Server::State::accept_all() {

@@ -1,5 +1,6 @@
 #include "data/server_link.hpp"
 
+#include "data/quiet_thread.hpp"
 #include "data/server_session.hpp"
 #include "data/server_state.hpp"
 
@@ -17,7 +18,7 @@ ServerLink::ServerLink(Server::State& server, std::uint64_t number, Fd socket, F
 ServerLink::~ServerLink() { stop(); }
 
 void ServerLink::start() {
-  thread_ = std::thread([this] { run(); });
+  thread_ = quiet_thread([this] { run(); });
 }
 
 void ServerLink::stop() {

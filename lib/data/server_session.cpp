@@ -145,8 +145,8 @@ Result<> ServerSession::handle(Frame frame) {
 
 Result<> ServerSession::handle_hello(const FrameHeader& header) {
   if (std::exchange(was_greeted_, true)) return protocol_error("a client that says hello twice");
-  if (header.has(kLz4)) outbox_.compress(Compression::kLz4);
-  if (header.has(kZstd)) outbox_.compress(Compression::kZstd);
+  if (header.has(kInLz4)) outbox_.compress(Compression::kLz4);
+  if (header.has(kInZstd)) outbox_.compress(Compression::kZstd);
   push({.kind = FrameKind::kReady});
   return {};
 }

@@ -36,6 +36,7 @@ class TlsTransport : public Transport {
   Fd socket_;
   std::shared_ptr<net::Tls> tls_;
   std::unique_ptr<SSL, Free> ssl_;
+  bool is_up_ = false;  ///< the handshake is over, and proved the secret
 };
 
 bool TlsTransport::prepare() {
@@ -57,9 +58,9 @@ std::optional<Ready> TlsTransport::wanted(int outcome) const {
 Error TlsTransport::failure() const {
   const auto code = ::ERR_get_error();
   ::ERR_clear_error();
-  if (code == 0) return unavailable_error("the peer closed the link");
+  if (code == 0 || ERR_SYSTEM_ERROR(code)) return unavailable_error("the peer closed the link");
   const boost::system::error_code status(static_cast<int>(code), boost::asio::error::get_ssl_category());
-  if (!::SSL_is_init_finished(ssl_.get())) return protocol_error(net::explain_handshake(status));
+  if (!is_up_) return protocol_error(net::explain_handshake(status));
   if (ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return unavailable_error("the peer closed the link");
   return unavailable_error("the link was tampered with: " + status.message());
 }
@@ -76,6 +77,7 @@ Result<> TlsTransport::shake_hands(const Wakeup& wakeup, Instant deadline) {
       return unavailable_error("no answer in time");
   }
   if (!net::has_proved_secret(ssl_.get())) return protocol_error("wrong secret");
+  is_up_ = true;
   return {};
 }
 

@@ -1,0 +1,241 @@
+// Client and server together, over real sockets.
+#include <sys/wait.h>
+
+#include <deque>
+
+#include "data/digest.hpp"
+#include "worker.hpp"
+
+using namespace taas;
+using namespace taas::data;
+
+TEST_CASE("batches arrive in order and to the byte, whatever the way and the size") {
+  const auto way = GENERATE(from_range(kWays));
+  INFO(way.name);
+  Worker one(way);
+  Worker two(way);
+  Client client(options_for(way));
+  client.set_workers({one.address(), two.address()});
+  const auto stream = client.open(definition());
+  std::vector<std::size_t> sizes{1, 63, 64, 65, 4095, 4096, 100'000, (1 << 20) - 1, 1 << 20, (3 << 20) + 7, 5, 200'000};
+  for (std::size_t i = 0; i < 40; ++i) sizes.push_back(1000 + 977 * i);
+  for (std::size_t i = 0; i < sizes.size(); ++i) client.submit(stream, task(i, sizes[i]));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto batch = expect_batch(client, stream, task(i, sizes[i]));
+    CHECK(batch.digest == digest_of(batch.payload));
+  }
+  CHECK(client.statistics(stream).batches == sizes.size());
+  CHECK(client.statistics().buffered_bytes == 0);
+  CHECK(client.take_remarks().empty());
+}
+
+TEST_CASE("a batch without buffers is a batch") {
+  const auto way = GENERATE(from_range(kWays));
+  Worker worker(way, kKey, [](Server& server, const Job& job) { server.put(job, "nothing", {}, nullptr); });
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  client.submit(stream, "x");
+  const auto batch = expect<Batch>(client, stream);
+  CHECK(*batch.description == "nothing");
+  CHECK(batch.payload.empty());
+}
+
+TEST_CASE("each buffer begins at a multiple of 64, and what lies between is zero") {
+  const auto way = GENERATE(from_range(kWays));
+  const auto first = std::make_shared<std::string>(10, 'a');
+  Worker worker(way, kKey, [&](Server& server, const Job& job) {
+    const auto bytes = std::as_bytes(std::span(*first));
+    server.put(job, "two", {bytes, {}, bytes.first(3)}, first);
+  });
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  client.submit(stream, "x");
+  CHECK(text_of(expect<Batch>(client, stream)) == *first + std::string(54, '\0') + "aaa");
+}
+
+TEST_CASE("a program may keep every batch, and memory goes back when it lets go") {
+  const auto way = GENERATE(from_range(kWays));
+  INFO(way.name);
+  constexpr std::size_t kCount = 200;
+  constexpr std::size_t kSize = 300'000;
+  Worker worker(way);
+  Client client(options_for(way, 4 << 20));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  std::vector<Batch> all;
+  for (std::size_t i = 0; i < kCount; ++i) client.submit(stream, task(i, kSize));
+  for (std::size_t i = 0; i < kCount; ++i) all.push_back(expect_batch(client, stream, task(i, kSize)));
+  for (std::size_t i = 0; i < kCount; ++i) REQUIRE((text_of(all[i]) == make_bytes(task(i, kSize))));
+  all.clear();
+  client.submit(stream, task(7, kSize));
+  expect_batch(client, stream, task(7, kSize));
+}
+
+TEST_CASE("batches outlive their client and their worker") {
+  const auto way = GENERATE(from_range(kWays));
+  std::optional<Batch> batch;
+  {
+    Worker worker(way);
+    Client client(options_for(way));
+    client.set_workers({worker.address()});
+    const auto stream = client.open(definition());
+    client.submit(stream, task(1, 100'000));
+    batch = expect_batch(client, stream, task(1, 100'000));
+  }
+  CHECK((text_of(*batch) == make_bytes(task(1, 100'000))));
+}
+
+TEST_CASE("a slow loop does not make memory grow past the budget") {
+  const auto way = GENERATE(from_range(kWays));
+  INFO(way.name);
+  constexpr std::size_t kBudget = 8 << 20;
+  Worker one(way);
+  Worker two(way);
+  Client client(options_for(way, kBudget));
+  client.set_workers({one.address(), two.address()});
+  const auto stream = client.open(definition());
+  for (std::size_t i = 0; i < 60; ++i) client.submit(stream, task(i, i < 5 ? 2000 : 1'000'000));
+  for (std::size_t i = 0; i < 60; ++i) {
+    if (i == 5) wait_until([&] { return client.statistics(stream).waiting >= 4; });
+    CHECK(client.statistics().buffered_bytes <= kBudget);
+    expect_batch(client, stream, task(i, i < 5 ? 2000 : 1'000'000));
+  }
+}
+
+TEST_CASE("a loop that stands still does not hold up another one") {
+  const auto way = GENERATE(from_range(kWays));
+  INFO(way.name);
+  Worker worker(way);
+  Client client(options_for(way, 4 << 20));
+  client.set_workers({worker.address()});
+  const auto resting = client.open(definition("train"));
+  const auto busy = client.open(definition("validate"));
+  for (std::size_t i = 0; i < 20; ++i) client.submit(resting, task(i, 1'500'000));
+  expect_batch(client, resting, task(0, 1'500'000));
+  for (std::size_t i = 0; i < 20; ++i) client.submit(busy, task(100 + i, 1'500'000));
+  for (std::size_t i = 0; i < 20; ++i) expect_batch(client, busy, task(100 + i, 1'500'000));
+  for (std::size_t i = 1; i < 20; ++i) expect_batch(client, resting, task(i, 1'500'000));
+}
+
+TEST_CASE("a batch larger than the buffer is refused with both sizes, and the next one comes") {
+  const auto way = GENERATE(from_range(kWays));
+  INFO(way.name);
+  Worker worker(way);
+  Client client(options_for(way, 2'000'000));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  for (const std::size_t size : {1000, 3'000'000, 2000}) client.submit(stream, task(1, size));
+  expect_batch(client, stream, task(1, 1000));
+  const auto refused = expect<Undeliverable>(client, stream);
+  CHECK_THAT(refused.message, ContainsSubstring("3.0 MB") && ContainsSubstring("--data-buffer of 2.0 MB"));
+  expect_batch(client, stream, task(1, 2000));
+}
+
+TEST_CASE("what is no batch arrives too: exceptions, the end of a shard") {
+  const auto way = GENERATE(from_range(kWays));
+  Worker worker(way, kKey, [](Server& server, const Job& job) {
+    if (job.payload == "end") return server.exhausted(job);
+    server.raise(job, {.type = "ValueError", .text = "Traceback\n  line", .pickled = std::string("\0x", 2)});
+  });
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  client.submit(stream, "raise");
+  client.submit(stream, "end");
+  const auto raised = expect<Raised>(client, stream);
+  CHECK(raised.type == "ValueError");
+  CHECK(raised.text == "Traceback\n  line");
+  CHECK(raised.pickled == std::string("\0x", 2));
+  CHECK(raised.worker == 0);
+  expect<Exhausted>(client, stream);
+}
+
+TEST_CASE("what one worker gives back another one makes; what all give back is said to be undeliverable") {
+  const auto way = GENERATE(from_range(kWays));
+  const auto give_back = [](Server& server, const Job& job) { server.give_back(job, "out of memory"); };
+  Worker poor(way, kKey, give_back);
+  Client client(options_for(way));
+  client.set_workers({poor.address()});
+  const auto stream = client.open(definition());
+  client.submit(stream, task(1, 10));
+  CHECK(expect<Undeliverable>(client, stream).message == "out of memory");
+  Worker rich(way);
+  client.set_workers({poor.address(), rich.address()});
+  wait_until([&] { return client.statistics().workers_up == 2; });
+  for (std::size_t i = 0; i < 10; ++i) client.submit(stream, task(i, 10));
+  for (std::size_t i = 0; i < 10; ++i) CHECK(expect_batch(client, stream, task(i, 10)).worker == 1);
+}
+
+TEST_CASE("jobs of a closed stream are withdrawn") {
+  const auto way = GENERATE(from_range(kWays));
+  std::atomic<bool> begun = false;
+  std::atomic<bool> withdrawn = false;
+  Worker worker(way, kKey, [&](Server& server, const Job& job) {
+    if (job.payload != "long") return Worker::answer(server, job);
+    begun = true;
+    wait_until([&] { return server.is_withdrawn(job); });
+    withdrawn = true;
+    server.put(job, "late", {}, nullptr);
+  });
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto first = client.open(definition());
+  client.submit(first, "long");
+  wait_until([&] { return begun.load(); });
+  client.close(first);
+  const auto second = client.open(definition());
+  client.submit(second, task(1, 1000));
+  expect_batch(client, second, task(1, 1000));
+  CHECK(withdrawn);
+  CHECK(std::holds_alternative<Undeliverable>(*client.next(first, kPatience)));
+}
+
+TEST_CASE("the definition is there when a job is") {
+  const auto way = GENERATE(from_range(kWays));
+  std::atomic<int> there = 0;
+  const std::string text(3'000'001, 'd');
+  Worker worker(way, kKey, [&](Server& server, const Job& job) {
+    const auto bytes = server.definition(job.digest);
+    if (bytes && *bytes == text) ++there;
+    Worker::answer(server, job);
+  });
+  Client one(options_for(way));
+  Client two(options_for(way));
+  for (auto* client : {&one, &two}) {
+    client->set_workers({worker.address()});
+    const auto stream = client->open(definition(text));
+    client->submit(stream, task(1, 10));
+    expect_batch(*client, stream, task(1, 10));
+  }
+  CHECK(there == 2);
+}
+
+TEST_CASE("without any worker that is said at once") {
+  Client client(options_for(kWays[0]));
+  const auto stream = client.open(definition());
+  client.submit(stream, "x");
+  CHECK_THAT(expect<Undeliverable>(client, stream).message, ContainsSubstring("no data worker"));
+}
+
+TEST_CASE("a forked child is told that it cannot receive, and ends") {
+  const auto way = GENERATE(kWays[0], kWays[2]);
+  Worker worker(way);
+  std::optional<Client> client(std::in_place, options_for(way));
+  client->set_workers({worker.address()});
+  const auto stream = client->open(definition());
+  client->submit(stream, task(1, 100));
+  auto batch = std::make_optional(expect_batch(*client, stream, task(1, 100)));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto delivery = client->next(stream, kPatience);
+    const bool told = delivery && std::holds_alternative<Undeliverable>(*delivery);
+    batch.reset();
+    client.reset();
+    ::_exit(told ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
