@@ -99,9 +99,10 @@ def loader_named(name: str) -> DataLoader:
     value: Any = importlib.import_module(module)
     for part in attribute.split("."):
         value = getattr(value, part, None)
+    if value is None:
+        raise ValueError(f"module {module} has no {attribute!r}")
     if not isinstance(value, DataLoader):
-        raise ValueError(f"--loader {name}: {attribute!r} of module {module} is {'missing' if value is None else value!r}, "
-                         "not a torch.utils.data.DataLoader")
+        raise ValueError(f"{attribute!r} of module {module} is of type {type(value).__name__}, not a torch.utils.data.DataLoader")
     return value
 
 

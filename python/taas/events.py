@@ -52,9 +52,11 @@ _last: dict[str, float] = {}
 def loader_at(registered: Registered, progress: Progress, done: bool) -> None:
     """How a loader does: once a second, and at the end of each loop."""
     now = time.monotonic()
-    if not os.environ.get("TAAS_EVENTS") or not done and now - _last.get(registered.name, 0.0) < _EVERY_SECONDS:
+    if not done and now - _last.get(registered.name, 0.0) < _EVERY_SECONDS:
         return
     _last[registered.name] = now
+    if not os.environ.get("TAAS_EVENTS"):
+        return
     progress.clock()
     totals, statistics = registered.totals, progress.feed.stream.statistics()
     send({"kind": "data", "rank": int(os.environ.get("RANK") or 0), "loader": registered.name, "samples": totals.samples,

@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import socket
+import time
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -24,6 +25,7 @@ from .recipe import recipe_of
 from .remote import RemoteStream, Workers
 
 _BUFFER_BYTES = 1 << 30
+_TEND_EVERY_SECONDS = 0.05
 
 
 class Local(Delivery, Workers):
@@ -36,6 +38,7 @@ class Local(Delivery, Workers):
         Workers.__init__(self)
         self.budget_bytes = int(os.environ.get("TAAS_DATA_BUFFER_BYTES") or _BUFFER_BYTES)
         self._pool: Pool | None = None
+        self._tended = 0.0
         self._users: set[int] = set()
         self._run = secrets.token_hex(8)
         self._key = secrets.token_hex(32)
@@ -69,7 +72,9 @@ class Local(Delivery, Workers):
         return f"data worker {index}"
 
     def tend(self) -> None:
-        if self._pool:
+        now = time.monotonic()
+        if self._pool and now - self._tended > _TEND_EVERY_SECONDS:
+            self._tended = now
             self._pool.tend()
 
     def batch_came(self) -> None:

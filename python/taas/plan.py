@@ -50,12 +50,16 @@ class Watched:
         self._mark = self._look()
         self.plan = read(path)
 
-    def has_changed(self) -> bool:
-        """True when there is another plan than at the last call. Looks at most five times a second."""
+    def is_due(self) -> bool:
+        """True at most five times a second."""
         now = time.monotonic()
         if now - self._looked < _LOOK_EVERY_SECONDS:
             return False
         self._looked = now
+        return True
+
+    def has_changed(self) -> bool:
+        """True when there is another plan than at the last call."""
         mark = self._look()
         if mark is None or mark == self._mark:
             return False

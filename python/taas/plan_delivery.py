@@ -65,6 +65,8 @@ class FromRun(Delivery, Workers):
         return workers[index].get("name") or f"data worker {index}" if 0 <= index < len(workers) else f"data worker {index}"
 
     def tend(self) -> None:
+        if not self._watched.is_due():
+            return
         for line in self.client.take_remarks():
             events.remark(line)
         if self._watched.has_changed():

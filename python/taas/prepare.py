@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from typing import Any, Iterator
 
 import torch
@@ -25,7 +26,7 @@ from .store import Store
 from .task import Task
 from .worker_info import SeedsRead, notice_initial_seed
 
-_REPORT_EVERY = 16
+_REPORT_EVERY_SECONDS = 0.5
 _SHARD_TURNS = 1 << 20
 
 
@@ -43,6 +44,7 @@ class Preparation:
         self.store = Store(memory, budget - memory)
         self._fetcher = Fetcher(recipe_of(self.loader))
         self._todo = self._tasks(plan.world_size)
+        self._reported = 0.0
         self.is_done = False
 
     def step(self) -> None:
@@ -52,7 +54,9 @@ class Preparation:
             self.is_done = True
         else:
             self._make(task)
-        if self.is_done or self.store.count % _REPORT_EVERY == 0:
+        now = time.monotonic()
+        if self.is_done or now - self._reported >= _REPORT_EVERY_SECONDS:
+            self._reported = now
             self._report()
 
     def _make(self, task: Task) -> None:

@@ -78,18 +78,17 @@ class _Leaves:
         return len(data)
 
     def _tensor(self, tensor: torch.Tensor) -> tuple[Any, ...]:
-        if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or _is_special(tensor):
-            return ("pickle", self._add(pickling.by_reference(tensor)))
         stride = None
+        if tensor.layout is not torch.strided or tensor.is_quantized:
+            return ("pickle", self._add(pickling.by_reference(tensor)))
         if not tensor.is_contiguous():
             tensor, stride = _laid_out(tensor)
-        self.buffers.append(_bytes_of(_as_array(tensor)))
+        try:
+            self.buffers.append(_bytes_of(_as_array(tensor)))
+        except (RuntimeError, TypeError):  # not on the CPU, with a gradient, conjugated: what numpy refuses
+            return ("pickle", self._add(pickling.by_reference(tensor)))
         shape = tuple(tensor.shape) if stride is None else stride[0]
-        return ("tensor", str(tensor.dtype)[6:], shape, stride and stride[1], tensor.nbytes)
-
-
-def _is_special(tensor: torch.Tensor) -> bool:
-    return tensor.requires_grad or tensor.is_conj() or tensor.is_neg()
+        return ("tensor", tensor.dtype, shape, stride and stride[1], tensor.nbytes)
 
 
 def _laid_out(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
@@ -129,7 +128,7 @@ class _Places:
             return {kind: [self._place(rest[0]), rest[0]], "items": [self.node(item) for item in rest[1:]]}
         if kind in ("bytes", "pickle"):
             return {kind: [self._place(rest[0]), rest[0]]}
-        node = {kind: rest[0], "shape": list(rest[1]), "at": self._place(rest[-1])}
+        node = {kind: str(rest[0]).removeprefix("torch."), "shape": list(rest[1]), "at": self._place(rest[-1])}
         return {**node, "stride": list(rest[2])} if kind == "tensor" and rest[2] else node
 
     def _place(self, size: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import os
 import signal
+import sys
+import time
 import traceback
 from typing import Any, Callable
 
@@ -21,16 +23,24 @@ _RECIPES_KEPT = 8
 
 
 class Worker:
-    """Answers the jobs of a native Server."""
+    """Answers the jobs of a native Server. `busy` counts the seconds that this took."""
 
-    def __init__(self, server: Any, name: str) -> None:
+    def __init__(self, server: Any, name: str, preparation: Preparation | None = None) -> None:
+        self.batches = 0
+        self.busy = 0.0
         self._server = server
         self._name = name
-        self._preparation: Preparation | None = None
+        self._preparation = preparation
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
 
     def answer(self, job: Any) -> None:
         """Makes the job's batch, and sends it or what came instead of it."""
+        start = time.monotonic()
+        self._answer(job)
+        self.batches += 1
+        self.busy += time.monotonic() - start
+
+    def _answer(self, job: Any) -> None:
         if self._server.is_withdrawn(job):
             self._server.give_back(job, "withdrawn")
             return
@@ -48,10 +58,6 @@ class Worker:
             self._server.give_back(job, f"{self._name} has not enough memory for it ({error or 'MemoryError'})")
         except BaseException as error:
             self._raise(job, error, fetcher)
-
-    def prepare(self, preparation: Preparation) -> None:
-        """From now on jobs for what is prepared are answered with it."""
-        self._preparation = preparation
 
     def _prepared(self, job: Any) -> Prepared | None:
         known = self._preparation
@@ -86,35 +92,48 @@ def _pickled(error: BaseException) -> bytes:
         return b""
 
 
-def serve(server: Any, name: str, prepared: Callable[[], Preparation] | None = None) -> None:
+def serve(server: Any, name: str, preparation: Preparation | None = None, report: Callable[[Worker], None] = lambda _: None
+          ) -> None:
     """Works until the process that started this one is gone. Whenever no rank asks for something, it prepares."""
     native.module.tune_allocator()
     torch.set_num_threads(1)
     parent = os.getppid()
-    worker = Worker(server, name)
-    preparation = prepared() if prepared else None
-    if preparation:
-        worker.prepare(preparation)
+    worker = Worker(server, name, preparation)
     while os.getppid() == parent:
         preparing = preparation is not None and not preparation.is_done
         job = server.take(0.0 if preparing else _PATIENCE_SECONDS)
         for line in server.take_remarks():
-            events.remark(f"{name}: {line}")
+            events.remark_once(f"{name}: {line}")
         if job is not None:
             worker.answer(job)
         elif preparing:
             preparation.step()
+        report(worker)
 
 
 def _preparation(plan: Plan, index: int) -> Preparation | None:
-    """What --loader names; None, and one line, when it cannot be imported."""
+    """What --loader names. When it cannot be imported the worker ends, with a line that the launcher shows."""
     if not plan.loader:
         return None
     try:
         return Preparation(plan, index)
     except Exception as error:
-        events.remark(f"data worker {index} prepares nothing: {type(error).__name__}: {error}")
-        return None
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+class _Report:
+    """Tells the launcher once a second how much of the time the worker works."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._began = self._last = time.monotonic()
+
+    def __call__(self, worker: Worker) -> None:
+        now = time.monotonic()
+        if now - self._last >= _PATIENCE_SECONDS:
+            self._last = now
+            events.send({"kind": "work", "worker": self._index, "batches": worker.batches, "busy": round(worker.busy, 3),
+                         "seconds": round(now - self._began, 3)})
 
 
 def main() -> None:
@@ -123,7 +142,7 @@ def main() -> None:
     plan, index = read(os.environ["TAAS_DATA_PLAN"]), int(os.environ["TAAS_DATA_WORKER"])
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
     server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
-    serve(server, f"data worker {index}", lambda: _preparation(plan, index))
+    serve(server, f"data worker {index}", _preparation(plan, index), _Report(index))
 
 
 if __name__ == "__main__":

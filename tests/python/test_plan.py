@@ -1,19 +1,19 @@
 """`python -m taas.worker` and a rank that take part in a run: a plan file, the launcher's socket, prepared batches."""
 
+import pathlib
 import signal
 import sys
 
 import pytest
 import taas
-import torch
-from conftest import equal, loop, seed, wait_until
+from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
 from datasets import Augmented, Drawn, Fails, Numbers, numbers
+from taas import delivery
 from torch.utils.data import DataLoader
 
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch):
-    import pathlib
     monkeypatch.setenv("PYTHONPATH", ":".join([*sys.path, str(pathlib.Path(__file__).parent)]))
 
 
@@ -56,14 +56,13 @@ def test_units_end_the_loop_with_a_line(run):
     assert [remark for remark in run.remarks() if "80 samples were taken, as asked for with --units" in remark] == run.remarks()
 
 
-def test_units_count_over_the_epochs_and_a_lack_is_said(run):
-    run.start(0, units=150)
+@pytest.mark.parametrize("units, batches", [(150, [13, 6]), (1000, [13, 13])])
+def test_units_count_over_the_epochs_and_a_lack_is_said(run, units, batches):
+    run.start(0, units=units)
     with taas.register(DataLoader(numbers, 8)) as loader:
-        assert [len(loop(loader)) for _ in range(2)] == [13, 6]
-    run.start(0, units=1000)
-    with taas.register(DataLoader(numbers, 8)) as loader:
-        loop(loader)
-    assert any("of the 150" not in remark for remark in run.remarks())
+        assert [len(loop(loader)) for _ in range(2)] == batches
+    lack = [remark for remark in run.remarks() if "206 of the 1000 samples that --units asks of this rank" in remark]
+    assert len(lack) == (units == 1000)
 
 
 def test_broken_samples_are_skipped_with_a_count(run):
@@ -125,17 +124,21 @@ def test_prepared_before_there_is_a_rank(run, name):
     else:
         seed()
         run.write(workers=[], loader="")
-        from taas import delivery
         delivery._deliveries.clear()
         with taas.register(DataLoader(loader.dataset, 8, num_workers=2)) as other:
             assert equal(loop(other), seen)
 
 
-def test_a_loader_that_cannot_be_imported_is_said(run):
-    run.start(1, loader="datasets:nothing")
-    wait_until(lambda: any("datasets:nothing" in remark and "missing" in remark for remark in run.remarks()))
-    with taas.register(DataLoader(numbers, 8)) as loader:
-        assert len(loop(loader)) == 13
+@pytest.mark.parametrize("name, line", [
+    ("datasets:nothing", "ValueError: module datasets has no 'nothing'"),
+    ("datasets:numbers", "ValueError: 'numbers' of module datasets is of type Numbers, not a torch.utils.data.DataLoader"),
+    ("no_such:loader", "ModuleNotFoundError: No module named 'no_such'"),
+])
+def test_a_loader_that_cannot_be_imported_ends_the_worker_with_a_line(run, name, line, capfd):
+    run.start(1, loader=name)
+    assert run.workers[0].wait(DEADLINE_SECONDS) == 1
+    assert capfd.readouterr().err.splitlines()[-1] == line
+    assert not of_kind(run, "prepared")
 
 
 def test_a_plan_that_cannot_be_read_is_said(monkeypatch, tmp_path):
@@ -146,16 +149,18 @@ def test_a_plan_that_cannot_be_read_is_said(monkeypatch, tmp_path):
 
 def test_a_wrong_key_is_said(run):
     run.start(1)
-    wait_until(lambda: run.workers[0].poll() is None)
-    right = run.plan["key"]
     with taas.register(DataLoader(numbers, 8)) as loader:
         assert len(loop(loader)) == 13
-    run.write(key="0" * 64)
-    from taas import delivery
     delivery._deliveries.clear()
-    with taas.register(DataLoader(numbers, 8, timeout=0)) as loader:
-        iterator = iter(loader)
-        iterator._loader = type("Impatient", (), {"timeout": 3, "pin_memory": False})()
-        with pytest.raises(RuntimeError):
-            next(iterator)
-    assert right not in str(run.remarks())
+    run.write(key="0" * 64)
+    with taas.register(DataLoader(numbers, 8)) as loader, pytest.raises(taas.UndeliverableBatch, match="wrong secret"):
+        loop(loader)
+
+
+def test_workers_say_how_busy_they_are(run):
+    run.start(1)
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        loop(loader)
+        wait_until(lambda: any(event["batches"] >= 13 for event in of_kind(run, "work")))
+    last = of_kind(run, "work")[-1]
+    assert last["worker"] == 0 and 0 < last["busy"] < last["seconds"]
