@@ -63,7 +63,7 @@ Result<> ClientSession::turn() {
 }
 
 void ClientSession::wait(bool more) {
-  if (more || transport_->has_more()) return;
+  if (more) return;
   const bool no_room = inbox_.is_waiting() || !wanted_slots_.empty();
   const auto patience = no_room ? kRetryRoom : last_ping_ + kPingEvery - steady_now();
   if (inbox_.is_waiting()) {

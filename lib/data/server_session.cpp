@@ -70,7 +70,7 @@ Result<> ServerSession::turn() {
 }
 
 void ServerSession::wait(bool more) {
-  if (more || transport_->has_more()) return;
+  if (more) return;
   wait_until_ready(transport_->socket(), outbox_.empty() ? Ready::kRead : Ready::kReadOrWrite, link_.wakeup_, kLook);
   link_.wakeup_.clear();
 }

@@ -24,7 +24,6 @@ class TlsTransport : public Transport {
   Result<std::size_t> read(std::span<std::byte> into) override;
   Result<std::size_t> write(std::span<const iovec> parts) override;
   [[nodiscard]] bool needs_checksum() const override { return false; }  // every record has one
-  [[nodiscard]] bool has_more() const override { return ::SSL_has_pending(ssl_.get()) == 1; }
   [[nodiscard]] const Fd& socket() const override { return socket_; }
 
  private:
@@ -42,8 +41,6 @@ class TlsTransport : public Transport {
 bool TlsTransport::prepare() {
   if (!ssl_ || ::SSL_set_fd(ssl_.get(), socket_.get()) != 1) return false;
   ::SSL_set_mode(ssl_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  ::SSL_set_default_read_buffer_len(ssl_.get(), std::size_t{256} << 10);
-  ::SSL_set_read_ahead(ssl_.get(), 1);
   tls_->role() == net::Role::kClient ? ::SSL_set_connect_state(ssl_.get()) : ::SSL_set_accept_state(ssl_.get());
   return true;
 }

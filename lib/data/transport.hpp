@@ -25,8 +25,6 @@ class Transport {
   virtual Fd take_descriptor() { return {}; }
   /// Whether bytes could have been changed on the way without being noticed here.
   [[nodiscard]] virtual bool needs_checksum() const { return true; }
-  /// Whether bytes are here that polling the socket does not show.
-  [[nodiscard]] virtual bool has_more() const { return false; }
   /// So many bytes are awaited: the thread need not be woken for a few of them.
   virtual void expect(std::size_t bytes) { static_cast<void>(bytes); }
   [[nodiscard]] virtual const Fd& socket() const = 0;
