@@ -9,6 +9,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from .identity import rank
+
 if TYPE_CHECKING:
     from .progress import Progress
     from .registered import Registered
@@ -59,6 +61,6 @@ def loader_at(registered: Registered, progress: Progress, done: bool) -> None:
         return
     progress.clock()
     totals, statistics = registered.totals, progress.feed.stream.statistics()
-    send({"kind": "data", "rank": int(os.environ.get("RANK") or 0), "loader": registered.name, "samples": totals.samples,
+    send({"kind": "data", "rank": rank(), "loader": registered.name, "samples": totals.samples,
           "batches": totals.batches, "bytes": totals.bytes, "seconds": round(totals.seconds, 3),
           "waited": round(totals.waited, 4), **statistics, "done": done})

@@ -13,7 +13,9 @@ _LOOK_EVERY_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Plan:
-    """The file's content. `key` has 64 hexadecimal digits; `buffer_bytes` is for each rank; `units` counts samples of all ranks together, 0 for all there are.
+    """The file's content. `key` has 64 hexadecimal digits.
+
+    `buffer_bytes` is for each rank; `units` counts samples of all ranks together, 0 for all there are.
 
     `workers` are dictionaries with name, address, port and unix; one that has left has neither address nor unix.
     """

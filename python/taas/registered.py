@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 import weakref
 from typing import Any
 
@@ -17,6 +15,7 @@ from .delivery import delivery_for
 from .errors import describe
 from .fingerprint import Fingerprint
 from .foresight import Trust
+from .identity import rank, speaks_for_all, variable_of
 from .loader_iterator import LoaderIterator
 from .order import order_of
 from .outcome import Failed
@@ -26,12 +25,6 @@ from .task import Task
 
 
 _tokens = itertools.count()
-
-
-def _variable_of(loader: DataLoader) -> str | None:
-    """What the program calls it."""
-    program = getattr(sys.modules.get("__main__"), "__dict__", {})
-    return next((name for name, value in list(program.items()) if value is loader and not name.startswith("_")), None)
 
 
 class Registered:
@@ -50,7 +43,7 @@ class Registered:
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
         self._delivery = delivery_for(loader)
-        self.name = self._delivery.name_for(loader) or _variable_of(loader) or f"loader {ordinal}"
+        self.name = self._delivery.name_for(loader) or variable_of(loader) or f"loader {ordinal}"
         self._release = weakref.finalize(self, self._delivery.release, self.token)
         self._release.atexit = False
 
@@ -92,8 +85,9 @@ class Registered:
         """The loop has had its last batch."""
         if self._progress is progress:
             self._progress = None
-        if progress.is_enough():
-            events.remark_once(f"{self.name}: {progress.enough} samples were taken, as asked for with --units: the loop ends")
+        if progress.is_enough() and speaks_for_all():
+            events.remark_once(f"{self.name}: {progress.enough} samples were taken, as asked for with --units: "
+                               "the loop ends")
         self.report(progress, done=True)
         loader = self._loader()
         if loader is not None and not progress.is_enough():
@@ -127,9 +121,9 @@ class Registered:
     def close(self) -> None:
         """The loader is unregistered: workers that nobody needs go."""
         self._ahead.close()
-        if 0 < self.totals.samples < self._delivery.samples_wanted:
-            events.remark(f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units asks of "
-                          "this rank were taken: the loops over it ended before")
+        if 0 < self.totals.samples < self._delivery.samples_wanted and speaks_for_all():
+            events.remark(f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units "
+                          "asks of this rank were taken: the loops over it ended before")
         self._release()
 
     def _anticipate(self, loader: DataLoader, is_first: bool) -> None:
@@ -146,7 +140,7 @@ class Registered:
 
     def _seeds(self, loader: DataLoader) -> Seeds:
         initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
-        return Seeds(initial & 0xFFFFFFFFFFFFFFFF, int(os.environ.get("RANK") or 0), self.ordinal, self.epoch)
+        return Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank(), self.ordinal, self.epoch)
 
     def report(self, progress: Progress, done: bool = False) -> None:
         """Tells the launcher, now and then."""

@@ -51,7 +51,10 @@ def _free_ordinal() -> int:
 
 
 def unregister(loader: DataLoader) -> DataLoader:
-    """From the next loop on `loader` is an ordinary DataLoader again; returns it. Raises RegistrationError if it was none of ours."""
+    """From the next loop on `loader` is an ordinary DataLoader again; returns it.
+
+    Raises RegistrationError when it was not registered.
+    """
     if os.environ.get("TAAS_ROLE") == "data-worker":
         return loader
     if not is_registered(loader):

@@ -6,7 +6,7 @@ import os
 import weakref
 from typing import Any, Callable
 
-from . import native, untree
+from . import untree
 from .definition import Definition
 from .errors import unpickled
 from .outcome import Ended, Failed, Outcome, Ready, Refused

@@ -8,7 +8,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
-from datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow, numbers
+from datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow
 from taas import delivery
 from torch.utils.data import DataLoader
 

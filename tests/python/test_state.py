@@ -6,7 +6,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop, seed, states
-from datasets import Augmented, Drawn, Eager, Lazy, generator, numbers
+from datasets import Augmented, Drawn, Eager, generator, numbers
 from torch.utils.data import DataLoader, DistributedSampler
 
 LOADERS = {
