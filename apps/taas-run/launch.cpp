@@ -16,6 +16,7 @@
 #include "net/addresses.hpp"
 #include "proc/keeper.hpp"
 #include "requeue.hpp"
+#include "run/data_nodes.hpp"
 #include "submit.hpp"
 #include "token.hpp"
 
@@ -24,6 +25,7 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kKeyBytes = 32;
+constexpr int kDataGroup = 1;  // of a heterogeneous job
 
 std::string own_path() {
   std::error_code unknown;
@@ -90,13 +92,48 @@ Result<int> end_job(const Result<hosts::RunEnd>& end, const plan::SlurmOptions& 
   return exit_code_of(end);
 }
 
+/// CPU machines: their orders follow those of the nodes.
+void add_data_hosts(std::vector<hosts::HostEntry>& entries, const plan::LaunchPlan& plan) {
+  const auto& nodes = plan.options.nodes;
+  auto path = nodes.remote_taas_run.value_or(own_path());
+  int order = plan.expected_agents;
+  if (!plan.data.group.empty()) {
+    hosts::HostEntry step{run::kEveryDataNode, "the step of CPU machines",
+                          hosts::step_command(plan.data.count, own_path(), kDataGroup)};
+    step.data = true;
+    step.order_base = order;
+    entries.push_back(std::move(step));
+  }
+  for (const auto& host : plan.data.hosts) {
+    hosts::HostEntry entry{order++, host.name, hosts::ssh_command(nodes.ssh_command, destination(host), path)};
+    entry.data = true;
+    entry.data_workers = host.slots.value_or(0);
+    entries.push_back(std::move(entry));
+  }
+}
+
+Result<std::optional<hosts::DataHosts>> data_hosts_of(const plan::LaunchPlan& plan) {
+  if (plan.data.names().empty()) return std::nullopt;
+  auto addresses = listen_addresses(plan);
+  if (!addresses) return addresses.error();
+  hosts::DataHosts data;
+  data.secret = {plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
+  data.listen_addresses = std::move(*addresses);
+  data.working_directory = working_directory();
+  add_data_hosts(data.hosts, plan);
+  return std::optional(std::move(data));
+}
+
 hosts::HostEntry agent_here(int order, const std::string& name) { return {order, name, {own_path(), "--as-agent"}}; }
 
 Result<int> go(const plan::OneMachine&, Launching& launching) {
+  auto data_hosts = data_hosts_of(launching.plan);
+  if (!data_hosts) return data_hosts.error();
   auto lifeline = become_kept();
   if (!lifeline) return lifeline.error();
   return hosts::run_on_this_machine(
-      {std::move(launching.plan), std::move(launching.machine), std::move(launching.program)}, std::move(*lifeline));
+      {std::move(launching.plan), std::move(launching.machine), std::move(launching.program), std::move(*data_hosts)},
+      std::move(*lifeline));
 }
 
 Result<int> go(const plan::OverSsh& way, Launching& launching) {
@@ -110,6 +147,7 @@ Result<int> go(const plan::OverSsh& way, Launching& launching) {
     options->hosts.push_back(
         {static_cast<int>(i), host.name, hosts::ssh_command(nodes.ssh_command, destination(host), path)});
   }
+  add_data_hosts(options->hosts, options->plan);
   return exit_code_of(coordinate(std::move(*options)));
 }
 
@@ -119,6 +157,7 @@ Result<int> go(const plan::SlurmAllocation& way, Launching& launching) {
   auto options = remote_options(launching);
   if (!options) return options.error();
   options->hosts.push_back({-1, fmt::format("job {}", way.job.id), hosts::step_command(nodes, own_path())});
+  add_data_hosts(options->hosts, options->plan);
   return end_job(coordinate(std::move(*options)), slurm, way.job);
 }
 
@@ -136,6 +175,7 @@ Result<int> go(const plan::SlurmTask& way, Launching& launching) {
   auto options = remote_options(launching);
   if (!options) return options.error();
   options->hosts.push_back(agent_here(0, options->machine.hostname));
+  add_data_hosts(options->hosts, options->plan);
   options->on_listening = [&meeting](const hosts::Bootstrap& bootstrap) { return meeting.announce(bootstrap); };
   auto end = coordinate(std::move(*options));
   meeting.conclude();
@@ -170,6 +210,7 @@ Result<int> go(const plan::Join& way, Launching& launching) {
   options->port = way.port;
   options->listen_addresses = std::move(role->listen_addresses);
   options->hosts.push_back(agent_here(way.node_rank.value_or(0), options->machine.hostname));
+  add_data_hosts(options->hosts, options->plan);
   return exit_code_of(coordinate(std::move(*options)));
 }
 
@@ -189,7 +230,10 @@ Result<int> run_as_agent(plan::Machine machine) {
   std::getline(std::cin, line);
   auto bootstrap = hosts::parse_bootstrap(line);
   if (!bootstrap) return bootstrap.error();
-  if (bootstrap->order < 0) bootstrap->order = slurm_node(machine.environment);
+  if (bootstrap->order < 0) {
+    auto node = slurm_node(machine.environment);
+    bootstrap->order = node < 0 ? node : node + bootstrap->order_base;
+  }
   auto name = machine.environment.find("SLURMD_NODENAME");
   if (bootstrap->name.empty() && name != machine.environment.end()) bootstrap->name = name->second;
   return serve(std::move(*bootstrap), std::move(machine));

@@ -13,6 +13,7 @@
 #include "dry_run.hpp"
 #include "launch.hpp"
 #include "local_programs.hpp"
+#include "plan/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/machine.hpp"
 
@@ -38,6 +39,7 @@ plan::Machine read_machine() {
   machine.gpus = visible_gpus();
   machine.cores = usable_cores();
   machine.environment = read_environment();
+  plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
   return machine;
 }

@@ -29,8 +29,8 @@ inline Result<> store_filled(std::optional<std::string>& target, const std::stri
 }
 
 /// Remembers a flag of torchrun that means nothing here, so that it can be said.
-inline Result<> note_without_effect(plan::Options& options, std::string flag) {
-  options.without_effect.push_back(std::move(flag));
+inline Result<> note_without_effect(plan::Options& options, std::string_view flag) {
+  options.without_effect.emplace_back(flag);
   return {};
 }
 

@@ -31,24 +31,40 @@ std::vector<std::string> resources(const plan::LaunchPlan& plan) {
   return options;
 }
 
+/// A heterogeneous job: the CPU machines are its second component.
+void add_data_component(std::vector<std::string>& command, const plan::LaunchPlan& plan) {
+  const auto& slurm = plan.options.slurm;
+  command.emplace_back(":");
+  command.push_back(fmt::format("--nodes={}", plan.data.count));
+  command.emplace_back("--ntasks-per-node=1");
+  add(command, "partition", slurm.data_partition ? slurm.data_partition : slurm.partition);
+  add(command, "account", slurm.account);
+  add(command, "time", slurm.time);
+}
+
+/// Over two components taas-run starts the steps itself.
+std::string script_of(const std::string& taas_run, const std::vector<std::string>& arguments, bool two) {
+  auto script = (two ? "exec " : "exec srun ") + quote_for_shell(taas_run);
+  for (const auto& argument : arguments) script += " " + quote_for_shell(argument);
+  return script;
+}
+
 }  // namespace
 
 std::vector<std::string> submit_command(const plan::LaunchPlan& plan, const std::string& taas_run,
                                         const std::vector<std::string>& arguments) {
+  bool two = plan.data.count > 0 && plan.data.hosts.empty();
   auto options = resources(plan);
-  if (!plan.options.slurm.detach) {
-    std::vector<std::string> command{"srun", "--disable-status"};  // one SIGINT is told to the agents at once
-    command.insert(command.end(), options.begin(), options.end());
-    command.push_back("--");
-    command.push_back(taas_run);
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return command;
-  }
-  std::string script = "exec srun " + quote_for_shell(taas_run);
-  for (const auto& argument : arguments) script += " " + quote_for_shell(argument);
-  std::vector<std::string> command{"sbatch", "--parsable", "--open-mode=append", kOutput};
+  std::vector<std::string> command{"srun", "--disable-status"};  // one SIGINT is told to the agents at once
+  if (two) command = {"salloc"};  // srun would start one step over both components
+  if (plan.options.slurm.detach) command = {"sbatch", "--parsable", "--open-mode=append", kOutput};
   command.insert(command.end(), options.begin(), options.end());
-  command.push_back("--wrap=" + script);
+  if (plan.options.slurm.detach) command.push_back("--wrap=" + script_of(taas_run, arguments, two));
+  if (two) add_data_component(command, plan);
+  if (plan.options.slurm.detach) return command;
+  if (!two) command.emplace_back("--");
+  command.push_back(taas_run);
+  command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
 

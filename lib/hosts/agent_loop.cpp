@@ -42,6 +42,7 @@ struct AgentLoop::State {
 
   void welcome(const run::Welcome& message);
   Result<> prepare(const run::Welcome& message);
+  [[nodiscard]] int count_data_workers(const plan::DataOptions& data) const;
   void probe(const run::ProbeAddresses& message);
   void say(run::AgentMessage message) { feed(run::NodeSaid{std::move(message), steady_now()}); }
 
@@ -83,7 +84,11 @@ void AgentLoop::State::act(const run::Perform& action) {
 
 void AgentLoop::State::welcome(const run::Welcome& message) {
   if (auto prepared = prepare(message); !prepared) return say(run::Refused{prepared.error().message});
-  say(run::Ready{node->store_port()});
+  say(run::Ready{node->store_port(), node->data_ports()});
+}
+
+int AgentLoop::State::count_data_workers(const plan::DataOptions& data) const {
+  return options.data_workers > 0 ? options.data_workers : data.cores.value_or(options.machine.cores);
 }
 
 /// A node that was lost and comes back is prepared already.
@@ -91,8 +96,11 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   if (node) return {};
   auto launch = read_launch(message.run);
   if (!launch) return launch.error();
-  auto enough = plan::check_share(launch->settings, options.machine, launch->most_ranks_on_node);
-  if (!enough) return enough;
+  bool is_data = options.hello.role == run::AgentRole::kData;
+  if (!is_data) {
+    auto enough = plan::check_share(launch->settings, options.machine, launch->most_ranks_on_node);
+    if (!enough) return enough;
+  }
   auto program = options.resolve(*launch, options.machine);
   if (!program) return program.error();
   NodeOptions wanted;
@@ -101,6 +109,9 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   wanted.machine = options.machine;
   wanted.program = std::move(*program);
   wanted.store_address = options.store_address;
+  wanted.instance = options.hello.instance;
+  wanted.data_key = launch->data_key;
+  if (is_data) wanted.data_workers = count_data_workers(launch->settings.options.data);
   wanted.open_folder = [&launch] { return storage::open_run_directory(launch->run_folder, launch->log_folder); };
   auto made = Node::prepare(io, std::move(wanted), [this](run::AgentMessage said) { say(std::move(said)); });
   if (!made) return made.error();

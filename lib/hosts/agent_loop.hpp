@@ -27,6 +27,7 @@ struct AgentLoopOptions {
   run::Hello hello;
   plan::Machine machine;
   std::string store_address;  ///< numeric; where this node's store listens
+  int data_workers = 0;       ///< of a data node; 0: as the settings say, or one for each core
   /// What ranks run; a program that is not on this machine is an error.
   std::function<Result<plan::ResolvedProgram>(const Launch&, plan::Machine&)> resolve;
 };

@@ -40,6 +40,10 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   loop.hello.order = options.bootstrap.order;
   loop.hello.gpus = options.machine.gpus;
   loop.hello.cores = options.machine.cores;
+  if (options.bootstrap.data) {
+    loop.hello.role = run::AgentRole::kData;
+    loop.data_workers = options.bootstrap.data_workers;
+  }
   loop.store_address = addresses.size() == 1 ? addresses.front() : kAllAddresses;
   loop.hello.addresses = std::move(addresses);
   loop.machine = std::move(options.machine);

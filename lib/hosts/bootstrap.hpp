@@ -16,18 +16,20 @@ struct Bootstrap {
   std::string key;  ///< the run's secret, 64 hexadecimal digits
   std::vector<std::string> addresses;
   std::uint16_t port = 0;
-  std::string name;             ///< of the host, as the user wrote it; empty: as it calls itself
-  int order = -1;               ///< place in the host list; -1: as SLURM numbers the node
-  std::string interface;        ///< --interface; empty: whichever the others reach
-  int node_timeout_ms = 2500;   ///< after which the coordinator gives a silent node up
+  std::string name;               ///< of the host, as the user wrote it; empty: as it calls itself
+  int order = -1;                 ///< place in the host list; -1: as SLURM numbers the node
+  std::string interface;          ///< --interface; empty: whichever the others reach
+  int node_timeout_ms = 2500;     ///< after which the coordinator gives a silent node up
   bool coordinator_first = true;  ///< it listens already: where nobody does, the run is over
-  bool data = false;            ///< an agent with data workers
-  int join_timeout_ms = 60000;  ///< how long a coordinator that cannot be reached is looked for
+  int order_base = 0;             ///< added to SLURM's number of the node
+  bool data = false;              ///< an agent with data workers
+  int data_workers = 0;           ///< how many; 0: as --data-cores says, or one for each core
+  int join_timeout_ms = 60000;    ///< how long a coordinator that cannot be reached is looked for
 };
 
 // clang-format off
 BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms,
-                                      coordinator_first, data, join_timeout_ms))
+                                      coordinator_first, order_base, data, data_workers, join_timeout_ms))
 // clang-format on
 
 /// One line, its end included.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "hosts/data_delivery_state.hpp"
 #include "hosts/data_reports.hpp"
@@ -11,6 +12,11 @@
 #include "plan/data_environment.hpp"
 
 namespace taas::hosts {
+namespace {
+
+constexpr auto kNewsEvery = std::chrono::seconds(1);
+
+}  // namespace
 
 DataDelivery::DataDelivery(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DataDelivery::~DataDelivery() = default;
@@ -41,7 +47,10 @@ Result<> DataDelivery::State::open() {
   events.emplace(std::move(*socket));
   if (auto opened = open_listeners(); !opened) return opened;
   if (auto written = write_plan(); !written) return written;
-  return options.simulated_machines > 0 ? start_workers(0) : Result<>();
+  if (options.simulated_machines == 0) return {};
+  places.resize(listeners.size());
+  std::iota(places.begin(), places.end(), 0);
+  return start_workers();
 }
 
 Result<> DataDelivery::State::open_listeners() {
@@ -54,15 +63,14 @@ Result<> DataDelivery::State::open_listeners() {
 }
 
 /// Each of them knows its place, and there is a plan file that names it.
-Result<> DataDelivery::State::start_workers(int first) {
-  first_place = first;
+Result<> DataDelivery::State::start_workers() {
   const auto& data = options.settings.options.data;
   auto all = std::max<std::int64_t>(options.workers, static_cast<std::int64_t>(list.workers.size()));
   auto buffer = data.buffer_bytes * options.settings.world_size * options.workers / std::max<std::int64_t>(all, 1);
   if (!data.loader.empty()) preparation.emplace(options.workers, buffer);
   workers = std::make_unique<DataWorkers>(io, family, plan::data_worker_command(options.program),
                                           [this](const DataWorkerEnd& end) { ended(end); });
-  for (int index = 0; index < options.workers; ++index) {
+  for (int index = 0; index < static_cast<int>(places.size()); ++index) {
     if (auto started = workers->start(describe(index)); !started) return started;
   }
   return {};
@@ -70,7 +78,7 @@ Result<> DataDelivery::State::start_workers(int first) {
 
 DataWorkerStart DataDelivery::State::describe(int index) {
   DataWorkerStart start;
-  start.worker = first_place + index;
+  start.worker = places[static_cast<std::size_t>(index)];
   start.name = name_of(index);
   start.listeners = &listeners[static_cast<std::size_t>(index)];
   start.log_folder = fmt::format("{}/data/worker-{:04}", options.run_folder, start.worker);
@@ -87,28 +95,35 @@ DataWorkerStart DataDelivery::State::describe(int index) {
 
 /// "data worker 3 (CPU machine 1)", or "data worker 3 (host b)" as the coordinator calls it.
 std::string DataDelivery::State::name_of(int index) const {
-  auto place = static_cast<std::size_t>(first_place + index);
-  if (options.simulated_machines == 0) return list.workers.at(place).name;
+  if (options.simulated_machines == 0) {
+    return list.workers.at(static_cast<std::size_t>(places.at(static_cast<std::size_t>(index)))).name;
+  }
   int machine = index * options.simulated_machines / std::max(1, options.workers);
-  return fmt::format("data worker {} (CPU machine {})", place, machine);
+  return fmt::format("data worker {} (CPU machine {})", index, machine);
 }
 
 void DataDelivery::State::report(std::string_view text) {
   auto told = parse_data_report(text, steady_now());
   if (!told) return;  // whatever it is, training does not depend on it
-  if (const auto* batches = std::get_if<run::DataPrepared>(&*told)) prepared(*batches);
-  say(std::move(*told));
+  const auto* prepared = std::get_if<run::DataPrepared>(&*told);
+  if (prepared != nullptr && preparation) preparation->update(*prepared);
+  if (prepared == nullptr || is_news(*prepared)) say(std::move(*told));
   check_prepared();
 }
 
-void DataDelivery::State::prepared(const run::DataPrepared& told) {
-  if (preparation) preparation->update(told);
+/// A worker may tell of each batch; the user reads of it once a second.
+bool DataDelivery::State::is_news(const run::DataPrepared& told) {
+  auto& last = told_of_prepared[told.worker];
+  if (!told.done && told.at - last < kNewsEvery) return false;
+  last = told.at;
+  return true;
 }
 
 void DataDelivery::State::check_prepared() {
   if (!preparation || failed || !preparation->complete()) return;
   preparation.reset();
-  say(run::LoaderPrepared{});
+  outcome = run::LoaderPrepared{};
+  say(*outcome);
 }
 
 /// One that ends by itself before it has prepared anything could not load the loader: neither will its successor.
@@ -118,7 +133,8 @@ void DataDelivery::State::ended(const DataWorkerEnd& end) {
   if (preparation && !failed && !end.killed && !preparation->began(end.worker)) {
     failed = true;
     auto why = end.last_line.empty() ? fmt::format("{} {}", end.name, end.why) : end.last_line;
-    return say(run::LoaderFailed{fmt::format("--loader {}: {}", options.settings.options.data.loader, why)});
+    outcome = run::LoaderFailed{fmt::format("--loader {}: {}", options.settings.options.data.loader, why)};
+    return say(*outcome);
   }
   if (preparation) preparation->forget(end.worker);
   if (!end.is_news || failed) return;

@@ -12,6 +12,7 @@
 #include "hosts/data_workers.hpp"
 #include "hosts/event_socket.hpp"
 #include "hosts/private_folder.hpp"
+#include "hosts/timer.hpp"
 #include "net/link.hpp"
 #include "run/loader_preparation.hpp"
 
@@ -25,15 +26,18 @@ struct DataDelivery::State {
 
   Result<> open();
   Result<> open_listeners();
-  Result<> start_workers(int first_place);
+  Result<> start_workers();
   [[nodiscard]] DataWorkerStart describe(int index);
   [[nodiscard]] std::string name_of(int index) const;
   void report(std::string_view text);
-  void prepared(const run::DataPrepared& told);
+  [[nodiscard]] bool is_news(const run::DataPrepared& told);
   void check_prepared();
   void ended(const DataWorkerEnd& end);
 
   void find_address(const run::DataWorker& worker);
+  void probe(const run::DataWorker& worker);
+  void probed(const run::DataWorker& worker, std::vector<std::string> reached);
+  [[nodiscard]] std::vector<int> own_places() const;
   [[nodiscard]] DataPlanWorker entry_of(const run::DataWorker& worker, int place) const;
   [[nodiscard]] std::vector<DataPlanWorker> entries() const;
   Result<> write_plan();
@@ -45,15 +49,19 @@ struct DataDelivery::State {
   Say say;
   PrivateFolder folder;
   std::optional<EventSocket> events;
-  std::vector<DataListeners> listeners;  // by index, the place less the first one
+  std::vector<DataListeners> listeners;  // one for each worker of this machine
   std::unique_ptr<DataWorkers> workers;
-  int first_place = 0;
+  std::vector<int> places;                            // by index: in the list of all workers; empty: not known yet
   std::optional<run::LoaderPreparation> preparation;  // until it is complete
   bool failed = false;
+  std::map<int, Instant> told_of_prepared;   // by worker
+  std::optional<run::AgentMessage> outcome;  // of the preparation; said again to a coordinator that was lost
 
   struct Found {
     std::string address;  // empty: none has answered yet
     std::unique_ptr<net::Connecting> probing;
+    std::unique_ptr<Timer> again;
+    bool told = false;  // that none can be reached
   };
   run::DataWorkers list;               // as the coordinator told it
   std::map<std::string, Found> nodes;  // by Hello::instance

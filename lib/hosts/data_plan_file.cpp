@@ -7,6 +7,7 @@ namespace taas::hosts {
 namespace {
 
 constexpr auto kProbePatience = std::chrono::seconds(3);
+constexpr auto kProbeAgain = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -19,12 +20,11 @@ void DataDelivery::use(const run::DataWorkers& list) {
   State& state = *state_;
   state.list = list;
   for (const auto& worker : list.workers) state.find_address(worker);
+  if (state.places.empty()) state.places = state.own_places();
   state.write_plan_or_remark();
-  auto own = std::find_if(list.workers.begin(), list.workers.end(),
-                          [&](const auto& worker) { return worker.node == state.options.instance; });
-  bool there = own != list.workers.end() && !state.options.instance.empty();
-  if (!there || state.workers || state.options.workers == 0) return;
-  auto started = state.start_workers(static_cast<int>(own - list.workers.begin()));
+  if (state.outcome) state.say(*state.outcome);
+  if (state.places.empty() || state.workers) return;
+  auto started = state.start_workers();
   if (!started) state.say(run::Remark{started.error().message});
 }
 
@@ -35,21 +35,45 @@ void DataDelivery::State::find_address(const run::DataWorker& worker) {
     return;
   }
   if (worker.node == options.instance || nodes.contains(worker.node)) return;
+  nodes[worker.node].again = std::make_unique<Timer>(io, [this, worker] { probe(worker); });
+  probe(worker);
+}
+
+void DataDelivery::State::probe(const run::DataWorker& worker) {
+  nodes[worker.node].probing = net::probe(
+      io, worker.addresses, worker.port, kProbePatience,
+      [this, worker](std::vector<std::string> reached, const std::string&) { probed(worker, std::move(reached)); });
+}
+
+void DataDelivery::State::probed(const run::DataWorker& worker, std::vector<std::string> reached) {
   auto& found = nodes[worker.node];
-  found.probing =
-      net::probe(io, worker.addresses, worker.port, kProbePatience,
-                 [this, node = worker.node, name = worker.name](std::vector<std::string> reached, const std::string&) {
-                   if (reached.empty()) return say(run::Remark{"no address of " + name + " can be reached from here"});
-                   nodes[node].address = std::move(reached.front());
-                   write_plan_or_remark();
-                 });
+  if (reached.empty()) {
+    if (!std::exchange(found.told, true)) {
+      say(run::Remark{"no address of " + worker.name + " can be reached from here; it is tried again and again"});
+    }
+    return found.again->set(steady_now() + kProbeAgain);
+  }
+  found.address = std::move(reached.front());
+  write_plan_or_remark();
+}
+
+/// Where the coordinator has put the workers of this machine, in the order of their ports.
+std::vector<int> DataDelivery::State::own_places() const {
+  std::vector<int> own;
+  for (std::size_t place = 0; place < list.workers.size(); ++place) {
+    bool here = !options.instance.empty() && list.workers[place].node == options.instance;
+    if (here && own.size() < listeners.size()) own.push_back(static_cast<int>(place));
+  }
+  return own;
 }
 
 DataPlanWorker DataDelivery::State::entry_of(const run::DataWorker& worker, int place) const {
   DataPlanWorker entry;
   entry.name = worker.name;
   if (!options.instance.empty() && worker.node == options.instance) {
-    const auto& own = listeners.at(static_cast<std::size_t>(place - first_place));
+    auto index = std::find(places.begin(), places.end(), place) - places.begin();
+    if (index >= static_cast<std::ptrdiff_t>(listeners.size())) return entry;
+    const auto& own = listeners[static_cast<std::size_t>(index)];
     entry.address = worker.addresses.empty() ? "" : worker.addresses.front();
     entry.port = own.port;
     entry.unix_path = own.unix_path;

@@ -28,6 +28,7 @@ struct HostCommand::State {
 
   void ended(ExitStatus status, Instant at) {
     running = false;
+    family->unspare(pid);
     capture->drain_now();
     keep(assembler.finish(), at);
     if (auto tell = std::exchange(on_end, nullptr)) tell(status, last_words.lines());
@@ -65,9 +66,12 @@ Result<std::unique_ptr<HostCommand>> HostCommand::start(boost::asio::io_context&
     raw->keep(raw->assembler.add(bytes), at);
   };
   state->capture = std::make_unique<Capture>(io, std::move(output->read), "", std::move(calls));
+  if (options.spared) family.spare(child->pid);
   family.watch(std::move(*child), [state](ExitStatus status, Instant at) { state->ended(status, at); });
   return std::unique_ptr<HostCommand>(new HostCommand(std::move(state)));
 }
+
+bool HostCommand::running() const { return state_->running; }
 
 void HostCommand::signal(int number) {
   if (state_->running) state_->family->signal_group(state_->pid, number);

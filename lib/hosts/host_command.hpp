@@ -21,7 +21,8 @@ class HostCommand {
   struct Options {
     std::vector<std::string> argv;
     std::vector<std::string> environment;
-    std::string input;  ///< for its standard input, which is then closed
+    std::string input;    ///< for its standard input, which is then closed
+    bool spared = false;  ///< no part of a generation: what ends one passes it by
   };
   /// `on_end` comes once: how it ended, and the last lines it printed.
   using OnEnd = std::function<void(ExitStatus status, std::vector<std::string> last_lines)>;
@@ -31,6 +32,7 @@ class HostCommand {
   ~HostCommand();
 
   void signal(int number);
+  [[nodiscard]] bool running() const;
 
  private:
   struct State;

@@ -40,14 +40,21 @@ void HostStarter::start(int order) {
   if (host != options_.hosts.end()) start(*host);
 }
 
+bool HostStarter::busy() const {
+  return std::any_of(commands_.begin(), commands_.end(), [](const auto& entry) { return entry.second->running(); });
+}
+
 void HostStarter::arrived(int order) { arrived_[order] = true; }
 
 void HostStarter::start(const HostEntry& host) {
   auto bootstrap = options_.bootstrap;
   bootstrap.order = host.order;
+  bootstrap.order_base = host.order_base;
+  bootstrap.data = host.data;
+  bootstrap.data_workers = host.data_workers;
   if (host.order >= 0) bootstrap.name = host.name;
   arrived_[host.order] = false;
-  HostCommand::Options command{host.argv, options_.environment, print_bootstrap(bootstrap)};
+  HostCommand::Options command{host.argv, options_.environment, print_bootstrap(bootstrap), options_.spared};
   auto started = HostCommand::start(
       io_, family_, std::move(command),
       [this, host](ExitStatus status, const std::vector<std::string>& last_lines) { ended(host, status, last_lines); });
@@ -96,6 +103,12 @@ std::vector<std::string> step_command(int nodes, const std::string& taas_run) {
           "--",
           taas_run,
           "--as-agent"};
+}
+
+std::vector<std::string> step_command(int nodes, const std::string& taas_run, int group) {
+  auto command = step_command(nodes, taas_run);
+  command.insert(command.begin() + 1, fmt::format("--het-group={}", group));
+  return command;
 }
 
 }  // namespace taas::hosts

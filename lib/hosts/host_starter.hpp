@@ -15,9 +15,12 @@ namespace taas::hosts {
 
 /// One host and the command that puts an agent there.
 struct HostEntry {
-  int order = 0;     ///< place in the host list; -1: the command starts the agents of all hosts
+  int order = 0;     ///< place in the host list; -1: the command starts the agents of all hosts; run::kEveryDataNode
   std::string name;  ///< for people
   std::vector<std::string> argv;
+  bool data = false;     ///< its agent has data workers and no ranks
+  int data_workers = 0;  ///< Bootstrap::data_workers
+  int order_base = 0;    ///< Bootstrap::order_base
 };
 
 /// Puts agents onto hosts, all at the same time, and says which hosts will not have one.
@@ -26,12 +29,15 @@ class HostStarter {
   struct Options {
     std::vector<HostEntry> hosts;
     std::vector<std::string> environment;  ///< of the commands
-    Bootstrap bootstrap;                   ///< `order` is filled in for each
+    Bootstrap bootstrap;                   ///< what HostEntry has is filled in for each
+    bool spared = false;                   ///< HostCommand::Options::spared
   };
   HostStarter(boost::asio::io_context& io, Family& family, Options options,
               std::function<void(int order, const std::string& message)> on_failed);
 
   void start_all();
+  /// Some command has not ended yet.
+  [[nodiscard]] bool busy() const;
   /// Again, after the agent there was lost.
   void start(int order);
   /// The agent of this host is there: what becomes of the command does not matter any more.
@@ -52,10 +58,12 @@ class HostStarter {
 /// What the end of such a command means, in one line that names the host.
 std::string explain_end(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines);
 
-/// The command for one host of --hosts: `ssh`, a command line that is split at spaces, with its own configuration, agents
-/// and keys; never a question.
+/// The command for one host of --hosts: `ssh`, a command line that is split at spaces, with its own configuration,
+/// agents and keys; never a question.
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run);
 /// The command for all nodes of an allocation: one task of a new step on each.
 std::vector<std::string> step_command(int nodes, const std::string& taas_run);
+/// The same on the nodes of one component of a heterogeneous job.
+std::vector<std::string> step_command(int nodes, const std::string& taas_run, int group);
 
 }  // namespace taas::hosts

@@ -3,7 +3,8 @@
 #include <boost/describe/class.hpp>
 #include <string>
 
-#include "plan/launch_settings.hpp"
+#include "plan/launch_plan.hpp"
+#include "storage/run_directory.hpp"
 
 namespace taas::hosts {
 
@@ -17,5 +18,9 @@ struct Launch {
 };
 
 BOOST_DESCRIBE_STRUCT(Launch, (), (settings, run_folder, log_folder, most_ranks_on_node, data_key))
+
+/// Welcome::run.
+std::string print_launch(const plan::LaunchPlan& plan, const plan::Machine& machine, std::string working_directory,
+                         const storage::RunDirectory& folder, std::string data_key);
 
 }  // namespace taas::hosts

@@ -5,6 +5,8 @@
 
 #include "base/ids.hpp"
 #include "hosts/agent_loop.hpp"
+#include "hosts/data_hosts.hpp"
+#include "hosts/launch.hpp"
 #include "hosts/node.hpp"
 #include "hosts/policies.hpp"
 #include "hosts/preparation.hpp"
@@ -28,6 +30,13 @@ class CallingUplink : public Uplink {
   AgentLoop& agent_;
   RunLoop& run_;
   run::AgentId number_;
+};
+
+/// The run is over: what the node still says is for nobody.
+class NoUplink : public Uplink {
+ public:
+  void connect() override {}
+  void send(const run::AgentMessage&) override {}
 };
 
 class CallingDownlink : public Downlink {
@@ -61,25 +70,32 @@ AgentLoopOptions agent_options(const LocalRunOptions& options) {
   return agent;
 }
 
-NodeOptions node_options(const LocalRunOptions& options, std::optional<JournalFile>& journal) {
+/// What is there once the run's folder is.
+struct Opened {
+  std::optional<storage::RunDirectory> folder;
+  std::optional<JournalFile> journal;
+};
+
+NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   NodeOptions node;
   node.settings = plan::launch_settings(options.plan, options.machine, "");
   node.machine = options.machine;
   node.program = options.program;
   node.store_address = kLoopback;
   node.data_key = random_hex(kKeyBytes);
-  node.simulated_cpu_machines = options.plan.data.count;
+  node.simulated_cpu_machines = options.data_hosts ? 0 : options.plan.data.count;
   node.data_workers =
       node.simulated_cpu_machines *
       plan::simulated_data_workers(options.plan.options.data, options.plan.data.count, options.machine.cores);
   node.all_output = true;
   node.inherits_stdin = true;
-  node.open_folder = [&options, &journal]() -> Result<storage::RunDirectory> {
+  node.open_folder = [&options, &opened]() -> Result<storage::RunDirectory> {
     auto folder = create_run_folder(options.plan);
     if (!folder) return folder.error();
     auto file = JournalFile::open(folder->journal_path(), steady_now());
     if (!file) return file.error();
-    journal = std::move(*file);
+    opened.journal = std::move(*file);
+    opened.folder = *folder;
     return folder;
   };
   return node;
@@ -90,18 +106,36 @@ NodeOptions node_options(const LocalRunOptions& options, std::optional<JournalFi
 Result<int> run_on_this_machine(LocalRunOptions options, Lifeline lifeline) {
   boost::asio::io_context io(1);
   end_with_keeper(io, lifeline);
+  std::unique_ptr<DataHostLinks> data_hosts;
+  if (options.data_hosts) {
+    auto listening = DataHostLinks::listen(io, options);
+    if (!listening) return listening.error();
+    data_hosts = std::move(*listening);
+  }
   AgentLoop agent(io, agent_options(options));
-  std::optional<JournalFile> journal;
-  auto node = Node::prepare(io, node_options(options, journal), [&agent](run::AgentMessage said) {
+  Opened opened;
+  auto wanted = node_options(options, opened);
+  auto key = wanted.data_key;
+  auto node = Node::prepare(io, std::move(wanted), [&agent](run::AgentMessage said) {
     agent.feed(run::NodeSaid{std::move(said), steady_now()});
   });
   if (!node) return node.error();
-  RunLoop run(io, {policy_of(options.plan), options.plan, options.machine, (*node)->output_directory()},
-              std::move(*journal));
-  agent.set_uplink(std::make_unique<CallingUplink>(agent, run, run.add(std::make_unique<CallingDownlink>(agent))));
+  RunLoopOptions loop{policy_of(options.plan), options.plan, options.machine, (*node)->output_directory()};
+  if (data_hosts) {
+    loop.policy.launch =
+        print_launch(options.plan, options.machine, options.data_hosts->working_directory, *opened.folder, key);
+  }
+  auto run = std::make_unique<RunLoop>(io, std::move(loop), std::move(*opened.journal));
+  if (data_hosts) data_hosts->start(*run, (*node)->family());
+  agent.set_uplink(std::make_unique<CallingUplink>(agent, *run, run->add(std::make_unique<CallingDownlink>(agent))));
   agent.set_node(std::move(*node));
   agent.begin();
-  return run.execute();
+  int code = run->execute();
+  if (!data_hosts) return code;
+  agent.set_uplink(std::make_unique<NoUplink>());
+  run.reset();
+  data_hosts->part();
+  return code;
 }
 
 }  // namespace taas::hosts

@@ -73,6 +73,8 @@ Result<> Node::State::open_data() {
   return {};
 }
 
+Family& Node::family() { return state_->family; }
+
 std::vector<std::uint16_t> Node::data_ports() const {
   return state_->data ? state_->data->ports() : std::vector<std::uint16_t>();
 }

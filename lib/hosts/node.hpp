@@ -12,6 +12,10 @@
 #include "run/messages.hpp"
 #include "storage/run_directory.hpp"
 
+namespace taas {
+class Family;
+}
+
 namespace taas::hosts {
 
 struct NodeOptions {
@@ -41,6 +45,8 @@ class Node {
   ~Node();
 
   [[nodiscard]] std::uint16_t store_port() const;
+  /// Of this process, for others that start some.
+  [[nodiscard]] Family& family();
   [[nodiscard]] std::vector<std::uint16_t> data_ports() const;
   /// The interface by which the other nodes are reached, for programs that have to be told (Gloo).
   void use_interface(const std::string& name);

@@ -47,9 +47,9 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.tells_verdict = std::holds_alternative<plan::Join>(plan.way);
   policy.elastic_wait = nodes.elastic_wait;
   policy.loader = plan.options.data.loader;
-  policy.data.nodes = static_cast<int>(plan.data.hosts.size());
+  policy.data.names = plan.data.names();
+  policy.data.nodes = static_cast<int>(policy.data.names.size());
   policy.data.first_order = plan.expected_agents;
-  for (const auto& host : plan.data.hosts) policy.data.names.push_back(host.name);
   return policy;
 }
 
@@ -59,6 +59,18 @@ run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout, bool in_st
   policy.heartbeat_interval = std::min<Duration>(node_timeout / kHeartbeats, kLongestInterval);
   policy.fence_after = node_timeout * 6 / 10;
   return policy;
+}
+
+Bootstrap meeting_point(const plan::NodesOptions& nodes, const net::Secret& secret, std::vector<std::string> addresses,
+                        std::uint16_t port) {
+  Bootstrap bootstrap;
+  bootstrap.run_id = secret.run_id;
+  bootstrap.key = net::print_key(secret.key);
+  bootstrap.addresses = std::move(addresses);
+  bootstrap.port = port;
+  bootstrap.interface = nodes.interface;
+  bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
+  return bootstrap;
 }
 
 std::vector<std::string> as_list(const std::map<std::string, std::string>& environment) {

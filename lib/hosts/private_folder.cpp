@@ -1,6 +1,7 @@
 #include "hosts/private_folder.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -42,18 +43,18 @@ void remove_stale() {
 
 Result<PrivateFolder> PrivateFolder::make() {
   remove_stale();
-  auto path = std::string(kParent) + "/" + kPrefix + "XXXXXX";
+  const auto path = fmt::format("{}/{}XXXXXX", kParent, kPrefix);
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto name = path;
     if (::mkdtemp(name.data()) == nullptr)
-      return system_error("cannot make a folder in " + std::string(kParent), errno);
+      return system_error(fmt::format("cannot make a folder in {}", kParent), errno);
     Fd folder = open_folder(name);
     struct stat status {};
     // Between its making and its lock another launcher may have taken it for a stale one.
     bool held = folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 && ::stat(name.c_str(), &status) == 0;
     if (held) return PrivateFolder(std::move(name), std::move(folder));
   }
-  return system_error("cannot keep a folder in " + std::string(kParent), EBUSY);
+  return system_error(fmt::format("cannot keep a folder in {}", kParent), EBUSY);
 }
 
 PrivateFolder::~PrivateFolder() {

@@ -1,11 +1,9 @@
 #include "hosts/remote_run.hpp"
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <boost/json/serialize.hpp>
 #include <csignal>
 
-#include "base/json.hpp"
+#include "base/ids.hpp"
 #include "hosts/launch.hpp"
 #include "hosts/links.hpp"
 #include "hosts/policies.hpp"
@@ -18,28 +16,13 @@
 namespace taas::hosts {
 namespace {
 
+constexpr int kDataKeyBytes = 32;
 constexpr auto kPartingPatience = std::chrono::seconds(3);  // for agents that were dismissed
-
-Bootstrap make_bootstrap(const RemoteRunOptions& options, std::uint16_t port) {
-  const auto& nodes = options.plan.options.nodes;
-  Bootstrap bootstrap;
-  bootstrap.run_id = options.secret.run_id;
-  bootstrap.key = net::print_key(options.secret.key);
-  bootstrap.addresses = options.listen_addresses;
-  bootstrap.port = port;
-  bootstrap.interface = nodes.interface;
-  bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
-  return bootstrap;
-}
 
 run::CoordinatorPolicy make_policy(const RemoteRunOptions& options, const storage::RunDirectory& folder) {
   auto policy = coordinator_policy(options.plan);
-  Launch launch;
-  launch.settings = plan::launch_settings(options.plan, options.machine, options.working_directory);
-  launch.run_folder = folder.path();
-  launch.log_folder = folder.log_dir();
-  launch.most_ranks_on_node = *std::max_element(policy.ranks_on_node.begin(), policy.ranks_on_node.end());
-  policy.launch = boost::json::serialize(to_json(launch));
+  policy.launch =
+      print_launch(options.plan, options.machine, options.working_directory, folder, random_hex(kDataKeyBytes));
   return policy;
 }
 
@@ -67,7 +50,8 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   if (!folder) return folder.error();
   auto journal = JournalFile::open(folder->journal_path(), steady_now());
   if (!journal) return journal.error();
-  auto bootstrap = make_bootstrap(options, (*listener)->port());
+  auto bootstrap =
+      meeting_point(options.plan.options.nodes, options.secret, options.listen_addresses, (*listener)->port());
   if (auto told = options.on_listening(bootstrap); !told) return told.error();
 
   RunLoopOptions loop{make_policy(options, *folder), options.plan, options.machine, folder->files()};

@@ -15,6 +15,12 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
 
 }  // namespace
 
+void forget_data_delivery(std::map<std::string, std::string>& environment) {
+  for (auto name : {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_DATA_LISTEN", "TAAS_DATA_WORKER", "TAAS_EVENTS"}) {
+    environment.erase(name);
+  }
+}
+
 std::vector<Variable> data_worker_environment(const LaunchSettings& settings, const Machine& machine,
                                               const DataWorkerPlace& place) {
   std::vector<Variable> variables{

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "plan/rank_environment.hpp"
 
@@ -18,5 +20,8 @@ struct DataWorkerPlace {
 /// of a process group is set.
 std::vector<Variable> data_worker_environment(const LaunchSettings& settings, const Machine& machine,
                                               const DataWorkerPlace& place);
+
+/// A launcher that was itself started by a rank or a data worker: what that was told is not for others.
+void forget_data_delivery(std::map<std::string, std::string>& environment);
 
 }  // namespace taas::plan

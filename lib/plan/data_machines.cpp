@@ -1,6 +1,7 @@
 #include "plan/data_machines.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -40,11 +41,31 @@ Result<std::vector<Host>> read_hosts(const DataOptions& options) {
   return hosts;
 }
 
-bool is_elsewhere(const Way& way) { return std::holds_alternative<OverSsh>(way) || std::holds_alternative<Join>(way); }
+bool is_elsewhere(const Way& way) { return !std::holds_alternative<OneMachine>(way); }
+
+/// A step of tasks that the user has started with srun has no room for another one.
+bool may_start_steps(const Way& way) {
+  return std::holds_alternative<OneMachine>(way) || std::holds_alternative<SlurmAllocation>(way);
+}
+
+Result<DataMachines> use_group(int count, std::vector<std::string> nodes) {
+  if (static_cast<int>(nodes.size()) < count) {
+    return usage_error(fmt::format("--cpus {}: the job's second component has {} node(s)", count, nodes.size()));
+  }
+  nodes.resize(static_cast<std::size_t>(count));
+  return DataMachines{count, {}, std::move(nodes)};
+}
 
 }  // namespace
 
-Result<DataMachines> decide_data_machines(const DataOptions& options, const Way& way) {
+std::vector<std::string> DataMachines::names() const {
+  auto names = group;
+  for (const auto& host : hosts) names.push_back(host.name);
+  return names;
+}
+
+Result<DataMachines> decide_data_machines(const DataOptions& options, const Way& way,
+                                          const std::optional<SlurmJob>& job) {
   if (!options.cpus && !options.hosts) {
     auto flag = needs_machines(options);
     if (!flag.empty()) return usage_error(fmt::format("{}: only with --cpus N, the number of CPU machines", flag));
@@ -58,12 +79,20 @@ Result<DataMachines> decide_data_machines(const DataOptions& options, const Way&
     auto hosts = read_hosts(options);
     if (!hosts) return hosts.error();
     auto count = static_cast<int>(hosts->size());
-    return DataMachines{count, std::move(*hosts)};
+    return DataMachines{count, std::move(*hosts), {}};
   }
+  bool in_job_alone = job && !job->step;
+  if (in_job_alone && may_start_steps(way) && job->groups.size() > 1)
+    return use_group(*options.cpus, job->groups[1].nodes);
+  if (std::holds_alternative<SlurmSubmit>(way)) return DataMachines{*options.cpus, {}, {}};
   if (is_elsewhere(way)) {
-    return usage_error(fmt::format("--cpus {}: over several machines --data-hosts has to name them", *options.cpus));
+    return usage_error(
+        fmt::format("--cpus {}: {}", *options.cpus,
+                    job ? "a job of SLURM needs a second component of CPU nodes, and taas-run without srun "
+                          "in front; --data-hosts can name other machines"
+                        : "over several machines --data-hosts has to name them"));
   }
-  return DataMachines{*options.cpus, {}};
+  return DataMachines{*options.cpus, {}, {}};
 }
 
 int simulated_data_workers(const DataOptions& options, int machines, int cores) {
@@ -73,6 +102,9 @@ int simulated_data_workers(const DataOptions& options, int machines, int cores) 
 std::string describe(const DataMachines& machines, const DataOptions& options, int cores) {
   if (machines.count == 0) return "batches are made in the ranks";
   auto noun = machines.count == 1 ? "CPU machine" : "CPU machines";
+  if (!machines.group.empty()) {
+    return fmt::format("{} {} of the job's second component: {}", machines.count, noun, fmt::join(machines.group, " "));
+  }
   if (machines.hosts.empty()) {
     return fmt::format("{} {}, simulated here, with {} worker(s) each", machines.count, noun,
                        simulated_data_workers(options, machines.count, cores));

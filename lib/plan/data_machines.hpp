@@ -12,12 +12,18 @@ namespace taas::plan {
 
 /// The machines whose data workers make batches.
 struct DataMachines {
-  int count = 0;            ///< --cpus
-  std::vector<Host> hosts;  ///< of --data-hosts, `count` of them, with the processes of each; empty: simulated here
+  int count = 0;                        ///< --cpus
+  std::vector<Host> hosts;              ///< of --data-hosts, `count` of them, with the processes of each
+  std::vector<std::string> group = {};  ///< nodes of a SLURM job's second component, `count` of them
+
+  /// Names of machines with agents of their own; none: they are simulated here.
+  [[nodiscard]] std::vector<std::string> names() const;
 };
 
-/// Reads the options of data delivery, or says which of them cannot be meant. Without any: no machine.
-Result<DataMachines> decide_data_machines(const DataOptions& options, const Way& way);
+/// In a heterogeneous job the nodes of the second component make batches. Reads the options of data delivery, or says
+/// which of them cannot be meant. Without any: no machine.
+Result<DataMachines> decide_data_machines(const DataOptions& options, const Way& way,
+                                          const std::optional<SlurmJob>& job = std::nullopt);
 
 /// Data worker processes on each of `machines` that one machine with so many usable cores plays.
 int simulated_data_workers(const DataOptions& options, int machines, int cores);

@@ -66,8 +66,6 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, Way way) {
   auto counts = decide_node_counts(options, way, machine);
   if (!counts) return counts.error();
-  auto data = decide_data_machines(options.data, way);
-  if (!data) return data.error();
   auto rendezvous = decide_rendezvous(options.rendezvous, way);
   if (!rendezvous) return rendezvous.error();
 
@@ -77,6 +75,8 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.run_id = name_run(plan.options.rendezvous, std::move(run_id));
   plan.way = std::move(way);
   if (auto job = read_slurm(machine.environment)) plan.job = std::move(*job);  // the way has judged it
+  auto data = decide_data_machines(options.data, plan.way, plan.job);
+  if (!data) return data.error();
   plan.device = counts->device;
   plan.min_nodes = counts->min_nodes;
   plan.spares = counts->spares;

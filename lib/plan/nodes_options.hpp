@@ -30,6 +30,7 @@ struct SlurmOptions {
   bool submit = false;  ///< --slurm
   bool detach = false;  ///< print the job's id and leave
   std::optional<std::string> partition;
+  std::optional<std::string> data_partition;  ///< of the CPU machines; absent: the same
   std::optional<std::string> account;
   std::optional<std::string> time;
   std::optional<std::string> gres;
@@ -41,7 +42,7 @@ struct SlurmOptions {
 // clang-format off
 BOOST_DESCRIBE_STRUCT(NodesOptions, (), (hosts, hostfile, hostfile_text, spares, interface, token_file, node_timeout,
                                          join_timeout, elastic_wait, is_host, ssh_command, remote_taas_run))
-BOOST_DESCRIBE_STRUCT(SlurmOptions, (), (submit, detach, partition, account, time, gres, options, preempt_signal,
+BOOST_DESCRIBE_STRUCT(SlurmOptions, (), (submit, detach, partition, data_partition, account, time, gres, options, preempt_signal,
                                          requeue))
 // clang-format on
 

@@ -30,7 +30,11 @@ void Coordinator::State::on(const AgentArrived& event) {
     bool twice = is_data || membership.holder(event.hello.order).has_value();
     if (!twice) return membership.arrive(event.agent, event.hello, now), turn_away(event.agent, std::move(why));
     notify(fmt::format("{} was sent away: {}", name_of(event.hello), why));
-    return dismiss(event.agent, why, kUsageError);
+    dismiss(event.agent, why, kUsageError);
+    if (!is_data || data.holder(event.hello.order)) return;
+    data.fail(event.hello.order);
+    data_changed();
+    return;
   }
   if (event.hello.role == AgentRole::kData) return welcome_data(event.agent, event.hello);
   membership.arrive(event.agent, event.hello, now);

@@ -34,7 +34,8 @@ void Coordinator::State::try_gather() {
   if (!gathering || finished) return;
   if (gather_notice_at && *gather_notice_at <= now) {
     gather_notice_at.reset();
-    notify(fmt::format("waiting for nodes: {}", membership.who_is_missing()));
+    bool preparing = preparation_told && generation.value == 0;
+    if (!preparing) notify(fmt::format("waiting for nodes: {}", membership.who_is_missing()));
   }
   auto found = membership.gather(now);
   gather_at.reset();

@@ -14,6 +14,7 @@ constexpr Duration kLongestPause = std::chrono::seconds(30);
 }  // namespace
 
 bool DataNodes::owns_order(int order) const {
+  if (order == kEveryDataNode) return policy_.nodes > 0;
   return order >= policy_.first_order && order < policy_.first_order + policy_.nodes;
 }
 
@@ -82,7 +83,11 @@ void DataNodes::refuse(AgentId agent) {
 
 /// One that was there before is tried again.
 void DataNodes::fail(int order) {
-  if (!seen_.contains(order)) failed_.insert(order);
+  int first = order == kEveryDataNode ? policy_.first_order : order;
+  int last = order == kEveryDataNode ? policy_.first_order + policy_.nodes - 1 : order;
+  for (int one = first; one <= last; ++one) {
+    if (owns_order(one) && !seen_.contains(one)) failed_.insert(one);
+  }
 }
 
 void DataNodes::prepared(AgentId agent) { of_agent_.at(agent).prepared = true; }

@@ -11,6 +11,9 @@
 
 namespace taas::run {
 
+/// In place of an order: all CPU machines, which one command starts.
+inline constexpr int kEveryDataNode = -2;
+
 struct DataNodesPolicy {
   int nodes = 0;                   ///< that were asked for
   int first_order = 0;             ///< Hello::order of the first

@@ -61,7 +61,7 @@ std::string folder_name(std::string run_id) {
   for (auto& byte : run_id) {
     if (byte == '/' || byte == '\0') byte = '_';
   }
-  if (run_id.empty() || run_id.front() == '.') run_id.insert(0, "_");
+  if (run_id.empty() || run_id.front() == '.') run_id = fmt::format("_{}", run_id);
   return run_id == "latest" ? "latest-1" : run_id;
 }
 

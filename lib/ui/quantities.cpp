@@ -7,8 +7,13 @@
 namespace taas::ui {
 
 std::string with_commas(double number) {
-  auto text = fmt::format("{:.0f}", number);
-  for (auto at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  auto digits = fmt::format("{:.0f}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    bool before_three = i > 0 && (digits.size() - i) % 3 == 0;
+    if (before_three) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 

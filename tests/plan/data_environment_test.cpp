@@ -54,6 +54,14 @@ TEST_CASE("Python programs find the package behind the user's own") {
   CHECK(python_path(settings_of("train.py").options.program, machine).empty());
 }
 
+TEST_CASE("a launcher within a rank does not pass on what the rank was told") {
+  std::map<std::string, std::string> environment{{"TAAS_ROLE", "rank"},       {"TAAS_DATA_PLAN", "x"},
+                                                 {"TAAS_DATA_LISTEN", "3,4"}, {"TAAS_DATA_WORKER", "1"},
+                                                 {"TAAS_EVENTS", "y"},        {"TAAS_TOKEN", "z"}};
+  forget_data_delivery(environment);
+  CHECK(environment == std::map<std::string, std::string>{{"TAAS_TOKEN", "z"}});
+}
+
 TEST_CASE("ranks hear of data delivery when there is any") {
   RunAddresses addresses;
   Machine machine{"here", 0, 4, {}, "/taas/python"};

@@ -112,3 +112,30 @@ TEST_CASE("CPU machines in words") {
   DataMachines far{2, {{"", "a", 4}, {"", "b", std::nullopt}}};
   CHECK(describe(far, with(2), 8) == "2 CPU machines over ssh: a (workers: 4) b (workers: as many as cores)");
 }
+
+TEST_CASE("in a heterogeneous job the second component makes batches") {
+  SlurmJob job;
+  job.id = "7";
+  job.nodes = {"g0", "g1"};
+  job.groups = {{"7", {"g0", "g1"}}, {"8", {"c0", "c1"}}};
+  const Way allocation = SlurmAllocation{job};
+  auto machines = decide_data_machines(with(1), allocation, job);
+  REQUIRE(machines.has_value());
+  CHECK(machines->names() == std::vector<std::string>{"c0"});
+  CHECK(decide_data_machines(with(2), kHere, job)->group.size() == 2);
+  auto refused = decide_data_machines(with(3), allocation, job);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().message == "--cpus 3: the job's second component has 2 node(s)");
+  CHECK(describe(*machines, with(1), 8) == "1 CPU machine of the job's second component: c0");
+}
+
+TEST_CASE("another job has no CPU nodes, but one machine can play them") {
+  SlurmJob job;
+  job.id = "7";
+  job.nodes = {"g0", "g1"};
+  CHECK(decide_data_machines(with(2), kHere, job)->names().empty());
+  auto refused = decide_data_machines(with(1), SlurmAllocation{job}, job);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK_THAT(refused.error().message, ContainsSubstring("--cpus 1: a job of SLURM needs a second component"));
+  CHECK(decide_data_machines(with(2), SlurmSubmit{}, std::nullopt)->count == 2);
+}

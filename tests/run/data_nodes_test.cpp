@@ -108,4 +108,10 @@ TEST_CASE("orders of CPU machines follow those of nodes") {
   CHECK(nodes.owns_order(5));
   CHECK_FALSE(nodes.owns_order(6));
   CHECK_FALSE(nodes_of(0).owns_order(4));
+  CHECK_FALSE(nodes_of(0).owns_order(kEveryDataNode));
+  nodes.arrive(AgentId{0}, hello(4));
+  nodes.ready(AgentId{0}, {40});
+  nodes.fail(kEveryDataNode);  // the command ended: who has come stays
+  CHECK(nodes.settled());
+  CHECK_FALSE(nodes.none_left());
 }

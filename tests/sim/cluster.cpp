@@ -21,17 +21,19 @@ constexpr Duration kAfterlife = 200s;   // agents that have lost the coordinator
 
 Cluster::Cluster(std::uint64_t seed, Settings settings)
     : agenda_(kStart), random_(seed), settings_(std::move(settings)), coordinator_(settings_.policy) {
-  outcome_.messages.resize(static_cast<std::size_t>(settings_.nodes));
-  for (int number = 0; number < settings_.nodes; ++number) {
+  outcome_.messages.resize(static_cast<std::size_t>(settings_.machines()));
+  for (int number = 0; number < settings_.machines(); ++number) {
     run::Hello hello;
     hello.version = random_.chance(settings_.versions_apart) ? "0.9" : settings_.policy.version;
     hello.hostname = fmt::format("host{}", number);
     hello.order = settings_.ordered ? number : -1;
     hello.addresses = {fmt::format("10.0.0.{}", number)};
+    if (is_data(number)) hello.role = run::AgentRole::kData;
     nodes_.push_back(std::make_unique<Node>(agenda_, random_, *this, number, hello));
     node(number).calm = settings_.calm;
     node(number).refuses = random_.chance(settings_.refusals);
-    missing_allowed_ = missing_allowed_ || node(number).refuses || hello.version != settings_.policy.version;
+    bool unfit = node(number).refuses || hello.version != settings_.policy.version;
+    missing_allowed_ = missing_allowed_ || (unfit && matters(number));
   }
 }
 
@@ -100,6 +102,7 @@ void Cluster::act(const run::Tell& action) {
   if (const auto* stop = std::get_if<run::RequestStop>(&action.message); stop != nullptr && stop->signal != 0) {
     require(stop_requests_.insert(action.agent.value).second, "an agent is told twice to write a checkpoint");
   }
+  if (const auto* list = std::get_if<run::DataWorkers>(&action.message)) check_workers(*list);
   connection.down->send([this, id = action.agent, message = action.message] {
     auto& to = connections_.at(id);
     if (!to.agent_open) return lose_coordinator_end(id);

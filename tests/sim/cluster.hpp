@@ -92,6 +92,12 @@ class Cluster : public NodeWorld {
   void check_failure(const run::Verdict& verdict);
   void check_end();
 
+  void check_workers(const run::DataWorkers& list);
+  void check_workers_at_the_end();
+
+  [[nodiscard]] bool is_data(int number) const { return number >= settings_.nodes; }
+  /// Without this machine there may be too few.
+  [[nodiscard]] bool matters(int number) const { return !is_data(number) || !settings_.policy.loader.empty(); }
   [[nodiscard]] Node& node(int number) { return *nodes_.at(static_cast<std::size_t>(number)); }
   void say(const std::string& line);
 
@@ -117,6 +123,7 @@ class Cluster : public NodeWorld {
   std::set<int> stop_requests_;         // agents that were told to write a checkpoint with a signal
   bool stopped_ = false;
   bool missing_allowed_ = false;
+  run::DataWorkers workers_;  // as agents were told last
   Outcome outcome_;
 };
 

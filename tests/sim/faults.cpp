@@ -21,7 +21,7 @@ run::Evidence words_of(const std::string& exception, Instant at) {
 }  // namespace
 
 void Cluster::set_the_scene() {
-  for (int number = 0; number < settings_.nodes; ++number) {
+  for (int number = 0; number < settings_.machines(); ++number) {
     agenda_.after(random_.up_to(settings_.longest_start), [this, number] { node(number).start_agent(); });
   }
   for (int i = 0; i < settings_.node_faults; ++i) {
@@ -35,7 +35,7 @@ void Cluster::set_the_scene() {
 
 void Cluster::draw_node_fault() {
   if (outcome_.finished) return;
-  int number = random_.between(0, settings_.nodes - 1);
+  int number = random_.between(0, settings_.machines() - 1);
   if (random_.chance(30) && !node(number).ranks().empty()) {
     auto index = static_cast<std::size_t>(random_.between(0, static_cast<int>(node(number).ranks().size()) - 1));
     auto& victim = *node(number).ranks()[index];
@@ -49,7 +49,7 @@ void Cluster::draw_node_fault() {
 
 void Cluster::inject(int number, int kind) {
   blame(number);
-  missing_allowed_ = true;
+  missing_allowed_ = missing_allowed_ || matters(number);
   Node& host = node(number);
   Duration length = random_.up_to(random_.chance(50) ? 3s : 20s);
   auto tell = [&](const char* what) {

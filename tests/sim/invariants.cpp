@@ -46,6 +46,7 @@ void Cluster::check_start(const std::vector<run::CoordinatorAction>& decided) {
       require(share.node.value != 0 || share.first_rank.value == 0, "rank 0 is not on the first node");
     }
   }
+  for (const auto& [index, machine] : seats) require(!is_data(machine), "a CPU machine is given ranks");
   if (starts.empty()) return;
   const auto& first = *starts.front();
   require(first.generation.value == generation_.value + 1, "a generation is left out or started twice");
@@ -80,7 +81,25 @@ void Cluster::check_failure(const run::Verdict& verdict) {
   require(broken_ranks_.contains(verdict.culprit), "a rank is blamed that nothing has happened to: " + verdict.summary);
 }
 
+/// A worker keeps its place, and its name, for good.
+void Cluster::check_workers(const run::DataWorkers& list) {
+  require(list.workers.size() >= workers_.workers.size(), "the list of data workers has become shorter");
+  for (std::size_t i = 0; i < workers_.workers.size() && i < list.workers.size(); ++i) {
+    require(list.workers[i].name == workers_.workers[i].name, "a data worker has another place");
+  }
+  workers_ = list;
+}
+
+/// Where nothing goes wrong all of them are there soon.
+void Cluster::check_workers_at_the_end() {
+  bool calm = settings_.node_faults == 0 && settings_.refusals == 0 && settings_.versions_apart == 0;
+  if (!calm || outcome_.length < settings_.longest_start + std::chrono::seconds(2)) return;
+  require(workers_.workers.size() == 2 * static_cast<std::size_t>(settings_.data_nodes), "data workers are missing");
+  for (const auto& worker : workers_.workers) require(!worker.addresses.empty(), "a data worker has no address");
+}
+
 void Cluster::check_end() {
+  check_workers_at_the_end();
   require(outcome_.finished, "the run never ends");
   for (const auto& host : nodes_) {
     require(host->living() == 0, fmt::format("ranks on {} outlive the run", host->hello().hostname));

@@ -94,7 +94,9 @@ void Node::say(Duration delay, run::AgentMessage message) {
 }
 
 void Node::perform(const run::Welcome&) {
-  run::AgentMessage answer = run::Ready{4711};
+  run::Ready ready{4711};
+  if (hello_.role == run::AgentRole::kData) ready.data_ports = {1, 2};
+  run::AgentMessage answer = ready;
   if (refuses) answer = run::Refused{"train: not found"};
   say(random_.up_to(100ms), std::move(answer));
 }
@@ -103,6 +105,13 @@ void Node::perform(const run::ProbeAddresses& order) {
   later(random_.up_to(20ms), [this, mine = ++probe_, addresses = order.addresses] {
     if (mine == probe_) say({}, run::AddressesReached{addresses});  // a later one has replaced it
   });
+}
+
+/// Its workers prepare the loader, or have prepared it before.
+void Node::perform(const run::DataWorkers& list) {
+  bool listed = std::any_of(list.workers.begin(), list.workers.end(),
+                            [this](const auto& worker) { return worker.node == hello_.instance; });
+  if (listed) say(random_.up_to(3s), run::LoaderPrepared{});
 }
 
 void Node::perform(const run::Settle&) { say(random_.up_to(200ms), run::OutputSettled{}); }

@@ -97,6 +97,7 @@ class Node {
   void perform(const run::KillGeneration&) { sweep(9); }
   void perform(const run::SweepGeneration& order) { sweep(order.signal); }
   void perform(const run::Settle&);
+  void perform(const run::DataWorkers& list);
 
   void sweep(int signal);
   void deliver(SimulatedRank& rank, int signal);

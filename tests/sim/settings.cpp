@@ -16,6 +16,14 @@ void draw_sizes(Random& random, Settings& settings) {
   policy.expected_agents = settings.nodes;
 }
 
+void draw_data(Random& random, Settings& settings) {
+  if (random.chance(50)) return;
+  settings.data_nodes = random.between(1, 3);
+  settings.policy.data.nodes = settings.data_nodes;
+  settings.policy.data.first_order = settings.nodes;
+  if (random.chance(30)) settings.policy.loader = "data:train";
+}
+
 void draw_patience(Random& random, Settings& settings) {
   auto& policy = settings.policy;
   policy.run.max_restarts = random.between(0, 3);
@@ -32,6 +40,7 @@ Settings draw_settings(Random& random) {
   settings.policy.version = "1.0";
   draw_sizes(random, settings);
   draw_patience(random, settings);
+  draw_data(random, settings);
   constexpr int kTrouble[]{0, 0, 5, 30};
   settings.rank_trouble = kTrouble[random.between(0, 3)];
   settings.node_faults = random.chance(75) ? random.between(1, 6) : 0;

@@ -11,6 +11,7 @@ using run::Random;
 struct Settings {
   run::CoordinatorPolicy policy;
   int nodes = 1;             ///< machines, spares included
+  int data_nodes = 0;        ///< CPU machines beside them
   bool ordered = true;       ///< nodes have a place in a list
   bool host_starter = true;  ///< lost hosts are started again from the coordinator's side
   int rank_trouble = 0;      ///< percent of ranks that fail by themselves, in the first generations
@@ -21,6 +22,8 @@ struct Settings {
   Duration work{};           ///< of a generation that is let live
   bool calm = false;         ///< all ranks join, and heed signals at once
   int user_signal = 0;       ///< sent at some moment; 0: none
+
+  [[nodiscard]] int machines() const { return nodes + data_nodes; }
 };
 
 /// Draws a world with everything that may go wrong.

@@ -53,7 +53,7 @@ TEST_CASE("a row for each loader, with the rate of the last seconds") {
                               "data val: 3 batches buffered | waited 0.0 % | 100 kB"});
   board.update(progress(0, "train", 2000, 2, 0.5, 20000));
   board.update(progress(0, "train", 2000, 2, 0.5, 26000));
-  CHECK_THAT(board.rows().front(), StartsWith("data train: 0 samples/s"));
+  CHECK_THAT(board.rows().front(), ContainsSubstring("data train: 0 samples/s"));
 }
 
 TEST_CASE("the judgement counts all ranks, and what ranks of former generations took") {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+
+#include "hosts/local_run.hpp"
+#include "hosts/run_loop.hpp"
+
+namespace taas::hosts {
+
+/// Agents on CPU machines for a run whose ranks are all in this process: where they connect, and the commands that
+/// start them.
+class DataHostLinks {
+ public:
+  /// Listens; nobody is heard before start().
+  static Result<std::unique_ptr<DataHostLinks>> listen(boost::asio::io_context& io, const LocalRunOptions& options);
+  ~DataHostLinks();
+
+  void start(RunLoop& run, Family& family);
+  /// The run is over: waits, for a bounded time, until the agents that were dismissed have ended.
+  void part();
+
+ private:
+  struct State;
+  explicit DataHostLinks(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace taas::hosts

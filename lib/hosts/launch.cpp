@@ -1,0 +1,23 @@
+#include "hosts/launch.hpp"
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+
+#include "base/json.hpp"
+
+namespace taas::hosts {
+
+std::string print_launch(const plan::LaunchPlan& plan, const plan::Machine& machine, std::string working_directory,
+                         const storage::RunDirectory& folder, std::string data_key) {
+  Launch launch;
+  launch.settings = plan::launch_settings(plan, machine, std::move(working_directory));
+  launch.run_folder = folder.path();
+  launch.log_folder = folder.log_dir();
+  for (const auto& node : plan.nodes) {
+    launch.most_ranks_on_node = std::max(launch.most_ranks_on_node, node.local_world_size);
+  }
+  launch.data_key = std::move(data_key);
+  return boost::json::serialize(to_json(launch));
+}
+
+}  // namespace taas::hosts
