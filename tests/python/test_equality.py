@@ -29,6 +29,7 @@ LOADERS = {
     "lazy sampler, workers": lambda: DataLoader(numbers, 8, sampler=Lazy(), num_workers=2),
     "sampler that draws at once": lambda: DataLoader(numbers, 8, sampler=Eager()),
     "sampler that draws at once, workers": lambda: DataLoader(numbers, 8, sampler=Eager(), num_workers=1),
+    "no batches, sampler that draws at once, workers": lambda: DataLoader(numbers, None, sampler=Eager(), num_workers=1),
     "replacement": lambda: DataLoader(numbers, 8, sampler=RandomSampler(numbers, True, 100, generator())),
     "more than there are": lambda: DataLoader(numbers, 8, sampler=RandomSampler(numbers, False, 250, generator())),
     "subset": lambda: DataLoader(numbers, 8, sampler=SubsetRandomSampler(range(50), generator())),
