@@ -57,7 +57,7 @@ struct Send {
   AgentMessage message;
 };
 /// Carried out on this node: Welcome (prepare), ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
-/// SweepGeneration, HoldOutput, RequestStop, Settle, Abandon.
+/// SweepGeneration, HoldOutput, RequestStop, Settle, Abandon, DataWorkers.
 struct Perform {
   CoordinatorMessage message;
 };

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 constexpr auto kTellEvery = std::chrono::seconds(10);
+constexpr double kMegabyte = 1e6;
 constexpr double kGigabyte = 1e9;
 
 /// "1234 batches, 5.68 GB".
@@ -19,7 +20,9 @@ std::string sum_of(const std::map<int, DataPrepared>& prepared_by) {
     batches += told.batches;
     bytes += told.bytes;
   }
-  return fmt::format("{} batches, {:.2f} GB", batches, static_cast<double>(bytes) / kGigabyte);
+  auto size = static_cast<double>(bytes);
+  if (size < kGigabyte) return fmt::format("{} batches, {:.1f} MB", batches, size / kMegabyte);
+  return fmt::format("{} batches, {:.2f} GB", batches, size / kGigabyte);
 }
 
 }  // namespace
