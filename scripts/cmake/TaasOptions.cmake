@@ -17,8 +17,9 @@ add_library(taas_options INTERFACE)
 target_compile_options(taas_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                                               -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # False alarms on std::string (gcc bug 105651) and on the moves of std::variant.
-  target_compile_options(taas_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+  # False alarms on std::string (gcc bug 105651) and on the moves of std::variant; the others with precompiled headers only.
+  target_compile_options(taas_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds
+                                                -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 # Not under sanitizers: their checks lead gcc's flow analysis to false alarms. The other presets see the same code.
 if(PROJECT_IS_TOP_LEVEL AND NOT TAAS_SANITIZE)
