@@ -3,6 +3,7 @@
 #include "taas/adadelta.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/collectives.hpp"
+#include "taas/data.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
 #include "taas/process_group.hpp"

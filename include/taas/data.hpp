@@ -1,0 +1,123 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <torch/data/samplers/base.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace taas {
+
+/// What belongs together: of one example, or of a batch (images and labels, say). On the CPU, strided.
+using Tensors = std::vector<at::Tensor>;
+
+/// What batches are made of. Data workers have their own copy, made by the same program; get() is called by one thread
+/// at a time. For an index it gives the same wherever it is called, but for what it draws from torch's default CPU
+/// generator: that is seeded anew for each batch.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  [[nodiscard]] virtual std::size_t size() const = 0;
+  virtual Tensors get(std::size_t index) = 0;
+};
+
+/// Makes a batch of examples. What is drawn at random is as in Dataset::get.
+using Collate = std::function<Tensors(std::vector<Tensors> examples)>;
+
+/// The first tensors of all examples along a new first dimension, then the second ones, and so on. Throws
+/// InvalidArgument when the examples differ in number, shape or dtype of their tensors.
+Tensors stack(const std::vector<Tensors>& examples);
+
+struct DataLoaderOptions {
+  std::size_t batch_size = 1;
+  bool drop_last = false;  ///< leave out a last batch that is not full
+  Collate collate = stack;
+  /// What batches' seeds are made of, with the rank, the loader's name, the epoch and the batch's number. By default
+  /// what torch's generator was seeded with (torch::manual_seed) when the epoch begins.
+  std::optional<std::uint64_t> seed{};
+};
+
+class Batches;
+
+/// Gives a dataset's batches in a sampler's order. Under `taas-run --cpus N` data workers make them, N machines full of
+/// processes of this same program; otherwise this process does. The bytes are the same either way, and the default
+/// generator of this process stays as it is. One loop at a time, in one thread.
+class DataLoader {
+ public:
+  /// `name` tells the program's loaders apart. Throws InvalidArgument for an empty name or a batch size of 0.
+  DataLoader(std::string name, std::shared_ptr<Dataset> dataset, DataLoaderOptions options = {});
+
+  /// An epoch: the sampler starts over (after its set_epoch(), where it has one) and is drawn from ahead of the loop;
+  /// it must outlive it. A loop that goes on in the middle of an epoch needs the same sampler again: see resume().
+  Batches batches(torch::data::samplers::Sampler<>& sampler);
+
+  /// Where the loop is, for Checkpoint::extra: {"epoch", "batch", "digest", "samples", "order"}: epochs before this
+  /// one, batches taken of it, a digest chained over their bytes, samples taken in all epochs, and what the default
+  /// generator was like when the order was drawn (None between epochs). Two loops with equal digests had equal bytes.
+  [[nodiscard]] c10::IValue state() const;
+  /// The next batches() go on behind the last batch that the saved loop has had, whatever the number of data workers is
+  /// now. Throws CheckpointError for what is no such state.
+  void resume(const c10::IValue& state);
+
+  struct State;
+
+ private:
+  friend bool serve_data(const std::vector<std::reference_wrapper<const DataLoader>>& loaders);
+  std::shared_ptr<State> state_;
+};
+
+/// One loop over a loader: `for (auto& batch : loader.batches(sampler))`, or next(). What is under way is thrown away
+/// with it. Throws DataError when the dataset's code has thrown, here or in a data worker (or leaves the batch out:
+/// taas-run
+/// --data-on-error skip), and when no worker can make a batch.
+class Batches {
+ public:
+  class Iterator {
+   public:
+    using value_type = Tensors;
+    using difference_type = std::ptrdiff_t;
+    explicit Iterator(Batches* loop) : loop_(loop) { ++*this; }
+    Tensors& operator*() { return *batch_; }
+    Iterator& operator++() {
+      batch_.reset();  // its memory may be the next one's
+      batch_ = loop_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return !batch_; }
+
+   private:
+    Batches* loop_;
+    std::optional<Tensors> batch_;
+  };
+
+  Batches(Batches&&) noexcept;
+  Batches& operator=(Batches&&) noexcept;
+  ~Batches();
+
+  /// The next batch, nothing at the end. Its tensors lie in memory that is used again when the last of them is gone.
+  std::optional<Tensors> next();
+
+  Iterator begin() { return Iterator(this); }
+  std::default_sentinel_t end() { return {}; }
+
+ private:
+  friend class DataLoader;
+  struct Loop;
+  explicit Batches(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+};
+
+/// In a data worker (TAAS_ROLE) makes batches until the run is over and returns true: the program then ends. Anywhere
+/// else returns false at once. To be called with all loaders, before init(). Throws ConfigError for an environment that
+/// does not fit, InvalidArgument for two loaders of one name.
+bool serve_data(const std::vector<std::reference_wrapper<const DataLoader>>& loaders);
+
+}  // namespace taas

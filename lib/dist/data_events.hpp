@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace taas {
+
+/// How a loader has done, over all its loops.
+struct DataProgress {
+  int rank = 0;
+  std::string loader;
+  std::uint64_t samples = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;  ///< of its loops
+  double waited = 0;   ///< of them, for batches
+  int buffered = 0;
+  int workers = 0;
+  std::uint64_t hedged = 0;
+  bool done = false;
+};
+
+/// Tells the launcher (TAAS_EVENTS); never waits, and does nothing without one.
+void report_data(const DataProgress& progress);
+
+/// One line for people: to the launcher, or without one to stderr.
+void remark_on_data(const std::string& text);
+
+}  // namespace taas

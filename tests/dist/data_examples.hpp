@@ -1,0 +1,53 @@
+#pragma once
+
+#include <ATen/Functions.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "taas/data.hpp"
+
+namespace taas::test {
+
+/// Examples with something drawn at random: an image, a label, and a number of another kind.
+class Noisy : public Dataset {
+ public:
+  explicit Noisy(std::size_t size) : size_(size) {}
+  [[nodiscard]] std::size_t size() const override { return size_; }
+  Tensors get(std::size_t index) override {
+    auto number = static_cast<std::int64_t>(index);
+    return {at::full({3, 5, 7}, static_cast<double>(index)) + at::rand({3, 5, 7}), at::full({}, number, at::kLong),
+            at::randn({2}, at::kDouble), at::full({3}, index % 2 == 0, at::kBool)};
+  }
+
+ private:
+  std::size_t size_;
+};
+
+/// One of its examples cannot be read.
+class Faulty : public Noisy {
+ public:
+  using Noisy::Noisy;
+  Tensors get(std::size_t index) override {
+    if (index == 10) throw std::runtime_error("pixel 7 is missing");
+    return Noisy::get(index);
+  }
+};
+
+/// Pairs of examples one behind the other, and how many there were.
+inline Tensors join(const std::vector<Tensors>& examples) {
+  std::vector<at::Tensor> images;
+  for (const auto& example : examples) images.push_back(example[0]);
+  auto noise = at::rand({4});
+  return {at::cat(images, 2), noise, at::full({1}, static_cast<std::int64_t>(examples.size()), at::kLong),
+          at::empty({0, 4})};
+}
+
+/// The loaders that the rank and its data workers have.
+struct Loaders {
+  DataLoader noisy{"noisy", std::make_shared<Noisy>(103), {.batch_size = 4, .seed = 7}};
+  DataLoader joined{"joined", std::make_shared<Noisy>(50), {.batch_size = 8, .drop_last = true, .collate = join}};
+  DataLoader faulty{"faulty", std::make_shared<Faulty>(20), {.batch_size = 4}};
+};
+
+}  // namespace taas::test
