@@ -64,13 +64,13 @@ Result<> ClientSession::turn() {
 
 void ClientSession::wait(bool more) {
   if (more) return;
+  const auto what = outbox_.empty() && transport_->is_flushed() ? Ready::kRead : Ready::kReadOrWrite;
   const bool no_room = inbox_.is_waiting() || !wanted_slots_.empty();
   const auto patience = no_room ? kRetryRoom : last_ping_ + kPingEvery - steady_now();
   if (inbox_.is_waiting()) {
     wait_for_wake(*link_.wakeup_, patience);  // the socket is readable all the time
   } else {
-    wait_until_ready(transport_->socket(), outbox_.empty() ? Ready::kRead : Ready::kReadOrWrite, *link_.wakeup_,
-                     patience);
+    wait_until_ready(transport_->socket(), what, *link_.wakeup_, patience);
   }
   link_.wakeup_->clear();
 }

@@ -43,10 +43,10 @@ Result<> Outbox::flush(Transport& transport) {
   for (stage(); !empty(); stage()) {
     const auto sent = write(transport);
     if (!sent) return sent.error();
-    if (*sent == 0) return {};
+    if (*sent == 0) break;
     count(*sent);
   }
-  return {};
+  return transport.flush();
 }
 
 /// Fills up what goes next, as long as it is little.

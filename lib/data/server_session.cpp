@@ -71,7 +71,8 @@ Result<> ServerSession::turn() {
 
 void ServerSession::wait(bool more) {
   if (more) return;
-  wait_until_ready(transport_->socket(), outbox_.empty() ? Ready::kRead : Ready::kReadOrWrite, link_.wakeup_, kLook);
+  const auto what = outbox_.empty() && transport_->is_flushed() ? Ready::kRead : Ready::kReadOrWrite;
+  wait_until_ready(transport_->socket(), what, link_.wakeup_, kLook);
   link_.wakeup_.clear();
 }
 

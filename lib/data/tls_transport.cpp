@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <optional>
 
+#include "data/low_water.hpp"
+#include "data/tls_socket.hpp"
+
 namespace taas::data {
 
 namespace {
@@ -24,7 +27,10 @@ class TlsTransport : public Transport {
   Result<std::size_t> read(std::span<std::byte> into) override;
   Result<std::size_t> write(std::span<const iovec> parts) override;
   [[nodiscard]] bool needs_checksum() const override { return false; }  // every record has one
-  [[nodiscard]] const Fd& socket() const override { return socket_; }
+  void expect(std::size_t bytes) override { low_water_.expect(socket_.fd(), bytes); }
+  Result<> flush() override;
+  [[nodiscard]] bool is_flushed() const override { return socket_.is_flushed(); }
+  [[nodiscard]] const Fd& socket() const override { return socket_.fd(); }
 
  private:
   bool prepare();
@@ -32,14 +38,17 @@ class TlsTransport : public Transport {
   [[nodiscard]] std::optional<Ready> wanted(int outcome) const;
   [[nodiscard]] Error failure() const;
 
-  Fd socket_;
+  TlsSocket socket_;
   std::shared_ptr<net::Tls> tls_;
   std::unique_ptr<SSL, Free> ssl_;
+  LowWater low_water_;
   bool is_up_ = false;  ///< the handshake is over, and proved the secret
 };
 
 bool TlsTransport::prepare() {
-  if (!ssl_ || ::SSL_set_fd(ssl_.get(), socket_.get()) != 1) return false;
+  auto* bio = ssl_ ? socket_.make_bio() : nullptr;
+  if (!bio) return false;
+  ::SSL_set_bio(ssl_.get(), bio, bio);
   ::SSL_set_mode(ssl_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   tls_->role() == net::Role::kClient ? ::SSL_set_connect_state(ssl_.get()) : ::SSL_set_accept_state(ssl_.get());
   return true;
@@ -70,7 +79,7 @@ Result<> TlsTransport::shake_hands(const Wakeup& wakeup, Instant deadline) {
     if (outcome == 1) break;
     const auto ready = wanted(outcome);
     if (!ready) return failure();
-    if (!wait_until_ready(socket_, *ready, wakeup, deadline - steady_now()))
+    if (!wait_until_ready(socket_.fd(), *ready, wakeup, deadline - steady_now()))
       return unavailable_error("no answer in time");
   }
   if (!net::has_proved_secret(ssl_.get())) return protocol_error("wrong secret");
@@ -106,6 +115,11 @@ Result<std::size_t> TlsTransport::write(std::span<const iovec> parts) {
     }
   }
   return all;
+}
+
+Result<> TlsTransport::flush() {
+  if (!socket_.flush()) return unavailable_error("the peer closed the link");
+  return {};
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <deque>
 
+#include "data/low_water.hpp"
+
 namespace taas::data {
 
 namespace {
@@ -46,18 +48,12 @@ class SocketTransport : public Transport {
     const auto message = message_of(parts);
     return explain(::sendmsg(socket_.get(), &message, MSG_NOSIGNAL));
   }
-  void expect(std::size_t bytes) override {
-    const int wanted = static_cast<int>(bytes >= kLargeRead * 2 ? kLargeRead : 1);
-    if (wanted == low_water_) return;
-    low_water_ = wanted;
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);
-  }
+  void expect(std::size_t bytes) override { low_water_.expect(socket_, bytes); }
   [[nodiscard]] const Fd& socket() const override { return socket_; }
 
  protected:
-  static constexpr std::size_t kLargeRead = std::size_t{256} << 10;
   Fd socket_;
-  int low_water_ = 1;
+  LowWater low_water_;
 };
 
 /// Bytes do not change inside a machine, and descriptors travel with them.

@@ -19,6 +19,10 @@ class Transport {
   virtual Result<std::size_t> read(std::span<std::byte> into) = 0;
   virtual Result<std::size_t> write(std::span<const iovec> parts) = 0;
 
+  /// What was written may still be here. Sends what can be sent now.
+  virtual Result<> flush() { return {}; }
+  [[nodiscard]] virtual bool is_flushed() const { return true; }
+
   /// Sends a descriptor along with the first of these bytes. Only a Unix socket can.
   virtual Result<std::size_t> write_with(const Fd& descriptor, std::span<const iovec> parts);
   /// The next descriptor that came, or none.

@@ -34,6 +34,7 @@ std::unique_ptr<Transport> log_in(const WorkerAddress& address, const Way& way) 
 void send_all(Transport& transport, std::string text) {
   const std::vector<iovec> parts{{text.data(), text.size()}};
   REQUIRE(transport.write(parts).value() == text.size());
+  REQUIRE(transport.flush().has_value());
 }
 
 std::string text(const HeaderBytes& header) { return {reinterpret_cast<const char*>(header.data()), header.size()}; }
