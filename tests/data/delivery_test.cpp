@@ -175,7 +175,7 @@ TEST_CASE("jobs of a closed stream are withdrawn") {
   Worker worker(way, kKey, [&](Server& server, const Job& job) {
     if (job.payload != "long") return Worker::answer(server, job);
     begun = true;
-    wait_until([&] { return server.is_withdrawn(job); });
+    while (!server.is_withdrawn(job)) std::this_thread::yield();
     withdrawn = true;
     server.put(job, "late", {}, nullptr);
   });
