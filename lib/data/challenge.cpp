@@ -94,8 +94,9 @@ Result<> prove_as_client(Talk talk, const net::Secret& secret) {
   const auto answer = talk.hear(kNonceBytes + kProofBytes);
   if (!answer) return Error(answer.error()).with("wrong secret, or not a data worker in plain mode");
   const Conversation conversation{secret, *nonce, answer->substr(0, kNonceBytes)};
+  const auto said = talk.say(conversation.proof("client"));  // in any case: then a worker with another secret knows why
   if (!is_equal(answer->substr(kNonceBytes), conversation.proof("server"))) return protocol_error("wrong secret");
-  return talk.say(conversation.proof("client"));
+  return said;
 }
 
 Result<> prove_as_server(Talk talk, const net::Secret& secret) {
@@ -107,7 +108,7 @@ Result<> prove_as_server(Talk talk, const net::Secret& secret) {
   const Conversation conversation{secret, greeting->substr(kGreeting.size()), *nonce};
   if (const auto said = talk.say(*nonce + conversation.proof("server")); !said) return said;
   const auto proof = talk.hear(kProofBytes);
-  if (!proof) return Error(proof.error()).with("wrong secret");
+  if (!proof) return proof.error();
   if (!is_equal(*proof, conversation.proof("client"))) return protocol_error("wrong secret");
   return {};
 }

@@ -40,7 +40,7 @@ void ServerLink::run() {
     const auto end = session.run();
     if (!end && end.error().code == ErrorCode::kProtocol)
       server_.remark("a client was cut off: " + end.error().message);
-  } else if (!stopping_) {
+  } else if (!stopping_ && transport.error().code == ErrorCode::kProtocol) {  // who only looked, or left, is no news
     server_.remark("a connection was refused: " + transport.error().message);
   }
   server_.end_link(number_);
