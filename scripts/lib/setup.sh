@@ -178,8 +178,15 @@ borrow_torch() {
   echo "$1" >"$venv/borrowed-from"
 }
 
+# What the package `taas` is built with and imports.
+add_package_requirements() {
+  "$venv/bin/python" -c "import cloudpickle, nanobind" 2>/dev/null ||
+    quietly package "$venv/bin/python" -m pip install --progress-bar off -r scripts/requirements-package.txt
+}
+
 prepare_python() {
   if environment_is_ready; then
+    add_package_requirements
     finish "$venv has torch"
     return
   fi
@@ -194,6 +201,7 @@ prepare_python() {
     say "downloading torch into $venv (several GB unpacked, a minute or two)"
     quietly torch "$venv/bin/python" -m pip install --progress-bar off -r scripts/requirements.txt
   fi
+  add_package_requirements
   finish
 }
 
