@@ -23,7 +23,8 @@ class OtherNode:
         return self
 
     def __exit__(self, *_):
-        self._run("ip", "netns", "delete", self._name)  # takes the veth pair with it
+        self._run("ip", "link", "delete", self._link)  # at once: with the namespace alone it would go some time later
+        self._run("ip", "netns", "delete", self._name)
 
     def start(self, command, **options) -> subprocess.Popen:
         """`ip netns exec` becomes the command, so that signals reach it."""
@@ -35,9 +36,8 @@ class OtherNode:
 
     def cut(self):
         """Silent loss in both directions, until heal()."""
-        self.run("nft", "-f", "-", text=True, input=(
-            "table inet cut { chain in { type filter hook input priority 0; drop; }\n"
-            "chain out { type filter hook output priority 0; drop; } }"))
+        chains = "\n".join(f"chain {hook}s {{\ntype filter hook {hook} priority 0\ndrop\n}}" for hook in ("input", "output"))
+        self.run("nft", "-f", "-", text=True, input=f"table inet cut {{\n{chains}\n}}\n")
 
     def heal(self):
         self.run("nft", "flush", "ruleset")
