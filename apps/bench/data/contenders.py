@@ -8,7 +8,7 @@ import sys
 
 import payloads
 
-LOCAL = {"dataloader"}  # their producer is a child of the consumer
+LOCAL = {"dataloader", "taas-local"}  # their producer is a child of the consumer
 
 
 def announce(port: int):

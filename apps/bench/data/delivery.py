@@ -19,17 +19,16 @@ import measure  # noqa: E402
 import nodes  # noqa: E402
 
 COUNTS = {"image": 60, "digits": 12500}  # of which a fifth warms up
-LIMITS = {"taas": "tcp", "taas-tls": "tcp", "taas-local": "dataloader"}
 ENDPOINT = str(pathlib.Path(__file__).with_name("endpoint.py"))
 
 
 def one_round(node, name: str, kind: str, options, environment: dict) -> dict:
     """Both ends are fresh processes. The consumer's JSON line is the result."""
     count = str(COUNTS[kind])
-    with_peer = name not in contenders.LOCAL and name != "taas-local"
-    if name.startswith("taas"):  # a plan that the worker can read when it starts; the consumer writes the port into it
-        contenders.write_plan(environment["TAAS_DATA_PLAN"], node.there, 0, contenders.CONTENDERS[name].ENCRYPTION
-                              if with_peer else "plain")
+    with_peer = name not in contenders.LOCAL
+    encryption = getattr(contenders.CONTENDERS[name], "ENCRYPTION", None)
+    if encryption:  # a plan that the worker can read when it starts; the consumer writes the port into it
+        contenders.write_plan(environment["TAAS_DATA_PLAN"], node.there, 0, encryption)
     peer = node.start([options.python, ENDPOINT, "serve", name, node.there, kind, count], env=environment) \
         if with_peer else None
     try:
