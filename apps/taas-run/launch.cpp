@@ -74,12 +74,6 @@ Result<hosts::RemoteRunOptions> remote_options(Launching& launching) {
   return options;
 }
 
-Result<hosts::RunEnd> coordinate(hosts::RemoteRunOptions options) {
-  auto lifeline = become_kept();
-  if (!lifeline) return lifeline.error();
-  return hosts::coordinate(std::move(options), std::move(*lifeline));
-}
-
 Result<int> exit_code_of(const Result<hosts::RunEnd>& end) {
   if (!end) return end.error();
   return end->exit_code;
@@ -110,6 +104,13 @@ void add_data_hosts(std::vector<hosts::HostEntry>& entries, const plan::LaunchPl
     entry.data_workers = host.slots.value_or(0);
     entries.push_back(std::move(entry));
   }
+}
+
+Result<hosts::RunEnd> coordinate(hosts::RemoteRunOptions options) {
+  add_data_hosts(options.hosts, options.plan);
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  return hosts::coordinate(std::move(options), std::move(*lifeline));
 }
 
 Result<std::optional<hosts::DataHosts>> data_hosts_of(const plan::LaunchPlan& plan) {
@@ -147,7 +148,6 @@ Result<int> go(const plan::OverSsh& way, Launching& launching) {
     options->hosts.push_back(
         {static_cast<int>(i), host.name, hosts::ssh_command(nodes.ssh_command, destination(host), path)});
   }
-  add_data_hosts(options->hosts, options->plan);
   return exit_code_of(coordinate(std::move(*options)));
 }
 
@@ -157,7 +157,6 @@ Result<int> go(const plan::SlurmAllocation& way, Launching& launching) {
   auto options = remote_options(launching);
   if (!options) return options.error();
   options->hosts.push_back({-1, fmt::format("job {}", way.job.id), hosts::step_command(nodes, own_path())});
-  add_data_hosts(options->hosts, options->plan);
   return end_job(coordinate(std::move(*options)), slurm, way.job);
 }
 
@@ -175,7 +174,6 @@ Result<int> go(const plan::SlurmTask& way, Launching& launching) {
   auto options = remote_options(launching);
   if (!options) return options.error();
   options->hosts.push_back(agent_here(0, options->machine.hostname));
-  add_data_hosts(options->hosts, options->plan);
   options->on_listening = [&meeting](const hosts::Bootstrap& bootstrap) { return meeting.announce(bootstrap); };
   auto end = coordinate(std::move(*options));
   meeting.conclude();
@@ -210,7 +208,6 @@ Result<int> go(const plan::Join& way, Launching& launching) {
   options->port = way.port;
   options->listen_addresses = std::move(role->listen_addresses);
   options->hosts.push_back(agent_here(way.node_rank.value_or(0), options->machine.hostname));
-  add_data_hosts(options->hosts, options->plan);
   return exit_code_of(coordinate(std::move(*options)));
 }
 
