@@ -56,7 +56,7 @@ std::vector<std::string> submit_command(const plan::LaunchPlan& plan, const std:
   bool two = plan.data.count > 0 && plan.data.hosts.empty();
   auto options = resources(plan);
   std::vector<std::string> command{"srun", "--disable-status"};  // one SIGINT is told to the agents at once
-  if (two) command = {"salloc"};  // srun would start one step over both components
+  if (two) command = {"salloc"};                                 // srun would start one step over both components
   if (plan.options.slurm.detach) command = {"sbatch", "--parsable", "--open-mode=append", kOutput};
   command.insert(command.end(), options.begin(), options.end());
   if (plan.options.slurm.detach) command.push_back("--wrap=" + script_of(taas_run, arguments, two));

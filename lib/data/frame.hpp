@@ -33,8 +33,8 @@ enum class FrameKind : std::uint8_t {
 };
 
 inline constexpr std::uint16_t kInSlot = 1;  ///< a batch: the payload is in the client's slot, not behind the header
-inline constexpr std::uint16_t kInLz4 = 2;     ///< a batch: the payload comes in chunks, lz4. A hello: wanted
-inline constexpr std::uint16_t kInZstd = 4;    ///< the same with zstd
+inline constexpr std::uint16_t kInLz4 = 2;   ///< a batch: the payload comes in chunks, lz4. A hello: wanted
+inline constexpr std::uint16_t kInZstd = 4;  ///< the same with zstd
 inline constexpr std::uint16_t kDescriptor = 8;  ///< a slot offer: a descriptor comes with it
 inline constexpr std::uint16_t kAllFlags = 15;
 

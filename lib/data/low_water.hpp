@@ -8,7 +8,8 @@
 
 namespace taas::data {
 
-/// How much has to be there before a poll ends. In the middle of a large payload a thread need not be woken for every packet.
+/// How much has to be there before a poll ends. In the middle of a large payload a thread need not be woken for every
+/// packet.
 class LowWater {
  public:
   /// So many bytes at least will come.

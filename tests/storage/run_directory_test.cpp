@@ -67,7 +67,8 @@ TEST_CASE("log files are made for by generation and rank") {
   TemporaryFolder folder;
   auto run = made({.output = folder.path(), .run_id = "job"});
   CHECK_FALSE(fs::exists(folder / "job/generation-0"));
-  CHECK(run.rank_log(Generation{0}, {Rank{3}}, LogStream::kStdout).value() == folder / "job/generation-0/rank-0003.out");
+  CHECK(run.rank_log(Generation{0}, {Rank{3}}, LogStream::kStdout).value() ==
+        folder / "job/generation-0/rank-0003.out");
   CHECK(run.rank_log(Generation{1}, {Rank{12345}}, LogStream::kStderr).value() ==
         folder / "job/generation-1/rank-12345.err");
   CHECK(run.error_file(Generation{1}, {Rank{3}}).value() == folder / "job/generation-1/rank-0003.error.json");
@@ -76,17 +77,14 @@ TEST_CASE("log files are made for by generation and rank") {
 
 TEST_CASE("--log-dir has torchrun's layout, without collisions between simulated nodes") {
   TemporaryFolder folder;
-  RunDirectoryOptions options{.output = folder / "runs",
-                              .run_id = "job7",
-                              .log_dir = folder / "logs"};
+  RunDirectoryOptions options{.output = folder / "runs", .run_id = "job7", .log_dir = folder / "logs"};
   auto run = made(options);
   auto log = [&](RankPlace place) { return run.rank_log(Generation{0}, place, LogStream::kStdout).value(); };
   RankPlace second{Rank{1}, NodeIndex{0}, 1};
   CHECK(log({Rank{0}, NodeIndex{0}, 0}) == folder / "logs/job7/attempt_0/0/stdout.log");
   CHECK(log(second) == folder / "logs/job7/attempt_0/1/stdout.log");
   CHECK(log({Rank{2}, NodeIndex{1}, 0}) == folder / "logs/job7/node_1/attempt_0/0/stdout.log");
-  CHECK(run.rank_log(Generation{2}, second, LogStream::kStderr).value() ==
-        folder / "logs/job7/attempt_2/1/stderr.log");
+  CHECK(run.rank_log(Generation{2}, second, LogStream::kStderr).value() == folder / "logs/job7/attempt_2/1/stderr.log");
   CHECK(run.error_file(Generation{0}, second).value() == folder / "logs/job7/attempt_0/1/error.json");
   CHECK(fs::is_directory(folder / "logs/job7/node_1/attempt_0/0"));
 }
