@@ -37,8 +37,9 @@ void ClientLink::stop() {
 }
 
 void ClientLink::post(LinkOrder order) {
+  const bool was_told = !orders.empty();
   orders.push_back(std::move(order));
-  if (std::this_thread::get_id() != thread_.get_id()) wakeup_->wake();
+  if (!was_told && std::this_thread::get_id() != thread_.get_id()) wakeup_->wake();
 }
 
 void ClientLink::run() {

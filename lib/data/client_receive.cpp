@@ -1,10 +1,18 @@
 // What a client does with the frames of a worker.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/client_session.hpp"
 #include "data/client_state.hpp"
 
 namespace taas::data {
+
+namespace {
+
+constexpr std::uint64_t kLongestTask = 3'600'000'000;  // in microseconds: whatever a worker says
+
+}  // namespace
 
 Place ClientSession::place(const FrameHeader& header) {
   if (!client_.claim(worker_, header.attempt, Look::kQuick).wanted) return {};
@@ -75,7 +83,8 @@ Result<> ClientSession::handle_batch(const Frame& frame) {
                         .payload = slot ? slot->bytes().first(header.payload_size) : std::span<std::byte>(),
                         .slot = slot,
                         .digest = header.value,
-                        .worker = worker_});
+                        .worker = worker_},
+                  std::chrono::microseconds(std::min(header.number, kLongestTask)));
   return {};
 }
 

@@ -90,12 +90,12 @@ void Client::State::started(WorkerIndex worker, Attempt attempt) {
   apply(schedule.handle(Started{.worker = worker, .attempt = attempt, .at = steady_now()}));
 }
 
-void Client::State::arrived(WorkerIndex worker, Attempt attempt, Delivery delivery) {
+void Client::State::arrived(WorkerIndex worker, Attempt attempt, Delivery delivery, Duration took) {
   std::optional<Delivery> late;  // let go after the mutex
   const std::lock_guard lock(mutex);
   attempts.erase(attempt);
   arriving = std::move(delivery);
-  apply(schedule.handle(Arrived{.worker = worker, .attempt = attempt, .at = steady_now()}));
+  apply(schedule.handle(Arrived{.worker = worker, .attempt = attempt, .at = steady_now(), .took = took}));
   late = std::exchange(arriving, std::nullopt);
 }
 

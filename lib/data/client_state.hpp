@@ -87,7 +87,7 @@ struct Client::State {
   std::vector<LinkOrder> take_orders(ClientLink& link);
   Claim claim(WorkerIndex worker, Attempt attempt, Look look) const;
   void started(WorkerIndex worker, Attempt attempt);
-  void arrived(WorkerIndex worker, Attempt attempt, Delivery delivery);
+  void arrived(WorkerIndex worker, Attempt attempt, Delivery delivery, Duration took = {});
   void returned(WorkerIndex worker, Attempt attempt, const std::string& why);
   std::shared_ptr<const std::string> definition(const std::string& digest);
 

@@ -9,7 +9,7 @@ namespace taas::data {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+constexpr std::size_t kBufferBytes = std::size_t{16} << 10;  // what it holds of a payload is copied
 constexpr std::size_t kLargestRead = std::size_t{1} << 20;  // so that it is still in the cache when its digest is taken
 constexpr std::size_t kReadsAtOnce = 8;
 constexpr std::size_t kDigestBytes = 8;

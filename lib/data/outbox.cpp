@@ -52,6 +52,7 @@ Result<> Outbox::flush(Transport& transport) {
 /// Fills up what goes next, as long as it is little.
 void Outbox::stage() {
   while (piece_.empty() && text_.size() - written_ < kMostText) {
+    text_ += std::exchange(tail_, {});
     if (current_) {
       next_piece();
       continue;
@@ -82,16 +83,20 @@ void Outbox::begin(OutFrame frame) {
 }
 
 void Outbox::next_piece() {
-  if (buffer_ == current_->buffers.size()) return end_payload();
-  if (current_->header.has(kInLz4) || current_->header.has(kInZstd)) return compress_piece();
-  for (const auto& part : take_piece(kPieceBytes)) {
-    digest_.add(part);
-    piece_.push_back({const_cast<std::byte*>(part.data()), part.size()});
+  if (current_->header.has(kInLz4) || current_->header.has(kInZstd)) {
+    compress_piece();
+  } else {
+    for (const auto& part : take_piece(kPieceBytes)) {
+      digest_.add(part);
+      piece_.push_back({const_cast<std::byte*>(part.data()), part.size()});
+    }
+    piece_keep_ = current_->keep;
   }
+  if (buffer_ == current_->buffers.size()) end_payload();
 }
 
 void Outbox::end_payload() {
-  append_digest(text_, digest_.value());
+  append_digest(tail_, digest_.value());
   current_.reset();
 }
 
@@ -125,10 +130,11 @@ void Outbox::compress_piece() {
 }
 
 Result<std::size_t> Outbox::write(Transport& transport) {
-  std::array<iovec, kMostParts + 1> parts;
+  std::array<iovec, kMostParts + 2> parts;
   std::size_t count = 0;
   if (written_ < text_.size()) parts[count++] = {text_.data() + written_, text_.size() - written_};
   for (const auto& part : piece_) parts[count++] = part;
+  if (!tail_.empty()) parts[count++] = {tail_.data(), tail_.size()};
   const auto all = std::span(parts).first(count);
   if (!descriptor_) return transport.write(all);
   const auto sent = transport.write_with(*descriptor_, all);
@@ -150,7 +156,10 @@ void Outbox::count(std::size_t bytes) {
   auto done = piece_.begin();
   for (; done != piece_.end() && bytes >= done->iov_len; ++done) bytes -= done->iov_len;
   piece_.erase(piece_.begin(), done);
-  if (bytes > 0) {
+  if (piece_.empty()) {
+    piece_keep_.reset();
+    tail_.erase(0, bytes);
+  } else {
     piece_.front().iov_base = static_cast<std::byte*>(piece_.front().iov_base) + bytes;
     piece_.front().iov_len -= bytes;
   }

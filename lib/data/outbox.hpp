@@ -40,7 +40,9 @@ class Outbox {
   void push(OutFrame frame) { queue_.push_back(std::move(frame)); }
   /// Sends what can be sent now.
   Result<> flush(Transport& transport);
-  [[nodiscard]] bool empty() const { return queue_.empty() && written_ == text_.size() && !current_; }
+  [[nodiscard]] bool empty() const {
+    return queue_.empty() && written_ == text_.size() && piece_.empty() && tail_.empty() && !current_;
+  }
 
  private:
   void stage();
@@ -63,6 +65,8 @@ class Outbox {
   std::size_t buffer_ = 0;           ///< of current_: what is not in piece_ yet begins here
   std::size_t offset_ = 0;
   std::vector<iovec> piece_;  ///< goes next
+  std::shared_ptr<const void> piece_keep_;
+  std::string tail_;  ///< goes after it: the payload's digest
   Digest digest_;
 };
 

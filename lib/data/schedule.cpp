@@ -78,8 +78,8 @@ void Schedule::State::on(const Arrived& event) {
   if (by.stale == event.attempt) by.stale.reset();
   auto ended = end(event.attempt);
   if (!ended) return actions.push_back(Discard{event.attempt});
+  by.making.add(ended->started ? now - *ended->started : std::max(event.took, now - by.since));
   if (!by.running) by.since = now;
-  if (ended->started) by.making.add(now - *ended->started);
   auto& task = stream(ended->task.stream)->task(ended->task.number);
   task.here = true;
   count(*stream(ended->task.stream), 1);
@@ -131,7 +131,13 @@ bool Schedule::State::is_up(WorkerIndex index) const {
 }
 
 bool Schedule::State::has_room(const WorkerState& worker) const {
-  return worker.up && static_cast<int>(worker.attempts.size()) < policy.depth;
+  return worker.up && static_cast<int>(worker.attempts.size()) < depth_of(worker);
+}
+
+/// Each task that is on its way while another is made saves a round trip, which for a short one is most of its time.
+int Schedule::State::depth_of(const WorkerState& worker) const {
+  if (!worker.making.known() || policy.most <= policy.depth) return policy.depth;
+  return static_cast<int>(std::clamp<std::int64_t>(policy.ahead / worker.making.value(), policy.depth, policy.most));
 }
 
 StreamState* Schedule::State::stream(StreamId id) {

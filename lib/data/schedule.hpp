@@ -31,6 +31,8 @@ using Attempt = std::uint64_t;
 
 struct SchedulePolicy {
   int depth = 2;  ///< tasks that a worker has at a time: one that it makes, and the next
+  Duration ahead = std::chrono::milliseconds(2);  ///< more of them where tasks are short: work for so long
+  int most = 16;                                  ///< but never more than so many
   Duration hedge_after = std::chrono::milliseconds(50);  ///< at least so long a task is waited for before it is copied
   double hedge_factor = 2.0;  ///< and at least so many times what the idle worker needs for one
   WorkerIndex first = 0;  ///< of equals this one comes first. The rank: so that ranks in step do not all ask the same
@@ -55,7 +57,7 @@ struct Submitted {
   bool pinned = false;  ///< copying it costs a replay: only when `preferred` is gone it goes to another worker
   Instant at;
 };
-/// The worker has begun to work on it.
+/// The worker has begun to work on it. It need not say so for what is made at once.
 struct Started {
   WorkerIndex worker;
   Attempt attempt;
@@ -66,6 +68,7 @@ struct Arrived {
   WorkerIndex worker;
   Attempt attempt;
   Instant at;
+  Duration took{};  ///< as the worker says; used where it did not say when it began
 };
 /// The worker gives it back: it cannot do it (out of memory, a definition that cannot be loaded there).
 struct Returned {

@@ -111,6 +111,7 @@ struct Schedule::State {
   WorkerState& worker(WorkerIndex index);
   [[nodiscard]] bool is_up(WorkerIndex index) const;
   [[nodiscard]] bool has_room(const WorkerState& worker) const;
+  [[nodiscard]] int depth_of(const WorkerState& worker) const;
   StreamState* stream(StreamId id);
   /// The attempt is over, whatever became of it; nothing when it is not known.
   std::optional<AttemptState> end(Attempt attempt);

@@ -28,8 +28,9 @@ void ServerLink::stop() {
 }
 
 void ServerLink::post(OutFrame answer) {
+  const bool was_told = !answers.empty();
   answers.push_back(std::move(answer));
-  if (std::this_thread::get_id() != thread_.get_id()) wakeup_.wake();
+  if (!was_told && std::this_thread::get_id() != thread_.get_id()) wakeup_.wake();
 }
 
 void ServerLink::run() {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,8 @@ namespace taas::data {
 struct OpenJob {
   std::uint32_t slot = kNoSlot;  ///< what the client has set aside for it
   bool withdrawn = false;
+  std::optional<Instant> begun = {};
+  bool announced = false;  ///< the client knows that it was begun
 };
 
 /// A data worker's connection to one client. Owns a thread, which ends with the connection.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "data/server_state.hpp"
+#include "data/stream_copy.hpp"
 
 namespace taas::data {
 
@@ -14,18 +15,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kMostSilence = 15s;  // clients ping every second
-constexpr Duration kLook = 2s;
 constexpr std::size_t kPieceBytes = std::size_t{256}
                                     << 10;  // still in the cache when it is copied after its digest was taken
+
+constexpr std::size_t kManyBytes = std::size_t{4} << 20;  // more than are still in the cache when the loop gets there
+
+void copy(std::byte* to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
 
 /// Copies the buffers one behind the other; their digest.
 std::uint64_t gather(const std::vector<std::span<const std::byte>>& buffers, std::byte* to) {
   Digest digest;
+  const auto copy_piece = size_of(buffers) >= kManyBytes ? stream_copy : copy;
   for (auto rest : buffers) {
     while (!rest.empty()) {
       const auto piece = rest.first(std::min(rest.size(), kPieceBytes));
       digest.add(piece);
-      std::memcpy(to, piece.data(), piece.size());
+      copy_piece(to, piece);
       to += piece.size();
       rest = rest.subspan(piece.size());
     }
@@ -71,8 +76,11 @@ Result<> ServerSession::turn() {
 
 void ServerSession::wait(bool more) {
   if (more) return;
+  const auto [begun, patience] = server_.long_jobs(link_);
+  for (const auto attempt : begun) push({.kind = FrameKind::kStarted, .attempt = attempt});
+  if (!begun.empty()) return;
   const auto what = outbox_.empty() && transport_->is_flushed() ? Ready::kRead : Ready::kReadOrWrite;
-  wait_until_ready(transport_->socket(), what, link_.wakeup_, kLook);
+  wait_until_ready(transport_->socket(), what, link_.wakeup_, patience);
   link_.wakeup_.clear();
 }
 
@@ -82,9 +90,7 @@ void ServerSession::send_answers() {
 
 void ServerSession::send(OutFrame answer) {
   const auto attempt = answer.header.attempt;
-  if (answer.header.kind == FrameKind::kStarted || answer.header.kind == FrameKind::kDefinitionWanted) {
-    return outbox_.push(std::move(answer));
-  }
+  if (answer.header.kind == FrameKind::kDefinitionWanted) return outbox_.push(std::move(answer));
   const auto job = server_.find_job(link_, attempt);
   if (!job) return;
   if (job->withdrawn) return handle_withdraw(attempt);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "data/job_queue.hpp"
 #include "data/server.hpp"
@@ -51,8 +52,12 @@ struct Server::State {
   void add_definition(const std::string& digest, std::string bytes);
   bool add_job(ServerLink& link, Job job, std::uint32_t slot);
   void withdraw(ServerLink& link, Attempt attempt);
+  /// Those of its jobs that were begun some time ago, and that the client has not been told of. When to ask again, too.
+  std::pair<std::vector<Attempt>, Duration> long_jobs(ServerLink& link);
 
   void answer(const Job& job, OutFrame frame);
+  std::uint64_t microseconds_on(const Job& job);
+  OpenJob* find_open(const Job& job);  ///< with the mutex
   void accept_all();
   void stop();
 

@@ -18,6 +18,8 @@ struct Free {
   void operator()(SSL* connection) const { ::SSL_free(connection); }
 };
 
+constexpr std::size_t kLargestRecord = std::size_t{17} << 10;  // OpenSSL may have so much of what is awaited already
+
 class TlsTransport : public Transport {
  public:
   TlsTransport(Fd socket, std::shared_ptr<net::Tls> tls)
@@ -27,7 +29,7 @@ class TlsTransport : public Transport {
   Result<std::size_t> read(std::span<std::byte> into) override;
   Result<std::size_t> write(std::span<const iovec> parts) override;
   [[nodiscard]] bool needs_checksum() const override { return false; }  // every record has one
-  void expect(std::size_t bytes) override { low_water_.expect(socket_.fd(), bytes); }
+  void expect(std::size_t bytes) override { low_water_.expect(socket_.fd(), bytes - std::min(bytes, kLargestRecord)); }
   Result<> flush() override;
   [[nodiscard]] bool is_flushed() const override { return socket_.is_flushed(); }
   [[nodiscard]] const Fd& socket() const override { return socket_.fd(); }

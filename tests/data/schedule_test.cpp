@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Drives a Schedule and writes down what it decides: "0>2 #5" is task 2 to worker 0 as attempt 5.
+/// Drives a Schedule and writes down what it decides: "0>2 #5" is task 2 to worker 0 as attempt 5. Tasks take no time
+/// here unless a test says so: no more than `depth` are sent ahead.
 struct Bench {
   explicit Bench(SchedulePolicy policy = {}, int workers = 0) : schedule(policy) {
     for (int worker = 0; worker < workers; ++worker) feed(WorkerUp{worker, now});
@@ -75,7 +77,7 @@ void teach(Bench& bench, WorkerIndex worker, Attempt attempt, std::uint64_t numb
 }  // namespace
 
 TEST_CASE("tasks go in order to whoever has the fewest") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   CHECK(bench.submit(1, 0) == "0>0 #1");
   CHECK(bench.submit(1, 1) == "1>1 #2");
   CHECK(bench.submit(1, 2) == "0>2 #3");
@@ -87,14 +89,14 @@ TEST_CASE("tasks go in order to whoever has the fewest") {
 }
 
 TEST_CASE("ranks in step begin with different workers") {
-  Bench bench({.first = 1}, 3);
+  Bench bench({.most = 2, .first = 1}, 3);
   CHECK(bench.submit(1, 0) == "1>0 #1");
   CHECK(bench.submit(1, 1) == "2>1 #2");
   CHECK(bench.submit(1, 2) == "0>2 #3");
 }
 
 TEST_CASE("a new worker gets what waits, and what a lost worker had goes to others, lowest first") {
-  Bench bench({.depth = 1}, 1);
+  Bench bench({.depth = 1, .most = 1}, 1);
   CHECK(bench.submit(1, 0) == "0>0 #1");
   CHECK(bench.submit(1, 1) == "");
   CHECK(bench.up(1) == "1>1 #2");
@@ -106,7 +108,7 @@ TEST_CASE("a new worker gets what waits, and what a lost worker had goes to othe
 }
 
 TEST_CASE("a worker that comes up twice has lost what it had") {
-  Bench bench({}, 1);
+  Bench bench({.most = 2}, 1);
   CHECK(bench.submit(1, 0) == "0>0 #1");
   CHECK(bench.up(0) == "0>0 #2");
   CHECK(bench.arrives(0, 1) == "discard #1");
@@ -114,7 +116,7 @@ TEST_CASE("a worker that comes up twice has lost what it had") {
 }
 
 TEST_CASE("a preferred worker is waited for, unless somebody has nothing to do") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   CHECK(bench.submit(1, 0, 1) == "1>0 #1");
   CHECK(bench.submit(1, 1, 1) == "1>1 #2");
   CHECK(bench.submit(1, 2, 1) == "0>2 #3");
@@ -124,14 +126,14 @@ TEST_CASE("a preferred worker is waited for, unless somebody has nothing to do")
 }
 
 TEST_CASE("who prefers a worker that is gone takes any") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   bench.down(1);
   CHECK(bench.submit(1, 0, 1) == "0>0 #1");
   CHECK(bench.submit(1, 1, 7) == "0>1 #2");
 }
 
 TEST_CASE("pinned tasks wait for their worker") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   CHECK(bench.submit(1, 0, 1, true) == "1>0 #1");
   CHECK(bench.submit(1, 1, 1, true) == "1>1 #2");
   CHECK(bench.submit(1, 2, 1, true) == "");
@@ -141,7 +143,7 @@ TEST_CASE("pinned tasks wait for their worker") {
 }
 
 TEST_CASE("pinned tasks of a lost worker stay together, also when it comes back") {
-  Bench bench({}, 3);
+  Bench bench({.most = 2}, 3);
   bench.submit(1, 0, 1, true);
   bench.submit(1, 1, 1, true);
   CHECK(bench.down(1) == "0>0 #3, 0>1 #4");
@@ -152,7 +154,7 @@ TEST_CASE("pinned tasks of a lost worker stay together, also when it comes back"
 }
 
 TEST_CASE("replacements share the shards of lost workers") {
-  Bench bench({}, 4);
+  Bench bench({.most = 2}, 4);
   bench.down(2);
   bench.down(3);
   CHECK(bench.submit(1, 0, 2, true) == "0>0 #1");
@@ -160,7 +162,7 @@ TEST_CASE("replacements share the shards of lost workers") {
 }
 
 TEST_CASE("no more is under way or waits than there are credits") {
-  Bench bench({}, 3);
+  Bench bench({.most = 2}, 3);
   bench.credits(2);
   CHECK(bench.submit(1, 0) == "0>0 #1");
   CHECK(bench.submit(1, 1) == "1>1 #2");
@@ -173,7 +175,7 @@ TEST_CASE("no more is under way or waits than there are credits") {
 }
 
 TEST_CASE("what a loop takes next needs no credit") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   bench.credits(1);
   CHECK(bench.submit(1, 0) == "0>0 #1");
   CHECK(bench.submit(2, 0) == "1>s2:0 #2");
@@ -184,7 +186,7 @@ TEST_CASE("what a loop takes next needs no credit") {
 }
 
 TEST_CASE("streams share: a loop that waits comes first, then who holds the fewest credits") {
-  Bench bench({.depth = 1}, 2);
+  Bench bench({.depth = 1, .most = 1}, 2);
   bench.credits(4);
   for (std::uint64_t number = 0; number < 6; ++number) bench.submit(1, number);
   for (std::uint64_t number = 0; number < 6; ++number) bench.submit(2, number);
@@ -197,7 +199,7 @@ TEST_CASE("streams share: a loop that waits comes first, then who holds the fewe
 }
 
 TEST_CASE("an idle worker copies what is late, and the first copy counts") {
-  Bench bench({.depth = 1}, 2);
+  Bench bench({.depth = 1, .most = 1}, 2);
   bench.submit(1, 0);
   bench.submit(1, 1);
   teach(bench, 0, 1, 0, 100ms);
@@ -228,7 +230,7 @@ TEST_CASE("an idle worker copies what is late, and the first copy counts") {
 }
 
 TEST_CASE("what waits behind something late is copied too, the loop's next one first") {
-  Bench bench({}, 3);
+  Bench bench({.most = 2}, 3);
   for (std::uint64_t number = 0; number < 6; ++number) bench.submit(1, number);
   bench.starts(0, 1);
   for (WorkerIndex worker : {1, 2}) {
@@ -243,7 +245,7 @@ TEST_CASE("what waits behind something late is copied too, the loop's next one f
 }
 
 TEST_CASE("a frozen worker does not block a loop that has no credits left") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   bench.credits(3);
   for (std::uint64_t number = 0; number < 8; ++number) bench.submit(1, number);  // 0 and 2 to worker 0, 1 to worker 1
   bench.starts(1, 2);
@@ -260,14 +262,14 @@ TEST_CASE("a frozen worker does not block a loop that has no credits left") {
 }
 
 TEST_CASE("a pinned task is not copied") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   bench.submit(1, 0, 0, true);
   bench.starts(0, 1);
   CHECK(bench.wait(1h) == "");
 }
 
 TEST_CASE("a task that is returned goes to another worker, never to the same one") {
-  Bench bench({}, 3);
+  Bench bench({.most = 2}, 3);
   bench.submit(1, 0);
   CHECK(bench.returns(0, 1) == "1>0 #2");
   CHECK(bench.down(1) == "2>0 #3");
@@ -276,7 +278,7 @@ TEST_CASE("a task that is returned goes to another worker, never to the same one
 }
 
 TEST_CASE("a task that all have returned is given up, once") {
-  Bench bench({}, 2);
+  Bench bench({.most = 2}, 2);
   bench.submit(1, 0);
   bench.submit(1, 1);
   CHECK(bench.returns(0, 1) == "1>0 #3");
@@ -286,7 +288,7 @@ TEST_CASE("a task that all have returned is given up, once") {
 }
 
 TEST_CASE("who has returned a task is asked last for a while") {
-  Bench bench({.depth = 1}, 2);
+  Bench bench({.depth = 1, .most = 1}, 2);
   bench.submit(1, 0);
   CHECK(bench.returns(0, 1) == "1>0 #2");
   CHECK(bench.submit(1, 1) == "");
@@ -294,7 +296,7 @@ TEST_CASE("who has returned a task is asked last for a while") {
 }
 
 TEST_CASE("a stream that is closed is stopped, and others get its place") {
-  Bench bench({.depth = 1}, 2);
+  Bench bench({.depth = 1, .most = 1}, 2);
   bench.credits(2);
   for (std::uint64_t number = 0; number < 4; ++number) bench.submit(1, number);
   CHECK(bench.submit(2, 0) == "");
@@ -306,7 +308,7 @@ TEST_CASE("a stream that is closed is stopped, and others get its place") {
 }
 
 TEST_CASE("a worker so slow that the others would wait for it gets nothing, until it is tried again") {
-  Bench bench({.depth = 1}, 2);
+  Bench bench({.depth = 1, .most = 1}, 2);
   bench.credits(3);
   bench.submit(1, 0);
   bench.submit(1, 1);
@@ -323,11 +325,35 @@ TEST_CASE("a worker so slow that the others would wait for it gets nothing, unti
 }
 
 TEST_CASE("nothing that is not known does harm") {
-  Bench bench({}, 1);
+  Bench bench({.most = 2}, 1);
   CHECK(bench.arrives(0, 77) == "discard #77");
   CHECK(bench.returns(0, 77) == "");
   CHECK(bench.starts(0, 77) == "");
   CHECK(bench.take(9, 0) == "");
   CHECK(bench.down(5) == "");
   CHECK(bench.feed(AlarmRang{bench.now}) == "");
+}
+
+TEST_CASE("a worker gets as many short tasks ahead as fill two milliseconds") {
+  Bench bench({.depth = 2, .ahead = 2ms, .most = 6}, 1);
+  std::string sent;
+  for (std::uint64_t number = 0; number < 99; ++number) sent += bench.submit(1, number);
+  Attempt arrived = 0;
+  const auto under_way = [&](int tasks, Duration each) {
+    for (; tasks > 0; --tasks) {
+      bench.now += each;
+      sent += bench.arrives(0, ++arrived);
+    }
+    return std::count(sent.begin(), sent.end(), '>') - static_cast<std::ptrdiff_t>(arrived);
+  };
+  CHECK(under_way(1, 10ms) == 2);
+  CHECK(under_way(20, 400us) == 4);
+  CHECK(under_way(20, 20us) == 6);
+  CHECK(under_way(20, 10ms) == 2);
+}
+
+TEST_CASE("what a worker says of its time counts where answers come together") {
+  Bench bench({.depth = 1, .ahead = 2ms, .most = 8}, 1);
+  for (std::uint64_t number = 0; number < 9; ++number) bench.submit(1, number);
+  CHECK(bench.feed(Arrived{0, 1, bench.now, 1ms}) == "keep 0, 0>1 #2, 0>2 #3");
 }

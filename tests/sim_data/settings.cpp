@@ -26,6 +26,7 @@ LoaderSettings draw_loader(Random& random) {
 Settings draw_settings(Random& random) {
   Settings settings;
   settings.policy.depth = random.between(1, 3);
+  settings.policy.most = random.between(1, 8);
   settings.policy.first = random.between(0, 3);
   settings.credits = random.between(1, 20);
   int workers = random.between(1, 6);

@@ -18,7 +18,7 @@ import contenders  # noqa: E402
 import measure  # noqa: E402
 import nodes  # noqa: E402
 
-COUNTS = {"image": 60, "digits": 12500}  # of which a fifth warms up
+COUNTS = {"image": 120, "digits": 10000}  # of which three tenths warm up
 ENDPOINT = str(pathlib.Path(__file__).with_name("endpoint.py"))
 
 

@@ -8,7 +8,7 @@ import time
 import contenders
 import payloads
 
-WARM = 0.2  # of the batches come before the clock starts: connections, slots and pages are there
+WARM = 0.3  # of the batches come before the clock starts: connections, slots and their pages are there
 
 
 def cpu_seconds() -> float:

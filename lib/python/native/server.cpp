@@ -88,10 +88,8 @@ PyServer* make_server(std::string run_id, const std::string& key, const std::str
 }
 
 std::optional<data::Job> take(PyServer& self, std::optional<double> timeout) {
-  return wait_in_slices(timeout, [&](Duration patience) {
-    if (PyGILState_Check() != 0) self.done->let_go();
-    return self.server->take(patience);
-  });
+  self.done->let_go();
+  return wait_in_slices(timeout, [&](Duration patience) { return self.server->take(patience); });
 }
 
 void put(PyServer& self, const data::Job& job, std::string description, const nb::sequence& buffers) {

@@ -1,0 +1,110 @@
+// A server's jobs: from the link that brought one to the answer on its way back.
+#include <algorithm>
+
+#include "data/server_state.hpp"
+
+namespace taas::data {
+
+namespace {
+
+constexpr Duration kAnnouncedAfter = std::chrono::milliseconds(2);
+constexpr Duration kLookAgain = std::chrono::milliseconds(20);  // whether a job that waits for its turn was begun
+constexpr Duration kLongestLook = std::chrono::seconds(2);
+
+}  // namespace
+
+std::vector<OutFrame> Server::State::take_answers(ServerLink& link) {
+  const std::lock_guard lock(mutex);
+  return std::exchange(link.answers, {});
+}
+
+std::optional<OpenJob> Server::State::find_job(ServerLink& link, Attempt attempt) {
+  const std::lock_guard lock(mutex);
+  const auto found = link.jobs.find(attempt);
+  if (found == link.jobs.end()) return {};
+  return found->second;
+}
+
+void Server::State::close_job(ServerLink& link, Attempt attempt) {
+  const std::lock_guard lock(mutex);
+  link.jobs.erase(attempt);
+}
+
+void Server::State::ask(std::uint64_t link, const std::string& digest) {
+  asked[digest] = link;
+  links.at(link)->post(
+      {.header = {.kind = FrameKind::kDefinitionWanted}, .description = digest, .buffers = {}, .keep = {}});
+}
+
+void Server::State::add_definition(const std::string& digest, std::string bytes) {
+  const std::lock_guard lock(mutex);
+  definitions.try_emplace(digest, std::make_shared<const std::string>(std::move(bytes)));
+  asked.erase(digest);
+  queue.add_definition(digest);
+  jobs_changed.notify_all();
+}
+
+bool Server::State::add_job(ServerLink& link, Job job, std::uint32_t slot) {
+  const std::lock_guard lock(mutex);
+  if (!link.jobs.try_emplace(job.attempt, OpenJob{.slot = slot, .withdrawn = false}).second) return false;
+  if (definitions.contains(job.digest)) {
+    queue.add(std::move(job));
+    jobs_changed.notify_one();
+    return true;
+  }
+  if (!asked.contains(job.digest)) ask(job.client, job.digest);
+  queue.add_waiting(std::move(job));
+  return true;
+}
+
+void Server::State::withdraw(ServerLink& link, Attempt attempt) {
+  const std::lock_guard lock(mutex);
+  const auto found = link.jobs.find(attempt);
+  if (found == link.jobs.end()) return;
+  found->second.withdrawn = true;
+  if (!queue.remove(link.number(), attempt)) return;
+  link.post(
+      {.header = {.kind = FrameKind::kReturned, .attempt = attempt}, .description = {}, .buffers = {}, .keep = {}});
+}
+
+OpenJob* Server::State::find_open(const Job& job) {
+  const auto link = links.find(job.client);
+  if (link == links.end()) return nullptr;
+  const auto found = link->second->jobs.find(job.attempt);
+  return found == link->second->jobs.end() ? nullptr : &found->second;
+}
+
+std::uint64_t Server::State::microseconds_on(const Job& job) {
+  const std::lock_guard lock(mutex);
+  const auto* open = find_open(job);
+  if (open == nullptr || !open->begun) return 0;
+  return static_cast<std::uint64_t>((steady_now() - *open->begun) / std::chrono::microseconds(1));
+}
+
+/// Most jobs are done before it is worth a frame that they were begun.
+std::pair<std::vector<Attempt>, Duration> Server::State::long_jobs(ServerLink& link) {
+  std::pair<std::vector<Attempt>, Duration> result({}, kLongestLook);
+  auto& [jobs, again] = result;
+  const auto now = steady_now();
+  const std::lock_guard lock(mutex);
+  for (auto& [attempt, job] : link.jobs) {
+    if (job.announced) continue;
+    const auto left = job.begun ? *job.begun + kAnnouncedAfter - now : kLookAgain;
+    if (left > Duration(0)) {
+      again = std::min(again, left);
+    } else {
+      job.announced = true;
+      jobs.push_back(attempt);
+    }
+  }
+  return result;
+}
+
+void Server::State::answer(const Job& job, OutFrame frame) {
+  const std::lock_guard lock(mutex);
+  const auto found = links.find(job.client);
+  if (found == links.end() || !found->second->jobs.contains(job.attempt)) return;
+  found->second->post(std::move(frame));
+}
+
+}  // namespace taas::data

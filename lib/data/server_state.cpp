@@ -1,0 +1,103 @@
+// A server's connections: from the first knock to the end.
+#include "data/server_state.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "data/quiet_thread.hpp"
+#include "data/sockets.hpp"
+
+namespace taas::data {
+
+namespace {
+
+constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostRemarks = 100;
+
+}  // namespace
+
+Server::State::State(ServerOptions chosen) : options(std::move(chosen)), process(::getpid()) {
+  auto made = Handshake::make(net::Role::kServer, {.run_id = options.run_id, .key = options.key}, options.encryption);
+  if (!made) {
+    remark(made.error().message);
+    return;
+  }
+  handshake = std::move(*made);
+  accept_thread = quiet_thread([this] { accept_all(); });
+}
+
+void Server::State::accept_all() {
+  std::array<pollfd, 3> fds{pollfd{.fd = options.tcp_listener.get(), .events = POLLIN, .revents = 0},
+                            pollfd{.fd = options.unix_listener.get(), .events = POLLIN, .revents = 0},
+                            pollfd{.fd = wakeup.fd().get(), .events = POLLIN, .revents = 0}};
+  while (!stopping) {
+    ::poll(fds.data(), fds.size(), -1);
+    wakeup.clear();
+    if (fds[0].revents != 0) accept_one(options.tcp_listener, Family::kTcp);
+    if (fds[1].revents != 0) accept_one(options.unix_listener, Family::kUnix);
+    join_ended();
+  }
+}
+
+void Server::State::accept_one(const Fd& listener, Family family) {
+  Fd socket = accept_from(listener);
+  if (!socket)
+    return static_cast<void>(wait_for_wake(wakeup, std::chrono::milliseconds(10)));  // no descriptors, perhaps
+  if (family == Family::kTcp) tune_tcp(socket);
+  const std::lock_guard lock(mutex);
+  if (strangers.size() >= kMostStrangers) return;
+  const auto number = next_link++;
+  strangers.insert(number);
+  auto& link = links[number] = std::make_unique<ServerLink>(*this, number, std::move(socket), family);
+  link->start();
+}
+
+void Server::State::join_ended() {
+  std::vector<std::unique_ptr<ServerLink>> over;  // joined after the mutex
+  const std::lock_guard lock(mutex);
+  for (const auto number : std::exchange(ended, {})) over.push_back(std::move(links.extract(number).mapped()));
+}
+
+void Server::State::stop() {
+  stopping = true;
+  wakeup.wake();
+  if (accept_thread.joinable()) accept_thread.join();
+  std::map<std::uint64_t, std::unique_ptr<ServerLink>> all;
+  {
+    const std::lock_guard lock(mutex);
+    all.swap(links);
+  }
+  all.clear();
+}
+
+void Server::State::add_authenticated(std::uint64_t link) {
+  const std::lock_guard lock(mutex);
+  strangers.erase(link);
+}
+
+void Server::State::end_link(std::uint64_t link) {
+  std::vector<OutFrame> unsent_answers;  // let go after the mutex
+  const std::lock_guard lock(mutex);
+  strangers.erase(link);
+  queue.remove_all_of(link);
+  if (const auto found = links.find(link); found != links.end()) {
+    found->second->jobs.clear();
+    unsent_answers.swap(found->second->answers);
+  }
+  for (auto& [digest, from] : asked) {
+    const auto other = from == link ? queue.waiting_client(digest) : std::nullopt;
+    if (other) ask(*other, digest);
+  }
+  std::erase_if(asked, [link](const auto& entry) { return entry.second == link; });
+  ended.push_back(link);
+  wakeup.wake();
+}
+
+void Server::State::remark(std::string text) {
+  const std::lock_guard lock(mutex);
+  if (remarks.size() < kMostRemarks) remarks.push_back(std::move(text));
+}
+
+}  // namespace taas::data
