@@ -84,7 +84,7 @@ void AgentLoop::State::act(const run::Perform& action) {
 
 void AgentLoop::State::welcome(const run::Welcome& message) {
   if (auto prepared = prepare(message); !prepared) return say(run::Refused{prepared.error().message});
-  say(run::Ready{node->store_port(), node->data_ports()});
+  say(run::Ready{node->store_port(), node->data_ports(), node->rank_ports()});
 }
 
 int AgentLoop::State::count_data_workers(const plan::DataOptions& data) const {
@@ -111,6 +111,7 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   wanted.store_address = options.store_address;
   wanted.instance = options.hello.instance;
   wanted.data_key = launch->data_key;
+  if (!is_data) wanted.rank_ports = plan::ports_for_ranks(launch->settings.options, launch->most_ranks_on_node);
   if (is_data) wanted.data_workers = count_data_workers(launch->settings.options.data);
   wanted.open_folder = [&launch] { return storage::open_run_directory(launch->run_folder, launch->log_folder); };
   auto made = Node::prepare(io, std::move(wanted), [this](run::AgentMessage said) { say(std::move(said)); });

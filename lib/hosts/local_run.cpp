@@ -82,6 +82,7 @@ NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.machine = options.machine;
   node.program = options.program;
   node.store_address = kLoopback;
+  node.rank_ports = plan::ports_for_ranks(options.plan.options, options.plan.world_size());
   node.data_key = random_hex(kKeyBytes);
   node.simulated_cpu_machines = options.data_hosts ? 0 : options.plan.data.count;
   node.data_workers =
@@ -106,6 +107,7 @@ NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
 Result<int> run_on_this_machine(LocalRunOptions options, Lifeline lifeline) {
   boost::asio::io_context io(1);
   end_with_keeper(io, lifeline);
+  if (auto watched = end_with_process(io, options.plan); !watched) return watched.error();
   std::unique_ptr<DataHostLinks> data_hosts;
   if (options.data_hosts) {
     auto listening = DataHostLinks::listen(io, options);

@@ -14,9 +14,9 @@
 namespace taas::hosts {
 namespace {
 
-Result<std::optional<Ruleset>> protect(const std::vector<std::string>& directories) {
-  if (directories.empty()) return std::nullopt;
-  auto rules = make_read_only(directories);
+Result<std::optional<Ruleset>> protect(const plan::OutputOptions& output) {
+  if (output.protected_directories.empty()) return std::nullopt;
+  auto rules = make_read_only(output.protected_directories, output.unprotected);
   if (!rules) return rules.error();
   return std::optional<Ruleset>(std::move(*rules));
 }
@@ -29,7 +29,8 @@ Node::~Node() = default;
 Result<std::unique_ptr<Node>> Node::prepare(boost::asio::io_context& io, NodeOptions options, Say say) {
   auto state = std::make_unique<State>(io, std::move(options), std::move(say));
   if (auto opened = state->open_store(); !opened) return opened.error();
-  auto read_only = protect(state->options.settings.options.output.protected_directories);
+  if (auto held = state->hold_ports(); !held) return held.error();
+  auto read_only = protect(state->options.settings.options.output);
   if (!read_only) return read_only.error();
   state->read_only = std::move(*read_only);
   auto folder = state->options.open_folder();
@@ -73,11 +74,21 @@ Result<> Node::State::open_data() {
   return {};
 }
 
+/// A server of a rank is found where the store is.
+Result<> Node::State::hold_ports() {
+  auto ports = net::HeldPorts::hold(io, options.store_address, options.rank_ports);
+  if (!ports) return ports.error();
+  rank_ports = std::move(*ports);
+  return {};
+}
+
 Family& Node::family() { return state_->family; }
 
 std::vector<std::uint16_t> Node::data_ports() const {
   return state_->data ? state_->data->ports() : std::vector<std::uint16_t>();
 }
+
+std::vector<std::uint16_t> Node::rank_ports() const { return state_->rank_ports.numbers(); }
 
 std::uint16_t Node::store_port() const { return state_->store_port; }
 
@@ -108,6 +119,7 @@ void Node::State::perform(const run::SignalRanks& request) {
 }
 
 void Node::State::sweep(int signal) {
+  if (source) source->forget();
   family.sweep(signal, [this, swept = generation] {
     for (auto& rank : ranks) rank->flush();
     outbox.say(run::GenerationGone{swept, steady_now()});
@@ -118,6 +130,7 @@ void Node::State::sweep(int signal) {
 void Node::State::perform(const run::RequestStop& request) {
   Fd made(::open(stop_file().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!made) remark(system_error("cannot tell ranks to write a checkpoint by " + stop_file(), errno).message);
+  if (request.signal == 0 && source) source->hurry();  // the user stops the run: no rank waits for an import first
   for (auto& rank : ranks) {
     if (request.signal != 0 && rank->running()) rank->signal(request.signal);
   }
@@ -133,6 +146,7 @@ void Node::State::perform(const run::Abandon& /*unused*/) {
 }
 
 void Node::State::perform(const run::Settle& request) {
+  source.reset();  // no generation follows: its memory is given back while output is put on disk
   auto settled = [this](const std::string& error) {
     auto files = static_cast<int>(publisher ? publisher->published() : 0);
     outbox.say(run::OutputSettled{error, steady_now(), files});

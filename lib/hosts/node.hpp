@@ -27,6 +27,7 @@ struct NodeOptions {
   std::string data_key;            ///< what ranks and data workers prove to each other: 64 hexadecimal digits
   int data_workers = 0;            ///< processes on this machine; without data delivery in the settings: none
   int simulated_cpu_machines = 0;  ///< as in DataDeliveryOptions
+  int rank_ports = 0;              ///< how many ports to hold for servers that ranks open
   std::string instance;            ///< Hello::instance
   bool inherits_stdin = false;     ///< rank 0 reads the launcher's standard input
   /// Called last, so that a run that is refused leaves no folder behind.
@@ -48,6 +49,7 @@ class Node {
   /// Of this process, for others that start some.
   [[nodiscard]] Family& family();
   [[nodiscard]] std::vector<std::uint16_t> data_ports() const;
+  [[nodiscard]] std::vector<std::uint16_t> rank_ports() const;
   /// The interface by which the other nodes are reached, for programs that have to be told (Gloo).
   void use_interface(const std::string& name);
   /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, HoldOutput, RequestStop, Settle, Abandon, DataWorkers;

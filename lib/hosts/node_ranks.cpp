@@ -5,7 +5,10 @@
 #include <boost/algorithm/string/replace.hpp>
 #include <csignal>
 
+#include "base/files.hpp"
+#include "hosts/common_environment.hpp"
 #include "hosts/node_state.hpp"
+#include "plan/preload.hpp"
 #include "plan/streams.hpp"
 #include "proc/memory_watch.hpp"
 #include "storage/liveness.hpp"
@@ -17,6 +20,12 @@ constexpr auto kWatchAfter = std::chrono::milliseconds(100);  // no rank has wri
 
 /// A log folder that cannot be made leaves the rank without a file, not the run without the rank.
 std::string path_or_none(Result<std::string> path) { return path ? std::move(*path) : std::string(); }
+
+std::optional<std::string> read_source(const std::string& path) {
+  auto text = read_file(path);
+  if (!text) return std::nullopt;
+  return std::move(*text);
+}
 
 /// torchrun's one macro in the program's arguments.
 std::vector<std::string> fill_in_local_rank(std::vector<std::string> command, int local_rank) {
@@ -46,6 +55,8 @@ void Node::State::perform(const run::StartRanks& start) {
   bool store_here = !options.settings.options.rendezvous.store_on_rank0;
   addresses.master_addr = start.master_addr;
   addresses.master_port = start.master_port;
+  addresses.servers = start.servers;
+  addresses.flight_records = path_or_none(folder().flight_records(generation));
   addresses.agent_store = store_here;
   addresses.output_directory = folder().staging();
   addresses.stop_file = stop_file();
@@ -54,9 +65,62 @@ void Node::State::perform(const run::StartRanks& start) {
   if (store) store->begin_generation();
   bool first_node = !places.empty() && places.front().rank.value == 0;
   if (first_node && !publisher) watch_output();
+  if (!source) source = make_source();
+  source->prepare(common(), [this] { start_all(); });
+}
+
+/// As far as descriptors go; then all together, since a preloaded interpreter forks many for little more than one.
+void Node::State::start_all() {
+  std::vector<PreparedRank> prepared;
+  std::optional<Error> short_of;
   for (const auto& place : places) {
-    if (!start_rank(place)) return;
+    auto one = PreparedRank::make(describe(place));
+    if (!one) short_of = one.error();
+    if (!one) break;
+    prepared.push_back(std::move(*one));
   }
+  std::vector<SpawnRequest> requests;
+  for (const auto& one : prepared) requests.push_back(one.request());
+  bool all = true;
+  source->spawn(requests, [&](std::size_t i, Result<Child> child) {
+    all = all && child;
+    if (!child) return say_failed(places[i], child.error());
+    adopt(places[i], std::move(prepared[i]), std::move(*child));
+  });
+  if (all && short_of) say_failed(places[prepared.size()], *short_of);
+}
+
+void Node::State::say_failed(const plan::RankPlace& place, const Error& error) {
+  outbox.say(run::RankSpawnFailed{generation, place.rank, error.system_errno, error.message, steady_now()});
+}
+
+void Node::State::adopt(const plan::RankPlace& place, PreparedRank prepared, Child child) {
+  auto process = RankProcess::adopt(io, family, std::move(prepared), std::move(child), callbacks(place.rank));
+  outbox.say(run::RankSpawned{generation, place.rank, process->pid(), steady_now(), process->preloaded()});
+  if (held && is_shown(ranks.size())) process->pause();
+  ranks.push_back(std::move(process));
+}
+
+std::unique_ptr<RankSource> Node::State::make_source() {
+  RankSourceOptions wanted;
+  wanted.choice = plan::choose_preload(options.settings.options, options.program.command,
+                                       static_cast<int>(places.size()), read_source);
+  wanted.command = options.program.command;
+  wanted.hook_folder = options.machine.preload_hook;
+  wanted.open_files_limit = open_files_limit;
+  return std::make_unique<RankSource>(io, family, std::move(wanted),
+                                      [this](std::string why) { remark(std::move(why)); });
+}
+
+CommonEnvironment Node::State::common() const {
+  std::vector<std::vector<std::string>> environments;
+  std::vector<std::string> names;
+  for (const auto& place : places) {
+    environments.push_back(environment_of(place, ""));
+    auto set = plan::rank_environment(options.settings, options.machine, place, generation, addresses);
+    for (auto& [name, value] : set) names.push_back(std::move(name));
+  }
+  return common_environment(environments, names);
 }
 
 void Node::State::choose_streams(const std::vector<plan::RankPlace>& wanted) {
@@ -74,19 +138,6 @@ void Node::State::watch_output() {
   publishing.watch_after = kWatchAfter;
   publishing.on_error = [this](const Error& error) { remark(error.message); };
   publisher = storage::Publisher::start(io, std::move(publishing));
-}
-
-bool Node::State::start_rank(const plan::RankPlace& place) {
-  auto process = RankProcess::start(io, family, describe(place), callbacks(place.rank));
-  if (!process) {
-    const Error& error = process.error();
-    outbox.say(run::RankSpawnFailed{generation, place.rank, error.system_errno, error.message, steady_now()});
-    return false;
-  }
-  outbox.say(run::RankSpawned{generation, place.rank, (*process)->pid(), steady_now()});
-  if (held && is_shown(ranks.size())) (*process)->pause();
-  ranks.push_back(std::move(*process));
-  return true;
 }
 
 RankStart Node::State::describe(const plan::RankPlace& place) {
@@ -142,7 +193,7 @@ bool Node::State::is_shown(std::size_t index) const {
 void Node::State::show(std::size_t index, const ui::OutputLine& line) {
   bool is_stderr = line.stream == ui::Stream::kStderr;
   bool shown = is_stderr ? outputs[index].stderr_on_console : outputs[index].stdout_on_console;
-  if (shown || options.all_output) outbox.add({line.rank, is_stderr, line.progress, line.text, line.at});
+  if (shown || options.all_output) outbox.add({line.rank, is_stderr, line.progress, line.text, line.at, line.open});
   bool refused = line.text.find("ermission denied") != std::string::npos;
   if (refused && read_only && line.rank.value != 0 && !refusal_explained) explain_refusal(line.rank);
 }

@@ -10,6 +10,8 @@
 #include "hosts/node.hpp"
 #include "hosts/outbox.hpp"
 #include "hosts/rank_process.hpp"
+#include "hosts/rank_source.hpp"
+#include "net/held_ports.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/family.hpp"
 #include "proc/landlock.hpp"
@@ -31,6 +33,7 @@ struct Node::State {
 
   Result<> open_store();
   Result<> open_data();
+  Result<> hold_ports();
 
   template <class Message>
   void perform(const Message&) {}
@@ -44,7 +47,11 @@ struct Node::State {
   void perform(const run::Abandon&);
   void perform(const run::DataWorkers& list);
 
-  bool start_rank(const plan::RankPlace& place);
+  void start_all();
+  void adopt(const plan::RankPlace& place, PreparedRank prepared, Child child);
+  void say_failed(const plan::RankPlace& place, const Error& error);
+  std::unique_ptr<RankSource> make_source();
+  [[nodiscard]] CommonEnvironment common() const;
   RankStart describe(const plan::RankPlace& place);
   RankCallbacks callbacks(Rank rank);
   [[nodiscard]] std::vector<std::string> environment_of(const plan::RankPlace& place, const std::string& error) const;
@@ -69,11 +76,13 @@ struct Node::State {
   std::optional<Ruleset> read_only;
   std::unique_ptr<store::Server> store;
   std::uint16_t store_port = 0;
+  net::HeldPorts rank_ports;
   std::unique_ptr<storage::Publisher> publisher;  // on the node of rank 0
   std::unique_ptr<DataDelivery> data;             // with --cpus
 
   Generation generation{-1};
   plan::RunAddresses addresses;
+  std::unique_ptr<RankSource> source;               // from the first generation on
   std::vector<plan::RankPlace> places;              // of this node's ranks, in order
   std::vector<plan::RankOutput> outputs;            // which of their streams the console shows
   std::vector<std::unique_ptr<RankProcess>> ranks;  // started ones, in the same order

@@ -19,8 +19,9 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   run::Policy policy;
   policy.world_size = plan.world_size();
   for (const auto& rank : plan.ranks) policy.node_of_rank.push_back(rank.node);
-  // A Python program joins a process group soon after its start, or never will.
-  policy.startup_needs_store = plan::is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0;
+  // A Python program joins a process group soon after its start, or never will. TensorFlow's do without the store.
+  policy.startup_needs_store = plan::is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0 &&
+                               plan.options.frameworks.framework != plan::Framework::kTensorFlow;
   if (plan.job) policy.echo = job_echo(plan.job->step.has_value());
   if (plan.job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;

@@ -5,19 +5,25 @@
 #include <csignal>
 
 #include "proc/descendants.hpp"
+#include "proc/process_end.hpp"
 
 namespace taas::hosts {
 namespace {
 
 constexpr auto kKillPatience = std::chrono::seconds(5);  // for processes that are stuck in the kernel
 
+[[noreturn]] void end_at_once() {
+  kill_and_reap_descendants(kKillPatience);
+  ::_exit(128 + SIGKILL);
+}
+
 }  // namespace
 
-void end_with_keeper(boost::asio::io_context& io, Lifeline& lifeline) {
-  lifeline.on_keeper_death(io, [] {
-    kill_and_reap_descendants(kKillPatience);
-    ::_exit(128 + SIGKILL);
-  });
+void end_with_keeper(boost::asio::io_context& io, Lifeline& lifeline) { lifeline.on_keeper_death(io, end_at_once); }
+
+Result<> end_with_process(boost::asio::io_context& io, const plan::LaunchPlan& plan) {
+  int pid = plan.options.supervision.end_with;
+  return pid == 0 ? Result<>() : on_process_end(io, pid, end_at_once);
 }
 
 Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan) {

@@ -11,6 +11,9 @@ namespace taas::hosts {
 /// Should the keeper be killed, everything that this process has started is.
 void end_with_keeper(boost::asio::io_context& io, Lifeline& lifeline);
 
+/// The same once the process of --end-with has ended.
+Result<> end_with_process(boost::asio::io_context& io, const plan::LaunchPlan& plan);
+
 /// The run's folder as the plan wants it.
 Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan);
 

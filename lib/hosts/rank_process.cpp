@@ -42,6 +42,7 @@ struct RankProcess::State {
   OutputStream err;
   Family* family = nullptr;
   int pid = -1;
+  bool preloaded = false;
   bool running = true;
   bool paused = false;
 
@@ -80,8 +81,8 @@ struct RankProcess::State {
 
   void pass_on(ui::Stream which, std::vector<ui::AssembledLine> lines, Instant at) {
     for (auto& line : lines) {
-      if (!line.progress) stream(which).last_words.add(line.text, at);
-      callbacks.on_line({start.rank, which, std::move(line.text), line.progress, at});
+      if (!line.progress && !line.text.empty()) stream(which).last_words.add(line.text, at);
+      callbacks.on_line({start.rank, which, std::move(line.text), line.progress, at, line.open});
     }
   }
 
@@ -118,39 +119,57 @@ struct RankProcess::State {
 RankProcess::RankProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
 RankProcess::~RankProcess() = default;
 
-Result<std::unique_ptr<RankProcess>> RankProcess::start(boost::asio::io_context& io, Family& family, RankStart start,
-                                                        RankCallbacks callbacks) {
+Result<PreparedRank> PreparedRank::make(RankStart start) {
   auto out = make_pipe();
   if (!out) return out.error();
   auto err = make_pipe();
   if (!err) return err.error();
+  PreparedRank prepared{std::move(start), Fd(), std::move(*out), std::move(*err)};
+  if (prepared.start.inherits_stdin) return prepared;
   auto null = open_null();
   if (!null) return null.error();
+  prepared.input = std::move(*null);
+  return prepared;
+}
 
+SpawnRequest PreparedRank::request() const {
   SpawnRequest request;
   request.argv = start.argv;
-  request.environment = std::move(start.environment);
-  if (!start.inherits_stdin) request.standard_input = &*null;
-  request.standard_output = &out->write;
-  request.standard_error = &err->write;
+  request.environment = start.environment;
+  if (input) request.standard_input = &input;
+  request.standard_output = &out.write;
+  request.standard_error = &err.write;
   request.inherited = start.inherited;
   request.read_only = start.read_only;
   request.open_files_limit = start.open_files_limit;
-  auto child = spawn(request);
-  if (!child) return child.error();
+  return request;
+}
 
+Result<std::unique_ptr<RankProcess>> RankProcess::start(boost::asio::io_context& io, Family& family, RankStart start,
+                                                        RankCallbacks callbacks) {
+  auto prepared = PreparedRank::make(std::move(start));
+  if (!prepared) return prepared.error();
+  auto child = spawn(prepared->request());
+  if (!child) return child.error();
+  return adopt(io, family, std::move(*prepared), std::move(*child), std::move(callbacks));
+}
+
+std::unique_ptr<RankProcess> RankProcess::adopt(boost::asio::io_context& io, Family& family, PreparedRank prepared,
+                                                Child child, RankCallbacks callbacks) {
   auto state = std::make_unique<State>();
-  state->start = std::move(start);
+  state->start = std::move(prepared.start);
   state->callbacks = std::move(callbacks);
-  state->open(io, ui::Stream::kStdout, std::move(out->read), state->start.stdout_path);
-  state->open(io, ui::Stream::kStderr, std::move(err->read), state->start.stderr_path);
+  state->open(io, ui::Stream::kStdout, std::move(prepared.out.read), state->start.stdout_path);
+  state->open(io, ui::Stream::kStderr, std::move(prepared.err.read), state->start.stderr_path);
   state->family = &family;
-  state->pid = child->pid;
-  family.watch(std::move(*child), [raw = state.get()](ExitStatus status, Instant at) { raw->ended(status, at); });
+  state->pid = child.pid;
+  state->preloaded = child.preloaded;
+  family.watch(std::move(child), [raw = state.get()](ExitStatus status, Instant at) { raw->ended(status, at); });
   return std::unique_ptr<RankProcess>(new RankProcess(std::move(state)));
 }
 
 int RankProcess::pid() const { return state_->pid; }
+bool RankProcess::preloaded() const { return state_->preloaded; }
 bool RankProcess::running() const { return state_->running; }
 void RankProcess::signal(int number) { state_->family->signal_group(state_->pid, number); }
 

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "hosts/last_words.hpp"
+#include "proc/spawn.hpp"
 #include "run/events.hpp"
 #include "ui/events.hpp"
 
@@ -42,16 +43,32 @@ struct RankCallbacks {
   std::function<void(const Error&)> on_log_error;
 };
 
+/// A rank whose pipes are there and whose process is not.
+struct PreparedRank {
+  RankStart start;
+  Fd input;  ///< /dev/null, or none: the launcher's own
+  Pipe out;
+  Pipe err;
+
+  static Result<PreparedRank> make(RankStart start);
+  /// Points into this.
+  [[nodiscard]] SpawnRequest request() const;
+};
+
 /// Owns one training process: its pipes, its log files and the evidence for the verdict. Does not kill it when
 /// destroyed: the process family is the run's business.
 class RankProcess {
  public:
-  /// Returns once the program runs; an error's errno is exec's. The family outlives the rank.
+  /// Takes over a process that was started by the prepared rank's request. The family outlives the rank.
+  static std::unique_ptr<RankProcess> adopt(boost::asio::io_context& io, Family& family, PreparedRank prepared,
+                                            Child child, RankCallbacks callbacks);
+  /// Starts one and returns once the program runs; an error's errno is exec's.
   static Result<std::unique_ptr<RankProcess>> start(boost::asio::io_context& io, Family& family, RankStart start,
                                                     RankCallbacks callbacks);
   ~RankProcess();
 
   [[nodiscard]] int pid() const;
+  [[nodiscard]] bool preloaded() const;
   [[nodiscard]] bool running() const;
   /// To the rank's process group; nothing when it has ended.
   void signal(int number);

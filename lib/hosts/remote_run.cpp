@@ -40,6 +40,7 @@ void part(boost::asio::io_context& io, Family& family) {
 Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   boost::asio::io_context io(1);
   end_with_keeper(io, lifeline);
+  if (auto watched = end_with_process(io, options.plan); !watched) return watched.error();
   std::unique_ptr<RunLoop> run;  // there before the event loop turns for the first time
   auto listener = net::Listener::listen(io, {options.listen_addresses, options.port, options.secret},
                                         [&run](std::unique_ptr<net::Link> link) {

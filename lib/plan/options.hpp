@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/data_options.hpp"
+#include "plan/framework_options.hpp"
 #include "plan/nodes_options.hpp"
 
 namespace taas::plan {
@@ -24,6 +25,7 @@ struct ProgramOptions {
   bool module = false;                 ///< -m: `program` is a Python module
   bool no_python = false;              ///< --no-python: exec `program` as it is, even if it ends in .py
   bool script = false;                 ///< --run-path: a Python script whatever its name; wins over no_python
+  std::string preload = "auto";        ///< --preload: auto, none, or modules with commas between them
 };
 
 /// How many processes and where. Texts are kept as written: make_plan() reads and judges them.
@@ -55,12 +57,14 @@ struct SupervisionOptions {
   int max_restarts = 0;
   std::chrono::milliseconds shutdown_timeout{30000};
   std::vector<int> signals_to_handle;  ///< empty: TERM, INT, HUP, QUIT
+  int end_with = 0;                    ///< --end-with: the process whose end is the run's; 0: none
 };
 
 /// Where output goes and what of it is shown.
 struct OutputOptions {
   std::string directory = "./taas-runs";           ///< --output
   std::vector<std::string> protected_directories;  ///< --protect: read-only for ranks other than 0
+  std::vector<std::string> unprotected;            ///< --protect-except: folders in them that stay writable
   std::optional<std::string> log_dir;              ///< --log-dir: torchrun's layout of log files
   std::string redirects = "0";                     ///< -r, torchrun's syntax: "3" or "0:1,1:2"
   std::string tee = "0";                           ///< -t
@@ -77,6 +81,7 @@ struct Options {
   NodesOptions nodes;
   SlurmOptions slurm;
   DataOptions data;
+  FrameworkOptions frameworks;
   RendezvousOptions rendezvous;
   SupervisionOptions supervision;
   OutputOptions output;
@@ -92,21 +97,22 @@ struct Machine {
   int cores = 1;  ///< usable: the affinity mask, not the machine's size
   std::map<std::string, std::string> environment;
   std::string python_packages = {};  ///< folder of the package `taas` that comes with this taas-run; empty: none
+  std::string preload_hook = {};     ///< folder of the `sitecustomize` that preloads; empty: none
 };
 
 // Options travel to agents as JSON.
 // clang-format off
 BOOST_DESCRIBE_ENUM(Color, kAuto, kAlways, kNever)
 BOOST_DESCRIBE_ENUM(Verbosity, kQuiet, kNormal, kVerbose)
-BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script))
+BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script, preload))
 BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store_on_rank0, role, virtual_local_rank))
 BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, signals_to_handle))
-BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, log_dir, redirects, tee, local_ranks_filter,
+BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, log_dir, redirects, tee, local_ranks_filter,
                                           prefix_template, verbosity, color, json))
-BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, rendezvous, supervision, output, dry_run, as_agent,
-                                    without_effect))
+BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, frameworks, rendezvous, supervision, output, dry_run,
+                                    as_agent, without_effect))
 // clang-format on
 
 }  // namespace taas::plan

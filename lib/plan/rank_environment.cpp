@@ -8,7 +8,9 @@
 #include <csignal>
 #include <string_view>
 
+#include "plan/extra_variables.hpp"
 #include "plan/numbers.hpp"
+#include "plan/tensorflow_config.hpp"
 
 namespace taas::plan {
 namespace {
@@ -28,6 +30,11 @@ class Writer {
   void set(const char* name, int value) { set(name, std::to_string(value)); }
   void set_default(const char* name, std::string value) {
     if (!machine_.environment.contains(name)) set(name, std::move(value));
+  }
+  /// In place of what was set before.
+  void replace(Variable variable) {
+    std::erase_if(variables_, [&](const Variable& other) { return other.first == variable.first; });
+    variables_.push_back(std::move(variable));
   }
   std::vector<Variable> take() && { return std::move(variables_); }
 
@@ -137,6 +144,21 @@ void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine&
   }
 }
 
+/// What torch remembers of the last collectives goes into the run's folder when one of them hangs.
+void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddresses& addresses) {
+  writer.set_default("TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
+  if (!find(machine, "TORCH_NCCL_TRACE_BUFFER_SIZE")) writer.set_default("TORCH_FR_BUFFER_SIZE", "2000");
+  bool chosen = addresses.flight_records.empty() || find(machine, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
+  if (!chosen) writer.set_default("TORCH_FR_DUMP_TEMP_FILE", addresses.flight_records);
+}
+
+void set_framework(Writer& writer, const FrameworkOptions& options, const RankPlace& place,
+                   const RunAddresses& addresses) {
+  bool tensorflow = options.framework == Framework::kTensorFlow;
+  if (tensorflow) writer.set("TF_CONFIG", tensorflow_config(addresses.servers, place.rank));
+  for (auto& variable : extra_variables(options, place.rank)) writer.replace(std::move(variable));
+}
+
 void set_data(Writer& writer, const RunAddresses& addresses) {
   if (addresses.data_plan.empty()) return;
   writer.set("TAAS_ROLE", std::string("rank"));
@@ -161,6 +183,10 @@ int omp_threads(const LaunchSettings& settings, const Machine& machine, const Ra
   return std::max(1, machine.cores / (settings.simulated ? place.world_size : place.local_world_size));
 }
 
+int ports_for_ranks(const Options& options, int ranks) {
+  return options.frameworks.framework == Framework::kTensorFlow ? ranks : 0;
+}
+
 std::vector<Variable> rank_environment(const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
                                        Generation generation, const RunAddresses& addresses) {
   Writer writer(machine);
@@ -173,6 +199,9 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   set_data(writer, addresses);
   if (auto path = python_path(settings.options.program, machine); !path.empty()) writer.set("PYTHONPATH", path);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
+  writer.set_default("WANDB_RUN_GROUP", settings.run_id);
+  set_flight_recorder(writer, machine, addresses);
+  set_framework(writer, settings.options.frameworks, place, addresses);
   return std::move(writer).take();
 }
 

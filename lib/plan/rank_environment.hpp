@@ -25,13 +25,15 @@ struct RankPlace {
 struct RunAddresses {
   std::string master_addr;
   std::uint16_t master_port = 0;
-  bool agent_store = true;       ///< the launcher serves the store there
-  std::string output_directory;  ///< TAAS_OUTPUT_DIR
-  std::string error_file;        ///< TORCHELASTIC_ERROR_FILE of this rank and generation
-  std::string interface;         ///< of this node, through which it reaches the others; empty: not known
-  std::string stop_file;         ///< TAAS_STOP_REQUESTED: appears when the run ends soon; empty: not set
-  std::string data_plan = {};    ///< TAAS_DATA_PLAN, and TAAS_ROLE; empty: no data delivery, neither is set
-  std::string events = {};       ///< TAAS_EVENTS, with data_plan
+  bool agent_store = true;                ///< the launcher serves the store there
+  std::string output_directory;           ///< TAAS_OUTPUT_DIR
+  std::string error_file;                 ///< TORCHELASTIC_ERROR_FILE of this rank and generation
+  std::string interface;                  ///< of this node, through which it reaches the others; empty: not known
+  std::string stop_file;                  ///< TAAS_STOP_REQUESTED: appears when the run ends soon; empty: not set
+  std::string data_plan = {};             ///< TAAS_DATA_PLAN, and TAAS_ROLE; empty: no data delivery, neither is set
+  std::string events = {};                ///< TAAS_EVENTS, with data_plan
+  std::vector<std::string> servers = {};  ///< "host:port" of all ranks, for frameworks whose ranks open servers
+  std::string flight_records = {};        ///< what the names of torch's flight records begin with; empty: torch's own
 };
 
 using Variable = std::pair<std::string, std::string>;
@@ -44,6 +46,9 @@ std::string python_path(const ProgramOptions& program, const Machine& machine);
 
 /// OMP_NUM_THREADS of a rank whose user did not set it.
 int omp_threads(const LaunchSettings& settings, const Machine& machine, const RankPlace& place);
+
+/// How many ports a node holds for servers that ranks open, when it may have so many ranks.
+int ports_for_ranks(const Options& options, int ranks);
 
 /// The variables set for one rank of one generation, over the environment of `machine`, which is the rank's node. The
 /// contract is docs/environment.md.

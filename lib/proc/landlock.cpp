@@ -61,6 +61,16 @@ class RuleMaker {
     }
   }
 
+  void add_rule(const Path& path) const {
+    Fd entry(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status {};
+    if (!entry || ::fstat(entry.get(), &status) != 0 || S_ISLNK(status.st_mode)) return;
+    landlock_path_beneath_attr rule{};
+    rule.allowed_access = S_ISDIR(status.st_mode) ? rights_ : rights_ & kFileRights;
+    rule.parent_fd = entry.get();
+    ::syscall(SYS_landlock_add_rule, rules_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+  }
+
  private:
   [[nodiscard]] bool is_protected(const Path& path) const {
     return std::find(protected_.begin(), protected_.end(), path) != protected_.end();
@@ -71,16 +81,6 @@ class RuleMaker {
       if (std::mismatch(path.begin(), path.end(), target.begin(), target.end()).first == path.end()) return true;
     }
     return false;
-  }
-
-  void add_rule(const Path& path) const {
-    Fd entry(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    struct stat status {};
-    if (!entry || ::fstat(entry.get(), &status) != 0 || S_ISLNK(status.st_mode)) return;
-    landlock_path_beneath_attr rule{};
-    rule.allowed_access = S_ISDIR(status.st_mode) ? rights_ : rights_ & kFileRights;
-    rule.parent_fd = entry.get();
-    ::syscall(SYS_landlock_add_rule, rules_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   }
 
   const Fd& rules_;
@@ -110,7 +110,7 @@ bool Ruleset::restrict_self() const {
 
 bool landlock_supported() { return interface_version() > 0; }
 
-Result<Ruleset> make_read_only(std::span<const std::string> directories) {
+Result<Ruleset> make_read_only(std::span<const std::string> directories, std::span<const std::string> but_for) {
   auto version = interface_version();
   if (version == 0) {
     return unavailable_error("cannot make directories read-only: this kernel has no Landlock, or it is switched off");
@@ -122,7 +122,13 @@ Result<Ruleset> make_read_only(std::span<const std::string> directories) {
   Fd rules(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
   if (!rules) return system_error("cannot make Landlock rules", errno);
-  RuleMaker(rules, attributes.handled_access_fs, std::move(*paths)).allow("/");
+  RuleMaker maker(rules, attributes.handled_access_fs, std::move(*paths));
+  maker.allow("/");
+  for (const auto& exception : but_for) {
+    std::error_code missing;
+    auto path = std::filesystem::canonical(exception, missing);
+    if (!missing) maker.add_rule(path);
+  }
   return Ruleset(std::move(rules));
 }
 

@@ -20,6 +20,8 @@ class Ruleset {
   /// Puts the rules on the calling thread, for good: also ends gains of privilege (sudo) for it. Only system calls, so
   /// fit for the time between fork and exec. False: errno says why.
   [[nodiscard]] bool restrict_self() const;
+  /// For a process that puts them on itself by its own means.
+  [[nodiscard]] int descriptor() const { return rules_.get(); }
 
  private:
   Fd rules_;
@@ -28,7 +30,8 @@ class Ruleset {
 /// False where the kernel has no Landlock or it is switched off.
 bool landlock_supported();
 
-/// Rules that make these directories read-only. Symbolic links and relative paths are resolved now.
-Result<Ruleset> make_read_only(std::span<const std::string> directories);
+/// Rules that make these directories read-only but for folders within them. Symbolic links and relative paths are
+/// resolved now; an exception that does not exist is none.
+Result<Ruleset> make_read_only(std::span<const std::string> directories, std::span<const std::string> but_for = {});
 
 }  // namespace taas

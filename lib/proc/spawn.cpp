@@ -6,9 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -19,6 +17,7 @@
 #include "proc/landlock.hpp"
 #include "proc/python.hpp"
 #include "proc/signals.hpp"
+#include "proc/spawn_failure.hpp"
 
 namespace taas {
 namespace {
@@ -26,13 +25,7 @@ namespace {
 namespace process = boost::process::v2;
 using boost::system::error_code;
 
-enum class Step { kStreams, kSession, kParent, kLimit, kReadOnly, kDirectory, kExec };
-
-/// What the child writes to its parent when it cannot become the program.
-struct Failure {
-  Step step = Step::kExec;
-  int system_errno = 0;
-};
+using Step = SpawnStep;
 
 int number_in_child(std::size_t inherited) { return 3 + static_cast<int>(inherited); }
 
@@ -79,7 +72,7 @@ class RankSetup {
   /// the launcher's next step is exit(), which would run the parent's own clean-up.
   template <class... Any>
   void on_exec_error(Any&&...) {
-    Failure failure{step_, errno};
+    SpawnFailure failure{step_, errno};
     [[maybe_unused]] auto written = ::write(failures_, &failure, sizeof failure);
     ::_exit(127);
   }
@@ -186,33 +179,6 @@ std::string find_program(const SpawnRequest& request) {
   return find_in_path(name, find_variable(request.environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
 }
 
-Error describe(const Failure& failure, const SpawnRequest& request, const std::string& program) {
-  int number = failure.system_errno;
-  const auto& name = request.argv.front();
-  switch (failure.step) {
-    case Step::kStreams:
-      return system_error(fmt::format("cannot connect the streams of {}", name), number);
-    case Step::kSession:
-      return system_error(fmt::format("cannot make a session for {}", name), number);
-    case Step::kParent:
-      return system_error(fmt::format("cannot tie {} to its launcher", name), number);
-    case Step::kLimit:
-      return system_error(fmt::format("cannot set the open-files limit of {}", name), number);
-    case Step::kReadOnly:
-      return system_error(fmt::format("cannot protect directories from {}", name), number);
-    case Step::kDirectory:
-      return system_error(fmt::format("cannot enter directory {}", *request.working_directory), number);
-    case Step::kExec:
-      break;
-  }
-  struct stat status {};
-  bool interpreter_missing = number == ENOENT && ::stat(program.c_str(), &status) == 0;
-  auto error = system_error(fmt::format("cannot execute {}", name), number);
-  if (interpreter_missing) error.message += " (the interpreter in its first line, or its loader, does not exist)";
-  if (number == ENOEXEC) error.message += " (no \"#!\" line, or made for another machine)";
-  return error;
-}
-
 /// Out of the way of the numbers that inherited descriptors get.
 Result<Fd> move_up(const Fd& fd, const SpawnRequest& request) {
   Fd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, number_in_child(request.inherited.size())));
@@ -247,19 +213,13 @@ Result<int> launch(const std::string& program, const char** argv, RankSetup& set
 }
 
 /// Empty when the program runs: the pipe then closed without a word.
-std::optional<Failure> read_failure(const Fd& failures) {
-  Failure failure;
+std::optional<SpawnFailure> read_failure(const Fd& failures) {
+  SpawnFailure failure;
   ssize_t count = 0;
   do count = ::read(failures.get(), &failure, sizeof failure);
   while (count < 0 && errno == EINTR);
   if (count != sizeof failure) return std::nullopt;
   return failure;
-}
-
-void discard(int pid) {
-  ::kill(pid, SIGKILL);
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
 }
 
 }  // namespace
@@ -283,13 +243,13 @@ Result<Child> spawn(const SpawnRequest& request) {
   failures->reset();
   auto failure = read_failure(pipe->read);
   if (failure) {
-    discard(*pid);
+    discard_child(*pid);
     return describe(*failure, request, program);
   }
   Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
-  if (pidfd) return Child{*pid, std::move(pidfd)};
+  if (pidfd) return Child{*pid, std::move(pidfd), false};
   auto error = system_error(fmt::format("cannot watch {} (process {})", request.argv.front(), *pid), errno);
-  discard(*pid);
+  discard_child(*pid);
   return error;
 }
 

@@ -30,14 +30,15 @@ struct SpawnRequest {
 struct Child {
   int pid = -1;
   Fd pidfd;
+  bool preloaded = false;  ///< forked from a PreloadedPython
 };
 
 /// Starts a process and returns once its program runs; when that cannot be, the error's errno says why (ENOENT, EACCES,
 /// ENOEXEC, …) and no process is left.
 ///
 /// The process leads a session and process group of its own, is killed by the kernel when the calling thread ends, and
-/// inherits only its three standard streams and `inherited`, no blocked signals and no ignored ones (but SIGHUP stays ignored under
-/// nohup). Call it from the thread that lives as long as the launcher.
+/// inherits only its three standard streams and `inherited`, no blocked signals and no ignored ones (but SIGHUP stays
+/// ignored under nohup). Call it from the thread that lives as long as the launcher.
 Result<Child> spawn(const SpawnRequest& request);
 
 }  // namespace taas

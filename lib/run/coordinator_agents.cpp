@@ -24,7 +24,7 @@ void Coordinator::State::on(const AgentArrived& event) {
     lose(*former, "it lost its connection", agents.at(*former).heard, now);
   }
   if (finished) return emit(Tell{event.agent, Dismissed{"the run is over", 1}});
-  agents[event.agent] = {event.hello, 0, now};
+  agents[event.agent] = {event.hello, 0, {}, now};
   if (auto why = unwanted(event.hello); !why.empty()) {
     bool is_data = event.hello.role == AgentRole::kData;
     bool twice = is_data || membership.holder(event.hello.order).has_value();
@@ -102,6 +102,7 @@ void Coordinator::State::hear(AgentId agent, const Heartbeat& message) {
 void Coordinator::State::hear(AgentId agent, const Ready& message) {
   if (data.has(agent)) return data_ready(agent, message);
   agents.at(agent).store_port = message.store_port;
+  agents.at(agent).rank_ports = message.rank_ports;
   if (!data.list().workers.empty() && data_list_is_open()) tell(agent, data.list());
   membership.ready(agent);
   try_gather();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "run/coordinator_state.hpp"
+#include "run/nearest_address.hpp"
 
 namespace taas::run {
 namespace {
@@ -71,7 +72,21 @@ void Coordinator::State::gathered(const Chosen& chosen) {
     agent_of_rank.insert(agent_of_rank.end(), static_cast<std::size_t>(ranks), agent);
     if (!policy.in_process) news.node_names.push_back(agents.at(agent).hello.hostname);
   }
+  servers = servers_of_ranks();
   supervise(std::move(news));
+}
+
+/// Each node's ports in the order of its ranks, at its address in the network of the first node.
+std::vector<std::string> Coordinator::State::servers_of_ranks() const {
+  std::map<AgentId, std::size_t> taken;
+  std::vector<std::string> all;
+  for (AgentId agent : agent_of_rank) {
+    const auto& [hello, store_port, ports, heard] = agents.at(agent);
+    auto next = taken[agent]++;
+    if (next >= ports.size()) return {};
+    all.push_back(endpoint_of(nearest_address(hello.addresses, master_addr), ports[next]));
+  }
+  return all;
 }
 
 /// In one process, and for nodes that know no address of their own, there is nothing to find out.
@@ -106,7 +121,7 @@ void Coordinator::State::carry_out(const StartGeneration& decided) {
 StartRanks Coordinator::State::start_of(const Member& member) const {
   auto nodes = static_cast<int>(agent_of_node.size());
   auto world = static_cast<int>(agent_of_rank.size());
-  return {generation, world, nodes, member.shares, master_addr, master_port};
+  return {generation, world, nodes, member.shares, master_addr, master_port, servers};
 }
 
 }  // namespace taas::run

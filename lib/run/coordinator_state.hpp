@@ -20,6 +20,7 @@ struct Coordinator::State {
   struct Agent {
     Hello hello;
     std::uint16_t store_port = 0;
+    std::vector<std::uint16_t> rank_ports;
     Instant heard{};
   };
   /// An agent's part of the generation at hand.
@@ -109,6 +110,7 @@ struct Coordinator::State {
   void gathered(const Chosen& chosen);
   [[nodiscard]] bool find_address(const std::vector<AgentId>& agents);
   void tell_unreachable(const std::vector<AgentId>& agents);
+  [[nodiscard]] std::vector<std::string> servers_of_ranks() const;
   [[nodiscard]] StartRanks start_of(const Member& member) const;
 
   // The generation at hand.
@@ -149,6 +151,7 @@ struct Coordinator::State {
   bool gone_wanted = false;
   std::string master_addr;
   std::uint16_t master_port = 0;
+  std::vector<std::string> servers;  // by rank; empty where no ports are held for them
 
   std::deque<Event> pending;
   bool supervising = false;

@@ -41,6 +41,7 @@ struct RankSpawned {
   Rank rank;
   int pid;
   Instant at;
+  bool preloaded = false;  ///< it came out of an interpreter that had imported modules already
 };
 /// A rank's process could not be made, or its program not executed. The agent then starts no further rank of that
 /// generation and reports nothing for those it did not start: the run counts them as absent, not as waited for.
@@ -207,7 +208,7 @@ using Action = std::variant<GatherNodes, StartGeneration, SignalRanks, KillGener
 // clang-format off
 BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, error_file, stderr_path))
 BOOST_DESCRIBE_STRUCT(RunStarted, (), (at))
-BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at))
+BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at, preloaded))
 BOOST_DESCRIBE_STRUCT(RankSpawnFailed, (), (generation, rank, system_errno, message, at))
 BOOST_DESCRIBE_STRUCT(RankJoined, (), (generation, rank, at))
 BOOST_DESCRIBE_STRUCT(RankExited, (), (generation, rank, status, evidence, at))

@@ -39,6 +39,7 @@ struct Hello {
 struct Ready {
   std::uint16_t store_port = 0;
   std::vector<std::uint16_t> data_ports = {};  ///< of a data node: one for each of its workers
+  std::vector<std::uint16_t> rank_ports = {};  ///< held for servers that ranks open: one for each that may be here
 };
 /// This node cannot take part. The message says why and does not name the node.
 struct Refused {
@@ -61,6 +62,7 @@ struct OutputText {
   bool progress = false;
   std::string text;
   Instant at;
+  bool open = false;  ///< the line has not ended
 };
 struct Output {
   std::vector<OutputText> lines;
@@ -117,6 +119,7 @@ struct StartRanks {
   std::vector<NodeShare> shares;  ///< more than one only for an agent that plays several nodes
   std::string master_addr;
   std::uint16_t master_port = 0;
+  std::vector<std::string> servers = {};  ///< "host:port" by rank, where nodes hold ports for them
 };
 /// The answer to Heartbeat.
 struct HeartbeatEcho {
@@ -156,11 +159,11 @@ using CoordinatorMessage =
 // clang-format off
 BOOST_DESCRIBE_ENUM(AgentRole, kRanks, kData)
 BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses, role))
-BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports))
+BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports, rank_ports))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))
 BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
-BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at))
+BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at, open))
 BOOST_DESCRIBE_STRUCT(Output, (), (lines))
 BOOST_DESCRIBE_STRUCT(Remark, (), (text))
 BOOST_DESCRIBE_STRUCT(Signalled, (), (signal))
@@ -168,7 +171,7 @@ BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
 BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port, probe))
 BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
-BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port))
+BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
 BOOST_DESCRIBE_STRUCT(HoldOutput, (), (hold))
 BOOST_DESCRIBE_STRUCT(Settle, (), (publish))

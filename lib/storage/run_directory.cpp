@@ -124,6 +124,12 @@ Result<std::string> RunDirectory::error_file(Generation generation, const RankPl
   return fs::path(*log).replace_extension(".error.json").string();
 }
 
+Result<std::string> RunDirectory::flight_records(Generation generation) const {
+  auto path = fmt::format("{}/generation-{}/flight-record-", path_, generation.value);
+  if (auto made = make_folder(fs::path(path).parent_path().string()); !made) return made.error();
+  return path;
+}
+
 Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
   auto name = folder_name(options.run_id);
   auto path = make_run_folder(options.output, "--output", name);

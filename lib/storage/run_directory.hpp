@@ -41,6 +41,8 @@ class RunDirectory {
   Result<std::string> rank_log(Generation generation, const RankPlace& rank, LogStream stream) const;
   /// TORCHELASTIC_ERROR_FILE, beside the log files.
   Result<std::string> error_file(Generation generation, const RankPlace& rank) const;
+  /// What the names of torch's flight records begin with; the rank follows. In the run's folder, whatever log_dir() is.
+  Result<std::string> flight_records(Generation generation) const;
 
  private:
   friend Result<RunDirectory> create_run_directory(RunDirectoryOptions options);

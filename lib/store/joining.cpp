@@ -8,7 +8,8 @@ namespace taas::store {
 namespace {
 
 constexpr std::string_view kDefaultGroup = "/default_pg/";
-constexpr auto kSlashes = 7;  // "/default_pg/0//cpu//0/3"
+constexpr std::string_view kJoined = "taas/joined/";  // rendezvous.py of the package `taas`
+constexpr auto kSlashes = 7;                          // "/default_pg/0//cpu//0/3"
 
 std::optional<int> read_number(std::string_view text) {
   int number = 0;
@@ -17,13 +18,18 @@ std::optional<int> read_number(std::string_view text) {
   return number;
 }
 
-}  // namespace
-
-std::optional<Rank> joined_rank(std::string_view key) {
-  if (!key.starts_with(kDefaultGroup) || std::ranges::count(key, '/') != kSlashes) return std::nullopt;
+std::optional<Rank> last_number(std::string_view key) {
   const auto number = read_number(key.substr(key.rfind('/') + 1));
   if (!number) return std::nullopt;
   return Rank{*number};
+}
+
+}  // namespace
+
+std::optional<Rank> joined_rank(std::string_view key) {
+  if (key.starts_with(kJoined)) return last_number(key);
+  if (!key.starts_with(kDefaultGroup) || std::ranges::count(key, '/') != kSlashes) return std::nullopt;
+  return last_number(key);
 }
 
 }  // namespace taas::store

@@ -11,7 +11,7 @@ namespace taas::store {
 ///
 /// init_process_group() lets each rank with a gloo backend set "/default_pg/<n>//<device>//<context>/<rank>" for the
 /// default group. Groups made later have one part more in the middle, and their ranks are other numbers. A group of
-/// NCCL alone sets no key a rank.
+/// NCCL alone sets no key a rank. Ranks without torch that come up by the package `taas` set "taas/joined/<rank>".
 std::optional<Rank> joined_rank(std::string_view key);
 
 }  // namespace taas::store

@@ -13,13 +13,15 @@ namespace taas::ui {
 
 enum class Stream { kStdout, kStderr };
 
-/// One line of a rank's output. A progress line ended in '\r' (a bar being redrawn), not '\n'.
+/// One line of a rank's output. A progress line ended in '\r' (a bar being redrawn), not '\n'; an open one has not
+/// ended yet (ui::AssembledLine).
 struct OutputLine {
   Rank rank;
   Stream stream;
   std::string text;
   bool progress = false;
   Instant at;
+  bool open = false;
 };
 
 /// The launcher says something: one line.

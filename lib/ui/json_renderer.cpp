@@ -62,6 +62,7 @@ std::string JsonRenderer::line_of(const OutputLine& line) const {
                              {"stream", line.stream == Stream::kStdout ? "stdout" : "stderr"},
                              {"text", valid_utf8(line.text)}};
   if (line.progress) object["progress"] = true;
+  if (line.open) object["open"] = true;
   return boost::json::serialize(object);
 }
 

@@ -38,9 +38,8 @@ std::vector<AssembledLine> LineAssembler::flush_partial() {
   }
   auto whole = whole_prefix(line_, line_.size());
   if (whole == 0) return {};
-  std::vector<AssembledLine> lines{{line_.substr(0, whole), false}};
+  std::vector<AssembledLine> lines{{line_.substr(0, whole), false, true}};
   line_.erase(0, whole);
-  flushed_ = true;
   return lines;
 }
 
@@ -70,7 +69,7 @@ void LineAssembler::append(std::string_view text, std::vector<AssembledLine>& li
 
 void LineAssembler::end_line(std::vector<AssembledLine>& lines) {
   auto& text = line_.empty() ? bar_ : line_;
-  if (!text.empty() || !flushed_) lines.push_back({std::move(text), false});
+  lines.push_back({std::move(text), false});
   start_line();
 }
 
@@ -85,7 +84,7 @@ void LineAssembler::draw_over(std::vector<AssembledLine>& lines) {
 void LineAssembler::start_line() {
   line_.clear();
   bar_.clear();
-  carriage_return_ = in_bar_ = shown_ = flushed_ = false;
+  carriage_return_ = in_bar_ = shown_ = false;
 }
 
 }  // namespace taas::ui

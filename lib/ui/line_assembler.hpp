@@ -6,10 +6,12 @@
 
 namespace taas::ui {
 
-/// A line of text without its end. A progress line is a bar's state that the program is about to draw over.
+/// A line of text without its end. A progress line is a bar's state that the program is about to draw over. An open one
+/// has not ended: what follows it goes on with the same line, and may be empty.
 struct AssembledLine {
   std::string text;
   bool progress = false;
+  bool open = false;
   friend bool operator==(const AssembledLine&, const AssembledLine&) = default;
 };
 
@@ -40,7 +42,6 @@ class LineAssembler {
   bool carriage_return_ = false;  // the last byte was '\r': the next one tells whether that is a line end
   bool in_bar_ = false;           // there was a '\r' in this line
   bool shown_ = false;            // line_ has been given out as a bar's state
-  bool flushed_ = false;          // the beginning of this line has been given out
 };
 
 }  // namespace taas::ui

@@ -1,6 +1,7 @@
 #include "ui/rank_lines.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ui/prefix.hpp"
 
@@ -31,6 +32,8 @@ bool RankLines::shows(const OutputLine& line) const {
 
 std::vector<ShownLine> RankLines::add(const OutputLine& line) {
   if (!shows(line)) return {};
+  bool was_open = std::exchange(open_[{line.rank, line.stream}], line.open);
+  if (was_open && line.text.empty()) return {};  // nothing but the end of a line that stands there
   if (shown_ranks_ == 1 || !prefixes_.empty()) return {format(FoldedLine{{line.rank}, line.stream, line.text})};
   return format(folding_.add(line));
 }

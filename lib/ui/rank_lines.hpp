@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ui/folding.hpp"
@@ -40,6 +42,7 @@ class RankLines {
   Style stdout_style_;
   Style stderr_style_;
   Folding folding_;
+  std::map<std::pair<Rank, Stream>, bool> open_;  // whether the last line shown has not ended
 };
 
 }  // namespace taas::ui

@@ -63,7 +63,7 @@ TEST_CASE("unknown options before the program are refused") {
 }
 
 TEST_CASE("options of later versions are refused with that word") {
-  for (auto name : {"--numa-binding", "--preload"}) {
+  for (auto name : {"--numa-binding"}) {
     CHECK(error_of({name, "a,b", "x"}) == std::string(name) + " comes with a later version of taas-run");
   }
   CHECK_THAT(error_of({"--join", "h:1", "x"}), ContainsSubstring("--join is not needed: --rdzv-endpoint HOST:PORT"));

@@ -66,13 +66,17 @@ TEST_CASE("a rank is told who it is, by every name that programs look for") {
                              {"OMP_NUM_THREADS", "2"},
                              {"GLOO_SOCKET_IFNAME", "lo"},
                              {"TAAS_OUTPUT_DIR", "/runs/x/.staging"},
-                             {"TAAS_RUN_ID", "run-1"}};
+                             {"TAAS_RUN_ID", "run-1"},
+                             {"WANDB_RUN_GROUP", "run-1"},
+                             {"TORCH_NCCL_DUMP_ON_TIMEOUT", "1"},
+                             {"TORCH_FR_BUFFER_SIZE", "2000"}};
   CHECK(actual == expected);
 }
 
 TEST_CASE("what the user set for a library stays") {
   Machine machine{"here", 0, 8, {}};
-  for (auto name : {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}) {
+  for (auto name : {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "WANDB_RUN_GROUP",
+                    "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"}) {
     machine.environment[name] = "mine";
   }
   auto actual = environment(with_gpus(2), machine, 0);
@@ -185,6 +189,32 @@ TEST_CASE("Gloo's interface is the one that reaches the others, unless the user 
   CHECK(interface("10.0.0.1", "", {}) == "(unset)");
   CHECK(interface("10.0.0.1", "eth1", {}) == "eth1");
   CHECK(interface("10.0.0.1", "eth1", {{"GLOO_SOCKET_IFNAME", "ib0"}}) == "(unset)");
+}
+
+TEST_CASE("flight records go into the run's folder, unless the user has a place or a size for them") {
+  auto records = [](Environment own) {
+    RunAddresses addresses{"127.0.0.1", 1, true, "", "", "", ""};
+    addresses.flight_records = "/runs/x/generation-0/flight-record-";
+    auto actual = environment({}, {"here", 0, 4, std::move(own)}, 0, {}, addresses);
+    return std::pair(value(actual, "TORCH_FR_DUMP_TEMP_FILE"), value(actual, "TORCH_FR_BUFFER_SIZE"));
+  };
+  using Pair = std::pair<std::string, std::string>;
+  CHECK(records({}) == Pair("/runs/x/generation-0/flight-record-", "2000"));
+  CHECK(records({{"TORCH_FR_DUMP_TEMP_FILE", "/mine"}}).first == "(unset)");
+  CHECK(records({{"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/mine"}}).first == "(unset)");
+  CHECK(records({{"TORCH_NCCL_TRACE_BUFFER_SIZE", "0"}}).second == "(unset)");
+}
+
+TEST_CASE("TF_CONFIG is set where it is asked for") {
+  RunAddresses addresses{"127.0.0.1", 1, true, "", "", "", ""};
+  addresses.servers = {"a:1", "b:2"};
+  auto options = with_gpus(2);
+  CHECK(value(environment(options, {"here", 0, 4, {}}, 1, {}, addresses), "TF_CONFIG") == "(unset)");
+  CHECK(ports_for_ranks(options, 2) == 0);
+  options.frameworks.framework = Framework::kTensorFlow;
+  CHECK(ports_for_ranks(options, 2) == 2);
+  CHECK_THAT(value(environment(options, {"here", 0, 4, {}}, 1, {}, addresses), "TF_CONFIG"),
+             ContainsSubstring(R"(["a:1","b:2"]},"task":{"type":"worker","index":1)"));
 }
 
 TEST_CASE("a node says when its share needs more GPUs than it has") {

@@ -110,6 +110,18 @@ TEST_CASE("symbolic links and relative paths are resolved, and several folders c
   CHECK(run_under(*rules, tree, "echo x >> project/notes") == 0);
 }
 
+TEST_CASE("folders within a protected one can stay writable") {
+  if (skipped()) return;
+  Tree tree;
+  std::vector<std::string> directories = {tree.folder / "project"};
+  std::vector<std::string> but_for = {tree.folder / "project/shared/deep", tree.folder / "missing"};
+  auto rules = make_read_only(directories, but_for);
+  REQUIRE(rules.has_value());
+  CHECK(run_under(*rules, tree, "echo x > project/shared/deep/new && rm project/shared/deep/old") == 0);
+  CHECK(run_under(*rules, tree, "echo x > project/shared/new") != 0);
+  CHECK(run_under(*rules, tree, "echo x > project/notes") != 0);
+}
+
 TEST_CASE("children of the process are held to the rules too, the launcher is not") {
   if (skipped()) return;
   Tree tree;

@@ -60,3 +60,19 @@ TEST_CASE("the interpreter: PYTHON_EXEC, the virtual environment, python3, pytho
   environment.back() = "PYTHON_EXEC=";
   CHECK(find_python(environment) == active);
 }
+
+TEST_CASE("a launcher inside of an environment takes that one's interpreter, unless another is active") {
+  TemporaryFolder folder;
+  auto plain = make_executable(folder / "usr/python3");
+  auto beside = make_executable(folder / "env/bin/python");
+  std::vector<std::string> environment = {"PATH=" + folder / "usr"};
+  CHECK(find_python(environment, folder / "env/bin") == plain);  // a folder with a Python in it is no environment yet
+  std::ofstream(folder / "env/pyvenv.cfg") << "home = /usr/bin\n";
+  CHECK(find_python(environment, folder / "env/bin") == beside);
+  std::filesystem::create_directories(folder / "conda/conda-meta");
+  auto conda = make_executable(folder / "conda/bin/python");
+  CHECK(find_python(environment, folder / "conda/bin") == conda);
+  auto active = make_executable(folder / "active/bin/python");
+  environment.push_back("VIRTUAL_ENV=" + folder / "active");
+  CHECK(find_python(environment, folder / "env/bin") == active);
+}

@@ -27,8 +27,8 @@ inline std::string brief(const StartRanks& m) {
     auto last = share.first_rank.value + share.local_world_size - 1;
     shares.push_back(fmt::format("node {} ranks {}-{}", share.node.value, share.first_rank.value, last));
   }
-  return fmt::format("start {} {} of {} at {}", m.generation.value, fmt::join(shares, " "), m.world_size,
-                     m.master_addr);
+  return fmt::format("start {} {} of {} at {}{}{}", m.generation.value, fmt::join(shares, " "), m.world_size,
+                     m.master_addr, m.servers.empty() ? "" : " servers ", fmt::join(m.servers, ","));
 }
 
 inline std::string brief(const DataWorkers& m) {

@@ -27,6 +27,27 @@ TEST_CASE("two nodes from the first word to the last") {
   CHECK(run.said(6, OutputSettled{"", at_ms(40)}, 40) == Strings{"5: dismissed 0 ", "6: dismissed 0 ", "finish 0"});
 }
 
+TEST_CASE("ranks are told each other's servers, where all nodes hold ports for them") {
+  Drive run(policy(2, 2, 2));
+  auto two_networks = hello(1);
+  two_networks.addresses = {"192.168.0.1", "10.0.0.1"};
+  run.arrive(5, two_networks, 1);
+  run.arrive(6, hello(0), 1);
+  run.said(5, Ready{4711, {}, {71, 72}}, 2);
+  run.said(6, Ready{4712, {}, {81, 82, 83}}, 2);
+  run.probed(5, 5);
+  auto servers = std::string(" servers 10.0.0.0:81,10.0.0.0:82,10.0.0.1:71,10.0.0.1:72");
+  CHECK(run.probed(6, 6) == Strings{"5: start 0 node 1 ranks 2-3 of 4 at 10.0.0.0" + servers,
+                                    "6: start 0 node 0 ranks 0-1 of 4 at 10.0.0.0" + servers});
+}
+
+TEST_CASE("no servers are told when a node holds too few ports") {
+  Drive run(policy(1, 1, 1));
+  run.arrive(0, hello(0), 0);
+  run.said(0, Ready{4711, {}, {71}}, 1);
+  CHECK(run.probed(0, 0) == Strings{"0: start 0 node 0 ranks 0-1 of 2 at 10.0.0.0"});
+}
+
 TEST_CASE("a heartbeat is answered") {
   Drive run(policy(2, 2, 2));
   run.arrive(0, hello(0), 0);

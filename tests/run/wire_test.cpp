@@ -36,9 +36,10 @@ std::set<std::string> types_that_come_back(Decode decode) {
 }  // namespace
 
 TEST_CASE("a message is one object that names its type") {
-  CHECK(encode(CoordinatorMessage(StartRanks{Generation{2}, 16, 2, {{NodeIndex{1}, Rank{8}, 8}}, "10.0.0.1", 29500})) ==
-        R"({"type":"start_ranks","generation":2,"world_size":16,"nodes":2,)"
-        R"("shares":[{"node":1,"first_rank":8,"local_world_size":8}],"master_addr":"10.0.0.1","master_port":29500})");
+  CHECK(
+      encode(CoordinatorMessage(StartRanks{Generation{2}, 16, 2, {{NodeIndex{1}, Rank{8}, 8}}, "10.0.0.1", 29500})) ==
+      R"({"type":"start_ranks","generation":2,"world_size":16,"nodes":2,)"
+      R"("shares":[{"node":1,"first_rank":8,"local_world_size":8}],"master_addr":"10.0.0.1","master_port":29500,"servers":[]})");
   CHECK(encode(AgentMessage(Refused{"no \xff disk"})) == "{\"type\":\"refused\",\"message\":\"no \xef\xbf\xbd disk\"}");
   CHECK(encode(CoordinatorMessage(Abandon{})) == R"({"type":"abandon"})");
 }

@@ -89,6 +89,13 @@ TEST_CASE("--log-dir has torchrun's layout, without collisions between simulated
   CHECK(fs::is_directory(folder / "logs/job7/node_1/attempt_0/0"));
 }
 
+TEST_CASE("flight records have a place in the run's folder, also with --log-dir") {
+  TemporaryFolder folder;
+  auto run = made({.output = folder / "runs", .run_id = "job7", .log_dir = folder / "logs"});
+  CHECK(run.flight_records(Generation{1}).value() == folder / "runs/job7/generation-1/flight-record-");
+  CHECK(fs::is_directory(folder / "runs/job7/generation-1"));
+}
+
 TEST_CASE("another node opens the same folder, there already or not") {
   TemporaryFolder folder;
   auto run = made({.output = folder / "runs", .run_id = "job", .log_dir = folder / "logs"});

@@ -34,7 +34,11 @@ TEST_CASE("an output line is one object") {
   CHECK(object["text"] == "he said \"hi\"\t");
   CHECK(object["at"] == 1.5);
   CHECK_FALSE(object.contains("progress"));
+  CHECK_FALSE(object.contains("open"));
   CHECK(shown(progress(0, "50%", 0))["progress"] == true);
+  auto prompt = line(0, "name? ");
+  prompt.open = true;
+  CHECK(shown(prompt)["open"] == true);
 }
 
 TEST_CASE("bytes that are no UTF-8 still make valid JSON") {

@@ -102,10 +102,10 @@ TEST_CASE("a prompt is given out when the stream is quiet") {
   LineAssembler assembler;
   CHECK(assembler.add("name? ").empty());
   REQUIRE(assembler.has_partial());
-  CHECK(assembler.flush_partial() == Lines{{"name? "}});
+  CHECK(assembler.flush_partial() == Lines{{"name? ", false, true}});
   CHECK_FALSE(assembler.has_partial());
   CHECK(assembler.flush_partial().empty());
-  SECTION("its line end adds nothing") { CHECK(assembler.add("\nx\n") == Lines{{"x"}}); }
+  SECTION("its line end is one without text") { CHECK(assembler.add("\nx\n") == Lines{{""}, {"x"}}); }
   SECTION("more text makes a line") { CHECK(assembler.add("you\n") == Lines{{"you"}}); }
   SECTION("nor does the end of the stream") { CHECK(assembler.finish().empty()); }
 }
@@ -113,7 +113,7 @@ TEST_CASE("a prompt is given out when the stream is quiet") {
 TEST_CASE("a quiet stream never splits a character") {
   LineAssembler assembler;
   assembler.add("a\xe6\xbc");
-  CHECK(assembler.flush_partial() == Lines{{"a"}});
+  CHECK(assembler.flush_partial() == Lines{{"a", false, true}});
   CHECK(assembler.flush_partial().empty());
   CHECK(assembler.add("\xa2\n") == Lines{{"漢"}});
 }

@@ -34,6 +34,17 @@ TEST_CASE("one shown rank has no prefix and does not wait") {
   CHECK_FALSE(lines.next_deadline());
 }
 
+TEST_CASE("the mere end of a line that stands there is not shown") {
+  RankLines lines(options_for(1));
+  auto prompt = line(0, "name? ");
+  prompt.open = true;
+  CHECK(texts(lines.add(prompt)) == Texts{"name? "});
+  CHECK(lines.add(line(0, "")).empty());
+  CHECK(texts(lines.add(line(0, ""))) == Texts{""});
+  lines.add(prompt);
+  CHECK(texts(lines.add(line(0, "you"))) == Texts{"you"});
+}
+
 TEST_CASE("several shown ranks are told apart and folded") {
   RankLines lines(options_for(3, 2));
   CHECK(lines.add(line(0, "same")).empty());

@@ -1,0 +1,79 @@
+#include "hosts/rank_source.hpp"
+
+#include <fmt/format.h>
+
+#include "proc/family.hpp"
+#include "proc/preloaded_python.hpp"
+
+namespace taas::hosts {
+
+RankSource::RankSource(boost::asio::io_context& io, Family& family, RankSourceOptions options,
+                       std::function<void(std::string)> remark)
+    : io_(io),
+      family_(family),
+      options_(std::move(options)),
+      remark_(std::move(remark)),
+      given_up_(options_.choice.modules.empty()) {
+  if (given_up_ && options_.choice.is_news) remark_(fmt::format("not preloaded: {}", options_.choice.why));
+}
+
+RankSource::~RankSource() = default;
+
+void RankSource::prepare(const CommonEnvironment& common, std::function<void()> go) {
+  bool same = interpreter_ && variables_ == common.variables;
+  if (!given_up_ && same && settled_ && !interpreter_->usable()) give_up("the preloaded Python has ended");
+  if (given_up_ || (same && settled_)) return go();
+  go_ = std::move(go);
+  if (!same) start(common);
+}
+
+void RankSource::start(const CommonEnvironment& common) {
+  if (options_.hook_folder.empty()) return settle("the files of taas-run for it are not beside it");
+  PreloadRequest request;
+  request.command = options_.command;
+  request.options = options_.choice.options;
+  request.environment = common.variables;
+  request.modules = options_.choice.modules;
+  request.per_rank = common.per_rank;
+  request.hook_folder = options_.hook_folder;
+  request.open_files_limit = options_.open_files_limit;
+  variables_ = common.variables;
+  settled_ = false;
+  auto started = PreloadedPython::start(io_, family_, request, [this](const std::string& refusal) { settle(refusal); });
+  if (!started) return settle(started.error().message);
+  interpreter_ = std::move(*started);
+}
+
+void RankSource::settle(const std::string& refusal) {
+  settled_ = true;
+  if (!refusal.empty()) give_up(refusal);
+  if (auto go = std::exchange(go_, nullptr)) go();
+}
+
+void RankSource::give_up(const std::string& why) {
+  given_up_ = true;
+  remark_(fmt::format("not preloaded: {}; each rank starts a Python of its own", why));
+}
+
+void RankSource::hurry() {
+  if (auto go = std::exchange(go_, nullptr)) go();
+}
+
+void RankSource::forget() { go_ = nullptr; }
+
+void RankSource::spawn(std::span<const SpawnRequest> requests,
+                       const std::function<void(std::size_t, Result<Child>)>& hand_over) {
+  if (!given_up_ && interpreter_ && interpreter_->usable()) {
+    auto spawned = interpreter_->spawn(requests, hand_over);
+    if (spawned) return;
+    give_up(spawned.error().message);
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto child = taas::spawn(requests[i]);
+    const bool failed = !child;
+    hand_over(i, std::move(child));
+    if (failed) return;
+  }
+}
+
+}  // namespace taas::hosts

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "plan/options.hpp"
+#include "plan/program.hpp"
+
+namespace taas::plan {
+
+inline constexpr const char* kPreloadAuto = "auto";
+inline constexpr const char* kPreloadNone = "none";
+
+/// Whether ranks come out of a Python that has imported modules already, and which.
+struct PreloadChoice {
+  std::vector<std::string> modules;  ///< empty: every rank starts by itself
+  std::size_t options = 0;           ///< words of the command before the program
+  std::string why;                   ///< for people, of an empty choice
+  bool is_news = false;              ///< the user may have expected another choice
+};
+
+/// The text of a file; nothing where it cannot be read.
+using ReadSource = std::function<std::optional<std::string>(const std::string& path)>;
+
+/// The value of --preload: auto, none, or names of modules.
+Result<> check_preload(std::string_view value);
+
+/// Decides by --preload, and for `auto` by what the program and the files that it imports from beside it look like.
+/// `ranks` are those of one machine; sources are read relative to the working directory.
+PreloadChoice choose_preload(const Options& options, const std::vector<std::string>& command, int ranks,
+                             const ReadSource& read);
+
+}  // namespace taas::plan

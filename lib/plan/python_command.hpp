@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace taas::plan {
+
+/// What a command that begins with a Python interpreter runs.
+struct PythonCommand {
+  enum class Kind { kScript, kModule, kText };
+  Kind kind = Kind::kScript;
+  std::size_t options = 0;  ///< words before the program: the interpreter and its options, without -m and -c
+  std::string program;      ///< the script's path, the module's name, or the program itself
+};
+
+/// Nothing when it is another program, when Python would read its standard input, or when an option is not known.
+std::optional<PythonCommand> parse_python_command(const std::vector<std::string>& command);
+
+}  // namespace taas::plan

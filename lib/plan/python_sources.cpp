@@ -1,0 +1,219 @@
+#include "plan/python_sources.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <string_view>
+
+#include "plan/numbers.hpp"
+
+namespace taas::plan {
+namespace {
+
+constexpr std::size_t kMostFiles = 200;
+constexpr std::string_view kTraining[] = {"accelerate",
+                                          "colossalai",
+                                          "composer",
+                                          "deepspeed",
+                                          "diffusers",
+                                          "fairscale",
+                                          "fastai",
+                                          "ignite",
+                                          "lightning",
+                                          "megatron",
+                                          "monai",
+                                          "nemo",
+                                          "peft",
+                                          "pl_bolts",
+                                          "taas",
+                                          "timm",
+                                          "torch",
+                                          "pytorch_lightning",
+                                          "sentence_transformers",
+                                          "torchaudio",
+                                          "torchmetrics",
+                                          "torchtitan",
+                                          "torchtune",
+                                          "torchvision",
+                                          "transformers",
+                                          "trl",
+                                          "lightning_fabric"};
+/// Read by libraries when they are loaded, or by torch when it is imported.
+constexpr std::string_view kReadAtImport[] = {"GOMP_", "KMP_", "MKL_", "OMP_", "OPENBLAS_", "PYTORCH_", "TORCH_"};
+/// Of these, what is read later.
+constexpr std::string_view kReadLater[] = {"TORCH_EXTENSIONS_DIR", "TORCH_FR_", "TORCH_HOME", "TORCH_NCCL_",
+                                           "TORCH_SHOW_CPP_STACKTRACES"};
+
+bool is_name(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
+
+template <std::size_t N>
+bool has_prefix(std::string_view text, const std::string_view (&prefixes)[N]) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return text.starts_with(prefix); });
+}
+
+std::string_view trim(std::string_view text) {
+  auto first = text.find_first_not_of(" \t");
+  return first == text.npos ? std::string_view() : text.substr(first);
+}
+
+/// "package.module" at the beginning of the text, with leading dots.
+std::string_view dotted_name(std::string_view text) {
+  auto end = std::find_if(text.begin(), text.end(), [](char letter) { return !is_name(letter) && letter != '.'; });
+  return text.substr(0, static_cast<std::size_t>(end - text.begin()));
+}
+
+/// Every module that an import line may load: of `from a import b, c` also a.b and a.c.
+std::vector<std::string> imported(std::string_view line) {
+  std::vector<std::string> names;
+  bool from = line.starts_with("from ");
+  if (!from && !line.starts_with("import ")) return names;
+  auto rest = trim(line.substr(from ? 5 : 7));
+  if (!from) {
+    for (auto part : split(rest, ',')) names.emplace_back(dotted_name(trim(part)));
+    return names;
+  }
+  std::string package(dotted_name(rest));
+  names.push_back(package);
+  auto keyword = rest.find(" import ");
+  if (keyword == rest.npos) return names;
+  auto joint = package.ends_with('.') ? "" : ".";
+  for (auto part : split(rest.substr(keyword + 8), ',')) {
+    auto name = dotted_name(trim(part.substr(std::min(part.size(), part.find_first_not_of(" (\t")))));
+    if (!name.empty()) names.push_back(package + joint + std::string(name));
+  }
+  return names;
+}
+
+/// `environ["NAME"] =`, setdefault("NAME", putenv("NAME", environ.update({"NAME": or update(NAME=.
+bool is_set(std::string_view before, std::string_view after) {
+  if (before.find("environ.update(") != before.npos) return true;
+  if (before.ends_with("setdefault(") || before.ends_with("putenv(")) return true;
+  if (!before.ends_with("environ[")) return false;
+  auto bracket = after.find(']');
+  auto rest = trim(after.substr(std::min(after.size(), bracket == after.npos ? bracket : bracket + 1)));
+  return rest.starts_with('=') && !rest.starts_with("==");
+}
+
+std::vector<std::string> variables_set(std::string_view line) {
+  std::vector<std::string> names;
+  if (line.starts_with('#') || (line.find("environ") == line.npos && line.find("putenv") == line.npos)) return names;
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    if (is_name(line[i - 1]) || !has_prefix(line.substr(i), kReadAtImport)) continue;
+    auto name = dotted_name(line.substr(i));
+    bool quoted = line[i - 1] == '"' || line[i - 1] == '\'';
+    bool set = is_set(line.substr(0, quoted ? i - 1 : i), line.substr(i + name.size()));
+    if (set && !has_prefix(name, kReadLater)) names.emplace_back(name);
+  }
+  return names;
+}
+
+std::string parent(const std::string& path) {
+  auto slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash);
+}
+
+/// Walks from file to file.
+class Reader {
+ public:
+  explicit Reader(const ReadSource& read) : read_(read) {}
+
+  /// The first of these files that is there is the program.
+  void begin(const std::vector<std::string>& candidates, std::string root) {
+    root_ = std::move(root);
+    for (const auto& path : candidates) {
+      if (!take(path)) continue;
+      text_.known = true;
+      return;
+    }
+  }
+  void begin_with_text(const std::string& text) {
+    root_ = ".";
+    text_.known = true;
+    look_at(text, ".");
+  }
+
+  ProgramText finish() && {
+    while (!waiting_.empty() && seen_.size() < kMostFiles) {
+      auto [text, folder] = std::move(waiting_.front());
+      waiting_.pop_front();
+      look_at(text, folder);
+    }
+    return std::move(text_);
+  }
+
+ private:
+  bool take(const std::string& path) {
+    if (seen_.contains(path)) return true;
+    auto text = read_(path);
+    if (!text) return false;
+    seen_.insert(path);
+    waiting_.emplace_back(std::move(*text), parent(path));
+    return true;
+  }
+
+  void look_at(const std::string& text, const std::string& folder) {
+    for (auto line : split(text, '\n')) {
+      line = trim(line);
+      for (const auto& name : imported(line)) follow(name, folder);
+      for (auto& name : variables_set(line)) {
+        if (std::find(text_.variables.begin(), text_.variables.end(), name) == text_.variables.end()) {
+          text_.variables.push_back(std::move(name));
+        }
+      }
+    }
+  }
+
+  void follow(const std::string& name, const std::string& folder) {
+    auto first = name.substr(0, name.find('.'));
+    if (std::find(std::begin(kTraining), std::end(kTraining), first) != std::end(kTraining)) text_.trains = true;
+    auto base = root_;
+    auto rest = std::string_view(name);
+    if (name.starts_with('.')) {
+      base = folder;
+      rest.remove_prefix(1);
+      for (; rest.starts_with('.'); rest.remove_prefix(1)) base += "/..";
+    }
+    if (rest.empty()) return;
+    for (auto part : split(rest, '.')) {
+      base += "/" + std::string(part);
+      take(base + "/__init__.py");
+    }
+    take(base + ".py");
+  }
+
+  const ReadSource& read_;
+  ProgramText text_;
+  std::string root_;  // where absolute imports are looked for
+  std::set<std::string> seen_;
+  std::deque<std::pair<std::string, std::string>> waiting_;  // texts and their folders
+};
+
+std::vector<std::string> files_of_module(const std::string& name) {
+  std::string path = name;
+  std::replace(path.begin(), path.end(), '.', '/');
+  return {"./" + path + "/__main__.py", "./" + path + ".py"};
+}
+
+}  // namespace
+
+ProgramText read_program(const PythonCommand& command, const ReadSource& read) {
+  Reader reader(read);
+  switch (command.kind) {
+    case PythonCommand::Kind::kText:
+      reader.begin_with_text(command.program);
+      break;
+    case PythonCommand::Kind::kModule:
+      reader.begin(files_of_module(command.program), ".");
+      break;
+    case PythonCommand::Kind::kScript: {
+      bool folder = !read(command.program) && read(command.program + "/__main__.py");
+      if (folder)
+        reader.begin({command.program + "/__main__.py"}, command.program);
+      else
+        reader.begin({command.program}, parent(command.program));
+    }
+  }
+  return std::move(reader).finish();
+}
+
+}  // namespace taas::plan

@@ -1,0 +1,34 @@
+"""What taas-run tells the interpreter that it starts: in one variable, which no program sees."""
+
+import os
+import sys
+from typing import NamedTuple
+
+VARIABLE = "TAAS_PRELOAD"
+SOCKET = 3  # its number in this process
+
+
+class Settings(NamedTuple):
+    folder: str  # of sitecustomize, as it stands in sys.path
+    probing: bool  # the first of two executions: it only shows that the hook works
+    options: int  # words of the command before the program, the interpreter's own name included
+    modules: list[str]
+    per_rank: list[str]  # variables that ranks have and this process has not
+    agent: int  # process id of taas-run, which will be the parent of ranks
+
+    @classmethod
+    def take(cls, folder: str) -> "Settings":
+        """Reads the variable, and takes it and the folder out of everybody's sight."""
+        stage, options, agent, modules, per_rank = os.environ.pop(VARIABLE).split("\n")
+        sys.path.remove(folder)
+        for path in (folder, os.path.join(folder, __package__)):
+            sys.path_importer_cache.pop(path, None)
+        theirs = os.environ["PYTHONPATH"][len(folder) + 1:]
+        if theirs:
+            os.environ["PYTHONPATH"] = theirs
+        else:
+            del os.environ["PYTHONPATH"]
+        return cls(folder, stage == "probe", int(options), modules.split(","), per_rank.split(","), int(agent))
+
+    def print_for_serving(self) -> str:
+        return "\n".join(["serve", str(self.options), str(self.agent), ",".join(self.modules), ",".join(self.per_rank)])

@@ -1,0 +1,91 @@
+"""Imports the modules, and judges whether ranks may be forked from what came of it."""
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Iterator
+
+from . import environment_spy, start_folder
+from .settings import Settings
+
+_NEVER = 1_000_000_000
+
+
+class Refusal(Exception):
+    """Why no rank can be forked from this interpreter, for the user, after "no preload: "."""
+
+
+def prepare(settings: Settings) -> str:
+    """Imports all. Returns what is to be told to taas-run: "ready" or "refused <why>"."""
+    try:
+        with _rarely_collecting():
+            for module in settings.modules:
+                _import(module, settings)
+        _check_devices()
+        _check_threads()
+    except Refusal as refusal:
+        return f"refused {refusal}"
+    sys.stdout.flush()
+    sys.stderr.flush()
+    gc.freeze()  # the collector's rounds write into every object, and so would give each rank its own copy of all
+    return "ready"
+
+
+@contextlib.contextmanager
+def _rarely_collecting() -> Iterator[None]:
+    """Next to nothing of what importing makes is garbage: looking for it takes a tenth of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_NEVER, *before[1:])
+    yield
+    if gc.get_threshold()[0] == _NEVER:
+        gc.set_threshold(*before)
+
+
+def _import(module: str, settings: Settings) -> None:
+    with start_folder.in_path(settings), environment_spy.Spy(settings.per_rank) as spy:
+        try:
+            __import__(module)
+        except ModuleNotFoundError as error:
+            if error.name == module:
+                raise Refusal(f"there is no module {module}") from None
+            raise Refusal(f"{module} cannot be imported: {_one_line(error)}") from None
+        except BaseException as error:
+            raise Refusal(f"{module} cannot be imported: {_one_line(error)}") from None
+    if spy.seen:
+        raise Refusal(f"{module} reads {', '.join(sorted(spy.seen))} when it is imported, which each rank has its own of")
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+def _check_devices() -> None:
+    """A process that is forked after CUDA was initialised cannot use it."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        raise Refusal("an imported module initialised CUDA, which no forked process can use")
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            continue
+        if target.startswith(("/dev/nvidia", "/dev/kfd", "/dev/dri/")):
+            raise Refusal(f"an imported module opened {target}, which no forked process can use")
+
+
+def _check_threads() -> None:
+    """Threads do not come along. Those of which a library takes care itself (OpenBLAS) are gone once there was a fork."""
+    if _count_threads() == 1:
+        return
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    if _count_threads() > 1:
+        raise Refusal(f"an imported module started {_count_threads() - 1} thread(s), which no forked process has")
+
+
+def _count_threads() -> int:
+    return len(os.listdir("/proc/self/task"))

@@ -1,0 +1,24 @@
+#include "hosts/common_environment.hpp"
+
+#include "catch.hpp"
+
+namespace {
+
+using taas::hosts::common_environment;
+using List = std::vector<std::string>;
+
+TEST_CASE("what ranks have in common is what neither differs between them nor changes with the generation") {
+  List first{"HOME=/h", "RANK=0", "OMP_NUM_THREADS=2", "MASTER_PORT=1", "MODE=a"};
+  List second{"HOME=/h", "RANK=1", "OMP_NUM_THREADS=2", "MASTER_PORT=1", "MODE=b"};
+  auto common = common_environment({first, second}, {"RANK", "OMP_NUM_THREADS", "MASTER_PORT", "PYTHONPATH"});
+  CHECK(common.variables == List{"HOME=/h", "OMP_NUM_THREADS=2"});
+  CHECK(common.per_rank == List{"MASTER_PORT", "MODE", "RANK"});
+}
+
+TEST_CASE("a variable that only one rank has is not common") {
+  CHECK(common_environment({{"A=1", "B=2"}, {"A=1"}}, {}).variables == List{"A=1"});
+  CHECK(common_environment({{"A=1"}, {"A=1", "B=2"}}, {}).per_rank == List{"B"});
+  CHECK(common_environment({}, {}).variables.empty());
+}
+
+}  // namespace

@@ -1,0 +1,68 @@
+#include "plan/python_sources.hpp"
+
+#include <map>
+
+#include "catch.hpp"
+
+namespace {
+
+using namespace taas::plan;
+
+ProgramText read(const std::vector<std::string>& words, std::map<std::string, std::string> files) {
+  auto command = parse_python_command(words);
+  REQUIRE(command);
+  return read_program(*command, [&](const std::string& path) -> std::optional<std::string> {
+    auto found = files.find(path);
+    if (found == files.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+ProgramText read_script(const std::string& text) { return read({"python", "x.py"}, {{"x.py", text}}); }
+
+TEST_CASE("a program that imports torch, or what imports it, trains") {
+  for (auto text : {"import torch", "import os, torch.nn as nn", "def f():\n    from torch import nn",
+                    "from lightning.pytorch import x", "\timport transformers\r\n", "import torch;import os",
+                    "if x: pass\nimport torch  # why"}) {
+    CHECK(read_script(text).trains);
+  }
+  for (auto text : {"", "import os", "# import torch", "print('import torch')", "import torchless", "import my.torch",
+                    "from . import torch_free"}) {
+    CHECK_FALSE(read_script(text).trains);
+  }
+}
+
+TEST_CASE("modules beside the program are read as well") {
+  std::map<std::string, std::string> files{{"app/x.py", "from model import Net\nimport tools.a, tools.b"},
+                                           {"app/tools/__init__.py", ""},
+                                           {"app/tools/b.py", "from . import deep\nfrom ..absent import y"},
+                                           {"app/tools/deep.py", "import torch"}};
+  CHECK(read({"python", "app/x.py"}, files).trains);
+  files["app/tools/deep.py"] = "import x";
+  CHECK_FALSE(read({"python", "app/x.py"}, files).trains);
+  CHECK(read({"python", "-c", "import app_torch"}, {{"./app_torch.py", "import torch"}}).trains);
+}
+
+TEST_CASE("modules and folders as programs") {
+  CHECK(read({"python", "-m", "a.b"}, {{"./a/b.py", "import torch"}}).trains);
+  CHECK(read({"python", "-m", "a"}, {{"./a/__main__.py", "from .c import d"}, {"./a/c.py", "import torch"}}).trains);
+  CHECK(read({"python", "dir"}, {{"dir/__main__.py", "import c"}, {"dir/c.py", "import torch"}}).trains);
+  CHECK_FALSE(read({"python", "-m", "installed"}, {}).known);
+}
+
+TEST_CASE("variables that the program sets and libraries read when they are loaded") {
+  using List = std::vector<std::string>;
+  CHECK(read_script("os.environ['OMP_NUM_THREADS'] = '1'").variables == List{"OMP_NUM_THREADS"});
+  CHECK(read_script("os.environ.setdefault(\"MKL_NUM_THREADS\", \"2\")").variables == List{"MKL_NUM_THREADS"});
+  CHECK(read_script("    os.putenv('KMP_BLOCKTIME', '0')").variables == List{"KMP_BLOCKTIME"});
+  CHECK(read_script("os.environ.update({'TORCH_LOGS': 'x', 'A': 'b'})").variables == List{"TORCH_LOGS"});
+  CHECK(read_script("os.environ.update(OMP_NUM_THREADS='1')").variables == List{"OMP_NUM_THREADS"});
+  for (auto text : {"os.environ['CUDA_VISIBLE_DEVICES'] = '0'", "# os.environ['OMP_NUM_THREADS'] = '1'",
+                    "os.environ['TORCH_HOME'] = '/c'", "os.environ['TORCH_NCCL_BLOCKING_WAIT'] = '1'",
+                    "n = int(os.environ.get('OMP_NUM_THREADS', 1))",
+                    "if os.environ['OMP_NUM_THREADS'] == '1':", "x['OMP_NUM_THREADS'] = 1"}) {
+    CHECK(read_script(text).variables.empty());
+  }
+}
+
+}  // namespace

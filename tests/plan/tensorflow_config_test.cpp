@@ -1,0 +1,10 @@
+#include "plan/tensorflow_config.hpp"
+
+#include "catch.hpp"
+
+using namespace taas;
+
+TEST_CASE("TF_CONFIG names all workers and this one's place") {
+  CHECK(plan::tensorflow_config({"a:1", "[fe80::1]:2"}, Rank{1}) ==
+        R"({"cluster":{"worker":["a:1","[fe80::1]:2"]},"task":{"type":"worker","index":1}})");
+}

@@ -1,0 +1,5 @@
+def inner(value):
+    return 1 / value
+
+
+inner(0)

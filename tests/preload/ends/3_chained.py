@@ -1,0 +1,4 @@
+try:
+    {}["absent"]
+except KeyError as error:
+    raise ValueError("chained") from error

@@ -1,0 +1,1 @@
+raise KeyboardInterrupt("as by Ctrl-C")

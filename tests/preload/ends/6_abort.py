@@ -1,0 +1,4 @@
+import faulthandler
+import os
+faulthandler.enable()
+os.abort()

@@ -1,0 +1,1 @@
+print("the last one ends well")

@@ -1,0 +1,4 @@
+import faulthandler
+print(faulthandler.is_enabled())
+faulthandler.enable()
+faulthandler.disable()

@@ -1,0 +1,2 @@
+import sys
+print(repr(sys.stdin.read()), sys.stdin.buffer.tell() if sys.stdin.seekable() else "no tell")

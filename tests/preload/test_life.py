@@ -1,0 +1,232 @@
+"""A preloaded interpreter through a run's life: restarts, stops, kills, limits, and what it falls back from."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import DEADLINE_SECONDS, TAAS_RUN
+
+MODULES = "multiprocessing,decimal"
+RESTARTS = ("--store", "rank0", "--max-restarts")  # else nobody in the store means that a restart cannot help
+PRELOADER = b"TAAS_PRELOAD="
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not in time"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def script(machine):
+    def write(text):
+        path = machine.folder / "script.py"
+        path.write_text(text)
+        return path
+    return write
+
+
+@pytest.fixture
+def started(machine):
+    """Runs taas-run in the background, and ends it whatever happens."""
+    processes = []
+
+    def start(*words):
+        process = subprocess.Popen([TAAS_RUN, *map(str, words)], cwd=machine.folder, env=machine.environment, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        processes.append(process)
+        return process
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def family(pid) -> list[int]:
+    lists = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for text in lists for child in text.read_text().split()]
+    return [pid] + [member for child in children for member in family(child)]
+
+
+def preloader(pid) -> int | None:
+    """The waiting interpreter of a launcher: ranks come out of it, so that they share its first environment, but lead sessions."""
+    for member in family(pid):
+        try:
+            command = pathlib.Path(f"/proc/{member}/environ").read_bytes()
+            descriptors = os.listdir(f"/proc/{member}/fd")
+        except OSError:
+            continue
+        if PRELOADER in command and b"serve" in command and "3" in descriptors and os.getsid(member) == member:
+            if os.readlink(f"/proc/{member}/fd/1").startswith("/memfd:"):
+                return member
+    return None
+
+
+def is_gone(pid) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_ranks_are_children_of_the_launcher_as_others_are(machine, script):
+    look = script("import ctypes, os\n"
+                  "death = ctypes.c_int()\n"
+                  "ctypes.CDLL(None).prctl(2, ctypes.byref(death), 0, 0, 0)\n"
+                  "print(death.value, open(f'/proc/{os.getppid()}/comm').read(), os.getsid(0) == os.getpid())\n")
+    runs = [machine.launch("--preload", mode, "--nproc-per-node", 2, look) for mode in ("none", MODULES)]
+    assert runs[1].preloaded() == [True, True]
+    assert runs[1].output(1) == runs[0].output(1) == ("9 taas-run\n True\n", "")
+
+
+def test_after_a_failure_ranks_come_from_the_warm_interpreter(machine, script):
+    failing = script("import os, sys\nsys.exit(3 if os.environ['TORCHELASTIC_RESTART_COUNT'] < '2' else 0)\n")
+    run = machine.launch("--preload", MODULES, "--nproc-per-node", 3, *RESTARTS, 2, failing)
+    assert run.code == 0, run.console
+    assert run.preloaded() == [True] * 9
+
+
+def test_a_program_that_changed_between_generations_runs_as_it_is_now(machine, script):
+    path = script("import sys\nopen(__file__, 'w').write('print(\"second\")')\nsys.exit(1)\n")
+    run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, *RESTARTS, 1, path)
+    assert run.output(generation=1)[0] == "second\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_an_interpreter_that_is_gone_or_does_not_answer_is_missed_once(started, script, machine, number):
+    path = script("import os, sys, time\n"
+                  "open('up', 'w').close()\n"
+                  "while not os.path.exists('go'):\n    time.sleep(0.01)\n"
+                  "sys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] < '2')\n")
+    process = started("--preload", MODULES, "--nproc-per-node", 1, *RESTARTS, 2, path)
+    wait_until((machine.folder / "up").exists, "a rank is up")
+    os.kill(preloader(process.pid), number)
+    (machine.folder / "go").touch()
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    assert err.count("not preloaded") == 1, err
+
+
+SLOW = "import os, time\nopen('importing', 'w').close()\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_while_modules_are_imported_waits_for_nothing(started, script, machine, number):
+    (machine.folder / "slow.py").write_text(SLOW)
+    process = started("--preload", "slow", "--nproc-per-node", 2, script("import slow\n"))
+    wait_until((machine.folder / "importing").exists, "the import has begun")
+    process.send_signal(number)
+    process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 128 + number
+
+
+@pytest.mark.parametrize("victim", ["launcher", "agent"])
+def test_nothing_is_left_when_the_launcher_is_killed(started, script, machine, victim):
+    process = started("--preload", MODULES, "--nproc-per-node", 2, script("open('up', 'w').close()\nimport time\ntime.sleep(600)\n"))
+    wait_until(lambda: (machine.folder / "up").exists() and preloader(process.pid), "a rank is up")
+    members = family(process.pid)
+    os.kill(members[0] if victim == "launcher" else members[1], signal.SIGKILL)
+    process.wait(timeout=DEADLINE_SECONDS)
+    wait_until(lambda: all(map(is_gone, members)), "all are gone")
+
+
+def test_the_end_of_a_run_takes_the_interpreter_along(started, script, machine):
+    process = started("--preload", MODULES, "--nproc-per-node", 1, script("import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"))
+    wait_until(lambda: preloader(process.pid), "there is an interpreter")
+    waiting = preloader(process.pid)
+    (machine.folder / "go").touch()
+    process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0 and is_gone(waiting)
+
+
+def test_limits_and_protected_folders_hold_for_preloaded_ranks(machine, script):
+    (machine.folder / "kept").mkdir()
+    path = script("import os, resource\n"
+                  "print(resource.getrlimit(resource.RLIMIT_NOFILE))\n"
+                  "try:\n    open(f'kept/{os.environ[\"RANK\"]}', 'w')\nexcept OSError as error:\n    print(type(error).__name__)\n")
+    runs = [machine.launch("--preload", mode, "--nproc-per-node", 2, "--protect", "kept", path) for mode in ("none", MODULES)]
+    if "no Landlock" in runs[0].console:
+        pytest.skip("no Landlock here")
+    assert runs[1].preloaded() == [True, True]
+    assert [runs[1].output(rank) for rank in range(2)] == [runs[0].output(rank) for rank in range(2)]
+    assert "PermissionError" in runs[1].output(1)[0] and "PermissionError" not in runs[1].output(0)[0]
+
+
+def module(machine, text):
+    (machine.folder / "heavy.py").write_text(text)
+    return "heavy"
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n", "started 1 thread"),
+    ("import os\nrank = os.environ.get('RANK', '0')\n", "heavy reads RANK when it is imported"),
+    ("raise ValueError('no\\nluck')\n", "heavy cannot be imported: ValueError: no luck"),
+    ("import absent\n", "heavy cannot be imported: ModuleNotFoundError: No module named 'absent'"),
+    ("import os\nos._exit(1)\n", "ended before it was ready"),
+    ("import os\nos.kill(os.getpid(), 9)\n", "ended before it was ready"),
+    ("import sys, types\nsys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True))\n",
+     "initialised CUDA"),
+])
+def test_falls_back_with_one_line(machine, script, text, reason):
+    run = machine.launch("--preload", module(machine, text), "--nproc-per-node", 2, script("print('ran')\n"))
+    assert run.code == 0, run.console
+    assert run.preloaded() == [False, False]
+    lines = [line for line in run.console.splitlines() if "not preloaded" in line]
+    assert len(lines) == 1 and reason in lines[0], run.console
+    assert run.output(1) == ("ran\n", "")
+
+
+@pytest.mark.parametrize("program, reason", [
+    ("import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport decimal\n", "the program sets OMP_NUM_THREADS itself"),
+    ("import os\nos.environ.setdefault(\"TORCH_LOGS\", \"+dynamo\")\n", "the program sets TORCH_LOGS itself"),
+])
+def test_a_program_that_sets_what_is_read_at_import(machine, script, program, reason):
+    run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, script(program))
+    assert run.code == 0 and run.preloaded() == [False]
+    assert run.console.count(reason) == 1, run.console
+
+
+def test_a_program_without_torch_costs_nothing_by_itself(machine, script):
+    run = machine.launch("--nproc-per-node", 2, script("print('plain')\n"))
+    assert run.preloaded() == [False, False]
+    assert "preload" not in run.console
+
+
+def test_a_program_that_is_not_python(machine):
+    run = machine.launch("--nproc-per-node", 2, "/bin/true")
+    assert run.code == 0 and "preload" not in run.console
+    asked = machine.launch("--preload", "torch", "--nproc-per-node", 2, "/bin/true")
+    assert asked.code == 0 and asked.console.count("not preloaded") == 1
+
+
+def test_what_modules_write_is_written_by_each_rank(machine, script):
+    heavy = module(machine, "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n")
+    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, script("import heavy\nprint('then')\n"))
+    assert run.preloaded() == [True, True]
+    assert run.output(0) == run.output(1) == ("to stdout\nthen\n", "to stderr\n")
+
+
+@pytest.mark.parametrize("value", ["", "a b", "torch,", ".x", "no-such.name!"])
+def test_a_wrong_value_is_refused_before_anything_starts(machine, script, value):
+    result = subprocess.run([TAAS_RUN, f"--preload={value}", "x.py"], cwd=machine.folder, capture_output=True, text=True,
+                            env=machine.environment, stdin=subprocess.DEVNULL)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1 and "--preload" in result.stderr
+    assert not (machine.folder / "taas-runs").exists()
+
+
+def test_the_dry_run_and_the_environment_have_it(machine, script):
+    path = script("import torch\n")
+    def dry(*words, env=None):
+        return subprocess.run([TAAS_RUN, "--dry-run", "--nproc-per-node", "2", *words, path], cwd=machine.folder, capture_output=True,
+                              text=True, env={**machine.environment, **(env or {})}, check=True).stdout
+    assert "preload  torch\n" in dry()
+    assert "preload  none (--preload none)\n" in dry("--preload", "none")
+    assert json.loads(dry("--json", "--preload", "torch,decimal"))["preload"] == ["torch", "decimal"]

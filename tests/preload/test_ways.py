@@ -1,0 +1,187 @@
+"""Ways to name a program, options and variables of the interpreter: the same, with light modules in place of torch."""
+
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+MODULES = "multiprocessing.pool,decimal,ctypes,concurrent.futures"
+LOOK = """
+import os, sys
+print(__name__, __file__, __package__, type(__spec__).__name__, getattr(__spec__, "name", None), type(__loader__).__name__, __doc__)
+print(sys.argv, sys.orig_argv, sys.path, sys.flags, sys.warnoptions, sys._xoptions)
+print(sys.stdout.encoding, sys.stdout.errors, sys.stdout.line_buffering, sys.stdout.write_through, sys.pycache_prefix)
+print(sys.executable, sys.prefix, "site" in sys.modules, hash("x") if os.environ.get("PYTHONHASHSEED", "random") != "random" else "")
+print(open("/proc/self/cmdline").read())
+"""
+PYTHON = sys.executable
+
+
+@pytest.fixture
+def both(machine):
+    """Runs a command line without and with preloading, demands that it is the same, and returns what it printed."""
+    def run(*words, env=None, preloaded=True, cwd=None, text=None, code=0):
+        runs = [machine.launch("--preload", mode, "--nproc-per-node", 1, *words, env=env, cwd=cwd, text=text)
+                for mode in ("none", MODULES)]
+        assert [run.code for run in runs] == [code, code], runs[0].console + runs[1].console
+        assert [run.preloaded() for run in runs] == [[False], [preloaded]], runs[1].console
+        assert runs[1].output() == runs[0].output()
+        return runs[1].output()
+    return run
+
+
+@pytest.fixture
+def look(machine):
+    script = machine.folder / "look.py"
+    script.write_text('"""Looks."""\n' + LOOK)
+    return script
+
+
+def test_script(both, look):
+    assert "__main__" in both(look, "a", "")[0]
+
+
+def test_script_by_a_relative_path_with_dots_and_by_a_link(both, look, machine):
+    (machine.folder / "other").mkdir()
+    (machine.folder / "other" / "link.py").symlink_to(look)
+    both("other/../look.py")
+    assert str(machine.folder) in both("./other/link.py")[0]
+
+
+def test_file_that_is_not_executable_and_has_no_suffix(both, look):
+    plain = look.with_suffix("")
+    plain.write_text(look.read_text())
+    both("look")
+
+
+def test_module(both, look, machine):
+    package = machine.folder / "parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("print('package', __name__)\n")
+    (package / "helper.py").write_text("value = 3\n")
+    (package / "run.py").write_text("from .helper import value\nprint(value)\n" + LOOK)
+    (package / "__main__.py").write_text("from . import helper\n" + LOOK)
+    assert "parts.run" in both("-m", "parts.run", "x")[0]
+    assert "parts.__main__" in both("-m", "parts")[0]
+
+
+def test_module_that_is_not_there(both):
+    assert "No module named absent" in both("-m", "absent", code=1)[1]
+
+
+def test_folder_and_archive(both, machine):
+    folder = machine.folder / "program"
+    folder.mkdir()
+    (folder / "__main__.py").write_text("import beside\n" + LOOK)
+    (folder / "beside.py").write_text("print('beside', __file__)\n")
+    with zipfile.ZipFile(machine.folder / "program.zip", "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, file.name)
+    assert "beside" in both(PYTHON, "program", "word")[0]
+    assert "program.zip" in both(PYTHON, "-u", "program.zip", "word")[0]
+
+
+def test_text(both):
+    both(PYTHON, "-u", "-c", "import sys; print(sys.argv, sys.path, sys.orig_argv, __name__)", "word")
+
+
+@pytest.mark.parametrize("options", [["-W", "error", "-Wdefault::ImportWarning"], ["-X", "dev"], ["-X", "utf8", "-bb"], ["-OO"],
+                                     ["-s", "-B"], ["-P"], ["-X", "faulthandler", "-X", "own=3"], ["-um"], ["-q", "-R"]])
+def test_options_of_the_interpreter(both, look, options):
+    both(PYTHON, *options, "look" if "-um" in options else look, "word")
+
+
+@pytest.mark.parametrize("options", [["-E"], ["-I"], ["-S"]])
+def test_options_that_keep_the_hook_out_are_not_preloaded(both, look, options):
+    both(PYTHON, *options, look, preloaded=False)
+
+
+@pytest.mark.parametrize("variables", [
+    {"PYTHONHASHSEED": "7"}, {"PYTHONWARNINGS": "error,default::DeprecationWarning"}, {"PYTHONDEVMODE": "1"}, {"PYTHONUTF8": "1"},
+    {"PYTHONIOENCODING": "latin-1:replace"}, {"PYTHONOPTIMIZE": "2"}, {"PYTHONSAFEPATH": "1"}, {"PYTHONNOUSERSITE": "1"},
+    {"PYTHONPATH": "/tmp:relative::"}, {"PYTHONPATH": ""}, {"PYTHONFAULTHANDLER": "1"}, {"PYTHONPYCACHEPREFIX": "/tmp/cache"},
+    {"PYTHONMALLOC": "malloc"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}, {"PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"},
+], ids=lambda variables: "-".join(f"{name}={value}" for name, value in variables.items()).replace("/", "_"))
+def test_variables_of_the_interpreter(both, look, variables):
+    both(look, env=variables)
+
+
+def test_names_and_values_that_are_no_text(machine):
+    script = machine.folder / "bytes.py"
+    script.write_text("import os\nprint(os.environb[b'ODD'], os.environb.get(b'EMPTY'))\n")
+    run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, script, env={"ODD": "a=\udcff\nb", "EMPTY": ""})
+    assert run.output()[0] == "b'a=\\xff\\nb' b''\n"
+    assert run.preloaded() == [True]
+
+
+def test_sitecustomize_of_the_user_runs_as_ever(both, look, machine):
+    (machine.folder / "site").mkdir()
+    custom = machine.folder / "site" / "sitecustomize.py"
+    custom.write_text("import sys\nsys.customised = __file__\nprint('customised', __name__)\n")
+    (machine.folder / "site" / "usercustomize.py").write_text("print('by the user')\n")
+    look.write_text(look.read_text() + "\nimport sitecustomize\nprint(sys.customised, sitecustomize.__spec__.origin)\n")
+    out, _ = both(look, env={"PYTHONPATH": str(custom.parent)})
+    assert out.count("customised sitecustomize") == 1
+    custom.write_text("raise ValueError('broken')\n")
+    look.write_text('"""Looks."""\n' + LOOK)
+    assert "broken" in both(look, env={"PYTHONPATH": str(custom.parent)})[1]
+
+
+def test_broken_program(both, look):
+    look.write_text("x = (1,\n  ]\n")
+    assert "SyntaxError" in both(look, code=1)[1]
+    look.write_bytes(b"# -*- coding: latin-1 -*-\nprint('\xe4')\n")
+    both(look)
+    look.write_bytes(b"print('\xe4')\n")
+    both(look, code=1)
+
+
+def test_a_module_beside_the_program_comes_before_others(both, look, machine):
+    (machine.folder / "decimal.py").write_text("print('my own decimal')\n")
+    look.write_text("import decimal\nprint(decimal.__file__)\n")
+    assert both(look)[0].startswith("my own decimal\n")
+
+
+def test_local_rank_in_the_arguments(machine, look):
+    runs = [machine.launch("--preload", mode, "--nproc-per-node", 2, look, "--rank=${local_rank}", "end") for mode in ("none", MODULES)]
+    assert runs[1].preloaded() == [True, True]
+    for rank in range(2):
+        lines = [run.output(rank)[0].splitlines()[:-1] for run in runs]  # the last is the kernel's view
+        assert lines[0] == lines[1]
+        assert f"--rank={rank}" in lines[1][1]
+
+
+@pytest.mark.parametrize("way", ["pipe", "file", "nothing"])
+def test_standard_input_of_rank_0(machine, way):
+    script = machine.folder / "reads.py"
+    script.write_text("import sys\ns = sys.stdin\nprint(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.write_through, s.seekable())\n"
+                      "print(repr(s.readline()), repr(s.read()), type(s.buffer.raw))\n")
+    (machine.folder / "text").write_text("a line\nanother")
+    given = {"pipe": {"text": "a line\nanother"}, "file": {"stdin": open(machine.folder / "text")}, "nothing": {}}[way]
+    outputs = []
+    for mode in ("none", MODULES):
+        if way == "file":
+            given["stdin"].seek(0)
+        run = machine.launch("--preload", mode, "--nproc-per-node", 2, script, **given)
+        assert run.code == 0, run.console
+        outputs.append((run.output(0), run.output(1)))
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_of_the_program_find_its_functions(both, machine, method):
+    script = machine.folder / "pool.py"
+    script.write_text("import multiprocessing, sys\n"
+                      "class Work:\n    def __init__(self, x):\n        self.x = x\n"
+                      "def work(item):\n    return item.x * 3, __name__, Work.__module__, sys.argv\n"
+                      "if __name__ == '__main__':\n"
+                      f"    with multiprocessing.get_context('{method}').Pool(2) as pool:\n"
+                      "        print(pool.map(work, [Work(1), Work(2)]))\n")
+    assert "(3, " in both(script, "word")[0]
+
+
+def test_interactive_after_the_program(machine, look):
+    """-i keeps Python reading: it is not preloaded, and works as ever."""
+    run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, PYTHON, "-i", look, text="print(1 + 1)\n")
+    assert run.code == 0 and "2" in run.output()[0]

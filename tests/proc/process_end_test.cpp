@@ -1,0 +1,35 @@
+#include "proc/process_end.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include "processes.hpp"
+
+using namespace taas;
+using namespace taas::test;
+
+TEST_CASE("the end of a process is told once") {
+  auto child = spawn(shell("sleep 60"));
+  REQUIRE(child.has_value());
+  boost::asio::io_context io;
+  int told = 0;
+  REQUIRE(on_process_end(io, child->pid, [&told] { ++told; }).has_value());
+  io.poll();
+  CHECK(told == 0);
+  ::kill(-child->pid, SIGKILL);
+  io.restart();
+  while (told == 0) io.run_one();
+  CHECK(told == 1);
+  wait_for_exit(std::move(*child));
+}
+
+TEST_CASE("the end of a process that is not there is told at once") {
+  auto child = spawn(shell("true"));
+  REQUIRE(child.has_value());
+  int pid = child->pid;
+  wait_for_exit(std::move(*child));
+  boost::asio::io_context io;
+  bool told = false;
+  REQUIRE(on_process_end(io, pid, [&told] { told = true; }).has_value());
+  io.run();
+  CHECK(told);
+}
