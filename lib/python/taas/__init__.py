@@ -7,12 +7,59 @@
 Below `taas-run --cpus N` the workers run on N CPU machines, otherwise on this one. docs/data.md says what is guaranteed.
 """
 
-from .errors import UndeliverableBatch
-from .registration import RegistrationError, is_registered, register, unregister
-from .worker_info import WorkerInfo, get_worker_info
+from __future__ import annotations
 
-unregistered = unregister
-"""The name that unregister once had."""
+from .foreign import refuse_foreign_files
 
-__all__ = ["RegistrationError", "UndeliverableBatch", "WorkerInfo", "get_worker_info", "is_registered", "register", "unregister",
+refuse_foreign_files(__path__[0])  # before anything else: another distribution may have replaced any module
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._version import version as __version__
+
+if TYPE_CHECKING:
+    from .errors import UndeliverableBatch
+    from .jax_ranks import jax_initialize
+    from .registration import RegistrationError, is_registered, register, unregister
+    from .registration import unregister as unregistered
+    from .worker_info import WorkerInfo, get_worker_info
+
+__all__ = ["RegistrationError", "UndeliverableBatch", "WorkerInfo", "get_worker_info", "is_registered", "jax_initialize", "register", "unregister",
            "unregistered"]
+
+# Imported when they are first used: they need torch, which takes a second, and which not every environment has.
+_HOMES = {
+    "RegistrationError": "registration",
+    "UndeliverableBatch": "errors",
+    "WorkerInfo": "worker_info",
+    "get_worker_info": "worker_info",
+    "is_registered": "registration",
+    "jax_initialize": "jax_ranks",
+    "register": "registration",
+    "unregister": "registration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "unregistered":  # the name that unregister once had
+        return __getattr__("unregister")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module("." + _HOMES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """`%load_ext taas`: cells that begin with `#!g2.8` or `#pragma taas` run on many GPUs (docs/notebooks.md)."""
+    from .notebook import load
+
+    load(ipython)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """`%unload_ext taas`: they are ordinary cells again."""
+    from .notebook import unload
+
+    unload(ipython)

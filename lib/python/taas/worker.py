@@ -40,10 +40,12 @@ class Worker:
         self.batches += 1
         self.busy += time.monotonic() - start
 
+    def pass_remarks_on(self) -> None:
+        """What the server has to say, to the launcher."""
+        for line in self._server.take_remarks():
+            events.remark_once(f"{self._name}: {line}")
+
     def _answer(self, job: Any) -> None:
-        if self._server.is_withdrawn(job):
-            self._server.give_back(job, "withdrawn")
-            return
         if prepared := self._prepared(job):
             self._server.put(job, prepared.description, prepared.buffers)
             return
@@ -94,21 +96,24 @@ def _pickled(error: BaseException) -> bytes:
 
 def serve(server: Any, name: str, preparation: Preparation | None = None, report: Callable[[Worker], None] = lambda _: None
           ) -> None:
-    """Works until the process that started this one is gone. Whenever no rank asks for something, it prepares."""
+    """Works until the process that started this one is gone. Whenever no rank asks for something, it prepares. `report` is
+    called about once a second."""
     native.module.tune_allocator()
     torch.set_num_threads(1)
     parent = os.getppid()
     worker = Worker(server, name, preparation)
+    told = time.monotonic()
     while os.getppid() == parent:
         preparing = preparation is not None and not preparation.is_done
         job = server.take(0.0 if preparing else _PATIENCE_SECONDS)
-        for line in server.take_remarks():
-            events.remark_once(f"{name}: {line}")
         if job is not None:
             worker.answer(job)
         elif preparing:
             preparation.step()
-        report(worker)
+        if (now := time.monotonic()) - told >= _PATIENCE_SECONDS:
+            told = now
+            worker.pass_remarks_on()
+            report(worker)
 
 
 def _preparation(plan: Plan, index: int) -> Preparation | None:
@@ -122,18 +127,15 @@ def _preparation(plan: Plan, index: int) -> Preparation | None:
 
 
 class _Report:
-    """Tells the launcher once a second how much of the time the worker works."""
+    """Tells the launcher how much of the time the worker works."""
 
     def __init__(self, index: int) -> None:
         self._index = index
-        self._began = self._last = time.monotonic()
+        self._began = time.monotonic()
 
     def __call__(self, worker: Worker) -> None:
-        now = time.monotonic()
-        if now - self._last >= _PATIENCE_SECONDS:
-            self._last = now
-            events.send({"kind": "work", "worker": self._index, "batches": worker.batches, "busy": round(worker.busy, 3),
-                         "seconds": round(now - self._began, 3)})
+        events.send({"kind": "work", "worker": self._index, "batches": worker.batches, "busy": round(worker.busy, 3),
+                     "seconds": round(time.monotonic() - self._began, 3)})
 
 
 def main() -> None:

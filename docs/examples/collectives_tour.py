@@ -1,0 +1,79 @@
+"""A tour of torch.distributed's primitives, one line of output each: who I am, then what ranks can do together.
+
+    taas-run --nproc-per-node 4 docs/examples/collectives_tour.py
+    taas-run --gpus 16 docs/examples/collectives_tour.py            # two nodes of eight
+"""
+
+import torch
+import torch.distributed as dist
+
+
+def say(text: str) -> None:
+    """One line for all ranks, from the first."""
+    if dist.get_rank() == 0:
+        print(text, flush=True)
+
+
+def point_to_point(device: torch.device) -> None:
+    """A number goes round: each rank adds its own and hands it to the next one."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    total = torch.zeros(1, device=device)
+    if rank > 0:
+        dist.recv(total, src=rank - 1)
+    total += rank
+    if world > 1:
+        dist.send(total, dst=(rank + 1) % world)
+        if rank == 0:
+            dist.recv(total, src=world - 1)
+    say(f"send, recv: the sum of all ranks came round as {int(total)}")
+
+
+def broadcast(device: torch.device) -> None:
+    """All ranks get what one of them has."""
+    value = torch.tensor([42.0 if dist.get_rank() == 0 else 0.0], device=device)
+    dist.broadcast(value, src=0)
+    assert value.item() == 42.0
+    say("broadcast: every rank has rank 0's 42")
+
+
+def all_reduce(device: torch.device) -> None:
+    """All ranks get the sum: what data parallel training does with gradients."""
+    value = torch.tensor([dist.get_rank() + 1.0], device=device)
+    dist.all_reduce(value, op=dist.ReduceOp.SUM)
+    say(f"all_reduce: 1 + … + {dist.get_world_size()} = {int(value)}")
+
+
+def gather(device: torch.device) -> None:
+    """One rank gets what each has."""
+    value = torch.tensor([10 * dist.get_rank()], device=device)
+    places = [torch.empty_like(value) for _ in range(dist.get_world_size())] if dist.get_rank() == 0 else None
+    dist.gather(value, places, dst=0)
+    say(f"gather: rank 0 has {[int(place) for place in places or []]}")
+
+
+def scatter(device: torch.device) -> None:
+    """Each rank gets its own part of what one has."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    parts = [torch.tensor([part * part], device=device) for part in range(world)] if rank == 0 else None
+    part = torch.empty(1, dtype=torch.int64, device=device)
+    dist.scatter(part, parts, src=0)
+    assert part.item() == rank * rank
+    say("scatter: every rank has the square of its rank")
+
+
+def main() -> None:
+    gpu = torch.cuda.is_available()
+    dist.init_process_group("nccl" if gpu else "gloo")
+    device = torch.device("cuda", dist.get_node_local_rank()) if gpu else torch.device("cpu")
+    if gpu:
+        torch.cuda.set_device(device)
+    say(f"get_rank, get_world_size: rank {dist.get_rank()} of {dist.get_world_size()}")
+    dist.barrier()
+    say("barrier: all ranks are here")
+    for step in (point_to_point, broadcast, all_reduce, gather, scatter):
+        step(device)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""A distributed cell from its text to its end."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from typing import Any
+
+from . import pragma, pull
+from .capture import Capture, capture
+from .command import ask, command, environment, landlock_supported, protects
+from .dry_run import tell
+from .errors import CellUsage
+from .failure import failure_of
+from .folder import CellFolder
+from .options import CellOptions, parse
+from .run import Run
+from .view import View
+
+runs: list[Run] = []
+"""All runs of this kernel, the newest last; `%taas` looks at them."""
+_KEPT = 20
+_WITH_TORCH = ("torch", "lightning", "transformers", "accelerate", "deepspeed")
+
+
+class CellResult:
+    """The value of rank 0's last expression, as rank 0 displays it: bring the value itself back with --pull."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        self._message = message
+
+    def __repr__(self) -> str:
+        return str(self._message["data"].get("text/plain", ""))
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self._message["data"], self._message["metadata"]
+
+
+def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
+    """Runs a cell as its options say; `line` is the magic's. Raises CellError and Interrupted."""
+    options = parse(line, pragma.read_head(text.splitlines()))
+    text = text if options.of_pragma else "\n" + text  # line for line as in the notebook
+    tree = _tree(text)
+    view = View(shell, options.ranks)
+    _say_what_is_unusual(options, view)
+    gpus = _plan(options)["device"] != "cpu"
+    found = capture(tree, shell.user_ns, hidden=shell.user_ns_hidden, gpus=gpus, without=options.no_capture,
+                    also=options.capture)
+    registered = _registered(found)
+    prepared = registered[0] if registered and _has_cpus(options) else None
+    if options.dry_run:
+        return tell(options, found, registered, prepared, view)
+    return _run(shell, options, text, found, registered, prepared, view)
+
+
+def _run(shell: Any, options: CellOptions, text: str, found: Capture, registered: list[str], prepared: str | None,
+         view: View) -> CellResult | None:
+    folder = CellFolder(os.path.abspath("taas-runs/cells") if options.several_machines else None)
+    try:
+        facts = {"registered": registered, "pull": options.pull, "seed": _seed(_tree(text)), "path": _search_path()}
+        folder.write(text, found, facts)
+        run = Run(command(options, folder.path, prepared, _uses_torch(text, found)), environment(folder.path), folder, view)
+        runs.append(run)
+        del runs[:-_KEPT]
+        code = run.execute()
+        if code != 0:
+            protected = os.getcwd() if protects(options) else None
+            raise failure_of(run.verdict, run.world_size, run.failures, _cell_names(shell, folder.cell), protected)
+        if options.pull:
+            pull.take(run.pulled, shell.user_ns, options.pull, found)
+    finally:
+        folder.remove()
+    return CellResult(view.result) if view.result else None
+
+
+def _tree(text: str) -> ast.Module:
+    """The cell's statements. Raises CellUsage that names the line of what is not Python."""
+    try:
+        tree = ast.parse(text, "<cell>")
+        compile(tree, "<cell>", "exec", dont_inherit=True)
+        return tree
+    except SyntaxError as error:
+        line = text.splitlines()[(error.lineno or 1) - 1].strip()
+        why = error.msg
+        if line[:1] in ("%", "!") or line[-1:] == "?":
+            why = "this is for IPython, and ranks run plain Python: put it into a cell of its own"
+        raise CellUsage(f"line {error.lineno} of the cell: {line!r}: {why}") from None
+
+
+def _say_what_is_unusual(options: CellOptions, view: View) -> None:
+    if options.shape and options.shape.taken_for:
+        view.say(f"taas: {options.shape.taken_for}")
+    if options.protect and not landlock_supported():
+        view.say("taas: this kernel has no Landlock: every rank may write to the project's directory")
+    elif options.protect and os.getcwd() == "/":
+        view.say("taas: the working directory is /, which cannot be kept from ranks: every rank may write there")
+
+
+def _plan(options: CellOptions) -> dict[str, Any]:
+    """What taas-run would do: refuses wrong options, and tells whether ranks have GPUs, before anything is started."""
+    plan = json.loads(ask(["--json", *options.launcher, "-m", "taas.notebook.rank"]))
+    if wrong := [rank for rank in options.ranks if not 0 <= rank < max(1, plan["world_size"])]:
+        raise CellUsage(f"--ranks {wrong[0]}: there are ranks 0 to {plan['world_size'] - 1}")
+    return plan
+
+
+def _registered(found: Capture) -> list[str]:
+    """Captured loaders that taas.register was called with. Nothing is registered unless torch is there."""
+    registration = sys.modules.get("taas.registration")
+    return [name for name, value in found.values.items() if registration and registration.is_registered(value)]
+
+
+def _uses_torch(text: str, found: Capture) -> bool:
+    """Looked up in the text and in what was pickled; a wrong guess costs time and nothing else."""
+    return any(word in text or word.encode() in found.data for word in _WITH_TORCH)
+
+
+def _has_cpus(options: CellOptions) -> bool:
+    names = [word.partition("=")[0] for word in options.launcher]
+    return bool({"--cpus", "--data-workers", "--data_workers", "--data-hosts", "--data_hosts"} & set(names))
+
+
+def _seed(tree: ast.Module) -> int | None:
+    """The number of the cell's own torch.manual_seed(number): batches are prepared with it."""
+    for statement in tree.body:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("manual_seed") and len(call.args) == 1:
+            value = call.args[0]
+            return value.value if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
+    return None
+
+
+def _search_path() -> list[str]:
+    return [os.path.abspath(place) for place in sys.path]
+
+
+def _cell_names(shell: Any, cell: str) -> dict[str, str]:
+    """The notebook's names of files: this cell's, and those of the cells before."""
+    counts = getattr(shell.compile, "_filename_map", {})
+    return {**{name: f"Cell In[{count}]" for name, count in counts.items()}, cell: f"Cell In[{shell.execution_count}]"}

@@ -1,0 +1,21 @@
+"""--dry-run: what would go where."""
+
+from __future__ import annotations
+
+from .capture import Capture
+from .command import ask, command
+from .options import CellOptions
+from .view import View
+
+_FOLDER = "<the cell's folder>"
+
+
+def tell(options: CellOptions, found: Capture, registered: list[str], prepared: str | None, view: View) -> None:
+    """Says it, and starts nothing."""
+    view.say(ask([*options.launcher, "-m", "taas.notebook.rank", _FOLDER]).rstrip("\n"))
+    view.say("command: " + " ".join(command(options, _FOLDER, prepared)))
+    for name in found.names:
+        view.say(f"captured: {name} ({type(found.values[name]).__name__})")
+    view.say(f"captured memory: {found.memory.size} bytes, once for all ranks of a machine")
+    for name in registered:
+        view.say(f"registered loader: {name}" + (", prepared before the ranks start" if name == prepared else ""))

@@ -1,0 +1,93 @@
+"""The line about the run above a cell's output, and below it, folded, what the ranks have printed that are not shown.
+
+Ranks with the same text are one area.
+"""
+
+from __future__ import annotations
+
+import html
+import time
+import uuid
+from typing import Any
+
+_EVERY_SECONDS = 0.5
+_MOST_CHARACTERS = 64 * 1024
+
+
+class Folds:
+    """Drawn above the cell's output as one output that is updated; nothing where all ranks are shown."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._texts: dict[int, str] = {}
+        self._pictures: dict[int, list[str]] = {}
+        self._identity = {"display_id": uuid.uuid4().hex}
+        self._headline = ""
+        self._changed = self._drawn = False
+        self._drawn_at = 0.0
+
+    def announce(self, headline: str) -> None:
+        """What the run is doing, in one line."""
+        self._headline, self._changed = headline, True
+
+    def add(self, rank: int, text: str) -> None:
+        """Text as it comes; the last 64 KiB are kept, the log file has all."""
+        self._texts[rank] = (self._texts.get(rank, "") + text)[-_MOST_CHARACTERS:]
+        self._changed = True
+
+    def add_bundle(self, rank: int, data: dict[str, Any]) -> None:
+        """Something displayed: its picture, or its text."""
+        if "image/png" in data:
+            self._pictures.setdefault(rank, []).append(data["image/png"].strip())
+        elif "text/plain" in data:
+            self.add(rank, data["text/plain"] + "\n")
+        self._changed = True
+
+    def draw(self, now: bool) -> None:
+        """Publishes what has changed, now or when it is time again."""
+        waits = not now and time.monotonic() - self._drawn_at < _EVERY_SECONDS
+        if waits or not self._changed or not self._headline or self._shell is None:
+            return
+        self._shell.display_pub.publish({"text/html": self._html(), "text/plain": self._plain()}, {}, transient=self._identity,
+                                        update=self._drawn)
+        self._changed, self._drawn, self._drawn_at = False, True, time.monotonic()
+
+    def groups(self) -> list[tuple[list[int], str, list[str]]]:
+        """Ranks with the same output together: their numbers, the text and the pictures."""
+        found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        for rank in sorted({*self._texts, *self._pictures}):
+            key = drawn(self._texts.get(rank, "")), tuple(self._pictures.get(rank, ()))
+            found.setdefault(key, []).append(rank)
+        return [(ranks, text, list(pictures)) for (text, pictures), ranks in found.items()]
+
+    def _html(self) -> str:
+        return f"<small>{html.escape(self._headline)}</small>" + "".join(
+            f"<details><summary>{_title(ranks, text)}</summary><pre>{html.escape(text)}</pre>"
+            + "".join(f'<img src="data:image/png;base64,{picture}">' for picture in pictures) + "</details>"
+            for ranks, text, pictures in self.groups())
+
+    def _plain(self) -> str:
+        return "\n".join([self._headline, *(_title(ranks, text) for ranks, text, _ in self.groups())])
+
+
+def drawn(text: str) -> str:
+    """What a terminal would show at last: of a line's states only the newest."""
+    return "\n".join(max(line.split("\r")[-1:], key=len) for line in text.rstrip("\n").split("\n"))
+
+
+def _title(ranks: list[int], text: str) -> str:
+    count = len(text.splitlines())
+    lines = f"{count} line" + "s" * (count != 1)
+    return f"{numbers(ranks)}: {lines}" + (f" ×{len(ranks)}" if len(ranks) > 1 else "")
+
+
+def numbers(ranks: list[int]) -> str:
+    """rank 1, ranks 1-3,5"""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    text = ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+    return f"rank{'s' * (len(ranks) > 1)} {text}"

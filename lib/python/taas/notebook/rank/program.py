@@ -1,0 +1,116 @@
+"""A rank's life: becomes the cell's main program, runs it, and tells the kernel how it ended."""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import builtins
+import importlib.machinery
+import os
+import signal
+import sys
+import traceback
+import types
+from typing import Any
+
+from ..folder import MODULE
+from . import display, leave_behind
+from .connection import Connection
+from .facts import Facts, find_modules_as_the_kernel, load_variables
+
+_OF_FUTURE = 0x1FF0000
+"""The flags of `from __future__ import …` in a code object."""
+
+
+def main(folder: str) -> None:
+    """Never returns normally when the cell fails: exits with code 1, or as the cell has asked for."""
+    facts = Facts.read(folder)
+    connection = Connection(facts["socket"])
+    connection.send("hello", folder=_run_folder(), run=os.environ.get("TAAS_RUN_ID", ""))
+    program = _become_main(facts)
+    display.install(connection)
+    try:
+        load_variables(facts, program.__dict__)
+        _register(facts, program.__dict__)
+        _run(facts, program.__dict__)
+        leave_behind.send(connection, facts, program.__dict__)
+    except KeyboardInterrupt:
+        _end_at_once()
+    except Exception as error:
+        _tell(connection, facts, error)
+        sys.exit(1)
+    finally:
+        display.finish()
+
+
+def _end_at_once() -> None:
+    """The user waits: what was registered for the end is done, but a torch with its groups is not taken down piece by piece."""
+    try:
+        display.finish()
+        atexit._run_exitfuncs()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(128 + signal.SIGINT)
+
+
+def _run_folder() -> str:
+    """The launcher's folder of this run; every rank has a file in it for its errors."""
+    output = os.environ.get("TAAS_OUTPUT_DIR", "")
+    return os.path.dirname(os.path.abspath(output)) if output else ""
+
+
+def _become_main(facts: Facts) -> types.ModuleType:
+    """A main module of its own, as for a script; as a module it can be imported by processes that the cell spawns."""
+    find_modules_as_the_kernel(facts)
+    program = types.ModuleType("__main__")
+    program.__file__ = facts.cell
+    program.__builtins__ = builtins
+    program.__spec__ = importlib.machinery.ModuleSpec(MODULE, None, origin=facts.cell)
+    sys.modules["__main__"] = sys.modules[MODULE] = program
+    sys.argv[:] = [facts.cell]
+    return program
+
+
+def _register(facts: Facts, namespace: dict[str, Any]) -> None:
+    if facts["registered"]:
+        import taas
+
+        for name in facts["registered"]:
+            taas.register(namespace[name])
+
+
+def _run(facts: Facts, namespace: dict[str, Any]) -> None:
+    """The statements, and the last one's value if that is an expression without a semicolon behind it."""
+    with open(facts.cell) as file:
+        text = file.read()
+    tree = ast.parse(text, facts.cell)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_silent(text) else None
+    code = compile(tree, facts.cell, "exec", dont_inherit=True)
+    exec(code, namespace)
+    if last is not None:
+        expression = ast.Expression(last.value)
+        value = eval(compile(expression, facts.cell, "eval", flags=code.co_flags & _OF_FUTURE, dont_inherit=True), namespace)
+        if value is not None:
+            display.result(value)
+
+
+def _is_silent(text: str) -> bool:
+    lines = [line.partition("#")[0].rstrip() for line in text.splitlines()]
+    return next((line for line in reversed(lines) if line), "").endswith(";")
+
+
+def _tell(connection: Connection, facts: Facts, error: Exception) -> None:
+    """On stderr as Python does it, which goes into the log file but is not shown, and to the kernel."""
+    own = os.path.dirname(os.path.abspath(__file__))
+    frames = error.__traceback__
+    while frames and os.path.dirname(frames.tb_frame.f_code.co_filename) == own:
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    inside = [frame.lineno for frame in traceback.extract_tb(frames) if frame.filename == facts.cell]
+    heard = connection.send("failure", type=type(error).__name__, message=str(error), traceback=text,
+                            line=inside[-1] if inside else None)
+    sys.stdout.flush()
+    connection.mark("mute", sys.stderr if heard else None)
+    print(text, end="", file=sys.stderr, flush=True)
+    connection.mark("unmute", sys.stderr if heard else None)

@@ -1,0 +1,163 @@
+"""Distributed cells in a real kernel: what goes in, what comes back, and where errors point."""
+
+import json
+import re
+
+
+def test_the_pragma_cell_runs_on_ranks_with_what_earlier_cells_have_defined(kernel):
+    kernel.run("import os, json\nscale = 3\ndef twice(n):\n    return 2 * n * scale\nclass Box:\n    def go(self):\n"
+               "        return twice(self.n)\nbox = Box()\nbox.n = 5").check()
+    done = kernel.run('#!g2.8\n#pragma taas --gpus 2\nprint(json.dumps([os.environ["RANK"], os.environ["WORLD_SIZE"], box.go()]))').check()
+    assert json.loads(done.stream()) == ["0", "2", 30]
+
+
+def test_ranks_are_fresh_processes_and_the_cell_is_a_file_of_theirs(kernel):
+    kernel.run("import os, sys\nunread = 1").check()
+    done = kernel.run('''#pragma taas --gpus 2 --pull facts
+import inspect
+def here(): pass
+facts = dict(name=__name__, ps1=hasattr(sys, "ps1"), ipython="IPython" in sys.modules, file=open(__file__).read(),
+             source=inspect.getsource(here), unread="unread" in globals(), group=os.getpgrp() == os.getpid(), argv=len(sys.argv))
+''').check()
+    assert done.error is None
+    facts = eval(kernel.run("facts").check().result)
+    assert facts["file"].startswith("#pragma taas --gpus 2")
+    assert facts["source"] == "def here(): pass\n"
+    del facts["file"], facts["source"]
+    assert facts == dict(name="__main__", ps1=False, ipython=False, unread=False, group=True, argv=1)
+
+
+def test_a_function_sees_the_cells_own_value_of_a_name(kernel):
+    """As in a notebook, where both are the same global variable."""
+    kernel.run("scale = 3\ndef scaled(n):\n    return n * scale").check()
+    assert kernel.run("%%taas --gpus 2\nscale = 10\nscaled(2)").check().result == "20"
+
+
+def test_the_last_expression_is_the_cells_result(kernel):
+    assert kernel.run("%%taas --gpus 2\nx = 1\nx + 1").check().result == "2"
+    assert kernel.run("%%taas --gpus 2\n1;").check().result is None
+    assert kernel.run("%%taas --gpus 2\nNone").check().result is None
+
+
+def test_values_of_rank_0_come_back_with_the_notebooks_own_classes(kernel):
+    kernel.run("import torch, os\nclass Net:\n    pass\n").check()
+    kernel.run('%%taas --gpus 2 --pull net,weights,loss\nnet = Net(); net.rank = os.environ["RANK"]\n'
+               "weights = torch.arange(5.0); loss = [weights[1:3], 0.5]").check()
+    pulled = kernel.run("isinstance(net, Net), net.rank, weights.tolist(), loss[0].tolist(), loss[1]").check().result
+    assert pulled == "(True, '0', [0.0, 1.0, 2.0, 3.0, 4.0], [1.0, 2.0], 0.5)"
+
+
+def test_what_cannot_come_back_is_named(kernel):
+    done = kernel.run("%%taas --gpus 2 --pull a,nothing,file\na = 1\nfile = open('/dev/null')")
+    assert done.error["ename"] == "PullError"
+    assert "--pull nothing: rank 0 has no such variable" in done.traceback
+    assert "--pull file (TextIOWrapper): cannot be brought back: an open file" in done.traceback
+    assert kernel.run("a").check().result == "1"
+
+
+def test_the_first_failing_rank_raises_one_exception_that_points_at_the_cells_line(kernel):
+    kernel.run("import os, time\ndef fail(n):\n    raise ValueError(f'bad {n}')").check()
+    done = kernel.run('#pragma taas --gpus 2\nif os.environ["RANK"] == "1":\n    fail(7)\ntime.sleep(600)')
+    assert done.error["ename"] == "RankFailed"
+    assert done.error["evalue"] == "rank 1 of 2: ValueError: bad 7 (line 3 of the cell)"
+    assert re.search(r"Cell In\[\d+\], line 3, in <module>\n    fail\(7\)\n  Cell In\[\d+\], line 3, in fail\n    raise ValueError", done.traceback)
+    assert "taas/notebook" not in done.traceback
+    assert "Traceback" not in done.stream("stderr"), "the exception says it once"
+
+
+def test_with_the_magic_lines_count_from_the_magic(kernel):
+    assert "line 3 of the cell" in kernel.run("%%taas --gpus 2\n\n1 / 0").error["evalue"]
+
+
+def test_a_rank_that_dies_without_an_exception(kernel):
+    kernel.run("import os, signal, time").check()
+    done = kernel.run('%%taas --gpus 2\nif os.environ["RANK"] == "1":\n    os.kill(os.getpid(), signal.SIGSEGV)\ntime.sleep(600)')
+    assert done.error["ename"] == "RankFailed"
+    assert "rank 1 was killed by SIGSEGV" in done.error["evalue"]
+
+
+def test_exit_codes_of_the_cell(kernel):
+    assert kernel.run("%%taas --gpus 2\nimport sys\nsys.exit(0)").error is None
+    assert "exited with code 3" in kernel.run("%%taas --gpus 2\nimport sys\nsys.exit(3)").error["evalue"]
+
+
+def test_a_syntax_error_starts_nothing(kernel, project):
+    assert kernel.run("%%taas --gpus 2\nx = 1 +").error["evalue"] == "line 2 of the cell: 'x = 1 +': invalid syntax"
+    assert "'await' outside function" in kernel.run("%%taas --gpus 2\nawait x").error["evalue"]
+    assert not (project / "taas-runs").exists()
+
+
+def test_ipythons_own_lines_are_refused_by_their_number(kernel):
+    done = kernel.run("%%taas --gpus 2\nx = 1\n%matplotlib inline")
+    assert "line 3 of the cell: '%matplotlib inline': this is for IPython" in done.error["evalue"]
+
+
+def test_a_wrong_option_is_one_line(kernel):
+    done = kernel.run("%%taas --gpusx 2\n1")
+    assert done.error["evalue"] == "--gpusx: no such option; did you mean --gpus?"
+    assert done.traceback == done.error["evalue"]
+    assert "there are ranks 0 to 1" in kernel.run("%%taas --gpus 2 --ranks 5\n1").error["evalue"]
+
+
+def test_an_unknown_shape_runs_and_says_what_it_was_taken_for(kernel):
+    done = kernel.run("#!z3.2\n#pragma taas --gpus 2\nprint('ran')").check()
+    assert done.stream() == "ran\n"
+    assert "unknown shape z3.2: taken for nodes with 2 GPUs" in done.stream("stderr")
+
+
+def test_dry_run_starts_nothing(kernel, project):
+    kernel.run("x = [1]").check()
+    done = kernel.run("%%taas --gpus 2 --dry-run\nprint(x)").check()
+    said = done.stream("stderr")
+    assert "captured: x (list)" in said and "WORLD_SIZE=2" in said and "--protect" in said
+    assert not (project / "taas-runs").exists()
+
+
+def test_only_rank_0_may_write_to_the_project(kernel, project):
+    kernel.run("import os, pathlib").check()
+    done = kernel.run('%%taas --gpus 2\nif os.environ["RANK"] == "0":\n    pathlib.Path("model").write_text("0")\nelse:\n'
+                      '    pathlib.Path("model-1").write_text("1")')
+    assert done.error["evalue"].startswith("rank 1 of 2: PermissionError")
+    assert f"Only rank 0 may write below {project}" in done.traceback and "--no-protect" in done.traceback
+    kernel.run('%%taas --gpus 2 --no-protect\npathlib.Path(f"free-{os.environ[\'RANK\']}").write_text("x")').check()
+    assert {path.name for path in project.iterdir()} >= {"free-0", "free-1"} and not (project / "model-1").exists()
+
+
+def test_status_and_logs_of_the_last_run(kernel):
+    kernel.run('%%taas --gpus 2\nimport os\nprint("I am", os.environ["RANK"])').check()
+    status = kernel.run("%taas status").check().stream()
+    assert "ended with code 0, 2 ranks" in status and "rank 1: ended (code 0)" in status
+    assert kernel.run("%taas logs 1").check().stream() == "I am 1\n"
+    assert kernel.run("%taas kill").check().stream() == "0 runs told to end\n"
+    assert "no such command" in kernel.run("%taas nonsense").error["evalue"]
+
+
+def test_without_the_extension_it_is_an_ordinary_cell(kernel):
+    kernel.run("%unload_ext taas").check()
+    assert kernel.run("#!g2.8\n#pragma taas --gpus 2\nimport os\nprint(os.environ.get('RANK'))").check().stream() == "None\n"
+
+
+def test_a_restart_runs_the_cell_again(kernel):
+    kernel.run("%load_ext taas\nimport os, time").check()
+    done = kernel.run('''%%taas --gpus 2 --max-restarts 1
+import torch.distributed as dist
+dist.init_process_group("gloo")  # what fails before that fails again, and is not restarted
+print("start", os.environ["TORCHELASTIC_RESTART_COUNT"])
+display({"text/plain": "shown"}, raw=True)
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    if os.environ["RANK"] == "1":
+        raise ValueError("once")
+    time.sleep(600)
+"done"
+''').check()
+    assert done.stream() == "start 0\nstart 1\n" and done.result == "'done'"
+    assert "rank 1 raised ValueError: once; all ranks start again" in done.stream("stderr")
+
+
+def test_caches_within_the_project_stay_writable(kernel, project):
+    """A notebook in the home folder."""
+    (project / ".cache").mkdir()
+    kernel.run(f"import os, pathlib\nhome = os.environ['HOME']\nos.environ['HOME'] = {str(project)!r}").check()
+    done = kernel.run('%%taas --gpus 2\npathlib.Path(".cache", os.environ["RANK"]).write_text("x")')
+    kernel.run("os.environ['HOME'] = home").check()
+    assert done.check() and {path.name for path in (project / ".cache").iterdir()} == {"0", "1"}

@@ -1,0 +1,104 @@
+"""What a cell shows: live streams, rich output in its place, the other ranks folded."""
+
+PLOT = "\n".join(["from matplotlib import pyplot", "pyplot.plot([1, 2])", "print('before')", "pyplot.show()", "print('after')"])
+
+
+def shown(done):
+    """Streams and displays in their order, without the line about the run."""
+    found = []
+    for kind, output in done.outputs:
+        if kind == "stream" and output["name"] == "stdout":
+            if found and found[-1][0] == "text":
+                found[-1] = ("text", found[-1][1] + output["text"])
+            else:
+                found.append(("text", output["text"]))
+        elif kind in ("display_data", "execute_result") and "ranks" not in output["data"].get("text/plain", ""):
+            found.append((kind, output["data"]))
+        elif kind == "clear_output":
+            found.append((kind, output))
+    return found
+
+
+def folds(done):
+    """The newest state of the line about the run and the folded ranks."""
+    about = [output for kind, output in done.outputs if kind in ("display_data", "update_display_data") and "ranks" in output["data"]["text/plain"]]
+    return about[-1]["data"] if about else None
+
+
+def test_rank_0s_output_comes_while_the_cell_runs(kernel, project):
+    """The cell waits for a file that is made when its first line has been seen."""
+    def make(kind, output):
+        if kind == "stream" and "waiting" in output["text"]:
+            (project / "go").touch()
+
+    kernel.run("import os, time").check()
+    done = kernel.run('%%taas --gpus 2\nprint("waiting")\nwhile not os.path.exists("go"):\n    time.sleep(0.01)\nprint("went")', make).check()
+    assert done.stream() == "waiting\nwent\n"
+
+
+def test_text_without_a_line_end_and_progress_bars_are_what_they_were(kernel):
+    kernel.run("import time, sys").check()
+    done = kernel.run('''%%taas --gpus 2
+print("one", end="", flush=True)
+time.sleep(0.5)                     # longer than a launcher waits for the rest of a line
+print(", two", end="")
+time.sleep(0.5)
+print("\\n")
+for state in range(3):
+    print(f"\\r{state} of 2", end="", file=sys.stderr, flush=True)
+print(file=sys.stderr)
+print("end", end="")
+''').check()
+    assert done.stream() == "one, two\n\nend"
+    assert "\r0 of 2\r1 of 2\r2 of 2\n" in done.stream("stderr")
+
+
+def test_rich_output_stands_where_it_was_made(kernel):
+    done = kernel.run('''%%taas --gpus 2
+class Rich:
+    def _repr_html_(self): return "<b>rich</b>"
+    def __repr__(self): return "plain"
+print("a")
+handle = display(Rich(), display_id=True)
+print("b", end="")
+display({"text/plain": "raw"}, raw=True)
+print("c")
+handle.update(Rich())
+from IPython.display import clear_output, display as ipythons
+clear_output(wait=True)
+ipythons("text")
+Rich()
+''').check()
+    assert shown(done) == [
+        ("text", "a\n"), ("display_data", {"text/plain": "plain", "text/html": "<b>rich</b>"}), ("text", "b"),
+        ("display_data", {"text/plain": "raw"}), ("text", "c\n"), ("clear_output", {"wait": True}),
+        ("display_data", {"text/plain": "'text'"}), ("execute_result", {"text/plain": "plain", "text/html": "<b>rich</b>"})]
+    updates = [output for output in done.of("update_display_data") if output["data"]["text/plain"] == "plain"]
+    first = next(output for output in done.of("display_data") if output["data"]["text/plain"] == "plain")
+    assert [update["transient"] for update in updates] == [first["transient"]]
+
+
+def test_plots_are_pictures_in_their_place(kernel):
+    done = kernel.run(f"%%taas --gpus 2\n{PLOT}\npyplot.plot([2, 1]);").check()
+    kinds = [(kind, sorted(what) if isinstance(what, dict) else what) for kind, what in shown(done)]
+    picture = ("display_data", ["image/png", "text/plain"])
+    assert kinds == [("text", "before\n"), picture, ("text", "after\n"), picture]
+
+
+def test_other_ranks_are_folded_and_the_same_text_once(kernel):
+    done = kernel.run('%%taas --gpus 4\nimport os\nprint("hello")\nif os.environ["RANK"] == "3":\n    print("<more>")').check()
+    assert done.stream() == "hello\n"
+    assert folds(done)["text/plain"].splitlines()[1:] == ["ranks 1-2: 1 line ×2", "rank 3: 2 lines"]
+    html = folds(done)["text/html"]
+    assert html.count("<details>") == 2 and "&lt;more&gt;" in html
+
+
+def test_chosen_ranks_are_shown_with_their_number(kernel):
+    done = kernel.run('%%taas --gpus 3 --ranks 0,2\nimport os\nprint("I am", os.environ["RANK"])').check()
+    assert sorted(done.stream().splitlines()) == ["[0] I am 0", "[2] I am 2"]
+    assert "rank 1: 1 line" in folds(done)["text/plain"]
+
+
+def test_much_output_is_complete(kernel):
+    done = kernel.run("%%taas --gpus 2\nfor i in range(20000):\n    print(i)").check()
+    assert done.stream() == "".join(f"{i}\n" for i in range(20000))

@@ -1,0 +1,94 @@
+"""The head of a cell and the shapes' files; no kernel."""
+
+import pytest
+from taas.notebook import options, pragma, shapes
+from taas.notebook.errors import CellUsage
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "project" / "below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project" / "below")
+
+
+def head(*lines):
+    return pragma.read_head(list(lines))
+
+
+def launcher_words(line, *lines):
+    return options.parse(line, head(*lines)).launcher
+
+
+@pytest.mark.parametrize("lines", [
+    ["#!g2.8\n", "x\n"],
+    ["#!g2.8\n", "#pragma taas --gpus 8\n", "x\n"],
+    ["#pragma taas --gpus 8 --cpus 1 --units 20480000\n"],
+    ["# pragma taas\n"],
+    ["#!c1.4\n", "#pragma taas --gpus 2\n"],
+    ["#!mystery\n"],
+])
+def test_such_cells_become_the_magic(lines):
+    assert pragma.as_magic(lines) == [f"%%taas {pragma.OF_PRAGMA}\n", *lines]
+
+
+@pytest.mark.parametrize("lines", [
+    [], ["x = 1\n", "#pragma taas --gpus 8\n"], ["#!/bin/sh\n"], ["#!/usr/bin/env python\n", "x\n"], ["# taas\n"], ["#!c1.4\n", "x\n"],
+    ["#pragma taasx\n"], ["%%bash\n", "#!g2.8\n"],
+])
+def test_others_stay_as_they_are(lines):
+    assert pragma.as_magic(lines) == lines
+
+
+def test_a_known_shape_says_what_a_node_has():
+    assert launcher_words("", "#!g2.8") == ["--gpus-per-node", "8", "--gpus", "8"]
+    assert launcher_words("", "#!g2.8", "#pragma taas --gpus 16") == ["--gpus", "16", "--gpus-per-node", "8"]
+    assert launcher_words("--gpus 2 --shape g1.4") == ["--gpus", "2", "--gpus-per-node", "4"]
+    assert launcher_words("", "#!c1.4", "#pragma taas --gpus 2") == ["--gpus", "2"]
+
+
+@pytest.mark.parametrize("name, gpus, words", [
+    ("h9.16", 16, "taken for nodes with 16 GPUs"), ("x.1", 1, "taken for nodes with 1 GPU;"),
+    ("c9.2", 0, "taken for CPU machines without GPUs"), ("mystery", None, "taken for this machine as it is"),
+])
+def test_an_unknown_shape_says_what_it_was_taken_for(name, gpus, words):
+    shape = shapes.find(name)
+    assert shape.gpus == gpus
+    assert words in shape.taken_for and "shapes.toml" in shape.taken_for
+
+
+def test_the_projects_file_is_stronger_than_the_users(tmp_path):
+    (tmp_path / "config" / "taas").mkdir(parents=True)
+    (tmp_path / "config" / "taas" / "shapes.toml").write_text('["big.4"]\ngpus = 4\n["g2.8"]\ngpus = 6\n')
+    (tmp_path / "project" / shapes.PROJECT_FILE).write_text(
+        '["g2.8"]\ngpus = 8\noptions = ["--slurm", "--partition", "a100"]\n')
+    assert shapes.find("big.4") == shapes.Shape("big.4", 4)
+    assert launcher_words("", "#!g2.8", "#pragma taas --gpus 16") == [
+        "--gpus", "16", "--slurm", "--partition", "a100", "--gpus-per-node", "8"]
+
+
+@pytest.mark.parametrize("text, words", [
+    ('["g2.8"]\ngpu = 8', "'gpu'; known are: gpus, options"), ('["g2.8"]\ngpus = "8"', "gpus of g2.8 is '8', not a number"),
+    ("[g2.8", "cannot be read"), ('"g2.8" = 3', "g2.8 is not a table"),
+])
+def test_a_wrong_file_is_named(text, words, tmp_path):
+    path = tmp_path / "project" / shapes.PROJECT_FILE
+    path.write_text(text)
+    with pytest.raises(CellUsage) as error:
+        shapes.find("g2.8")
+    assert str(path) in str(error.value) and words in str(error.value)
+
+
+def test_the_cells_own_options():
+    found = options.parse("--pull a,b --ranks=1,0 --gpus 2 --cpus 1 --oversubscribe --no-capture x --dry-run --no-protect", head())
+    assert found.launcher == ["--gpus", "2", "--cpus", "1", "--oversubscribe"]
+    assert (found.pull, found.ranks, found.no_capture, found.dry_run, found.protect) == (["a", "b"], [0, 1], ["x"], True, False)
+
+
+@pytest.mark.parametrize("line, words", [
+    ("--pull", "--pull: a value is missing"), ("--ranks a", "--ranks a: not numbers"), ("--json", "--json: a cell sets this itself"),
+    ("train.py", "train.py: not an option"), ("--gpus '2", "No closing quotation"),
+])
+def test_wrong_options_are_named(line, words):
+    with pytest.raises(CellUsage, match=words):
+        options.parse(line, head())
