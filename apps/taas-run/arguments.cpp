@@ -10,6 +10,7 @@
 #include <sstream>
 #include <vector>
 
+#include "help_words.hpp"
 #include "suggestion.hpp"
 
 namespace taas::cli {
@@ -27,15 +28,16 @@ std::string spellings(const Flag& flag) {
   return flag.short_name == 0 ? names : fmt::format("-{},{}", flag.short_name, names);
 }
 
-std::string wrap(const std::string& text) {
+/// The text in lines that fit, each but the first indented.
+std::string wrap(const std::string& text, std::size_t indentation) {
   std::istringstream words(text);
   std::string wrapped;
-  std::size_t column = kHelpColumn;
+  std::size_t column = indentation;
   for (std::string word; words >> word; column += word.size() + 1) {
-    if (column + word.size() > kColumns && column > kHelpColumn) {
-      wrapped += "\n" + std::string(kHelpColumn, ' ');
-      column = kHelpColumn;
-    } else if (column > kHelpColumn) {
+    if (column + word.size() > kColumns && column > indentation) {
+      wrapped += "\n" + std::string(indentation, ' ');
+      column = indentation;
+    } else if (column > indentation) {
       wrapped += ' ';
     }
     wrapped += word;
@@ -52,7 +54,7 @@ class HelpFormatter : public CLI::Formatter {
     name = fmt::format("  {}--{} {}", name, option->get_lnames().front(), option->get_type_name());
     auto gap =
         name.size() < kHelpColumn ? std::string(kHelpColumn - name.size(), ' ') : "\n" + std::string(kHelpColumn, ' ');
-    return name + gap + wrap(option->get_description()) + "\n";
+    return name + gap + wrap(option->get_description(), kHelpColumn) + "\n";
   }
   std::string make_group(std::string heading, bool positional, std::vector<const CLI::Option*> options) const override {
     auto text = heading + ":\n";
@@ -107,7 +109,7 @@ Result<> add_item(const CLI::ConfigItem& item, Given& given) {
     return usage_error(fmt::format("{}: no such option{}", item.name, hint));
   }
   if (flag->origin == Flag::Origin::kInternal || flag->name == "config" || flag->name == "help" ||
-      flag->name == "version") {
+      flag->name == "version" || flag->name == "print-completion") {
     return usage_error(fmt::format("{}: only for the command line", item.name));
   }
   auto values = item.inputs;
@@ -148,16 +150,10 @@ Result<Given> read_config(const std::string& text) try {
 }
 
 std::string help_text() {
-  CLI::App app(
-      "Starts a distributed training program and keeps it running: a Python script, a\n"
-      "Python module (-m), any executable, or a program shipped with taas-run (train).");
+  CLI::App app(wrap(fmt::format("taas-run {}: {}.", kSummary, kPrograms), 0));
   add_options(app);
   app.formatter(std::make_shared<HelpFormatter>());
-  app.footer(
-      "\nOptions may be spelled with - or _ and stand before PROGRAM: what follows it is\n"
-      "the program's own. Options of torchrun have defaults in PET_<OPTION>.\n\n"
-      "  taas-run --gpus 8 train\n"
-      "  taas-run --nproc-per-node 2 train.py --lr 0.1");
+  app.footer(fmt::format("\n{}\n\n  {}", wrap(std::string(kSpelling), 0), fmt::join(kExamples, "\n  ")));
   return app.help();
 }
 

@@ -8,7 +8,9 @@
 
 #include "arguments.hpp"
 #include "boundary.hpp"
+#include "completion.hpp"
 #include "flags.hpp"
+#include "man_page.hpp"
 
 namespace taas::cli {
 namespace {
@@ -99,14 +101,27 @@ Result<> read_hostfile(plan::NodesOptions& nodes, const FileReader& read_file) {
   return {};
 }
 
+/// What a flag asks to print instead of starting anything; empty when there is no such flag.
+Result<std::string> text_to_print(const Given& command_line) {
+  if (command_line.contains("help")) return help_text();
+  if (command_line.contains("version")) return std::string("taas-run " TAAS_VERSION "\n");
+  if (command_line.contains("print-man-page")) return man_page();
+  auto shell = command_line.find("print-completion");
+  if (shell == command_line.end()) return std::string();
+  auto script = completion(shell->second.back());
+  if (!script) return std::move(script).error().with("--print-completion " + shell->second.back());
+  return script;
+}
+
 Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const Environment& environment,
                                  const FileReader& read_file) {
   auto boundary = find_program(arguments);
   if (!boundary) return boundary.error();
   auto command_line = read_arguments(arguments.first(boundary->options_end));
   if (!command_line) return command_line.error();
-  if (command_line->contains("help")) return PrintAndExit{help_text()};
-  if (command_line->contains("version")) return PrintAndExit{"taas-run " TAAS_VERSION "\n"};
+  auto text = text_to_print(*command_line);
+  if (!text) return text.error();
+  if (!text->empty()) return PrintAndExit{std::move(*text)};
   if (command_line->contains("quiet") && command_line->contains("verbose")) {
     return usage_error("--quiet and --verbose exclude each other");
   }

@@ -63,13 +63,13 @@ constexpr Flag kFlags[] = {
      Origin::kOwn},
     {"data-buffer", 0, "SIZE", "Memory of each rank for batches under way, in bytes or as 512M or 8G (default: 1G)",
      [](auto& options, const auto& values) { return store_buffer(options, values.back()); }, Origin::kOwn},
-    {"data-compress", 0, "HOW", "Compression of batches between machines: none, lz4 or zstd (default: none)",
+    {"data-compress", 0, "none|lz4|zstd", "Compression of batches between machines (default: none)",
      [](auto& options, const auto& values) { return store_compression(options, values.back()); }, Origin::kOwn},
     {"data-plain", 0, "",
      "No encryption of batches, on a network that is trusted; both ends still prove the run's secret",
      [](auto& options, const auto& values) { return store(options.data.plain, read_switch(values.back())); },
      Origin::kOwn},
-    {"data-on-error", 0, "HOW", "When the dataset raises: raise in the loop, or skip the batch (default: raise)",
+    {"data-on-error", 0, "raise|skip", "When the dataset raises: raise in the loop, or skip the batch (default: raise)",
      [](auto& options, const auto& values) { return store_on_error(options, values.back()); }, Origin::kOwn},
 };
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "base/files.hpp"
 #include "base/shell.hpp"
+#include "plan/preload.hpp"
 
 namespace taas::cli {
 namespace {
@@ -31,6 +33,10 @@ plan::RunAddresses addresses_of(const plan::LaunchPlan& plan) {
   addresses.agent_store = !rendezvous.store_on_rank0;
   addresses.output_directory = addresses.error_file = fmt::format("<in {}>", run_folder(plan));
   if (plan.options.data.cpus) addresses.data_plan = addresses.events = "<in a private folder>";
+  addresses.flight_records = fmt::format("<in {}>", run_folder(plan));
+  if (plan::ports_for_ranks(plan.options, 1) > 0) {
+    addresses.servers.assign(plan.ranks.size(), is_here(plan) ? "127.0.0.1:<a free port>" : "<host:port>");
+  }
   if (!is_here(plan)) addresses.interface = "<the one with that node's address>";
   return addresses;
 }
@@ -129,6 +135,20 @@ json::value data_as_json(const plan::LaunchPlan& plan, const plan::Machine& mach
           {"loader", data.loader},     {"buffer_bytes", data.buffer_bytes}};
 }
 
+/// As the agents will decide; of programs on other machines, by the files here.
+plan::PreloadChoice preload_of(const plan::LaunchPlan& plan, const std::vector<std::string>& command) {
+  int ranks = is_here(plan) ? plan.world_size() : plan.nodes.front().local_world_size;
+  return plan::choose_preload(plan.options, command, ranks, [](const std::string& path) {
+    auto text = read_file(path);
+    return text ? std::optional(std::move(*text)) : std::nullopt;
+  });
+}
+
+std::string describe_preload(const plan::PreloadChoice& choice) {
+  if (choice.modules.empty()) return fmt::format("preload  none ({})\n", choice.why);
+  return fmt::format("preload  {}\n", fmt::join(choice.modules, ", "));
+}
+
 std::string as_text(const plan::LaunchPlan& plan, const plan::Machine& machine,
                     const std::vector<std::string>& command) {
   auto text = fmt::format("run      {}\n", plan.run_id) + describe_nodes(plan, machine);
@@ -137,7 +157,7 @@ std::string as_text(const plan::LaunchPlan& plan, const plan::Machine& machine,
   }
   text += describe_data(plan, machine);
   text += fmt::format("restarts {}\n", plan.options.supervision.max_restarts);
-  text += fmt::format("command  {}\n", join_quoted(command));
+  text += fmt::format("command  {}\n", join_quoted(command)) + describe_preload(preload_of(plan, command));
   text += fmt::format("output   {}\n", run_folder(plan));
   for (const auto& notice : plan.notices) text += fmt::format("note     {}\n", notice);
   return text + describe_environment(plan, machine);
@@ -171,6 +191,7 @@ json::array ranks_as_json(const plan::LaunchPlan& plan, const plan::Machine& mac
 
 std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
                     const std::vector<std::string>& command) {
+  auto preload = preload_of(plan, command).modules;
   json::object object{{"run_id", plan.run_id},
                       {"way", plan::describe(plan.way)},
                       {"device", plan.device == plan::Device::kGpu ? "gpu" : "cpu"},
@@ -180,6 +201,7 @@ std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
                       {"omp_threads", omp_threads(plan, machine)},
                       {"max_restarts", plan.options.supervision.max_restarts},
                       {"command", json::array(command.begin(), command.end())},
+                      {"preload", json::array(preload.begin(), preload.end())},
                       {"output", run_folder(plan)},
                       {"min_nodes", plan.min_nodes},
                       {"spares", plan.spares},

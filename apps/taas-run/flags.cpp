@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "plan/numbers.hpp"
+
 namespace taas::cli {
 namespace {
 
@@ -23,10 +25,18 @@ const Flag* find(Predicate matches) {
 
 }  // namespace
 
+std::vector<std::string_view> choices(const Flag& flag) {
+  std::vector<std::string_view> words;
+  for (auto word : plan::split(flag.value, '|')) {
+    if (!word.empty() && word[0] >= 'a' && word[0] <= 'z') words.push_back(word);
+  }
+  return words;
+}
+
 std::span<const FlagGroup> flag_groups() {
-  static const std::array kGroups{size_flags(),        nodes_flags(),   slurm_flags(),
-                                  data_flags(),        program_flags(), rendezvous_flags(),
-                                  supervision_flags(), output_flags(),  general_flags()};
+  static const std::array kGroups{size_flags(),    nodes_flags(),     slurm_flags(),      data_flags(),
+                                  program_flags(), framework_flags(), rendezvous_flags(), supervision_flags(),
+                                  output_flags(),  general_flags()};
   return kGroups;
 }
 

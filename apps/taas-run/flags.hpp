@@ -15,9 +15,10 @@ using Values = std::vector<std::string>;
 /// One option of the command line: the same entry serves the parser, PET_*, the config file and the help. Errors of
 /// `apply` do not name the flag: whoever calls it knows where the value came from.
 struct Flag {
-  std::string_view name;   ///< with dashes, without the two in front; underscores are accepted as well
-  char short_name;         ///< 0: none
-  std::string_view value;  ///< what the help calls the value; empty: a switch, whose value is true or false
+  std::string_view name;  ///< with dashes, without the two in front; underscores are accepted as well
+  char short_name;        ///< 0: none
+  /// What the help calls the value, words that it can be in lower case: "N", "auto|none|MODULES". Empty: a switch.
+  std::string_view value;
   std::string_view help;
   Result<> (*apply)(plan::Options& options, const Values& values);  ///< values.back() is the one that counts
   /// kInternal: between processes of taas-run; in no help, and never guessed at
@@ -38,10 +39,14 @@ FlagGroup nodes_flags();
 FlagGroup slurm_flags();
 FlagGroup data_flags();
 FlagGroup program_flags();
+FlagGroup framework_flags();
 FlagGroup rendezvous_flags();
 FlagGroup supervision_flags();
 FlagGroup output_flags();
 FlagGroup general_flags();
+
+/// The words that a flag's value can be, as its entry names them; empty when it is of another kind.
+std::vector<std::string_view> choices(const Flag& flag);
 
 /// All groups, in the order of the help.
 std::span<const FlagGroup> flag_groups();

@@ -16,6 +16,8 @@ constexpr Flag kFlags[] = {
     {"as-agent", 0, "", "Be the agent of one node, for a coordinator that started this process",
      [](auto& options, const auto& values) { return store(options.as_agent, read_switch(values.back())); },
      Origin::kInternal},
+    {"print-completion", 0, "bash|zsh|fish", "Print the completions of a shell", nothing, Origin::kTorchrunWithoutPet},
+    {"print-man-page", 0, "", "Print the manual page", nothing, Origin::kInternal},
     {"version", 0, "", "Print the version", nothing, Origin::kOwn},
     {"help", 'h', "", "Print this", nothing, Origin::kOwn},
 };

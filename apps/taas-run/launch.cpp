@@ -27,11 +27,6 @@ constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kKeyBytes = 32;
 constexpr int kDataGroup = 1;  // of a heterogeneous job
 
-std::string own_path() {
-  std::error_code unknown;
-  return std::filesystem::read_symlink("/proc/self/exe", unknown).string();
-}
-
 std::string working_directory() {
   std::error_code unknown;
   return std::filesystem::current_path(unknown).string();
@@ -89,11 +84,11 @@ Result<int> end_job(const Result<hosts::RunEnd>& end, const plan::SlurmOptions& 
 /// CPU machines: their orders follow those of the nodes.
 void add_data_hosts(std::vector<hosts::HostEntry>& entries, const plan::LaunchPlan& plan) {
   const auto& nodes = plan.options.nodes;
-  auto path = nodes.remote_taas_run.value_or(own_path());
+  auto path = nodes.remote_taas_run.value_or(called_path());
   int order = plan.expected_agents;
   if (!plan.data.group.empty()) {
     hosts::HostEntry step{run::kEveryDataNode, "the step of CPU machines",
-                          hosts::step_command(plan.data.count, own_path(), kDataGroup)};
+                          hosts::step_command(plan.data.count, called_path(), kDataGroup)};
     step.data = true;
     step.order_base = order;
     entries.push_back(std::move(step));
@@ -125,7 +120,7 @@ Result<std::optional<hosts::DataHosts>> data_hosts_of(const plan::LaunchPlan& pl
   return std::optional(std::move(data));
 }
 
-hosts::HostEntry agent_here(int order, const std::string& name) { return {order, name, {own_path(), "--as-agent"}}; }
+hosts::HostEntry agent_here(int order, const std::string& name) { return {order, name, {called_path(), "--as-agent"}}; }
 
 Result<int> go(const plan::OneMachine&, Launching& launching) {
   auto data_hosts = data_hosts_of(launching.plan);
@@ -142,7 +137,7 @@ Result<int> go(const plan::OverSsh& way, Launching& launching) {
   auto wanted = static_cast<std::size_t>(launching.plan.expected_agents);
   auto options = remote_options(launching);
   if (!options) return options.error();
-  auto path = nodes.remote_taas_run.value_or(own_path());
+  auto path = nodes.remote_taas_run.value_or(called_path());
   for (std::size_t i = 0; i < std::min(wanted, way.hosts.size()); ++i) {
     const auto& host = way.hosts[i];
     options->hosts.push_back(
@@ -156,7 +151,7 @@ Result<int> go(const plan::SlurmAllocation& way, Launching& launching) {
   auto slurm = launching.plan.options.slurm;
   auto options = remote_options(launching);
   if (!options) return options.error();
-  options->hosts.push_back({-1, fmt::format("job {}", way.job.id), hosts::step_command(nodes, own_path())});
+  options->hosts.push_back({-1, fmt::format("job {}", way.job.id), hosts::step_command(nodes, called_path())});
   return end_job(coordinate(std::move(*options)), slurm, way.job);
 }
 
@@ -212,7 +207,7 @@ Result<int> go(const plan::Join& way, Launching& launching) {
 }
 
 Result<int> go(const plan::SlurmSubmit&, Launching& launching) {
-  return submit(launching.plan, own_path(), launching.arguments);
+  return submit(launching.plan, called_path(), launching.arguments);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "local_programs.hpp"
 
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,10 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::string_view kShipped[] = {"train"};
 
-fs::path own_folder() {
-  std::error_code unknown;
-  return fs::read_symlink("/proc/self/exe", unknown).parent_path();
-}
+fs::path own_folder() { return fs::path(own_path()).parent_path(); }
 
 bool is_executable_file(const fs::path& path) {
   struct stat status {};
@@ -54,15 +52,31 @@ std::string LocalPrograms::find_shipped(const std::string& name) const {
   return "";
 }
 
-std::string python_packages() {
+std::string LocalPrograms::find_python() const {
+  return taas::find_python(variables_, fs::path(called_path()).parent_path());
+}
+
+std::string own_path() {
+  std::error_code unknown;
+  return fs::read_symlink("/proc/self/exe", unknown);
+}
+
+std::string called_path() {
+  const auto* called = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  std::error_code unknown;
+  if (called == nullptr || !fs::equivalent(called, own_path(), unknown)) return own_path();
+  return fs::absolute(called, unknown).lexically_normal();
+}
+
+std::string python_part(const std::string& name) {
   fs::path prefix = own_folder().parent_path();
   std::error_code unknown;
   for (const auto& place : {prefix / "python", prefix / "lib" / "taas" / "python"}) {
-    if (fs::is_directory(place / "taas", unknown)) return place;
+    if (fs::is_directory(place / name, unknown)) return place / name;
   }
   return "";
 }
 
-std::string LocalPrograms::find_python() const { return taas::find_python(variables_); }
+std::string python_packages() { return fs::path(python_part("taas")).parent_path(); }
 
 }  // namespace taas

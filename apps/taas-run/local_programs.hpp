@@ -23,8 +23,19 @@ class LocalPrograms : public plan::ProgramFinder {
   std::vector<std::string> variables_;
 };
 
-/// The folder of the Python package `taas` that belongs to this launcher: beside it in a build folder, in lib of an
-/// installation. Empty when there is none.
+/// This executable's file.
+std::string own_path();
+
+/// The file that was executed, under the name it was called by: a link stays one (~/.local/bin/taas-run), so that
+/// another machine of the cluster finds it in the same way.
+std::string called_path();
+
+/// A folder of lib/python that came with this launcher: beside it in a build folder, in lib/taas of an installation or
+/// an environment. Empty when there is none.
+std::string python_part(const std::string& name);
+
+/// What PYTHONPATH needs so that programs can import the package `taas`. Empty in an environment, where it lies with
+/// the other packages, and where it is not installed.
 std::string python_packages();
 
 }  // namespace taas

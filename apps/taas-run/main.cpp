@@ -10,7 +10,9 @@
 
 #include "base/files.hpp"
 #include "cli.hpp"
+#include "deepspeed.hpp"
 #include "dry_run.hpp"
+#include "foreign_package.hpp"
 #include "launch.hpp"
 #include "local_programs.hpp"
 #include "plan/data_environment.hpp"
@@ -41,6 +43,7 @@ plan::Machine read_machine() {
   machine.environment = read_environment();
   plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
+  machine.preload_hook = python_part("preload");
   return machine;
 }
 
@@ -64,13 +67,15 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   return program;
 }
 
-int run(const plan::Options& options, plan::Machine machine, std::vector<std::string> arguments) {
+int run(plan::Options options, plan::Machine machine, std::vector<std::string> arguments) {
   if (options.as_agent) {
     auto code = cli::run_as_agent(std::move(machine));
     return code ? *code : refuse(code.error());
   }
+  if (auto followed = cli::follow_deepspeed(options, machine); !followed) return refuse(followed.error());
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) return refuse(plan.error());
+  if (auto checked = cli::check_foreign_package(*plan); !checked) return refuse(checked.error());
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());
   if (options.dry_run) return print(cli::dry_run(*plan, machine, program->command));

@@ -40,6 +40,12 @@ constexpr Flag kFlags[] = {
        return Result<>();
      },
      Origin::kOwn, Kind::kRepeatable},
+    {"protect-except", 0, "DIR", "A folder within a protected one that every rank may write to; may be repeated",
+     [](auto& options, const auto& values) {
+       options.output.unprotected = values;
+       return Result<>();
+     },
+     Origin::kOwn, Kind::kRepeatable},
     {"log-dir", 0, "DIR", "Log files in torchrun's layout (default: in the run's folder)",
      [](auto& options, const auto& values) {
        options.output.log_dir = values.back();
@@ -74,7 +80,7 @@ constexpr Flag kFlags[] = {
        return store_verbosity(options, values.back(), plan::Verbosity::kVerbose);
      },
      Origin::kOwn},
-    {"color", 0, "WHEN", "auto, always or never (default: auto)",
+    {"color", 0, "auto|always|never", "Colours on the console (default: auto, where it is a terminal)",
      [](auto& options, const auto& values) { return store_color(options, values.back()); }, Origin::kOwn},
     {"json", 0, "", "Write everything as JSON, one object a line",
      [](auto& options, const auto& values) { return store(options.output.json, read_switch(values.back())); },

@@ -1,3 +1,4 @@
+#include "plan/preload.hpp"
 #include "setters.hpp"
 
 namespace taas::cli {
@@ -10,6 +11,12 @@ constexpr Flag kFlags[] = {
      [](auto& options, const auto& values) { return store(options.program.no_python, read_switch(values.back())); }},
     {"run-path", 0, "", "PROGRAM is a Python script whatever its name",
      [](auto& options, const auto& values) { return store(options.program.script, read_switch(values.back())); }},
+    {"preload", 0, "auto|none|MODULES",
+     "Ranks come out of one Python on each node that has imported these (default: auto)",
+     [](auto& options, const auto& values) {
+       return store_checked(options.program.preload, values.back(), plan::check_preload);
+     },
+     Flag::Origin::kOwn},
     {"virtual-local-rank", 0, "", "Each rank sees only its own GPU, as device 0, and LOCAL_RANK is 0",
      [](auto& options, const auto& values) {
        return store(options.rendezvous.virtual_local_rank, read_switch(values.back()));
@@ -19,7 +26,7 @@ constexpr Flag kFlags[] = {
        options.rendezvous.role = values.back();
        return Result<>();
      }},
-    {"start-method", 0, "METHOD", "No effect: ranks are started without multiprocessing",
+    {"start-method", 0, "spawn|fork|forkserver", "No effect: ranks are started without multiprocessing",
      [](auto& options, const auto& values) -> Result<> {
        const auto& method = values.back();
        if (method == "spawn" || method == "fork" || method == "forkserver") {

@@ -15,11 +15,9 @@ struct Refusal {
 
 constexpr Refusal kRefusals[] = {
     {"join", "is not needed: --rdzv-endpoint HOST:PORT with --nnodes N on every node lets them meet"},
-    {"preload", kLater},
     {"numa-binding", kLater},
     {"duplicate-stdout-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
     {"duplicate-stderr-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
-    {"print-completion", kLater},
     {"logs-specs", "names a Python plug-in of torchrun, which has no meaning here: use --log-dir, -r and -t"},
     {"use-env", "is not needed: ranks always read LOCAL_RANK from the environment"},
 };

@@ -43,7 +43,7 @@ constexpr Flag kFlags[] = {
      [](auto& options, const auto& values) {
        return store(options.rendezvous.standalone, read_switch(values.back()));
      }},
-    {"rdzv-backend", 0, "NAME", "static or c10d, which are the same on one machine",
+    {"rdzv-backend", 0, "static|c10d", "How nodes meet; the same on one machine",
      [](auto& options, const auto& values) {
        return store_checked(options.rendezvous.backend, values.back(), plan::check_backend);
      }},
@@ -78,7 +78,7 @@ constexpr Flag kFlags[] = {
        if (values.back().empty()) options.rendezvous.local_addr.reset();
        return Result<>();
      }},
-    {"store", 0, "WHO", "Who serves the store: agent (taas-run itself) or rank0 (default: agent)",
+    {"store", 0, "agent|rank0", "Who serves the store: taas-run itself, or rank 0 (default: agent)",
      [](auto& options, const auto& values) -> Result<> {
        options.rendezvous.store_on_rank0 = values.back() == "rank0";
        if (values.back() == "rank0" || values.back() == "agent") return {};

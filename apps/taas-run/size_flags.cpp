@@ -22,7 +22,7 @@ constexpr Flag kFlags[] = {
      [](auto& options, const auto& values) {
        return store_checked(options.size.nnodes, values.back(), plan::check_node_count);
      }},
-    {"nproc-per-node", 0, "N", "Processes on each node: a number, auto, gpu or cpu (default: one a GPU, or 1)",
+    {"nproc-per-node", 0, "N|auto|gpu|cpu", "Processes on each node (default: one a GPU, or 1)",
      [](auto& options, const auto& values) {
        return store_checked(options.size.nproc_per_node, values.back(), plan::check_process_count);
      }},

@@ -22,6 +22,11 @@ constexpr Flag kFlags[] = {
        return store(options.supervision.signals_to_handle, read_signals(values.back()));
      },
      Origin::kTorchrun, Kind::kCommaList},
+    {"end-with", 0, "PID", "Kill the run when this process has ended: for programs that start taas-run",
+     [](auto& options, const auto& values) {
+       return store(options.supervision.end_with, read_integer(values.back(), 1, std::numeric_limits<int>::max()));
+     },
+     Origin::kOwn},
     {"monitor-interval", 0, "SECONDS", "No effect: exits are seen when they happen",
      [](auto& options, const auto& values) -> Result<> {
        if (auto seconds = read_seconds(values.back()); !seconds) return seconds.error();

@@ -1,10 +1,13 @@
 #include "token.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
 
 #include "base/files.hpp"
 #include "net/addresses.hpp"
@@ -72,6 +75,21 @@ Result<std::vector<std::string>> own_addresses(const plan::Join& way, const std:
   return addresses;
 }
 
+/// Two agents on one machine may find the port free at the same moment: the one that gets this name, which the kernel
+/// gives once and takes back when its holder ends, coordinates. Empty: another one has it.
+Fd claim(const std::vector<asio::ip::address>& found, std::uint16_t port) {
+  auto name = fmt::format("taas-run at port {}", port);
+  for (const auto& each : found) name += " " + each.to_string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.resize(std::min(name.size(), sizeof(address.sun_path) - 1));
+  name.copy(address.sun_path + 1, name.size());  // behind a zero: no file
+  auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) return {};
+  return socket;
+}
+
 }  // namespace
 
 Result<net::Secret> joining_secret(const plan::Join& way, const plan::NodesOptions& nodes,
@@ -89,6 +107,8 @@ Result<JoiningRole> choose_role(const plan::Join& way) {
   if (told == false) return JoiningRole{};
   auto found = resolve(way);
   if (!found) return told ? Result<JoiningRole>(found.error()) : JoiningRole{};
+  auto claimed = claim(*found, way.port);
+  if (!claimed && !told) return JoiningRole{};
   auto addresses = own_addresses(way, *found);
   if (!addresses) return addresses.error();
   if (told == true && addresses->empty()) {
@@ -97,7 +117,7 @@ Result<JoiningRole> choose_role(const plan::Join& way) {
                     "of this machine, or the port is taken",
                     way.host, way.port));
   }
-  return JoiningRole{!addresses->empty(), std::move(*addresses)};
+  return JoiningRole{!addresses->empty(), std::move(*addresses), std::move(claimed)};
 }
 
 }  // namespace taas::cli

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "net/secret.hpp"
 #include "plan/ways.hpp"
 
@@ -17,6 +18,7 @@ Result<net::Secret> joining_secret(const plan::Join& way, const plan::NodesOptio
 struct JoiningRole {
   bool coordinates = false;
   std::vector<std::string> listen_addresses;  ///< numeric; when it coordinates
+  Fd claim = {};                              ///< kept while it does, so that no second one on this machine wants to
 };
 
 /// By --node-rank or is_host; else by whether the endpoint is an address of this machine whose port is free.

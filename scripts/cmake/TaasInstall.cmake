@@ -1,12 +1,40 @@
-# What `cmake --install` puts where: taas-run into bin; the programs that it finds by name into libexec/taas; libtaas with
-# its headers and a package file, so that find_package(taas) gives the target taas::taas.
+# What `cmake --install` puts where: taas-run into bin, with its manual page and completions; the programs that it finds by
+# name into libexec/taas; libtaas with its headers and a package file, so that find_package(taas) gives the target
+# taas::taas. lib/python installs the Python side itself.
 include(CMakePackageConfigHelpers)
 set(_taas_programs ${CMAKE_INSTALL_LIBEXECDIR}/taas)
 set(_taas_package ${CMAKE_INSTALL_LIBDIR}/cmake/taas)
+set(_taas_bin ${CMAKE_INSTALL_BINDIR})
+set(_taas_share ${CMAKE_INSTALL_DATADIR})
+if(SKBUILD)
+  set(_taas_bin ${SKBUILD_SCRIPTS_DIR})
+  set(_taas_share ${SKBUILD_DATA_DIR}/share)
+endif()
 
 if(TARGET taas-run)
-  install(TARGETS taas-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set(_taas_documents ${PROJECT_BINARY_DIR}/documents)
+  install(TARGETS taas-run RUNTIME DESTINATION ${_taas_bin} COMPONENT Launcher)
+  install(FILES ${_taas_documents}/taas-run.1 DESTINATION ${_taas_share}/man/man1 COMPONENT Launcher)
+  install(FILES ${_taas_documents}/taas-run.bash DESTINATION ${_taas_share}/bash-completion/completions
+          RENAME taas-run COMPONENT Launcher)
+  install(FILES ${_taas_documents}/taas-run.fish DESTINATION ${_taas_share}/fish/vendor_completions.d COMPONENT Launcher)
+  install(FILES ${_taas_documents}/taas-run.zsh DESTINATION ${_taas_share}/zsh/site-functions
+          RENAME _taas-run COMPONENT Completions)
 endif()
+if(SKBUILD AND TAAS_STATIC)
+  # What is linked in asks for its notice (Boost's licence does not, for object code). Debian keeps each package's with its
+  # headers.
+  set(_taas_linked cli11 fmt lz4 ssl xxhash zstd)
+  list(TRANSFORM _taas_linked PREPEND /usr/share/doc/lib OUTPUT_VARIABLE _taas_notices)
+  list(TRANSFORM _taas_notices APPEND -dev/copyright)
+  file(GLOB _taas_notices ${_taas_notices})
+  foreach(notice IN LISTS _taas_notices)
+    cmake_path(GET notice PARENT_PATH _folder)
+    cmake_path(GET _folder FILENAME _library)
+    install(FILES ${notice} DESTINATION ${SKBUILD_METADATA_DIR}/licenses RENAME ${_library}.txt COMPONENT Launcher)
+  endforeach()
+endif()
+include(TaasPackage)
 if(NOT TARGET taas_dist)
   return()
 endif()

@@ -3,6 +3,24 @@
 
 failures=()
 
+# What tests/frameworks needs, beside torch and numpy as they are. A pinned version that is there is not asked for again. What
+# cannot be had, as on a Python that it has no wheel for, is left out: its tests are skipped; in CI they fail.
+install_frameworks() {
+  local package kept=$builds/kept-versions.txt missing=()
+  mkdir -p "$builds"
+  python3 -m pip list --format freeze 2>/dev/null | grep -E '^(torch|numpy)==' >"$kept"
+  if install_pinned -r scripts/requirements-frameworks.txt -c "$kept"; then
+    finish "all are installed"
+    return
+  fi
+  while read -r package; do
+    install_pinned "$package" -c "$kept" || missing+=("$package")
+  done <scripts/requirements-frameworks.txt
+  finish "not to be had here: ${missing[*]}; why is in $builds/frameworks.log"
+}
+
+install_pinned() { python3 -m pip install --progress-bar off "$@" >"$builds/frameworks.log" 2>&1 </dev/null; }
+
 # suite <preset> <tests at a time>: runs the tests of a build, and shows the output of those that fail.
 suite() {
   ctest --test-dir "$builds/$1" --output-on-failure --no-tests=error --parallel "$2" </dev/null

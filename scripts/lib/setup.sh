@@ -120,14 +120,15 @@ without_starting_services() (
   "$@"
 )
 
-# What tests/cluster needs. Only root can run those tests, so that nobody else is asked for anything.
-install_cluster_packages() {
+# What tests/cluster needs, and the shells, readers of manual pages and package tools of tests/package. The former take root, so
+# that nobody else is asked for anything; the latter are skipped without.
+install_test_packages() {
   local package missing=()
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     finish "skipped, and so are the tests that need them: they take root, and Debian or Ubuntu"
     return
   fi
-  for package in openssh-client openssh-server iproute2 nftables slurm-wlm munge; do
+  for package in openssh-client openssh-server iproute2 nftables slurm-wlm munge zsh fish mandoc dpkg-dev; do
     is_installed "$package" || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then
@@ -135,7 +136,7 @@ install_cluster_packages() {
     return
   fi
   as_root apt-get update -qq >/dev/null </dev/null || say "some of the package lists are out of reach; going on with the others"
-  without_starting_services quietly apt-cluster as_root apt-get install -y -q --no-install-recommends \
+  without_starting_services quietly apt-tests as_root apt-get install -y -q --no-install-recommends \
     -o Acquire::Retries=3 "${missing[@]}"
   finish "installed ${missing[*]}"
 }
@@ -180,7 +181,7 @@ borrow_torch() {
 
 # What the package `taas` is built with and imports.
 add_package_requirements() {
-  "$venv/bin/python" -c "import cloudpickle, nanobind" 2>/dev/null ||
+  "$venv/bin/python" -c "import cloudpickle, nanobind, scikit_build_core" 2>/dev/null ||
     quietly package "$venv/bin/python" -m pip install --progress-bar off -r scripts/requirements-package.txt
 }
 

@@ -78,6 +78,20 @@ def test_kill_9_leaves_no_process(launcher, victim, attempt):
 
 
 @repeated
+def test_the_run_ends_with_the_process_of_end_with(launcher, attempt):
+    """As a notebook's kernel starts it: killed, that has no farewell for its run."""
+    starter = subprocess.Popen(["sleep", "600"])
+    process = launcher.start("--nproc-per-node", 2, "--end-with", starter.pid, *launcher.ranks("*=orphan"))
+    pids = launcher.wait_for_ranks(2)
+    wait_until(lambda: len(list(launcher.barrier.glob("orphan-[0-9]"))) == 2, "all grandchildren are up")
+    pids += [int((launcher.barrier / f"orphan-{rank}").read_text()) for rank in range(2)]
+    starter.kill()
+    assert process.wait(timeout=DEADLINE_SECONDS) == 128 + signal.SIGKILL, "before its parent has waited for it"
+    wait_until(lambda: all(is_gone(pid) for pid in pids), "no process is left")
+    starter.wait()
+
+
+@repeated
 def test_grandchildren_in_their_own_session_end_with_the_run(launcher, attempt):
     process = launcher.start("--nproc-per-node", 2, "--shutdown-timeout", 1, *launcher.ranks("*=orphan"))
     launcher.wait_for_ranks(2)

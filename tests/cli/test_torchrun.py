@@ -1,0 +1,233 @@
+"""What programs see of their launcher, and users of theirs, as PyTorch's own launcher tests have it: scripts of each kind,
+flags and PET_*, log files, redirects and tee, restarts, error files, exit codes. docs/torchrun.md says what differs."""
+
+import json
+import os
+import pathlib
+import socket
+
+import pytest
+from conftest import DEADLINE_SECONDS
+
+TOUCH = ("import os, pathlib, sys\n"
+         "assert os.environ['SENTINEL'] == 'parent'\n"
+         "for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'GROUP_RANK', 'ROLE_RANK', 'ROLE_NAME',\n"
+         "             'ROLE_WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'TORCHELASTIC_RESTART_COUNT',\n"
+         "             'TORCHELASTIC_MAX_RESTARTS', 'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_USE_AGENT_STORE'):\n"
+         "    assert os.environ[name], name\n"
+         "if '--fail' in sys.argv:\n"
+         "    raise RuntimeError('asked to')\n"
+         "pathlib.Path(sys.argv[1], os.environ['RANK']).write_text(' '.join(sys.argv[2:]))\n")
+SHELL = '#!/bin/sh\n[ "$SENTINEL" = parent ] || exit 9\necho "creating $1/$RANK"\necho "warning of $RANK" >&2\n: > "$1/$RANK"\n'
+
+
+@pytest.fixture
+def touched(launcher) -> pathlib.Path:
+    """Where every rank of `script` or `shell` leaves a file with its number."""
+    launcher.environment["SENTINEL"] = "parent"
+    folder = launcher.folder / "touched"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def script(launcher) -> str:
+    return launcher.python(TOUCH)
+
+
+@pytest.fixture
+def shell(launcher) -> str:
+    path = launcher.folder / "script.sh"
+    path.write_text(SHELL)
+    path.chmod(0o755)
+    return str(path)
+
+
+def assert_ranks(touched: pathlib.Path, count: int):
+    found = {path.name for path in touched.iterdir()}
+    assert found == {str(rank) for rank in range(count)}
+    for path in touched.iterdir():
+        path.unlink()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def succeeds(launcher, *arguments, env=None):
+    result = launcher.run(*arguments, env=env)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+# --- programs ---
+
+def test_script_with_all_the_usual_flags(launcher, script, touched):
+    succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--rdzv-id=77", "--monitor-interval=1", "--start-method=spawn",
+             script, touched, "--nnodes", "9")
+    assert (touched / "3").read_text() == "--nnodes 9", "behind the script options are the script's"
+    assert_ranks(touched, 4)
+
+
+def test_script_with_a_static_rendezvous(launcher, script, touched):
+    port = free_port()
+    succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--master-addr=localhost", f"--master-port={port}",
+             "--node-rank=0", script, touched)
+    assert_ranks(touched, 4)
+
+
+def test_executable_without_python(launcher, shell, touched):
+    succeeds(launcher, "--nproc-per-node=4", "--no-python", shell, touched)
+    assert_ranks(touched, 4)
+
+
+def test_module_and_no_python_contradict_each_other(launcher, shell, touched):
+    for arguments, env in ((["--no-python", "--module"], {}), ([], {"PET_NO_PYTHON": "1", "PET_MODULE": "1"})):
+        result = launcher.run("--nproc-per-node=2", *arguments, shell, touched, env=env)
+        assert result.returncode == 2 and "--no-python" in result.stderr, result.stderr
+    assert_ranks(touched, 0)
+
+
+def test_module_with_arguments(launcher, touched):
+    package = launcher.folder / "package"
+    package.mkdir()
+    (package / "__main__.py").write_text(TOUCH)
+    succeeds(launcher, "--nproc-per-node=2", "-m", "package", touched, "--lr", "1", env={"PYTHONPATH": str(launcher.folder)})
+    assert (touched / "1").read_text() == "--lr 1"
+
+
+def test_run_path_takes_a_script_whatever_its_name(launcher, touched):
+    (launcher.folder / "train").write_text(TOUCH)
+    succeeds(launcher, "--run-path", "--nproc-per-node=2", "./train", touched)
+    assert_ranks(touched, 2)
+
+
+def test_standalone(launcher, script, touched):
+    succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--standalone", script, touched)
+    assert_ranks(touched, 4)
+
+
+# --- sizes and PET_ variables ---
+
+@pytest.mark.parametrize("wanted, count", [("4", 4), ("cpu", len(os.sched_getaffinity(0))), (None, 1)])
+def test_number_of_processes(launcher, shell, touched, wanted, count):
+    succeeds(launcher, *([f"--nproc-per-node={wanted}"] if wanted else []), "--no-python", shell, touched)
+    assert_ranks(touched, count)
+
+
+@pytest.mark.parametrize("flag, value", [("--nproc-per-node", "unknown"), ("--nnodes", "2:20:30"), ("--nnodes", "3:2")])
+def test_sizes_that_are_none(launcher, shell, touched, flag, value):
+    result = launcher.run(flag, value, "--no-python", shell, touched)
+    assert result.returncode == 2 and value in result.stderr, result.stderr
+
+
+def test_pet_variables(launcher, shell, touched):
+    pet = {"PET_NNODES": "1", "PET_NPROC_PER_NODE": "4", "PET_RDZV_ID": "job9", "PET_MONITOR_INTERVAL": "1",
+           "PET_START_METHOD": "spawn", "PET_NO_PYTHON": "1", "PET_MODULE": "0"}
+    succeeds(launcher, shell, touched, env=pet)
+    assert_ranks(touched, 4)
+    assert launcher.run_folder().name == "job9"
+
+
+def test_elastic_range_starts_with_the_nodes_that_are_there(launcher, script, touched):
+    """The last call of one second is over, and nobody else has come."""
+    place = ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}", "--rdzv-id=job8",
+             "--rdzv-conf=join_timeout=60,last_call_timeout=1"]
+    succeeds(launcher, "--nnodes=1:2", "--nproc-per-node=4", *place, script, touched, env={"TAAS_TOKEN": "a secret of ours"})
+    assert_ranks(touched, 4)
+
+
+def test_two_agents_on_one_machine(launcher, script, touched):
+    common = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
+              "--rdzv-id=job8"]
+    agents = [launcher.start(*common, script, touched, env={"TAAS_TOKEN": "a secret of ours"}) for _ in range(2)]
+    for agent in agents:
+        out, err = agent.communicate(timeout=DEADLINE_SECONDS)
+        assert agent.returncode == 0, err
+    assert_ranks(touched, 4)
+
+
+# --- output ---
+
+def test_log_files_hold_both_streams_by_attempt_and_local_rank(launcher, shell, touched):
+    succeeds(launcher, "--nproc-per-node=2", "--rdzv-id=job", "--log-dir=logs", "-r", "3", "--no-python", shell, touched)
+    folder = launcher.folder / "logs/job/attempt_0"
+    for rank in range(2):
+        assert (folder / str(rank) / "stdout.log").read_text() == f"creating {touched}/{rank}\n"
+        assert (folder / str(rank) / "stderr.log").read_text() == f"warning of {rank}\n"
+
+
+def test_redirect_keeps_rank_0_off_the_console(launcher, shell, touched):
+    result = succeeds(launcher, "--nproc-per-node=2", "--redirects=1", "--no-python", shell, touched)
+    assert "creating" not in result.stdout and "warning of 0" in result.stderr
+
+
+def test_tee_shows_all_with_the_prefix_of_the_environment(launcher, shell, touched):
+    result = succeeds(launcher, "--nproc-per-node=4", "--redirects=3", "--tee=3", "--no-python", shell, touched,
+                      env={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank${rank}]: "})
+    for rank in range(4):
+        assert f"[rank{rank}]: creating {touched}/{rank}\n" in result.stdout
+        assert f"[rank{rank}]: warning of {rank}\n" in result.stderr
+
+
+def test_tee_by_local_rank(launcher, shell, touched):
+    result = succeeds(launcher, "--nproc-per-node=3", "--tee=1:1,2:2", "--log-line-prefix-template=<${local_rank}>",
+                      "--no-python", shell, touched)
+    assert "<1>creating" in result.stdout and "<2>creating" not in result.stdout
+    assert "<2>warning" in result.stderr and "<1>warning" not in result.stderr
+
+
+def test_local_ranks_filter(launcher, shell, touched):
+    result = succeeds(launcher, "--nproc-per-node=3", "--tee=3", "--local-ranks-filter=2", "--no-python", shell, touched)
+    shown = [rank for rank in range(3) if f"creating {touched}/{rank}" in result.stdout]
+    assert shown == [2]
+
+
+def test_plug_in_for_logs_is_refused(launcher, script):
+    result = launcher.run("--logs-specs=default", script)
+    assert result.returncode == 2 and "--logs-specs" in result.stderr
+
+
+# --- failures ---
+
+def test_exception_of_a_worker(launcher, script, touched):
+    result = launcher.run("--nproc-per-node=4", "--max-restarts=0", script, touched, "--fail")
+    assert result.returncode == 1
+    assert "RuntimeError: asked to" in result.stderr
+    assert_ranks(touched, 0)
+
+
+def test_attempts_count_up(launcher, shell):
+    """A program that is no Python: of those that fail as they start, taas-run knows that they would fail again."""
+    pathlib.Path(shell).write_text('#!/bin/sh\necho $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS\n'
+                                   '[ $TORCHELASTIC_RESTART_COUNT = 2 ] || exit 3\n')
+    succeeds(launcher, "--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=job", "--log-dir=logs", "--no-python", shell)
+    folder = launcher.folder / "logs/job"
+    assert sorted(path.name for path in folder.iterdir()) == ["attempt_0", "attempt_1", "attempt_2"]
+    assert (folder / "attempt_2/0/stdout.log").read_text() == (folder / "attempt_2/1/stdout.log").read_text() == "2 3\n"
+    assert "0 3\n" in [(folder / f"attempt_0/{rank}/stdout.log").read_text() for rank in range(2)]
+
+
+def test_error_file_is_of_the_rank_and_the_attempt_and_its_message_is_the_report(launcher, shell):
+    """A program that writes the file as @record does, and dies without another word."""
+    extra = {"py_callstack": 'Traceback\n  File "model.py", line 3, in load\nKeyError: layer7', "timestamp": "1"}
+    message = {"message": {"message": "KeyError: layer7", "errorCode": 17, "extraInfo": extra}}
+    (launcher.folder / "error.json").write_text(json.dumps(message))
+    pathlib.Path(shell).write_text('#!/bin/sh\n[ $RANK = 1 ] || exec sleep 60\n'
+                                   f'cp {launcher.folder}/error.json "$TORCHELASTIC_ERROR_FILE"\nexit 17\n')
+    result = launcher.run("--nproc-per-node=2", "--max-restarts=1", "--no-python", shell)
+    assert result.returncode == 17
+    assert "KeyError: layer7" in result.stderr and "rank 1" in result.stderr, result.stderr
+    for generation in range(2):
+        path = launcher.run_folder() / f"generation-{generation}/rank-0001.error.json"
+        assert json.loads(path.read_text()) == message
+        assert not path.with_name("rank-0000.error.json").exists()
+
+
+def test_virtual_local_rank_gives_each_rank_a_device_called_0(launcher):
+    script = launcher.python("import os\nprint(os.environ['LOCAL_RANK'], os.environ['CUDA_VISIBLE_DEVICES'])\n")
+    launcher.environment.pop("CUDA_VISIBLE_DEVICES", None)
+    succeeds(launcher, "--nproc-per-node=2", "--virtual-local-rank", script)
+    logs = [launcher.run_folder() / f"generation-0/rank-000{rank}.out" for rank in range(2)]
+    assert [log.read_text() for log in logs] == ["0 0\n", "0 1\n"]
