@@ -120,6 +120,7 @@ void Node::State::perform(const run::SignalRanks& request) {
 
 void Node::State::sweep(int signal) {
   if (source) source->forget();
+  starting.clear();
   family.sweep(signal, [this, swept = generation] {
     for (auto& rank : ranks) rank->flush();
     outbox.say(run::GenerationGone{swept, steady_now()});

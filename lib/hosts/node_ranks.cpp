@@ -71,23 +71,26 @@ void Node::State::perform(const run::StartRanks& start) {
 
 /// As far as descriptors go; then all together, since a preloaded interpreter forks many for little more than one.
 void Node::State::start_all() {
-  std::vector<PreparedRank> prepared;
-  std::optional<Error> short_of;
+  starting.clear();
+  short_of.reset();
   for (const auto& place : places) {
     auto one = PreparedRank::make(describe(place));
     if (!one) short_of = one.error();
     if (!one) break;
-    prepared.push_back(std::move(*one));
+    starting.push_back(std::move(*one));
   }
+  if (starting.empty() && short_of) say_failed(places.front(), *short_of);
+  if (starting.empty()) return;
   std::vector<SpawnRequest> requests;
-  for (const auto& one : prepared) requests.push_back(one.request());
-  bool all = true;
-  source->spawn(requests, [&](std::size_t i, Result<Child> child) {
-    all = all && child;
-    if (!child) return say_failed(places[i], child.error());
-    adopt(places[i], std::move(prepared[i]), std::move(*child));
-  });
-  if (all && short_of) say_failed(places[prepared.size()], *short_of);
+  for (const auto& one : starting) requests.push_back(one.request());
+  source->spawn(std::move(requests), [this](std::size_t i, Result<Child> child) { take(i, std::move(child)); });
+}
+
+void Node::State::take(std::size_t index, Result<Child> child) {
+  if (!child) return say_failed(places[index], child.error());
+  adopt(places[index], std::move(starting[index]), std::move(*child));
+  const bool last = index + 1 == starting.size();
+  if (last && short_of) say_failed(places[index + 1], *short_of);
 }
 
 void Node::State::say_failed(const plan::RankPlace& place, const Error& error) {

@@ -48,6 +48,7 @@ struct Node::State {
   void perform(const run::DataWorkers& list);
 
   void start_all();
+  void take(std::size_t index, Result<Child> child);
   void adopt(const plan::RankPlace& place, PreparedRank prepared, Child child);
   void say_failed(const plan::RankPlace& place, const Error& error);
   std::unique_ptr<RankSource> make_source();
@@ -85,6 +86,8 @@ struct Node::State {
   std::unique_ptr<RankSource> source;               // from the first generation on
   std::vector<plan::RankPlace> places;              // of this node's ranks, in order
   std::vector<plan::RankOutput> outputs;            // which of their streams the console shows
+  std::vector<PreparedRank> starting;               // in the same order; those that run are empty
+  std::optional<Error> short_of;                    // why there are fewer of these than places
   std::vector<std::unique_ptr<RankProcess>> ranks;  // started ones, in the same order
   std::optional<long> out_of_memory_kills;          // when the generation began
   bool held = false;

@@ -59,19 +59,27 @@ void RankSource::hurry() {
   if (auto go = std::exchange(go_, nullptr)) go();
 }
 
-void RankSource::forget() { go_ = nullptr; }
+void RankSource::forget() {
+  go_ = nullptr;
+  if (!interpreter_ || !interpreter_->usable()) return;
+  interpreter_->cancel();
+  if (!interpreter_->usable()) interpreter_.reset();  // the next generation gets another
+}
 
-void RankSource::spawn(std::span<const SpawnRequest> requests,
-                       const std::function<void(std::size_t, Result<Child>)>& hand_over) {
-  if (!given_up_ && interpreter_ && interpreter_->usable()) {
-    auto spawned = interpreter_->spawn(requests, hand_over);
-    if (spawned) return;
-    give_up(spawned.error().message);
-  }
+void RankSource::spawn(std::vector<SpawnRequest> requests, OnChild on_child) {
+  if (given_up_ || !interpreter_ || !interpreter_->usable()) return spawn_fresh(requests, on_child);
+  interpreter_->spawn(requests, on_child, [this, requests, on_child](const Result<>& how) {
+    if (how) return;
+    give_up(how.error().message);
+    spawn_fresh(requests, on_child);
+  });
+}
+
+void RankSource::spawn_fresh(const std::vector<SpawnRequest>& requests, const OnChild& on_child) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     auto child = taas::spawn(requests[i]);
     const bool failed = !child;
-    hand_over(i, std::move(child));
+    on_child(i, std::move(child));
     if (failed) return;
   }
 }

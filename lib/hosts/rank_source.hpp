@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -45,15 +44,18 @@ class RankSource {
   void prepare(const CommonEnvironment& common, std::function<void()> go);
   /// Nobody wants to wait any longer: calls back now, and ranks are fresh processes.
   void hurry();
-  /// What was asked for is not wanted any more; an interpreter under way stays.
+  /// What was asked for is not wanted any more: of ranks that were not handed over none is left. An interpreter that is
+  /// on its way to being ready stays.
   void forget();
-  [[nodiscard]] bool waiting() const { return static_cast<bool>(go_); }
 
+  using OnChild = std::function<void(std::size_t, Result<Child>)>;
   /// As taas::spawn(), one after the other until one fails, which is the last. Each is handed over as soon as it is
-  /// there, so that whoever watches it sees ends in their order.
-  void spawn(std::span<const SpawnRequest> requests, const std::function<void(std::size_t, Result<Child>)>& hand_over);
+  /// there, so that whoever watches it sees ends in their order: before this returns, or from the event loop. What the
+  /// requests point at is kept until then.
+  void spawn(std::vector<SpawnRequest> requests, OnChild on_child);
 
  private:
+  static void spawn_fresh(const std::vector<SpawnRequest>& requests, const OnChild& on_child);
   void start(const CommonEnvironment& common);
   void settle(const std::string& refusal);
   void give_up(const std::string& why);

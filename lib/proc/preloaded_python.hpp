@@ -5,11 +5,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "proc/preloaded_order.hpp"
 #include "proc/spawn.hpp"
 
 namespace taas {
@@ -41,11 +41,12 @@ class PreloadedPython {
 
   /// It is ready and lives, as far as is known.
   [[nodiscard]] bool usable() const;
-  /// As taas::spawn(), with the same promises, one after the other until one fails, which is the last. Each is handed
-  /// over as soon as it is there. Commands and environments are those of ranks; open_files_limit is the interpreter's.
-  /// An error is the interpreter's own: nothing was handed over, no process is left, and this is not usable any more.
-  Result<> spawn(std::span<const SpawnRequest> requests,
-                 const std::function<void(std::size_t, Result<Child>)>& hand_over);
+  /// As taas::spawn() for one after the other until one fails, which is the last; but without waiting: each is handed
+  /// over from the event loop, as soon as it is there. One call at a time. Commands and environments are those of
+  /// ranks; open_files_limit is the interpreter's. What the requests point at is kept until the end is told.
+  void spawn(std::vector<SpawnRequest> requests, PreloadedOrder::OnChild on_child, PreloadedOrder::OnEnd on_end);
+  /// Nothing more is handed over, nor is the end told; processes that were not handed over are ended.
+  void cancel();
 
  private:
   struct State;

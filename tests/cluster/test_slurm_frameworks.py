@@ -27,9 +27,7 @@ def told_by_ranks(slurm, folder: pathlib.Path, program: str, *options) -> list[d
     reports.mkdir()
     variables = {**QUIET, "REPORTS": reports, "EXAMPLES": EXAMPLES}
     exports = "".join(f"export {name}={value}\n" for name, value in variables.items())
-    # On a busy machine an agent may be silent for seconds while heavy ranks start; how soon that is noticed is not the subject.
-    command = " ".join(map(str, [TAAS_RUN, *options, "--node-timeout", 60, "--gpus", 4, "--gpus-per-node", 2,
-                                 FRAMEWORKS / program]))
+    command = " ".join(map(str, [TAAS_RUN, *options, "--gpus", 4, "--gpus-per-node", 2, FRAMEWORKS / program]))
     job = slurm.sbatch(f"#!/bin/sh\n{exports}srun --ntasks-per-node=1 {command}\n", "-N2", "--gpus-per-node=8",
                        "--job-name=train")
     assert slurm.wait(job, 420)["ExitCode"] == "0:0", slurm.report(job)

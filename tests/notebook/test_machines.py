@@ -11,7 +11,7 @@ def test_a_cell_over_two_machines(kernel, project, tmp_path):
     ssh.write_text(SSH)
     ssh.chmod(0o700)
     kernel.run("import torch, os\nweights = torch.ones(2000)\ndef scaled(n):\n    return weights * n").check()
-    done = kernel.run(f'''%%taas --nnodes 2 --nproc-per-node 1 --node-timeout 60 --hosts one,two --interface lo --ssh {ssh} --pull total
+    done = kernel.run(f'''%%taas --nnodes 2 --nproc-per-node 1 --hosts one,two --interface lo --ssh {ssh} --pull total
 total = scaled(2).sum()
 print("node", os.environ["NODE_RANK"])
 display({{"text/plain": "in place"}}, raw=True)

@@ -1,12 +1,15 @@
 #include "proc/preloaded_python.hpp"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstdlib>
 
 #include "base/files.hpp"
+#include "proc/descendants.hpp"
 #include "proc/family.hpp"
 #include "proc/python.hpp"
 #include "processes.hpp"
@@ -16,14 +19,6 @@ using namespace taas::test;
 
 namespace {
 
-/// SIGCHLD of a sibling interrupts a wait.
-int reap(int pid, int* status = nullptr) {
-  int reaped = -1;
-  do reaped = ::waitpid(pid, status, 0);
-  while (reaped < 0 && errno == EINTR);
-  return reaped;
-}
-
 /// An interpreter that runs a text as its program.
 struct Fixture {
   explicit Fixture(const std::string& modules, std::vector<std::string> options = {"-u"}) {
@@ -31,8 +26,9 @@ struct Fixture {
     request.command = {find_python(environment)};
     request.command.insert(request.command.end(), options.begin(), options.end());
     request.options = request.command.size();
-    request.command.insert(request.command.end(),
-                           {"-c", "import os, sys; print(sys.argv, os.environ['RANK'])", "word"});
+    request.command.insert(
+        request.command.end(),
+        {"-c", "import os, sys; os.write(1, f'{sys.argv} {os.environ[\"RANK\"]}\\n'.encode())", "word"});
     request.environment = environment;
     request.modules = {modules};
     request.per_rank = {"RANK"};
@@ -43,19 +39,32 @@ struct Fixture {
     REQUIRE(run_until(io, [this] { return refusal.has_value(); }));
   }
 
-  /// Each process, or why there is none.
-  std::vector<Result<Child>> spawn(const std::vector<SpawnRequest>& requests) {
-    std::vector<Result<Child>> children;
-    auto spawned =
-        python->spawn(requests, [&](std::size_t, Result<Child> child) { children.push_back(std::move(child)); });
-    REQUIRE(spawned.has_value());
-    return children;
+  /// What a process that was started is watched with; one that was not has an error.
+  struct Started {
+    std::vector<bool> preloaded;
+    std::vector<std::string> errors;
+    std::vector<ExitStatus> ends;
+  };
+
+  /// Once all have ended.
+  Started spawn(const std::vector<SpawnRequest>& requests) {
+    Started started;
+    std::optional<Result<>> end;
+    auto take = [&](std::size_t, Result<Child> child) {
+      if (!child) return started.errors.push_back(child.error().message);
+      started.preloaded.push_back(child->preloaded);
+      family.watch(std::move(*child), [&](ExitStatus status, Instant) { started.ends.push_back(status); });
+    };
+    python->spawn(requests, take, [&](Result<> how) { end = std::move(how); });
+    REQUIRE(run_until(io, [&] { return end && started.ends.size() == started.preloaded.size(); }));
+    CHECK(end->has_value());
+    return started;
   }
 
   /// Other tests want to see no children.
   ~Fixture() {
     python.reset();
-    while (reap(-1) > 0) {
+    while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
     }
   }
 
@@ -85,15 +94,10 @@ TEST_CASE("ranks come out of it as children of this process") {
   auto wanted = fixture.rank();
   wanted.standard_output = &pipe->write;
   for (int generation = 0; generation < 2; ++generation) {
-    auto children = fixture.spawn({wanted, wanted});
-    REQUIRE(children.size() == 2);
-    for (auto& child : children) {
-      REQUIRE(child.has_value());
-      CHECK(child->preloaded);
-      int status = -1;
-      REQUIRE(reap(child->pid, &status) == child->pid);
-      CHECK(status == 0);
-    }
+    auto started = fixture.spawn({wanted, wanted});
+    CHECK(started.preloaded == std::vector{true, true});
+    REQUIRE(started.ends.size() == 2);
+    CHECK((started.ends[0].success() && started.ends[1].success()));
   }
   pipe->write.reset();
   std::string line = "['-c', 'word'] 5\n";
@@ -105,10 +109,58 @@ TEST_CASE("a step that fails is told as spawn() tells it, and it stays usable") 
   Fixture fixture("decimal");
   auto wanted = fixture.rank();
   wanted.working_directory = "/no/such/folder";
-  auto children = fixture.spawn({wanted, fixture.rank()});
-  REQUIRE(children.size() == 1);
-  CHECK(children.front().error().message == "cannot enter directory /no/such/folder: No such file or directory");
+  auto started = fixture.spawn({wanted, fixture.rank()});
+  CHECK(started.preloaded.empty());
+  CHECK(started.errors ==
+        std::vector<std::string>{"cannot enter directory /no/such/folder: No such file or directory"});
   CHECK(fixture.python->usable());
+}
+
+TEST_CASE("an order can be taken back at any step, and leaves no process") {
+  if (!has_python()) return;
+  Fixture fixture("decimal");
+  std::size_t handed_over = 0;
+  auto order = [&] {
+    fixture.python->spawn(
+        {fixture.rank(), fixture.rank()}, [&](std::size_t, const Result<Child>&) { ++handed_over; },
+        [](const Result<>&) { FAIL("its end is not told"); });
+  };
+  SECTION("when one of two was handed over: the interpreter stays") {
+    order();
+    REQUIRE(run_until(fixture.io, [&] { return handed_over == 1; }));
+    fixture.python->cancel();
+    CHECK(fixture.python->usable());
+    CHECK(fixture.spawn({fixture.rank()}).ends.size() == 1);
+    CHECK(handed_over == 1);
+  }
+  SECTION("when it was just given: the interpreter goes too") {
+    order();
+    fixture.python->cancel();
+    CHECK_FALSE(fixture.python->usable());
+    CHECK(handed_over == 0);
+  }
+  fixture.python.reset();
+  CHECK(run_until(fixture.io, [&] { return fixture.family.members().empty(); }));
+}
+
+TEST_CASE("an interpreter that does not answer holds nobody up, one that ends is told") {
+  if (!has_python()) return;
+  Fixture fixture("decimal");
+  const auto members = descendants();
+  REQUIRE(members.size() == 2);  // the interpreter, and the process that forks for it
+  for (const auto& member : members) REQUIRE(::kill(member.pid, SIGSTOP) == 0);
+  std::optional<Result<>> end;
+  fixture.python->spawn(
+      {fixture.rank()}, [](std::size_t, const Result<Child>&) { FAIL("nothing is handed over"); },
+      [&](Result<> how) { end = std::move(how); });
+  bool went_on = false;
+  boost::asio::post(fixture.io, [&] { went_on = true; });
+  CHECK(run_until(fixture.io, [&] { return went_on; }));
+  CHECK_FALSE(end.has_value());
+  for (const auto& member : members) ::kill(member.pid, SIGKILL);
+  REQUIRE(run_until(fixture.io, [&] { return end.has_value(); }));
+  CHECK_FALSE(end->has_value());
+  CHECK_FALSE(fixture.python->usable());
 }
 
 TEST_CASE("a refusal is told once, and no rank can be had then") {
