@@ -43,7 +43,7 @@ def main():
         gaps = [statistics.median(value["boundary_seconds"]) for value in values]
         rows.append([way, *(measure.milliseconds(measure.summary(row)) for row in (
             [value["first_batch_seconds"] for value in values], gaps, [value["batch_seconds"] for value in values]))])
-    measure.report("first batch", options, samples, rows, ["way", "first batch", "first batch of later epochs",
+    measure.report("first batch", options, samples, rows, ["way", "first batch", "end of a loop and first batch of the next",
                                                            "any other batch"], [])
 
 

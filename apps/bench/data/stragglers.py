@@ -5,6 +5,8 @@ with as many worker processes, and as many of ours, all on this machine.
 """
 
 import argparse
+import concurrent.futures
+import multiprocessing
 import os
 import pathlib
 import socket
@@ -49,11 +51,11 @@ def slow_first_worker(worker: int):
 
 
 class Workers:
-    """Four of ours; the first is slow when asked for."""
+    """Some of ours; the first is slow when asked for."""
 
-    def __init__(self, folder, environment: dict, slow_worker: bool):
+    def __init__(self, folder, environment: dict, slow_worker: bool, count: int):
         self.processes, entries = [], []
-        for number in range(WORKERS):
+        for number in range(count):
             listener = socket.create_server(("127.0.0.1", 0))
             entries.append({"name": f"worker {number}", "address": "127.0.0.1", "port": listener.getsockname()[1],
                             "unix": ""})
@@ -87,12 +89,12 @@ def timed_loop(loader, batches: int) -> dict:
     return {"batches_per_second": (batches - 1) / sum(waits[1:]), "longest_wait_seconds": max(waits[1:])}
 
 
-def ours(slow_worker: bool, slow_samples: bool, batches: int, options) -> dict:
+def ours(slow_worker: bool, slow_samples: bool, batches: int, options, workers: int = WORKERS) -> dict:
     import taas
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TAAS_DATA_PLAN"] = f"{folder}/plan.json"
         with Workers(folder, {**os.environ, "PYTHONPATH": f"{options.package}:{pathlib.Path(__file__).parent}"},
-                     slow_worker):
+                     slow_worker, workers):
             loader = torch.utils.data.DataLoader(Waiting(batches * BATCH, slow_samples), batch_size=BATCH)
             with taas.register(loader):
                 return timed_loop(loader, batches)
@@ -104,12 +106,18 @@ def torchs(slow_worker: bool, slow_samples: bool, batches: int, _) -> dict:
         worker_init_fn=slow_first_worker if slow_worker else None), batches)
 
 
-def limits(slow_worker: bool, slow_samples: bool) -> dict:
-    batch = SAMPLE_SECONDS * BATCH
+def in_a_process_of_its_own(way, *arguments) -> dict:
+    """A process takes part in one run only."""
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+        return process.submit(way, *arguments).result()
+
+
+def sum_of_speeds(slow_worker: bool, slow_samples: bool, alone: float) -> float:
+    """Of the workers, when one that is not slow makes `alone` batches a second of samples that are not slow."""
     if slow_samples:
-        batch *= 1 + (SLOW_SAMPLE - 1) / SLOW_SAMPLE_EVERY
-    speed = (WORKERS - 1 + 1 / SLOWNESS if slow_worker else WORKERS) / batch
-    return {"batches_per_second": speed, "longest_wait_seconds": SAMPLE_SECONDS * SLOW_SAMPLE}
+        seconds = 1 / alone + BATCH * SAMPLE_SECONDS * (SLOW_SAMPLE - 1) / SLOW_SAMPLE_EVERY
+        return WORKERS / seconds
+    return alone * (WORKERS - 1 + 1 / SLOWNESS if slow_worker else WORKERS)
 
 
 def main():
@@ -124,15 +132,16 @@ def main():
     results, rows = {}, []
     for case, (slow_worker, slow_samples) in {"one of 4 workers 10 times slower": (True, False),
                                               "1 % of samples 50 times slower": (False, True)}.items():
-        samples = {"taas": [], "DataLoader": []}
+        samples, alone = {"taas": [], "DataLoader": []}, []
         for number in range(options.rounds):
             for name in measure.rotated(samples, number):
                 way = ours if name == "taas" else torchs
-                samples[name].append(way(slow_worker, slow_samples, options.batches, options))
-        limit = limits(slow_worker, slow_samples)
-        results[case] = {"limit": limit, **samples}
+                samples[name].append(in_a_process_of_its_own(way, slow_worker, slow_samples, options.batches, options))
+            alone.append(in_a_process_of_its_own(ours, False, False, options.batches // WORKERS, options, 1))
+        limit = sum_of_speeds(slow_worker, slow_samples, max(one["batches_per_second"] for one in alone))
+        results[case] = {"sum_of_speeds": limit, "one_worker": alone, **samples}
         for name, values in samples.items():
-            share = measure.summary([v["batches_per_second"] / limit["batches_per_second"] for v in values])
+            share = measure.summary([v["batches_per_second"] / limit for v in values])
             wait = measure.summary([v["longest_wait_seconds"] for v in values])
             rows.append([case, name, f"{share['median']:.2f} ({share['min']:.2f} to {share['max']:.2f})",
                          measure.milliseconds(wait)])

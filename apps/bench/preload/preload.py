@@ -2,6 +2,9 @@
 
 start: from the command to its exit. restart: from the failure of a rank to the end of the first all-reduce of the next generation in
 the last rank. memory: PSS of the 8 ranks after an all-reduce, and of everything that the launcher started.
+
+To be restarted torchrun needs `--standalone` and a new store for each generation (TORCH_DISABLE_SHARE_RDZV_TCP_STORE): without these,
+ranks of the second generation find the addresses of the first in the store, and gloo of torch 2.15 cannot connect.
 """
 
 import argparse
@@ -18,11 +21,14 @@ import measure  # noqa: E402
 RANK = str(HERE / "rank.py")
 
 
-def launchers(bin_folder: pathlib.Path) -> dict:
+def launchers(bin_folder: pathlib.Path, what: str) -> dict:
     ranks = ["--nproc-per-node", str(measure.RANKS)]
     own = [str(bin_folder / "taas-run")]
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+    if what == "restart":
+        torchrun = ["env", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1", *torchrun, "--standalone"]
     return {"taas-run": [*own, *ranks], "taas-run --preload none": [*own, "--preload", "none", *ranks],
-            "torchrun": [sys.executable, "-m", "torch.distributed.run", *ranks]}
+            "torchrun": [*torchrun, *ranks]}
 
 
 def summed(folder: pathlib.Path, generation: int) -> list:
@@ -92,11 +98,11 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="where the results go; measures that are there already stay")
     options = parser.parse_args()
     options.bin = options.bin.resolve()
-    commands = {name: command for name, command in launchers(options.bin).items()
-                if name in ["taas-run", *options.against.split(",")]}
     subprocess.run([sys.executable, "-c", "import torch.distributed.run"], check=True)  # warms up the disk's cache
     results, rows = {}, []
     for what in options.what.split(","):
+        commands = {name: command for name, command in launchers(options.bin, what).items()
+                    if name in ["taas-run", *options.against.split(",")]}
         samples = compare(what, commands, options.rounds)
         unit = "MB" if what == "memory" else "s"
         for name, values in samples.items():

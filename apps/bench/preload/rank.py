@@ -17,7 +17,9 @@ total = torch.tensor([rank + 1.0])
 dist.all_reduce(total)
 if total.item() != world * (world + 1) / 2:
     sys.exit(f"the sum is wrong: {total}")
-(folder / f"summed-{generation}-{rank}").write_text(f"{time.monotonic_ns()} {os.getpid()}")
+note = folder / f"note-{rank}"
+note.write_text(f"{time.monotonic_ns()} {os.getpid()}")
+note.rename(folder / f"summed-{generation}-{rank}")
 
 if mode == "fail" and generation == 0:
     while len(list(folder.glob("summed-0-*"))) < world:

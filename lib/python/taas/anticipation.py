@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
-from typing import Any, Iterator
+from typing import Any
 
 from torch.utils.data import DataLoader
 
-from . import random_states
 from .feed import Feed, Opening, Stream
-from .foresight import Rehearsal, Trust
+from .foresight import Trust, first_batches
 from .order import ShardOrder
 from .recipe import recipe_of
 from .seeds import Seeds
@@ -45,7 +43,7 @@ class Ahead:
             return
         count = min(_TASKS_AT_MOST, _TASKS_PER_WORKER * workers)
         try:
-            tasks = list(itertools.islice(_tasks(loader, seeds, 0 if is_first else self._step, resumed), count))
+            tasks = _tasks(loader, seeds, 0 if is_first else self._step, resumed, count)
         except Exception:  # a sampler that cannot be copied
             return
         self._waiting = _Anticipated(opening(), tasks, opening.digest)
@@ -74,27 +72,13 @@ class Ahead:
         self._waiting = None
 
 
-def _tasks(loader: DataLoader, seeds: Seeds, epochs_ahead: int, resumed: bool) -> Iterator[Task]:
+def _tasks(loader: DataLoader, seeds: Seeds, epochs_ahead: int, resumed: bool, count: int) -> list[Task]:
     recipe = recipe_of(loader)
     if recipe.iterable:
         order = ShardOrder(recipe, seeds)
-        yield from (order.ahead(position) for position in range(_TASKS_AT_MOST))
-        return
-    rehearsal = Rehearsal(loader, random_states.capture(), resumed, lambda sampler: _advance(sampler, epochs_ahead))
-    rehearsal.begin()
-    for number, indices in enumerate(rehearsed(rehearsal)):
-        yield Task(seeds, number, recipe.logical_worker(number), indices)
-
-
-def rehearsed(rehearsal: Rehearsal) -> Iterator[Any]:
-    """All index batches of a rehearsal, from its first one."""
-    while True:
-        try:
-            indices = rehearsal.ahead(0)
-        except StopIteration:
-            return
-        rehearsal.step()
-        yield indices
+        return [order.ahead(position) for position in range(count)]
+    batches = first_batches(loader, count, resumed, lambda sampler: _advance(sampler, epochs_ahead))
+    return [Task(seeds, number, recipe.logical_worker(number), indices) for number, indices in enumerate(batches)]
 
 
 def _advance(sampler: Any, epochs: int) -> Any:

@@ -48,6 +48,7 @@ class Feed:
         self._submitted = collections.deque(submitted)
         self._anticipated = len(submitted)
         self._disappointed = disappointed
+        self.is_all_submitted = False  # the epoch's last task is under way, as far as can be told
 
     def begin(self) -> None:
         """Submits what is known before the first next()."""
@@ -75,7 +76,9 @@ class Feed:
         try:
             while len(self._submitted) < self.stream.window():
                 self._submit(self._order.ahead(len(self._submitted) - taken))
-        except (StopIteration, Unknown):
+        except StopIteration:
+            self.is_all_submitted = True
+        except Unknown:
             pass
 
     def _submit(self, task: Task) -> None:

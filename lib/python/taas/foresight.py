@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any, Callable, Iterator
 
-from torch.utils.data import (BatchSampler, DataLoader, Dataset, DistributedSampler, RandomSampler, Sampler,
-                              SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
+import torch
+from torch.utils.data import (BatchSampler, DataLoader, Dataset, DistributedSampler, IterableDataset, RandomSampler,
+                              Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
 
 from . import random_states
 from .draws import PlainDraws
 
 _SELF_CONTAINED = (SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler, list, tuple, range)
+_STATELESS = (SequentialSampler, DistributedSampler, list, tuple, range)
 _MISTAKES_ALLOWED = 3
 
 
@@ -21,6 +24,31 @@ def is_settled_at_first_draw(sampler: Any) -> bool:
     if kind is BatchSampler:
         return is_settled_at_first_draw(sampler.sampler)
     return kind in _SELF_CONTAINED or (kind is RandomSampler and sampler.generator is None)
+
+
+def needs_no_state(loader: DataLoader) -> bool:
+    """True when the order of the next epoch does not hang on the process' random states: it can be told at any time."""
+    sampler = loader._index_sampler
+    sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
+    if isinstance(loader.dataset, IterableDataset) or type(sampler) in _STATELESS:
+        return True
+    generator = getattr(sampler, "generator", None)
+    return type(sampler) in _SELF_CONTAINED + (RandomSampler,) and generator not in (None, torch.default_generator)
+
+
+def first_batches(loader: DataLoader, count: int, resumed: bool, changed: Callable[[Any], Any]) -> list[Any]:
+    """The first `count` index batches, or all, of a loop that would begin now; no random state is touched.
+
+    `changed` may change the copy of the sampler that is drawn from, or give another. Raises as copy_of_sampler does.
+    """
+    sampler, generator = copy_of_sampler(loader)
+    batches: list[Any] = []
+    with random_states.kept(), contextlib.suppress(StopIteration):
+        draws = PlainDraws(loader, changed(sampler), generator, resumed)
+        draws.begin()
+        for position in range(count):
+            batches.append(draws.ahead(position))
+    return batches
 
 
 def copy_of_sampler(loader: DataLoader) -> tuple[Any, Any]:
@@ -73,6 +101,16 @@ class Rehearsal:
             self._draws.take()
         except StopIteration:
             pass
+
+    def batches(self) -> Iterator[Any]:
+        """All of them, from the next one on."""
+        while True:
+            try:
+                indices = self.ahead(0)
+            except StopIteration:
+                return
+            self.step()
+            yield indices
 
     def _apart(self, action: Any) -> Any:
         with random_states.kept():

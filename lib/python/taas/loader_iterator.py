@@ -56,6 +56,8 @@ class LoaderIterator:
             if self._progress.is_enough():
                 raise StopIteration
             task = self._feed.next_task()
+            if self._feed.is_all_submitted:
+                self._registration.foresee(self._progress)
             outcome = self._wait(task)
             self._progress.order.delivered()
             if isinstance(outcome, Ready):

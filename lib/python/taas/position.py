@@ -52,7 +52,7 @@ def _generators_of(loader: DataLoader) -> list[torch.Generator]:
 
 def _portable(states: random_states.RandomStates) -> list[Any]:
     """Without numpy arrays: torch.load takes no others than tensors from a checkpoint."""
-    numpy = states.numpy and [states.numpy[0], [int(word) for word in states.numpy[1]], *states.numpy[2:]]
+    numpy = states.numpy and [states.numpy[0], states.numpy[1].tolist(), *states.numpy[2:]]
     return [states.torch, states.random, numpy]
 
 

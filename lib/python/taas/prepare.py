@@ -15,7 +15,6 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from . import definition, events, random_states, tree
-from .anticipation import rehearsed
 from .fetch import Exhausted, Fetcher
 from .foresight import Rehearsal
 from .order import ShardOrder
@@ -107,7 +106,7 @@ def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[T
         return
     rehearsal = Rehearsal(loader, random_states.capture(), changed=lambda sampler: _of_rank(sampler, rank, world_size))
     rehearsal.begin()
-    for number, indices in enumerate(rehearsed(rehearsal)):
+    for number, indices in enumerate(rehearsal.batches()):
         yield Task(seeds, number, recipe.logical_worker(number), indices)
 
 

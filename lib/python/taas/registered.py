@@ -14,7 +14,7 @@ from .anticipation import Ahead
 from .delivery import delivery_for
 from .errors import describe
 from .fingerprint import Fingerprint
-from .foresight import Trust
+from .foresight import Trust, needs_no_state
 from .identity import rank, speaks_for_all, variable_of
 from .loader_iterator import LoaderIterator
 from .order import order_of
@@ -80,6 +80,15 @@ class Registered:
         self.epoch += 1
         self._progress = progress
         return progress
+
+    def foresee(self, progress: Progress) -> None:
+        """All of a loop is under way: workers go on with the next one, where that can be told already. Called often."""
+        if progress.has_foreseen or progress.enough or not self._delivery.anticipates:
+            return
+        progress.has_foreseen = True
+        loader = self._loader()
+        if loader is not None and needs_no_state(loader):
+            self._anticipate(loader, is_first=False)
 
     def end_epoch(self, progress: Progress) -> None:
         """The loop has had its last batch."""
