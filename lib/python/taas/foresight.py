@@ -7,8 +7,8 @@ import copy
 from typing import Any, Callable, Iterator
 
 import torch
-from torch.utils.data import (BatchSampler, DataLoader, Dataset, DistributedSampler, IterableDataset, RandomSampler,
-                              Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
+from torch.utils.data import (BatchSampler, DataLoader, Dataset, DistributedSampler, RandomSampler, Sampler,
+                              SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
 
 from . import random_states
 from .draws import PlainDraws
@@ -30,7 +30,7 @@ def needs_no_state(loader: DataLoader) -> bool:
     """True when the order of the next epoch does not hang on the process' random states: it can be told at any time."""
     sampler = loader._index_sampler
     sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
-    if isinstance(loader.dataset, IterableDataset) or type(sampler) in _STATELESS:
+    if type(sampler) in _STATELESS:
         return True
     generator = getattr(sampler, "generator", None)
     return type(sampler) in _SELF_CONTAINED + (RandomSampler,) and generator not in (None, torch.default_generator)
