@@ -164,6 +164,12 @@ def test_a_plan_that_cannot_be_read_is_said(monkeypatch, tmp_path):
         taas.register(DataLoader(numbers, 8))
 
 
+def test_a_worker_whose_program_has_ended_before_it_serves_ends_too(run, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_PARENT", "1")
+    run.start(1)
+    assert run.workers[0].wait(DEADLINE_SECONDS) == 0
+
+
 def test_a_wrong_key_is_said(run):
     run.start(1)
     with taas.register(DataLoader(numbers, 8)) as loader:

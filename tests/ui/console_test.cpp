@@ -90,7 +90,9 @@ TEST_CASE("a reader that does not read stops nobody and later gets every byte") 
   auto text = numbered_lines(100000);
   for (std::size_t i = 0; i < text.size(); i += 1000) console.write(std::string_view(text).substr(i, 1000));
   CHECK(console.pending() > 0);
-  CHECK(io.poll() == 0);
+  while (io.poll() > 0) {
+  }  // a terminal takes some more when the kernel has passed on what it had
+  CHECK(console.pending() > 0);
   CHECK(is_blocking(ends.writer));
   CHECK(read_all(io, ends.reader, text.size()) == text);
   CHECK(console.pending() == 0);

@@ -40,6 +40,7 @@ class Local(Delivery, Workers):
         self._pool: Pool | None = None
         self._tended = 0.0
         self._users: set[int] = set()
+        self._process = os.getpid()
         self._run = secrets.token_hex(8)
         self._key = secrets.token_hex(32)
         atexit.register(self._close)
@@ -101,7 +102,7 @@ class Local(Delivery, Workers):
         from .worker import serve
 
         server = native.module.Server(self._run, self._key, "plain", -1, os.dup(listener.fileno()))
-        serve(server, f"data worker {index}")
+        serve(server, f"data worker {index}", self._process)
 
 
 def _workers_for(loader: DataLoader) -> int:

@@ -95,7 +95,8 @@ def program(plan: str) -> Starter:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path, "TAAS_ROLE": "data-worker", "TAAS_DATA_PLAN": plan,
-                       "TAAS_DATA_WORKER": str(index), "TAAS_DATA_LISTEN": f"-,{listener.fileno()}"}
+                       "TAAS_DATA_WORKER": str(index), "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
+                       "TAAS_DATA_PARENT": str(os.getpid())}
         return subprocess.Popen([sys.executable, "-u", "-m", "taas.worker"], env=environment, stdin=subprocess.DEVNULL,
                                 pass_fds=[listener.fileno()], start_new_session=True).pid
 

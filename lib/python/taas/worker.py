@@ -94,13 +94,12 @@ def _pickled(error: BaseException) -> bytes:
         return b""
 
 
-def serve(server: Any, name: str, preparation: Preparation | None = None, report: Callable[[Worker], None] = lambda _: None
-          ) -> None:
-    """Works until the process that started this one is gone. Whenever no rank asks for something, it prepares. `report` is
-    called about once a second."""
+def serve(server: Any, name: str, parent: int, preparation: Preparation | None = None,
+          report: Callable[[Worker], None] = lambda _: None) -> None:
+    """Works until the process that started this one is gone: `parent`, which may be so already. Whenever no rank asks for
+    something, it prepares. `report` is called about once a second."""
     native.module.tune_allocator()
     torch.set_num_threads(1)
-    parent = os.getppid()
     worker = Worker(server, name, preparation)
     told = time.monotonic()
     while os.getppid() == parent:
@@ -144,7 +143,8 @@ def main() -> None:
     plan, index = read(os.environ["TAAS_DATA_PLAN"]), int(os.environ["TAAS_DATA_WORKER"])
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
     server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
-    serve(server, f"data worker {index}", _preparation(plan, index), _Report(index))
+    parent = int(os.environ.get("TAAS_DATA_PARENT") or os.getppid())  # the launcher's workers die with it anyhow
+    serve(server, f"data worker {index}", parent, _preparation(plan, index), _Report(index))
 
 
 if __name__ == "__main__":
