@@ -31,8 +31,8 @@ using Attempt = std::uint64_t;
 
 struct SchedulePolicy {
   int depth = 2;  ///< tasks that a worker has at a time: one that it makes, and the next
-  Duration ahead = std::chrono::milliseconds(2);  ///< more of them where tasks are short: work for so long
-  int most = 16;                                  ///< but never more than so many
+  Duration ahead = std::chrono::milliseconds(2);         ///< more of them where tasks are short: work for so long
+  int most = 16;                                         ///< but never more than so many
   Duration hedge_after = std::chrono::milliseconds(50);  ///< at least so long a task is waited for before it is copied
   double hedge_factor = 2.0;  ///< and at least so many times what the idle worker needs for one
   WorkerIndex first = 0;  ///< of equals this one comes first. The rank: so that ranks in step do not all ask the same

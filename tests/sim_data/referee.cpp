@@ -88,7 +88,8 @@ void Referee::check(const Assign& action) {
   require(action.attempt > newest_, fmt::format("attempt {} is used twice", action.attempt));
   newest_ = std::max(newest_, action.attempt);
   require(up_.contains(action.worker), fmt::format("a task for worker {}, which is down", action.worker));
-  require(tasks_of(action.worker) < std::max(policy_.depth, policy_.most), fmt::format("more than its depth for worker {}", action.worker));
+  require(tasks_of(action.worker) < std::max(policy_.depth, policy_.most),
+          fmt::format("more than its depth for worker {}", action.worker));
   auto* work = find(action.task);
   if (work == nullptr) return complain_(fmt::format("task {} is unknown or taken", action.task.number));
   auto& stream = streams_.at(action.task.stream);
