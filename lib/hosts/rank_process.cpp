@@ -1,13 +1,10 @@
 #include "hosts/rank_process.hpp"
 
-#include <fcntl.h>
-
-#include <cerrno>
-
 #include "base/files.hpp"
 #include "hosts/timer.hpp"
 #include "proc/capture.hpp"
 #include "proc/family.hpp"
+#include "proc/null_device.hpp"
 #include "proc/spawn.hpp"
 #include "ui/line_assembler.hpp"
 
@@ -26,12 +23,6 @@ struct OutputStream {
   bool waiting_for_quiet = false;
   Instant last_bytes_at{};
 };
-
-Result<Fd> open_null() {
-  Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null) return system_error("cannot open /dev/null", errno);
-  return null;
-}
 
 }  // namespace
 

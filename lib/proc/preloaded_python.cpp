@@ -1,16 +1,15 @@
 #include "proc/preloaded_python.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <cerrno>
 
 #include "proc/family.hpp"
 #include "proc/message_socket.hpp"
+#include "proc/null_device.hpp"
 #include "proc/python.hpp"
 
 namespace taas {
@@ -39,12 +38,6 @@ std::vector<std::string> hooked_environment(const PreloadRequest& request) {
   variables.push_back(fmt::format("{}=probe\n{}\n{}\n{}\n{}", kVariable, request.options, ::getpid(),
                                   fmt::join(request.modules, ","), fmt::join(request.per_rank, ",")));
   return variables;
-}
-
-Result<Fd> open_null() {
-  Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null) return system_error("cannot open /dev/null", errno);
-  return null;
 }
 
 }  // namespace
