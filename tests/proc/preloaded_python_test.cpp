@@ -140,7 +140,7 @@ TEST_CASE("an order can be taken back at any step, and leaves no process") {
     CHECK(handed_over == 0);
   }
   fixture.python.reset();
-  CHECK(run_until(fixture.io, [&] { return fixture.family.members().empty(); }));
+  CHECK(run_until(fixture.io, [] { return has_no_children(); }));
 }
 
 TEST_CASE("an interpreter that does not answer holds nobody up, one that ends is told") {
