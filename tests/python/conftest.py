@@ -4,9 +4,11 @@ import json
 import os
 import random
 import secrets
+import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import numpy
@@ -85,11 +87,15 @@ class Run:
         self._events = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._events.bind(str(folder / "events"))
         self._events.setblocking(False)
+        self._ending = os.eventfd(0)
+        self._reading = threading.Lock()
+        self._reader = threading.Thread(target=self._read_until_the_end)
         self._listeners, self.workers, self.seen = [], [], []
         self.plan = {"run": "a-run", "key": secrets.token_hex(32), "workers": [], "encryption": "plain", "compression": "none",
                      "buffer_bytes": 1 << 26, "units": 0, "on_error": "raise", "loader": "", "world_size": 1}
         monkeypatch.setenv("TAAS_DATA_PLAN", str(folder / "plan.json"))
         monkeypatch.setenv("TAAS_EVENTS", str(folder / "events"))
+        self._reader.start()
 
     def start(self, workers, **plan):
         """Writes the plan and starts the workers."""
@@ -116,11 +122,12 @@ class Run:
 
     def events(self):
         """All events so far."""
-        while True:
-            try:
-                self.seen.append(json.loads(self._events.recv(1 << 16)))
-            except BlockingIOError:
-                return self.seen
+        with self._reading:
+            while True:
+                try:
+                    self.seen.append(json.loads(self._events.recv(1 << 16)))
+                except BlockingIOError:
+                    return self.seen
 
     def remarks(self):
         return [event["text"] for event in self.events() if event["kind"] == "remark"]
@@ -131,7 +138,15 @@ class Run:
             worker.wait()
         for listener in self._listeners:
             listener.close()
+        os.eventfd_write(self._ending, 1)
+        self._reader.join()
+        os.close(self._ending)
         self._events.close()
+
+    def _read_until_the_end(self):
+        """While the test loops: ten events that nobody has read are all that the socket takes."""
+        while self._ending not in select.select([self._events, self._ending], [], [])[0]:
+            self.events()
 
     def _listen(self, index):
         path = str(self._folder / f"worker-{index}")

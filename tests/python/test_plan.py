@@ -1,15 +1,18 @@
 """`python -m taas.worker` and a rank that take part in a run: a plan file, the launcher's socket, prepared batches."""
 
+import json
 import pathlib
 import signal
+import socket
 import sys
+import threading
 
 import pytest
 import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
 from datasets import Augmented, Drawn, Fails, Noted, Numbers, numbers
-from taas import delivery
+from taas import delivery, events
 from torch.utils.data import DataLoader, DistributedSampler
 
 
@@ -187,3 +190,27 @@ def test_workers_say_how_busy_they_are(run):
         wait_until(lambda: any(event["batches"] >= 13 for event in of_kind(run, "work")))
     last = of_kind(run, "work")[-1]
     assert last["worker"] == 0 and 0 < last["busy"] < last["seconds"]
+
+
+def test_the_end_of_a_loop_is_told_to_a_busy_launcher(tmp_path, monkeypatch):
+    monkeypatch.setattr(events, "_socket", None)
+    monkeypatch.setattr(events, "_PATIENCE", (DEADLINE_SECONDS, 0))
+    monkeypatch.setenv("TAAS_EVENTS", str(tmp_path / "events"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as launcher:
+        launcher.bind(str(tmp_path / "events"))
+        launcher.settimeout(DEADLINE_SECONDS)
+        taken = 0
+        while events.send({"number": taken}):
+            taken += 1
+        assert taken >= 10
+        told = []
+        end = threading.Thread(target=lambda: told.append(events.send({"number": "the last"}, wait=True)))
+        end.start()
+        wait_until(lambda: not end.is_alive() or status_of(end.native_id).startswith("S"))
+        assert [json.loads(launcher.recv(1 << 16))["number"] for _ in range(taken + 1)] == [*range(taken), "the last"]
+        end.join()
+        assert told == [True]
+
+
+def status_of(thread):
+    return pathlib.Path(f"/proc/self/task/{thread}/stat").read_text().rsplit(")", 1)[1].strip()

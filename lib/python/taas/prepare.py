@@ -92,7 +92,7 @@ class Preparation:
 
     def _report(self) -> None:
         events.send({"kind": "prepared", "worker": self._worker, "batches": self.store.count, "bytes": self.store.bytes,
-                     "done": self.is_done})
+                     "done": self.is_done}, wait=self.is_done)
 
 
 def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[Task]:
