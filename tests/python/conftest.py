@@ -93,7 +93,8 @@ class Run:
         self._listeners, self.workers, self.seen = [], [], []
         self.plan = {"run": "a-run", "key": secrets.token_hex(32), "workers": [], "encryption": "plain", "compression": "none",
                      "buffer_bytes": 1 << 26, "units": 0, "on_error": "raise", "loader": "", "world_size": 1}
-        monkeypatch.setenv("TAAS_DATA_PLAN", str(folder / "plan.json"))
+        self.path = str(folder / "plan.json")
+        monkeypatch.setenv("TAAS_DATA_PLAN", self.path)
         monkeypatch.setenv("TAAS_EVENTS", str(folder / "events"))
         self._reader.start()
 
@@ -111,7 +112,7 @@ class Run:
         self.plan.update(plan)
         new = self._folder / "plan.new"
         new.write_text(json.dumps(self.plan))
-        new.rename(self._folder / "plan.json")
+        new.rename(self.path)
 
     def start_worker(self, index):
         listener = self._listeners[index]

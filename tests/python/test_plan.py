@@ -13,6 +13,8 @@ import torch
 from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
 from datasets import Augmented, Drawn, Fails, Noted, Numbers, numbers
 from taas import delivery, events
+from taas.plan import read
+from taas.prepare import Preparation
 from torch.utils.data import DataLoader, DistributedSampler
 
 
@@ -147,6 +149,21 @@ def test_prepared_before_there_is_a_rank(run, name):
         delivery._deliveries.clear()
         with taas.register(DataLoader(loader.dataset, 8, num_workers=2)) as other:
             assert equal(loop(other), seen)
+
+
+def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch):
+    for module in (torch, torch.random):
+        monkeypatch.setattr(module, "initial_seed", module.initial_seed)  # a preparation replaces it
+    run.start(0, loader="datasets:plain_loader")
+    preparation = Preparation(read(run.path), 0)
+    told, answers = [], iter([False, False, True])
+    monkeypatch.setattr(preparation, "_reported", float("inf"))
+    monkeypatch.setattr(events, "send", lambda event, wait: told.append((event["batches"], event["done"], wait)) or next(answers))
+    while not preparation.is_done:
+        preparation.step()
+    for _ in range(4):
+        preparation.report()
+    assert told == [(13, True, True)] * 3
 
 
 @pytest.mark.parametrize("name, line", [

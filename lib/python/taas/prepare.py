@@ -45,6 +45,7 @@ class Preparation:
         self._todo = self._tasks(plan.world_size)
         self._reported = 0.0
         self.is_done = False
+        self._is_end_told = False
 
     def step(self) -> None:
         """Makes one more batch."""
@@ -56,7 +57,14 @@ class Preparation:
         now = time.monotonic()
         if self.is_done or now - self._reported >= _REPORT_EVERY_SECONDS:
             self._reported = now
-            self._report()
+            self.report()
+
+    def report(self) -> None:
+        """Tells the launcher, which starts the ranks when all are done: the end is told until it got through, and then no more."""
+        if not self._is_end_told:
+            told = events.send({"kind": "prepared", "worker": self._worker, "batches": self.store.count, "bytes": self.store.bytes,
+                                "done": self.is_done}, wait=self.is_done)
+            self._is_end_told = told and self.is_done
 
     def _make(self, task: Task) -> None:
         payload = task.to_bytes()
@@ -89,10 +97,6 @@ class Preparation:
     def _is_own(self, task: Task) -> bool:
         home = task.number if task.turn < 0 else max(0, task.logical_worker)
         return home % self._workers == self._worker
-
-    def _report(self) -> None:
-        events.send({"kind": "prepared", "worker": self._worker, "batches": self.store.count, "bytes": self.store.bytes,
-                     "done": self.is_done}, wait=self.is_done)
 
 
 def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[Task]:

@@ -113,6 +113,8 @@ def serve(server: Any, name: str, parent: int, preparation: Preparation | None =
             told = now
             worker.pass_remarks_on()
             report(worker)
+            if preparation is not None and preparation.is_done:
+                preparation.report()
 
 
 def _preparation(plan: Plan, index: int) -> Preparation | None:
