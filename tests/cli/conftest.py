@@ -81,9 +81,10 @@ def wait_until(condition, what: str, seconds: float = DEADLINE_SECONDS):
 
 
 def is_gone(pid: int) -> bool:
-    """True when the process has ended, be it as a zombie that nobody has reaped yet."""
+    """True when the process has ended with all its threads, be it as a zombie that nobody has reaped yet."""
     try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return fields[0] in "ZX" and int(fields[17]) <= 1  # a killed thread may still accept a connection
     except (FileNotFoundError, ProcessLookupError):
         return True
 
