@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "plan/numbers.hpp"
+#include "base/text.hpp"
 
 namespace taas::cli {
 namespace {
@@ -27,7 +27,7 @@ const Flag* find(Predicate matches) {
 
 std::vector<std::string_view> choices(const Flag& flag) {
   std::vector<std::string_view> words;
-  for (auto word : plan::split(flag.value, '|')) {
+  for (auto word : split(flag.value, '|')) {
     if (!word.empty() && word[0] >= 'a' && word[0] <= 'z') words.push_back(word);
   }
   return words;

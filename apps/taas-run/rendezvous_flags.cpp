@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "plan/numbers.hpp"
+#include "base/text.hpp"
 #include "plan/rendezvous.hpp"
 #include "setters.hpp"
 
@@ -28,7 +28,7 @@ Result<bool> read_pair(plan::NodesOptions& nodes, std::string_view key, std::str
 Result<> read_configuration(plan::Options& options, const std::string& text) {
   if (text.empty()) return {};
   bool all = true;
-  for (auto pair : plan::split(text, ',')) {
+  for (auto pair : split(text, ',')) {
     auto equals = pair.find('=');
     if (equals == pair.npos || equals == 0) return usage_error("not a list of KEY=VALUE,KEY=VALUE");
     auto known = read_pair(options.nodes, pair.substr(0, equals), pair.substr(equals + 1));

@@ -12,6 +12,7 @@
 #include <limits>
 #include <string>
 
+#include "base/text.hpp"
 #include "plan/numbers.hpp"
 
 namespace taas::cli {
@@ -60,7 +61,7 @@ Result<std::chrono::milliseconds> read_seconds(std::string_view text) {
 Result<std::vector<int>> read_integers(std::string_view text) {
   std::vector<int> numbers;
   if (text.empty()) return numbers;
-  for (auto part : plan::split(text, ',')) {
+  for (auto part : split(text, ',')) {
     auto number = plan::parse_integer(part);
     if (!number || *number < 0) return usage_error("not a list of whole numbers, such as 0,1,2");
     numbers.push_back(*number);
@@ -70,7 +71,7 @@ Result<std::vector<int>> read_integers(std::string_view text) {
 
 Result<std::vector<int>> read_signals(std::string_view text) {
   std::vector<int> signals;
-  for (auto name : plan::split(text, ',')) {
+  for (auto name : split(text, ',')) {
     int signal = signal_number(name);
     if (signal == 0) return usage_error("not a list of signals, such as SIGTERM,SIGUSR1");
     if (signal == SIGKILL || signal == SIGSTOP) return usage_error(fmt::format("{} cannot be handled", name));

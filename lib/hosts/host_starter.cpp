@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/shell.hpp"
-#include "plan/numbers.hpp"
+#include "base/text.hpp"
 #include "proc/family.hpp"
 #include "run/words.hpp"
 
@@ -82,7 +82,7 @@ std::string explain_end(const HostEntry& host, ExitStatus status, const std::vec
 
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run) {
   std::vector<std::string> command;
-  for (auto word : plan::split(ssh, ' ')) {
+  for (auto word : split(ssh, ' ')) {
     if (!word.empty()) command.emplace_back(word);
   }
   auto agent = fmt::format("exec {} --as-agent", quote_for_shell(taas_run));

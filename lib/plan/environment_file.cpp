@@ -2,19 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "plan/numbers.hpp"
+#include "base/text.hpp"
 
 namespace taas::plan {
-namespace {
-
-constexpr std::string_view kBlanks = " \t\r";
-
-std::string_view trim(std::string_view text) {
-  auto first = text.find_first_not_of(kBlanks);
-  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-}  // namespace
 
 Result<std::vector<std::pair<std::string, std::string>>> parse_environment_file(std::string_view text) {
   std::vector<std::pair<std::string, std::string>> variables;

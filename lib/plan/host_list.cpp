@@ -4,19 +4,13 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "plan/numbers.hpp"
 
 namespace taas::plan {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r";
 constexpr const char* kWhatIsRight = "not a host, such as node7, node7:8, user@node7 or [::1]:8";
-
-std::string_view trim(std::string_view text) {
-  auto first = text.find_first_not_of(kBlanks);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 Error wrong(std::string_view text, std::string_view why) { return usage_error(fmt::format("{}: {}", text, why)); }
 

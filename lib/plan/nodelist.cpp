@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/text.hpp"
 #include "plan/numbers.hpp"
 
 namespace taas::plan {

@@ -13,14 +13,4 @@ std::optional<int> parse_integer(std::string_view text) {
   return value;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (auto end = text.find(separator); end != text.npos; end = text.find(separator)) {
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  parts.push_back(text);
-  return parts;
-}
-
 }  // namespace taas::plan

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "plan/numbers.hpp"
+#include "base/text.hpp"
 #include "plan/python_command.hpp"
 #include "plan/python_sources.hpp"
 

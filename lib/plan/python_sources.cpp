@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "plan/numbers.hpp"
+#include "base/text.hpp"
 
 namespace taas::plan {
 namespace {
@@ -49,11 +49,6 @@ bool is_name(char letter) { return std::isalnum(static_cast<unsigned char>(lette
 template <std::size_t N>
 bool has_prefix(std::string_view text, const std::string_view (&prefixes)[N]) {
   return std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return text.starts_with(prefix); });
-}
-
-std::string_view trim(std::string_view text) {
-  auto first = text.find_first_not_of(" \t");
-  return first == text.npos ? std::string_view() : text.substr(first);
 }
 
 /// "package.module" at the beginning of the text, with leading dots.

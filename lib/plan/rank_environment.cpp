@@ -8,8 +8,8 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "plan/extra_variables.hpp"
-#include "plan/numbers.hpp"
 #include "plan/tensorflow_config.hpp"
 
 namespace taas::plan {
@@ -81,16 +81,11 @@ void set_elastic(Writer& writer, const LaunchSettings& settings, Generation gene
   writer.set("TORCHELASTIC_SIGNALS_TO_HANDLE", signal_names(supervision.signals_to_handle));
 }
 
-std::string_view trim(std::string_view text) {
-  auto first = text.find_first_not_of(' ');
-  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 /// Devices of the launcher itself, in the order that CUDA numbers them: a subset given to a rank is named by these.
 std::vector<std::string> visible_devices(const Machine& machine, const char* variable) {
   std::vector<std::string> devices;
   if (auto value = find(machine, variable)) {
-    for (auto entry : split(*value, ',')) devices.emplace_back(trim(entry));
+    for (auto entry : split(*value, ',')) devices.emplace_back(trim(entry, " "));
     devices.resize(std::min(devices.size(), static_cast<std::size_t>(machine.gpus)));  // from a bad entry on: ignored
   } else {
     for (int device = 0; device < machine.gpus; ++device) devices.push_back(std::to_string(device));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/text.hpp"
 #include "plan/numbers.hpp"
 #include "plan/sizes.hpp"
 

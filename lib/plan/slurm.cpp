@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/text.hpp"
 #include "plan/numbers.hpp"
 #include "plan/slurm_variables.hpp"
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
 #include "plan/numbers.hpp"
 
 namespace taas::plan {

@@ -4,19 +4,10 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace taas {
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    auto end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == text.npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 bool has(const std::vector<std::string_view>& items, std::string_view wanted) {
   return std::find(items.begin(), items.end(), wanted) != items.end();

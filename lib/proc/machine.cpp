@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "proc/cgroup.hpp"
 
 namespace taas {
@@ -80,12 +81,6 @@ int gpus_of_driver() {
   return none ? 0 : static_cast<int>(std::distance(entry, end));
 }
 
-std::string_view trim(std::string_view text) {
-  auto first = text.find_first_not_of(' ');
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 bool is_valid_device(std::string_view entry, int installed) {
   if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) return true;
   int index = 0;
@@ -106,7 +101,7 @@ int count_visible_gpus(std::optional<std::string_view> visible_devices, int inst
   int count = 0;
   for (auto rest = *visible_devices;;) {
     auto end = rest.find(',');
-    if (!is_valid_device(trim(rest.substr(0, end)), installed)) return count;
+    if (!is_valid_device(trim(rest.substr(0, end), " "), installed)) return count;
     ++count;
     if (end == rest.npos) return count;
     rest.remove_prefix(end + 1);

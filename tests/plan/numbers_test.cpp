@@ -3,7 +3,6 @@
 #include "catch.hpp"
 
 using taas::plan::parse_integer;
-using taas::plan::split;
 
 TEST_CASE("an integer is the whole text or nothing") {
   CHECK(parse_integer("42") == 42);
@@ -12,11 +11,4 @@ TEST_CASE("an integer is the whole text or nothing") {
     CAPTURE(text);
     CHECK_FALSE(parse_integer(text));
   }
-}
-
-TEST_CASE("split keeps empty parts") {
-  using Parts = std::vector<std::string_view>;
-  CHECK(split("", ',') == Parts{""});
-  CHECK(split("a", ',') == Parts{"a"});
-  CHECK(split("a,,b,", ',') == Parts{"a", "", "b", ""});
 }

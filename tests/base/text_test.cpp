@@ -1,0 +1,19 @@
+#include "base/text.hpp"
+
+#include "catch.hpp"
+
+using namespace taas;
+
+TEST_CASE("split keeps empty parts") {
+  using Parts = std::vector<std::string_view>;
+  CHECK(split("", ',') == Parts{""});
+  CHECK(split("a", ',') == Parts{"a"});
+  CHECK(split("a,,b,", ',') == Parts{"a", "", "b", ""});
+}
+
+TEST_CASE("trim takes blanks from the ends only") {
+  CHECK(trim(" \ta b\t\r") == "a b");
+  CHECK(trim(" \t ").empty());
+  CHECK(trim("").empty());
+  CHECK(trim("\ta ", " ") == "\ta");
+}
