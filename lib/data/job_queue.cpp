@@ -1,5 +1,7 @@
 #include "data/job_queue.hpp"
 
+#include <algorithm>
+
 namespace taas::data {
 
 void JobQueue::add(Job job) {
@@ -41,6 +43,12 @@ std::optional<std::uint64_t> JobQueue::waiting_client(const std::string& digest)
   const auto found = waiting_.find(digest);
   if (found == waiting_.end()) return {};
   return found->second.front().client;
+}
+
+bool JobQueue::is_waiting(std::uint64_t client, const std::string& digest) const {
+  const auto found = waiting_.find(digest);
+  return found != waiting_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                                [client](const Job& job) { return job.client == client; });
 }
 
 }  // namespace taas::data

@@ -27,6 +27,8 @@ class JobQueue {
   void remove_all_of(std::uint64_t client);
   /// A client that has a job waiting for the definition, or none.
   [[nodiscard]] std::optional<std::uint64_t> waiting_client(const std::string& digest) const;
+  /// Whether this client has one.
+  [[nodiscard]] bool is_waiting(std::uint64_t client, const std::string& digest) const;
 
  private:
   using Order = std::pair<std::uint64_t, std::uint64_t>;  ///< number, arrival

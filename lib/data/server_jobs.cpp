@@ -36,6 +36,16 @@ void Server::State::ask(std::uint64_t link, const std::string& digest) {
       {.header = {.kind = FrameKind::kDefinitionWanted}, .description = digest, .buffers = {}, .keep = {}});
 }
 
+void Server::State::ask_others(std::uint64_t link) {
+  std::erase_if(asked, [&](const auto& entry) {
+    const auto& [digest, from] = entry;
+    if (from != link || queue.is_waiting(link, digest)) return false;
+    const auto other = queue.waiting_client(digest);
+    if (other) ask(*other, digest);
+    return !other;
+  });
+}
+
 void Server::State::add_definition(const std::string& digest, std::string bytes) {
   const std::lock_guard lock(mutex);
   definitions.try_emplace(digest, std::make_shared<const std::string>(std::move(bytes)));
@@ -63,6 +73,7 @@ void Server::State::withdraw(ServerLink& link, Attempt attempt) {
   if (found == link.jobs.end()) return;
   found->second.withdrawn = true;
   if (!queue.remove(link.number(), attempt)) return;
+  ask_others(link.number());
   link.post(
       {.header = {.kind = FrameKind::kReturned, .attempt = attempt}, .description = {}, .buffers = {}, .keep = {}});
 }

@@ -86,11 +86,7 @@ void Server::State::end_link(std::uint64_t link) {
     found->second->jobs.clear();
     unsent_answers.swap(found->second->answers);
   }
-  for (auto& [digest, from] : asked) {
-    const auto other = from == link ? queue.waiting_client(digest) : std::nullopt;
-    if (other) ask(*other, digest);
-  }
-  std::erase_if(asked, [link](const auto& entry) { return entry.second == link; });
+  ask_others(link);
   ended.push_back(link);
   wakeup.wake();
 }

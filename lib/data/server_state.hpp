@@ -66,6 +66,8 @@ struct Server::State {
   void join_ended();
   // With the mutex.
   void ask(std::uint64_t link, const std::string& digest);
+  /// For what this link was asked and has no job any more: who withdraws a job may know the definition no more.
+  void ask_others(std::uint64_t link);
 };
 
 }  // namespace taas::data

@@ -105,6 +105,25 @@ TEST_CASE("a worker that is frozen is gone after some pings, and what it had com
   wait_until([&] { return client.statistics().workers_up == 2; });
 }
 
+TEST_CASE("a loop that has ended before it was asked what its loader is made of leaves the next one able to go on") {
+  Worker worker(kWays[0]);
+  Relay relay(worker.address());
+  Client client(options_for(kWays[0]));
+  client.set_workers({relay.address()});
+  wait_until([&] { return client.statistics().workers_up == 1; });
+  relay.freeze();
+  const auto ended = client.open(definition());
+  client.submit(ended, task(1, 1000));
+  client.close(ended);
+  relay.thaw();
+  const auto other = client.open(definition("another dataset."));
+  client.submit(other, task(2, 1000));
+  expect_batch(client, other, task(2, 1000));  // the question about the first one has come before
+  const auto next = client.open(definition());
+  client.submit(next, task(3, 1000));
+  expect_batch(client, next, task(3, 1000));
+}
+
 TEST_CASE("bytes that change on the way are noticed, and the batch is sent again") {
   const auto way = GENERATE(kWays[0], kWays[1], kWays[3], kWays[4]);
   INFO(way.name);
