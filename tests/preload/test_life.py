@@ -71,8 +71,10 @@ def preloader(pid) -> int | None:
 
 
 def is_gone(pid) -> bool:
+    """True when the process has ended with all its threads, be it as a zombie that nobody has reaped yet."""
     try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return fields[0] in "ZX" and int(fields[17]) <= 1
     except (FileNotFoundError, ProcessLookupError):
         return True
 
