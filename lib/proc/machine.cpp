@@ -99,13 +99,11 @@ int usable_cores() {
 int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed) {
   if (!visible_devices || installed == 0) return installed;
   int count = 0;
-  for (auto rest = *visible_devices;;) {
-    auto end = rest.find(',');
-    if (!is_valid_device(trim(rest.substr(0, end), " "), installed)) return count;
+  for (auto entry : split(*visible_devices, ',')) {
+    if (!is_valid_device(trim(entry, " "), installed)) return count;
     ++count;
-    if (end == rest.npos) return count;
-    rest.remove_prefix(end + 1);
   }
+  return count;
 }
 
 int visible_gpus() {
