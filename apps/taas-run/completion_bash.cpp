@@ -7,7 +7,7 @@
 namespace taas::cli {
 namespace {
 
-constexpr std::string_view kHead =
+constexpr std::string_view kBashHead =
     R"(# Completion of taas-run for bash. Made by: taas-run --print-completion bash
 _taas_run() {
   local word=${COMP_WORDS[COMP_CWORD]} option='' i
@@ -32,7 +32,7 @@ constexpr std::string_view kFindOption = R"(
     '') ;;
 )";
 
-constexpr std::string_view kTail = R"(    *)
+constexpr std::string_view kBashTail = R"(    *)
       compopt +o default +o bashdefault
       return
       ;;
@@ -86,11 +86,11 @@ std::string value_case(const Flag& flag) {
 }  // namespace
 
 std::string bash_completion() {
-  std::string script(kHead);
+  std::string script(kBashHead);
   script += fmt::format("  local options='{}'\n  local valued='{}'", words(false), words(true));
   script += kFindOption;
   for (const auto* flag : shown_flags()) script += value_case(*flag);
-  return script + std::string(kTail);
+  return script + std::string(kBashTail);
 }
 
 }  // namespace taas::cli

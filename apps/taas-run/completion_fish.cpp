@@ -7,7 +7,7 @@
 namespace taas::cli {
 namespace {
 
-constexpr std::string_view kHead = R"(# Completion of taas-run for fish. Made by: taas-run --print-completion fish
+constexpr std::string_view kFishHead = R"(# Completion of taas-run for fish. Made by: taas-run --print-completion fish
 function __taas_run_before_program
     set -l value_follows no
     for word in (commandline -opc)[2..]
@@ -20,7 +20,7 @@ function __taas_run_before_program
                 return 1
             case )";
 
-constexpr std::string_view kTail = R"(
+constexpr std::string_view kFishTail = R"(
                 set value_follows yes
             case '-*'
             case '*'
@@ -69,7 +69,7 @@ std::string fish_completion() {
     if (flag->takes_value()) valued += (valued.empty() ? "" : " ") + spelled(*flag);
     lines += line(*flag);
   }
-  return std::string(kHead) + valued + std::string(kTail) + lines;
+  return std::string(kFishHead) + valued + std::string(kFishTail) + lines;
 }
 
 }  // namespace taas::cli

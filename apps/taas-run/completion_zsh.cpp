@@ -7,14 +7,14 @@
 namespace taas::cli {
 namespace {
 
-constexpr std::string_view kHead = R"(#compdef taas-run
+constexpr std::string_view kZshHead = R"(#compdef taas-run
 # Completion of taas-run for zsh. Made by: taas-run --print-completion zsh
 _taas_run() {
   _arguments -s -S -A '-*' -M 'm:_=- r:|[_-]=* r:|=*' : \
 )";
 
 // As a file of fpath this text is the function's own body; `source` only defines it.
-constexpr std::string_view kTail = R"(    '1: :_taas_run_program' '*:: :_default'
+constexpr std::string_view kZshTail = R"(    '1: :_taas_run_program' '*:: :_default'
 }
 _taas_run_program() { _alternative 'programs:program:(train)' 'files:program:_files' }
 if [ "$funcstack[1]" = _taas_run ]; then
@@ -25,7 +25,7 @@ fi
 )";
 
 /// Inside of an _arguments specification brackets and colons have a meaning.
-std::string escape(std::string_view text) {
+std::string escape_for_zsh(std::string_view text) {
   std::string escaped;
   for (char letter : text) {
     if (letter == '[' || letter == ']' || letter == ':' || letter == '\\') escaped += '\\';
@@ -49,8 +49,8 @@ std::string action(const Flag& flag) {
 }
 
 std::string specification(const Flag& flag) {
-  auto about = fmt::format("[{}]", escape(flag.help));
-  if (flag.takes_value()) about += fmt::format(":{}:{}", escape(flag.value), action(flag));
+  auto about = fmt::format("[{}]", escape_for_zsh(flag.help));
+  if (flag.takes_value()) about += fmt::format(":{}:{}", escape_for_zsh(flag.value), action(flag));
   auto long_name = fmt::format("--{}{}", flag.name, flag.takes_value() ? "=" : "");
   if (flag.kind == Flag::Kind::kRepeatable) return in_quotes("*" + long_name + about);
   if (flag.short_name == 0) return in_quotes(long_name + about);
@@ -61,9 +61,9 @@ std::string specification(const Flag& flag) {
 }  // namespace
 
 std::string zsh_completion() {
-  std::string script(kHead);
+  std::string script(kZshHead);
   for (const auto* flag : shown_flags()) script += fmt::format("    {} \\\n", specification(*flag));
-  return script + std::string(kTail);
+  return script + std::string(kZshTail);
 }
 
 }  // namespace taas::cli

@@ -1,6 +1,5 @@
 #include <limits>
 
-#include "plan/host_list.hpp"
 #include "setters.hpp"
 
 namespace taas::cli {
@@ -9,12 +8,6 @@ namespace {
 using Origin = Flag::Origin;
 constexpr int kMostMachines = 65536;
 constexpr std::int64_t kLeastBuffer = 1 << 20;
-
-Result<> check_hosts(std::string_view text) {
-  auto hosts = plan::parse_hosts(text);
-  if (!hosts) return hosts.error();
-  return {};
-}
 
 Result<> store_buffer(plan::Options& options, const std::string& text) {
   auto bytes = read_bytes(text);
@@ -42,7 +35,7 @@ Result<> store_cpus(plan::Options& options, const Values& values) {
   return store(options.data.cpus, read_integer(values.back(), 0, kMostMachines));
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kDataFlags[] = {
     {"cpus", 0, "N", "CPU machines that make the batches of registered loaders; 0: batches are made in the ranks",
      [](auto& options, const auto& values) { return store_cpus(options, values); }, Origin::kOwn},
     {"data-workers", 0, "N", "The same as --cpus",
@@ -75,6 +68,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup data_flags() { return {"Data delivery", kFlags}; }
+FlagGroup data_flags() { return {"Data delivery", kDataFlags}; }
 
 }  // namespace taas::cli

@@ -26,7 +26,7 @@ Result<> store_variables(std::vector<std::string>& target, const Values& values)
   return {};
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kFrameworkFlags[] = {
     {"framework", 0, "NAME", "tf: TF_CONFIG for each rank; deepspeed: .deepspeed_env and --local_rank (default: torch)",
      [](auto& options, const auto& values) { return store_framework(options, values.back()); }, Origin::kOwn},
     {"rank0-env", 0, "NAME=VALUE", "Variable for rank 0 alone; may be repeated",
@@ -39,6 +39,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup framework_flags() { return {"Frameworks", kFlags}; }
+FlagGroup framework_flags() { return {"Frameworks", kFrameworkFlags}; }
 
 }  // namespace taas::cli

@@ -8,7 +8,7 @@ using Origin = Flag::Origin;
 /// For flags that parse() itself reads.
 Result<> nothing(plan::Options&, const Values&) { return {}; }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kGeneralFlags[] = {
     {"dry-run", 0, "", "Print the plan (nodes, ranks, environment, command) and start nothing",
      [](auto& options, const auto& values) { return store(options.dry_run, read_switch(values.back())); },
      Origin::kOwn},
@@ -24,6 +24,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup general_flags() { return {"General", kFlags}; }
+FlagGroup general_flags() { return {"General", kGeneralFlags}; }
 
 }  // namespace taas::cli

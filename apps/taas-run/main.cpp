@@ -67,7 +67,7 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   return program;
 }
 
-int run(plan::Options options, plan::Machine machine, std::vector<std::string> arguments) {
+int start(plan::Options options, plan::Machine machine, std::vector<std::string> arguments) {
   if (options.as_agent) {
     auto code = cli::run_as_agent(std::move(machine));
     return code ? *code : refuse(code.error());
@@ -92,5 +92,5 @@ int main(int argc, char** argv) {
   auto parsed = cli::parse(arguments, machine.environment, read_file);
   if (!parsed) return refuse(parsed.error());
   if (auto* text = std::get_if<cli::PrintAndExit>(&*parsed)) return print(text->text);
-  return run(std::get<plan::Options>(*parsed), std::move(machine), std::move(arguments));
+  return start(std::get<plan::Options>(*parsed), std::move(machine), std::move(arguments));
 }

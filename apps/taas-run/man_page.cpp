@@ -32,7 +32,7 @@ be executed; 2 for a wrong command line; 0 otherwise.
 )";
 
 /// Text for roff: backslashes, and lines that would begin a request; "-" as it is typed.
-std::string escape(std::string_view text) {
+std::string escape_for_roff(std::string_view text) {
   std::string escaped;
   if (text.starts_with('.') || text.starts_with('\'')) escaped = "\\&";
   for (char letter : text) {
@@ -49,15 +49,15 @@ std::string escape(std::string_view text) {
 
 std::string entry(const Flag& flag) {
   auto names = flag.short_name == 0 ? std::string() : fmt::format("\\fB\\-{}\\fR, ", flag.short_name);
-  names += fmt::format("\\fB\\-\\-{}\\fR", escape(flag.name));
-  if (flag.takes_value()) names += fmt::format(" \\fI{}\\fR", escape(flag.value));
-  return fmt::format(".TP\n{}\n{}.\n", names, escape(flag.help));
+  names += fmt::format("\\fB\\-\\-{}\\fR", escape_for_roff(flag.name));
+  if (flag.takes_value()) names += fmt::format(" \\fI{}\\fR", escape_for_roff(flag.value));
+  return fmt::format(".TP\n{}\n{}.\n", names, escape_for_roff(flag.help));
 }
 
 std::string options() {
   std::string text;
   for (const auto& group : flag_groups()) {
-    text += fmt::format(".SS {}\n", escape(group.heading));
+    text += fmt::format(".SS {}\n", escape_for_roff(group.heading));
     for (const auto& flag : group.flags) {
       if (flag.origin != Flag::Origin::kInternal) text += entry(flag);
     }
@@ -67,7 +67,7 @@ std::string options() {
 
 std::string examples() {
   std::string text = ".SH EXAMPLES\n.EX\n";
-  for (auto example : kExamples) text += escape(example) + "\n";
+  for (auto example : kExamples) text += escape_for_roff(example) + "\n";
   return text + ".EE\n";
 }
 
@@ -78,7 +78,7 @@ std::string man_page() {
              ".TH TAAS\\-RUN 1 \"\" \"taas\\-run {}\" \"User Commands\"\n.SH NAME\ntaas\\-run \\- {}\n"
              ".SH SYNOPSIS\n.B taas\\-run\n.RI [ OPTIONS ]\n.I PROGRAM\n.RI [ ARGUMENTS... ]\n.SH DESCRIPTION\n"
              "Starts one process for each GPU, on one machine or many: {}.\n.PP\n{}\n.SH OPTIONS\n",
-             TAAS_VERSION, escape(kSummary), escape(kPrograms), escape(kSpelling)) +
+             TAAS_VERSION, escape_for_roff(kSummary), escape_for_roff(kPrograms), escape_for_roff(kSpelling)) +
          options() + std::string(kAfterOptions) + examples();
 }
 

@@ -1,6 +1,5 @@
 #include <limits>
 
-#include "plan/host_list.hpp"
 #include "setters.hpp"
 
 namespace taas::cli {
@@ -8,12 +7,6 @@ namespace {
 
 using Origin = Flag::Origin;
 constexpr auto kLeastNodeTimeout = std::chrono::milliseconds(500);  // below it a busy machine looks like a lost one
-
-Result<> check_hosts(std::string_view text) {
-  auto hosts = plan::parse_hosts(text);
-  if (!hosts) return hosts.error();
-  return {};
-}
 
 Result<> store_node_timeout(plan::Options& options, const std::string& text) {
   auto seconds = read_seconds(text);
@@ -24,7 +17,7 @@ Result<> store_node_timeout(plan::Options& options, const std::string& text) {
   return {};
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kNodesFlags[] = {
     {"hosts", 0, "LIST", "Machines for ssh, with the most ranks of each if you like: a,b:8,user@c,[::1]:2",
      [](auto& options, const auto& values) { return store_checked(options.nodes.hosts, values.back(), check_hosts); },
      Origin::kOwn, Flag::Kind::kCommaList},
@@ -64,6 +57,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup nodes_flags() { return {"Machines", kFlags}; }
+FlagGroup nodes_flags() { return {"Machines", kNodesFlags}; }
 
 }  // namespace taas::cli

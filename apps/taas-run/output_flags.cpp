@@ -26,7 +26,7 @@ Result<> store_verbosity(plan::Options& options, const std::string& text, plan::
   return {};
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kOutputFlags[] = {
     {"output", 0, "DIR", "Folder of all runs; ranks write below $TAAS_OUTPUT_DIR (default: ./taas-runs)",
      [](auto& options, const auto& values) -> Result<> {
        options.output.directory = values.back();
@@ -89,6 +89,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup output_flags() { return {"Output", kFlags}; }
+FlagGroup output_flags() { return {"Output", kOutputFlags}; }
 
 }  // namespace taas::cli

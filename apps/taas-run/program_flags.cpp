@@ -4,7 +4,7 @@
 namespace taas::cli {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kProgramFlags[] = {
     {"module", 'm', "", "PROGRAM is a Python module, as in python -m",
      [](auto& options, const auto& values) { return store(options.program.module, read_switch(values.back())); }},
     {"no-python", 0, "", "Execute PROGRAM as it is, even if it ends in .py",
@@ -38,6 +38,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup program_flags() { return {"Program", kFlags}; }
+FlagGroup program_flags() { return {"Program", kProgramFlags}; }
 
 }  // namespace taas::cli

@@ -38,7 +38,7 @@ Result<> read_configuration(plan::Options& options, const std::string& text) {
   return all ? Result<>() : note_without_effect(options, "--rdzv-conf");
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kRendezvousFlags[] = {
     {"standalone", 0, "", "Ignore --rdzv-endpoint, --rdzv-id and --master-port: all are chosen anew",
      [](auto& options, const auto& values) {
        return store(options.rendezvous.standalone, read_switch(values.back()));
@@ -89,6 +89,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup rendezvous_flags() { return {"Rendezvous", kFlags}; }
+FlagGroup rendezvous_flags() { return {"Rendezvous", kRendezvousFlags}; }
 
 }  // namespace taas::cli

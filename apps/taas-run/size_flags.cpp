@@ -9,7 +9,7 @@ namespace {
 using Origin = Flag::Origin;
 constexpr int kAny = std::numeric_limits<int>::max();
 
-constexpr Flag kFlags[] = {
+constexpr Flag kSizeFlags[] = {
     {"gpus", 0, "N", "Processes in all, one a GPU (CPU ranks without GPUs); spread evenly over ceil(N / 8) nodes",
      [](auto& options, const auto& values) { return store(options.size.gpus, read_integer(values.back(), 1, kAny)); },
      Origin::kOwn},
@@ -33,6 +33,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup size_flags() { return {"Size (with none of these: one process for each GPU, or one)", kFlags}; }
+FlagGroup size_flags() { return {"Size (with none of these: one process for each GPU, or one)", kSizeFlags}; }
 
 }  // namespace taas::cli

@@ -16,7 +16,7 @@ Result<> check_slurm_options(const Values& values) {
   return {};
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kSlurmFlags[] = {
     {"slurm", 0, "", "Outside of a job: submit this run as one, and show its output",
      [](auto& options, const auto& values) { return store(options.slurm.submit, read_switch(values.back())); },
      Origin::kOwn},
@@ -53,6 +53,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup slurm_flags() { return {"SLURM", kFlags}; }
+FlagGroup slurm_flags() { return {"SLURM", kSlurmFlags}; }
 
 }  // namespace taas::cli

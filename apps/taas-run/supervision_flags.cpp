@@ -8,7 +8,7 @@ namespace {
 using Kind = Flag::Kind;
 using Origin = Flag::Origin;
 
-constexpr Flag kFlags[] = {
+constexpr Flag kSupervisionFlags[] = {
     {"max-restarts", 0, "N", "Restarts of all ranks after a failure (default: 0)",
      [](auto& options, const auto& values) {
        return store(options.supervision.max_restarts, read_integer(values.back(), 0, std::numeric_limits<int>::max()));
@@ -41,6 +41,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-FlagGroup supervision_flags() { return {"Restarts and signals", kFlags}; }
+FlagGroup supervision_flags() { return {"Restarts and signals", kSupervisionFlags}; }
 
 }  // namespace taas::cli

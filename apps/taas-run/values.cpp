@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "plan/host_list.hpp"
 #include "plan/numbers.hpp"
 
 namespace taas::cli {
@@ -118,6 +119,12 @@ Result<int> read_signal(std::string_view text) {
   if (signal == 0) return usage_error("not a signal, such as USR2");
   if (signal == SIGKILL || signal == SIGSTOP) return usage_error(fmt::format("{} cannot be handled", text));
   return signal;
+}
+
+Result<> check_hosts(std::string_view text) {
+  auto hosts = plan::parse_hosts(text);
+  if (!hosts) return hosts.error();
+  return {};
 }
 
 }  // namespace taas::cli

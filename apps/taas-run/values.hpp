@@ -31,4 +31,7 @@ Result<std::string> read_attribute(std::string_view text);
 /// "USR2" or "SIGUSR2".
 Result<int> read_signal(std::string_view text);
 
+/// "host1:8,host2": what --hosts takes.
+Result<> check_hosts(std::string_view text);
+
 }  // namespace taas::cli

@@ -14,6 +14,10 @@ Error Error::with(std::string_view context) && {
 
 Error usage_error(std::string message) { return {ErrorCode::kUsage, 0, std::move(message)}; }
 
+Error usage_error(std::string_view value, std::string_view why) {
+  return usage_error(fmt::format("{}: {}", value, why));
+}
+
 Error system_error(std::string_view what, int system_errno) {
   auto text = std::error_code(system_errno, std::generic_category()).message();
   return {ErrorCode::kSystem, system_errno, fmt::format("{}: {}", what, text)};

@@ -14,7 +14,8 @@ enum class ErrorCode {
   kUnavailable,  ///< something that is needed is missing or already taken
 };
 
-/// A failure by value. The message is lower-case, names the path or value, and says what to do next where that is known.
+/// A failure by value. The message is lower-case, names the path or value, and says what to do next where that is
+/// known.
 struct Error {
   ErrorCode code = ErrorCode::kSystem;
   int system_errno = 0;
@@ -29,6 +30,8 @@ template <class T = void>
 using Result = boost::system::result<T, Error>;
 
 Error usage_error(std::string message);
+/// Message is "<value>: <why>".
+Error usage_error(std::string_view value, std::string_view why);
 /// Message is "<what>: <text of the errno>".
 Error system_error(std::string_view what, int system_errno);
 Error protocol_error(std::string message);

@@ -1,5 +1,9 @@
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+
+#include <cctype>
+
 namespace taas {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -15,6 +19,24 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 std::string_view trim(std::string_view text, std::string_view blanks) {
   auto first = text.find_first_not_of(blanks);
   return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+std::string plural(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string snake_case(std::string_view name) {
+  if (name.size() > 1 && name[0] == 'k' && std::isupper(static_cast<unsigned char>(name[1])) != 0)
+    name.remove_prefix(1);
+  std::string result;
+  for (const char letter : name) {
+    const bool upper = std::isupper(static_cast<unsigned char>(letter)) != 0;
+    if (upper && !result.empty()) result += '_';
+    result += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return result;
 }
 
 }  // namespace taas

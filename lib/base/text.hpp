@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,5 +14,13 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 
 /// Without blanks at either end.
 std::string_view trim(std::string_view text, std::string_view blanks = kBlanks);
+
+bool contains(std::string_view text, std::string_view part);
+
+/// "1 rank", "8 ranks".
+std::string plural(std::int64_t count, std::string_view what);
+
+/// "RankExited" and "kExitCode" as "rank_exited" and "exit_code".
+std::string snake_case(std::string_view name);
 
 }  // namespace taas

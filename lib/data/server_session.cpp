@@ -15,8 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kMostSilence = 15s;  // clients ping every second
-constexpr std::size_t kPieceBytes = std::size_t{256}
-                                    << 10;  // still in the cache when it is copied after its digest was taken
+constexpr std::size_t kPayloadPieceBytes = std::size_t{256}
+                                           << 10;  // still in the cache when it is copied after its digest was taken
 
 constexpr std::size_t kManyBytes = std::size_t{4} << 20;  // more than are still in the cache when the loop gets there
 
@@ -28,7 +28,7 @@ std::uint64_t gather(const std::vector<std::span<const std::byte>>& buffers, std
   const auto copy_piece = size_of(buffers) >= kManyBytes ? stream_copy : copy;
   for (auto rest : buffers) {
     while (!rest.empty()) {
-      const auto piece = rest.first(std::min(rest.size(), kPieceBytes));
+      const auto piece = rest.first(std::min(rest.size(), kPayloadPieceBytes));
       digest.add(piece);
       copy_piece(to, piece);
       to += piece.size();

@@ -10,7 +10,7 @@ namespace taas::data {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
+constexpr std::size_t kTlsBufferBytes = std::size_t{256} << 10;
 
 bool is_later() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -18,7 +18,7 @@ TlsSocket& self(BIO* bio) { return *static_cast<TlsSocket*>(::BIO_get_data(bio))
 
 }  // namespace
 
-TlsSocket::TlsSocket(Fd socket) : socket_(std::move(socket)), in_(kBufferBytes), out_(kBufferBytes) {}
+TlsSocket::TlsSocket(Fd socket) : socket_(std::move(socket)), in_(kTlsBufferBytes), out_(kTlsBufferBytes) {}
 
 BIO_METHOD* TlsSocket::method() {
   static BIO_METHOD* const made = [] {

@@ -6,7 +6,7 @@
 namespace taas::hosts {
 namespace {
 
-constexpr auto kProbePatience = std::chrono::seconds(3);
+constexpr auto kWorkerProbePatience = std::chrono::seconds(3);
 constexpr auto kProbeAgain = std::chrono::seconds(2);
 
 }  // namespace
@@ -41,7 +41,7 @@ void DataDelivery::State::find_address(const run::DataWorker& worker) {
 
 void DataDelivery::State::probe(const run::DataWorker& worker) {
   nodes[worker.node].probing = net::probe(
-      io, worker.addresses, worker.port, kProbePatience,
+      io, worker.addresses, worker.port, kWorkerProbePatience,
       [this, worker](std::vector<std::string> reached, const std::string&) { probed(worker, std::move(reached)); });
 }
 

@@ -17,7 +17,7 @@ namespace taas::hosts {
 namespace {
 
 constexpr int kKeyBytes = 32;
-constexpr const char* kLoopback = "127.0.0.1";  // every rank is here, whatever local name was asked for
+constexpr const char* kStoreAddress = "127.0.0.1";  // every rank is here, whatever local name was asked for
 
 /// The link between a coordinator and an agent in the same process: calls.
 class CallingUplink : public Uplink {
@@ -81,7 +81,7 @@ NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.settings = plan::launch_settings(options.plan, options.machine, "");
   node.machine = options.machine;
   node.program = options.program;
-  node.store_address = kLoopback;
+  node.store_address = kStoreAddress;
   node.rank_ports = plan::ports_for_ranks(options.plan.options, options.plan.world_size());
   node.data_key = random_hex(kKeyBytes);
   node.simulated_cpu_machines = options.data_hosts ? 0 : options.plan.data.count;

@@ -17,7 +17,7 @@ namespace taas::hosts {
 namespace {
 
 constexpr int kDataKeyBytes = 32;
-constexpr auto kPartingPatience = std::chrono::seconds(3);  // for agents that were dismissed
+constexpr auto kDismissalPatience = std::chrono::seconds(3);  // for agents that were dismissed
 
 run::CoordinatorPolicy make_policy(const RemoteRunOptions& options, const storage::RunDirectory& folder) {
   auto policy = coordinator_policy(options.plan);
@@ -30,7 +30,7 @@ run::CoordinatorPolicy make_policy(const RemoteRunOptions& options, const storag
 void part(boost::asio::io_context& io, Family& family) {
   bool gone = false;
   Timer patience(io, [&] { family.sweep(SIGKILL, [&] { gone = true; }); });
-  patience.set(steady_now() + kPartingPatience);
+  patience.set(steady_now() + kDismissalPatience);
   family.sweep(0, [&] { gone = true; });
   while (!gone) io.run_one();
 }

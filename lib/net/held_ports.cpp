@@ -12,7 +12,7 @@ using asio::ip::tcp;
 using Status = boost::system::error_code;
 
 Status bind_any_port(tcp::socket& socket, const asio::ip::address& address) {
-  if (auto status = open(socket, address)) return status;
+  if (auto status = net::open(socket, address)) return status;
   Status status;
   if (socket.set_option(tcp::socket::reuse_address(true), status)) return status;
   socket.bind({address, 0}, status);

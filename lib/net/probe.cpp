@@ -51,7 +51,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
     const auto numeric = asio::ip::make_address(address, status);
     if (status) return;
     auto& target = targets_.emplace_back(Target{address, tcp::socket(io_)});
-    if (open(target.socket, numeric)) return;
+    if (net::open(target.socket, numeric)) return;
     ++open_;
     target.socket.async_connect(tcp::endpoint(numeric, port_), [weak = weak_from_this(), &target](error_code why) {
       const auto self = weak.lock();

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kCrowded = 1u << 20;
 constexpr std::size_t kNoMoreCrowded = 256u << 10;
-constexpr std::size_t kMaxSpare = 64u << 10;  // an empty buffer keeps at most this
+constexpr std::size_t kMaxSpareBuffer = 64u << 10;  // an empty buffer keeps at most this
 constexpr milliseconds kClosingPatience{2000};
 /// After a failed write, for what the peer has sent before it went away.
 constexpr milliseconds kLastWordsPatience{1000};
@@ -113,7 +113,7 @@ void TlsLink::write() {
   if (gone_ == going_.size()) {
     gone_ = 0;
     going_.clear();
-    if (going_.capacity() > kMaxSpare) going_.shrink_to_fit();
+    if (going_.capacity() > kMaxSpareBuffer) going_.shrink_to_fit();
     going_.swap(waiting_);
   }
   writing_ = true;

@@ -22,7 +22,7 @@ bool is_own(std::string_view name) {
                      [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-bool is_name(std::string_view text) {
+bool is_variable_name(std::string_view text) {
   auto belongs = [](unsigned char letter) { return std::isalnum(letter) != 0 || letter == '_'; };
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
          std::all_of(text.begin(), text.end(), belongs);
@@ -33,7 +33,7 @@ bool is_name(std::string_view text) {
 Result<std::pair<std::string, std::string>> read_extra_variable(std::string_view text) {
   auto equals = text.find('=');
   auto name = text.substr(0, equals);
-  if (equals == text.npos || !is_name(name)) return usage_error("not NAME=value, such as WANDB_MODE=disabled");
+  if (equals == text.npos || !is_variable_name(name)) return usage_error("not NAME=value, such as WANDB_MODE=disabled");
   if (is_own(name)) return usage_error(fmt::format("{} is what taas-run tells each rank itself", name));
   return std::pair(std::string(name), std::string(text.substr(equals + 1)));
 }

@@ -12,16 +12,14 @@ namespace {
 
 constexpr const char* kWhatIsRight = "not a host, such as node7, node7:8, user@node7 or [::1]:8";
 
-Error wrong(std::string_view text, std::string_view why) { return usage_error(fmt::format("{}: {}", text, why)); }
-
 Result<int> read_slots(std::string_view entry, std::string_view text) {
   auto slots = parse_integer(text);
   if (slots && *slots > 0) return *slots;
-  return wrong(entry, fmt::format("{} is not a number of slots, such as 8", text.empty() ? "nothing" : text));
+  return usage_error(entry, fmt::format("{} is not a number of slots, such as 8", text.empty() ? "nothing" : text));
 }
 
 /// A name that ssh takes for an option, or that holds what no name does, is refused before it reaches a command line.
-bool is_name(std::string_view text) {
+bool is_host_name(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-%:";
   return !text.empty() && text.front() != '-' && text.find_first_not_of(kLetters) == text.npos;
 }
@@ -40,7 +38,7 @@ Result<Host> read_host(std::string_view entry) {
   if (auto at = rest.find('@'); at != rest.npos) {
     host.user = rest.substr(0, at);
     rest.remove_prefix(at + 1);
-    if (!is_name(host.user)) return wrong(entry, kWhatIsRight);
+    if (!is_host_name(host.user)) return usage_error(entry, kWhatIsRight);
   }
   if (auto colon = colon_before_slots(rest); colon != rest.npos) {
     auto slots = read_slots(entry, rest.substr(colon + 1));
@@ -49,7 +47,7 @@ Result<Host> read_host(std::string_view entry) {
     rest = rest.substr(0, colon);
   }
   if (rest.size() > 2 && rest.front() == '[' && rest.back() == ']') rest = rest.substr(1, rest.size() - 2);
-  if (!is_name(rest)) return wrong(entry, kWhatIsRight);
+  if (!is_host_name(rest)) return usage_error(entry, kWhatIsRight);
   host.name = rest;
   return host;
 }
@@ -75,7 +73,7 @@ Result<> read_attribute(std::string_view attribute, Host& host) {
   auto equals = attribute.find('=');
   auto key = attribute.substr(0, equals);
   if (equals == attribute.npos || (key != "slots" && key != "max_slots" && key != "max-slots")) {
-    return wrong(attribute, "not slots=NUMBER");
+    return usage_error(attribute, "not slots=NUMBER");
   }
   auto slots = read_slots(attribute, attribute.substr(equals + 1));
   if (!slots) return slots.error();

@@ -7,14 +7,12 @@
 #include <limits>
 #include <numeric>
 
+#include "base/text.hpp"
+
 namespace taas::plan {
 namespace {
 
 constexpr int kUnlimited = std::numeric_limits<int>::max();
-
-std::string plural(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 /// Most ranks that a node may get, as far as anybody said.
 int most_on(const NodeKind& node, const SizeRequest& request) {

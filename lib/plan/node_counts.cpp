@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/text.hpp"
 #include "plan/node_choice.hpp"
 #include "plan/node_house.hpp"
 #include "plan/size_request.hpp"
@@ -16,10 +17,6 @@ namespace taas::plan {
 namespace {
 
 constexpr std::size_t kMostNamesSpelledOut = 8;
-
-std::string plural(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 int sum(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 

@@ -15,9 +15,7 @@ namespace {
 constexpr std::size_t kMostEntries = 65536;
 constexpr std::size_t kMostDigits = 18;
 
-Error wrong(std::string_view text, std::string_view why) { return usage_error(fmt::format("{}: {}", text, why)); }
-
-Error too_many(std::string_view text) { return wrong(text, fmt::format("more than {} entries", kMostEntries)); }
+Error too_many(std::string_view text) { return usage_error(text, fmt::format("more than {} entries", kMostEntries)); }
 
 std::optional<std::int64_t> parse_digits(std::string_view text) {
   if (text.empty() || text.size() > kMostDigits || text.find_first_not_of("0123456789") != text.npos) return {};
@@ -32,7 +30,7 @@ Result<> add_numbers(std::string_view range, std::vector<std::string>& numbers) 
   auto first_text = range.substr(0, dash);
   auto first = parse_digits(first_text);
   auto last = dash == range.npos ? first : parse_digits(range.substr(dash + 1));
-  if (!first || !last || *last < *first) return wrong(range, "not a range of nodes, such as 01-12");
+  if (!first || !last || *last < *first) return usage_error(range, "not a range of nodes, such as 01-12");
   if (static_cast<std::size_t>(*last - *first) >= kMostEntries - numbers.size()) return too_many(range);
   for (auto number = *first; number <= *last; ++number) {
     numbers.push_back(fmt::format("{:0{}}", number, first_text.size()));
@@ -58,12 +56,12 @@ Result<std::vector<std::string>> expand_element(std::string_view element) {
   for (auto rest = element; !rest.empty();) {
     auto open = rest.find('[');
     if (auto plain = rest.substr(0, open); !plain.empty()) {
-      if (plain.find(']') != plain.npos) return wrong(element, "a ] without its [");
+      if (plain.find(']') != plain.npos) return usage_error(element, "a ] without its [");
       for (auto& name : names) name += plain;
     }
     if (open == rest.npos) break;
     auto close = rest.find(']', open);
-    if (close == rest.npos) return wrong(element, "a [ without its ]");
+    if (close == rest.npos) return usage_error(element, "a [ without its ]");
     std::vector<std::string> numbers;
     for (auto range : split(rest.substr(open + 1, close - open - 1), ',')) {
       if (auto added = add_numbers(range, numbers); !added) return added.error();
@@ -95,7 +93,7 @@ std::vector<std::string_view> split_elements(std::string_view text) {
 Result<std::vector<std::string>> expand_nodelist(std::string_view text) {
   std::vector<std::string> names;
   for (auto element : split_elements(text)) {
-    if (element.empty()) return wrong(text, "an empty entry in the list of nodes");
+    if (element.empty()) return usage_error(text, "an empty entry in the list of nodes");
     auto expanded = expand_element(element);
     if (!expanded) return expanded;
     if (names.size() + expanded->size() > kMostEntries) return too_many(text);
@@ -114,7 +112,7 @@ Result<std::vector<int>> expand_task_counts(std::string_view text) {
       bool closed = element.back() == ')';
       times = closed ? parse_integer(element.substr(open + 2, element.size() - open - 3)) : std::nullopt;
     }
-    if (!tasks || *tasks < 0 || !times || *times < 1) return wrong(text, "not numbers of tasks, such as 2(x3),1");
+    if (!tasks || *tasks < 0 || !times || *times < 1) return usage_error(text, "not numbers of tasks, such as 2(x3),1");
     if (static_cast<std::size_t>(*times) > kMostEntries - counts.size()) return too_many(text);
     counts.insert(counts.end(), static_cast<std::size_t>(*times), *tasks);
   }

@@ -44,7 +44,7 @@ constexpr std::string_view kReadAtImport[] = {"GOMP_", "KMP_", "MKL_", "OMP_", "
 constexpr std::string_view kReadLater[] = {"TORCH_EXTENSIONS_DIR", "TORCH_FR_", "TORCH_HOME", "TORCH_NCCL_",
                                            "TORCH_SHOW_CPP_STACKTRACES"};
 
-bool is_name(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
+bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
 
 template <std::size_t N>
 bool has_prefix(std::string_view text, const std::string_view (&prefixes)[N]) {
@@ -53,7 +53,8 @@ bool has_prefix(std::string_view text, const std::string_view (&prefixes)[N]) {
 
 /// "package.module" at the beginning of the text, with leading dots.
 std::string_view dotted_name(std::string_view text) {
-  auto end = std::find_if(text.begin(), text.end(), [](char letter) { return !is_name(letter) && letter != '.'; });
+  auto end =
+      std::find_if(text.begin(), text.end(), [](char letter) { return !is_name_letter(letter) && letter != '.'; });
   return text.substr(0, static_cast<std::size_t>(end - text.begin()));
 }
 
@@ -93,7 +94,7 @@ std::vector<std::string> variables_set(std::string_view line) {
   std::vector<std::string> names;
   if (line.starts_with('#') || (line.find("environ") == line.npos && line.find("putenv") == line.npos)) return names;
   for (std::size_t i = 1; i < line.size(); ++i) {
-    if (is_name(line[i - 1]) || !has_prefix(line.substr(i), kReadAtImport)) continue;
+    if (is_name_letter(line[i - 1]) || !has_prefix(line.substr(i), kReadAtImport)) continue;
     auto name = dotted_name(line.substr(i));
     bool quoted = line[i - 1] == '"' || line[i - 1] == '\'';
     bool set = is_set(line.substr(0, quoted ? i - 1 : i), line.substr(i + name.size()));
@@ -108,9 +109,9 @@ std::string parent(const std::string& path) {
 }
 
 /// Walks from file to file.
-class Reader {
+class SourceReader {
  public:
-  explicit Reader(const ReadSource& read) : read_(read) {}
+  explicit SourceReader(const ReadSource& read) : read_(read) {}
 
   /// The first of these files that is there is the program.
   void begin(const std::vector<std::string>& candidates, std::string root) {
@@ -192,7 +193,7 @@ std::vector<std::string> files_of_module(const std::string& name) {
 }  // namespace
 
 ProgramText read_program(const PythonCommand& command, const ReadSource& read) {
-  Reader reader(read);
+  SourceReader reader(read);
   switch (command.kind) {
     case PythonCommand::Kind::kText:
       reader.begin_with_text(command.program);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/text.hpp"
 #include "plan/numbers.hpp"
 #include "plan/size_request.hpp"
 
@@ -49,8 +50,6 @@ Result<std::vector<int>> place(const SizeRequest& request, const Machine& machin
   if (request.total) nodes = count_nodes(request, machine);
   return spread_ranks(static_cast<int>(total), static_cast<int>(nodes));
 }
-
-std::string plural(int count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 void add_notices(const SizeRequest& request, const Machine& machine, Sizes& sizes) {
   int total = std::accumulate(sizes.ranks_on_node.begin(), sizes.ranks_on_node.end(), 0);

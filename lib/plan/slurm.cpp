@@ -14,15 +14,13 @@
 namespace taas::plan {
 namespace {
 
-using Reader = SlurmVariables;
-
 constexpr std::int64_t kMostGroups = 1024;
 constexpr int kMostGpus = 65536;
 // Steps that are no step of the user's: SLURM's ids of the interactive, batch and extern steps.
 constexpr std::int64_t kFirstSpecialStep = 4294967290;
 
 /// Entries of CUDA_VISIBLE_DEVICES, where SLURM does not say the number itself.
-int count_devices(const Reader& reader) {
+int count_devices(const SlurmVariables& reader) {
   auto devices = reader.text("CUDA_VISIBLE_DEVICES");
   if (!devices || *devices == "NoDevFiles" || *devices == "-1") return 0;
   return static_cast<int>(split(*devices, ',').size());
@@ -42,7 +40,7 @@ Result<int> add_up_gpus(const char* variable, const std::string& text) {
 }
 
 /// A node of the job knows what it has; the shell of salloc may be elsewhere, and only knows what was asked for.
-Result<int> read_gpus(const Reader& reader) {
+Result<int> read_gpus(const SlurmVariables& reader) {
   std::initializer_list<const char*> on_node{"SLURM_GPUS_ON_NODE"};
   std::initializer_list<const char*> elsewhere{"SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE_HET_GROUP_0",
                                                "SLURM_GPUS_PER_NODE_PACK_GROUP_0"};
@@ -54,7 +52,7 @@ Result<int> read_gpus(const Reader& reader) {
 }
 
 /// Components of a heterogeneous job; older releases call them packs.
-Result<std::vector<SlurmGroup>> read_groups(const Reader& reader) {
+Result<std::vector<SlurmGroup>> read_groups(const SlurmVariables& reader) {
   auto size = reader.number(reader.text("SLURM_HET_SIZE") ? "SLURM_HET_SIZE" : "SLURM_PACK_SIZE", 0);
   if (!size) return size.error();
   if (*size > kMostGroups) return usage_error(fmt::format("SLURM_HET_SIZE={}: too many groups", *size));
@@ -81,7 +79,7 @@ std::vector<std::string> in_order_of(const std::vector<SlurmGroup>& groups, std:
   return ordered.size() == nodes.size() ? ordered : nodes;
 }
 
-Result<int> read_place(const Reader& reader, const char* name, std::size_t below) {
+Result<int> read_place(const SlurmVariables& reader, const char* name, std::size_t below) {
   auto number = reader.number(name, 0);
   if (!number) return number.error();
   if (*number < static_cast<std::int64_t>(below)) return static_cast<int>(*number);
@@ -90,13 +88,13 @@ Result<int> read_place(const Reader& reader, const char* name, std::size_t below
 
 /// A step is srun's doing: it sets the step's id, its nodes and the task's place, of which a batch script has only the
 /// last. The shell of salloc can be in a step as well, one of SLURM's own.
-Result<bool> is_in_step(const Reader& reader) {
+Result<bool> is_in_step(const SlurmVariables& reader) {
   auto id = reader.number(reader.text("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID", kFirstSpecialStep);
   if (!id) return id.error();
   return *id < kFirstSpecialStep && reader.text("SLURM_STEP_NODELIST") && reader.text("SLURM_PROCID");
 }
 
-Result<SlurmStep> read_step(const Reader& reader, const std::vector<SlurmGroup>& groups) {
+Result<SlurmStep> read_step(const SlurmVariables& reader, const std::vector<SlurmGroup>& groups) {
   SlurmStep step;
   step.id = reader.text("SLURM_STEP_ID", "SLURM_STEPID").value_or("");
   auto nodes = reader.nodes("SLURM_STEP_NODELIST");
@@ -116,7 +114,7 @@ Result<SlurmStep> read_step(const Reader& reader, const std::vector<SlurmGroup>&
   return step;
 }
 
-Result<SlurmJob> read_job(const Reader& reader, std::string id) {
+Result<SlurmJob> read_job(const SlurmVariables& reader, std::string id) {
   SlurmJob job;
   job.id = std::move(id);
   auto groups = read_groups(reader);
@@ -154,7 +152,7 @@ Result<SlurmJob> read_job(const Reader& reader, std::string id) {
 }  // namespace
 
 Result<std::optional<SlurmJob>> read_slurm(const std::map<std::string, std::string>& environment) {
-  Reader reader(environment);
+  SlurmVariables reader(environment);
   auto id = reader.text("SLURM_JOB_ID", "SLURM_JOBID");
   if (!id) return std::optional<SlurmJob>();
   auto job = read_job(reader, std::move(*id));

@@ -21,7 +21,7 @@ namespace taas {
 namespace {
 
 /// For processes that SIGKILL does not end soon: stuck in the kernel, or another user's.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kReapPatience{5};
 
 /// With one of 0, 1, 2 closed the next pipe would get its number, and messages would go there.
 Result<> open_standard_streams() {
@@ -76,7 +76,7 @@ class Keeper {
   }
 
   [[noreturn]] void finish(int status) const {
-    auto survivors = kill_and_reap_descendants(kPatience);
+    auto survivors = kill_and_reap_descendants(kReapPatience);
     for (const auto& process : survivors) say(fmt::format("taas-run: process {} could not be killed", process.pid));
     if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
     int signal = WTERMSIG(status);

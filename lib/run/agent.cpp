@@ -13,9 +13,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kKillInterval = 1s;
-constexpr Duration kFirstPause = 100ms;
-constexpr Duration kLongestPause = 2s;
+constexpr auto kAgentKillInterval = 1s;
+constexpr Duration kFirstConnectPause = 100ms;
+constexpr Duration kLongestConnectPause = 2s;
 
 Instant instant_of(const AgentEvent& event) {
   return std::visit([](const auto& happened) { return happened.at; }, event);
@@ -88,8 +88,8 @@ void Agent::State::on(const LinkDown& event) {
     return leave(1, fmt::format("the coordinator is gone: {}", event.reason));
   }
   if (!give_up_at) give_up_at = now + (ever_connected ? policy.rejoin_for : policy.connect_for);
-  auto pause = kFirstPause * (1 << std::min(attempts++, 8));
-  connect_at = now + std::min(pause, kLongestPause);
+  auto pause = kFirstConnectPause * (1 << std::min(attempts++, 8));
+  connect_at = now + std::min(pause, kLongestConnectPause);
 }
 
 void Agent::State::check_fence() {
@@ -107,7 +107,7 @@ void Agent::State::fence() {
 
 void Agent::State::kill() {
   perform(KillGeneration{*living});
-  kill_at = now + kKillInterval;
+  kill_at = now + kAgentKillInterval;
 }
 
 void Agent::State::connect() {

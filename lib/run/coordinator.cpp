@@ -8,10 +8,6 @@
 namespace taas::run {
 namespace {
 
-Instant instant_of(const Event& event) {
-  return std::visit([](const auto& happened) { return happened.at; }, event);
-}
-
 template <class Happened>
 Instant instant_of(const Happened& event) {
   return event.at;

@@ -9,7 +9,6 @@
 namespace taas::run {
 namespace {
 
-constexpr int kUsageError = 2;
 constexpr auto kSilence = std::chrono::seconds(1);  // more than a few heartbeats
 
 /// "hostb", or the address of one that did not say its name.

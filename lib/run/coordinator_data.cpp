@@ -7,7 +7,6 @@
 namespace taas::run {
 namespace {
 
-constexpr int kUsageError = 2;
 constexpr auto kTellEvery = std::chrono::seconds(10);
 constexpr double kMegabyte = 1e6;
 constexpr double kGigabyte = 1e9;

@@ -13,6 +13,8 @@
 
 namespace taas::run {
 
+constexpr int kUsageError = 2;  ///< the exit code
+
 /// The Coordinator's inside. coordinator.cpp joins the Supervisor to the rest; agents that come, speak and go are in
 /// coordinator_agents.cpp, CPU machines in coordinator_data.cpp, the way to a new generation is in
 /// coordinator_gather.cpp, and what the Supervisor decides about ranks becomes messages in coordinator_ranks.cpp.

@@ -8,8 +8,8 @@
 namespace taas::run {
 namespace {
 
-constexpr Duration kFirstPause = std::chrono::seconds(1);
-constexpr Duration kLongestPause = std::chrono::seconds(30);
+constexpr Duration kFirstWorkerPause = std::chrono::seconds(1);
+constexpr Duration kLongestWorkerPause = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void DataNodes::lose(AgentId agent, Instant at) {
   auto key = key_of(of_agent_.at(agent).hello);
   remove(agent);
   auto& loss = losses_[key];
-  loss.pause = loss.pause == Duration{} ? kFirstPause : std::min(2 * loss.pause, kLongestPause);
+  loss.pause = loss.pause == Duration{} ? kFirstWorkerPause : std::min(2 * loss.pause, kLongestWorkerPause);
   if (key >= 0) loss.start_at = at + loss.pause;
 }
 
@@ -122,7 +122,7 @@ std::vector<int> DataNodes::hosts_to_start(Instant now) {
   for (auto& [order, loss] : losses_) {
     if (!loss.start_at || *loss.start_at > now) continue;
     orders.push_back(order);
-    loss.pause = std::min(2 * loss.pause, kLongestPause);
+    loss.pause = std::min(2 * loss.pause, kLongestWorkerPause);
     loss.start_at = now + loss.pause;  // should it not come
   }
   return orders;

@@ -116,6 +116,10 @@ struct NodeLost {
 using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone,
                            SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed, NodeLost>;
 
+inline Instant instant_of(const Event& event) {
+  return std::visit([](const auto& happened) { return happened.at; }, event);
+}
+
 /// Why the run, or a generation of it, ended as it did.
 enum class Cause {
   kSuccess,

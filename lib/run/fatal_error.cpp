@@ -17,16 +17,14 @@
 namespace taas::run {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 constexpr std::size_t kMaxLineLength = 200;
 constexpr std::size_t kMaxLinesAfter = 10;  // warnings of a shutdown; a program that goes on says more
 constexpr std::size_t kTailLines = 3;       // of a program that says nothing we know
 
 bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == line.npos; }
 
-Lines statement_of(const Traceback& traceback) {
-  Lines statement{traceback.raised};
+std::vector<std::string> statement_of(const Traceback& traceback) {
+  std::vector<std::string> statement{traceback.raised};
   statement.insert(statement.end(), traceback.message.begin(), traceback.message.end());
   return statement;
 }
@@ -62,7 +60,7 @@ FatalError from_native(const NativeError& native) {
   return error;
 }
 
-FatalError from_silence(const Lines& lines) {
+FatalError from_silence(const std::vector<std::string>& lines) {
   FatalError error;
   std::copy_if(lines.begin(), lines.end(), std::back_inserter(error.statement), std::not_fn(is_blank));
   return error;
@@ -87,7 +85,7 @@ bool says_nothing(const std::string& line) {
   return is_blank(line) || text.starts_with("frame #") || text.starts_with("Exception raised from");
 }
 
-bool is_last(const Lines& lines, std::size_t end) {
+bool is_last(const std::vector<std::string>& lines, std::size_t end) {
   auto after = std::count_if(lines.begin() + static_cast<std::ptrdiff_t>(end), lines.end(), std::not_fn(says_nothing));
   return after <= static_cast<std::ptrdiff_t>(kMaxLinesAfter);
 }
@@ -96,7 +94,7 @@ bool is_last(const Lines& lines, std::size_t end) {
 
 FatalError find_fatal_error(const Evidence& evidence) {
   if (auto recorded = from_error_file(evidence.error_file)) return *recorded;
-  const Lines& lines = evidence.last_lines;
+  const std::vector<std::string>& lines = evidence.last_lines;
   auto python = find_tracebacks(lines);
   auto native = find_native_error(lines);
   FatalError error;
@@ -128,7 +126,9 @@ std::size_t frames_that_fit(const FatalError& error, std::size_t room) {
   return count;
 }
 
-void append(Lines& to, const Lines& lines) { to.insert(to.end(), lines.begin(), lines.end()); }
+void append(std::vector<std::string>& to, const std::vector<std::string>& lines) {
+  to.insert(to.end(), lines.begin(), lines.end());
+}
 
 }  // namespace
 
@@ -138,10 +138,11 @@ std::vector<std::string> excerpt(const FatalError& error, std::size_t limit) {
   bool tail = error.kind == FatalError::Kind::kNone;
   auto nearest = error.frames.empty() ? 0 : error.frames.front().size();
   auto size = std::min(error.statement.size(), limit - std::min(nearest, limit - 1));
-  Lines statement(tail ? error.statement.end() - static_cast<std::ptrdiff_t>(size) : error.statement.begin(),
-                  tail ? error.statement.end() : error.statement.begin() + static_cast<std::ptrdiff_t>(size));
+  std::vector<std::string> statement(
+      tail ? error.statement.end() - static_cast<std::ptrdiff_t>(size) : error.statement.begin(),
+      tail ? error.statement.end() : error.statement.begin() + static_cast<std::ptrdiff_t>(size));
   auto count = frames_that_fit(error, limit - size);
-  Lines lines;
+  std::vector<std::string> lines;
   if (!python) append(lines, statement);
   for (std::size_t i = 0; i < count; ++i) append(lines, error.frames[python ? count - 1 - i : i]);
   if (python) append(lines, statement);

@@ -1,6 +1,5 @@
 #include "run/journal.hpp"
 
-#include <boost/core/type_name.hpp>
 #include <boost/describe/enum_to_string.hpp>
 #include <boost/describe/members.hpp>
 #include <boost/json/array.hpp>
@@ -10,30 +9,14 @@
 #include <cctype>
 #include <type_traits>
 
+#include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "run/type_name.hpp"
 
 namespace taas::run {
 namespace {
 
 namespace json = boost::json;
-
-/// "RankExited" and "kExitCode" as "rank_exited" and "exit_code".
-std::string snake_case(std::string_view name) {
-  if (name.size() > 1 && name[0] == 'k' && std::isupper(static_cast<unsigned char>(name[1]))) name.remove_prefix(1);
-  std::string result;
-  for (char letter : name) {
-    bool upper = std::isupper(static_cast<unsigned char>(letter));
-    if (upper && !result.empty()) result += '_';
-    result += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  return result;
-}
-
-template <class T>
-std::string name_of() {
-  auto name = boost::core::type_name<T>();
-  return snake_case(std::string_view(name).substr(name.rfind(':') + 1));
-}
 
 /// Turns described values into JSON.
 class Writer {
@@ -90,7 +73,7 @@ std::string line_of(const AnyEvent& event, Instant run_start) {
   Writer writer(run_start);
   auto line = std::visit(
       [&](const auto& happened) {
-        json::object object{{"t", writer.write(happened.at)}, {"event", name_of<std::decay_t<decltype(happened)>>()}};
+        json::object object{{"t", writer.write(happened.at)}, {"event", type_name<std::decay_t<decltype(happened)>>()}};
         writer.write_members(happened, object);
         object.erase("at");
         return object;
@@ -108,7 +91,7 @@ std::string journal_line(const Action& action, Instant run_start) {
   Writer writer(run_start);
   auto line = std::visit(
       [&](const auto& decided) {
-        json::object object{{"action", name_of<std::decay_t<decltype(decided)>>()}};
+        json::object object{{"action", type_name<std::decay_t<decltype(decided)>>()}};
         writer.write_members(decided, object);
         return object;
       },

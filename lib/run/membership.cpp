@@ -13,11 +13,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kFirstPause = 1s;
-constexpr Duration kLongestPause = 60s;
+constexpr Duration kFirstReplacementPause = 1s;
+constexpr Duration kLongestReplacementPause = 60s;
 constexpr Duration kProbation = 10s;
 
-Duration pause_after(int losses) { return std::min(kFirstPause * (1 << std::min(losses - 1, 6)), kLongestPause); }
+Duration pause_after(int losses) {
+  return std::min(kFirstReplacementPause * (1 << std::min(losses - 1, 6)), kLongestReplacementPause);
+}
 
 }  // namespace
 

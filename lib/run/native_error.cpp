@@ -4,15 +4,13 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.hpp"
+
 namespace taas::run {
 namespace {
 
-using Lines = std::span<const std::string>;
-
-constexpr std::size_t kMaxMessageLines = 6;
+constexpr std::size_t kMaxNativeMessageLines = 6;
 constexpr std::size_t kMaxFrames = 8;
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 /// "==123==ERROR: AddressSanitizer: …", "WARNING: ThreadSanitizer: …".
 bool is_sanitizer_report(std::string_view line) {
@@ -27,7 +25,7 @@ bool is_check_failure(std::string_view line) {
 
 bool is_assertion(std::string_view line) { return contains(line, ": Assertion `") && line.ends_with("' failed."); }
 
-bool is_frame(std::string_view line) {
+bool is_native_frame(std::string_view line) {
   auto start = line.find_first_not_of(' ');
   if (start == line.npos || start == 0) return false;
   auto text = line.substr(start);
@@ -36,20 +34,20 @@ bool is_frame(std::string_view line) {
 }
 
 /// The rest of a what() is torch's own stack, which says little.
-bool ends_message(std::string_view line) {
+bool ends_native_message(std::string_view line) {
   return line.empty() || line.starts_with("Exception raised from") || line.starts_with("frame #");
 }
 
-void read_exception(Lines lines, NativeError& error) {
-  for (; error.end < lines.size() && error.statement.size() < kMaxMessageLines; ++error.end) {
-    if (ends_message(lines[error.end]) || starts_native_error(lines[error.end])) return;
+void read_exception(std::span<const std::string> lines, NativeError& error) {
+  for (; error.end < lines.size() && error.statement.size() < kMaxNativeMessageLines; ++error.end) {
+    if (ends_native_message(lines[error.end]) || starts_native_error(lines[error.end])) return;
     error.statement.push_back(lines[error.end]);
   }
 }
 
 /// The first stack of the report, and its summary. What follows the summary of an error is a picture of memory; after a
 /// warning the program goes on.
-void read_stack(Lines lines, NativeError& error) {
+void read_stack(std::span<const std::string> lines, NativeError& error) {
   bool first_stack = true;
   for (; error.end < lines.size(); ++error.end) {
     const auto& line = lines[error.end];
@@ -58,7 +56,7 @@ void read_stack(Lines lines, NativeError& error) {
       error.statement.push_back(line);
       if (contains(error.statement.front(), "WARNING: ")) return;
     }
-    if (!is_frame(line)) {
+    if (!is_native_frame(line)) {
       first_stack = first_stack && error.frames.empty();
     } else if (first_stack && error.frames.size() < kMaxFrames) {
       error.frames.push_back(line);
@@ -66,7 +64,7 @@ void read_stack(Lines lines, NativeError& error) {
   }
 }
 
-NativeError read(Lines lines, std::size_t begin) {
+NativeError read(std::span<const std::string> lines, std::size_t begin) {
   NativeError error{{lines[begin]}, {}, begin, begin + 1};
   bool stack = is_sanitizer_report(lines[begin]) || lines[begin].starts_with("Fatal Python error: ");
   if (stack) read_stack(lines, error);
@@ -90,7 +88,7 @@ bool starts_native_error(std::string_view line) {
   return known || is_sanitizer_report(line) || is_assertion(line) || is_check_failure(line);
 }
 
-std::optional<NativeError> find_native_error(Lines lines) {
+std::optional<NativeError> find_native_error(std::span<const std::string> lines) {
   std::optional<NativeError> found;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (!starts_native_error(lines[i])) continue;

@@ -12,7 +12,7 @@ bool contains_any(std::string_view text, std::span<const std::string_view> words
 }
 
 // As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.28 put it.
-constexpr std::array<std::string_view, 23> kLostPeer{
+constexpr std::array<std::string_view, 23> kLostPeerTexts{
     "Connection closed by peer",         // gloo
     "Connection closed by remote peer",  // NCCL
     "Connection reset by peer",          // the C library
@@ -47,7 +47,7 @@ constexpr std::array<std::string_view, 4> kStoreTimeout{"wait timeout after ", "
 }  // namespace
 
 bool tells_of_lost_peer(std::string_view text) {
-  return contains_any(text, kLostPeer) && !contains_any(text, kOwnFault);
+  return contains_any(text, kLostPeerTexts) && !contains_any(text, kOwnFault);
 }
 
 bool tells_of_store_timeout(std::string_view text) { return contains_any(text, kStoreTimeout); }

@@ -6,13 +6,7 @@
 #include "run/supervisor_state.hpp"
 
 namespace taas::run {
-namespace {
-
-Instant instant_of(const Event& event) {
-  return std::visit([](const auto& happened) { return happened.at; }, event);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Supervisor::Supervisor(Policy policy) : state_(std::make_unique<State>(std::move(policy))) {}
 Supervisor::~Supervisor() = default;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kSameWish = 2s;
 
-bool contains(const std::vector<int>& signals, int signal) {
+bool is_among(const std::vector<int>& signals, int signal) {
   return std::find(signals.begin(), signals.end(), signal) != signals.end();
 }
 
@@ -23,7 +23,7 @@ bool contains(const std::vector<int>& signals, int signal) {
 void Supervisor::State::on(const SignalReceived& event) {
   if (is_echo(event.signal)) return;
   if (ends_the_run(event.signal)) return on_stop_signal(event.signal);
-  contains(policy.preempt_signals, event.signal) ? request_stop(event.signal) : pass_on(event.signal);
+  is_among(policy.preempt_signals, event.signal) ? request_stop(event.signal) : pass_on(event.signal);
 }
 
 void Supervisor::State::pass_on(int signal) {
@@ -41,7 +41,7 @@ void Supervisor::State::request_stop(int signal) {
 }
 
 bool Supervisor::State::ends_the_run(int signal) const {
-  return contains(policy.stop_signals, signal) && !contains(policy.preempt_signals, signal);
+  return is_among(policy.stop_signals, signal) && !is_among(policy.preempt_signals, signal);
 }
 
 bool Supervisor::State::is_echo(int signal) {

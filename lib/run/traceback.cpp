@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.hpp"
 #include "run/native_error.hpp"
 
 namespace taas::run {
@@ -11,10 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxMessageLines = 8;  // that are worth keeping
 constexpr std::size_t kLongestMessage = 30;  // then it is taken for output that followed, unless it is indented
-
-using Lines = std::span<const std::string>;
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t") == line.npos; }
 
@@ -41,14 +38,14 @@ bool ends_message(std::string_view line) {
          starts_fatal_error(line);
 }
 
-bool is_ignored_by_python(Lines lines, std::size_t header) {
+bool is_ignored_by_python(std::span<const std::string> lines, std::size_t header) {
   return header > 0 && contains(lines[header - 1], "Exception ignored in");
 }
 
 /// Reads one traceback line by line. Lines of other threads that lack the prefix are passed over.
 class Reader {
  public:
-  Reader(Lines lines, std::size_t begin) : lines_(lines), next_(begin) {
+  Reader(std::span<const std::string> lines, std::size_t begin) : lines_(lines), next_(begin) {
     result_.begin = begin;
     prefix_ = lines[begin].substr(0, lines[begin].size() - without_rank_prefix(lines[begin]).size());
     if (!is_syntax_error(without_rank_prefix(lines[begin]))) ++next_;
@@ -88,13 +85,13 @@ class Reader {
     }
   }
 
-  Lines lines_;
+  std::span<const std::string> lines_;
   std::size_t next_;
   std::string prefix_;
   Traceback result_;
 };
 
-bool continues(Lines lines, const std::vector<Traceback>& found, std::size_t begin) {
+bool continues(std::span<const std::string> lines, const std::vector<Traceback>& found, std::size_t begin) {
   if (found.empty()) return false;
   auto between = lines.subspan(found.back().end, begin - found.back().end);
   return std::any_of(between.begin(), between.end(),
@@ -118,7 +115,7 @@ std::string_view without_rank_prefix(std::string_view line) {
   return line.substr(digits + 3);
 }
 
-std::vector<Traceback> find_tracebacks(Lines lines) {
+std::vector<Traceback> find_tracebacks(std::span<const std::string> lines) {
   std::vector<Traceback> found;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     auto line = without_rank_prefix(lines[i]);

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <boost/core/type_name.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/mp11/list.hpp>
-#include <cctype>
 #include <optional>
 
 #include "base/json.hpp"
+#include "run/type_name.hpp"
 
 namespace taas::run {
 
@@ -16,32 +15,12 @@ namespace {
 
 namespace json = boost::json;
 
-std::string snake_case(std::string_view name) {
-  std::string result;
-  for (const char letter : name) {
-    const bool upper = std::isupper(static_cast<unsigned char>(letter)) != 0;
-    if (upper && !result.empty()) result += '_';
-    result += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  return result;
-}
-
-/// "start_ranks" of taas::run::StartRanks.
-template <class T>
-const std::string& name_of() {
-  static const std::string name = [] {
-    const auto full = boost::core::type_name<T>();
-    return snake_case(std::string_view(full).substr(full.rfind(':') + 1));
-  }();
-  return name;
-}
-
 template <class Message>
 std::string encode_any(const Message& message) {
   json::object object;
   std::visit(
       [&object]<class T>(const T& value) {
-        object["type"] = name_of<T>();
+        object["type"] = type_name<T>();
         JsonWriter::write_members(value, object);
       },
       message);
@@ -52,14 +31,14 @@ template <class T>
 Result<T> decode_as(const json::value& object) {
   auto value = from_json<T>(object);
   if (value) return value;
-  return protocol_error(fmt::format("{}.{}", name_of<T>(), value.error().message));
+  return protocol_error(fmt::format("{}.{}", type_name<T>(), value.error().message));
 }
 
 template <class Message>
 Result<Message> decode_members(std::string_view type, const json::value& object) {
   std::optional<Result<Message>> message;
   boost::mp11::mp_for_each<boost::mp11::mp_transform<std::type_identity, Message>>([&]<class T>(std::type_identity<T>) {
-    if (!message && type == name_of<T>()) message = decode_as<T>(object);
+    if (!message && type == type_name<T>()) message = decode_as<T>(object);
   });
   if (message) return std::move(*message);
   return protocol_error("a message of a type that is not known here");

@@ -1,3 +1,16 @@
+# What makes compiling faster.
+#
+# Most of what a small file costs is what its headers bring: templates are instantiated again in every file. So the files
+# of a target go through the compiler in batches, which takes a third of the time; names in unnamed namespaces are
+# therefore unique within a target. -DTAAS_UNITY=OFF compiles each file alone: for work on a few files, and to see that
+# every file includes what it uses.
+option(TAAS_UNITY "Compile the files of a target in batches" ON)
+set(CMAKE_UNITY_BUILD ${TAAS_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
+if(TAAS_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options(-Wno-subobject-linkage)  # gcc takes every file of a batch for a header
+endif()
+
 # Headers of other projects take most of the time of a small file. taas_headers(<name> LINKS … HEADERS …) compiles some once, as
 # a target, and taas_use_headers(<name> <target>…) makes the files of a target start from them. Both have to be compiled
 # alike: what differs is an error (-Winvalid-pch). Files still include what they use, and compile without this

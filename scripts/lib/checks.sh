@@ -1,7 +1,9 @@
 # shellcheck shell=bash
-# What ./scripts/test runs besides building. Sourced after setup.sh; each check that fails is added to `failures`.
+# What ./scripts/test runs besides building. Sourced after setup.sh; each check that fails is added to `failures`, and how to
+# run it alone to `reruns`.
 
 failures=()
+reruns=()
 
 # What tests/frameworks needs, beside torch and numpy as they are. A pinned version that is there is not asked for again. What
 # cannot be had, as on a Python that it has no wheel for, is left out: its tests are skipped; in CI they fail.
@@ -19,23 +21,58 @@ install_frameworks() {
   finish "not to be had here: ${missing[*]}; why is in $builds/frameworks.log"
 }
 
-install_pinned() { python3 -m pip install --progress-bar off "$@" >"$builds/frameworks.log" 2>&1 </dev/null; }
+install_pinned() { logged frameworks python3 -m pip install --progress-bar off "$@"; }
 
 # suite <preset> <tests at a time>: runs the tests of a build, and shows the output of those that fail.
 suite() {
   ctest --test-dir "$builds/$1" --output-on-failure --no-tests=error --parallel "$2" </dev/null
 }
 
-# under_sanitizer <preset>: the launcher's own suites. Only the count is shown: the full run comes last.
-under_sanitizer() {
+# note_failures <preset>: what failed in the last run of a build's tests.
+note_failures() {
+  local name
+  while IFS=: read -r _ name; do
+    failures+=("$name")
+    reruns+=("ctest --test-dir $builds/$1 -R '^${name//./\\.}\$' --output-on-failure")
+  done <"$builds/$1/Testing/Temporary/LastTestsFailed.log"
+}
+
+# say_skipped <preset> <log of ctest>: how many suites and test cases were skipped, and why. In CI nothing may be skipped but
+# what needs a GPU or belongs to the full run.
+say_skipped() {
+  local suites cases line unexpected=
+  suites=$(sed -n 's/^.* \([^ ]*\) \.*\*\*\*Skipped.*$/\1/p' "$2")
+  cases=$(sed -n 's/^SKIPPED \[\([0-9]*\)\] \([^ ]*\): \(.*\)$/\1 \3 (\2)/p' "$builds/$1/Testing/Temporary/LastTest.log")
+  [ -n "$suites$cases" ] || return 0
+  say "skipped: $(grep -c . <<<"$suites") suites, $(awk '{ sum += $1 } END { print sum + 0 }' <<<"$cases") test cases"
+  while IFS= read -r line; do
+    [ -z "$line" ] || say "  $line"
+    case $line in '' | *[Gg][Pp][Uu]* | *'full run'*) ;; *) unexpected=1 ;; esac
+  done <<<"$suites"$'\n'"$cases"
+  if [ -n "${CI:-}" ] && [ -n "$unexpected" ]; then
+    failures+=("skipped tests")
+    reruns+=("see above: in CI only what needs a GPU may be skipped")
+  fi
+}
+
+# run_suites <preset> <tests at a time>: the tests of a build, with what was skipped and what failed.
+run_suites() {
   local log=$builds/$1-tests.log
+  suite "$1" "$2" 2>&1 | tee "$log" || note_failures "$1"
+  say_skipped "$1" "$log"
+}
+
+# under_sanitizer <preset>: the launcher's own suites. Only the count is shown.
+under_sanitizer() {
+  configure "$1"
   build "$1"
-  if TAAS_REPEATS=${TAAS_REPEATS:-1} suite "$1" 2 >"$log" 2>&1; then
-    finish "$(grep -c ' Passed ' "$log") suites are clean"
+  say "built ($((SECONDS - step_started)) s)"
+  if TAAS_REPEATS=${TAAS_REPEATS:-1} logged "$1-tests" suite "$1" 3; then
+    finish "$(grep -c ' Passed ' "$builds/$1-tests.log") suites are clean"
   else
-    failures+=("$1")
-    tail -n 100 "$log"
-    finish "FAILED; all of the output is in $log"
+    note_failures "$1"
+    tail -n 100 "$builds/$1-tests.log"
+    finish "FAILED; all of the output is in $builds/$1-tests.log"
   fi
 }
 
@@ -51,21 +88,33 @@ fuzz() {
     finish "skipped: no clang with libFuzzer here; the corpus is replayed with the other tests"
     return
   fi
-  local corpora=(tests/fuzz/corpus/*/) corpus name log
+  local corpora=(tests/fuzz/corpus/*/) corpus name fuzzer
   corpora=("${corpora[@]%/}")
   corpora=("${corpora[@]##*/}")
+  configure fuzz
   build fuzz "${corpora[@]/%/_fuzzer}"
+  say "built ($((SECONDS - step_started)) s)"
   for name in "${corpora[@]}"; do
     corpus=$builds/fuzz/corpus/$name
-    log=$builds/fuzz-$name.log
+    fuzzer=("$builds/fuzz/bin/${name}_fuzzer" "-max_total_time=$1" -timeout=10 "-artifact_prefix=$builds/fuzz/$name-" \
+      "$corpus" "tests/fuzz/corpus/$name")
     mkdir -p "$corpus"
-    if "$builds/fuzz/bin/${name}_fuzzer" -max_total_time="$1" -timeout=10 -artifact_prefix="$builds/fuzz/$name-" \
-      "$corpus" "tests/fuzz/corpus/$name" >"$log" 2>&1 </dev/null; then
-      say "$name: $(tail -n 1 "$log")"
+    if logged "fuzz-$name" "${fuzzer[@]}"; then
+      say "$name: $(tail -n 1 "$builds/fuzz-$name.log")"
     else
       failures+=("fuzzer $name")
-      tail -n 40 "$log"
+      reruns+=("${fuzzer[*]}")
+      tail -n 40 "$builds/fuzz-$name.log"
     fi
   done
   finish
+}
+
+# Ends the script: with the names of what failed and the commands that run it alone, if anything did.
+conclude() {
+  local i
+  ((${#failures[@]} > 0)) || return 0
+  printf '\nfailed: %s\n' "${failures[*]}" >&2
+  for i in "${!failures[@]}"; do printf '  %s: %s\n' "${failures[i]}" "${reruns[i]}" >&2; done
+  exit 1
 }

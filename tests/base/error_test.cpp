@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace error_test {
+
 using namespace taas;
 
 TEST_CASE("an error carries its kind, its errno and what was being done") {
@@ -21,3 +23,5 @@ TEST_CASE("taking the value of an error is a mistake of ours") {
   Result<int> result = usage_error("bad");
   CHECK_THROWS_AS(result.value(), std::logic_error);
 }
+
+}  // namespace error_test

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace fd_test {
+
 using namespace taas;
 
 namespace {
@@ -43,3 +45,5 @@ TEST_CASE("a pipe is not inherited by programs") {
   CHECK((::fcntl(pipe->read.get(), F_GETFD) & FD_CLOEXEC) != 0);
   CHECK((::fcntl(pipe->write.get(), F_GETFD) & FD_CLOEXEC) != 0);
 }
+
+}  // namespace fd_test

@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace files_test {
+
 using namespace taas;
 
 TEST_CASE("what is written whole is read whole") {
@@ -30,3 +32,5 @@ TEST_CASE("a file that cannot be read or written is an error with its errno") {
   CHECK(refused.has_value());
   CHECK(write_all(Fd(), "x").error().system_errno == EBADF);
 }
+
+}  // namespace files_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace ids_test {
+
 using namespace taas;
 
 TEST_CASE("ids of one kind compare by value") {
@@ -23,3 +25,5 @@ TEST_CASE("random_hex gives two digits a byte") {
   CHECK(random_hex(16) != random_hex(16));
   CHECK(random_hex(3).find_first_not_of("0123456789abcdef") == std::string::npos);
 }
+
+}  // namespace ids_test

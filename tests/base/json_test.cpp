@@ -8,6 +8,8 @@
 
 #include "catch.hpp"
 
+namespace json_test {
+
 using namespace taas;
 
 namespace {
@@ -134,3 +136,5 @@ TEST_CASE("text that is not JSON, or nested too deep, is refused without being r
   CHECK_FALSE(parse_json(std::string(17, '[') + std::string(17, ']')).has_value());
   CHECK_FALSE(parse_json(std::string(1000000, '[')).has_value());
 }
+
+}  // namespace json_test

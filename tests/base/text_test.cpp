@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace text_test {
+
 using namespace taas;
 
 TEST_CASE("split keeps empty parts") {
@@ -17,3 +19,5 @@ TEST_CASE("trim takes blanks from the ends only") {
   CHECK(trim("").empty());
   CHECK(trim("\ta ", " ") == "\ta");
 }
+
+}  // namespace text_test

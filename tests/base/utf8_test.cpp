@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace utf8_test {
+
 using namespace taas;
 
 TEST_CASE("valid_utf8 replaces only what is wrong") {
@@ -22,3 +24,5 @@ TEST_CASE("decode_utf8 gives the character, or one byte that is none") {
   CHECK_FALSE(decode_utf8("\xff").valid);
   CHECK(decode_utf8("\xf0\x9f").length == 1);
 }
+
+}  // namespace utf8_test

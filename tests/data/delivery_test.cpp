@@ -6,6 +6,8 @@
 #include "data/digest.hpp"
 #include "worker.hpp"
 
+namespace delivery_test {
+
 using namespace taas;
 using namespace taas::data;
 
@@ -239,3 +241,5 @@ TEST_CASE("a forked child is told that it cannot receive, and ends") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
 }
+
+}  // namespace delivery_test

@@ -4,6 +4,8 @@
 #include "relay.hpp"
 #include "worker.hpp"
 
+namespace faults_test {
+
 using namespace taas;
 using namespace taas::data;
 
@@ -257,3 +259,5 @@ TEST_CASE("workers come and go while a loop runs") {
     expect_batch(client, stream, task(i, 30'000));
   }
 }
+
+}  // namespace faults_test

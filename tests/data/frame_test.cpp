@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace frame_test {
+
 using namespace taas;
 using namespace taas::data;
 
@@ -71,3 +73,5 @@ TEST_CASE("a slot's place is inside its memory or refused") {
   CHECK_FALSE(decode_place(encode(SlotPlace{.arena_bytes = ~0ull, .offset = 0, .bytes = 2})).has_value());
   CHECK_FALSE(decode_place("short").has_value());
 }
+
+}  // namespace frame_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace job_queue_test {
+
 using namespace taas::data;
 
 namespace {
@@ -48,3 +50,5 @@ TEST_CASE("what is withdrawn, or of a client that is gone, is not taken") {
   queue.remove_all_of(2);
   CHECK(take_all(queue) == std::vector<Attempt>{0, 1, 3});
 }
+
+}  // namespace job_queue_test

@@ -9,6 +9,8 @@
 
 #include "catch.hpp"
 
+namespace schedule_test {
+
 using namespace taas;
 using namespace taas::data;
 using namespace std::chrono_literals;
@@ -357,3 +359,5 @@ TEST_CASE("what a worker says of its time counts where answers come together") {
   for (std::uint64_t number = 0; number < 9; ++number) bench.submit(1, number);
   CHECK(bench.feed(Arrived{0, 1, bench.now, 1ms}) == "keep 0, 0>1 #2, 0>2 #3");
 }
+
+}  // namespace schedule_test

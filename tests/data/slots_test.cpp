@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace slots_test {
+
 using namespace taas;
 using namespace taas::data;
 
@@ -122,3 +124,5 @@ TEST_CASE("at least two batches are always under way") {
   CHECK(pool.fitting(99 * kMegabyte) == 2);
   CHECK(pool.fitting(1) > 1000);
 }
+
+}  // namespace slots_test

@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace stream_copy_test {
+
 using namespace taas::data;
 
 TEST_CASE("a streamed copy has all bytes and touches no others, whatever begins where") {
@@ -26,3 +28,5 @@ TEST_CASE("a streamed copy has all bytes and touches no others, whatever begins 
     }
   }
 }
+
+}  // namespace stream_copy_test

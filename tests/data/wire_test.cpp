@@ -10,6 +10,8 @@
 #include "data/memory.hpp"
 #include "data/outbox.hpp"
 
+namespace wire_test {
+
 using namespace taas;
 using namespace taas::data;
 
@@ -164,3 +166,5 @@ TEST_CASE("a chunk that is not what it says is refused") {
   CHECK_FALSE(chunk_size(9 | kStoredChunk, 10).has_value());
   CHECK(chunk_size(10 | kStoredChunk, 10).value() == 10);
 }
+
+}  // namespace wire_test

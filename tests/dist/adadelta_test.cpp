@@ -7,6 +7,8 @@
 #include "catch.hpp"
 #include "taas/error.hpp"
 
+namespace adadelta_test {
+
 // Equality with Python's Adadelta to the bit, over several steps, is tested by checkpoint_reference.py.
 
 TEST_CASE("the first step of Adadelta is the formula's") {
@@ -46,3 +48,5 @@ TEST_CASE("wrong options are refused by name") {
   CHECK_THROWS_AS(taas::Adadelta({parameter}, taas::AdadeltaOptions(-1)), taas::InvalidArgument);
   CHECK_THROWS_WITH(taas::Adadelta({parameter}, taas::AdadeltaOptions().rho(1.5)), ContainsSubstring("rho 1.5"));
 }
+
+}  // namespace adadelta_test

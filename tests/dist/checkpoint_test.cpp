@@ -17,6 +17,8 @@
 #include "taas/adadelta.hpp"
 #include "taas/error.hpp"
 
+namespace checkpoint_test {
+
 // That Python reads these files and that its own are read is tested by checkpoint_reference.py.
 namespace {
 namespace fs = std::filesystem;
@@ -218,3 +220,5 @@ TEST_CASE("a folder that is not there is named") {
   auto path = folder.file("absent/checkpoint.pt");
   CHECK_THROWS_WITH(taas::save_checkpoint(path, {}), ContainsSubstring(path));
 }
+
+}  // namespace checkpoint_test

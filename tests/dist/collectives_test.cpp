@@ -1,6 +1,8 @@
 #include "catch.hpp"
 #include "spawn_ranks.hpp"
 
+namespace collectives_test {
+
 using taas::test::Meeting;
 using taas::test::problems;
 using taas::test::spawn_ranks;
@@ -26,3 +28,5 @@ TEST_CASE("A wrong argument is refused by name before anything is sent") {
     CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "refusals", {.world_size = ranks})) == "");
   }
 }
+
+}  // namespace collectives_test

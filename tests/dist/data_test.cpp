@@ -16,6 +16,8 @@
 #include "taas/error.hpp"
 #include "taas/sampler.hpp"
 
+namespace data_test {
+
 // Loops without data workers, and with one or two processes of data_worker_program.cpp.
 namespace {
 
@@ -246,3 +248,5 @@ TEST_CASE("bad input is named") {
   ::unsetenv("TAAS_ROLE");
   CHECK_FALSE(serve_data({loader}));
 }
+
+}  // namespace data_test

@@ -1,6 +1,8 @@
 #include "catch.hpp"
 #include "spawn_ranks.hpp"
 
+namespace distributed_data_parallel_test {
+
 using taas::test::problems;
 using taas::test::spawn_ranks;
 
@@ -34,3 +36,5 @@ TEST_CASE("Tensors are found in what forward returns") {
 TEST_CASE("Alone the wrapper is a module and nothing more") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "alone", {.world_size = 1})) == "");
 }
+
+}  // namespace distributed_data_parallel_test

@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "taas/error.hpp"
 
+namespace environment_test {
+
 using taas::ConfigError;
 using taas::Environment;
 using taas::StoreHost;
@@ -91,3 +93,5 @@ TEST_CASE("A refusal names the variable and its value") {
   CHECK_THAT(refusal({{"WORLD_SIZE", "2"}}), ContainsSubstring("RANK is not set"));
   CHECK_THAT(refusal(launched({{"MASTER_ADDR", ""}})), ContainsSubstring("MASTER_ADDR is not set"));
 }
+
+}  // namespace environment_test

@@ -1,6 +1,8 @@
 #include "catch.hpp"
 #include "spawn_ranks.hpp"
 
+namespace process_group_test {
+
 using taas::test::Meeting;
 using taas::test::problems;
 using taas::test::spawn_ranks;
@@ -30,3 +32,5 @@ TEST_CASE("A broken pipe is an error of the write, unless the program handles it
 TEST_CASE("Ranks that ask for different backends are told so") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "different_wishes", {.world_size = 2})) == "");
 }
+
+}  // namespace process_group_test

@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "taas/error.hpp"
 
+namespace rendezvous_test {
+
 TEST_CASE("The ranks that do not come are named, those that came are not") {
   c10d::HashStore store;
   store.set("backend/1", std::vector<std::uint8_t>{'x'});
@@ -20,3 +22,5 @@ TEST_CASE("A long list of ranks is cut") {
   CHECK(taas::list_ranks({1, 2}) == "1, 2");
   CHECK(taas::list_ranks({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
 }
+
+}  // namespace rendezvous_test

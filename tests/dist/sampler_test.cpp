@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "taas/error.hpp"
 
+namespace sampler_test {
+
 // That the order is Python's, index for index, is tested by sampler_reference.py.
 namespace {
 
@@ -96,3 +98,5 @@ TEST_CASE("a rank outside the world is refused by name") {
   CHECK_THROWS_WITH(DistributedSampler(10, {.num_replicas = 4, .rank = 9}), ContainsSubstring("rank 9"));
   CHECK_THROWS_AS(DistributedSampler(10, {.num_replicas = 0, .rank = 0}), taas::InvalidArgument);
 }
+
+}  // namespace sampler_test

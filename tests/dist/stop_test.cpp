@@ -12,6 +12,8 @@
 
 #include "catch.hpp"
 
+namespace stop_test {
+
 namespace {
 
 /// The test framework reports the signals that end it as failures, in a child too.
@@ -95,3 +97,5 @@ TEST_CASE("a stop that nobody announced ends the process") {
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGTERM);
 }
+
+}  // namespace stop_test

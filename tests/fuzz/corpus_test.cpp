@@ -7,6 +7,8 @@
 #include "catch.hpp"
 #include "run/wire.hpp"
 
+namespace corpus_test {
+
 using namespace taas::run;
 
 namespace {
@@ -30,3 +32,5 @@ TEST_CASE("the corpora have every kind of message") {
   CHECK(kinds_in("agent_message", decode_agent_message).size() == std::variant_size_v<AgentMessage>);
   CHECK(kinds_in("coordinator_message", decode_coordinator_message).size() == std::variant_size_v<CoordinatorMessage>);
 }
+
+}  // namespace corpus_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace bootstrap_test {
+
 using namespace taas;
 using namespace taas::hosts;
 
@@ -31,3 +33,5 @@ TEST_CASE("anything else is an error that does not repeat it") {
     CHECK_THAT(read.error().message, !ContainsSubstring("secret"));
   }
 }
+
+}  // namespace bootstrap_test

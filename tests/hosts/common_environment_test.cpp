@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace common_environment_test {
+
 namespace {
 
 using taas::hosts::common_environment;
@@ -22,3 +24,5 @@ TEST_CASE("a variable that only one rank has is not common") {
 }
 
 }  // namespace
+
+}  // namespace common_environment_test

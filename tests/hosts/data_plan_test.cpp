@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "hosts/private_folder.hpp"
 
+namespace data_plan_test {
+
 using namespace taas;
 using namespace taas::hosts;
 
@@ -53,3 +55,5 @@ TEST_CASE("the file is the owner's, and is replaced whole") {
   CHECK(boost::json::parse(read_file(path).value()).at("workers").as_array().size() == 2);
   CHECK_FALSE(write_data_plan(folder->path() + "/none/plan.json", plan_of(1)).has_value());
 }
+
+}  // namespace data_plan_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace data_reports_test {
+
 using namespace taas;
 using namespace taas::hosts;
 
@@ -59,3 +61,5 @@ TEST_CASE("anything else is no report") {
     CHECK_FALSE(parse_data_report(text, kNow).has_value());
   }
 }
+
+}  // namespace data_reports_test

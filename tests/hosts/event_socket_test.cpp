@@ -10,6 +10,8 @@
 #include "catch.hpp"
 #include "hosts/private_folder.hpp"
 
+namespace event_socket_test {
+
 using namespace taas;
 using namespace taas::hosts;
 
@@ -58,3 +60,5 @@ TEST_CASE("a destroyed socket tells nothing, and one whose path is too long is r
   CHECK(heard == 0);
   CHECK_FALSE(EventSocket::open(io, "/tmp/" + std::string(200, 'x'), [](std::string_view) {}).has_value());
 }
+
+}  // namespace event_socket_test

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace host_starter_test {
+
 using namespace taas;
 using namespace taas::hosts;
 
@@ -50,3 +52,5 @@ TEST_CASE("ssh asks nothing, gives up within ten seconds, and passes paths on as
   CHECK(command[command.size() - 2] == "me@node2");
   CHECK(command.back() == "exec '/opt/it'\\''s here/taas-run' --as-agent");
 }
+
+}  // namespace host_starter_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace last_words_test {
+
 using namespace taas;
 using hosts::LastWords;
 
@@ -39,3 +41,5 @@ TEST_CASE("an error that the rank has outlived gives way to the next") {
   words.add("Traceback (most recent call last):", at(20000));
   CHECK(words.first_error_at() == at(20000));
 }
+
+}  // namespace last_words_test

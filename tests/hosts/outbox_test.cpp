@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace outbox_test {
+
 using namespace taas;
 using namespace taas::hosts;
 
@@ -40,3 +42,5 @@ TEST_CASE("an outbox that is gone tells nothing") {
   io.run();
   CHECK(told == 0);
 }
+
+}  // namespace outbox_test

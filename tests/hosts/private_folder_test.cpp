@@ -9,6 +9,8 @@
 
 #include "catch.hpp"
 
+namespace private_folder_test {
+
 using namespace taas;
 using namespace taas::hosts;
 
@@ -39,3 +41,5 @@ TEST_CASE("what a killed owner left is removed by the next, what a living one ha
   CHECK(std::filesystem::exists(first->path()));
   CHECK(first->path() != second->path());
 }
+
+}  // namespace private_folder_test

@@ -11,6 +11,8 @@
 #include "catch.hpp"
 #include "proc/family.hpp"
 
+namespace rank_process_test {
+
 using namespace taas;
 using hosts::RankCallbacks;
 using hosts::RankProcess;
@@ -119,3 +121,5 @@ TEST_CASE("a program that cannot be executed is an error with exec's errno") {
   CHECK(started.error().system_errno == ENOENT);
   CHECK_THAT(started.error().message, ContainsSubstring("/no/such/program"));
 }
+
+}  // namespace rank_process_test

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace timer_test {
+
 using namespace taas;
 using hosts::Timer;
 
@@ -52,3 +54,5 @@ TEST_CASE("a timer may be destroyed by what it calls") {
   io.run();
   CHECK(timer == nullptr);
 }
+
+}  // namespace timer_test

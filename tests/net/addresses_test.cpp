@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace addresses_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -50,3 +52,5 @@ TEST_CASE("an address belongs to an interface, or to none here") {
   CHECK(interface_of("192.0.2.1").empty());
   CHECK(interface_of("localhost").empty());
 }
+
+}  // namespace addresses_test

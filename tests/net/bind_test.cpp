@@ -5,6 +5,8 @@
 
 #include "ends.hpp"
 
+namespace bind_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -36,3 +38,5 @@ TEST_CASE("an address must be a numeric one of this machine") {
   CHECK_THAT(bind_all(io, {"localhost"}, 0).error().message, ContainsSubstring("'localhost'"));
   CHECK_THAT(bind_all(io, {"192.0.2.1"}, 0).error().message, ContainsSubstring("192.0.2.1"));
 }
+
+}  // namespace bind_test

@@ -2,6 +2,8 @@
 #include "net/link.hpp"
 #include "stranger.hpp"
 
+namespace connect_test {
+
 using namespace taas;
 using namespace taas::net;
 using std::chrono::milliseconds;
@@ -109,3 +111,5 @@ TEST_CASE("an attempt may be destroyed, and another one begun, by its own callba
   });
   turn_until(io, [&] { return link != nullptr; });
 }
+
+}  // namespace connect_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace frames_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -48,3 +50,5 @@ TEST_CASE("the longest frame passes, a longer one is refused by its length alone
   REQUIRE_FALSE(frame.has_value());
   CHECK(frame.error().message == "a frame of 16777217 bytes is too long");
 }
+
+}  // namespace frames_test

@@ -5,6 +5,8 @@
 
 #include "ends.hpp"
 
+namespace held_ports_test {
+
 using namespace taas;
 using namespace taas::net;
 using boost::asio::ip::tcp;
@@ -63,3 +65,5 @@ TEST_CASE("ports are held on a numeric address of this machine, none if none are
   CHECK_THAT(HeldPorts::hold(io, "192.0.2.1", 3).error().message,
              ContainsSubstring("cannot hold 3 ports on 192.0.2.1"));
 }
+
+}  // namespace held_ports_test

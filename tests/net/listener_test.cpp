@@ -2,6 +2,8 @@
 
 #include "stranger.hpp"
 
+namespace listener_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -69,3 +71,5 @@ TEST_CASE("a port that is taken is refused, and free again when its listener is 
   host.listener.reset();
   CHECK(Listener::listen(io, same, [](auto) {}).has_value());
 }
+
+}  // namespace listener_test

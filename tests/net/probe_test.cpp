@@ -3,6 +3,8 @@
 #include "ends.hpp"
 #include "net/addresses.hpp"
 
+namespace probe_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -59,3 +61,5 @@ TEST_CASE("a probe that is destroyed says nothing") {
   probing.reset();
   CHECK(probed(io, {"127.0.0.1"}, host.listener->port()).reached.size() == 1);
 }
+
+}  // namespace probe_test

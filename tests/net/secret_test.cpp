@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace secret_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -40,3 +42,5 @@ TEST_CASE("a token that can be guessed is refused") {
   REQUIRE_FALSE(key.has_value());
   CHECK_THAT(key.error().message, ContainsSubstring("openssl rand") && !ContainsSubstring("hunter2"));
 }
+
+}  // namespace secret_test

@@ -1,5 +1,7 @@
 #include "stranger.hpp"
 
+namespace strangers_test {
+
 using namespace taas;
 using namespace taas::net;
 using std::chrono::milliseconds;
@@ -79,3 +81,5 @@ TEST_CASE("a few strangers are let be while there is room") {
   check_works(io, host);
   CHECK_FALSE(stranger.turned_away());
 }
+
+}  // namespace strangers_test

@@ -4,6 +4,8 @@
 #include "net/link.hpp"
 #include "relay.hpp"
 
+namespace tls_link_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -191,3 +193,5 @@ TEST_CASE("no child inherits a socket of a link") {
   }
   CHECK(sockets == 3);
 }
+
+}  // namespace tls_link_test

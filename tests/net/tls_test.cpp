@@ -9,6 +9,8 @@
 #include "relay.hpp"
 #include "stranger.hpp"
 
+namespace tls_test {
+
 using namespace taas;
 using namespace taas::net;
 
@@ -109,3 +111,5 @@ TEST_CASE("the secret and what is sent cannot be read on the way") {
   turn_until(io, [&] { return host.ends.size() == 1 && host.ends.front()->frames.size() == 1; });
   CHECK_THAT(relay.recorded(), !ContainsSubstring("training") && !ContainsSubstring(std::string(8, 'k')));
 }
+
+}  // namespace tls_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace arguments_test {
+
 using namespace taas;
 using namespace taas::cli;
 
@@ -77,3 +79,5 @@ TEST_CASE("the help names every flag once and fits a terminal") {
     }
   }
 }
+
+}  // namespace arguments_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace boundary_test {
+
 using namespace taas::cli;
 
 namespace {
@@ -75,3 +77,5 @@ TEST_CASE("a value that is missing") {
   CHECK(error_of({"--gpus"}) == "--gpus: a value is missing");
   CHECK(error_of({"-q", "-t"}) == "-t: a value is missing");
 }
+
+}  // namespace boundary_test

@@ -6,6 +6,8 @@
 #include "catch.hpp"
 #include "flags.hpp"
 
+namespace cli_test {
+
 using namespace taas;
 using namespace taas::cli;
 
@@ -371,3 +373,5 @@ TEST_CASE("without a program, or with orders that exclude each other") {
 TEST_CASE("an error is one line whatever was typed") {
   CHECK(error_of({"--gpus", "1\n2\x1b[31m", "x"}) == "--gpus 1?2?[31m: not a whole number from 1");
 }
+
+}  // namespace cli_test

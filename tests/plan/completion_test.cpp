@@ -5,6 +5,8 @@
 #include "flags.hpp"
 #include "man_page.hpp"
 
+namespace completion_test {
+
 using namespace taas;
 using namespace taas::cli;
 
@@ -71,3 +73,5 @@ TEST_CASE("other shells are refused by name") {
   REQUIRE(printed.has_value());
   CHECK(std::get<PrintAndExit>(*printed).text.starts_with("#compdef taas-run"));
 }
+
+}  // namespace completion_test

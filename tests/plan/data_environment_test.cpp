@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace data_environment_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -76,3 +78,5 @@ TEST_CASE("ranks hear of data delivery when there is any") {
   CHECK(value_of(with, "TAAS_EVENTS") == "/private/events");
   CHECK(value_of(with, "PYTHONPATH") == "-");
 }
+
+}  // namespace data_environment_test

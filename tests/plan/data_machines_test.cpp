@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace data_machines_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -139,3 +141,5 @@ TEST_CASE("another job has no CPU nodes, but one machine can play them") {
   CHECK_THAT(refused.error().message, ContainsSubstring("--cpus 1: a job of SLURM needs a second component"));
   CHECK(decide_data_machines(with(2), SlurmSubmit{}, std::nullopt)->count == 2);
 }
+
+}  // namespace data_machines_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace dry_run_test {
+
 using namespace taas;
 
 namespace {
@@ -73,3 +75,5 @@ TEST_CASE("the plan as JSON has every rank") {
   CHECK(object.at("command").as_array().size() == 4);
   CHECK(text.find('\n') == text.size() - 1);
 }
+
+}  // namespace dry_run_test

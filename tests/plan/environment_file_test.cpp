@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace environment_file_test {
+
 using namespace taas;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
@@ -20,3 +22,5 @@ TEST_CASE("the line that is no variable is named") {
     CHECK(wrong.error().message == "line 3 is not NAME=value");
   }
 }
+
+}  // namespace environment_file_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace exclusions_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -68,3 +70,5 @@ TEST_CASE("flags of a job need one") {
   CHECK(message_of(check_job_flags(options, false)) == "--requeue: only in a job of SLURM");
   CHECK(check_job_flags(options, true).has_value());
 }
+
+}  // namespace exclusions_test

@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "plan/launch_plan.hpp"
 
+namespace extra_variables_test {
+
 using namespace taas;
 using namespace taas::plan;
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -55,3 +57,5 @@ TEST_CASE("a variable for a rank is set once, in place of the launcher's default
   CHECK(std::find(variables.begin(), variables.end(), Variable("OMP_NUM_THREADS", "3")) != variables.end());
   CHECK(count("WANDB_RUN_GROUP") == 1);
 }
+
+}  // namespace extra_variables_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace host_list_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -77,3 +79,5 @@ TEST_CASE("a wrong line of a hostfile is named with its number") {
   CHECK(error_of(parse_hostfile("a,b\n")) == "line 1: a,b: not a host, such as node7, node7:8, user@node7 or [::1]:8");
   CHECK(error_of(parse_hostfile("# nobody\n")) == "no host in it");
 }
+
+}  // namespace host_list_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "slurm_environment.hpp"
 
+namespace launch_plan_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -128,3 +130,5 @@ TEST_CASE("every part's refusal is the plan's") {
   options.output.tee = "x";
   CHECK(make_plan(options, kMachine, "id").has_error());
 }
+
+}  // namespace launch_plan_test

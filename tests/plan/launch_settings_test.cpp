@@ -3,6 +3,8 @@
 #include "base/json.hpp"
 #include "catch.hpp"
 
+namespace launch_settings_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -85,3 +87,5 @@ TEST_CASE("settings travel as JSON and arrive as they were") {
   CHECK(arrived->options.output.color == Color::kNever);
   CHECK(arrived->options.supervision.signals_to_handle == std::vector<int>{15, 10});
 }
+
+}  // namespace launch_settings_test

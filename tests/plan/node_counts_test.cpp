@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "slurm_environment.hpp"
 
+namespace node_counts_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -184,3 +186,5 @@ TEST_CASE("what does not fit is named with its numbers") {
   CHECK(error_of(size({}, {}, {}, {}, 2), OneMachine{}) ==
         "--spares 2: this machine is the only one (--hosts, SLURM and --rdzv-endpoint add others)");
 }
+
+}  // namespace node_counts_test

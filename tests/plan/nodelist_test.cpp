@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace nodelist_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -71,3 +73,5 @@ TEST_CASE("counts of tasks are expanded") {
     CHECK(error_of(expand_task_counts(wrong)) == wrong + ": not numbers of tasks, such as 2(x3),1");
   }
 }
+
+}  // namespace nodelist_test

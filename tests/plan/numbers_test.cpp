@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace numbers_test {
+
 using taas::plan::parse_integer;
 
 TEST_CASE("an integer is the whole text or nothing") {
@@ -12,3 +14,5 @@ TEST_CASE("an integer is the whole text or nothing") {
     CHECK_FALSE(parse_integer(text));
   }
 }
+
+}  // namespace numbers_test

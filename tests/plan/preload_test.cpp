@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace preload_test {
+
 namespace {
 
 using namespace taas::plan;
@@ -53,3 +55,5 @@ TEST_CASE("values of --preload") {
 }
 
 }  // namespace
+
+}  // namespace preload_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace program_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -129,3 +131,5 @@ TEST_CASE("what cannot be run is a usage error that names it") {
   CHECK(fails(program("x.py")) ==
         "x.py: no Python interpreter found; activate a virtual environment or set PYTHON_EXEC");
 }
+
+}  // namespace program_test

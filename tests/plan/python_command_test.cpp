@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace python_command_test {
+
 namespace {
 
 using taas::plan::parse_python_command;
@@ -48,3 +50,5 @@ TEST_CASE("commands from which no rank can be forked") {
 }
 
 }  // namespace
+
+}  // namespace python_command_test

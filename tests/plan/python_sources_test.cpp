@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace python_sources_test {
+
 namespace {
 
 using namespace taas::plan;
@@ -66,3 +68,5 @@ TEST_CASE("variables that the program sets and libraries read when they are load
 }
 
 }  // namespace
+
+}  // namespace python_sources_test

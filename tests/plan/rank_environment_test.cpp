@@ -4,6 +4,8 @@
 #include "catch.hpp"
 #include "plan/launch_plan.hpp"
 
+namespace rank_environment_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -234,3 +236,5 @@ TEST_CASE("a node says when its share needs more GPUs than it has") {
   settings.device = Device::kCpu;
   CHECK(check_share(settings, {"g0", 4, 64, {}}, 8).has_value());
 }
+
+}  // namespace rank_environment_test

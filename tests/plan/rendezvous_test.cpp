@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace rendezvous_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -84,3 +86,5 @@ TEST_CASE("endpoints are read in all their spellings") {
   for (auto host : {"", "localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"}) CHECK(is_loopback(host));
   for (auto host : {"node7", "10.0.0.7", "localhost.example", "[fd00::7]"}) CHECK_FALSE(is_loopback(host));
 }
+
+}  // namespace rendezvous_test

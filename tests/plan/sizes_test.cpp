@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace sizes_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -143,3 +145,5 @@ TEST_CASE("impossible and contradicting sizes are named") {
   };
   for (const auto& row : rows) CHECK(error_of(row.options, machine(0)) == row.message);
 }
+
+}  // namespace sizes_test

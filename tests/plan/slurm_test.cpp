@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "slurm_environment.hpp"
 
+namespace slurm_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -149,3 +151,5 @@ TEST_CASE("what is wrong is named by its variable") {
     CHECK(job.error().message == row.message);
   }
 }
+
+}  // namespace slurm_test

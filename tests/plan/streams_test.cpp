@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace streams_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -68,3 +70,5 @@ TEST_CASE("a wrong choice of streams is named") {
                                          "local rank: 0:1,1:3");
   }
 }
+
+}  // namespace streams_test

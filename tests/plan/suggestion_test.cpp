@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace suggestion_test {
+
 using taas::cli::nearest_flag;
 
 TEST_CASE("a mistyped option has a neighbour") {
@@ -20,3 +22,5 @@ TEST_CASE("something else entirely has none") {
   CHECK(nearest_flag("z").empty());
   CHECK(nearest_flag(std::string(100000, 'x')).empty());
 }
+
+}  // namespace suggestion_test

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace values_test {
+
 using namespace taas::cli;
 using std::chrono::milliseconds;
 
@@ -57,3 +59,5 @@ TEST_CASE("signals by name") {
     CHECK(read_signals(wrong).error().message == "not a list of signals, such as SIGTERM,SIGUSR1");
   }
 }
+
+}  // namespace values_test

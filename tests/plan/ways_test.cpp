@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "slurm_environment.hpp"
 
+namespace ways_test {
+
 using namespace taas;
 using namespace taas::plan;
 
@@ -227,3 +229,5 @@ TEST_CASE("a broken environment of SLURM is told, unless it does not matter") {
   options.rendezvous.standalone = true;
   only<OneMachine>(way_of(options, broken));
 }
+
+}  // namespace ways_test

@@ -4,6 +4,8 @@
 
 #include "processes.hpp"
 
+namespace capture_test {
+
 using namespace taas;
 using namespace taas::test;
 using namespace std::string_literals;
@@ -217,3 +219,5 @@ TEST_CASE("a grandchild that keeps the pipe does not keep back the last words") 
   REQUIRE(run_until(io, [&] { return ended; }));
   CHECK(text == "last words\nlate\n");
 }
+
+}  // namespace capture_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace cgroup_test {
+
 using namespace taas;
 
 namespace {
@@ -64,3 +66,5 @@ TEST_CASE("the real group exists") {
   CHECK(std::filesystem::is_directory(group->directory));
   CHECK(group->directory.starts_with(group->mount));
 }
+
+}  // namespace cgroup_test

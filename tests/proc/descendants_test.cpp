@@ -6,6 +6,8 @@
 
 #include "processes.hpp"
 
+namespace descendants_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -92,3 +94,5 @@ TEST_CASE("a number that has gone to another process is not signalled") {
   CHECK(::waitpid(found[0].pid, &status, 0) == found[0].pid);
   CHECK(WTERMSIG(status) == SIGTERM);  // so the stale SIGKILL was not sent
 }
+
+}  // namespace descendants_test

@@ -8,6 +8,8 @@
 
 #include "processes.hpp"
 
+namespace exits_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -130,3 +132,5 @@ TEST_CASE("signal_group reaches the whole group while the leader lives and nothi
   CHECK(read_all(pipe->read).empty());  // the grandchild is gone too
   watch.signal_group(SIGKILL);          // the number may be another's by now
 }
+
+}  // namespace exits_test

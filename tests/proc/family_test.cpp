@@ -4,6 +4,8 @@
 
 #include "processes.hpp"
 
+namespace family_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -151,3 +153,5 @@ TEST_CASE("a group is signalled through the family while its leader lives") {
   CHECK(ended.signal == SIGTERM);
   fixture.family.signal_group(pid, SIGTERM);  // nobody's
 }
+
+}  // namespace family_test

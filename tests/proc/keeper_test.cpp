@@ -10,6 +10,8 @@
 #include "proc/signals.hpp"
 #include "processes.hpp"
 
+namespace keeper_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -196,3 +198,5 @@ TEST_CASE("an agent that a passed-on signal kills is no news") {
   CHECK(WEXITSTATUS(launcher.keeper_status()) == 128 + SIGTERM);
   CHECK(read_all(launcher.errors).empty());
 }
+
+}  // namespace keeper_test

@@ -4,6 +4,8 @@
 
 #include "processes.hpp"
 
+namespace landlock_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -144,3 +146,5 @@ TEST_CASE("a folder that is missing or is none is named") {
   CHECK(file.error().system_errno == ENOTDIR);
   CHECK_THAT(file.error().message, ContainsSubstring(tree.folder / "project/notes"));
 }
+
+}  // namespace landlock_test

@@ -6,6 +6,8 @@
 
 #include "catch.hpp"
 
+namespace machine_test {
+
 using namespace taas;
 
 TEST_CASE("the affinity mask bounds the usable cores") {
@@ -53,3 +55,5 @@ TEST_CASE("hiding all GPUs hides all GPUs") {
 }
 
 TEST_CASE("the host has a name") { CHECK_FALSE(hostname().empty()); }
+
+}  // namespace machine_test

@@ -5,6 +5,8 @@
 #include "proc/cgroup.hpp"
 #include "processes.hpp"
 
+namespace memory_watch_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -85,3 +87,5 @@ TEST_CASE("a plain SIGKILL is not counted") {
   CHECK(wait_for_exit(std::move(*child)).signal == SIGKILL);
   CHECK(oom_kills() == before);
 }
+
+}  // namespace memory_watch_test

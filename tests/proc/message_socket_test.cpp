@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace message_socket_test {
+
 using namespace taas;
 using namespace std::chrono_literals;
 
@@ -36,3 +38,5 @@ TEST_CASE("silence ends with the patience, and a peer that is gone is an error")
 }
 
 }  // namespace
+
+}  // namespace message_socket_test

@@ -2,6 +2,8 @@
 
 #include "processes.hpp"
 
+namespace open_files_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -23,3 +25,5 @@ TEST_CASE("the limit is raised for the launcher and restored for a rank") {
   CHECK(text == "64\n");
   CHECK_FALSE(again.has_value());
 }
+
+}  // namespace open_files_test

@@ -14,6 +14,8 @@
 #include "proc/python.hpp"
 #include "processes.hpp"
 
+namespace preloaded_python_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -177,3 +179,5 @@ TEST_CASE("an interpreter that passes the hook by runs nothing") {
 }
 
 }  // namespace
+
+}  // namespace preloaded_python_test

@@ -4,6 +4,8 @@
 
 #include "processes.hpp"
 
+namespace process_end_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -33,3 +35,5 @@ TEST_CASE("the end of a process that is not there is told at once") {
   io.run();
   CHECK(told);
 }
+
+}  // namespace process_end_test

@@ -6,6 +6,8 @@
 
 #include "processes.hpp"
 
+namespace python_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -76,3 +78,5 @@ TEST_CASE("a launcher inside of an environment takes that one's interpreter, unl
   environment.push_back("VIRTUAL_ENV=" + folder / "active");
   CHECK(find_python(environment, folder / "env/bin") == active);
 }
+
+}  // namespace python_test

@@ -4,6 +4,8 @@
 
 #include "processes.hpp"
 
+namespace signals_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -48,3 +50,5 @@ TEST_CASE("without nohup a hangup is received") {
   }
   ::signal(SIGHUP, before);
 }
+
+}  // namespace signals_test

@@ -9,6 +9,8 @@
 
 #include "processes.hpp"
 
+namespace spawn_test {
+
 using namespace taas;
 using namespace taas::test;
 
@@ -200,3 +202,5 @@ TEST_CASE("the open-files limit is the one asked for") {
   request.open_files_limit = 77;
   CHECK(output_of(std::move(request)) == "77\n");
 }
+
+}  // namespace spawn_test

@@ -7,6 +7,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace agent_test {
+
 using namespace taas;
 using namespace taas::run;
 using namespace std::chrono_literals;
@@ -228,3 +230,5 @@ TEST_CASE("in the coordinator's process there are no heartbeats and no fence") {
   CHECK(agent.start(0, 1000000) == Strings{"do start 0"});
   CHECK(agent.deadline(9000000) == Strings{});
 }
+
+}  // namespace agent_test

@@ -6,6 +6,8 @@
 #include "random.hpp"
 #include "scenario.hpp"
 
+namespace clock_offset_test {
+
 using namespace taas;
 using namespace taas::run;
 using namespace std::chrono_literals;
@@ -55,3 +57,5 @@ TEST_CASE("a clock that has jumped is believed at once, even over a slow network
   echo(clock, at_ms(250), 100ms, 100ms, 65s);
   CHECK(clock.offset() == 65s);
 }
+
+}  // namespace clock_offset_test

@@ -1,6 +1,8 @@
 #include "catch.hpp"
 #include "coordinator_drive.hpp"
 
+namespace coordinator_data_test {
+
 using namespace taas;
 using namespace taas::run;
 using namespace std::chrono_literals;
@@ -166,3 +168,5 @@ TEST_CASE("simulated CPU machines prepare a loader as one") {
   run.said(0, DataPrepared{0, 10, 1000, true, at_ms(50)}, 50);
   CHECK(run.said(0, LoaderPrepared{}, 60).back() == "0: start 0 node 0 ranks 0-1 of 2 at 127.0.0.1");
 }
+
+}  // namespace coordinator_data_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "coordinator_drive.hpp"
 
+namespace coordinator_test {
+
 using namespace taas;
 using namespace taas::run;
 using namespace std::chrono_literals;
@@ -205,3 +207,5 @@ TEST_CASE("in one process an agent plays all nodes, without heartbeats or probin
   CHECK(run.said(0, Ready{4711}, 1) == Strings{"0: start 0 node 0 ranks 0-1 node 1 ranks 2-3 of 4 at 127.0.0.1"});
   CHECK(run.deadline(100000) == Strings{});
 }
+
+}  // namespace coordinator_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace data_nodes_test {
+
 using namespace taas;
 using namespace taas::run;
 using namespace std::chrono_literals;
@@ -115,3 +117,5 @@ TEST_CASE("orders of CPU machines follow those of nodes") {
   CHECK(nodes.settled());
   CHECK_FALSE(nodes.none_left());
 }
+
+}  // namespace data_nodes_test

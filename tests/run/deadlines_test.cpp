@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace deadlines_test {
+
 using namespace taas::run;
 
 TEST_CASE("the earliest deadline counts, and each comes once") {
@@ -27,3 +29,5 @@ TEST_CASE("a deadline can be moved and cancelled") {
   deadlines.cancel(Timer::kShutdown);
   CHECK_FALSE(deadlines.earliest());
 }
+
+}  // namespace deadlines_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace error_file_test {
+
 using namespace taas::run;
 
 TEST_CASE("what @record writes is read") {
@@ -29,3 +31,5 @@ TEST_CASE("anything else is no error file") {
     CHECK_FALSE(parse_error_file(text));
   }
 }
+
+}  // namespace error_file_test

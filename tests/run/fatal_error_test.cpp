@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace fatal_error_test {
+
 using namespace taas::run;
 
 using Kind = FatalError::Kind;
@@ -121,3 +123,5 @@ TEST_CASE("a line is never too long to be read") {
   auto shown = excerpt(find_fatal_error(said({std::string(5000, 'x')})), 5);
   CHECK(shown.at(0).size() == 200);
 }
+
+}  // namespace fatal_error_test

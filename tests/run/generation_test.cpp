@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace generation_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -85,3 +87,5 @@ TEST_CASE("what ended before the stop did so, even if that is known only later")
   CHECK_FALSE(record.rank(Rank{0}).ended_after_stop);
   CHECK(record.rank(Rank{1}).ended_after_stop);
 }
+
+}  // namespace generation_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace hint_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -40,3 +42,5 @@ TEST_CASE("no hint is better than a wrong one") {
   CHECK(find_hint(Cause::kExitCode, {42}, "").empty());
   CHECK(find_hint(Cause::kSignal, {0, SIGSEGV}, "").empty());
 }
+
+}  // namespace hint_test

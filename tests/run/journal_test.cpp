@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace journal_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -99,3 +101,5 @@ TEST_CASE("a line is one line of UTF-8, whatever a rank has printed") {
   CHECK(text.find('\n') == text.npos);
   CHECK(boost::json::parse(text).at("error") == "a\xef\xbf\xbd\xef\xbf\xbd\nb\xe2\x82\xac");
 }
+
+}  // namespace journal_test

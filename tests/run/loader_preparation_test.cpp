@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace loader_preparation_test {
+
 using namespace taas::run;
 
 TEST_CASE("a loader is prepared when all workers are done") {
@@ -32,3 +34,5 @@ TEST_CASE("what a worker had made ends with it") {
   CHECK_FALSE(preparation.began(0));
   CHECK_FALSE(preparation.complete());
 }
+
+}  // namespace loader_preparation_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace machines_needed_test {
+
 using namespace taas::run;
 
 TEST_CASE("machines that would have been enough") {
@@ -25,3 +27,5 @@ TEST_CASE("machines that would have been enough") {
     CHECK(machines_needed(row.load) == row.needed);
   }
 }
+
+}  // namespace machines_needed_test

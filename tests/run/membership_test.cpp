@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace membership_test {
+
 using namespace taas;
 using namespace taas::run;
 using namespace std::chrono_literals;
@@ -200,3 +202,5 @@ TEST_CASE("a host that has stood for a while since its last loss is no bad host"
   members.lose(AgentId{3}, at_ms(18000));
   CHECK(members.next_start() == at_ms(19000));
 }
+
+}  // namespace membership_test

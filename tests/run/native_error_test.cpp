@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace native_error_test {
+
 using namespace taas::run;
 
 using Lines = std::vector<std::string>;
@@ -63,3 +65,5 @@ TEST_CASE("how native errors begin") {
     CHECK_FALSE(starts_native_error(line));
   }
 }
+
+}  // namespace native_error_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace nearest_address_test {
+
 using namespace taas::run;
 
 TEST_CASE("the address in the network of the first node is taken") {
@@ -21,3 +23,5 @@ TEST_CASE("an endpoint has brackets where the address has colons") {
   CHECK(endpoint_of("10.0.0.1", 80) == "10.0.0.1:80");
   CHECK(endpoint_of("fd00::1", 80) == "[fd00::1]:80");
 }
+
+}  // namespace nearest_address_test

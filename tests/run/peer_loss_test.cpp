@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace peer_loss_test {
+
 using namespace taas::run;
 
 TEST_CASE("words of those who lost a peer") {
@@ -51,3 +53,5 @@ TEST_CASE("words of those who waited in the store") {
   CHECK(tells_of_store_timeout("Timed out after 2 seconds waiting for clients. 1/2 clients joined."));
   CHECK_FALSE(tells_of_store_timeout("TimeoutError: the read operation timed out"));
 }
+
+}  // namespace peer_loss_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace reachability_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -56,3 +58,5 @@ TEST_CASE("who does not answer reaches nothing; who is gone is not waited for") 
   CHECK_FALSE(reach.common(kBoth));
   CHECK(reach.odd_one_out(kBoth) == AgentId{1});
 }
+
+}  // namespace reachability_test

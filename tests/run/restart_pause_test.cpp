@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace restart_pause_test {
+
 using namespace taas;
 using namespace taas::run;
 using namespace std::chrono_literals;
@@ -28,3 +30,5 @@ TEST_CASE("who has worked for ten seconds starts anew") {
   CHECK(pause.next(at_ms(200 + 1000 + 10001)) == 0s);
   CHECK(pause.is_news());
 }
+
+}  // namespace restart_pause_test

@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "world.hpp"
 
+namespace simulation_test {
+
 using namespace taas::run;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("every run ends, leaves nothing behind and names what failed first") {
   }
   CHECK(restarted > static_cast<int>(last / 20));
 }
+
+}  // namespace simulation_test

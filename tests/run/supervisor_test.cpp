@@ -9,6 +9,8 @@
 #include "run/words.hpp"
 #include "scenario.hpp"
 
+namespace supervisor_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -539,3 +541,5 @@ TEST_CASE("what says that the run will end soon goes to ranks once, and they go 
   CHECK(run.gone(1002) ==
         Strings{"report rank 0 exited with code 3, restarting", "no deadline", "start 1", "request stop 0"});
 }
+
+}  // namespace supervisor_test

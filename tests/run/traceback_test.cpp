@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace traceback_test {
+
 using namespace taas::run;
 
 using Lines = std::vector<std::string>;
@@ -132,3 +134,5 @@ TEST_CASE("how fatal errors begin") {
     CHECK_FALSE(starts_fatal_error(line));
   }
 }
+
+}  // namespace traceback_test

@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace verdict_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -313,3 +315,5 @@ TEST_CASE("of a lost node and a rank that failed by itself the first is to blame
   CHECK(verdict.culprit == Rank{0});
   CHECK(verdict.node == NodeIndex{0});
 }
+
+}  // namespace verdict_test

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace wire_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -85,3 +87,5 @@ TEST_CASE("what is no message is refused with the place") {
   CHECK(complaint(R"({"type":"probe_addresses","addresses":[],"port":65536})") ==
         "probe_addresses.port: not a number in range");
 }
+
+}  // namespace wire_test

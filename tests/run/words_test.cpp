@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "scenario.hpp"
 
+namespace words_test {
+
 using namespace taas;
 using namespace taas::run;
 
@@ -36,3 +38,5 @@ TEST_CASE("nodes that have names are called by them") {
   CHECK(name_ranks({Rank{1}, Rank{2}, Rank{3}}, nodes, {"hosta", "hostb"}) ==
         "ranks 1 on node 0 (hosta), 2, 3 on node 1 (hostb)");
 }
+
+}  // namespace words_test

@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "temporary_folder.hpp"
 
+namespace file_state_test {
+
 using namespace taas;
 using namespace taas::storage;
 
@@ -69,3 +71,5 @@ TEST_CASE("only regular files are opened") {
   CHECK(link_state(folder / "link").has_value());
   CHECK(link_state(folder / "fifo").error().system_errno == EINVAL);
 }
+
+}  // namespace file_state_test

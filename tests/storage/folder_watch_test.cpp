@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "temporary_folder.hpp"
 
+namespace folder_watch_test {
+
 using namespace taas;
 using namespace taas::storage;
 namespace fs = std::filesystem;
@@ -93,3 +95,5 @@ TEST_CASE("a folder that is missing cannot be watched, and is no harm") {
   std::sort(names.begin(), names.end());
   CHECK(names == std::vector<std::string>{"a", "b/c", "link"});
 }
+
+}  // namespace folder_watch_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "child_process.hpp"
 
+namespace liveness_test {
+
 using namespace taas::storage;
 
 TEST_CASE("a process is alive until it dies, also when nobody has reaped it") {
@@ -18,3 +20,5 @@ TEST_CASE("a process is alive until it dies, also when nobody has reaped it") {
   }
   CHECK_FALSE(process_is_alive(pid));
 }
+
+}  // namespace liveness_test

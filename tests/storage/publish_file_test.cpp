@@ -9,6 +9,8 @@
 #include "small_disk.hpp"
 #include "temporary_folder.hpp"
 
+namespace publish_file_test {
+
 using namespace taas;
 using namespace taas::storage;
 namespace fs = std::filesystem;
@@ -137,3 +139,5 @@ TEST_CASE("the place itself can be made to last") {
   CHECK(flush_place(place.files).has_value());
   CHECK_FALSE(flush_place(place.folder / "missing").has_value());
 }
+
+}  // namespace publish_file_test

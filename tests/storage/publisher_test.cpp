@@ -13,6 +13,8 @@
 #include "storage/liveness.hpp"
 #include "temporary_folder.hpp"
 
+namespace publisher_test {
+
 using namespace taas;
 using namespace taas::storage;
 namespace fs = std::filesystem;
@@ -245,3 +247,5 @@ TEST_CASE("temporary names are told by their form") {
   for (const auto* name : {"a", "model.pt", "tmp", "a.tmpx", "sub/model.pt", "part"})
     CHECK_FALSE(is_temporary_name(name));
 }
+
+}  // namespace publisher_test

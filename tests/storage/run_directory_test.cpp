@@ -8,6 +8,8 @@
 #include "small_disk.hpp"
 #include "temporary_folder.hpp"
 
+namespace run_directory_test {
+
 using namespace taas;
 using namespace taas::storage;
 namespace fs = std::filesystem;
@@ -147,3 +149,5 @@ TEST_CASE("a read-only disk is named before training") {
   CHECK(error.system_errno == EROFS);
   CHECK_THAT(error.message, ContainsSubstring(disk.path()));
 }
+
+}  // namespace run_directory_test

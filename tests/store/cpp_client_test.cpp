@@ -9,6 +9,8 @@
 #include "catch.hpp"
 #include "store/running_server.hpp"
 
+namespace cpp_client_test {
+
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -99,3 +101,5 @@ TEST_CASE("a barrier of C++ clients opens when the last has come") {
   CHECK(passed == kClients);
   CHECK_THROWS(connect(server)->barrier("alone", 2, milliseconds(50)));
 }
+
+}  // namespace cpp_client_test

@@ -6,6 +6,8 @@
 
 #include "store/client.hpp"
 
+namespace crowd_test {
+
 namespace {
 
 const std::string kZero(1, '\0');
@@ -80,3 +82,5 @@ TEST_CASE("clients that come when no descriptor is left are served when there is
   }
   CHECK(clients.back().answers());
 }
+
+}  // namespace crowd_test

@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "store/wire.hpp"
 
+namespace database_test {
+
 using namespace taas;
 using namespace taas::store;
 
@@ -242,3 +244,5 @@ TEST_CASE("one set releases thousands who wait for it among other keys") {
   for (int i = 0; i < kClients; ++i) released += store.take(ClientId{i}) == kZero;
   CHECK(released == kClients);
 }
+
+}  // namespace database_test

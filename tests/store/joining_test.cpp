@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace joining_test {
+
 using taas::Rank;
 using taas::store::joined_rank;
 
@@ -20,3 +22,5 @@ TEST_CASE("other keys do not") {
     CHECK_FALSE(joined_rank(key));
   }
 }
+
+}  // namespace joining_test

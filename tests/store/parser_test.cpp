@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "store/wire.hpp"
 
+namespace parser_test {
+
 using namespace taas;
 using namespace taas::store;
 
@@ -145,3 +147,5 @@ TEST_CASE("all keys and values of a request share one limit") {
   CHECK(error_of(greeted(), first + wire::number(1) + "l" + wire::number(kMaxRequestBytes - 1002)).empty());
   CHECK_FALSE(error_of(greeted(), first + wire::number(1) + "l" + wire::number(kMaxRequestBytes - 1001)).empty());
 }
+
+}  // namespace parser_test

@@ -8,6 +8,8 @@
 #include "store/client.hpp"
 #include "store/parser.hpp"
 
+namespace server_test {
+
 using namespace taas;
 using namespace taas::store;
 
@@ -244,3 +246,5 @@ TEST_CASE("IPv6 loopback is served on the same port") {
   CHECK(::recv(socket.get(), answer.data(), answer.size(), MSG_WAITALL) == 4);
   CHECK(answer == wire::number(9, 4));
 }
+
+}  // namespace server_test

@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "input_error.hpp"
 
+namespace digits_test {
+
 namespace {
 namespace fs = std::filesystem;
 using taas::train::InputError;
@@ -129,3 +131,5 @@ TEST_CASE("what is missing is named, with the way out") {
   CHECK_THAT(folder.refusal(), ContainsSubstring("not the labels"));
   CHECK_THROWS_WITH(taas::train::read_digits("/no/such/folder"), ContainsSubstring("/no/such/folder"));
 }
+
+}  // namespace digits_test

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace generator_test {
+
 using taas::train::DigitSet;
 using taas::train::generate_digits;
 using taas::train::kDigitPixels;
@@ -43,3 +45,5 @@ TEST_CASE("images hold about as much ink as handwriting: the training normalises
 }
 
 TEST_CASE("no images are no images") { CHECK(generate_digits(1, 0).size() == 0); }
+
+}  // namespace generator_test

@@ -9,6 +9,8 @@
 #include "catch.hpp"
 #include "input_error.hpp"
 
+namespace options_test {
+
 namespace {
 namespace fs = std::filesystem;
 using taas::train::ParsedOptions;
@@ -88,3 +90,5 @@ TEST_CASE("wrong options end with 2, help with 0") {
   CHECK(parse({"--backend", "mpi"}).exit_code == 2);
   CHECK(parse({"--help"}).exit_code == 0);
 }
+
+}  // namespace options_test

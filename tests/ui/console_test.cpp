@@ -13,6 +13,8 @@
 #include "base/files.hpp"
 #include "catch.hpp"
 
+namespace console_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -179,3 +181,5 @@ TEST_CASE("a full disk silences the console") {
   full.write("more");
   CHECK(full.pending() == 0);
 }
+
+}  // namespace console_test

@@ -4,6 +4,8 @@
 #include "helpers.hpp"
 #include "ui/quantities.hpp"
 
+namespace data_board_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -89,3 +91,5 @@ TEST_CASE("before the first loop what is prepared") {
   CHECK(board.rows() == Lines{"data: 15 batches prepared, 3.0 MB | 1 worker(s) done"});
   CHECK(board.verdict().empty());
 }
+
+}  // namespace data_board_test

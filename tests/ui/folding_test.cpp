@@ -6,6 +6,8 @@
 #include "helpers.hpp"
 #include "ui/rank_set.hpp"
 
+namespace folding_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -90,3 +92,5 @@ TEST_CASE("each rank's order is kept and no line is lost, whatever ranks say") {
     CHECK(shown == said);
   }
 }
+
+}  // namespace folding_test

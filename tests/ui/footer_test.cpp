@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "helpers.hpp"
 
+namespace footer_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -64,3 +66,5 @@ TEST_CASE("rows fit the terminal") {
   footer.set_progress(Rank{0}, "a bar that is much too long");
   CHECK(footer.rows(at_ms(0), 8) == Rows{"a bar th", "taas-run"});
 }
+
+}  // namespace footer_test

@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "helpers.hpp"
 
+namespace json_renderer_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -65,3 +67,5 @@ TEST_CASE("the run's events are those of the journal") {
   CHECK(object["rank"] == 1);
   CHECK(shown(RunAction{run::Notify{"words"}}).contains("action"));
 }
+
+}  // namespace json_renderer_test

@@ -4,18 +4,20 @@
 
 #include "catch.hpp"
 
-using namespace taas::ui;
-
-using Lines = std::vector<AssembledLine>;
-
 namespace Catch {
 template <>
-struct StringMaker<AssembledLine> {
-  static std::string convert(const AssembledLine& line) {
+struct StringMaker<taas::ui::AssembledLine> {
+  static std::string convert(const taas::ui::AssembledLine& line) {
     return (line.progress ? "~" : "") + ("\"" + line.text.substr(0, 80) + "\"");
   }
 };
 }  // namespace Catch
+
+namespace line_assembler_test {
+
+using namespace taas::ui;
+
+using Lines = std::vector<AssembledLine>;
 
 namespace {
 
@@ -135,3 +137,5 @@ TEST_CASE("a quiet stream after '\\r' waits for what follows") {
   SECTION("a line end") { CHECK(assembler.add("\n") == Lines{{"50%"}}); }
   SECTION("the next state") { CHECK(assembler.add("60%\n") == Lines{{"60%"}}); }
 }
+
+}  // namespace line_assembler_test

@@ -4,6 +4,8 @@
 #include "helpers.hpp"
 #include "terminal_model.hpp"
 
+namespace live_renderer_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -127,3 +129,5 @@ TEST_CASE("stdout that is no terminal gets lines alone") {
   CHECK(out.text == "to a file\n");
   CHECK(screen(err.text) == Rows{"to the terminal", kFooter});
 }
+
+}  // namespace live_renderer_test

@@ -4,6 +4,8 @@
 #include "ui/live_renderer.hpp"
 #include "ui/plain_renderer.hpp"
 
+namespace make_renderer_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -76,3 +78,5 @@ TEST_CASE("each kind makes its renderer") {
   options.kind = RendererOptions::Kind::kJson;
   CHECK(dynamic_cast<JsonRenderer*>(make_renderer(options, out, err).get()) != nullptr);
 }
+
+}  // namespace make_renderer_test

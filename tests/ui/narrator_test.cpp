@@ -6,6 +6,8 @@
 #include "helpers.hpp"
 #include "run/words.hpp"
 
+namespace narrator_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -90,3 +92,5 @@ TEST_CASE("signals have names") {
   CHECK(signal_name(SIGUSR1) == "SIGUSR1");
   CHECK(signal_name(63) == "signal 63");
 }
+
+}  // namespace narrator_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "helpers.hpp"
 
+namespace plain_renderer_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -48,3 +50,5 @@ TEST_CASE("the launcher's words come after what was said before") {
   renderer.show(Message{Message::Level::kError, "words", at_ms(1)});
   CHECK(both.text == "[0] before\ntaas-run: words\n");
 }
+
+}  // namespace plain_renderer_test

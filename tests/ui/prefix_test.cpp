@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "helpers.hpp"
 
+namespace prefix_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -28,3 +30,5 @@ TEST_CASE("the built-in prefix names the ranks") {
   CHECK(rank_prefix(ranks({3})) == "[3] ");
   CHECK(rank_prefix(ranks({0, 2, 3})) == "[0,2-3] ");
 }
+
+}  // namespace prefix_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "helpers.hpp"
 
+namespace rank_lines_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -69,3 +71,5 @@ TEST_CASE("the prefix is painted by stream") {
   lines.add(line(1, "err", 0, Stream::kStderr));
   CHECK(texts(lines.flush()) == Texts{"[1] out", "\x1b[33m[1] \x1b[0merr"});
 }
+
+}  // namespace rank_lines_test

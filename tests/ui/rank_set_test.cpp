@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "helpers.hpp"
 
+namespace rank_set_test {
+
 using namespace taas::ui;
 
 TEST_CASE("rank sets are short") {
@@ -13,3 +15,5 @@ TEST_CASE("rank sets are short") {
   CHECK(format_rank_set(ranks({7, 5, 3})) == "3,5,7");
   CHECK(format_rank_set(ranks({2, 0, 1, 2, 9, 10})) == "0-2,9-10");
 }
+
+}  // namespace rank_set_test

@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "helpers.hpp"
 
+namespace report_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -62,3 +64,5 @@ TEST_CASE("a good end names its time and what was published") {
         "taas-run: done in 1.0 s, 2 files in /runs/x/output");
   CHECK(success_line(std::chrono::seconds(1), {"/o", 1}, Style()) == "taas-run: done in 1.0 s, 1 file in /o");
 }
+
+}  // namespace report_test

@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace style_test {
+
 using namespace taas;
 using namespace taas::ui;
 
@@ -41,3 +43,5 @@ TEST_CASE("paint leaves text alone without colour") {
   CHECK(Style(true).paint_rank(Rank{0}, "x") != Style(true).paint_rank(Rank{1}, "x"));
   CHECK(Style(false).paint_rank(Rank{0}, "x") == "x");
 }
+
+}  // namespace style_test

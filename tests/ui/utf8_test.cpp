@@ -2,6 +2,8 @@
 
 #include "catch.hpp"
 
+namespace utf8_test {
+
 using namespace taas::ui;
 
 TEST_CASE("whole_prefix never splits a sequence") {
@@ -42,3 +44,5 @@ TEST_CASE("clip keeps colours and drops other escapes") {
   CHECK(clip("\x1b[31mred\x1b[0m", 2) == "\x1b[31mre\x1b[0m");
   CHECK(clip("a\x1b[2Kb\x1b[A", 5) == "ab");
 }
+
+}  // namespace utf8_test
