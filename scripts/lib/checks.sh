@@ -44,7 +44,7 @@ say_skipped() {
   suites=$(sed -n 's/^.* \([^ ]*\) \.*\*\*\*Skipped.*$/\1/p' "$2")
   cases=$(sed -n 's/^SKIPPED \[\([0-9]*\)\] \([^ ]*\): \(.*\)$/\1 \3 (\2)/p' "$builds/$1/Testing/Temporary/LastTest.log")
   [ -n "$suites$cases" ] || return 0
-  say "skipped: $(grep -c . <<<"$suites") suites, $(awk '{ sum += $1 } END { print sum + 0 }' <<<"$cases") test cases"
+  say "skipped suites: $(grep -c . <<<"$suites"), skipped test cases: $(awk '{ sum += $1 } END { print sum + 0 }' <<<"$cases")"
   while IFS= read -r line; do
     [ -z "$line" ] || say "  $line"
     case $line in '' | *[Gg][Pp][Uu]* | *'full run'*) ;; *) unexpected=1 ;; esac
