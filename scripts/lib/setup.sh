@@ -128,7 +128,7 @@ install_test_packages() {
     finish "skipped, and so are the tests that need them: they take root, and Debian or Ubuntu"
     return
   fi
-  for package in openssh-client openssh-server iproute2 nftables slurm-wlm munge zsh fish mandoc dpkg-dev; do
+  for package in openssh-client openssh-server iproute2 nftables slurm-wlm munge zsh fish mandoc dpkg-dev file; do
     is_installed "$package" || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then
