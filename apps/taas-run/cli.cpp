@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "base/version.hpp"
 #include "boundary.hpp"
 #include "completion.hpp"
 #include "flags.hpp"
@@ -104,7 +105,7 @@ Result<> read_hostfile(plan::NodesOptions& nodes, const FileReader& read_file) {
 /// What a flag asks to print instead of starting anything; empty when there is no such flag.
 Result<std::string> text_to_print(const Given& command_line) {
   if (command_line.contains("help")) return help_text();
-  if (command_line.contains("version")) return std::string("taas-run " TAAS_VERSION "\n");
+  if (command_line.contains("version")) return fmt::format("taas-run {}\n", kLauncherVersion);
   if (command_line.contains("print-man-page")) return man_page();
   auto shell = command_line.find("print-completion");
   if (shell == command_line.end()) return std::string();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/version.hpp"
 #include "flags.hpp"
 #include "help_words.hpp"
 
@@ -78,7 +79,7 @@ std::string man_page() {
              ".TH TAAS\\-RUN 1 \"\" \"taas\\-run {}\" \"User Commands\"\n.SH NAME\ntaas\\-run \\- {}\n"
              ".SH SYNOPSIS\n.B taas\\-run\n.RI [ OPTIONS ]\n.I PROGRAM\n.RI [ ARGUMENTS... ]\n.SH DESCRIPTION\n"
              "Starts one process for each GPU, on one machine or many: {}.\n.PP\n{}\n.SH OPTIONS\n",
-             TAAS_VERSION, escape_for_roff(kSummary), escape_for_roff(kPrograms), escape_for_roff(kSpelling)) +
+             kLauncherVersion, escape_for_roff(kSummary), escape_for_roff(kPrograms), escape_for_roff(kSpelling)) +
          options() + std::string(kAfterOptions) + examples();
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/ids.hpp"
+#include "base/version.hpp"
 #include "hosts/links.hpp"
 #include "hosts/policies.hpp"
 #include "hosts/preparation.hpp"
@@ -35,7 +36,7 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   loop.policy.connect_for = std::chrono::milliseconds(options.bootstrap.join_timeout_ms);
   loop.policy.coordinator_first = options.bootstrap.coordinator_first;
   loop.hello.instance = random_hex(kInstanceBytes);
-  loop.hello.version = TAAS_VERSION;
+  loop.hello.version = kLauncherVersion;
   loop.hello.hostname = options.bootstrap.name.empty() ? options.machine.hostname : options.bootstrap.name;
   loop.hello.order = options.bootstrap.order;
   loop.hello.gpus = options.machine.gpus;

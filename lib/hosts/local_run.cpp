@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/ids.hpp"
+#include "base/version.hpp"
 #include "hosts/agent_loop.hpp"
 #include "hosts/data_hosts.hpp"
 #include "hosts/launch.hpp"
@@ -60,7 +61,7 @@ run::CoordinatorPolicy policy_of(const plan::LaunchPlan& plan) {
 AgentLoopOptions agent_options(const LocalRunOptions& options) {
   AgentLoopOptions agent;
   agent.policy.in_process = true;
-  agent.hello.version = TAAS_VERSION;
+  agent.hello.version = kLauncherVersion;
   agent.hello.hostname = options.machine.hostname;
   agent.hello.order = 0;
   agent.hello.plays = static_cast<int>(options.plan.nodes.size());

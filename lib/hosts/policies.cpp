@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "base/version.hpp"
+
 namespace taas::hosts {
 namespace {
 
@@ -41,7 +43,7 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.host_names = plan.hosts;
   policy.min_nodes = std::min(plan.min_nodes, static_cast<int>(plan.nodes.size()));
   policy.expected_agents = plan.expected_agents;
-  policy.version = TAAS_VERSION;
+  policy.version = kLauncherVersion;
   policy.lost_after = nodes.node_timeout;
   policy.closed_grace = 2 * agent_policy(nodes.node_timeout, false).heartbeat_interval;
   policy.gather_timeout = nodes.join_timeout;

@@ -1,5 +1,5 @@
-# A wheel out of a build folder that is there already: pip wheel . -Ccmake.define.TAAS_PREBUILT=<build>. Nothing is compiled;
-# the folder's interpreter has to be the wheel's.
+# A wheel out of a build folder that is there already: pip wheel . --config-settings=cmake.define.TAAS_PREBUILT=<build>. Nothing is
+# compiled; the folder's interpreter has to be the wheel's.
 set(_stage ${CMAKE_CURRENT_BINARY_DIR}/stage)
 file(REMOVE_RECURSE ${_stage})
 foreach(component Launcher Completions)

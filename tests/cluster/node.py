@@ -54,8 +54,10 @@ class Node:
         """Starts a command on this node, in `cwd` (default: the user's home)."""
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                    **options}
-        inside = ["nsenter", f"--target={self.pid}", "--net", "--uts", "--ipc", "--mount", "--root", "--pid",
-                  "env", f"--chdir={cwd or self.home}", "--", *map(str, argv)]
+        # Who enters a namespace of processes has to fork. nsenter would, but it stops when its child does, and nobody continues it;
+        # timeout (0: none) only waits, and ends as its child did.
+        inside = ["nsenter", f"--target={self.pid}", "--net", "--uts", "--ipc", "--mount", "--root", "--pid", "--no-fork",
+                  "timeout", "--foreground", "0", "env", f"--chdir={cwd or self.home}", "--", *map(str, argv)]
         return Process(inside, env={**environment_of_a_user(), "HOME": str(self.home), **(env or {})}, **options)
 
     def run(self, *argv, seconds: float = DEADLINE_SECONDS, **options) -> subprocess.CompletedProcess:
@@ -123,4 +125,4 @@ class Node:
 
     def _is_infrastructure(self, pid: int) -> bool:
         line = command_line(pid)
-        return pid in self._first or line in SERVICES or line.startswith("sshd:")
+        return pid in self._first or line in SERVICES or line.startswith(("sshd:", "sshd-session:", "sshd-auth:"))

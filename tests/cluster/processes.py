@@ -39,14 +39,12 @@ def wait_until(condition, what: str, seconds: float = DEADLINE_SECONDS):
 
 
 class Process(subprocess.Popen):
-    """A command on a node. Signals go to the command, not to the nsenter in front of it."""
+    """A command on a node. Signals go to the command, not to the process in front of it, which waits for its end."""
 
     def send_signal(self, number):
         child = only_child(self.pid)
         if child and self.poll() is None:
             os.kill(child, number)
-        if number == signal.SIGCONT:  # nsenter stops and goes on as its child does
-            super().send_signal(number)
 
     def terminate(self):
         self.send_signal(signal.SIGTERM)

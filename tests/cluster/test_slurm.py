@@ -39,15 +39,18 @@ def test_scancel_and_what_it_leaves(slurm):
 
 
 def test_preemption_requeues(slurm):
-    job = slurm.sbatch("#!/bin/sh\ntrap '' TERM\necho start ${SLURM_RESTART_COUNT:-0}\n"
-                       "[ -n \"$SLURM_RESTART_COUNT\" ] || sleep 1000\n", "-N4", "--gpus-per-node=8", "--requeue")
+    """The second start does not end by itself: from 24.05 on SLURM would requeue it again, since the first one outlasted its grace
+    time (SLURM's ticket 25682)."""
+    job = slurm.sbatch("#!/bin/sh\n[ -n \"$SLURM_RESTART_COUNT\" ] || trap '' TERM\necho start ${SLURM_RESTART_COUNT:-0}\n"
+                       "sleep 1000\n", "-N4", "--gpus-per-node=8", "--requeue")
     slurm.wait_for(job, {"RUNNING"})
     urgent = slurm.sbatch("#!/bin/sh\necho urgent\n", "-N4", "--gpus-per-node=8", "--partition=urgent")
     assert slurm.wait(urgent)["JobState"] == "COMPLETED"
     slurm.wait_for_requeue(job)
-    ended = slurm.wait(job)
-    assert ended["Restarts"] == "1", slurm.report(job)
-    assert slurm.output(job).splitlines()[-1] == "start 1"
+    assert slurm.wait_for(job, {"RUNNING"})["Restarts"] == "1", slurm.report(job)
+    wait_until(lambda: slurm.output(job).splitlines()[-1] == "start 1", "the script runs again")
+    slurm.scancel(job)
+    assert slurm.wait(job)["JobState"] == "CANCELLED"
 
 
 def test_taas_run_of_one_machine_inside_an_allocation(slurm, ranks):

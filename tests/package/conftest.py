@@ -13,9 +13,10 @@ import pytest
 from environments import BUILD, SOURCE, Environment
 
 
-def pip_wheel(folder: pathlib.Path, *arguments: str) -> pathlib.Path:
+def pip_wheel(folder: pathlib.Path, source: str, **settings: object) -> pathlib.Path:
     """Makes a wheel with the tools of this interpreter, so that nothing is fetched."""
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *arguments, "--no-build-isolation", "--no-deps", "-q", "-w", folder],
+    options = [f"--config-settings={name}={value}" for name, value in settings.items()]  # pip has had -C only since 23.1
+    subprocess.run([sys.executable, "-m", "pip", "wheel", source, *options, "--no-build-isolation", "--no-deps", "-q", "-w", folder],
                    check=True, timeout=1500)
     (wheel,) = folder.glob("taas_run-*.whl")
     return wheel
@@ -27,7 +28,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     if os.environ.get("TAAS_WHEEL"):
         return pathlib.Path(os.environ["TAAS_WHEEL"]).resolve(strict=True)
     folder = tmp_path_factory.mktemp("wheel")
-    return pip_wheel(folder, str(SOURCE), f"-Cbuild-dir={folder}/build", f"-Ccmake.define.TAAS_PREBUILT={BUILD}")
+    return pip_wheel(folder, str(SOURCE), **{"build-dir": folder / "build", "cmake.define.TAAS_PREBUILT": BUILD})
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,14 @@ import pytest
 
 from environments import BUILD, HANG
 
-pytestmark = pytest.mark.skipif(not shutil.which("dpkg-deb") or not shutil.which("dpkg-shlibdeps"), reason="needs dpkg-dev")
+TOOLS = {"dpkg-deb": "dpkg", "dpkg-shlibdeps": "dpkg-dev", "file": "file"}  # CPack looks with `file` for what is linked
+
+
+def need_tools() -> None:
+    missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})
+    if missing:
+        reason = f"packages are missing: {' '.join(missing)} (./scripts/test installs them)"
+        pytest.fail(reason) if os.environ.get("CI") and os.geteuid() == 0 else pytest.skip(reason)
 
 
 def output(*command: object, **options: object) -> str:
@@ -20,6 +27,7 @@ def output(*command: object, **options: object) -> str:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    need_tools()
     folder = tmp_path_factory.mktemp("debian")
     output("cpack", "-G", "DEB", "--config", BUILD / "CPackConfig.cmake", "-B", folder, cwd=folder)
     (package,) = folder.glob("*.deb")

@@ -48,7 +48,7 @@ def needed(binary: pathlib.Path) -> set[str]:
 @full
 def test_a_compiled_wheel_needs_nothing_but_the_c_library(source_distribution: pathlib.Path, tmp_path: pathlib.Path,
                                                           environment: Environment) -> None:
-    wheel = pip_wheel(tmp_path / "wheel", str(source_distribution), f"-Cbuild-dir={BUILD}/wheel")
+    wheel = pip_wheel(tmp_path / "wheel", str(source_distribution), **{"build-dir": BUILD / "wheel"})
     unpacked = tmp_path / "unpacked"
     zipfile.ZipFile(wheel).extractall(unpacked)
     (program,) = unpacked.glob("*.data/scripts/taas-run")

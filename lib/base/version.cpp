@@ -1,0 +1,7 @@
+#include "base/version.hpp"
+
+namespace taas {
+
+const char kLauncherVersion[] = TAAS_VERSION;
+
+}  // namespace taas
