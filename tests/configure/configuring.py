@@ -1,4 +1,4 @@
-"""Configures small projects that use one of scripts/cmake's files, and says what CMake printed."""
+"""Configures the project, or small ones that use one of scripts/cmake's files, and says what CMake printed."""
 
 import os
 import pathlib
@@ -7,6 +7,16 @@ import subprocess
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CMAKE = os.environ.get("TAAS_CMAKE", "cmake")
 COMPILER = os.environ.get("TAAS_CXX", "c++")
+
+
+def configure(source: pathlib.Path, build: pathlib.Path, *definitions: str, **environment: str) -> str:
+    """Returns all that CMake printed; it must neither fail nor warn."""
+    result = subprocess.run([CMAKE, "-S", source, "-B", build, "-G", "Ninja", "--no-warn-unused-cli",
+                             f"-DCMAKE_CXX_COMPILER={COMPILER}", *definitions], env={**os.environ, **environment}, text=True,
+                            timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert result.returncode == 0, result.stdout
+    assert "Warning" not in result.stdout, result.stdout
+    return result.stdout
 
 
 class Project:
@@ -22,10 +32,4 @@ class Project:
             f"list(APPEND CMAKE_MODULE_PATH {SOURCE}/scripts/cmake)\n" + lines)
 
     def configure(self, *definitions: str, **environment: str) -> str:
-        """Returns all that CMake printed; it must not fail."""
-        result = subprocess.run([CMAKE, "-S", self.source, "-B", self.build, "-G", "Ninja", "--no-warn-unused-cli",
-                                 f"-DCMAKE_CXX_COMPILER={COMPILER}", *definitions], env={**os.environ, **environment}, text=True, timeout=120,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        assert result.returncode == 0, result.stdout
-        assert "Warning" not in result.stdout, result.stdout
-        return result.stdout
+        return configure(self.source, self.build, *definitions, **environment)
