@@ -48,9 +48,3 @@ def test_warnings_are_errors_only_when_asked(tmp_path: pathlib.Path) -> None:
     assert "-Werror" not in project.configure()
     assert "-Werror" in project.configure("-DTAAS_WERROR=ON")
     assert "-Werror" not in project.configure("-DTAAS_WERROR=ON", "-DTAAS_SANITIZE=address")
-
-
-def test_what_is_no_compiler_is_named() -> None:
-    result = subprocess.run([SOURCE / "scripts/check-compilers", "gcc"], capture_output=True, text=True, timeout=60)
-    assert result.returncode == 1
-    assert "gcc is no compiler of the form gcc-13 or clang-19" in result.stderr
