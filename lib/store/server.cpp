@@ -37,8 +37,7 @@ bool concerns_one_client(const boost::system::error_code& status) {
 
 class Server::Impl final : public ConnectionOwner, public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& io, std::vector<Acceptor> acceptors, Observer observer)
-      : io_(io), observer_(std::move(observer)) {
+  Impl(asio::io_context& io, std::vector<Acceptor> acceptors, Observer observer) : observer_(std::move(observer)) {
     for (auto& acceptor : acceptors) listeners_.push_back({std::move(acceptor), asio::steady_timer(io)});
   }
 
@@ -87,7 +86,6 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
   void queue_reply(const Reply& reply);
   void note_joined(Rank rank);
 
-  asio::io_context& io_;
   Observer observer_;
   std::vector<Listener> listeners_;  ///< never moved once started: handlers refer to its elements
   std::array<char, 64 * 1024> read_buffer_{};

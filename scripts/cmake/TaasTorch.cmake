@@ -1,6 +1,6 @@
-# Finds libtorch in the torch wheel of a Python interpreter and makes the target taas_torch from it, and taas_torch_cuda when
-# the wheel is a CUDA one. torch's own package file would ask a CUDA wheel's user for a CUDA toolkit and, with CMake before
-# 3.26, for TORCH_CUDA_ARCH_LIST; everything needed is in the wheel and in the nvidia wheels beside it.
+# Finds libtorch in the torch wheel of a Python interpreter and makes the target taas_torch from it. torch's own package file
+# would ask a CUDA wheel's user for a CUDA toolkit and, with CMake before 3.26, for TORCH_CUDA_ARCH_LIST; everything needed is
+# in the wheel and in the nvidia wheels beside it.
 #
 #   TAAS_PYTHON   the interpreter; by default that of the active virtual environment, then <source>/.venv, then python3
 #   TAAS_DIST     ON: torch is required; AUTO: without it only the launcher is built; OFF
@@ -72,33 +72,11 @@ target_link_libraries(taas_torch INTERFACE "${_taas_torch_lib}/libtorch_cpu.so" 
 # Binaries run where they were built, without LD_LIBRARY_PATH.
 target_link_options(taas_torch INTERFACE "LINKER:-rpath,${_taas_torch_lib}")
 
-# The CUDA half, for the one plugin that needs it. Each nvidia wheel has an include and a lib folder; torch 2.11 and later
-# put the toolkit's parts into nvidia/cu13, older layouts have one folder a part: both are covered by the search.
+# A CUDA wheel's libraries need those of the nvidia wheels beside it. They find each other when they are loaded; the linker has
+# to be told.
 get_filename_component(_taas_site "${TAAS_TORCH_DIR}" DIRECTORY)
-file(GLOB _taas_nvidia_includes LIST_DIRECTORIES true "${_taas_site}/nvidia/*/include")
 file(GLOB _taas_nvidia_libs LIST_DIRECTORIES true "${_taas_site}/nvidia/*/lib")
-find_path(_taas_nccl nccl.h PATHS ${_taas_nvidia_includes} NO_DEFAULT_PATH NO_CACHE)
-find_path(_taas_cudart cuda_runtime_api.h PATHS ${_taas_nvidia_includes} NO_DEFAULT_PATH NO_CACHE)
-# The runtime's wheel leaves out the crt folder that its own headers include; triton's has a copy.
-find_path(_taas_crt crt/host_config.h PATHS ${_taas_nvidia_includes} "${_taas_site}/triton/backends/nvidia/include"
-          NO_DEFAULT_PATH NO_CACHE)
-if(EXISTS "${_taas_torch_lib}/libtorch_cuda.so" AND _taas_nccl AND _taas_cudart AND _taas_crt)
-  add_library(taas_torch_cuda INTERFACE)
-  target_include_directories(taas_torch_cuda SYSTEM INTERFACE "${_taas_nccl}" "${_taas_cudart}" "${_taas_crt}")
-  target_compile_definitions(taas_torch_cuda INTERFACE USE_C10D_NCCL)
-  target_link_libraries(taas_torch_cuda INTERFACE taas_torch "${_taas_torch_lib}/libtorch_cuda.so"
-                                                  "${_taas_torch_lib}/libc10_cuda.so")
-  # libtorch_cuda finds its own neighbours when it is loaded; the linker has to be told.
-  foreach(folder IN LISTS _taas_nvidia_libs)
-    target_link_options(taas_torch_cuda INTERFACE "LINKER:-rpath-link,${folder}")
-  endforeach()
-endif()
 foreach(folder IN LISTS _taas_nvidia_libs)
   target_link_options(taas_torch INTERFACE "LINKER:-rpath-link,${folder}")
 endforeach()
-
-if(TARGET taas_torch_cuda)
-  message(STATUS "torch ${TAAS_TORCH_VERSION} with nccl, from ${TAAS_TORCH_DIR}")
-else()
-  message(STATUS "torch ${TAAS_TORCH_VERSION} without nccl, from ${TAAS_TORCH_DIR}")
-endif()
+message(STATUS "torch ${TAAS_TORCH_VERSION} from ${TAAS_TORCH_DIR}")
