@@ -53,7 +53,7 @@ struct SlotPool::State {
 /// The one that was used last, whose pages are still in the cache.
 Slot* SlotPool::State::find_free(std::size_t bytes, SlotMemory memory) const {
   const auto fitting = std::find_if(free.rbegin(), free.rend(), [&](const Slot* slot) {
-    return slot->arena_->kind == memory && slot->bytes_.size() >= bytes && slot->bytes_.size() / 2 <= bytes;
+    return slot->arena_->kind == memory && slot->bytes_.size() >= bytes && slot->bytes_.size() / 2 <= slot_size(bytes);
   });
   return fitting == free.rend() ? nullptr : *fitting;
 }

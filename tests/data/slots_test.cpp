@@ -35,6 +35,17 @@ TEST_CASE("a slot comes back and is used again") {
         (memory == SlotMemory::kShared));
 }
 
+TEST_CASE("batches of a few bytes share memory, and use it again") {
+  SlotPool pool(64 * kMegabyte);
+  auto slot = take(pool, 5);
+  const auto held = pool.held_bytes();
+  CHECK(take(pool, 1)->arena() == slot->arena());
+  const auto number = slot->number();
+  slot.reset();
+  CHECK(take(pool, 5)->number() == number);
+  CHECK(pool.held_bytes() == held);
+}
+
 TEST_CASE("slots do not overlap") {
   SlotPool pool(64 * kMegabyte);
   std::vector<std::shared_ptr<Slot>> slots;
