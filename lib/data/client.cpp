@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "data/client_state.hpp"
 
@@ -90,6 +91,7 @@ std::optional<Delivery> Client::next(StreamId stream, Duration patience) {
   const auto began = steady_now();
   std::string hopeless;
   while (!from.closed && !from.kept.contains(from.taken) && (hopeless = state.hopeless()).empty()) {
+    if (!std::exchange(from.waits, true)) state.bell->ring();  // now it may have memory beyond the budget
     if (from.changed.wait_until(lock, began + patience) == std::cv_status::timeout) break;
   }
   const auto waited = seconds(steady_now() - began);
@@ -99,6 +101,7 @@ std::optional<Delivery> Client::next(StreamId stream, Duration patience) {
   auto here = from.kept.extract(from.taken);
   if (!here) return hopeless.empty() ? std::optional<Delivery>() : Undeliverable{hopeless};
   Delivery delivery = std::move(here.mapped());
+  from.waits = false;
   from.count_taken(delivery, state);
   state.apply(state.schedule.handle(Taken{.task = {.stream = stream, .number = from.taken++}, .at = steady_now()}));
   lock.unlock();

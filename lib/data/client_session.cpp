@@ -115,14 +115,16 @@ void ClientSession::carry_out(const SendWithdraw& order) {
   wanted_slots_.erase(order.attempt);
 }
 
-/// The second look comes after the bell was asked to ring, so that no room is missed.
+/// The second look comes after the bell was asked to ring, so that no room is missed. Only payloads in the socket stand
+/// in each other's way: shared slots are filled in any order.
 Result<std::shared_ptr<Slot>> ClientSession::take_slot(Attempt attempt, std::size_t bytes, SlotMemory memory) {
-  for (const auto look : {Look::kQuick, Look::kThorough}) {
+  for (const bool again : {false, true}) {
+    const auto look = again && memory == SlotMemory::kOwn ? Look::kThorough : Look::kQuick;
     const auto claim = client_.claim(worker_, attempt, look);
     if (!claim.wanted) break;
     auto slot = client_.pool.take(bytes, memory, claim.room);
     if (!slot || *slot) return slot;
-    if (look == Look::kQuick) client_.bell->wait(link_.wakeup_);
+    if (!again) client_.bell->wait(link_.wakeup_);
   }
   return std::shared_ptr<Slot>();
 }

@@ -69,7 +69,7 @@ std::vector<LinkOrder> Client::State::take_orders(ClientLink& link) {
 
 bool Client::State::is_awaited(const Task& task) const {
   const auto found = streams.find(task.stream);
-  return found != streams.end() && found->second->taken == task.number;
+  return found != streams.end() && found->second->waits && found->second->taken == task.number;
 }
 
 Claim Client::State::claim(WorkerIndex worker, Attempt attempt, Look look) const {

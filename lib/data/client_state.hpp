@@ -27,6 +27,7 @@ struct ClientStream {
   std::map<std::uint64_t, std::string> returned;  ///< why a worker could not make it
   std::uint64_t submitted = 0;
   std::uint64_t taken = 0;
+  bool waits = false;  ///< the loop has asked for the next delivery, and did not find it
   bool closed = false;
   Statistics statistics;
   std::condition_variable changed;
@@ -101,6 +102,7 @@ struct Client::State {
   void apply(const SetAlarm& action);
   void keep(Task task, Delivery delivery);
   void adjust_credits();
+  /// Whether a loop has asked for just this one. What comes next and was not asked for has to fit into the budget.
   [[nodiscard]] bool is_awaited(const Task& task) const;
   /// Why no worker will ever make a batch; empty: one may.
   [[nodiscard]] std::string hopeless() const;

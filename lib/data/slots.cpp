@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kArenaBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostSlotsOfArena = 64;
-/// So many free slots are kept even when the budget is used up: what the loop lets go is needed again at once.
+/// So many free slots are kept even when the budget is used up: what the loop lets go is needed again as soon as it has
+/// taken the next batch. Until then they stay empty.
 constexpr std::size_t kSpareSlots = 2;
 
 double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
@@ -30,13 +31,15 @@ struct SlotPool::State {
   std::map<std::uint32_t, std::unique_ptr<Arena>> arenas;
   std::vector<Slot*> free;  ///< the one used last is at the back
   std::size_t held = 0;
+  std::size_t taken = 0;  ///< of these: not free
   std::size_t given = 0;
   std::vector<std::uint32_t> forgotten;
   std::uint32_t next_slot = 0;
   std::uint32_t next_arena = 0;
   std::function<void()> on_room;
 
-  Slot* take_free(std::size_t bytes, SlotMemory memory);
+  [[nodiscard]] Slot* find_free(std::size_t bytes, SlotMemory memory) const;
+  void take(Slot& slot);
   bool make_room(std::size_t bytes, std::vector<std::unique_ptr<Arena>>& dropped);
   [[nodiscard]] std::size_t slots_to_make(std::size_t slot_bytes) const;
   Slot* add(std::unique_ptr<Arena> arena);
@@ -48,16 +51,18 @@ struct SlotPool::State {
 };
 
 /// The one that was used last, whose pages are still in the cache.
-Slot* SlotPool::State::take_free(std::size_t bytes, SlotMemory memory) {
+Slot* SlotPool::State::find_free(std::size_t bytes, SlotMemory memory) const {
   const auto fitting = std::find_if(free.rbegin(), free.rend(), [&](const Slot* slot) {
-    return slot->arena_->kind == memory && slot->bytes_.size() >= bytes && slot->bytes_.size() / 2 <= bytes;
+    return slot->arena_->kind == memory && slot->bytes_.size() >= bytes && slot->bytes_.size() / 2 <= slot_size(bytes);
   });
-  if (fitting == free.rend()) return nullptr;
-  Slot* slot = *fitting;
-  free.erase(std::next(fitting).base());
-  slot->use_ = Slot::Use::kTaken;
-  --slot->arena_->free;
-  return slot;
+  return fitting == free.rend() ? nullptr : *fitting;
+}
+
+void SlotPool::State::take(Slot& slot) {
+  free.erase(std::next(std::find(free.rbegin(), free.rend(), &slot)).base());
+  slot.use_ = Slot::Use::kTaken;
+  taken += slot.bytes_.size();
+  --slot.arena_->free;
 }
 
 /// Lets free slots of other sizes go until so many bytes fit into the budget.
@@ -77,25 +82,22 @@ std::size_t SlotPool::State::slots_to_make(std::size_t slot_bytes) const {
   return std::clamp<std::size_t>(std::min({kArenaBytes, budget / 8, room}) / slot_bytes, 1, kMostSlotsOfArena);
 }
 
-/// One of its slots is taken, the others are free.
+/// All of its slots are free. Returns one of them.
 Slot* SlotPool::State::add(std::unique_ptr<Arena> arena) {
   arena->number = next_arena++;
   for (const auto& slot : arena->slots) {
     slot->number_ = next_slot++;
     free.push_back(slot.get());
   }
-  auto* slot = free.back();
-  free.pop_back();
-  slot->use_ = Slot::Use::kTaken;
-  --arena->free;
   arenas.emplace(arena->number, std::move(arena));
-  return slot;
+  return free.back();
 }
 
 void SlotPool::State::give_away(Slot& slot) {
   auto& arena = *slot.arena_;
   slot.use_ = Slot::Use::kGivenAway;
   held -= slot.bytes_.size();
+  taken -= slot.bytes_.size();
   given += slot.bytes_.size();
   ++arena.given;
   // A program that keeps everything would use up the descriptors.
@@ -112,6 +114,8 @@ std::unique_ptr<Arena> SlotPool::State::take_back(Slot& slot) {
     given -= slot.bytes_.size();
     --arena.given;
     if (!arena.retired && !slot.abandoned_) held += slot.bytes_.size();
+  } else if (!slot.abandoned_) {
+    taken -= slot.bytes_.size();
   }
   slot.use_ = Slot::Use::kFree;
   ++arena.free;
@@ -150,8 +154,11 @@ Result<std::shared_ptr<Slot>> SlotPool::take(std::size_t bytes, SlotMemory memor
   }
   std::vector<std::unique_ptr<Arena>> dropped;  // outlives the lock
   std::unique_lock lock(state.mutex);
-  auto* slot = state.take_free(bytes, memory);
-  if (!slot) {
+  auto* slot = state.find_free(bytes, memory);
+  if (slot) {
+    const bool fits = state.taken + slot->bytes().size() <= state.budget;
+    if (!fits && room == Room::kWithinBudget) return std::shared_ptr<Slot>();
+  } else {
     if (!state.make_room(size, dropped) && room == Room::kWithinBudget) return std::shared_ptr<Slot>();
     const auto count = state.slots_to_make(size);
     state.held += size * count;
@@ -164,6 +171,7 @@ Result<std::shared_ptr<Slot>> SlotPool::take(std::size_t bytes, SlotMemory memor
     }
     slot = state.add(std::move(*arena));
   }
+  state.take(*slot);
   return std::shared_ptr<Slot>(slot, [owner = state_](Slot* done) {
     if (::getpid() != owner->process) return;  // a forked child has a copy of the lock, perhaps locked
     std::unique_ptr<Arena> unused;
@@ -188,6 +196,7 @@ void SlotPool::abandon(Slot& slot) {
   if (slot.abandoned_ || slot.use_ != Slot::Use::kTaken) return;
   slot.abandoned_ = true;
   state_->held -= slot.bytes_.size();
+  state_->taken -= slot.bytes_.size();
 }
 
 int SlotPool::fitting(std::size_t bytes) const {

@@ -51,7 +51,7 @@ enum class SlotMemory {
 };
 enum class Room {
   kWithinBudget,
-  kAnyway,  ///< the loop waits for just this batch
+  kAnyway,  ///< a loop stands and waits for just this batch
 };
 
 /// Slots of what batches need, under a budget. A batch that the program holds on to is the program's memory and counts

@@ -15,6 +15,7 @@
 #include <cerrno>
 
 #include "proc/landlock.hpp"
+#include "proc/oom_score.hpp"
 #include "proc/python.hpp"
 #include "proc/signals.hpp"
 #include "proc/spawn_failure.hpp"
@@ -52,6 +53,7 @@ class RankSetup {
 
   template <class Launcher>
   error_code on_exec_setup(Launcher&, const process::filesystem::path&, const char* const*&) {
+    if (request_.when_memory_runs_out == WhenMemoryRunsOut::kBeforeLauncher) oom_score_.apply();
     for (auto [step, action] : {
              Action{Step::kStreams, &RankSetup::connect_streams},
              Action{Step::kSession, &RankSetup::lead_session},
@@ -146,6 +148,7 @@ class RankSetup {
   int failures_;
   pid_t launcher_;
   bool keep_hangup_ignored_;
+  ChildOomScore oom_score_;
   Step step_ = Step::kExec;
 };
 

@@ -12,6 +12,12 @@ namespace taas {
 
 class Ruleset;
 
+/// Whom the kernel kills when memory runs out.
+enum class WhenMemoryRunsOut {
+  kBeforeLauncher,  ///< the process, and what it starts (see ChildOomScore)
+  kLikeLauncher,    ///< whoever is larger
+};
+
 /// What to run, and how. Everything pointed to must live until spawn() returns.
 struct SpawnRequest {
   std::vector<std::string> argv;                 ///< argv[0] is searched in PATH of `environment` unless it has a slash
@@ -23,6 +29,7 @@ struct SpawnRequest {
   const Ruleset* read_only = nullptr;            ///< Landlock rules to put on the process; null: none
   std::optional<std::string> working_directory;  ///< the launcher's own unless set
   std::optional<std::uint64_t> open_files_limit;  ///< soft RLIMIT_NOFILE to restore, when the launcher raised its own
+  WhenMemoryRunsOut when_memory_runs_out = WhenMemoryRunsOut::kBeforeLauncher;
 };
 
 /// A process that was started and not yet reaped. Hand it to Family::watch() (or an ExitWatch) before the event loop

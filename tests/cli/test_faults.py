@@ -26,6 +26,9 @@ def memory_cgroup():
     return None
 
 
+MEMORY_LIMIT = 512 << 20  # of which keeper, agent and three ranks under AddressSanitizer need a good part
+
+
 @repeated
 def test_out_of_memory_kill_is_named_as_such(launcher, attempt):
     made = memory_cgroup()
@@ -33,7 +36,7 @@ def test_out_of_memory_kill_is_named_as_such(launcher, attempt):
         pytest.skip("no memory cgroup can be made here (needs root and the memory controller)")
     folder, limit = made
     try:
-        (folder / limit).write_text(str(200 << 20))
+        (folder / limit).write_text(str(MEMORY_LIMIT))
         enter = lambda: (folder / "cgroup.procs").write_text(str(os.getpid()))
         result = launcher.run("--nproc-per-node", 4, *launcher.ranks("2=hog"), preexec_fn=enter)
         assert result.returncode == 137, result.stderr
@@ -41,6 +44,25 @@ def test_out_of_memory_kill_is_named_as_such(launcher, attempt):
     finally:
         wait_until(lambda: not (folder / "cgroup.procs").read_text().strip(), "the cgroup is empty")
         folder.rmdir()
+
+
+def oom_score(pid) -> int:
+    return int(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+def agent_of(keeper: int) -> int:
+    return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
+
+
+def test_the_kernel_takes_ranks_and_what_they_start_before_agent_and_keeper(launcher):
+    start_child = "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\nprint(child.pid, flush=True)\nchild.wait()\n"
+    base = min(1000, oom_score("self") + 50)  # as a batch system may have given it
+    raise_own = lambda: pathlib.Path("/proc/self/oom_score_adj").write_text(str(base))
+    process = launcher.start("--nproc-per-node", 1, launcher.python(start_child), preexec_fn=raise_own)
+    child = int(process.stdout.readline())
+    rank = int(pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    assert [oom_score(pid) for pid in (process.pid, agent_of(process.pid))] == [base, base]
+    assert [oom_score(pid) for pid in (rank, child)] == [min(1000, base + 100)] * 2
 
 
 @pytest.fixture
@@ -116,7 +138,7 @@ def test_garbage_on_the_store_port_disturbs_nobody(launcher, attempt):
 def test_exit_order_is_kept_when_the_launcher_was_not_looking(launcher, attempt):
     process = launcher.start("--nproc-per-node", 8, *launcher.ranks("*=stay"))
     pids = launcher.wait_for_ranks(8)
-    agent = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+    agent = agent_of(process.pid)
     os.kill(agent, signal.SIGSTOP)
     for rank in (6, 1, 3):
         os.kill(pids[rank], signal.SIGKILL)

@@ -106,6 +106,45 @@ TEST_CASE("a slow loop does not make memory grow past the budget") {
   }
 }
 
+TEST_CASE("what a loop has not asked for yet gets no memory beyond the budget, even when it comes next") {
+  const auto way = GENERATE(from_range(kWays));
+  INFO(way.name);
+  constexpr std::size_t kBudget = (8 << 20) + (1 << 19);  // eight batches, and small slots on the same machine
+  constexpr std::size_t kSize = 1'000'000;
+  constexpr std::size_t kCount = 20;  // half of them for each worker: more than fit
+  std::atomic<bool> rest = false;
+  std::atomic<bool> first = false;
+  std::atomic<bool> first_is_made = false;
+  const auto make = [&](Server& server, const Job& job) {
+    const bool is_first = job.payload == task(0, kSize);
+    const auto& gate = is_first ? first : rest;
+    while (job.payload != "0 1000" && !gate && !server.is_withdrawn(job)) std::this_thread::yield();
+    Worker::answer(server, job);
+    if (is_first) first_is_made = true;
+  };
+  Worker one(way, kKey, make);
+  Worker two(way, kKey, make);
+  auto options = options_for(way, kBudget);
+  options.schedule.depth = kCount;
+  Client client(options);
+  client.set_workers({one.address(), two.address()});
+  wait_until([&] { return client.statistics().workers_up == 2; });
+  const auto stream = client.open(definition());
+  client.submit(stream, "0 1000");  // so that many seem to fit
+  expect_batch(client, stream, "0 1000");
+  for (std::size_t i = 0; i < kCount; ++i) client.submit(stream, task(i, kSize));
+  rest = true;
+  wait_until([&] { return client.statistics().waiting == 8; });
+  first = true;
+  wait_until([&] { return first_is_made.load(); });
+  const auto until = steady_now() + std::chrono::milliseconds(100);  // it would come at once
+  while (steady_now() < until) REQUIRE(client.statistics().buffered_bytes <= kBudget);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    expect_batch(client, stream, task(i, kSize));
+    CHECK(client.statistics().buffered_bytes <= kBudget);
+  }
+}
+
 TEST_CASE("a loop that stands still does not hold up another one") {
   const auto way = GENERATE(from_range(kWays));
   INFO(way.name);

@@ -1,6 +1,8 @@
 #include "data/slots.hpp"
 
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "catch.hpp"
 
@@ -35,6 +37,17 @@ TEST_CASE("a slot comes back and is used again") {
         (memory == SlotMemory::kShared));
 }
 
+TEST_CASE("batches of a few bytes share memory, and use it again") {
+  SlotPool pool(64 * kMegabyte);
+  auto slot = take(pool, 5);
+  const auto held = pool.held_bytes();
+  CHECK(take(pool, 1)->arena() == slot->arena());
+  const auto number = slot->number();
+  slot.reset();
+  CHECK(take(pool, 5)->number() == number);
+  CHECK(pool.held_bytes() == held);
+}
+
 TEST_CASE("slots do not overlap") {
   SlotPool pool(64 * kMegabyte);
   std::vector<std::shared_ptr<Slot>> slots;
@@ -61,6 +74,23 @@ TEST_CASE("there is no more than the budget, except for what the loop waits for"
   slots.pop_back();
   CHECK(rings > 0);
   CHECK(take(pool, 2 * kMegabyte));
+}
+
+TEST_CASE("what comes back when the budget is used up stays empty until there is room") {
+  SlotPool pool(10 * kMegabyte);
+  std::vector<std::shared_ptr<Slot>> slots;
+  while (auto slot = take(pool, 2 * kMegabyte)) slots.push_back(std::move(slot));
+  auto in_hand = std::exchange(slots[0], nullptr);
+  pool.give_away(*in_hand);
+  slots[0] = take(pool, 2 * kMegabyte);
+  REQUIRE(slots[0]);
+  const auto number = in_hand->number();
+  in_hand.reset();
+  CHECK_FALSE(take(pool, 2 * kMegabyte));
+  CHECK(take(pool, 2 * kMegabyte, Room::kAnyway)->number() == number);
+  CHECK_FALSE(take(pool, 2 * kMegabyte));
+  pool.give_away(*slots[1]);
+  CHECK(take(pool, 2 * kMegabyte)->number() == number);
 }
 
 TEST_CASE("free slots of another size make way") {

@@ -89,6 +89,15 @@ def test_ranks_are_children_of_the_launcher_as_others_are(machine, script):
     assert runs[1].output(1) == runs[0].output(1) == ("9 taas-run\n True\n", "")
 
 
+def test_the_kernel_takes_preloaded_ranks_before_their_launcher(machine, script):
+    look = script("import os\n"
+                  "score = lambda pid: int(open(f'/proc/{pid}/oom_score_adj').read())\n"
+                  "print(score(os.getpid()) == min(1000, score(os.getppid()) + 100))\n")
+    runs = [machine.launch("--preload", mode, "--nproc-per-node", 1, look) for mode in ("none", MODULES)]
+    assert runs[1].preloaded() == [True]
+    assert runs[1].output() == runs[0].output() == ("True\n", "")
+
+
 def test_after_a_failure_ranks_come_from_the_warm_interpreter(machine, script):
     failing = script("import os, sys\nsys.exit(3 if os.environ['TORCHELASTIC_RESTART_COUNT'] < '2' else 0)\n")
     run = machine.launch("--preload", MODULES, "--nproc-per-node", 3, *RESTARTS, 2, failing)

@@ -1,9 +1,11 @@
 #include "proc/spawn.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 
@@ -31,6 +33,8 @@ int errno_of(std::vector<std::string> argv) {
   CHECK_THAT(child.error().message, ContainsSubstring(request.argv.empty() ? "program" : request.argv[0]));
   return child.error().system_errno;
 }
+
+int own_oom_score() { return std::stoi(read_file("/proc/self/oom_score_adj").value()); }
 
 bool no_children() { return ::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD; }
 
@@ -195,6 +199,19 @@ TEST_CASE("the kernel kills a process whose launcher is gone") {
   ::kill(launcher, SIGKILL);
   ::waitpid(launcher, nullptr, 0);
   CHECK(read_all(pipe->read).empty());  // returns when the process no longer holds the pipe
+}
+
+TEST_CASE("the kernel takes a process before its launcher when memory runs out") {
+  const int own = own_oom_score();
+  CHECK(output_of(shell("cat /proc/self/oom_score_adj")) == fmt::format("{}\n", std::min(1000, own + 100)));
+  CHECK(own_oom_score() == own);  // the child has its memory until exec, but a score of its own
+  auto like_launcher = shell("cat /proc/self/oom_score_adj");
+  like_launcher.when_memory_runs_out = WhenMemoryRunsOut::kLikeLauncher;
+  CHECK(output_of(std::move(like_launcher)) == fmt::format("{}\n", own));
+  std::ofstream("/proc/self/oom_score_adj") << 950;
+  CHECK(output_of(shell("cat /proc/self/oom_score_adj")) == "1000\n");
+  std::ofstream("/proc/self/oom_score_adj") << own;
+  CHECK(own_oom_score() == own);
 }
 
 TEST_CASE("the open-files limit is the one asked for") {
