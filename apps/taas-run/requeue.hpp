@@ -4,8 +4,9 @@
 
 namespace taas::cli {
 
-/// Sees to it that the job that this process is in goes back into SLURM's queue, once: asks for it, which ends the job, or leaves it
-/// to SLURM, which does so by itself when the script of a preempted job ends. Where it fails, one line says why.
+/// Sees to it that the job that this process is in goes back into SLURM's queue, once: asks for it, which ends the job,
+/// or leaves it to SLURM, which does so by itself when the script of a preempted job ends. Where it fails, one line
+/// says why.
 void requeue(const std::string& job_id);
 
 }  // namespace taas::cli

@@ -8,9 +8,9 @@ namespace taas {
 /// agree (an all_reduce of the maximum) before a collective depends on it. Costs one look at a file system.
 bool should_checkpoint();
 
-/// From now on SIGTERM, SIGUSR1 and SIGUSR2 do not end this process once should_checkpoint() is true, so that a step can
-/// be finished and a checkpoint written; SIGTERM ends it as ever when it comes without such a wish, as after another
-/// rank's failure.
+/// From now on SIGTERM, SIGUSR1 and SIGUSR2 do not end this process once should_checkpoint() is true, so that a step
+/// can be finished and a checkpoint written; SIGTERM ends it as ever when it comes without such a wish, as after
+/// another rank's failure.
 void catch_stop_signals();
 
 /// The signal that came since catch_stop_signals() and means that this process is to end: SIGTERM, or 0 for none. End

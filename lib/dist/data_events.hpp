@@ -20,7 +20,8 @@ struct DataProgress {
   bool done = false;
 };
 
-/// Tells the launcher (TAAS_EVENTS), and does nothing without one. Waits for it at most a moment, and only at a loop's end.
+/// Tells the launcher (TAAS_EVENTS), and does nothing without one. Waits for it at most a moment, and only at a loop's
+/// end.
 void report_data(const DataProgress& progress);
 
 /// One line for people: to the launcher, or without one to stderr.

@@ -18,7 +18,8 @@ struct Plugin {
   std::string problem;
 };
 
-/// On the run path of the program, or in the library folder beside the program's own ($ORIGIN is the loader's word for it).
+/// On the run path of the program, or in the library folder beside the program's own ($ORIGIN is the loader's word for
+/// it).
 void* open_plugin() {
   void* library = ::dlopen(kNcclPlugin, RTLD_NOW | RTLD_GLOBAL);
   if (library) return library;

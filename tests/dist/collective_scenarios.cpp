@@ -1,5 +1,4 @@
 #include <ATen/ATen.h>
-
 #include <unistd.h>
 
 #include <array>
