@@ -22,8 +22,8 @@ begin() {
 
 finish() { say "${*:-done} ($((SECONDS - step_started)) s)"; }
 
-# The last line of a log, cut to a width that fits a terminal.
-last_line() { tail -n 1 "$1" 2>/dev/null | tr '\r' '\n' | tail -n 1 | cut -c1-90; }
+# The last line of a log that says anything, cut to a width that fits a terminal.
+last_line() { tail -n 5 "$1" 2>/dev/null | tr '\r' '\n' | grep . | tail -n 1 | cut -c1-90; }
 
 # Says over and over how far a log is: every second in the same line of a terminal, every half minute in a file.
 tick() {
