@@ -35,7 +35,7 @@ void Work::wait() { impl_->wait(); }
 
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
+using TensorVector = std::vector<at::Tensor>;
 
 template <class Start>
 Work start(const char* name, Start&& call, Work::Impl::Finish finish = nullptr) {
@@ -83,7 +83,7 @@ auto scatter_rows(Group& group, at::Tensor& output, at::Tensor& input, const c10
   }
 }
 
-std::vector<Tensors> rows_on_root(const ProcessGroup& group, const at::Tensor& all, int root) {
+std::vector<TensorVector> rows_on_root(const ProcessGroup& group, const at::Tensor& all, int root) {
   if (group.rank() != root) return {};
   return {all.detach().unbind(0)};
 }
@@ -96,7 +96,7 @@ Work all_reduce_async(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op
   if (!group.native()) return done("all_reduce");
   c10d::AllreduceOptions options;
   options.reduceOp = native(op);
-  Tensors tensors{tensor.detach()};
+  TensorVector tensors{tensor.detach()};
   return start(
       "all_reduce", [&] { return group.native()->allreduce(tensors, options); }, division(group, tensors.front(), op));
 }
@@ -107,7 +107,7 @@ Work broadcast_async(const ProcessGroup& group, at::Tensor& tensor, int root) {
   if (!group.native()) return done("broadcast");
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  Tensors tensors{tensor.detach()};
+  TensorVector tensors{tensor.detach()};
   return start("broadcast", [&] { return group.native()->broadcast(tensors, options); });
 }
 
@@ -148,7 +148,7 @@ Work gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tenso
   }
   c10d::GatherOptions options;
   options.rootRank = root;
-  Tensors inputs{input.detach()};
+  TensorVector inputs{input.detach()};
   return start("gather", [&] { return group.native()->gather(rows, inputs, options); });
 }
 
@@ -157,7 +157,7 @@ Work scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tens
   check_tensor(group, "scatter", output);
   if (group.rank() == root) check_rows(group, "scatter", "input", input, "output", output);
   auto rows = rows_on_root(group, input, root);
-  Tensors outputs{output.detach()};
+  TensorVector outputs{output.detach()};
   if (!group.native()) {
     outputs[0].copy_(rows[0][0]);
     return done("scatter");
@@ -170,14 +170,14 @@ Work scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tens
 Work send_async(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {
   check_tensor(group, "send", tensor);
   check_other_rank(group, "send", "destination", destination);
-  Tensors tensors{tensor.detach()};
+  TensorVector tensors{tensor.detach()};
   return start("send", [&] { return group.native()->send(tensors, destination, tag); });
 }
 
 Work recv_async(const ProcessGroup& group, at::Tensor& tensor, int source, int tag) {
   check_tensor(group, "recv", tensor);
   check_other_rank(group, "recv", "source", source);
-  Tensors tensors{tensor.detach()};
+  TensorVector tensors{tensor.detach()};
   return start("recv", [&] { return group.native()->recv(tensors, source, tag); });
 }
 
