@@ -29,7 +29,7 @@ class Project:
         (self.source / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.22...4.0)\n"
             "project(small LANGUAGES CXX)\n"
-            f"list(APPEND CMAKE_MODULE_PATH {SOURCE}/scripts/cmake)\n" + lines)
+            f"list(APPEND CMAKE_MODULE_PATH \"{SOURCE}/scripts/cmake\")\n" + lines)
 
     def configure(self, *definitions: str, **environment: str) -> str:
         return configure(self.source, self.build, *definitions, **environment)
