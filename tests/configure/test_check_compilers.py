@@ -24,9 +24,8 @@ endif()
 
 @pytest.fixture
 def project(tmp_path: pathlib.Path) -> pathlib.Path:
-    for script in ("check-compilers", "lib/setup.sh"):
-        (tmp_path / "scripts" / script).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SOURCE / "scripts" / script, tmp_path / "scripts" / script)
+    shutil.copytree(SOURCE / "scripts/lib", tmp_path / "scripts/lib")
+    shutil.copy(SOURCE / "scripts/check-compilers", tmp_path / "scripts")
     (tmp_path / "CMakePresets.json").write_text(PRESETS)
     (tmp_path / "CMakeLists.txt").write_text(PROJECT)
     (tmp_path / "small.cpp").write_text("int small;\n")
