@@ -93,13 +93,22 @@ test_packages() {
   [ "$(id -u)" != 0 ] || echo openssh-client openssh-server iproute2 nftables slurm-wlm munge
 }
 
+# What the fuzzers need, where it is offered: clang, and its runtime in a package of its own.
+fuzzer_packages() {
+  local package
+  for package in clang libclang-rt-dev; do
+    if is_installed "$package" || is_offered "$package"; then echo "$package"; fi
+  done
+}
+
+# install_test_packages <package>…: those that are missing, where they can be had.
 install_test_packages() {
   local package missing=()
   if ! command -v apt-get >/dev/null; then
     finish "skipped, and so are the tests that need them: this is not Debian or Ubuntu"
     return
   fi
-  for package in $(test_packages); do
+  for package in "$@"; do
     is_installed "$package" || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then
