@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <filesystem>
 
 #include "base/files.hpp"
 #include "base/shell.hpp"
+#include "base/utf8.hpp"
 #include "plan/preload.hpp"
 
 namespace taas::cli {
@@ -139,7 +141,9 @@ json::value data_as_json(const plan::LaunchPlan& plan, const plan::Machine& mach
 plan::PreloadChoice preload_of(const plan::LaunchPlan& plan, const std::vector<std::string>& command) {
   int ranks = is_here(plan) ? plan.world_size() : plan.nodes.front().local_world_size;
   return plan::choose_preload(plan.options, command, ranks, [](const std::string& path) {
-    auto text = read_file(path);
+    std::error_code unknown;
+    bool is_file = std::filesystem::is_regular_file(path, unknown);  // a pipe is not to be emptied
+    auto text = is_file ? read_file(path) : Result<std::string>(usage_error(path));
     return text ? std::optional(std::move(*text)) : std::nullopt;
   });
 }
@@ -209,7 +213,7 @@ std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
                       {"notices", json::array(plan.notices.begin(), plan.notices.end())},
                       {"nodes", nodes_as_json(plan)},
                       {"ranks", ranks_as_json(plan, machine)}};
-  return json::serialize(object) + "\n";
+  return valid_utf8(json::serialize(object)) + "\n";
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ Result<> store_variables(std::vector<std::string>& target, const Values& values)
 constexpr Flag kFrameworkFlags[] = {
     {"framework", 0, "NAME", "tf: TF_CONFIG for each rank; deepspeed: .deepspeed_env and --local_rank (default: torch)",
      [](auto& options, const auto& values) { return store_framework(options, values.back()); }, Origin::kOwn},
+    {"env", 0, "NAME=VALUE", "Variable for all ranks, on every node; may be repeated",
+     [](auto& options, const auto& values) { return store_variables(options.frameworks.env, values); }, Origin::kOwn,
+     Kind::kRepeatable},
     {"rank0-env", 0, "NAME=VALUE", "Variable for rank 0 alone; may be repeated",
      [](auto& options, const auto& values) { return store_variables(options.frameworks.rank0_env, values); },
      Origin::kOwn, Kind::kRepeatable},

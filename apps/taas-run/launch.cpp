@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
@@ -32,9 +33,15 @@ std::string working_directory() {
   return std::filesystem::current_path(unknown).string();
 }
 
-/// What an agent does with Welcome: takes the user's environment and folder over, and looks for the program there.
+/// The secret of nodes that join is the launcher's: ranks have no use for it, whatever way they are started.
+std::string take_token(plan::Machine& machine) {
+  auto token = machine.environment.extract(plan::kTokenVariable);
+  ::unsetenv(plan::kTokenVariable);  // nor have ssh, srun and the agents that this process starts
+  return token ? std::move(token.mapped()) : std::string();
+}
+
+/// What an agent does with Welcome: goes to the user's folder, and looks for the program there.
 Result<plan::ResolvedProgram> resolve_here(const hosts::Launch& launch, plan::Machine& machine) {
-  for (const auto& [name, value] : launch.settings.environment) machine.environment.insert_or_assign(name, value);
   std::error_code failed;
   std::filesystem::current_path(launch.settings.working_directory, failed);
   if (failed) {
@@ -44,10 +51,23 @@ Result<plan::ResolvedProgram> resolve_here(const hosts::Launch& launch, plan::Ma
   return plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
 }
 
-Result<int> serve(hosts::Bootstrap bootstrap, plan::Machine machine) {
+/// An agent that the launcher has started takes the user's environment over as well.
+Result<plan::ResolvedProgram> resolve_as_caller(const hosts::Launch& launch, plan::Machine& machine) {
+  plan::bring_along(launch.settings.environment, machine.environment);
+  return resolve_here(launch, machine);
+}
+
+template <class Resolve>
+Result<int> serve(hosts::Bootstrap bootstrap, plan::Machine machine, Resolve resolve) {
   auto lifeline = become_kept();
   if (!lifeline) return lifeline.error();
-  return hosts::serve_as_agent({std::move(bootstrap), std::move(machine), resolve_here}, std::move(*lifeline));
+  return hosts::serve_as_agent({std::move(bootstrap), std::move(machine), resolve}, std::move(*lifeline));
+}
+
+/// For a node on which the user, or a batch system, called taas-run as on the others: its environment is its own, as
+/// under torchrun.
+Result<int> serve_as_called(hosts::Bootstrap bootstrap, plan::Machine machine) {
+  return serve(std::move(bootstrap), std::move(machine), resolve_here);
 }
 
 /// Where other machines may find this one.
@@ -156,14 +176,14 @@ Result<int> go(const plan::SlurmAllocation& way, Launching& launching) {
 }
 
 Result<int> go(const plan::SlurmTask& way, Launching& launching) {
-  Meeting meeting(launching.plan.options.output.directory, way);
+  Meeting meeting(launching.plan.options.output.directory, way, launching.machine.environment);
   if (!way.is_leader()) return meeting.wait_for_leader();
   if (auto led = meeting.lead(); !led) return led.error();
   if (!way.coordinates()) {
     auto bootstrap = meeting.await(launching.plan.options.nodes.join_timeout);
     if (!bootstrap) return bootstrap.error();
     bootstrap->order = way.step.node_id;
-    return serve(std::move(*bootstrap), std::move(launching.machine));
+    return serve_as_called(std::move(*bootstrap), std::move(launching.machine));
   }
   auto slurm = launching.plan.options.slurm;
   auto options = remote_options(launching);
@@ -191,12 +211,11 @@ hosts::Bootstrap joining(const plan::Join& way, const plan::LaunchPlan& plan, co
 }
 
 Result<int> go(const plan::Join& way, Launching& launching) {
-  auto secret = joining_secret(way, launching.plan.options.nodes, launching.machine.environment);
+  auto secret = joining_secret(way, launching.plan.options.nodes, launching.token);
   if (!secret) return secret.error();
-  launching.machine.environment.erase(plan::kTokenVariable);  // ranks have no use for it
-  auto role = choose_role(way);
+  auto role = choose_role(way, launching.machine.environment);
   if (!role) return role.error();
-  if (!role->coordinates) return serve(joining(way, launching.plan, *secret), std::move(launching.machine));
+  if (!role->coordinates) return serve_as_called(joining(way, launching.plan, *secret), std::move(launching.machine));
   auto options = remote_options(launching);
   if (!options) return options.error();
   options->secret = std::move(*secret);
@@ -214,10 +233,12 @@ Result<int> go(const plan::SlurmSubmit&, Launching& launching) {
 
 Result<int> launch(Launching launching) {
   auto way = launching.plan.way;
+  if (!std::holds_alternative<plan::SlurmSubmit>(way)) launching.token = take_token(launching.machine);
   return std::visit([&launching](const auto& chosen) { return go(chosen, launching); }, way);
 }
 
 Result<int> run_as_agent(plan::Machine machine) {
+  take_token(machine);
   std::string line;
   std::getline(std::cin, line);
   auto bootstrap = hosts::parse_bootstrap(line);
@@ -228,7 +249,7 @@ Result<int> run_as_agent(plan::Machine machine) {
   }
   auto name = machine.environment.find("SLURMD_NODENAME");
   if (bootstrap->name.empty() && name != machine.environment.end()) bootstrap->name = name->second;
-  return serve(std::move(*bootstrap), std::move(machine));
+  return serve(std::move(*bootstrap), std::move(machine), resolve_as_caller);
 }
 
 }  // namespace taas::cli

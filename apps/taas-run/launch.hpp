@@ -14,6 +14,7 @@ struct Launching {
   plan::Machine machine;
   plan::ResolvedProgram program;       ///< of the ranks, as found on this machine; empty where they run elsewhere
   std::vector<std::string> arguments;  ///< of this launcher, as they were given
+  std::string token = {};              ///< launch() takes it out of the machine's environment
 };
 
 /// Carries the plan out in its way onto nodes. Returns the exit code; an error means that nothing was started. Where

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -15,6 +16,7 @@
 #include "foreign_package.hpp"
 #include "launch.hpp"
 #include "local_programs.hpp"
+#include "net/secret.hpp"
 #include "plan/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/machine.hpp"
@@ -24,6 +26,7 @@ namespace {
 using namespace taas;
 
 constexpr int kUsage = 2;
+constexpr const char* kMakeToken = "token";  // as the whole command line: a program of that name is ./token
 
 std::map<std::string, std::string> read_environment() {
   std::map<std::string, std::string> variables;
@@ -47,14 +50,20 @@ plan::Machine read_machine() {
   return machine;
 }
 
+/// Nothing more can be done where standard error takes nothing either.
+void say(const Error& error) { std::fputs(fmt::format("taas-run: {}\n", error.message).c_str(), stderr); }
+
 int refuse(const Error& error) {
-  fmt::print(stderr, "taas-run: {}\n", error.message);
+  say(error);
   return kUsage;
 }
 
+/// A reader that has read enough is no failure.
 int print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  return 0;
+  bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  if (written || errno == EPIPE) return 0;
+  say(system_error("standard output: cannot write", errno));
+  return 1;
 }
 
 /// Programs of other machines are looked for there.
@@ -88,6 +97,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments == std::vector<std::string>{kMakeToken}) return print(net::make_token() + "\n");
   auto machine = read_machine();
   auto parsed = cli::parse(arguments, machine.environment, read_file);
   if (!parsed) return refuse(parsed.error());

@@ -20,7 +20,7 @@ The interpreter of Python programs. Without it that of the active virtual enviro
 lies in, or the first python3 in PATH.
 .TP
 .B TAAS_TOKEN
-The secret of nodes that join, unless \-\-token\-file names it.
+The secret of nodes that join, unless \-\-token\-file names it; "taas\-run token" makes one.
 .PP
 Each rank gets the variables that torchrun sets, and TAAS_OUTPUT_DIR, the folder for what it writes.
 .SH FILES

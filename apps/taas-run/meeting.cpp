@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/ids.hpp"
+#include "hosts/runtime_folder.hpp"
 #include "plan/numbers.hpp"
 
 namespace taas::cli {
@@ -27,19 +28,26 @@ constexpr auto kLastLook = 250ms;
 constexpr auto kLockPatience = 5s;
 constexpr auto kLeaderPatience = 60s;  // for the leader of a node to be started
 
-/// Whoever else may write the folder must not be able to put a file of theirs in the place of ours.
+/// Whoever else may write the folder must not be able to put a file of theirs in the place of ours, nor a pipe that
+/// nobody writes to.
 bool is_ours(const Fd& file) {
   struct stat status {};
-  return ::fstat(file.get(), &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+  return ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+         (status.st_mode & 077) == 0;
+}
+
+Result<std::string> lock_path(const plan::SlurmTask& way, const std::map<std::string, std::string>& environment) {
+  auto folder = hosts::runtime_folder(environment);
+  if (!folder) return folder.error();
+  return fmt::format("{}/{}.{}.{}.{}", *folder, way.job.id, way.step.id, way.job.restart_count, way.step.node_id);
 }
 
 }  // namespace
 
-Meeting::Meeting(const std::string& output_directory, const plan::SlurmTask& way) {
-  auto name = fmt::format("taas-{}.{}.{}", way.job.id, way.step.id, way.job.restart_count);
-  file_ = fmt::format("{}/.{}", output_directory, name);
-  lock_ = fmt::format("/tmp/.{}.{}-{}", name, way.step.node_id, ::geteuid());
-}
+Meeting::Meeting(const std::string& output_directory, const plan::SlurmTask& way,
+                 const std::map<std::string, std::string>& environment)
+    : file_(fmt::format("{}/.taas-{}.{}.{}", output_directory, way.job.id, way.step.id, way.job.restart_count)),
+      lock_(lock_path(way, environment)) {}
 
 Result<> Meeting::announce(const hosts::Bootstrap& bootstrap) const {
   auto temporary = fmt::format("{}.{}", file_, random_hex(4));
@@ -58,10 +66,13 @@ Result<hosts::Bootstrap> Meeting::await(std::chrono::milliseconds patience) cons
   auto until = steady_now() + patience;
   for (auto pause = kFirstLook; steady_now() < until;
        pause = std::min<std::chrono::milliseconds>(2 * pause, kLastLook)) {
-    Fd file(::open(file_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (file && !is_ours(file)) return usage_error(fmt::format("{} belongs to somebody else: remove it", file_));
+    Fd file(::open(file_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file && !is_ours(file)) {
+      return usage_error(
+          fmt::format("{} is not a file of yours alone: remove it, or choose another folder with --output", file_));
+    }
     if (file) {
-      auto text = read_file(file_);
+      auto text = read_all(file);  // by its name it could be another file by now
       if (!text) return text.error();
       return hosts::parse_bootstrap(*text);
     }
@@ -73,29 +84,34 @@ Result<hosts::Bootstrap> Meeting::await(std::chrono::milliseconds patience) cons
                   file_));
 }
 
+/// The children inherit the lock.
 Result<> Meeting::lead() {
-  held_ = Fd(::open(lock_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  if (!held_ || !is_ours(held_)) return system_error("cannot lock " + lock_, errno);
+  if (!lock_) return lock_.error();
+  auto lock = hosts::open_lock(*lock_);
+  if (!lock) return lock.error();
+  held_ = std::move(*lock);
+  ::fcntl(held_.get(), F_SETFD, 0);
   auto until = steady_now() + kLockPatience;  // the other tasks look at it in passing
   while (::flock(held_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (steady_now() > until) return unavailable_error(fmt::format("another launcher of this step holds {}", lock_));
+    if (steady_now() > until) return unavailable_error(fmt::format("another launcher of this step holds {}", *lock_));
     std::this_thread::sleep_for(kFirstLook);
   }
   return {};
 }
 
 Result<int> Meeting::wait_for_leader() const {
+  if (!lock_) return lock_.error();
   auto until = steady_now() + kLeaderPatience;
   for (;;) {
-    Fd file(::open(lock_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file || !is_ours(file)) return system_error("cannot open " + lock_, errno);
-    bool led = ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    auto file = hosts::open_lock(*lock_);
+    if (!file) return file.error();
+    bool led = ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (led || steady_now() > until) {
-      ::flock(file.get(), LOCK_SH);  // until the leader has ended
-      ::unlink(lock_.c_str());
+      ::flock(file->get(), LOCK_SH);  // until the leader has ended
+      ::unlink(lock_->c_str());
       return 0;
     }
-    file.reset();
+    file = Fd();
     std::this_thread::sleep_for(kFirstLook);
   }
 }

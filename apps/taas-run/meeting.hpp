@@ -12,11 +12,12 @@
 namespace taas::cli {
 
 /// How the tasks of one SLURM step find each other: a private file in the output folder, which all nodes see, tells the
-/// leaders where the coordinator listens and the secret; a lock on each node tells its other tasks when the leader's
-/// work is over.
+/// leaders where the coordinator listens and the secret; a lock in a private folder of each node tells its other tasks
+/// when the leader's work is over.
 class Meeting {
  public:
-  Meeting(const std::string& output_directory, const plan::SlurmTask& way);
+  Meeting(const std::string& output_directory, const plan::SlurmTask& way,
+          const std::map<std::string, std::string>& environment);
 
   /// The coordinator: writes the file.
   Result<> announce(const hosts::Bootstrap& bootstrap) const;
@@ -33,7 +34,7 @@ class Meeting {
 
  private:
   std::string file_;
-  std::string lock_;
+  Result<std::string> lock_;  ///< or why there can be none
   Fd held_;
 };
 

@@ -34,7 +34,7 @@ constexpr Flag kOutputFlags[] = {
        return usage_error("the folder's name is empty");
      },
      Origin::kOwn},
-    {"protect", 0, "DIR", "Make a folder read-only for ranks other than 0; may be repeated",
+    {"protect", 0, "DIR", "Make a folder read-only for ranks other than 0 and data workers; may be repeated",
      [](auto& options, const auto& values) {
        options.output.protected_directories = values;
        return Result<>();

@@ -1,15 +1,19 @@
 #include "token.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <cstddef>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
 
 #include "base/files.hpp"
+#include "hosts/runtime_folder.hpp"
 #include "net/addresses.hpp"
 #include "plan/launch_settings.hpp"
 
@@ -19,20 +23,37 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+constexpr mode_t kForOthers = 077;
+
 std::string trimmed(std::string text) {
   text.erase(text.find_last_not_of(" \t\r\n") + 1);
   text.erase(0, text.find_first_not_of(" \t\r\n"));
   return text;
 }
 
-Result<std::string> read_token(const plan::NodesOptions& nodes, const std::map<std::string, std::string>& environment) {
-  if (nodes.token_file) {
-    auto text = read_file(*nodes.token_file);
-    if (!text) return usage_error(fmt::format("--token-file {}: {}", *nodes.token_file, text.error().message));
-    return trimmed(std::move(*text));
-  }
-  auto found = environment.find(plan::kTokenVariable);
-  return found == environment.end() ? std::string() : trimmed(found->second);
+/// Of a file: a pipe, as shells make of <(command), is nobody else's anyway.
+Result<> check_mode(const Fd& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return system_error("cannot be read", errno);
+  if (!S_ISREG(status.st_mode) || (status.st_mode & kForOthers) == 0) return {};
+  return usage_error(
+      fmt::format("others may read or write this secret (mode {:04o}): chmod 600 it, or where it cannot be changed "
+                  "set {}=$(cat FILE) instead; make another if they may have read it",
+                  status.st_mode & 07777, plan::kTokenVariable));
+}
+
+Result<std::string> read_token_file(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return system_error("cannot be opened", errno);
+  if (auto good = check_mode(file); !good) return good.error();
+  return read_all(file);
+}
+
+Result<std::string> read_token(const plan::NodesOptions& nodes, const std::string& variable) {
+  if (!nodes.token_file) return trimmed(variable);
+  auto text = read_token_file(*nodes.token_file);
+  if (!text) return usage_error(fmt::format("--token-file {}: {}", *nodes.token_file, text.error().message));
+  return trimmed(std::move(*text));
 }
 
 Result<std::vector<asio::ip::address>> resolve(const plan::Join& way) {
@@ -75,26 +96,33 @@ Result<std::vector<std::string>> own_addresses(const plan::Join& way, const std:
   return addresses;
 }
 
-/// Two agents on one machine may find the port free at the same moment: the one that gets this name, which the kernel
-/// gives once and takes back when its holder ends, coordinates. Empty: another one has it.
-Fd claim(const std::vector<asio::ip::address>& found, std::uint16_t port) {
-  auto name = fmt::format("taas-run at port {}", port);
-  for (const auto& each : found) name += " " + each.to_string();
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  name.resize(std::min(name.size(), sizeof(address.sun_path) - 1));
-  name.copy(address.sun_path + 1, name.size());  // behind a zero: no file
-  auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) return {};
-  return socket;
+/// Machines of a container or a test may share a folder and not the network.
+std::string network_here() {
+  std::error_code unknown;
+  return std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
+}
+
+/// Two agents on one machine may find the port free at the same moment: the one that gets this lock, which the kernel
+/// takes back when its holder ends, coordinates. Empty: another one of this user's has it. In a private folder, since
+/// any name that others can take they can take first, and then all agents would wait for a coordinator.
+Result<Fd> claim(const plan::Join& way, const std::vector<asio::ip::address>& found,
+                 const std::map<std::string, std::string>& environment) {
+  auto folder = hosts::runtime_folder(environment);
+  if (!folder) return folder.error();
+  auto name = fmt::format("port-{}-{}", way.port, network_here());
+  auto sorted = found;  // a name server may give them in another order each time
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& each : sorted) name += "-" + each.to_string();
+  auto lock = hosts::open_lock(fmt::format("{}/{}", *folder, name.substr(0, NAME_MAX)));
+  if (!lock) return lock;
+  return ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : Result<Fd>(Fd());
 }
 
 }  // namespace
 
 Result<net::Secret> joining_secret(const plan::Join& way, const plan::NodesOptions& nodes,
-                                   const std::map<std::string, std::string>& environment) {
-  auto token = read_token(nodes, environment);
+                                   const std::string& variable) {
+  auto token = read_token(nodes, variable);
   if (!token) return token.error();
   auto run_id = "join " + way.rendezvous_id;
   auto key = net::derive_key(*token, run_id);
@@ -102,13 +130,15 @@ Result<net::Secret> joining_secret(const plan::Join& way, const plan::NodesOptio
   return net::Secret{run_id, std::move(*key)};
 }
 
-Result<JoiningRole> choose_role(const plan::Join& way) {
+Result<JoiningRole> choose_role(const plan::Join& way, const std::map<std::string, std::string>& environment) {
   auto told = way.node_rank ? std::optional<bool>(*way.node_rank == 0) : way.is_host;
   if (told == false) return JoiningRole{};
   auto found = resolve(way);
   if (!found) return told ? Result<JoiningRole>(found.error()) : JoiningRole{};
-  auto claimed = claim(*found, way.port);
-  if (!claimed && !told) return JoiningRole{};
+  auto claimed = claim(way, *found, environment);
+  if (!claimed && !told) return claimed.error();
+  auto lock = claimed ? std::move(*claimed) : Fd();  // who was told to be the first needs none
+  if (!lock && !told) return JoiningRole{};
   auto addresses = own_addresses(way, *found);
   if (!addresses) return addresses.error();
   if (told == true && addresses->empty()) {
@@ -117,7 +147,7 @@ Result<JoiningRole> choose_role(const plan::Join& way) {
                     "of this machine, or the port is taken",
                     way.host, way.port));
   }
-  return JoiningRole{!addresses->empty(), std::move(*addresses), std::move(claimed)};
+  return JoiningRole{!addresses->empty(), std::move(*addresses), std::move(lock)};
 }
 
 }  // namespace taas::cli

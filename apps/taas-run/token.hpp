@@ -10,9 +10,8 @@
 
 namespace taas::cli {
 
-/// The secret of a run whose nodes join by themselves, out of --token-file or TAAS_TOKEN.
-Result<net::Secret> joining_secret(const plan::Join& way, const plan::NodesOptions& nodes,
-                                   const std::map<std::string, std::string>& environment);
+/// The secret of a run whose nodes join by themselves, out of --token-file or the value of TAAS_TOKEN.
+Result<net::Secret> joining_secret(const plan::Join& way, const plan::NodesOptions& nodes, const std::string& variable);
 
 /// Whether this node is the one where the others meet.
 struct JoiningRole {
@@ -22,6 +21,6 @@ struct JoiningRole {
 };
 
 /// By --node-rank or is_host; else by whether the endpoint is an address of this machine whose port is free.
-Result<JoiningRole> choose_role(const plan::Join& way);
+Result<JoiningRole> choose_role(const plan::Join& way, const std::map<std::string, std::string>& environment);
 
 }  // namespace taas::cli

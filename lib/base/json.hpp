@@ -10,9 +10,10 @@
 namespace taas {
 
 // One definition of a struct (Boost.Describe) serves every place that stores or sends it. A described struct is an
-// object with a member for each of its members, inherited ones too, under the same names; text that is no UTF-8 is
-// mended; enums are their described names; an optional without value is null; maps are objects, pairs are arrays of
-// two; a duration is a count of its unit, an Instant one of nanoseconds, an Id a number.
+// object with a member for each of its members, inherited ones too, under the same names; enums are their described
+// names; an optional without value is null; maps are objects, pairs are arrays of two; a duration is a count of its
+// unit, an Instant one of nanoseconds, an Id a number. Arguments, variables and folders may be any bytes, and arrive as
+// those: text that is no UTF-8 is written and read as it is. What other programs are to read goes through valid_utf8().
 
 template <class T>
 boost::json::value to_json(const T& value) {

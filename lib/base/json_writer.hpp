@@ -16,7 +16,6 @@
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
-#include "base/utf8.hpp"
 
 namespace taas {
 
@@ -28,7 +27,7 @@ using JsonMembers = boost::describe::describe_members<T, boost::describe::mod_pu
 class JsonWriter {
  public:
   static boost::json::value write(bool value) { return value; }
-  static boost::json::value write(const std::string& text) { return boost::json::string(valid_utf8(text)); }
+  static boost::json::value write(const std::string& text) { return boost::json::string(text); }
   static boost::json::value write(Instant at) { return at.time_since_epoch().count(); }
 
   template <class Tag>
@@ -58,7 +57,7 @@ class JsonWriter {
   template <class T>
   static boost::json::value write(const std::map<std::string, T>& values) {
     boost::json::object object;
-    for (const auto& [key, value] : values) object[valid_utf8(key)] = write(value);
+    for (const auto& [key, value] : values) object[key] = write(value);
     return object;
   }
   template <class T>

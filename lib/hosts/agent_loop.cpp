@@ -1,7 +1,5 @@
 #include "hosts/agent_loop.hpp"
 
-#include <boost/json/parse.hpp>
-
 #include "base/json.hpp"
 #include "hosts/timer.hpp"
 #include "hosts/turns.hpp"
@@ -13,10 +11,9 @@ namespace {
 constexpr auto kProbePatience = std::chrono::seconds(3);
 
 Result<Launch> read_launch(const std::string& text) {
-  boost::system::error_code malformed;
-  auto value = boost::json::parse(text, malformed);
-  if (malformed) return protocol_error("the launch is no JSON");
-  return from_json<Launch>(value);
+  auto value = parse_json(text);
+  if (!value) return protocol_error("the launch is no JSON");
+  return from_json<Launch>(*value);
 }
 
 }  // namespace
@@ -34,7 +31,7 @@ struct AgentLoop::State {
   }
   void act(const run::Send& action) { uplink->send(action.message); }
   void act(const run::Perform& action);
-  void act(const run::Connect&) { uplink->connect(); }
+  void act(const run::Connect&);
   void act(const run::Leave& action) { on_leave(action); }
   void act(const run::SetDeadline& action) { deadline.set(action.at); }
   void act(const run::ClearDeadline&) { deadline.clear(); }
@@ -53,6 +50,7 @@ struct AgentLoop::State {
   std::unique_ptr<Uplink> uplink;
   std::function<void(run::Leave)> on_leave = [](const run::Leave&) {};
   std::unique_ptr<Node> node;  // from the first Welcome on
+  bool takes_files = false;    // the coordinator has said Welcome over the link at hand
   std::unique_ptr<net::Connecting> probing;
   Turns<run::AgentEvent> turns;
 };
@@ -76,6 +74,12 @@ void AgentLoop::State::feed(run::AgentEvent event) {
   });
 }
 
+/// A piece of a file that was being read for the former link must not come over the new one.
+void AgentLoop::State::act(const run::Connect&) {
+  takes_files = false;
+  uplink->connect();
+}
+
 void AgentLoop::State::act(const run::Perform& action) {
   if (const auto* message = std::get_if<run::Welcome>(&action.message)) return welcome(*message);
   if (const auto* message = std::get_if<run::ProbeAddresses>(&action.message)) return probe(*message);
@@ -83,8 +87,10 @@ void AgentLoop::State::act(const run::Perform& action) {
 }
 
 void AgentLoop::State::welcome(const run::Welcome& message) {
+  if (node) node->link_is_new();
+  takes_files = true;
   if (auto prepared = prepare(message); !prepared) return say(run::Refused{prepared.error().message});
-  say(run::Ready{node->store_port(), node->data_ports(), node->rank_ports()});
+  say(run::Ready{node->store_port(), node->data_ports(), node->rank_ports(), node->folder_mark()});
 }
 
 int AgentLoop::State::count_data_workers(const plan::DataOptions& data) const {
@@ -108,11 +114,16 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   wanted.settings.options.rendezvous.master_port = 0;  // where nodes meet; the store has a port of its own
   wanted.machine = options.machine;
   wanted.program = std::move(*program);
-  wanted.store_address = options.store_address;
+  wanted.store_addresses = options.store_addresses;
+  wanted.listen_address = options.listen_address;
   wanted.instance = options.hello.instance;
   wanted.data_key = launch->data_key;
   if (!is_data) wanted.rank_ports = plan::ports_for_ranks(launch->settings.options, launch->most_ranks_on_node);
   if (is_data) wanted.data_workers = count_data_workers(launch->settings.options.data);
+  if (!is_data) wanted.run_mark = launch->run_mark;
+  wanted.send_file = [this](std::string frame) {
+    if (takes_files) uplink->send_file(std::move(frame));
+  };
   wanted.open_folder = [&launch] { return storage::open_run_directory(launch->run_folder, launch->log_folder); };
   auto made = Node::prepare(io, std::move(wanted), [this](run::AgentMessage said) { say(std::move(said)); });
   if (!made) return made.error();

@@ -20,14 +20,17 @@ class Uplink {
   /// Begins to connect. The agent is told LinkUp, or LinkDown with the reason.
   virtual void connect() = 0;
   virtual void send(const run::AgentMessage& message) = 0;
+  /// As run/file_frames.hpp has it; lost where there is no link.
+  virtual void send_file(std::string frame) = 0;
 };
 
 struct AgentLoopOptions {
   run::AgentPolicy policy;
   run::Hello hello;
   plan::Machine machine;
-  std::string store_address;  ///< numeric; where this node's store listens
-  int data_workers = 0;       ///< of a data node; 0: as the settings say, or one for each core
+  std::vector<std::string> store_addresses;  ///< as in NodeOptions
+  std::string listen_address;                ///< as in NodeOptions
+  int data_workers = 0;                      ///< of a data node; 0: as the settings say, or one for each core
   /// What ranks run; a program that is not on this machine is an error.
   std::function<Result<plan::ResolvedProgram>(const Launch&, plan::Machine&)> resolve;
 };

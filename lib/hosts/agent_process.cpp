@@ -29,6 +29,11 @@ Result<std::vector<std::string>> own_addresses(const std::string& interface) {
   return addresses;
 }
 
+/// For what has a secret, or never listens: one address of an interface that the user chose, all of the machine's else.
+std::string listen_address(const std::string& interface, const std::vector<std::string>& addresses) {
+  return interface.empty() && addresses.size() > 1 ? kAllAddresses : addresses.front();
+}
+
 AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::string> addresses) {
   AgentLoopOptions loop;
   loop.policy = agent_policy(std::chrono::milliseconds(options.bootstrap.node_timeout_ms),
@@ -45,7 +50,8 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
     loop.hello.role = run::AgentRole::kData;
     loop.data_workers = options.bootstrap.data_workers;
   }
-  loop.store_address = addresses.size() == 1 ? addresses.front() : kAllAddresses;
+  loop.listen_address = listen_address(options.bootstrap.interface, addresses);
+  if (!options.bootstrap.data) loop.store_addresses = addresses;
   loop.hello.addresses = std::move(addresses);
   loop.machine = std::move(options.machine);
   loop.resolve = std::move(options.resolve);
@@ -73,7 +79,7 @@ Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
   });
   agent.begin();
   while (!left) io.run_one();
-  if (!left->reason.empty()) fmt::print(stderr, "taas-run: {}\n", left->reason);
+  if (!left->reason.empty()) std::fputs(fmt::format("taas-run: {}\n", left->reason).c_str(), stderr);
   return left->exit_code;
 }
 

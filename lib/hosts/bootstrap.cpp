@@ -1,6 +1,5 @@
 #include "hosts/bootstrap.hpp"
 
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "base/json.hpp"
@@ -10,10 +9,9 @@ namespace taas::hosts {
 std::string print_bootstrap(const Bootstrap& bootstrap) { return boost::json::serialize(to_json(bootstrap)) + "\n"; }
 
 Result<Bootstrap> parse_bootstrap(const std::string& line) {
-  boost::system::error_code malformed;
-  auto value = boost::json::parse(line, malformed);
-  if (malformed) return protocol_error("what an agent is started with did not come on its standard input");
-  return from_json<Bootstrap>(value);
+  auto value = parse_json(line);
+  if (!value) return protocol_error("what an agent is started with did not come on its standard input");
+  return from_json<Bootstrap>(*value);
 }
 
 }  // namespace taas::hosts

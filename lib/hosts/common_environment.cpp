@@ -9,7 +9,8 @@ namespace {
 
 /// Set by the launcher, but the same in every generation of the same size; libraries read them when they are loaded.
 constexpr std::string_view kCommon[] = {"OMP_NUM_THREADS", "PYTHONPATH", "TORCH_FR_BUFFER_SIZE",
-                                        "TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_DUMP_ON_TIMEOUT"};
+                                        "TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_DUMP_ON_TIMEOUT",
+                                        "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"};
 
 std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
 

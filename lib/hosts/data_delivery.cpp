@@ -21,11 +21,11 @@ constexpr auto kNewsEvery = std::chrono::seconds(1);
 DataDelivery::DataDelivery(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DataDelivery::~DataDelivery() = default;
 
-Result<std::unique_ptr<DataDelivery>> DataDelivery::prepare(boost::asio::io_context& io, Family& family,
+Result<std::unique_ptr<DataDelivery>> DataDelivery::prepare(boost::asio::io_context& io, Family& family, DiskThread& disk,
                                                             DataDeliveryOptions options, Say say) {
-  auto folder = PrivateFolder::make();
+  auto folder = PrivateFolder::make(options.machine.environment);
   if (!folder) return folder.error();
-  auto state = std::make_unique<State>(io, family, std::move(options), std::move(say), std::move(*folder));
+  auto state = std::make_unique<State>(io, family, disk, std::move(options), std::move(say), std::move(*folder));
   if (auto opened = state->open(); !opened) return opened.error();
   return std::unique_ptr<DataDelivery>(new DataDelivery(std::move(state)));
 }
@@ -68,7 +68,7 @@ Result<> DataDelivery::State::start_workers() {
   auto all = std::max<std::int64_t>(options.workers, static_cast<std::int64_t>(list.workers.size()));
   auto buffer = data.buffer_bytes * options.settings.world_size * options.workers / std::max<std::int64_t>(all, 1);
   if (!data.loader.empty()) preparation.emplace(options.workers, buffer);
-  workers = std::make_unique<DataWorkers>(io, family, plan::data_worker_command(options.program),
+  workers = std::make_unique<DataWorkers>(io, family, disk, plan::data_worker_command(options.program),
                                           [this](const DataWorkerEnd& end) { ended(end); });
   for (int index = 0; index < static_cast<int>(places.size()); ++index) {
     if (auto started = workers->start(describe(index)); !started) return started;
@@ -82,14 +82,17 @@ DataWorkerStart DataDelivery::State::describe(int index) {
   start.name = name_of(index);
   start.listeners = &listeners[static_cast<std::size_t>(index)];
   start.log_folder = fmt::format("{}/data/worker-{:04}", options.run_folder, start.worker);
-  std::error_code ignored;  // without it the worker has no log files, and that is said of nothing else
-  std::filesystem::create_directories(start.log_folder, ignored);
+  disk.run([path = start.log_folder] {
+    std::error_code ignored;  // without it the worker has no log files, and that is said of nothing else
+    std::filesystem::create_directories(path, ignored);
+  });
   auto variables = options.machine.environment;
   plan::DataWorkerPlace place{start.worker, "3,4", folder.path() + "/plan.json", folder.path() + "/events"};
   for (auto& [name, value] : plan::data_worker_environment(options.settings, options.machine, place)) {
     variables.insert_or_assign(name, value);
   }
   start.environment = as_list(variables);
+  start.read_only = options.read_only;
   return start;
 }
 

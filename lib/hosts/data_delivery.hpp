@@ -13,8 +13,10 @@
 #include "run/messages.hpp"
 
 namespace taas {
+class DiskThread;
 class Family;
-}
+class Ruleset;
+}  // namespace taas
 
 namespace taas::hosts {
 
@@ -29,7 +31,8 @@ struct DataDeliveryOptions {
   int simulated_machines =
       0;                 ///< that these are spread over, and all there are; 0: the coordinator tells of the others
   std::string instance;  ///< Hello::instance: by it this node finds its workers in the coordinator's list
-  std::string listen_address;  ///< numeric
+  std::string listen_address;          ///< numeric
+  const Ruleset* read_only = nullptr;  ///< for data workers; null: they may write anywhere
 };
 
 /// A node's part of data delivery: the private folder with the plan file, its data workers and their listeners, and
@@ -40,7 +43,7 @@ class DataDelivery {
   using Say = std::function<void(run::AgentMessage)>;
 
   /// Opens the listeners, and starts simulated workers; others wait for their places in the coordinator's list.
-  static Result<std::unique_ptr<DataDelivery>> prepare(boost::asio::io_context& io, Family& family,
+  static Result<std::unique_ptr<DataDelivery>> prepare(boost::asio::io_context& io, Family& family, DiskThread& disk,
                                                        DataDeliveryOptions options, Say say);
   ~DataDelivery();
 

@@ -21,8 +21,9 @@ namespace taas::hosts {
 /// The DataDelivery's inside. The workers of this machine are in data_delivery.cpp; those of other machines, and the
 /// file that names all of them, are in data_plan_file.cpp.
 struct DataDelivery::State {
-  State(boost::asio::io_context& loop, Family& processes, DataDeliveryOptions given, Say tell, PrivateFolder made)
-      : io(loop), family(processes), options(std::move(given)), say(std::move(tell)), folder(std::move(made)) {}
+  State(boost::asio::io_context& loop, Family& processes, DiskThread& thread, DataDeliveryOptions given, Say tell,
+        PrivateFolder made)
+      : io(loop), family(processes), disk(thread), options(std::move(given)), say(std::move(tell)), folder(std::move(made)) {}
 
   Result<> open();
   Result<> open_listeners();
@@ -45,6 +46,7 @@ struct DataDelivery::State {
 
   boost::asio::io_context& io;
   Family& family;
+  DiskThread& disk;
   DataDeliveryOptions options;
   Say say;
   PrivateFolder folder;

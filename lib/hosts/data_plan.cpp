@@ -9,7 +9,6 @@
 #include <cstdio>
 
 #include "base/files.hpp"
-#include "base/utf8.hpp"
 
 namespace taas::hosts {
 namespace {
@@ -33,13 +32,13 @@ const char* name_of(plan::Compression compression) {
 std::string print_data_plan(const DataPlan& plan) {
   json::array workers;
   for (const auto& worker : plan.workers) {
-    workers.push_back({{"name", valid_utf8(worker.name)},
+    workers.push_back({{"name", worker.name},
                        {"address", worker.address},
                        {"port", worker.port},
                        {"unix", worker.unix_path}});
   }
   const auto& options = plan.options;
-  return json::serialize(json::object{{"run", valid_utf8(plan.run_id)},
+  return json::serialize(json::object{{"run", plan.run_id},
                                       {"key", plan.key},
                                       {"workers", std::move(workers)},
                                       {"cpus", options.cpus.value_or(0)},
@@ -48,7 +47,7 @@ std::string print_data_plan(const DataPlan& plan) {
                                       {"buffer_bytes", options.buffer_bytes},
                                       {"units", options.units},
                                       {"on_error", options.on_error == plan::OnDataError::kRaise ? "raise" : "skip"},
-                                      {"loader", valid_utf8(options.loader)},
+                                      {"loader", options.loader},
                                       {"world_size", plan.world_size}});
 }
 

@@ -37,6 +37,7 @@ struct DataWorkers::Worker {
 struct DataWorkers::State {
   boost::asio::io_context& io;
   Family& family;
+  DiskThread& disk;
   std::vector<std::string> command;
   std::function<void(const DataWorkerEnd&)> on_end;
   std::vector<std::unique_ptr<Worker>> workers;
@@ -49,6 +50,7 @@ struct DataWorkers::State {
     start.rank = Rank{-1};
     start.argv = command;
     start.environment = given.environment;
+    start.read_only = given.read_only;
     start.stdout_path = given.log_folder + "/stdout.log";
     start.stderr_path = given.log_folder + "/stderr.log";
     start.inherited = {&given.listeners->tcp, &given.listeners->unix_stream};
@@ -58,7 +60,7 @@ struct DataWorkers::State {
     calls.on_exit = [this, &worker](ExitStatus status, const run::Evidence& evidence, Instant at) {
       ended(worker, status, evidence, at);
     };
-    auto process = RankProcess::start(io, family, std::move(start), std::move(calls));
+    auto process = RankProcess::start(io, family, disk, std::move(start), std::move(calls));
     if (!process) return process.error();
     family.spare((*process)->pid());
     worker.process = std::move(*process);
@@ -83,9 +85,9 @@ struct DataWorkers::State {
   }
 };
 
-DataWorkers::DataWorkers(boost::asio::io_context& io, Family& family, std::vector<std::string> command,
+DataWorkers::DataWorkers(boost::asio::io_context& io, Family& family, DiskThread& disk, std::vector<std::string> command,
                          std::function<void(const DataWorkerEnd&)> on_end)
-    : state_(new State{io, family, std::move(command), std::move(on_end), {}, false}) {}
+    : state_(new State{io, family, disk, std::move(command), std::move(on_end), {}, false}) {}
 
 DataWorkers::~DataWorkers() {
   state_->ending = true;

@@ -11,8 +11,10 @@
 #include "hosts/data_listeners.hpp"
 
 namespace taas {
+class DiskThread;
 class Family;
-}
+class Ruleset;
+}  // namespace taas
 
 namespace taas::hosts {
 
@@ -23,6 +25,7 @@ struct DataWorkerStart {
   std::vector<std::string> environment;  ///< complete, "NAME=value"; it inherits its listeners as descriptors 3 and 4
   std::string log_folder;
   const DataListeners* listeners = nullptr;
+  const Ruleset* read_only = nullptr;  ///< null: it may write anywhere
 };
 
 /// A data worker's process has ended by itself.
@@ -40,7 +43,7 @@ struct DataWorkerEnd {
 /// pause when that happens again and again. All are killed with this object.
 class DataWorkers {
  public:
-  DataWorkers(boost::asio::io_context& io, Family& family, std::vector<std::string> command,
+  DataWorkers(boost::asio::io_context& io, Family& family, DiskThread& disk, std::vector<std::string> command,
               std::function<void(const DataWorkerEnd&)> on_end);
   ~DataWorkers();
   DataWorkers(const DataWorkers&) = delete;

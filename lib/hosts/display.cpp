@@ -1,5 +1,7 @@
 #include "hosts/display.hpp"
 
+#include <fmt/chrono.h>
+
 #include "hosts/timer.hpp"
 #include "ui/console.hpp"
 #include "ui/renderer.hpp"
@@ -9,12 +11,22 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(5);  // at the end, for a console that takes nothing
 
+Result<> finish_one(ui::Console& console, const char* name) {
+  auto left = console.finish(steady_now() + kPatience);
+  auto lost = console.lost();
+  if (!lost) return std::move(lost).error().with(name);
+  if (left == 0) return {};
+  return unavailable_error(
+      fmt::format("{}: its reader took nothing for {}, and {} bytes are left", name, kPatience, left));
+}
+
 }  // namespace
 
 struct Display::State {
   State(boost::asio::io_context& io, const plan::LaunchPlan& plan, const plan::Machine& machine,
         std::function<void(bool)> crowd)
       : on_crowded(std::move(crowd)),
+        disk(io),
         out(io, ui::duplicate(ui::Stream::kStdout), watched(out_crowded)),
         err(io, ui::duplicate(ui::Stream::kStderr), watched(err_crowded)),
         renderer(
@@ -23,6 +35,7 @@ struct Display::State {
 
   ui::Console::Options watched(bool& crowded) {
     ui::Console::Options options;
+    options.disk = &disk;
     options.on_crowded = [this, &crowded](bool now) {
       bool before = out_crowded || err_crowded;
       crowded = now;
@@ -47,6 +60,7 @@ struct Display::State {
   std::function<void(bool)> on_crowded;
   bool out_crowded = false;
   bool err_crowded = false;
+  DiskThread disk;  // one, so that lines of both stay in order where both are the same file
   ui::Console out;
   ui::Console err;
   std::unique_ptr<ui::Renderer> renderer;
@@ -74,10 +88,11 @@ void Display::set_output(std::string directory, std::size_t files) {
 
 void Display::resize() { state_->renderer->resize(ui::inspect_terminal().columns); }
 
-void Display::finish() {
+Result<> Display::finish() {
   state_->renderer->finish();
-  state_->out.finish(steady_now() + kPatience);
-  state_->err.finish(steady_now() + kPatience);
+  auto out = finish_one(state_->out, "standard output");
+  auto err = finish_one(state_->err, "standard error");
+  return out ? err : out;
 }
 
 }  // namespace taas::hosts

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/error.hpp"
 #include "plan/launch_plan.hpp"
 #include "ui/events.hpp"
 
@@ -24,8 +25,9 @@ class Display {
   void set_output(std::string directory, std::size_t files);
   /// The terminal's size has changed.
   void resize();
-  /// Shows what is still held back and waits, for a bounded time, until the console has taken it.
-  void finish();
+  /// Shows what is still held back and waits, for a bounded time, until the console has taken it. Fails when something
+  /// that was to be shown is lost, now or before.
+  Result<> finish();
 
  private:
   struct State;

@@ -66,7 +66,7 @@ Result<std::unique_ptr<HostCommand>> HostCommand::start(boost::asio::io_context&
   calls.on_bytes = [raw = state.get()](std::string_view bytes, Instant at) {
     raw->keep(raw->assembler.add(bytes), at);
   };
-  state->capture = std::make_unique<Capture>(io, std::move(output->read), "", std::move(calls));
+  state->capture = std::make_unique<Capture>(io, std::move(output->read), CaptureLog{}, std::move(calls));
   if (options.spared) family.spare(child->pid);
   family.watch(std::move(*child), [state](ExitStatus status, Instant at) { state->ended(status, at); });
   return std::unique_ptr<HostCommand>(new HostCommand(std::move(state)));

@@ -8,7 +8,7 @@
 namespace taas::hosts {
 
 std::string print_launch(const plan::LaunchPlan& plan, const plan::Machine& machine, std::string working_directory,
-                         const storage::RunDirectory& folder, std::string data_key) {
+                         const storage::RunDirectory& folder, std::string data_key, std::string run_mark) {
   Launch launch;
   launch.settings = plan::launch_settings(plan, machine, std::move(working_directory));
   launch.run_folder = folder.path();
@@ -17,6 +17,7 @@ std::string print_launch(const plan::LaunchPlan& plan, const plan::Machine& mach
     launch.most_ranks_on_node = std::max(launch.most_ranks_on_node, node.local_world_size);
   }
   launch.data_key = std::move(data_key);
+  launch.run_mark = std::move(run_mark);
   return boost::json::serialize(to_json(launch));
 }
 

@@ -15,12 +15,13 @@ struct Launch {
   std::string log_folder;  ///< this run's folder below --log-dir; empty: none
   int most_ranks_on_node = 1;
   std::string data_key;  ///< what data workers and ranks prove to each other: 64 hexadecimal digits
+  std::string run_mark;  ///< what marks of the run's folder begin with (storage/folder_marker.hpp)
 };
 
-BOOST_DESCRIBE_STRUCT(Launch, (), (settings, run_folder, log_folder, most_ranks_on_node, data_key))
+BOOST_DESCRIBE_STRUCT(Launch, (), (settings, run_folder, log_folder, most_ranks_on_node, data_key, run_mark))
 
 /// Welcome::run.
 std::string print_launch(const plan::LaunchPlan& plan, const plan::Machine& machine, std::string working_directory,
-                         const storage::RunDirectory& folder, std::string data_key);
+                         const storage::RunDirectory& folder, std::string data_key, std::string run_mark = {});
 
 }  // namespace taas::hosts

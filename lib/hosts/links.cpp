@@ -2,10 +2,19 @@
 
 #include <cerrno>
 
+#include "net/frames.hpp"
+#include "run/file_frames.hpp"
+#include "run/shorten.hpp"
 #include "run/wire.hpp"
 
 namespace taas::hosts {
 namespace {
+
+/// A text that is too long to be sent must not look like a lost node.
+std::string frame_of(const run::AgentMessage& message) {
+  auto frame = run::encode(message);
+  return frame.size() <= net::kMostFrameBytes ? frame : run::encode(run::shorten(message));
+}
 
 class LinkedUplink : public Uplink {
  public:
@@ -26,7 +35,11 @@ class LinkedUplink : public Uplink {
   }
 
   void send(const run::AgentMessage& message) override {
-    if (link_) link_->send(run::encode(message));
+    if (link_) link_->send(frame_of(message));
+  }
+
+  void send_file(std::string frame) override {
+    if (link_) link_->send(std::move(frame));
   }
 
  private:
@@ -65,6 +78,7 @@ class LinkedDownlink : public Downlink {
   void listen(RunLoop& run, run::AgentId agent) {
     net::Link::Callbacks calls;
     calls.on_frame = [&run, agent](std::string_view frame) {
+      if (run::is_file_frame(frame)) return run.hear_file(agent, frame);
       auto message = run::decode_agent_message(frame);
       if (!message) return run.leave(agent, message.error().message, false);
       run.hear(agent, std::move(*message));

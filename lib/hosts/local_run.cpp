@@ -26,6 +26,7 @@ class CallingUplink : public Uplink {
   CallingUplink(AgentLoop& agent, RunLoop& run, run::AgentId number) : agent_(agent), run_(run), number_(number) {}
   void connect() override { agent_.feed(run::LinkUp{steady_now()}); }
   void send(const run::AgentMessage& message) override { run_.hear(number_, message); }
+  void send_file(std::string) override {}  // it is the same folder
 
  private:
   AgentLoop& agent_;
@@ -38,6 +39,7 @@ class NoUplink : public Uplink {
  public:
   void connect() override {}
   void send(const run::AgentMessage&) override {}
+  void send_file(std::string) override {}
 };
 
 class CallingDownlink : public Downlink {
@@ -82,7 +84,8 @@ NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.settings = plan::launch_settings(options.plan, options.machine, "");
   node.machine = options.machine;
   node.program = options.program;
-  node.store_address = kStoreAddress;
+  node.store_addresses = {kStoreAddress};
+  node.listen_address = kStoreAddress;
   node.rank_ports = plan::ports_for_ranks(options.plan.options, options.plan.world_size());
   node.data_key = random_hex(kKeyBytes);
   node.simulated_cpu_machines = options.data_hosts ? 0 : options.plan.data.count;

@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 #include "base/fd.hpp"
 #include "hosts/node_state.hpp"
+#include "storage/folder_marker.hpp"
 
 namespace taas::hosts {
 namespace {
@@ -30,42 +31,64 @@ Result<std::unique_ptr<Node>> Node::prepare(boost::asio::io_context& io, NodeOpt
   auto state = std::make_unique<State>(io, std::move(options), std::move(say));
   if (auto opened = state->open_store(); !opened) return opened.error();
   if (auto held = state->hold_ports(); !held) return held.error();
-  auto read_only = protect(state->options.settings.options.output);
-  if (!read_only) return read_only.error();
-  state->read_only = std::move(*read_only);
+  const auto& output = state->options.settings.options.output;
+  if (auto possible = protect(output); !possible) return possible.error();
   auto folder = state->options.open_folder();
   if (!folder) return folder.error();
   state->opened = std::move(*folder);
+  if (const auto& run = state->options.run_mark; !run.empty()) {
+    auto mark = storage::mark_folder(state->folder().path(), run);
+    if (!mark) return mark.error();
+    state->folder_mark = std::move(*mark);
+  }
+  auto read_only = protect(output);  // again: rules allow what is there when they are made, so the run's folder as well
+  if (!read_only) return read_only.error();
+  state->read_only = std::move(*read_only);
   if (auto opened = state->open_data(); !opened) return opened.error();
   return std::unique_ptr<Node>(new Node(std::move(state)));
 }
 
+/// Until its generation begins it only says that this machine can be reached.
 Result<> Node::State::open_store() {
+  if (options.store_addresses.empty()) return {};
   store::ServerOptions listen;
-  listen.address = options.store_address;
+  listen.addresses = options.store_addresses;
   listen.port = static_cast<std::uint16_t>(options.settings.options.rendezvous.master_port.value_or(0));
   store::Observer observer;
   observer.on_joined = [this](Rank rank) { outbox.say(run::RankJoined{generation, rank, steady_now()}); };
+  observer.on_reached = [this] { outbox.say(run::StoreReached{generation, steady_now()}); };
+  observer.on_refused = [this](const Error& why) { tell_limit_of_store(why); };
   auto listening = store::Server::listen(io, listen, std::move(observer));
   if (!listening) return listening.error();
   store = std::move(*listening);
+  store->rest();
   store_port = store->port();
   return {};
 }
 
+/// Who leaves the protocol is a stranger. For whom there is no room may be a rank, which is told nothing but that its
+/// connection is closed.
+void Node::State::tell_limit_of_store(const Error& why) {
+  if (why.code != ErrorCode::kUnavailable || std::exchange(limit_told, true)) return;
+  remark(fmt::format(
+      "the store closed the connection of a client: {}; --store rank0 has torch's own store, without limits",
+      why.message));
+}
+
 Result<> Node::State::open_data() {
   if (!options.settings.options.data.cpus) return {};
-  DataDeliveryOptions delivery;
-  delivery.settings = options.settings;
-  delivery.machine = options.machine;
-  delivery.program = options.program;
-  delivery.run_folder = folder().path();
-  delivery.key = options.data_key;
-  delivery.workers = options.data_workers;
-  delivery.simulated_machines = options.simulated_cpu_machines;
-  delivery.instance = options.instance;
-  delivery.listen_address = options.store_address;
-  auto prepared = DataDelivery::prepare(io, family, std::move(delivery),
+  DataDeliveryOptions wanted;
+  wanted.settings = options.settings;
+  wanted.machine = options.machine;
+  wanted.program = options.program;
+  wanted.run_folder = folder().path();
+  wanted.key = options.data_key;
+  wanted.workers = options.data_workers;
+  wanted.simulated_machines = options.simulated_cpu_machines;
+  wanted.instance = options.instance;
+  wanted.listen_address = options.listen_address;
+  if (read_only) wanted.read_only = &*read_only;
+  auto prepared = DataDelivery::prepare(io, family, disk, std::move(wanted),
                                         [this](run::AgentMessage message) { outbox.say(std::move(message)); });
   if (!prepared) return std::move(prepared).error().with("--cpus");
   data = std::move(*prepared);
@@ -76,7 +99,7 @@ Result<> Node::State::open_data() {
 
 /// A server of a rank is found where the store is.
 Result<> Node::State::hold_ports() {
-  auto ports = net::HeldPorts::hold(io, options.store_address, options.rank_ports);
+  auto ports = net::HeldPorts::hold(io, options.listen_address, options.rank_ports);
   if (!ports) return ports.error();
   rank_ports = std::move(*ports);
   return {};
@@ -91,6 +114,8 @@ std::vector<std::uint16_t> Node::data_ports() const {
 std::vector<std::uint16_t> Node::rank_ports() const { return state_->rank_ports.numbers(); }
 
 std::uint16_t Node::store_port() const { return state_->store_port; }
+
+const std::string& Node::folder_mark() const { return state_->folder_mark; }
 
 std::string Node::output_directory() const { return state_->folder().files(); }
 
@@ -119,18 +144,28 @@ void Node::State::perform(const run::SignalRanks& request) {
 }
 
 void Node::State::sweep(int signal) {
+  start_wanted = false;
   if (source) source->forget();
   starting.clear();
   family.sweep(signal, [this, swept = generation] {
     for (auto& rank : ranks) rank->flush();
-    outbox.say(run::GenerationGone{swept, steady_now()});
+    if (store) store->rest();
+    disk.after([=, this] { outbox.say(run::GenerationGone{swept, steady_now()}); });  // and so after the ranks' ends
   });
 }
 
 /// Programs that poll find the file; those that handle the signal get it.
 void Node::State::perform(const run::RequestStop& request) {
-  Fd made(::open(stop_file().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!made) remark(system_error("cannot tell ranks to write a checkpoint by " + stop_file(), errno).message);
+  auto failure = std::make_shared<int>(0);
+  disk.run(
+      [=, path = stop_file()] {
+        Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+        if (!made) *failure = errno;
+      },
+      [=, this] {
+        if (*failure == 0) return;
+        remark(system_error("cannot tell ranks to write a checkpoint by " + stop_file(), *failure).message);
+      });
   if (request.signal == 0 && source) source->hurry();  // the user stops the run: no rank waits for an import first
   for (auto& rank : ranks) {
     if (request.signal != 0 && rank->running()) rank->signal(request.signal);
@@ -139,27 +174,6 @@ void Node::State::perform(const run::RequestStop& request) {
 
 void Node::State::perform(const run::DataWorkers& list) {
   if (data) data->use(list);
-}
-
-/// Files whose writer died stay unpublished; the next generation may write them again.
-void Node::State::perform(const run::Abandon& /*unused*/) {
-  if (publisher) publisher->abandon([](const std::vector<std::string>&) {});
-}
-
-void Node::State::perform(const run::Settle& request) {
-  source.reset();  // no generation follows: its memory is given back while output is put on disk
-  auto settled = [this](const std::string& error) {
-    auto files = static_cast<int>(publisher ? publisher->published() : 0);
-    outbox.say(run::OutputSettled{error, steady_now(), files});
-  };
-  if (!publisher) return settled("");
-  if (request.publish) return publisher->settle(settled);
-  publisher->abandon([this, settled](const std::vector<std::string>& unpublished) {
-    if (!unpublished.empty()) {
-      remark(fmt::format("not published, since their writer did not end well: {}", fmt::join(unpublished, ", ")));
-    }
-    settled("");
-  });
 }
 
 }  // namespace taas::hosts

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <csignal>
+#include <filesystem>
 
 #include "base/files.hpp"
 #include "hosts/common_environment.hpp"
@@ -11,17 +12,17 @@
 #include "plan/preload.hpp"
 #include "plan/streams.hpp"
 #include "proc/memory_watch.hpp"
-#include "storage/liveness.hpp"
 
 namespace taas::hosts {
 namespace {
 
-constexpr auto kWatchAfter = std::chrono::milliseconds(100);  // no rank has written anything sooner
-
 /// A log folder that cannot be made leaves the rank without a file, not the run without the rank.
 std::string path_or_none(Result<std::string> path) { return path ? std::move(*path) : std::string(); }
 
+/// A pipe is the rank's to read: to open one is to be the reader that its writer has waited for.
 std::optional<std::string> read_source(const std::string& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return std::nullopt;
   auto text = read_file(path);
   if (!text) return std::nullopt;
   return std::move(*text);
@@ -44,11 +45,26 @@ std::vector<plan::RankPlace> places_of(const run::StartRanks& start) {
   return places;
 }
 
+/// On the disk thread.
+GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
+                           const std::vector<plan::RankPlace>& places) {
+  GenerationPaths made;
+  made.flight_records = path_or_none(folder.flight_records(generation));
+  for (const auto& place : places) {
+    storage::RankPlace where{place.rank, place.node, place.local_rank};
+    made.ranks.push_back({path_or_none(folder.rank_log(generation, where, storage::LogStream::kStdout)),
+                          path_or_none(folder.rank_log(generation, where, storage::LogStream::kStderr)),
+                          path_or_none(folder.error_file(generation, where))});
+  }
+  return made;
+}
+
 }  // namespace
 
 void Node::State::perform(const run::StartRanks& start) {
   generation = start.generation;
   ranks.clear();
+  writers.clear();
   places = places_of(start);
   choose_streams(places);
   out_of_memory_kills = oom_kills();
@@ -56,25 +72,42 @@ void Node::State::perform(const run::StartRanks& start) {
   addresses.master_addr = start.master_addr;
   addresses.master_port = start.master_port;
   addresses.servers = start.servers;
-  addresses.flight_records = path_or_none(folder().flight_records(generation));
   addresses.agent_store = store_here;
   addresses.output_directory = folder().staging();
   addresses.stop_file = stop_file();
   if (data) data->set_world_size(start.world_size);
   if (!store_here) store.reset();  // it only found a free port for rank 0
-  if (store) store->begin_generation();
   bool first_node = !places.empty() && places.front().rank.value == 0;
-  if (first_node && !publisher) watch_output();
+  if (store) first_node ? store->begin_generation(served_address()) : store->rest();
+  take_duty(start.output);
+  start_wanted = true;
+  auto made = std::make_shared<GenerationPaths>();
+  disk.run([=, where = folder(), of = generation, all = places] { *made = make_paths(where, of, all); },
+           [=, this] { use(std::move(*made)); });
+}
+
+void Node::State::use(GenerationPaths made) {
+  if (!start_wanted) return;
+  addresses.flight_records = std::move(made.flight_records);
+  paths = std::move(made.ranks);
+  if (!source && read_only) tell_gap_of_protection();
   if (!source) source = make_source();
   source->prepare(common(), [this] { start_all(); });
+}
+
+/// On several machines the one by which all nodes reach this one.
+std::string Node::State::served_address() const {
+  const auto& all = options.store_addresses;
+  bool chosen = std::find(all.begin(), all.end(), addresses.master_addr) != all.end();
+  return chosen && all.size() > 1 ? addresses.master_addr : std::string();
 }
 
 /// As far as descriptors go; then all together, since a preloaded interpreter forks many for little more than one.
 void Node::State::start_all() {
   starting.clear();
   short_of.reset();
-  for (const auto& place : places) {
-    auto one = PreparedRank::make(describe(place));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    auto one = PreparedRank::make(describe(places[i], paths[i]));
     if (!one) short_of = one.error();
     if (!one) break;
     starting.push_back(std::move(*one));
@@ -98,8 +131,9 @@ void Node::State::say_failed(const plan::RankPlace& place, const Error& error) {
 }
 
 void Node::State::adopt(const plan::RankPlace& place, PreparedRank prepared, Child child) {
-  auto process = RankProcess::adopt(io, family, std::move(prepared), std::move(child), callbacks(place.rank));
+  auto process = RankProcess::adopt(io, family, disk, std::move(prepared), std::move(child), callbacks(place.rank));
   outbox.say(run::RankSpawned{generation, place.rank, process->pid(), steady_now(), process->preloaded()});
+  writers.add(process->pid());
   if (held && is_shown(ranks.size())) process->pause();
   ranks.push_back(std::move(process));
 }
@@ -133,24 +167,16 @@ void Node::State::choose_streams(const std::vector<plan::RankPlace>& wanted) {
   outputs = chosen ? std::move(*chosen) : std::vector<plan::RankOutput>(wanted.size());
 }
 
-void Node::State::watch_output() {
-  storage::PublisherOptions publishing;
-  publishing.staging = folder().staging();
-  publishing.files = folder().files();
-  publishing.writers_alive = [this] { return writers_alive(); };
-  publishing.watch_after = kWatchAfter;
-  publishing.on_error = [this](const Error& error) { remark(error.message); };
-  publisher = storage::Publisher::start(io, std::move(publishing));
-}
-
-RankStart Node::State::describe(const plan::RankPlace& place) {
-  storage::RankPlace where{place.rank, place.node, place.local_rank};
+RankStart Node::State::describe(const plan::RankPlace& place, const RankPaths& files) {
   RankStart start;
   start.rank = place.rank;
   start.argv = fill_in_local_rank(options.program.command, place.local_rank);
-  start.stdout_path = path_or_none(folder().rank_log(generation, where, storage::LogStream::kStdout));
-  start.stderr_path = path_or_none(folder().rank_log(generation, where, storage::LogStream::kStderr));
-  start.error_file = path_or_none(folder().error_file(generation, where));
+  start.stdout_path = files.out;
+  start.stderr_path = files.err;
+  start.error_file = files.error;
+  if (const auto& records = addresses.flight_records; !records.empty()) {
+    start.flight_record = records + std::to_string(place.rank.value);
+  }
   start.environment = environment_of(place, start.error_file);
   if (place.rank.value != 0 && read_only) start.read_only = &*read_only;
   start.open_files_limit = open_files_limit;
@@ -175,8 +201,11 @@ std::vector<std::string> Node::State::environment_of(const plan::RankPlace& plac
 RankCallbacks Node::State::callbacks(Rank rank) {
   RankCallbacks calls;
   calls.on_line = [this, index = ranks.size()](const ui::OutputLine& line) { show(index, line); };
-  calls.on_log_error = [this](const Error& error) { remark(error.message + "; training goes on without that file"); };
+  calls.on_log_error = [this](const Error& error) {
+    remark(error.message + "; training goes on, and the file when it can be written again");
+  };
   calls.on_exit = [this, rank, of = generation](ExitStatus status, run::Evidence evidence, Instant at) {
+    writers.one_ended();
     if (data) data->drain();
     evidence.out_of_memory_kill = status.signal == SIGKILL && out_of_memory_struck();
     outbox.say(run::RankExited{of, rank, status, std::move(evidence), at});
@@ -207,10 +236,9 @@ void Node::State::explain_refusal(Rank rank) {
                      fmt::join(options.settings.options.output.protected_directories, ", ")));
 }
 
-/// What a rank still writes as it dies may be half a file: then nothing is published until the run has ended well.
-bool Node::State::writers_alive() const {
-  return std::all_of(ranks.begin(), ranks.end(),
-                     [](const auto& rank) { return rank->running() && storage::process_is_alive(rank->pid()); });
+void Node::State::tell_gap_of_protection() {
+  auto gap = landlock_gap(landlock_version());
+  if (!gap.empty()) remark("--protect: " + gap);
 }
 
 }  // namespace taas::hosts

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_thread.hpp"
 #include "hosts/data_delivery.hpp"
+#include "hosts/delivery.hpp"
 #include "hosts/node.hpp"
 #include "hosts/outbox.hpp"
 #include "hosts/rank_process.hpp"
@@ -16,22 +18,38 @@
 #include "proc/family.hpp"
 #include "proc/landlock.hpp"
 #include "proc/open_files.hpp"
+#include "storage/liveness.hpp"
 #include "storage/publisher.hpp"
 #include "store/server.hpp"
 
 namespace taas::hosts {
 
-/// The Node's inside. Preparation and orders to what runs are in node.cpp; starting ranks, and what becomes of what
-/// they write, in node_ranks.cpp.
+/// Of one rank's files; empty where its folder cannot be made.
+struct RankPaths {
+  std::string out;
+  std::string err;
+  std::string error;
+};
+
+/// What one generation of a node writes to.
+struct GenerationPaths {
+  std::string flight_records;
+  std::vector<RankPaths> ranks;
+};
+
+/// The Node's inside. Preparation and orders to what runs are in node.cpp, starting ranks in node_ranks.cpp, and what
+/// becomes of the files that they write in node_output.cpp.
 struct Node::State {
   State(boost::asio::io_context& loop, NodeOptions given, Say say)
       : io(loop),
         options(std::move(given)),
         outbox(loop, std::move(say)),
+        disk(loop),
         family(loop),
         open_files_limit(raise_open_files_limit()) {}
 
   Result<> open_store();
+  void tell_limit_of_store(const Error& why);
   Result<> open_data();
   Result<> hold_ports();
 
@@ -46,23 +64,35 @@ struct Node::State {
   void perform(const run::Settle& request);
   void perform(const run::Abandon&);
   void perform(const run::DataWorkers& list);
+  void perform(const run::FileProgress& progress) {
+    if (delivery) delivery->hear(progress);
+  }
+  void perform(const run::FileStored& stored) {
+    if (delivery) delivery->hear(stored);
+  }
 
+  void use(GenerationPaths made);
   void start_all();
   void take(std::size_t index, Result<Child> child);
   void adopt(const plan::RankPlace& place, PreparedRank prepared, Child child);
   void say_failed(const plan::RankPlace& place, const Error& error);
   std::unique_ptr<RankSource> make_source();
   [[nodiscard]] CommonEnvironment common() const;
-  RankStart describe(const plan::RankPlace& place);
+  [[nodiscard]] std::string served_address() const;
+  RankStart describe(const plan::RankPlace& place, const RankPaths& files);
   RankCallbacks callbacks(Rank rank);
   [[nodiscard]] std::vector<std::string> environment_of(const plan::RankPlace& place, const std::string& error) const;
   void choose_streams(const std::vector<plan::RankPlace>& places);
-  void watch_output();
+  void take_duty(const run::OutputDuty& duty);
+  void watch_output(const std::string& files);
+  void deliver_output();
+  void settle_output(bool publish, std::function<void(std::string error)> on_done);
+  void say_settled(const std::string& error);
   void sweep(int signal);
   void show(std::size_t index, const ui::OutputLine& line);
   void explain_refusal(Rank rank);
+  void tell_gap_of_protection();
   [[nodiscard]] bool out_of_memory_struck() const;
-  [[nodiscard]] bool writers_alive() const;
   [[nodiscard]] bool is_shown(std::size_t index) const;
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
   [[nodiscard]] const storage::RunDirectory& folder() const { return *opened; }
@@ -72,19 +102,26 @@ struct Node::State {
   NodeOptions options;
   std::optional<storage::RunDirectory> opened;  // always, once prepared
   Outbox outbox;
+  DiskThread disk;
   Family family;
   std::optional<std::uint64_t> open_files_limit;  // the user's, given back to ranks
   std::optional<Ruleset> read_only;
   std::unique_ptr<store::Server> store;
   std::uint16_t store_port = 0;
   net::HeldPorts rank_ports;
-  std::unique_ptr<storage::Publisher> publisher;  // on the node of rank 0
+  std::string folder_mark;
+  /// What a rank still writes as it dies may be half a file: then nothing is published until the run has ended well.
+  storage::WritingProcesses writers;
+  std::unique_ptr<storage::Publisher> publisher;  // where this node publishes for all that see its folder
+  std::unique_ptr<Delivery> delivery;             // where the coordinator sees another folder
   std::unique_ptr<DataDelivery> data;             // with --cpus
 
   Generation generation{-1};
   plan::RunAddresses addresses;
   std::unique_ptr<RankSource> source;               // from the first generation on
   std::vector<plan::RankPlace> places;              // of this node's ranks, in order
+  bool start_wanted = false;                        // from the order on, until all of it is to end
+  std::vector<RankPaths> paths;                     // of the ranks' files, in the same order
   std::vector<plan::RankOutput> outputs;            // which of their streams the console shows
   std::vector<PreparedRank> starting;               // in the same order; those that run are empty
   std::optional<Error> short_of;                    // why there are fewer of these than places
@@ -92,6 +129,7 @@ struct Node::State {
   std::optional<long> out_of_memory_kills;          // when the generation began
   bool held = false;
   bool refusal_explained = false;
+  bool limit_told = false;  // of the store
 };
 
 }  // namespace taas::hosts

@@ -6,7 +6,9 @@
 namespace taas::hosts {
 namespace {
 
-constexpr std::size_t kMostLines = 256;  // in one message
+// In one message.
+constexpr std::size_t kMostLines = 256;
+constexpr std::size_t kMostBytes = 512 * 1024;  // JSON may need six for one of them
 
 }  // namespace
 
@@ -14,8 +16,10 @@ struct Outbox::State {
   boost::asio::io_context& io;
   std::function<void(run::AgentMessage)> say;
   std::vector<run::OutputText> lines;
+  std::size_t bytes = 0;
 
   void flush() {
+    bytes = 0;
     if (!lines.empty() && say) say(run::Output{std::exchange(lines, {})});
   }
 };
@@ -27,8 +31,9 @@ Outbox::~Outbox() { state_->say = nullptr; }
 
 void Outbox::add(run::OutputText line) {
   auto& lines = state_->lines;
+  state_->bytes += line.text.size();
   lines.push_back(std::move(line));
-  if (lines.size() == kMostLines) return state_->flush();
+  if (lines.size() == kMostLines || state_->bytes >= kMostBytes) return state_->flush();
   if (lines.size() == 1) boost::asio::post(state_->io, [state = state_] { state->flush(); });
 }
 

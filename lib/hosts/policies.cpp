@@ -24,6 +24,7 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   // A Python program joins a process group soon after its start, or never will. TensorFlow's do without the store.
   policy.startup_needs_store = plan::is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0 &&
                                plan.options.frameworks.framework != plan::Framework::kTensorFlow;
+  policy.shares_gpus = plan.options.size.oversubscribe;
   if (plan.job) policy.echo = job_echo(plan.job->step.has_value());
   if (plan.job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;

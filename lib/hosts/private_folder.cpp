@@ -10,13 +10,14 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "hosts/runtime_folder.hpp"
+
 namespace taas::hosts {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kParent = "/tmp";  // paths of Unix sockets hold 107 bytes: a user's own TMPDIR may be longer
-constexpr const char* kPrefix = "taas-run-";
+constexpr const char* kPrefix = "run-";
 
 Fd open_folder(const std::string& path) {
   return Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -28,9 +29,9 @@ bool is_ours(const Fd& folder) {
 }
 
 /// Those of ours that nobody holds the lock of.
-void remove_stale() {
+void remove_stale(const std::string& parent) {
   std::error_code failed;
-  for (fs::directory_iterator entry(kParent, failed), end; !failed && entry != end; entry.increment(failed)) {
+  for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed)) {
     if (!entry->path().filename().string().starts_with(kPrefix)) continue;
     Fd folder = open_folder(entry->path());
     if (!folder || !is_ours(folder) || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
@@ -41,20 +42,27 @@ void remove_stale() {
 
 }  // namespace
 
-Result<PrivateFolder> PrivateFolder::make() {
-  remove_stale();
-  const auto path = fmt::format("{}/{}XXXXXX", kParent, kPrefix);
+/// In /tmp first, since paths of Unix sockets hold 107 bytes, and XDG_RUNTIME_DIR goes when its session ends.
+Result<PrivateFolder> PrivateFolder::make(const std::map<std::string, std::string>& environment) {
+  auto parent = runtime_folder({});
+  if (!parent) parent = runtime_folder(environment);
+  return parent ? make_in(*parent) : parent.error();
+}
+
+Result<PrivateFolder> PrivateFolder::make_in(const std::string& parent) {
+  remove_stale(parent);
+  const auto path = fmt::format("{}/{}XXXXXX", parent, kPrefix);
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto name = path;
     if (::mkdtemp(name.data()) == nullptr)
-      return system_error(fmt::format("cannot make a folder in {}", kParent), errno);
+      return system_error(fmt::format("cannot make a folder in {}", parent), errno);
     Fd folder = open_folder(name);
     struct stat status {};
     // Between its making and its lock another launcher may have taken it for a stale one.
     bool held = folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 && ::stat(name.c_str(), &status) == 0;
     if (held) return PrivateFolder(std::move(name), std::move(folder));
   }
-  return system_error(fmt::format("cannot keep a folder in {}", kParent), EBUSY);
+  return system_error(fmt::format("cannot keep a folder in {}", parent), EBUSY);
 }
 
 PrivateFolder::~PrivateFolder() {

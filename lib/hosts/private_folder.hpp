@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "base/error.hpp"
@@ -8,10 +9,12 @@
 namespace taas::hosts {
 
 /// A folder on this machine that nobody else may enter: for sockets and what processes of one run tell each other.
-/// Removed with this object. One whose owner was killed is removed by the next that is made.
+/// Removed with this object. One whose owner was killed is removed by the next that is made in the same parent.
 class PrivateFolder {
  public:
-  static Result<PrivateFolder> make();
+  /// In the runtime folder in /tmp, or, where there can be none, in the one that the environment names. Nothing but
+  /// launchers' own is in these, so that what is swept away there is never a user's.
+  static Result<PrivateFolder> make(const std::map<std::string, std::string>& environment = {});
   PrivateFolder(PrivateFolder&&) noexcept = default;
   PrivateFolder& operator=(PrivateFolder&&) = delete;
   ~PrivateFolder();
@@ -19,6 +22,7 @@ class PrivateFolder {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  static Result<PrivateFolder> make_in(const std::string& parent);
   PrivateFolder(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::string path_;

@@ -1,11 +1,15 @@
 #include "hosts/rank_process.hpp"
 
+#include <algorithm>
+
 #include "base/files.hpp"
 #include "hosts/timer.hpp"
 #include "proc/capture.hpp"
 #include "proc/family.hpp"
+#include "proc/gpu_memory.hpp"
 #include "proc/null_device.hpp"
 #include "proc/spawn.hpp"
+#include "run/gpu_memory.hpp"
 #include "ui/line_assembler.hpp"
 
 namespace taas::hosts {
@@ -13,6 +17,18 @@ namespace {
 
 /// A prompt or a bar's state has no line end: it is shown when nothing has followed it for this long.
 constexpr auto kQuiet = std::chrono::milliseconds(200);
+constexpr std::size_t kMostOfRecord = 16 << 20;  // 2,000 calls with their stacks are 1 to 2 MB
+constexpr std::size_t kCallsOfGroup = 4;         // before the one that hangs nothing is of interest
+/// Of the program's own error file. A longer one is not the description of an error that torch's @record writes.
+constexpr std::size_t kMostErrorFile = 256 * 1024;
+
+constexpr auto kPatienceWithDriver = std::chrono::milliseconds(500);  // it needs some milliseconds
+
+std::optional<std::string_view> value_in(const std::vector<std::string>& environment, const std::string& name) {
+  auto found = std::ranges::find_if(environment, [&](const auto& entry) { return entry.starts_with(name + "="); });
+  if (found == environment.end()) return std::nullopt;
+  return std::string_view(*found).substr(name.size() + 1);
+}
 
 /// One of a rank's two output streams: its pipe, its lines, its last words.
 struct OutputStream {
@@ -24,9 +40,35 @@ struct OutputStream {
   Instant last_bytes_at{};
 };
 
+/// There is such a file only after a hang, or what torch takes for one.
+std::vector<run::CollectiveGroup> collectives_in(const std::string& flight_record) {
+  auto record = read_regular_file(flight_record, kMostOfRecord);
+  auto groups = record ? run::read_flight_record(*record, kCallsOfGroup) : std::nullopt;
+  return groups ? std::move(*groups) : std::vector<run::CollectiveGroup>();
+}
+
+/// Others than the rank itself, whose own memory is free by now.
+void ask_who_holds_gpu(run::Evidence& evidence, int pid) {
+  for (auto& holder : gpu_memory_holders(evidence.gpu, kPatienceWithDriver)) {
+    if (holder.pid != pid)
+      evidence.gpu_holders.push_back({holder.pid, std::move(holder.name), holder.bytes.value_or(0)});
+  }
+}
+
+/// The record is of interest of a rank that was stopped too: the others may have waited for it.
+void read_evidence(run::Evidence& evidence, int pid, const std::string& flight_record, const std::string& error_file) {
+  if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid);
+  if (!flight_record.empty()) evidence.collectives = collectives_in(flight_record);
+  if (error_file.empty()) return;
+  if (auto text = read_regular_file(error_file, kMostErrorFile)) evidence.error_file = std::move(*text);
+}
+
 }  // namespace
 
-struct RankProcess::State {
+struct RankProcess::State : std::enable_shared_from_this<State> {
+  explicit State(DiskThread& thread) : disk(thread) {}
+
+  DiskThread& disk;
   RankStart start;
   RankCallbacks callbacks;
   OutputStream out;
@@ -44,7 +86,7 @@ struct RankProcess::State {
     capture.on_bytes = [this, which](std::string_view bytes, Instant at) { take(which, bytes, at); };
     capture.on_log_error = callbacks.on_log_error;
     stream(which).quiet = std::make_unique<Timer>(io, [this, which] { quiet_or_wait(which); });
-    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), path, std::move(capture));
+    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), CaptureLog{&disk, path}, std::move(capture));
   }
 
   void take(ui::Stream which, std::string_view bytes, Instant at) {
@@ -92,22 +134,34 @@ struct RankProcess::State {
       stream(which).capture->drain_now();
       show_partial(which, at);
     }
-    callbacks.on_exit(status, evidence(status), at);
+    auto found = std::make_shared<run::Evidence>(last_words(status));
+    disk.run([=, failed = !status.success(), process = pid, record = start.flight_record,
+              error = start.error_file] { read_evidence(*found, process, record, failed ? error : ""); },
+             [=, weak = weak_from_this()] {
+               if (auto self = weak.lock()) self->callbacks.on_exit(status, std::move(*found), at);
+             });
   }
 
-  run::Evidence evidence(const run::ExitStatus& status) const {
+  run::Evidence last_words(const run::ExitStatus& status) const {
     run::Evidence evidence;
     if (status.success()) return evidence;
     bool silent = err.last_words.empty();
     evidence.last_lines = silent ? out.last_words.lines() : err.last_words.lines();
     evidence.first_error_at = err.last_words.first_error_at();
     evidence.stderr_path = silent && !out.last_words.empty() ? start.stdout_path : start.stderr_path;
-    if (auto text = read_file(start.error_file)) evidence.error_file = std::move(*text);
+    evidence.gpu = full_gpu(evidence.last_lines);
     return evidence;
+  }
+
+  /// The one on which the rank found too little memory, as the driver names it; empty: there is none.
+  std::string full_gpu(const std::vector<std::string>& last_lines) const {
+    auto line = std::ranges::find_if(last_lines, run::tells_of_full_gpu);
+    if (line == last_lines.end()) return {};
+    return name_of_visible_gpu(gpu_of_error(*line), value_in(start.environment, "CUDA_VISIBLE_DEVICES")).value_or("");
   }
 };
 
-RankProcess::RankProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RankProcess::RankProcess(std::shared_ptr<State> state) : state_(std::move(state)) {}
 RankProcess::~RankProcess() = default;
 
 Result<PreparedRank> PreparedRank::make(RankStart start) {
@@ -136,18 +190,18 @@ SpawnRequest PreparedRank::request() const {
   return request;
 }
 
-Result<std::unique_ptr<RankProcess>> RankProcess::start(boost::asio::io_context& io, Family& family, RankStart start,
-                                                        RankCallbacks callbacks) {
+Result<std::unique_ptr<RankProcess>> RankProcess::start(boost::asio::io_context& io, Family& family, DiskThread& disk,
+                                                        RankStart start, RankCallbacks callbacks) {
   auto prepared = PreparedRank::make(std::move(start));
   if (!prepared) return prepared.error();
   auto child = spawn(prepared->request());
   if (!child) return child.error();
-  return adopt(io, family, std::move(*prepared), std::move(*child), std::move(callbacks));
+  return adopt(io, family, disk, std::move(*prepared), std::move(*child), std::move(callbacks));
 }
 
-std::unique_ptr<RankProcess> RankProcess::adopt(boost::asio::io_context& io, Family& family, PreparedRank prepared,
-                                                Child child, RankCallbacks callbacks) {
-  auto state = std::make_unique<State>();
+std::unique_ptr<RankProcess> RankProcess::adopt(boost::asio::io_context& io, Family& family, DiskThread& disk,
+                                                PreparedRank prepared, Child child, RankCallbacks callbacks) {
+  auto state = std::make_shared<State>(disk);
   state->start = std::move(prepared.start);
   state->callbacks = std::move(callbacks);
   state->open(io, ui::Stream::kStdout, std::move(prepared.out.read), state->start.stdout_path);
@@ -155,7 +209,9 @@ std::unique_ptr<RankProcess> RankProcess::adopt(boost::asio::io_context& io, Fam
   state->family = &family;
   state->pid = child.pid;
   state->preloaded = child.preloaded;
-  family.watch(std::move(child), [raw = state.get()](ExitStatus status, Instant at) { raw->ended(status, at); });
+  family.watch(std::move(child), [weak = state->weak_from_this()](ExitStatus status, Instant at) {
+    if (auto self = weak.lock()) self->ended(status, at);
+  });
   return std::unique_ptr<RankProcess>(new RankProcess(std::move(state)));
 }
 

@@ -16,6 +16,7 @@
 #include "ui/events.hpp"
 
 namespace taas {
+class DiskThread;
 class Family;
 class Ruleset;
 }  // namespace taas
@@ -31,12 +32,14 @@ struct RankStart {
   std::optional<std::uint64_t> open_files_limit;
   std::string stdout_path;
   std::string stderr_path;
-  std::string error_file;  ///< TORCHELASTIC_ERROR_FILE
+  std::string error_file;     ///< TORCHELASTIC_ERROR_FILE
+  std::string flight_record;  ///< where torch writes the rank's last collectives when one hangs; empty: not known
   bool inherits_stdin = false;
   std::vector<const Fd*> inherited = {};  ///< become descriptors 3, 4, and so on
 };
 
-/// What a rank tells the run. Called in the event loop; `on_exit` once, after its last line.
+/// What a rank tells the run. Called in the event loop; `on_exit` once, after its last line, when its log files have all
+/// and the evidence has been read.
 struct RankCallbacks {
   std::function<void(const ui::OutputLine&)> on_line;
   std::function<void(run::ExitStatus, run::Evidence, Instant)> on_exit;
@@ -59,12 +62,13 @@ struct PreparedRank {
 /// destroyed: the process family is the run's business.
 class RankProcess {
  public:
-  /// Takes over a process that was started by the prepared rank's request. The family outlives the rank.
-  static std::unique_ptr<RankProcess> adopt(boost::asio::io_context& io, Family& family, PreparedRank prepared,
-                                            Child child, RankCallbacks callbacks);
+  /// Takes over a process that was started by the prepared rank's request. The family and the disk thread outlive the
+  /// rank.
+  static std::unique_ptr<RankProcess> adopt(boost::asio::io_context& io, Family& family, DiskThread& disk,
+                                            PreparedRank prepared, Child child, RankCallbacks callbacks);
   /// Starts one and returns once the program runs; an error's errno is exec's.
-  static Result<std::unique_ptr<RankProcess>> start(boost::asio::io_context& io, Family& family, RankStart start,
-                                                    RankCallbacks callbacks);
+  static Result<std::unique_ptr<RankProcess>> start(boost::asio::io_context& io, Family& family, DiskThread& disk,
+                                                    RankStart start, RankCallbacks callbacks);
   ~RankProcess();
 
   [[nodiscard]] int pid() const;
@@ -80,8 +84,8 @@ class RankProcess {
 
  private:
   struct State;
-  explicit RankProcess(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit RankProcess(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace taas::hosts

@@ -35,6 +35,7 @@ void RankSource::start(const CommonEnvironment& common) {
   request.environment = common.variables;
   request.modules = options_.choice.modules;
   request.per_rank = common.per_rank;
+  request.set_by_program = options_.choice.set_by_program;
   request.hook_folder = options_.hook_folder;
   request.open_files_limit = options_.open_files_limit;
   variables_ = common.variables;

@@ -12,17 +12,24 @@
 #include "hosts/timer.hpp"
 #include "proc/family.hpp"
 #include "proc/signals.hpp"
+#include "storage/folder_marker.hpp"
 
 namespace taas::hosts {
 namespace {
 
 constexpr int kDataKeyBytes = 32;
+constexpr int kMarkBytes = 8;
 constexpr auto kDismissalPatience = std::chrono::seconds(3);  // for agents that were dismissed
 
-run::CoordinatorPolicy make_policy(const RemoteRunOptions& options, const storage::RunDirectory& folder) {
+/// Where no mark can be left, each node is taken to have a folder of its own: what it delivers is then there already.
+Result<run::CoordinatorPolicy> make_policy(const RemoteRunOptions& options, const storage::RunDirectory& folder) {
   auto policy = coordinator_policy(options.plan);
-  policy.launch =
-      print_launch(options.plan, options.machine, options.working_directory, folder, random_hex(kDataKeyBytes));
+  auto run_mark = random_hex(kMarkBytes);
+  auto mark = storage::mark_folder(folder.path(), run_mark);
+  if (!mark) return mark.error();
+  policy.folder = mark->empty() ? run_mark : *mark;
+  policy.launch = print_launch(options.plan, options.machine, options.working_directory, folder,
+                               random_hex(kDataKeyBytes), run_mark);
   return policy;
 }
 
@@ -55,7 +62,9 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
       meeting_point(options.plan.options.nodes, options.secret, options.listen_addresses, (*listener)->port());
   if (auto told = options.on_listening(bootstrap); !told) return told.error();
 
-  RunLoopOptions loop{make_policy(options, *folder), options.plan, options.machine, folder->files()};
+  auto policy = make_policy(options, *folder);
+  if (!policy) return policy.error();
+  RunLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->path()};
   run = std::make_unique<RunLoop>(io, std::move(loop), std::move(*journal));
   Family family(io);
   HostStarter starter(io, family, {options.hosts, as_list(options.machine.environment), bootstrap},

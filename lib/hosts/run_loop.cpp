@@ -1,9 +1,13 @@
 #include "hosts/run_loop.hpp"
 
+#include <fmt/format.h>
+
 #include <csignal>
+#include <cstdio>
 #include <map>
 
 #include "hosts/display.hpp"
+#include "hosts/incoming_output.hpp"
 #include "hosts/timer.hpp"
 #include "hosts/turns.hpp"
 #include "proc/signals.hpp"
@@ -12,6 +16,15 @@ namespace taas::hosts {
 namespace {
 
 using Level = ui::Message::Level;
+
+constexpr auto kJournalPatience = std::chrono::seconds(5);  // at the end, for its disk
+
+/// The display cannot tell of it any more, and perhaps nobody can. Returns what the launcher exits with.
+int tell_loss(const Error& error, int code) {
+  auto text = fmt::format("taas-run: {}; what was not shown is in the run's log files\n", error.message);
+  std::fputs(text.c_str(), stderr);
+  return code == 0 ? 1 : code;
+}
 
 /// What a message tells of data delivery.
 std::optional<run::DataEvent> data_event(const run::AgentMessage& message) {
@@ -29,9 +42,14 @@ struct RunLoop::State {
   State(boost::asio::io_context& loop, RunLoopOptions given, JournalFile file)
       : io(loop),
         options(std::move(given)),
-        journal(std::move(file)),
+        journal(io, std::move(file), [this](const Error& error) { warn(error); }),
         display(io, options.plan, options.machine, [this](bool crowded) { hold_back(crowded); }),
         coordinator(options.policy),
+        incoming(io, options.run_folder,
+                 {[this](run::AgentId to, const run::CoordinatorMessage& message) {
+                    act(run::Tell{to, message});
+                  },
+                  [this](std::string text) { display.say(Level::kWarning, std::move(text)); }}),
         deadline(io, [this] { happen(run::DeadlineReached{steady_now()}); }) {}
 
   void happen(run::Event event) { feed(std::move(event)); }
@@ -42,8 +60,11 @@ struct RunLoop::State {
   void act(const run::Happened& action);
   void act(const run::Action& action);
   void act(const run::Tell& action);
-  void act(const run::Drop& action) { agents.erase(action.agent); }
+  void act(const run::Drop& action) { drop(action.agent); }
   void act(const run::StartAgent& action) { on_start_agent(action.order); }
+  void act(const run::ReceiveFiles& action) { incoming.receive(action); }
+  void act(const run::PlaceOutput& action);
+  bool drop(run::AgentId agent);
 
   void obey(const run::SetDeadline& action) { deadline.set(action.at); }
   void obey(const run::ClearDeadline&) { deadline.clear(); }
@@ -56,15 +77,14 @@ struct RunLoop::State {
   void tell(const run::DataEvent& event);
   void hold_back(bool crowded);
   void receive(int signal, Instant at);
-  void keep_journal(const Result<>& written) {
-    if (!written) display.say(Level::kWarning, written.error().message);
-  }
+  void warn(const Error& error) { display.say(Level::kWarning, error.message); }
 
   boost::asio::io_context& io;
   RunLoopOptions options;
-  JournalFile journal;
+  Journal journal;
   Display display;
   run::Coordinator coordinator;
+  IncomingOutput incoming;
   Timer deadline;
   std::function<void(int)> on_start_agent = [](int) {};
   std::function<void(int)> on_arrival = [](int) {};
@@ -101,8 +121,13 @@ void RunLoop::hear(run::AgentId agent, run::AgentMessage message) {
   state_->feed(run::AgentSaid{agent, std::move(message), now});
 }
 
+void RunLoop::hear_file(run::AgentId agent, std::string_view frame) {
+  auto heard = state_->incoming.hear(agent, frame);
+  if (!heard) leave(agent, heard.error().message, false);
+}
+
 void RunLoop::leave(run::AgentId agent, const std::string& reason, bool closed_by_agent) {
-  if (state_->agents.erase(agent) == 0) return;
+  if (!state_->drop(agent)) return;
   state_->feed(run::AgentLeft{agent, reason, closed_by_agent, steady_now()});
 }
 
@@ -125,8 +150,10 @@ int RunLoop::execute() {
                         [&state](int signal, Instant at) { state.receive(signal, at); });
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
-  state.display.finish();
-  return state.verdict->exit_code;
+  if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());
+  auto shown = state.display.finish();
+  const auto code = state.verdict->exit_code;
+  return shown ? code : tell_loss(shown.error(), code);
 }
 
 bool RunLoop::told_to_stop() const {
@@ -147,18 +174,30 @@ void RunLoop::State::feed(run::CoordinatorEvent event) {
 void RunLoop::State::act(const run::Happened& action) {
   if (const auto* settled = std::get_if<run::OutputSettled>(&action.event))
     files = static_cast<std::size_t>(settled->files);
-  keep_journal(journal.write(action.event));
+  journal.write(action.event);
   display.show(ui::RunEvent{action.event});
 }
 
 void RunLoop::State::act(const run::Action& action) {
-  keep_journal(journal.write(action));
+  journal.write(action);
   std::visit([this](const auto& decided) { obey(decided); }, action);
   display.show(ui::RunAction{action});
 }
 
 void RunLoop::State::act(const run::Tell& action) {
   if (auto found = agents.find(action.agent); found != agents.end()) found->second->tell(action.message);
+}
+
+bool RunLoop::State::drop(run::AgentId agent) {
+  incoming.forget(agent);
+  return agents.erase(agent) > 0;
+}
+
+void RunLoop::State::act(const run::PlaceOutput& action) {
+  incoming.place(action, [this](const storage::Placed& placed) {
+    for (const auto& remark : placed.remarks) display.say(Level::kWarning, remark);
+    feed(run::OutputPlaced{placed.error, placed.files, steady_now()});
+  });
 }
 
 void RunLoop::State::obey(const run::Finish& action) {
@@ -174,7 +213,7 @@ void RunLoop::State::show(const run::Output& output) {
 }
 
 void RunLoop::State::tell(const run::DataEvent& event) {
-  keep_journal(journal.write(event));
+  journal.write(event);
   display.show(ui::DataNews{event});
 }
 

@@ -5,8 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "hosts/journal_file.hpp"
+#include "hosts/journal.hpp"
 #include "plan/launch_plan.hpp"
 #include "run/coordinator.hpp"
 
@@ -23,7 +24,8 @@ struct RunLoopOptions {
   run::CoordinatorPolicy policy;
   plan::LaunchPlan plan;  ///< of a full house
   plan::Machine machine;
-  std::string output_directory;  ///< where the user finds what rank 0 wrote
+  std::string output_directory;  ///< where the user finds what ranks wrote
+  std::string run_folder = {};   ///< where agents may send files to; empty: they see the same one
 };
 
 /// Drives run::Coordinator: the console, the journal, signals, time, and the agents.
@@ -35,6 +37,7 @@ class RunLoop {
   /// An agent has connected and proved itself; it is heard from now on. Its number is told back.
   run::AgentId add(std::unique_ptr<Downlink> downlink);
   void hear(run::AgentId agent, run::AgentMessage message);
+  void hear_file(run::AgentId agent, std::string_view frame);
   void leave(run::AgentId agent, const std::string& reason, bool closed_by_agent);
   void host_failed(int order, const std::string& message);
   /// Called when an agent is to be started again on a host of the list.

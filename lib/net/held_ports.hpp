@@ -12,7 +12,9 @@ namespace taas::net {
 
 /// Ports for servers that other processes of this machine will open, each kept free for its server from now on: bound,
 /// never listened on, with SO_REUSEADDR. The kernel gives none of them away, while a server that sets SO_REUSEADDR, as
-/// servers do, may bind its own, and again after a restart.
+/// servers do, may bind its own, and again after a restart. Against somebody who is after a port it is no protection:
+/// with SO_REUSEADDR any user may bind it, and SO_REUSEPORT, which would keep other users out, needs servers that set
+/// it.
 class HeldPorts {
  public:
   /// `address` is a numeric one of this machine. None for a count of 0.

@@ -46,8 +46,11 @@ Result<> check_extra_variable(std::string_view text) {
 
 std::vector<std::pair<std::string, std::string>> extra_variables(const FrameworkOptions& options, Rank rank) {
   std::vector<std::pair<std::string, std::string>> variables;
-  for (const auto& text : rank.value == 0 ? options.rank0_env : options.other_ranks_env) {
-    if (auto variable = read_extra_variable(text)) variables.push_back(std::move(*variable));
+  const auto& own = rank.value == 0 ? options.rank0_env : options.other_ranks_env;
+  for (const auto* texts : {&options.env, &own}) {
+    for (const auto& text : *texts) {
+      if (auto variable = read_extra_variable(text)) variables.push_back(std::move(*variable));
+    }
   }
   return variables;
 }

@@ -18,7 +18,7 @@ Result<std::pair<std::string, std::string>> read_extra_variable(std::string_view
 /// The same without its parts, for checks of the command line.
 Result<> check_extra_variable(std::string_view text);
 
-/// What --rank0-env or --other-ranks-env sets for this rank.
+/// What --env, and then --rank0-env or --other-ranks-env, set for this rank: of one name the last one counts.
 std::vector<std::pair<std::string, std::string>> extra_variables(const FrameworkOptions& options, Rank rank);
 
 }  // namespace taas::plan

@@ -17,13 +17,14 @@ enum class Framework {
 /// What ranks are told beyond the contract.
 struct FrameworkOptions {
   Framework framework = Framework::kTorch;   ///< --framework
-  std::vector<std::string> rank0_env;        ///< --rank0-env NAME=value, as read_extra_variable() takes it
-  std::vector<std::string> other_ranks_env;  ///< --other-ranks-env, the same
+  std::vector<std::string> env;              ///< --env NAME=value, as read_extra_variable() takes it: for all ranks
+  std::vector<std::string> rank0_env;        ///< --rank0-env, the same; wins over `env`
+  std::vector<std::string> other_ranks_env;  ///< --other-ranks-env, the same; wins over `env`
 };
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(Framework, kTorch, kTensorFlow, kDeepSpeed)
-BOOST_DESCRIBE_STRUCT(FrameworkOptions, (), (framework, rank0_env, other_ranks_env))
+BOOST_DESCRIBE_STRUCT(FrameworkOptions, (), (framework, env, rank0_env, other_ranks_env))
 // clang-format on
 
 }  // namespace taas::plan

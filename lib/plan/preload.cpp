@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "plan/python_command.hpp"
@@ -13,8 +14,25 @@ namespace taas::plan {
 namespace {
 
 constexpr const char* kDefaultModule = "torch";
+/// What OpenMP, BLAS, oneDNN, numpy, torch and TensorFlow read with getenv() when they are loaded, which no hook in
+/// Python sees; tqdm, which torch imports, asks for all variables that begin with TQDM_.
+constexpr std::string_view kReadAtLoad[] = {"ATEN_",     "BLIS_",    "DNNL_", "GOMP_",  "KMP_",
+                                            "MKLDNN_",   "MKL_",     "NPY_",  "OMP_",   "ONEDNN_",
+                                            "OPENBLAS_", "PYTORCH_", "TF_",   "TORCH_", "TQDM_"};
+/// Of these, what is read later.
+constexpr std::string_view kReadLater[] = {"TORCH_EXTENSIONS_DIR", "TORCH_FR_", "TORCH_HOME", "TORCH_NCCL_",
+                                           "TORCH_SHOW_CPP_STACKTRACES"};
 
 PreloadChoice none(std::string why, bool is_news) { return {{}, 0, std::move(why), is_news}; }
+
+template <std::size_t N>
+bool begins_with_one(std::string_view text, const std::string_view (&prefixes)[N]) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return text.starts_with(prefix); });
+}
+
+bool is_read_at_load(std::string_view name) {
+  return begins_with_one(name, kReadAtLoad) && !begins_with_one(name, kReadLater);
+}
 
 bool is_module_name(std::string_view name) {
   if (name.empty() || name.starts_with('.') || name.ends_with('.')) return false;
@@ -53,12 +71,13 @@ PreloadChoice choose_preload(const Options& options, const std::vector<std::stri
   if (!asked) {
     if (auto reason = why_not_by_itself(options, ranks, *command, text)) return *reason;
   }
-  if (!text.variables.empty()) {
+  auto rest = std::stable_partition(text.variables.begin(), text.variables.end(), is_read_at_load);
+  if (rest != text.variables.begin()) {
     return none(fmt::format("the program sets {} itself, which libraries read when they are imported",
-                            fmt::join(text.variables, ", ")),
+                            fmt::join(text.variables.begin(), rest, ", ")),
                 true);
   }
-  PreloadChoice choice{{}, command->options, "", false};
+  PreloadChoice choice{{}, command->options, "", false, std::move(text.variables)};
   if (!asked) choice.modules.emplace_back(kDefaultModule);
   for (auto name : split(asked ? std::string_view(wanted) : std::string_view(), ',')) {
     if (!name.empty()) choice.modules.emplace_back(name);

@@ -17,10 +17,11 @@ inline constexpr const char* kPreloadNone = "none";
 
 /// Whether ranks come out of a Python that has imported modules already, and which.
 struct PreloadChoice {
-  std::vector<std::string> modules;  ///< empty: every rank starts by itself
-  std::size_t options = 0;           ///< words of the command before the program
-  std::string why;                   ///< for people, of an empty choice
-  bool is_news = false;              ///< the user may have expected another choice
+  std::vector<std::string> modules;              ///< empty: every rank starts by itself
+  std::size_t options = 0;                       ///< words of the command before the program
+  std::string why;                               ///< for people, of an empty choice
+  bool is_news = false;                          ///< the user may have expected another choice
+  std::vector<std::string> set_by_program = {};  ///< no module may read them at import
 };
 
 /// The text of a file; nothing where it cannot be read.

@@ -17,6 +17,11 @@ bool is_interpreter(std::string_view path) {
   return name.find_first_not_of("0123456789.", kName.size()) == name.npos;
 }
 
+/// What is read of these is gone for whoever reads next, and it is the rank that has to.
+bool is_stream(std::string_view path) {
+  return path.starts_with("/dev/stdin") || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
+
 enum class Word { kOptions, kValueFollows, kModule, kText, kUnknown };
 
 /// Letters may stand in one word: -um, -Werror.
@@ -37,6 +42,7 @@ std::optional<PythonCommand> parse_python_command(const std::vector<std::string>
   if (command.empty() || !is_interpreter(command.front())) return std::nullopt;
   for (std::size_t i = 1; i < command.size(); ++i) {
     const auto& word = command[i];
+    if (is_stream(word)) return std::nullopt;
     if (!word.starts_with('-')) return PythonCommand{PythonCommand::Kind::kScript, i, word};
     if (word == "-" || word.starts_with("--")) return std::nullopt;
     auto read = read_word(word);
@@ -45,8 +51,9 @@ std::optional<PythonCommand> parse_python_command(const std::vector<std::string>
     bool names_program = read == Word::kModule || read == Word::kText;
     if (!names_program) continue;
     if (i + 1 == command.size()) return std::nullopt;
-    auto kind = read == Word::kModule ? PythonCommand::Kind::kModule : PythonCommand::Kind::kText;
-    return PythonCommand{kind, i, command[i + 1]};
+    if (read == Word::kText) return PythonCommand{PythonCommand::Kind::kText, i, command[i + 1]};
+    auto argument = i + 2 < command.size() ? command[i + 2] : "";
+    return PythonCommand{PythonCommand::Kind::kModule, i, command[i + 1], argument};
   }
   return std::nullopt;
 }

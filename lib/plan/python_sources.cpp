@@ -6,11 +6,14 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "plan/python_variables.hpp"
 
 namespace taas::plan {
 namespace {
 
 constexpr std::size_t kMostFiles = 200;
+/// Runs a notebook's cell; its argument is the cell's folder.
+constexpr const char* kCell = "taas.notebook.rank";
 constexpr std::string_view kTraining[] = {"accelerate",
                                           "colossalai",
                                           "composer",
@@ -38,18 +41,7 @@ constexpr std::string_view kTraining[] = {"accelerate",
                                           "transformers",
                                           "trl",
                                           "lightning_fabric"};
-/// Read by libraries when they are loaded, or by torch when it is imported.
-constexpr std::string_view kReadAtImport[] = {"GOMP_", "KMP_", "MKL_", "OMP_", "OPENBLAS_", "PYTORCH_", "TORCH_"};
-/// Of these, what is read later.
-constexpr std::string_view kReadLater[] = {"TORCH_EXTENSIONS_DIR", "TORCH_FR_", "TORCH_HOME", "TORCH_NCCL_",
-                                           "TORCH_SHOW_CPP_STACKTRACES"};
-
 bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
-
-template <std::size_t N>
-bool has_prefix(std::string_view text, const std::string_view (&prefixes)[N]) {
-  return std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return text.starts_with(prefix); });
-}
 
 /// "package.module" at the beginning of the text, with leading dots.
 std::string_view dotted_name(std::string_view text) {
@@ -80,29 +72,6 @@ std::vector<std::string> imported(std::string_view line) {
   return names;
 }
 
-/// `environ["NAME"] =`, setdefault("NAME", putenv("NAME", environ.update({"NAME": or update(NAME=.
-bool is_set(std::string_view before, std::string_view after) {
-  if (before.find("environ.update(") != before.npos) return true;
-  if (before.ends_with("setdefault(") || before.ends_with("putenv(")) return true;
-  if (!before.ends_with("environ[")) return false;
-  auto bracket = after.find(']');
-  auto rest = trim(after.substr(std::min(after.size(), bracket == after.npos ? bracket : bracket + 1)));
-  return rest.starts_with('=') && !rest.starts_with("==");
-}
-
-std::vector<std::string> variables_set(std::string_view line) {
-  std::vector<std::string> names;
-  if (line.starts_with('#') || (line.find("environ") == line.npos && line.find("putenv") == line.npos)) return names;
-  for (std::size_t i = 1; i < line.size(); ++i) {
-    if (is_name_letter(line[i - 1]) || !has_prefix(line.substr(i), kReadAtImport)) continue;
-    auto name = dotted_name(line.substr(i));
-    bool quoted = line[i - 1] == '"' || line[i - 1] == '\'';
-    bool set = is_set(line.substr(0, quoted ? i - 1 : i), line.substr(i + name.size()));
-    if (set && !has_prefix(name, kReadLater)) names.emplace_back(name);
-  }
-  return names;
-}
-
 std::string parent(const std::string& path) {
   auto slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash);
@@ -121,6 +90,11 @@ class SourceReader {
       text_.known = true;
       return;
     }
+  }
+  /// A cell may have torch from an earlier one: its own text does not tell whether it trains.
+  void begin_with_cell(const std::string& folder) {
+    root_ = ".";
+    take(folder + "/cell.py");
   }
   void begin_with_text(const std::string& text) {
     root_ = ".";
@@ -149,13 +123,11 @@ class SourceReader {
 
   void look_at(const std::string& text, const std::string& folder) {
     for (auto line : split(text, '\n')) {
-      line = trim(line);
-      for (const auto& name : imported(line)) follow(name, folder);
-      for (auto& name : variables_set(line)) {
-        if (std::find(text_.variables.begin(), text_.variables.end(), name) == text_.variables.end()) {
-          text_.variables.push_back(std::move(name));
-        }
-      }
+      for (const auto& name : imported(trim(line))) follow(name, folder);
+    }
+    for (auto& name : variables_set(text)) {
+      auto& all = text_.variables;
+      if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(std::move(name));
     }
   }
 
@@ -199,7 +171,10 @@ ProgramText read_program(const PythonCommand& command, const ReadSource& read) {
       reader.begin_with_text(command.program);
       break;
     case PythonCommand::Kind::kModule:
-      reader.begin(files_of_module(command.program), ".");
+      if (command.program == kCell)
+        reader.begin_with_cell(command.argument);
+      else
+        reader.begin(files_of_module(command.program), ".");
       break;
     case PythonCommand::Kind::kScript: {
       bool folder = !read(command.program) && read(command.program + "/__main__.py");

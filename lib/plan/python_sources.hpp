@@ -12,7 +12,7 @@ namespace taas::plan {
 struct ProgramText {
   bool known = false;                  ///< the program's own text was found
   bool trains = false;                 ///< it imports torch, or a package that does
-  std::vector<std::string> variables;  ///< that it sets itself, and that libraries read when they are imported
+  std::vector<std::string> variables;  ///< that it sets or removes itself
 };
 
 /// Reads the program and, from one to the next, what it imports that lies beside it. A glance, no parser: a line counts

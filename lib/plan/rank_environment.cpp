@@ -53,10 +53,22 @@ std::string signal_names(std::vector<int> signals) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-void set_ranks(Writer& writer, const RendezvousOptions& rendezvous, const RankPlace& place) {
+/// More ranks on the machine than it has GPUs: --oversubscribe.
+bool shares_gpus(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  int ranks = settings.simulated ? place.world_size : place.local_world_size;
+  return settings.device == Device::kGpu && machine.gpus > 0 && ranks > machine.gpus;
+}
+
+/// Each rank sees one device, as device 0.
+bool sees_one_device(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  return settings.options.rendezvous.virtual_local_rank || shares_gpus(settings, machine, place);
+}
+
+void set_ranks(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  const auto& rendezvous = settings.options.rendezvous;
   writer.set("RANK", place.rank.value);
   writer.set("WORLD_SIZE", place.world_size);
-  writer.set("LOCAL_RANK", rendezvous.virtual_local_rank ? 0 : place.local_rank);
+  writer.set("LOCAL_RANK", sees_one_device(settings, machine, place) ? 0 : place.local_rank);
   writer.set("LOCAL_WORLD_SIZE", place.local_world_size);
   writer.set("GROUP_RANK", place.node.value);
   writer.set("GROUP_WORLD_SIZE", place.nodes);
@@ -93,11 +105,10 @@ std::vector<std::string> visible_devices(const Machine& machine, const char* var
   return devices;
 }
 
-/// The devices of one rank: its own under --virtual-local-rank, its node's share where this machine plays several
-/// nodes (each of them counts local ranks from 0), else all.
-std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPlace& place,
+/// The devices of one rank: its own one (ranks that share GPUs are dealt over them round robin), its node's share where
+/// this machine plays several nodes (each of them counts local ranks from 0), else all.
+std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPlace& place, bool own,
                                     const std::vector<std::string>& all) {
-  bool own = settings.options.rendezvous.virtual_local_rank;
   int before = settings.simulated ? place.rank.value - place.local_rank : 0;  // ranks of nodes that this machine plays
   int first = before + (own ? place.local_rank : 0);
   int count = own ? 1 : place.local_world_size;
@@ -109,7 +120,7 @@ std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPl
 }
 
 void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
-  bool own = settings.options.rendezvous.virtual_local_rank;
+  bool own = sees_one_device(settings, machine, place);
   if (machine.gpus == 0) {  // as torchrun does: the number of the GPU that the rank would have
     if (own) writer.set_default("CUDA_VISIBLE_DEVICES", std::to_string(place.local_rank));
     return;
@@ -117,7 +128,7 @@ void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& 
   if (!own && (settings.device == Device::kCpu || !settings.simulated)) return;
   bool hip = !find(machine, "HIP_VISIBLE_DEVICES").value_or("").empty();  // it wins over CUDA's on ROCm
   auto all = visible_devices(machine, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
-  auto list = fmt::format("{}", fmt::join(devices_of(settings, place, all), ","));
+  auto list = fmt::format("{}", fmt::join(devices_of(settings, place, own, all), ","));
   if (hip) writer.set("HIP_VISIBLE_DEVICES", list);
   writer.set("CUDA_VISIBLE_DEVICES", list);
 }
@@ -128,6 +139,17 @@ std::string interface_for_gloo(const RunAddresses& addresses) {
   if (!addresses.interface.empty()) return addresses.interface;
   const auto& master = addresses.master_addr;
   return master == "localhost" || master == "::1" || master.starts_with("127.") ? "lo" : "";
+}
+
+/// NCCL refuses two ranks on one GPU of one host, and tells hosts apart by this id: ranks with an id of their own talk
+/// over sockets, whatever they share. What belongs to faster ways between hosts stays out of it.
+void set_sharing(Writer& writer, const LaunchSettings& settings, const RankPlace& place, const RunAddresses& addresses) {
+  writer.set("NCCL_HOSTID", fmt::format("{}-rank-{}", settings.run_id, place.rank.value));
+  writer.set_default("NCCL_NET", "Socket");
+  writer.set_default("NCCL_MNNVL_ENABLE", "0");
+  if (auto interface = interface_for_gloo(addresses); !interface.empty()) {
+    writer.set_default("NCCL_SOCKET_IFNAME", "=" + interface);
+  }
 }
 
 void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
@@ -143,6 +165,9 @@ void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine&
 void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
   if (!find(machine, "TORCH_NCCL_TRACE_BUFFER_SIZE")) writer.set_default("TORCH_FR_BUFFER_SIZE", "2000");
+  // A rank whose watchdog has found a hang waits four times so long for the others' records before it ends: a minute
+  // would be torch's own choice. The records are written within milliseconds.
+  if (!find(machine, "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC")) writer.set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800");
   bool chosen = addresses.flight_records.empty() || find(machine, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
   if (!chosen) writer.set_default("TORCH_FR_DUMP_TEMP_FILE", addresses.flight_records);
 }
@@ -185,10 +210,11 @@ int ports_for_ranks(const Options& options, int ranks) {
 std::vector<Variable> rank_environment(const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
                                        Generation generation, const RunAddresses& addresses) {
   Writer writer(machine);
-  set_ranks(writer, settings.options.rendezvous, place);
+  set_ranks(writer, settings, machine, place);
   set_elastic(writer, settings, generation, addresses);
   set_defaults(writer, settings, machine, place, addresses);
   set_devices(writer, settings, machine, place);
+  if (shares_gpus(settings, machine, place)) set_sharing(writer, settings, place, addresses);
   writer.set("TAAS_OUTPUT_DIR", addresses.output_directory);
   writer.set("TAAS_RUN_ID", settings.run_id);
   set_data(writer, addresses);

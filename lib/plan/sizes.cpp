@@ -39,6 +39,12 @@ int count_nodes(const SizeRequest& request, const Machine& machine) {
   return ceiling(*request.total, request.most_per_node.value_or(std::max(kDefaultGpusPerNode, machine.gpus)));
 }
 
+/// A total of ranks that share GPUs: each is a node of its own, for the program as it is for NCCL (rank_environment.cpp).
+bool nodes_of_one(const SizeRequest& request, const Machine& machine) {
+  bool only_total = request.total && !request.nodes && !request.per_node && !request.most_per_node;
+  return only_total && !request.on_cpu && machine.gpus > 0 && *request.total > machine.gpus;
+}
+
 Result<std::vector<int>> place(const SizeRequest& request, const Machine& machine) {
   if (request.empty()) return std::vector<int>{std::max(1, machine.gpus)};
   std::int64_t nodes = request.nodes ? request.nodes->most : 1;
@@ -47,7 +53,7 @@ Result<std::vector<int>> place(const SizeRequest& request, const Machine& machin
   if (total > kMostRanks) {
     return usage_error(fmt::format("{} ranks are too many for one machine: at most {}", total, kMostRanks));
   }
-  if (request.total) nodes = count_nodes(request, machine);
+  if (request.total) nodes = nodes_of_one(request, machine) ? total : count_nodes(request, machine);
   return spread_ranks(static_cast<int>(total), static_cast<int>(nodes));
 }
 
@@ -58,8 +64,8 @@ void add_notices(const SizeRequest& request, const Machine& machine, Sizes& size
   auto where = nodes == 1 ? std::string()
                           : fmt::format(" on {} simulated nodes{}", nodes, describe_spread(sizes.ranks_on_node, full));
   if (sizes.device == Device::kGpu && total > machine.gpus) {
-    sizes.notices.push_back(fmt::format("{} share {}{}: NCCL needs one for each rank, so the program has to use gloo",
-                                        plural(total, "rank"), plural(machine.gpus, "GPU"), where));
+    sizes.notices.push_back(fmt::format("{} share {}, which is for trying, not for speed: each sees one GPU, as device 0",
+                                        plural(total, "rank"), plural(machine.gpus, "GPU")));
   } else if (sizes.device == Device::kGpu && (nodes > 1 || (request.empty() && total > 1))) {
     sizes.notices.push_back(
         fmt::format("{} here: {}, one on each GPU{}", plural(machine.gpus, "GPU"), plural(total, "rank"), where));

@@ -56,10 +56,11 @@ Result<Way> join(const Options& options, const Machine& machine, NodeRange nodes
                                    nodes.most - 1));
   }
   if (!has_token(options, machine)) {
-    return usage_error(fmt::format(
-        "{} nodes that join need a secret, the same on each: openssl rand -hex 32 > FILE, then --token-file FILE or "
-        "{}=$(cat FILE)",
-        nodes.most, kTokenVariable));
+    return usage_error(
+        fmt::format("{} nodes that join need a secret, the same on each: (umask 077; taas-run token > FILE), then "
+                    "--token-file FILE or "
+                    "{}=$(cat FILE)",
+                    nodes.most, kTokenVariable));
   }
   return Join{std::move(meeting->host),
               static_cast<std::uint16_t>(meeting->port),

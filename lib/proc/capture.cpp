@@ -1,6 +1,5 @@
 #include "proc/capture.hpp"
 
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -8,10 +7,10 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 #include <cerrno>
+#include <optional>
 
-#include "base/files.hpp"
+#include "proc/log_writer.hpp"
 
 namespace taas {
 namespace {
@@ -22,24 +21,30 @@ thread_local std::array<char, 64 * 1024> buffer;
 }  // namespace
 
 struct Capture::State : std::enable_shared_from_this<Capture::State> {
-  State(boost::asio::io_context& io, Fd end, std::string path, CaptureCallbacks calls)
-      : pipe(io, end.release()), log_path(std::move(path)), callbacks(std::move(calls)) {}
+  State(boost::asio::io_context& io, Fd end, CaptureCallbacks calls)
+      : pipe(io, end.release()), callbacks(std::move(calls)) {}
 
-  void open_log() {
-    if (log_path.empty()) return;
-    log = Fd(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (log) return;
-    boost::asio::post(pipe.get_executor(), [self = shared_from_this(), number = errno] {
-      if (!self->closed) self->give_up_log(system_error("cannot open", number));
-    });
+  void open(CaptureLog place) {
+    if (place.path.empty()) return;
+    LogWriterCallbacks calls;
+    calls.on_error = [weak = weak_from_this()](const Error& error) {
+      auto self = weak.lock();
+      if (self && !self->closed && self->callbacks.on_log_error) self->callbacks.on_log_error(error);
+    };
+    calls.on_room = [weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->wait();
+    };
+    log.emplace(*place.disk, std::move(place.path), std::move(calls));
   }
 
+  [[nodiscard]] bool held_up() const { return paused || closed || ended || (log && log->crowded()); }
+
   void wait() {
-    if (waiting || paused || closed || ended) return;
+    if (waiting || held_up()) return;
     waiting = true;
     pipe.async_wait(pipe.wait_read, [self = shared_from_this()](boost::system::error_code) {
       self->waiting = false;
-      if (!self->paused && !self->closed && !self->ended) self->read(buffer.size());
+      if (!self->held_up()) self->read(buffer.size());
       self->wait();
     });
   }
@@ -58,23 +63,19 @@ struct Capture::State : std::enable_shared_from_this<Capture::State> {
   }
 
   void pass_on(std::string_view bytes) {
-    if (log) {
-      auto written = write_all(log, bytes);
-      if (!written) give_up_log(written.error());
-    }
+    if (log) log->append(bytes);
     if (!closed && callbacks.on_bytes) callbacks.on_bytes(bytes, steady_now());
-  }
-
-  void give_up_log(Error error) {
-    log.reset();
-    if (callbacks.on_log_error) callbacks.on_log_error(std::move(error).with("log file " + log_path));
   }
 
   void end() {
     ended = true;
     close();
-    log.reset();
-    if (callbacks.on_end) callbacks.on_end();
+    if (!log) return tell_end();
+    log->close([self = shared_from_this()] { self->tell_end(); });
+  }
+
+  void tell_end() {
+    if (!closed && callbacks.on_end) callbacks.on_end();
   }
 
   void close() {
@@ -83,19 +84,18 @@ struct Capture::State : std::enable_shared_from_this<Capture::State> {
   }
 
   boost::asio::posix::stream_descriptor pipe;
-  std::string log_path;
+  std::optional<LogWriter> log;
   CaptureCallbacks callbacks;
-  Fd log;
   bool waiting = false;
   bool paused = false;
   bool ended = false;
   bool closed = false;  ///< the Capture is gone
 };
 
-Capture::Capture(boost::asio::io_context& io, Fd pipe, std::string log_path, CaptureCallbacks callbacks)
-    : state_(std::make_shared<State>(io, std::move(pipe), std::move(log_path), std::move(callbacks))) {
+Capture::Capture(boost::asio::io_context& io, Fd pipe, CaptureLog log, CaptureCallbacks callbacks)
+    : state_(std::make_shared<State>(io, std::move(pipe), std::move(callbacks))) {
   state_->pipe.non_blocking(true);
-  state_->open_log();
+  state_->open(std::move(log));
   state_->wait();
 }
 
@@ -103,6 +103,7 @@ Capture::~Capture() {
   if (!state_) return;
   state_->closed = true;
   state_->close();
+  state_->log.reset();  // a wait that was broken off keeps the rest until the loop turns
 }
 
 Capture::Capture(Capture&&) noexcept = default;

@@ -22,6 +22,7 @@ using Path = std::filesystem::path;
 
 // From the third version of the interface, newer than some headers.
 constexpr Rights kTruncate = 1ULL << 14;
+constexpr long kFirstThatKnowsTruncation = 3;
 constexpr Rights kFileRights = LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate;
 constexpr Rights kFirstRights = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
                                 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
@@ -29,18 +30,12 @@ constexpr Rights kFirstRights = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_
                                 LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
                                 LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
 
-/// 0 where the kernel has none. Asking is not creating: the null attributes make it a question.
-long interface_version() {
-  long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  return version < 0 ? 0 : version;
-}
-
 /// Every right to change files that the running kernel can withhold. The first version withholds renames and links
 /// across directories from everybody; the second lets rules allow them; the third knows truncation.
 Rights write_rights(long version) {
   Rights rights = kFirstRights;
   if (version >= 2) rights |= LANDLOCK_ACCESS_FS_REFER;
-  if (version >= 3) rights |= kTruncate;
+  if (version >= kFirstThatKnowsTruncation) rights |= kTruncate;
   return rights;
 }
 
@@ -53,7 +48,7 @@ class RuleMaker {
   /// An entry that cannot be opened or listed is left out, hence not writable: it vanished, or is not the user's.
   void allow(const Path& path) const {
     if (is_protected(path)) return;
-    if (!leads_to_protected(path)) return add_rule(path);
+    if (find_protected_in(path) == nullptr) return add_rule(path);
     std::error_code failed;
     for (std::filesystem::directory_iterator entry(path, failed), end; !failed && entry != end;
          entry.increment(failed)) {
@@ -71,16 +66,17 @@ class RuleMaker {
     ::syscall(SYS_landlock_add_rule, rules_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   }
 
+  /// Of the protected directories one that is the path, or lies below it; null: none.
+  [[nodiscard]] const Path* find_protected_in(const Path& path) const {
+    for (const auto& target : protected_) {
+      if (std::mismatch(path.begin(), path.end(), target.begin(), target.end()).first == path.end()) return &target;
+    }
+    return nullptr;
+  }
+
  private:
   [[nodiscard]] bool is_protected(const Path& path) const {
     return std::find(protected_.begin(), protected_.end(), path) != protected_.end();
-  }
-
-  [[nodiscard]] bool leads_to_protected(const Path& path) const {
-    for (const auto& target : protected_) {
-      if (std::mismatch(path.begin(), path.end(), target.begin(), target.end()).first == path.end()) return true;
-    }
-    return false;
   }
 
   const Fd& rules_;
@@ -102,16 +98,43 @@ Result<std::vector<Path>> resolve(std::span<const std::string> directories) {
   return result;
 }
 
+/// One that holds a protected directory would leave that unprotected, and nobody would hear of it.
+Result<> add_exception(const RuleMaker& maker, const std::string& exception) {
+  std::error_code missing;
+  auto path = std::filesystem::canonical(exception, missing);
+  if (missing) return {};
+  if (const auto* whole = maker.find_protected_in(path)) {
+    return usage_error(
+        fmt::format("cannot leave {} writable: all of {} would be, which is to be protected; name "
+                    "folders within it",
+                    exception, whole->string()));
+  }
+  maker.add_rule(path);
+  return {};
+}
+
 }  // namespace
 
 bool Ruleset::restrict_self() const {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::syscall(SYS_landlock_restrict_self, rules_.get(), 0) == 0;
 }
 
-bool landlock_supported() { return interface_version() > 0; }
+/// Asking is not creating: the null attributes make it a question.
+long landlock_version() {
+  long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  return version < 0 ? 0 : version;
+}
+
+bool landlock_supported() { return landlock_version() > 0; }
+
+std::string landlock_gap(long version) {
+  if (version >= kFirstThatKnowsTruncation) return "";
+  return "this kernel does not refuse truncate(): a protected file can still be emptied (Linux 6.2 or newer refuses "
+         "it)";
+}
 
 Result<Ruleset> make_read_only(std::span<const std::string> directories, std::span<const std::string> but_for) {
-  auto version = interface_version();
+  auto version = landlock_version();
   if (version == 0) {
     return unavailable_error("cannot make directories read-only: this kernel has no Landlock, or it is switched off");
   }
@@ -125,9 +148,7 @@ Result<Ruleset> make_read_only(std::span<const std::string> directories, std::sp
   RuleMaker maker(rules, attributes.handled_access_fs, std::move(*paths));
   maker.allow("/");
   for (const auto& exception : but_for) {
-    std::error_code missing;
-    auto path = std::filesystem::canonical(exception, missing);
-    if (!missing) maker.add_rule(path);
+    if (auto added = add_exception(maker, exception); !added) return added.error();
   }
   return Ruleset(std::move(rules));
 }

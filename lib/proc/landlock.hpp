@@ -27,11 +27,19 @@ class Ruleset {
   Fd rules_;
 };
 
+/// Of the kernel's interface; 0 where it has no Landlock or it is switched off.
+long landlock_version();
+
 /// False where the kernel has no Landlock or it is switched off.
 bool landlock_supported();
 
+/// What rules of this version let through that a newer kernel refuses; empty: nothing. What no version refuses is a
+/// change of mode, owner, times and extended attributes, and a write through another name of the same file (a hard
+/// link) that lies elsewhere.
+std::string landlock_gap(long version);
+
 /// Rules that make these directories read-only but for folders within them. Symbolic links and relative paths are
-/// resolved now; an exception that does not exist is none.
+/// resolved now; an exception that does not exist is none, and one that holds one of the directories is an error.
 Result<Ruleset> make_read_only(std::span<const std::string> directories, std::span<const std::string> but_for = {});
 
 }  // namespace taas

@@ -35,8 +35,9 @@ std::vector<std::string> hooked_environment(const PreloadRequest& request) {
   }
   auto path = find_variable(request.environment, "PYTHONPATH").value_or("");
   variables.push_back(fmt::format("PYTHONPATH={}{}{}", request.hook_folder, path.empty() ? "" : ":", path));
-  variables.push_back(fmt::format("{}=probe\n{}\n{}\n{}\n{}", kVariable, request.options, ::getpid(),
-                                  fmt::join(request.modules, ","), fmt::join(request.per_rank, ",")));
+  variables.push_back(fmt::format("{}=probe\n{}\n{}\n{}\n{}\n{}", kVariable, request.options, ::getpid(),
+                                  fmt::join(request.modules, ","), fmt::join(request.per_rank, ","),
+                                  fmt::join(request.set_by_program, ",")));
   return variables;
 }
 

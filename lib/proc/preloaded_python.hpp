@@ -18,12 +18,13 @@ class Family;
 
 /// What an interpreter is started with from which ranks are forked.
 struct PreloadRequest {
-  std::vector<std::string> command;      ///< of ranks: the interpreter, its options, the program and its arguments
-  std::size_t options = 1;               ///< words of `command` before the program, at least the interpreter
-  std::vector<std::string> environment;  ///< what all ranks have in common: "NAME=value"
-  std::vector<std::string> modules;      ///< to be imported, in order
-  std::vector<std::string> per_rank;     ///< variables that a module must not look at when it is imported
-  std::string hook_folder;               ///< absolute; where our sitecustomize.py is
+  std::vector<std::string> command;         ///< of ranks: the interpreter, its options, the program and its arguments
+  std::size_t options = 1;                  ///< words of `command` before the program, at least the interpreter
+  std::vector<std::string> environment;     ///< what all ranks have in common: "NAME=value"
+  std::vector<std::string> modules;         ///< to be imported, in order
+  std::vector<std::string> per_rank;        ///< variables that a module must not look at when it is imported
+  std::vector<std::string> set_by_program;  ///< nor at these, which the program sets before it imports the module
+  std::string hook_folder;                  ///< absolute; where our sitecustomize.py is
   std::optional<std::uint64_t> open_files_limit;  ///< as in SpawnRequest
 };
 

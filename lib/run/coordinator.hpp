@@ -31,6 +31,8 @@ struct CoordinatorPolicy {
   bool in_process = false;     ///< the only agent with ranks is in this process: no heartbeats, no probing
   DataNodesPolicy data = {};   ///< CPU machines with agents of their own; none: they are simulated in this process
   std::string loader = {};     ///< --loader: ranks start when data workers have prepared it; empty: at once
+  std::string folder = {};     ///< the mark of the run's folder; an agent that tells another one sees another
+                               ///< folder. Empty: all nodes see the same one
 };
 
 // What happens. Events of the run itself (RunStarted, SignalReceived, DeadlineReached) come as run::Event.
@@ -58,7 +60,14 @@ struct HostFailed {
   Instant at;
 };
 
-using CoordinatorEvent = std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed>;
+/// PlaceOutput is done: `error` says what has got no name.
+struct OutputPlaced {
+  std::string error;
+  int files;  ///< how many have got one
+  Instant at;
+};
+
+using CoordinatorEvent = std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed, OutputPlaced>;
 
 // What to do about it. Every run::Action of the Supervisor comes out, for the journal and the display; of these only
 // SetDeadline, ClearDeadline and Finish are left to carry out, since the others are told to agents as well.
@@ -82,7 +91,24 @@ struct StartAgent {
   int order;
 };
 
-using CoordinatorAction = std::variant<Happened, Action, Tell, Drop, StartAgent>;
+/// Files that this agent sends from now on lie in this folder, relative to the run's. It may send none before.
+struct ReceiveFiles {
+  AgentId agent;
+  std::string host;
+  std::string folder;
+};
+/// Files of a node whose folder is not rank 0's, which have their names within a folder of their own.
+struct WaitingOutput {
+  std::string folder;  ///< relative to the run's
+  NodeIndex node;
+  std::string host;
+};
+/// Give these files their names, in this order; nobody writes to them any more. OutputPlaced must follow.
+struct PlaceOutput {
+  std::vector<WaitingOutput> waiting;
+};
+
+using CoordinatorAction = std::variant<Happened, Action, Tell, Drop, StartAgent, ReceiveFiles, PlaceOutput>;
 
 /// The run's logic over all nodes: who is there, which of them make up a generation, and what the Supervisor decides
 /// about its ranks. Pure.

@@ -102,6 +102,8 @@ void Coordinator::State::hear(AgentId agent, const Ready& message) {
   if (data.has(agent)) return data_ready(agent, message);
   agents.at(agent).store_port = message.store_port;
   agents.at(agent).rank_ports = message.rank_ports;
+  agents.at(agent).folder = message.folder;
+  receive_from(agent);
   if (!data.list().workers.empty() && data_list_is_open()) tell(agent, data.list());
   membership.ready(agent);
   try_gather();
@@ -162,6 +164,7 @@ void Coordinator::State::lose_the_silent() {
 }
 
 void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant last_sign_of_life, Instant gone_at) {
+  auto key = key_of(agent);
   auto lost = std::move(agents.extract(agent).mapped());
   if (data.has(agent)) return data_lost(agent, lost.hello, reason);
   membership.lose(agent, now);
@@ -173,9 +176,7 @@ void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant 
     member->second.gone_at = gone_at;
     report_loss(lost.hello, member->second.shares, reason, last_sign_of_life);
   }
-  bool held_output = settling && first_agent() == agent;
-  auto text = fmt::format("{} was lost before what rank 0 wrote was on disk: {}", name_of(lost.hello), reason);
-  if (held_output) supervise(OutputSettled{text, now});
+  lose_output(agent, key, reason);
   check_gone();
   try_gather();
 }
@@ -183,7 +184,7 @@ void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant 
 /// All of its nodes, before anything is decided about one of them.
 void Coordinator::State::report_loss(const Hello& hello, const std::vector<NodeShare>& shares,
                                      const std::string& reason, Instant last_sign_of_life) {
-  bool replaceable = membership.enough(now);
+  bool replaceable = membership.will_be_enough(now);
   for (const auto& share : shares) {
     pending.emplace_back(NodeLost{generation, share.node, hello.hostname, reason, last_sign_of_life, replaceable, now});
   }

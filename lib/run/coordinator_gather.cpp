@@ -81,7 +81,7 @@ std::vector<std::string> Coordinator::State::servers_of_ranks() const {
   std::map<AgentId, std::size_t> taken;
   std::vector<std::string> all;
   for (AgentId agent : agent_of_rank) {
-    const auto& [hello, store_port, ports, heard] = agents.at(agent);
+    const auto& [hello, store_port, ports, heard, folder] = agents.at(agent);
     auto next = taken[agent]++;
     if (next >= ports.size()) return {};
     all.push_back(endpoint_of(nearest_address(hello.addresses, master_addr), ports[next]));
@@ -115,13 +115,14 @@ void Coordinator::State::carry_out(const StartGeneration& decided) {
   emit(Action(decided));
   started = now;
   gone_wanted = false;
-  for (const auto& [agent, member] : members) tell(agent, start_of(member));
+  assign_output();
+  for (const auto& [agent, member] : members) tell(agent, start_of(agent, member));
 }
 
-StartRanks Coordinator::State::start_of(const Member& member) const {
+StartRanks Coordinator::State::start_of(AgentId agent, const Member& member) const {
   auto nodes = static_cast<int>(agent_of_node.size());
   auto world = static_cast<int>(agent_of_rank.size());
-  return {generation, world, nodes, member.shares, master_addr, master_port, servers};
+  return {generation, world, nodes, member.shares, master_addr, master_port, servers, duty_of(agent)};
 }
 
 }  // namespace taas::run

@@ -40,21 +40,6 @@ void Coordinator::State::tell_members(const CoordinatorMessage& message) {
   }
 }
 
-/// Rank 0's output is on the first node.
-void Coordinator::State::carry_out(const SettleOutput& decided) {
-  emit(Action(decided));
-  settling = true;
-  auto first = first_agent();
-  if (first && agents.contains(*first)) return tell(*first, Settle{decided.publish});
-  bool any_output = first.has_value();
-  supervise(OutputSettled{any_output ? "the node of rank 0 was lost before all that it wrote was on disk" : "", now});
-}
-
-void Coordinator::State::carry_out(const ReportFailure& decided) {
-  emit(Action(decided));
-  if (auto first = first_agent(); first && decided.restarting) tell(*first, Abandon{});
-}
-
 std::optional<AgentId> Coordinator::State::first_agent() const {
   return agent_of_node.empty() ? std::nullopt : std::optional(agent_of_node.front());
 }
@@ -83,7 +68,12 @@ template void Coordinator::State::pass_on(AgentId, RankSpawned);
 template void Coordinator::State::pass_on(AgentId, RankSpawnFailed);
 template void Coordinator::State::pass_on(AgentId, RankExited);
 
-/// Only the first node's store sees ranks join, those of other nodes too.
+/// Only the first node's store is used, by the ranks of other nodes too.
+void Coordinator::State::hear(AgentId agent, const StoreReached& message) {
+  if (message.generation != generation || first_agent() != agent) return;
+  supervise(StoreReached{message.generation, plausible(message.at)});
+}
+
 void Coordinator::State::hear(AgentId agent, const RankJoined& message) {
   if (message.generation != generation || first_agent() != agent) return;
   supervise(RankJoined{message.generation, message.rank, plausible(message.at)});
@@ -94,10 +84,6 @@ void Coordinator::State::hear(AgentId agent, const GenerationGone& message) {
   if (message.generation != generation || member == members.end()) return;
   member->second.gone = true;
   check_gone();
-}
-
-void Coordinator::State::hear(AgentId agent, const OutputSettled& message) {
-  if (settling && first_agent() == agent) supervise(OutputSettled{message.error, now, message.files});
 }
 
 /// The generation is gone when every agent has said so, or cannot have a living rank any more.

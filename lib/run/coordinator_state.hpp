@@ -17,19 +17,31 @@ constexpr int kUsageError = 2;  ///< the exit code
 
 /// The Coordinator's inside. coordinator.cpp joins the Supervisor to the rest; agents that come, speak and go are in
 /// coordinator_agents.cpp, CPU machines in coordinator_data.cpp, the way to a new generation is in
-/// coordinator_gather.cpp, and what the Supervisor decides about ranks becomes messages in coordinator_ranks.cpp.
+/// coordinator_gather.cpp, what the Supervisor decides about ranks becomes messages in coordinator_ranks.cpp, and what
+/// ranks write to the output folder comes together in coordinator_output.cpp.
 struct Coordinator::State {
   struct Agent {
     Hello hello;
     std::uint16_t store_port = 0;
     std::vector<std::uint16_t> rank_ports;
     Instant heard{};
+    std::string folder = {};
   };
   /// An agent's part of the generation at hand.
   struct Member {
     std::vector<NodeShare> shares;
     bool gone = false;               ///< nothing of the generation lives there
     std::optional<Instant> gone_at;  ///< the agent was lost: nothing can live there from then on
+  };
+
+  /// What an agent does with the output of its ranks and of others that see the same folder.
+  struct Output {
+    int group = 0;  ///< those that see the same folder
+    NodeIndex node;
+    std::string host;
+    Generation generation;     ///< in which it was last given this to do
+    bool final_names = false;  ///< its files get their names at once
+    bool delivers = false;
   };
 
   explicit State(CoordinatorPolicy given);
@@ -40,6 +52,7 @@ struct Coordinator::State {
   void on(const AgentSaid& event);
   void on(const AgentLeft& event);
   void on(const HostFailed& event);
+  void on(const OutputPlaced& event);
   void on_deadline();
 
   // What an agent may say: one overload each.
@@ -52,6 +65,7 @@ struct Coordinator::State {
   void hear(AgentId agent, const Signalled& message);
   void hear(AgentId agent, const RankSpawned& message) { pass_on(agent, message); }
   void hear(AgentId agent, const RankSpawnFailed& message) { pass_on(agent, message); }
+  void hear(AgentId agent, const StoreReached& message);
   void hear(AgentId agent, const RankJoined& message);
   void hear(AgentId agent, const RankExited& message) { pass_on(agent, message); }
   void hear(AgentId agent, const GenerationGone& message);
@@ -113,7 +127,7 @@ struct Coordinator::State {
   [[nodiscard]] bool find_address(const std::vector<AgentId>& agents);
   void tell_unreachable(const std::vector<AgentId>& agents);
   [[nodiscard]] std::vector<std::string> servers_of_ranks() const;
-  [[nodiscard]] StartRanks start_of(const Member& member) const;
+  [[nodiscard]] StartRanks start_of(AgentId agent, const Member& member) const;
 
   // The generation at hand.
   template <class Message>
@@ -122,6 +136,16 @@ struct Coordinator::State {
   [[nodiscard]] Instant plausible(Instant at) const;
   void check_gone();
   [[nodiscard]] std::optional<AgentId> first_agent() const;
+
+  // Output.
+  [[nodiscard]] std::string key_of(AgentId agent) const;
+  int group_of(AgentId agent);
+  void assign_output();
+  void receive_from(AgentId agent);
+  [[nodiscard]] OutputDuty duty_of(AgentId agent) const;
+  [[nodiscard]] std::string output_lost_with(const Output& duty, const std::string& reason) const;
+  void lose_output(AgentId agent, const std::string& key, const std::string& reason);
+  void check_settled();
 
   CoordinatorPolicy policy;
   Supervisor supervisor;
@@ -154,6 +178,14 @@ struct Coordinator::State {
   std::string master_addr;
   std::uint16_t master_port = 0;
   std::vector<std::string> servers;  // by rank; empty where no ports are held for them
+
+  std::vector<std::string> folders;             // the marks of folders that agents see; their places are groups
+  std::map<std::string, Output> output_of;      // by the agent's instance, so that it may connect again
+  std::map<int, WaitingOutput> waiting_output;  // by group
+  std::set<AgentId> unsettled;                  // were asked to settle, and have not answered
+  Generation output_generation{-1};             // the last one that had ranks
+  std::string settle_error;
+  int settled_files = 0;
 
   std::deque<Event> pending;
   bool supervising = false;

@@ -2,6 +2,7 @@
 
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/exit_status.hpp"
 #include "base/ids.hpp"
+#include "run/flight_record.hpp"
 
 namespace taas {
 
@@ -20,6 +22,13 @@ namespace taas::run {
 
 using taas::ExitStatus;
 
+/// A process that held memory of the GPU on which a rank found too little.
+struct GpuHolder {
+  int pid = 0;
+  std::string name;         ///< of its program; empty: not known
+  std::uint64_t bytes = 0;  ///< 0: the driver does not say
+};
+
 /// What is known about why a rank ended, gathered when it ended: its last words and what the kernel counted.
 struct Evidence {
   std::vector<std::string> last_lines;  ///< the last lines of its stderr (of stdout when stderr is empty), oldest first
@@ -27,6 +36,9 @@ struct Evidence {
   bool out_of_memory_kill = false;      ///< the kernel's out-of-memory killer struck in the run's memory cgroup
   std::string error_file;               ///< content of TORCHELASTIC_ERROR_FILE, when the program wrote one
   std::string stderr_path;              ///< where the whole stderr can be read
+  std::vector<CollectiveGroup> collectives;  ///< the last calls that torch's flight recorder has written down
+  std::string gpu;                     ///< on which it found too little memory, as the driver counts; empty: on none
+  std::vector<GpuHolder> gpu_holders;  ///< of that GPU's memory, the most first
 };
 
 // What happens: the events of the world, in the order in which they became known. `at` is when.
@@ -50,6 +62,11 @@ struct RankSpawnFailed {
   Rank rank;
   int system_errno;
   std::string message;
+  Instant at;
+};
+/// A rank of the generation has talked to the store, whichever rank and whatever the backend of its process group.
+struct StoreReached {
+  Generation generation;
   Instant at;
 };
 /// A rank has joined its process group through the store.
@@ -113,8 +130,9 @@ struct NodeLost {
   Instant at;
 };
 
-using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone,
-                           SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed, NodeLost>;
+using Event =
+    std::variant<RunStarted, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankExited, GenerationGone,
+                 SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed, NodeLost>;
 
 inline Instant instant_of(const Event& event) {
   return std::visit([](const auto& happened) { return happened.at; }, event);
@@ -128,6 +146,7 @@ enum class Cause {
   kSignal,        ///< a rank was killed by a signal
   kOutOfMemory,   ///< a rank was killed by the kernel's out-of-memory killer
   kExecFailed,    ///< a rank's program could not be executed
+  kHang,          ///< ranks waited in a collective for one that did not come
   kStoreTimeout,  ///< ranks waited for others that never joined
   kStopped,       ///< the launcher was told to stop
   kOutputFailed,  ///< training ended well but its output could not be put on disk
@@ -210,10 +229,13 @@ using Action = std::variant<GatherNodes, StartGeneration, SignalRanks, KillGener
 
 // One description of each struct serves the journal and the wire: a member that is not named here is in neither.
 // clang-format off
-BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, error_file, stderr_path))
+BOOST_DESCRIBE_STRUCT(GpuHolder, (), (pid, name, bytes))
+BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, error_file, stderr_path, collectives, gpu,
+                                     gpu_holders))
 BOOST_DESCRIBE_STRUCT(RunStarted, (), (at))
 BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at, preloaded))
 BOOST_DESCRIBE_STRUCT(RankSpawnFailed, (), (generation, rank, system_errno, message, at))
+BOOST_DESCRIBE_STRUCT(StoreReached, (), (generation, at))
 BOOST_DESCRIBE_STRUCT(RankJoined, (), (generation, rank, at))
 BOOST_DESCRIBE_STRUCT(RankExited, (), (generation, rank, status, evidence, at))
 BOOST_DESCRIBE_STRUCT(GenerationGone, (), (generation, at))
@@ -225,7 +247,7 @@ BOOST_DESCRIBE_STRUCT(NodesGathered, (), (world_size, node_of_rank, node_names, 
 BOOST_DESCRIBE_STRUCT(GatherFailed, (), (summary, hint, exit_code, at))
 BOOST_DESCRIBE_STRUCT(NodeLost, (), (generation, node, name, reason, last_sign_of_life, replaceable, at))
 
-BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kStoreTimeout, kStopped,
+BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kHang, kStoreTimeout, kStopped,
                     kOutputFailed, kNodeLost, kNodesMissing)
 BOOST_DESCRIBE_STRUCT(Verdict, (), (cause, culprit, node, generation, status, summary, detail, consequences, stopped, hint,
                                     log_path, exit_code, at))

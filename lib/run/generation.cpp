@@ -15,6 +15,7 @@ RankRecord* GenerationRecord::find(Generation generation, Rank rank) {
 bool GenerationRecord::spawned(const RankSpawned& event) {
   auto* record = find(event.generation, event.rank);
   if (record == nullptr || record->ended() || record->phase == Phase::kLiving) return false;
+  record->pid = event.pid;
   enter(*record, Phase::kLiving);
   return true;
 }
@@ -30,6 +31,11 @@ bool GenerationRecord::spawn_failed(const RankSpawnFailed& event) {
     if (other.phase == Phase::kPending) enter(other, Phase::kAbsent);
   }
   return true;
+}
+
+bool GenerationRecord::store_reached(const StoreReached& event) {
+  if (event.generation != generation_ || store_reached_) return false;
+  return store_reached_ = true;
 }
 
 bool GenerationRecord::joined(const RankJoined& event) {

@@ -18,6 +18,7 @@ struct RankRecord {
   };
   Phase phase = Phase::kPending;
   bool joined = false;
+  int pid = 0;  ///< on its machine; 0: it was not started
   ExitStatus status;
   Evidence evidence;
   Instant ended_at{};
@@ -47,6 +48,7 @@ class GenerationRecord {
 
   bool spawned(const RankSpawned& event);
   bool spawn_failed(const RankSpawnFailed& event);
+  bool store_reached(const StoreReached& event);
   bool joined(const RankJoined& event);
   bool exited(const RankExited& event);
   /// Nothing is left: ranks whose end was not reported have ended too.
@@ -67,6 +69,8 @@ class GenerationRecord {
   /// No rank lives, and none will.
   [[nodiscard]] bool over() const { return not_over_ == 0; }
   [[nodiscard]] bool any_failed() const { return failed_ > 0; }
+  /// Some rank has talked to the store.
+  [[nodiscard]] bool store_reached() const { return store_reached_; }
   [[nodiscard]] std::vector<Rank> not_joined() const;
   [[nodiscard]] std::size_t not_joined_count() const { return static_cast<std::size_t>(not_joined_); }
   [[nodiscard]] const std::vector<NodeLost>& lost_nodes() const { return lost_nodes_; }
@@ -84,6 +88,7 @@ class GenerationRecord {
   std::vector<RankRecord> ranks_;
   int not_over_;  // ranks that live or will
   int not_joined_;
+  bool store_reached_ = false;
   int failed_ = 0;
   std::vector<NodeLost> lost_nodes_;
   int stop_signal_ = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <regex>
+#include <span>
 
 namespace taas::run {
 namespace {
@@ -12,9 +14,34 @@ struct ByWords {
   std::string_view hint;
 };
 
+constexpr std::string_view kLostGpu = "the GPU has failed: dmesg has an Xid; leave the node out, or reset it";
+
+constexpr std::string_view kTwoOnOne =
+    "two ranks use one GPU: choose it by LOCAL_RANK, or share GPUs with --oversubscribe";
+
+/// Where GPUs are shared; before the others.
+constexpr ByWords kBySharing[] = {
+    {"invalid device ordinal", "each rank sees its GPU as device 0: choose the device by LOCAL_RANK, not by RANK"},
+    {"CUDA out of memory", "ranks share the GPU's memory: start fewer, or use a smaller batch"},
+    {"CUDA error: out of memory", "ranks share the GPU's memory: start fewer, or use a smaller batch"},
+    {"torch.OutOfMemoryError", "ranks share the GPU's memory: start fewer, or use a smaller batch"},
+};
+
 constexpr ByWords kByWords[] = {
-    {"CUDA out of memory", "the GPU's memory is full: use a smaller batch, or see nvidia-smi for who else uses it"},
-    {"torch.OutOfMemoryError", "the GPU's memory is full: use a smaller batch, or see nvidia-smi for who else uses it"},
+    {"CUDA out of memory", "the GPU's memory is full: use a smaller batch"},
+    {"CUDA error: out of memory", "the GPU's memory is full: use a smaller batch"},
+    {"torch.OutOfMemoryError", "the GPU's memory is full: use a smaller batch"},
+    {"device-side assert triggered",
+     "a kernel was given a wrong value, often an index out of range: CUDA_LAUNCH_BLOCKING=1 shows the line"},
+    {"an illegal memory access was encountered", "CUDA_LAUNCH_BLOCKING=1 shows which call it was"},
+    {"Multiple Ranks are using the same GPU", kTwoOnOne},
+    {"Duplicate GPU detected", kTwoOnOne},
+    {"uncorrectable ECC error", kLostGpu},
+    {"GPU is lost", kLostGpu},
+    {"has fallen off the bus", kLostGpu},
+    {"unspecified launch failure", "a kernel failed: CUDA_LAUNCH_BLOCKING=1 shows which, dmesg has an Xid if it was the GPU"},
+    {"Mismatched NCCL version", "nodes have different versions of NCCL: use the same torch on all of them"},
+    {"ncclSystemError", "NCCL could not use the network or shared memory: --env NCCL_DEBUG=INFO says why"},
     {"invalid device ordinal",
      "a node has fewer GPUs than ranks: start fewer ranks, or share GPUs with --oversubscribe"},
     {"no GPUs found", "there is no GPU here: use the gloo backend"},
@@ -31,6 +58,22 @@ constexpr ByWords kByWords[] = {
     {"terminate called without an active exception",
      "often a thread of torch's gloo that outlived Python's end: end the program with os._exit(0) after its last line"},
 };
+
+std::string_view by_words(std::span<const ByWords> table, std::string_view text) {
+  auto known = std::ranges::find_if(table, [&](const ByWords& entry) { return text.find(entry.words) != text.npos; });
+  return known == table.end() ? std::string_view() : known->hint;
+}
+
+/// torch asks NVML who else uses a GPU whose memory is full: "Process 1234 has 60.00 GiB memory in use".
+std::string others_on_gpu(std::string_view text) {
+  static const std::regex kOther("Process ([0-9]+) has ([0-9.]+ [KMGT]?i?B) memory in use");
+  std::string others;
+  for (std::cregex_iterator found(text.begin(), text.end(), kOther), end; found != end; ++found) {
+    others += others.empty() ? "; beside this rank " : ", ";
+    others += "process " + found->str(1) + " holds " + found->str(2);
+  }
+  return others;
+}
 
 std::string_view by_signal(int signal) {
   switch (signal) {
@@ -63,11 +106,15 @@ std::string_view by_cause(Cause cause, const ExitStatus& status) {
 
 }  // namespace
 
-std::string find_hint(Cause cause, const ExitStatus& status, std::string_view text) {
-  auto known = std::find_if(std::begin(kByWords), std::end(kByWords),
-                            [&](const ByWords& entry) { return text.find(entry.words) != text.npos; });
-  bool words_count = cause != Cause::kOutOfMemory && cause != Cause::kStoreTimeout && known != std::end(kByWords);
-  return std::string(words_count ? known->hint : by_cause(cause, status));
+std::string find_hint(Cause cause, const ExitStatus& status, std::string_view text, Gpus gpus,
+                      std::string_view gpu_holders) {
+  if (cause == Cause::kOutOfMemory || cause == Cause::kStoreTimeout) return std::string(by_cause(cause, status));
+  std::string_view hint;
+  if (gpus == Gpus::kShared) hint = by_words(kBySharing, text);
+  if (hint.empty()) hint = by_words(kByWords, text);
+  if (hint.empty()) return std::string(by_cause(cause, status));
+  if (!gpu_holders.empty()) return std::string(hint) + "; " + std::string(gpu_holders);
+  return std::string(hint) + others_on_gpu(text);
 }
 
 }  // namespace taas::run

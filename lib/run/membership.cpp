@@ -143,6 +143,10 @@ std::vector<AgentId> Membership::fill(Instant now, bool with_barred) const {
 
 bool Membership::enough(Instant now) const { return static_cast<int>(fill(now, false).size()) >= policy_.min_nodes; }
 
+bool Membership::will_be_enough(Instant now) const {
+  return static_cast<int>(fill(now, false).size()) + awaited() >= policy_.min_nodes;
+}
+
 Gathering Membership::gather(Instant now) const {
   std::vector<AgentId> chosen;
   if (there() >= policy_.min_nodes) chosen = fill(now, !enough(now));

@@ -55,6 +55,8 @@ class Membership {
   void seat(const std::vector<AgentId>& agent_of_node) { seats_ = agent_of_node; }
   /// There are enough agents for a generation without those that are lost, and without a host that has to pause.
   [[nodiscard]] bool enough(Instant now) const;
+  /// There are, or will be when those that were asked for and are still on their way have come.
+  [[nodiscard]] bool will_be_enough(Instant now) const;
   /// "2 of 4 nodes are there; missing: hostc, hostd".
   [[nodiscard]] std::string who_is_missing() const;
 

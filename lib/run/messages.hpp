@@ -40,6 +40,7 @@ struct Ready {
   std::uint16_t store_port = 0;
   std::vector<std::uint16_t> data_ports = {};  ///< of a data node: one for each of its workers
   std::vector<std::uint16_t> rank_ports = {};  ///< held for servers that ranks open: one for each that may be here
+  std::string folder = {};  ///< the mark of the run's folder there (storage/folder_marker.hpp); empty: it has none
 };
 /// This node cannot take part. The message says why and does not name the node.
 struct Refused {
@@ -84,9 +85,10 @@ struct LoaderFailed {
   std::string message;
 };
 
-using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled,
-                                  RankSpawned, RankSpawnFailed, RankJoined, RankExited, GenerationGone, OutputSettled,
-                                  DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed>;
+using AgentMessage =
+    std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled, RankSpawned,
+                 RankSpawnFailed, StoreReached, RankJoined, RankExited, GenerationGone, OutputSettled, DataProgress,
+                 DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed>;
 
 // Coordinator to agent.
 
@@ -111,6 +113,12 @@ struct NodeShare {
   Rank first_rank;
   int local_world_size = 0;
 };
+/// What a node does with what ranks write to the output folder. Of nodes that see the same folder one does it for all.
+struct OutputDuty {
+  bool publishes = false;
+  std::string folder = {};  ///< where published files lie, relative to the run's folder
+  bool delivers = false;    ///< then sends them to the coordinator, which sees another folder (run/file_frames.hpp)
+};
 /// Start these ranks with an empty store; nothing of a former generation may live. Answered as StartGeneration is.
 struct StartRanks {
   Generation generation;
@@ -120,6 +128,7 @@ struct StartRanks {
   std::string master_addr;
   std::uint16_t master_port = 0;
   std::vector<std::string> servers = {};  ///< "host:port" by rank, where nodes hold ports for them
+  OutputDuty output = {};
 };
 /// The answer to Heartbeat.
 struct HeartbeatEcho {
@@ -131,13 +140,23 @@ struct HeartbeatEcho {
 struct HoldOutput {
   bool hold = false;
 };
-/// The run goes to its end: publish what rank 0 wrote (`publish`), or name what is left over. Answered with
-/// OutputSettled.
+/// The run goes to its end: publish what ranks wrote (`publish`), or name what is left over, and deliver what is
+/// published and not delivered yet. Answered with OutputSettled.
 struct Settle {
   bool publish = false;
 };
 /// The generation failed and another one begins: files whose writer died stay unpublished.
 struct Abandon {};
+/// So many bytes of a file that the agent sends are written; 0: they may come now.
+struct FileProgress {
+  std::uint64_t transfer = 0;
+  std::uint64_t received = 0;
+};
+/// The file is on disk under its name, or why it never will be.
+struct FileStored {
+  std::uint64_t transfer = 0;
+  std::string error;
+};
 
 /// A data worker as others find it.
 struct DataWorker {
@@ -154,12 +173,12 @@ struct DataWorkers {
 
 using CoordinatorMessage =
     std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration, SweepGeneration,
-                 HeartbeatEcho, HoldOutput, RequestStop, Settle, Abandon, DataWorkers>;
+                 HeartbeatEcho, HoldOutput, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored>;
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(AgentRole, kRanks, kData)
 BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses, role))
-BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports, rank_ports))
+BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports, rank_ports, folder))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))
 BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
@@ -171,11 +190,14 @@ BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
 BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port, probe))
 BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
-BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers))
+BOOST_DESCRIBE_STRUCT(OutputDuty, (), (publishes, folder, delivers))
+BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers, output))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
 BOOST_DESCRIBE_STRUCT(HoldOutput, (), (hold))
 BOOST_DESCRIBE_STRUCT(Settle, (), (publish))
 BOOST_DESCRIBE_STRUCT(Abandon, (), ())
+BOOST_DESCRIBE_STRUCT(FileProgress, (), (transfer, received))
+BOOST_DESCRIBE_STRUCT(FileStored, (), (transfer, error))
 BOOST_DESCRIBE_STRUCT(LoaderPrepared, (), ())
 BOOST_DESCRIBE_STRUCT(LoaderFailed, (), (message))
 BOOST_DESCRIBE_STRUCT(DataWorker, (), (name, node, addresses, port))

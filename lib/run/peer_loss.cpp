@@ -38,8 +38,17 @@ constexpr std::array<std::string_view, 23> kLostPeerTexts{
     "Watchdog caught collective operation timeout",
 };
 
-// A port that is taken is a DistNetworkError too, but nobody else's fault.
-constexpr std::array<std::string_view, 3> kOwnFault{"EADDRINUSE", "ddress already in use", "has failed to listen"};
+// A port that is taken is a DistNetworkError too, but nobody else's fault. A GPU that fails ends collectives as well.
+constexpr std::array<std::string_view, 6> kOwnFault{"EADDRINUSE",
+                                                    "ddress already in use",
+                                                    "has failed to listen",
+                                                    "device-side assert triggered",
+                                                    "an illegal memory access was encountered",
+                                                    "uncorrectable ECC error encountered"};
+
+constexpr std::array<std::string_view, 3> kTimeout{"Watchdog caught collective operation timeout",  // NCCL
+                                                   "Timed out waiting ",                            // gloo
+                                                   "Application timeout caused pair closure"};
 
 constexpr std::array<std::string_view, 4> kStoreTimeout{"wait timeout after ", "waiting for clients", "DistStoreError",
                                                         "Socket Timeout"};
@@ -49,6 +58,8 @@ constexpr std::array<std::string_view, 4> kStoreTimeout{"wait timeout after ", "
 bool tells_of_lost_peer(std::string_view text) {
   return contains_any(text, kLostPeerTexts) && !contains_any(text, kOwnFault);
 }
+
+bool tells_of_timeout(std::string_view text) { return contains_any(text, kTimeout); }
 
 bool tells_of_store_timeout(std::string_view text) { return contains_any(text, kStoreTimeout); }
 

@@ -11,4 +11,7 @@ bool tells_of_lost_peer(std::string_view text);
 /// These words say that a rank waited in the store for others until its timeout.
 bool tells_of_store_timeout(std::string_view text);
 
+/// A collective that did not end in time: the peer may be alive, and not have come.
+bool tells_of_timeout(std::string_view text);
+
 }  // namespace taas::run

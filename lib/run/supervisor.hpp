@@ -19,9 +19,10 @@ struct Policy {
   int max_restarts = 0;                 ///< a lost node that can be replaced uses up none of them
   std::vector<int> stop_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};  ///< any other is only passed on to ranks
   EchoPolicy echo;
+  bool shares_gpus = false;                            ///< more ranks than GPUs was asked for
   std::vector<int> preempt_signals;                    ///< mean "write a checkpoint now": ranks are told once and go on
   bool startup_needs_store = false;                    ///< programs join a process group: see startup_window
-  std::chrono::milliseconds startup_window{60000};     ///< who fails so soon, with no rank in the store, fails again
+  std::chrono::milliseconds startup_window{60000};     ///< who raises so soon, before the store, raises again
   std::chrono::milliseconds shutdown_timeout{30000};   ///< between a polite signal and SIGKILL
   std::chrono::milliseconds leftover_timeout{2000};    ///< for processes that ranks left behind
   std::chrono::milliseconds join_notice_after{15000};  ///< then say which ranks are waited for

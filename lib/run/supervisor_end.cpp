@@ -60,11 +60,11 @@ Verdict Supervisor::State::judge() const {
   return record.any_failed() ? judge_failure(record, policy) : judge_success(record, now);
 }
 
-/// No rank got so far as its store: a program that fails so would only fail again.
+/// It raised an exception, and no rank had talked to the store: a program that fails so would only fail again. A signal,
+/// or an exit code that the program chose, may have any reason.
 bool Supervisor::State::failed_at_start() const {
-  bool by_program = verdict.cause != Cause::kNodeLost && policy.startup_needs_store;
-  bool nobody_joined = record.not_joined_count() == record.ranks().size();
-  return by_program && nobody_joined && verdict.at - started_at < policy.startup_window;
+  bool raised = verdict.cause == Cause::kException && policy.startup_needs_store;
+  return raised && !record.store_reached() && verdict.at - started_at < policy.startup_window;
 }
 
 bool Supervisor::State::costs_a_restart() const {
@@ -84,7 +84,7 @@ void Supervisor::State::explain_no_restart() {
   bool would_have = verdict.cause != Cause::kExecFailed && restarts_used < policy.max_restarts;
   if (!would_have || !failed_at_start()) return;
   auto then = verdict.hint.empty() ? std::string("what fails while it starts fails again") : verdict.hint;
-  verdict.hint = fmt::format("not restarted: no rank had reached its store; {}", then);
+  verdict.hint = fmt::format("not restarted: no rank had reached the store; {}", then);
 }
 
 void Supervisor::State::settle() {

@@ -27,6 +27,8 @@ void Supervisor::State::on(const RankSpawnFailed& event) {
   check_ranks();
 }
 
+void Supervisor::State::on(const StoreReached& event) { record.store_reached(event); }
+
 void Supervisor::State::on(const RankJoined& event) {
   if (!record.joined(event) || phase != Phase::kRunning) return;
   auto missing = record.not_joined_count();

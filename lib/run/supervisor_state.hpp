@@ -36,6 +36,7 @@ struct Supervisor::State {
   void on(const GatherFailed&);
   void on(const RankSpawned&);
   void on(const RankSpawnFailed&);
+  void on(const StoreReached&);
   void on(const RankJoined&);
   void on(const RankExited&);
   void on(const NodeLost&);

@@ -7,7 +7,10 @@
 #include <csignal>
 
 #include "run/fatal_error.hpp"
+#include "run/gpu_memory.hpp"
+#include "run/hang.hpp"
 #include "run/hint.hpp"
+#include "run/peer_loss.hpp"
 #include "run/words.hpp"
 
 namespace taas::run {
@@ -156,6 +159,13 @@ std::string describe_store_timeout(const std::string& who, const GenerationRecor
                      name_ranks(missing, policy.node_of_rank, policy.node_names));
 }
 
+/// ": CUDA error: device-side assert triggered", where torch's watchdog was faster than the exception.
+std::string gpu_error(std::string_view text) {
+  auto begin = text.find("CUDA error: ");
+  if (begin == text.npos) return {};
+  return fmt::format(": {}", text.substr(begin, text.find_first_of("\n\r", begin) - begin));
+}
+
 std::string summarize(const Candidate& culprit, Cause cause, const GenerationRecord& generation, const Policy& policy) {
   const auto& record = generation.rank(culprit.rank);
   auto who = name_ranks({culprit.rank}, policy.node_of_rank, policy.node_names);
@@ -169,8 +179,9 @@ std::string summarize(const Candidate& culprit, Cause cause, const GenerationRec
     case Cause::kException:
       return shorten(fmt::format("{} raised {}", who, culprit.error.statement.front()), kMaxSummaryLength);
     case Cause::kSignal:
-      return fmt::format("{} was killed by {}{}", who, signal_name(record.status.signal),
-                         record.status.core_dumped ? " (core dumped)" : "");
+      return shorten(fmt::format("{} was killed by {}{}{}", who, signal_name(record.status.signal),
+                                 record.status.core_dumped ? " (core dumped)" : "", gpu_error(culprit.error.text())),
+                     kMaxSummaryLength);
     default:
       if (!ended_by_us(record, generation)) return fmt::format("{} exited with code {}", who, record.status.code);
       return shorten(fmt::format("{} failed: {}", who, culprit.error.statement.front()), kMaxSummaryLength);
@@ -189,8 +200,12 @@ void list_others(const GenerationRecord& generation, Verdict& verdict) {
   }
 }
 
-std::string hint_for(const Candidate& culprit, const GenerationRecord& generation, const Verdict& verdict) {
-  auto hint = find_hint(verdict.cause, verdict.status, culprit.error.text());
+std::string hint_for(const Candidate& culprit, const GenerationRecord& generation, const Policy& policy,
+                     const Verdict& verdict) {
+  auto gpus = policy.shares_gpus ? Gpus::kShared : Gpus::kOwn;
+  auto text = culprit.error.text();
+  auto holders = tells_of_full_gpu(text) ? name_gpu_holders(culprit.rank, generation, policy) : std::string();
+  auto hint = find_hint(verdict.cause, verdict.status, text, gpus, holders);
   bool deserted = culprit.strength == Strength::kLostPeer && somebody_finished_early(generation);
   if (hint.empty() && deserted) return "other ranks had already ended well: all have to take part in each collective";
   return hint;
@@ -224,6 +239,22 @@ NodeIndex node_of(Rank rank, const Policy& policy) {
   return index < policy.node_of_rank.size() ? policy.node_of_rank[index] : NodeIndex{-1};
 }
 
+/// `verdict` is about a rank that waited. What the launcher returns is its code: the culprit had none of its own.
+Verdict judge_hang(Verdict verdict, Hang hang, const GenerationRecord& generation, const Policy& policy) {
+  verdict.cause = Cause::kHang;
+  verdict.culprit = hang.culprits.front();
+  verdict.node = node_of(verdict.culprit, policy);
+  verdict.status = generation.rank(verdict.culprit).status;
+  verdict.summary = std::move(hang.summary);
+  verdict.detail = std::move(hang.detail);
+  verdict.log_path = generation.rank(verdict.culprit).evidence.stderr_path;
+  verdict.hint = "all ranks have to make the same calls in the same order: see what that rank did instead";
+  verdict.consequences.clear();
+  verdict.stopped.clear();
+  list_others(generation, verdict);
+  return verdict;
+}
+
 }  // namespace
 
 std::string describe(const NodeLost& lost) {
@@ -249,9 +280,12 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   verdict.log_path = record.evidence.stderr_path;
   verdict.at = culprit.cause_at;
   list_others(generation, verdict);
-  verdict.hint = hint_for(culprit, generation, verdict);
+  verdict.hint = hint_for(culprit, generation, policy, verdict);
   verdict.detail = excerpt(culprit.error, room_for_detail(verdict, culprit.error));
-  return verdict;
+  bool in_vain = culprit.strength == Strength::kLostPeer && tells_of_timeout(culprit.error.text());
+  if (!in_vain) return verdict;
+  auto hang = find_hang(generation, policy);
+  return hang ? judge_hang(std::move(verdict), std::move(*hang), generation, policy) : verdict;
 }
 
 Verdict judge_stop(const GenerationRecord& generation, int signal, Instant at) {

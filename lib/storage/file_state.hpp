@@ -21,6 +21,15 @@ struct FileState {
 /// Of the symbolic link itself; ENOENT and others come back as they are, what is no link is EINVAL.
 Result<FileState> link_state(const std::string& path);
 
+/// What it means when the kernel refuses a read lease (EAGAIN).
+enum class Refusal {
+  kMeansWriters,  ///< somebody has the file open for writing
+  kMeansNothing,  ///< this file system refuses leases as it likes: NFS grants one only with a delegation of the server
+};
+
+/// Finds out by a file of its own, made in this folder for a moment, which meaning it has on the folder's file system.
+Refusal learn_refusal(const std::string& folder);
+
 /// A staged file opened for reading, and a promise of the kernel about its writers.
 class StagedFile {
  public:
@@ -31,7 +40,7 @@ class StagedFile {
   };
 
   /// ENOENT, ELOOP (a symbolic link) and others come back as they are; what is neither file nor link is EINVAL.
-  static Result<StagedFile> open(const std::string& path);
+  static Result<StagedFile> open(const std::string& path, Refusal refusal = Refusal::kMeansWriters);
 
   [[nodiscard]] const FileState& state() const { return state_; }
   [[nodiscard]] Writers writers() const { return writers_; }

@@ -115,17 +115,4 @@ FolderWatch::~FolderWatch() {
   state_->descriptor.close(ignored);
 }
 
-std::vector<std::string> files_below(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code failure;
-  fs::recursive_directory_iterator entry(folder, failure), end;
-  for (; !failure && entry != end; entry.increment(failure)) {
-    std::error_code unknown;
-    if (entry->is_symlink(unknown) || !entry->is_directory(unknown)) {
-      names.push_back(entry->path().lexically_relative(folder).string());
-    }
-  }
-  return names;
-}
-
 }  // namespace taas::storage

@@ -33,7 +33,4 @@ class FolderWatch {
   std::shared_ptr<State> state_;
 };
 
-/// All files and symbolic links below a folder, by name relative to it.
-std::vector<std::string> files_below(const std::string& folder);
-
 }  // namespace taas::storage

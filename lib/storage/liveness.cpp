@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/files.hpp"
@@ -20,6 +21,27 @@ bool process_is_alive(int pid) {
   fields >> state >> parent >> group >> session >> terminal >> terminal_group >> flags;
   constexpr unsigned kExiting = 0x4;  // the kernel's PF_EXITING, set before a dying process' files are closed
   return fields && state != 'Z' && state != 'X' && (flags & kExiting) == 0;
+}
+
+void WritingProcesses::clear() {
+  std::lock_guard lock(mutex_);
+  pids_.clear();
+  one_ended_ = false;
+}
+
+void WritingProcesses::add(int pid) {
+  std::lock_guard lock(mutex_);
+  pids_.push_back(pid);
+}
+
+void WritingProcesses::one_ended() {
+  std::lock_guard lock(mutex_);
+  one_ended_ = true;
+}
+
+bool WritingProcesses::all_alive() const {
+  std::lock_guard lock(mutex_);
+  return !one_ended_ && std::all_of(pids_.begin(), pids_.end(), process_is_alive);
 }
 
 }  // namespace taas::storage

@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "base/ids.hpp"
+#include "storage/part_file.hpp"
 
 namespace taas::storage {
 namespace {
@@ -19,31 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kChunk = 4u << 20;  // small enough that a writer who wants the file back waits milliseconds
-
-/// A new file that is removed again unless it is given its final name.
-class PartFile {
- public:
-  PartFile(const fs::path& folder, unsigned mode) : path_((folder / (".part-" + random_hex(8))).string()) {
-    fd_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  }
-  ~PartFile() {
-    if (fd_) ::unlink(path_.c_str());
-  }
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
-
-  [[nodiscard]] const Fd& fd() const { return fd_; }
-  Result<> flush_and_rename(const std::string& target) {
-    if (::fsync(fd_.get()) != 0) return system_error("cannot flush " + target, errno);
-    if (::rename(path_.c_str(), target.c_str()) != 0) return system_error("cannot publish " + target, errno);
-    fd_.reset();
-    return {};
-  }
-
- private:
-  std::string path_;
-  Fd fd_;
-};
 
 enum class Copied { kAll, kInterrupted };
 
@@ -77,16 +53,6 @@ Result<Copied> copy_content(const StagedFile& from, const Fd& to) {
   }
 }
 
-/// Makes new names in these folders last, from the file's own folder up to the one of published files.
-Result<> flush_folders(fs::path folder, const fs::path& top) {
-  for (;; folder = folder.parent_path()) {
-    Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
-      return system_error("cannot flush " + folder.string(), errno);
-    if (folder == top || !folder.has_relative_path()) return {};
-  }
-}
-
 Result<> make_folder(const fs::path& folder) {
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -107,42 +73,50 @@ Result<Outcome> publish_link(const Publication& publication) {
   fs::create_symlink(points_to, part, failure);
   if (!failure) fs::rename(part, target, failure);
   if (failure) return system_error("cannot publish the link " + target.string(), failure.value());
-  if (auto flushed = flush_folders(target.parent_path(), publication.files); !flushed) return flushed.error();
+  if (auto flushed = flush_folders(target.parent_path().string(), publication.files); !flushed) return flushed.error();
   return Outcome::kPublished;
 }
 
 Result<Outcome> publish_content(StagedFile staged, const Publication& publication) {
   auto target = fs::path(publication.files) / publication.name;
   if (auto made = make_folder(target.parent_path()); !made) return made.error();
-  PartFile part(target.parent_path(), staged.mode());
+  PartFile part(Fd(::open(target.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), staged.mode());
   if (!part.fd()) return system_error("cannot create " + target.string(), errno);
   auto copied = copy_content(staged, part.fd());
   if (!copied) return std::move(copied.error()).with("cannot publish " + target.string());
   if (*copied == Copied::kInterrupted || !staged.still_unwritten()) return Outcome::kChanged;
   staged.release();
-  if (auto renamed = part.flush_and_rename(target.string()); !renamed) return renamed.error();
-  if (auto flushed = flush_folders(target.parent_path(), publication.files); !flushed) return flushed.error();
+  if (auto renamed = part.flush_and_rename(target.filename().string(), target.string()); !renamed)
+    return renamed.error();
+  if (auto flushed = flush_folders(target.parent_path().string(), publication.files); !flushed) return flushed.error();
   return Outcome::kPublished;
 }
 
 }  // namespace
 
+Result<> flush_folders(const std::string& inner, const std::string& outer) {
+  const fs::path top(outer);
+  for (fs::path folder(inner);; folder = folder.parent_path()) {
+    Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
+      return system_error("cannot flush " + folder.string(), errno);
+    if (folder == top || !folder.has_relative_path()) return {};
+  }
+}
+
 Result<Outcome> publish_file(const Publication& publication) {
   if (publication.link) return publish_link(publication);
-  auto staged = StagedFile::open(publication.staging + "/" + publication.name);
+  auto staged = StagedFile::open(publication.staging + "/" + publication.name, publication.refusal);
   if (!staged && staged.error().system_errno == ENOENT) return Outcome::kGone;
   if (!staged) return staged.error();
-  if (staged->writers() == StagedFile::Writers::kOpen) {
-    if (!publication.at_end) return Outcome::kBusy;
-    return unavailable_error("cannot publish " + publication.name + ": a process still has it open for writing");
-  }
+  if (staged->writers() == StagedFile::Writers::kOpen) return Outcome::kBusy;
   if (staged->state() != publication.seen) return Outcome::kChanged;
   return publish_content(std::move(*staged), publication);
 }
 
 Result<> flush_place(const std::string& files) {
   auto run = fs::path(files).parent_path();
-  return flush_folders(files, run.parent_path());
+  return flush_folders(files, run.parent_path().string());
 }
 
 }  // namespace taas::storage

@@ -8,9 +8,19 @@
 #include <cstdlib>
 #include <optional>
 
+#include "store/parser.hpp"
+
 namespace taas::store {
 
 namespace {
+
+/// About what a missing key takes besides its bytes, for each client that waits for it.
+constexpr std::size_t kWaitBytes = 128;
+/// More than a key takes besides its bytes and its value's: a table of many millions takes seconds to grow and to
+/// clear.
+constexpr std::size_t kEntryBytes = 1024;
+/// Values up to here are copied into replies, which is less work than sharing them.
+constexpr std::size_t kCopiedBytes = 512;
 
 const std::string kReady(1, '\0');
 const std::string kStopWaiting(1, '\0');
@@ -31,16 +41,44 @@ std::string number_bytes(Number number) {
   return out;
 }
 
+using Pieces = std::vector<Piece>;
+
 void put_blob(std::string& out, const std::string& blob) {
   put_number<std::uint64_t>(out, blob.size());
   out += blob;
 }
 
-std::string blob_bytes(const std::string& blob) {
+Pieces one_piece(std::string bytes) {
+  Pieces pieces;
+  pieces.push_back({std::move(bytes)});
+  return pieces;
+}
+
+Pieces blob_piece(const std::string& blob) {
   std::string out;
   out.reserve(sizeof(std::uint64_t) + blob.size());
   put_blob(out, blob);
-  return out;
+  return one_piece(std::move(out));
+}
+
+/// `pieces` has a last one that ends in bytes; so it does afterwards.
+void put_value(Pieces& pieces, const std::shared_ptr<const Value>& value) {
+  auto& out = pieces.back().bytes;
+  if (!value) return put_number<std::uint64_t>(out, 0);
+  if (value->bytes.size() <= kCopiedBytes) return put_blob(out, value->bytes);
+  put_number<std::uint64_t>(out, value->bytes.size());
+  pieces.back().value = value;
+  pieces.emplace_back();
+}
+
+Pieces value_pieces(const std::shared_ptr<const Value>& value) {
+  Pieces pieces(1);
+  put_value(pieces, value);
+  return pieces;
+}
+
+Error full_error(const Budget& budget) {
+  return unavailable_error(fmt::format("no room for the request: the store holds at most {} bytes", budget.most()));
 }
 
 /// As torch's server reads it: spaces before and anything after the number are ignored.
@@ -60,115 +98,120 @@ struct Database::Handler {
   ClientId client;
   std::vector<Reply>& replies;
 
-  Result<std::string> operator()(Set& request) {
-    db.put(request.key, std::move(request.value), replies);
-    return std::string();
-  }
+  Result<Pieces> operator()(Set& request) { return silent(db.put(request.key, std::move(request.value), replies)); }
 
-  Result<std::string> operator()(CompareSet& request) {
+  Result<Pieces> operator()(CompareSet& request) {
     const auto found = db.values_.find(request.key);
     const bool missing = found == db.values_.end();
-    if (missing && !request.expected.empty()) return blob_bytes(request.expected);
-    if (!missing && found->second != request.expected) return blob_bytes(found->second);
-    auto reply = blob_bytes(request.desired);
-    db.put(request.key, std::move(request.desired), replies);
-    return reply;
+    if (missing && !request.expected.empty()) return blob_piece(request.expected);
+    if (!missing && found->second->bytes != request.expected) return value_pieces(found->second);
+    if (auto done = db.put(request.key, std::move(request.desired), replies); !done) return done.error();
+    return value_pieces(db.values_.at(request.key));
   }
 
-  Result<std::string> operator()(Get& request) {
-    const auto found = db.values_.find(request.key);
-    return blob_bytes(found == db.values_.end() ? std::string() : found->second);
-  }
+  Result<Pieces> operator()(Get& request) { return value_pieces(find(request.key)); }
 
-  Result<std::string> operator()(Add& request) {
+  Result<Pieces> operator()(Add& request) {
     auto sum = db.increase(request.key, request.amount);
     if (!sum) return sum.error();
     db.wake_all(request.key, replies);
-    return number_bytes(*sum);
+    return one_piece(number_bytes(*sum));
   }
 
-  Result<std::string> operator()(Check& request) {
+  Result<Pieces> operator()(Check& request) {
     const bool all = std::ranges::all_of(request.keys, [&](const auto& key) { return db.has(key); });
-    return all ? kReady : kNotReady;
+    return one_piece(all ? kReady : kNotReady);
   }
 
-  Result<std::string> operator()(Wait& request) {
+  Result<Pieces> operator()(Wait& request) {
     std::erase_if(request.keys, [&](const auto& key) { return db.has(key); });
-    if (request.keys.empty()) return kStopWaiting;
-    db.wait(client, std::move(request.keys));
-    return std::string();
+    if (request.keys.empty()) return one_piece(kStopWaiting);
+    return silent(db.wait(client, std::move(request.keys)));
   }
 
-  Result<std::string> operator()(CountKeys&) { return number_bytes<std::int64_t>(std::ssize(db.values_)); }
+  Result<Pieces> operator()(CountKeys&) { return one_piece(number_bytes<std::int64_t>(std::ssize(db.values_))); }
 
-  Result<std::string> operator()(Delete& request) {
-    return number_bytes<std::int64_t>(static_cast<std::int64_t>(db.values_.erase(request.key)));
+  Result<Pieces> operator()(Delete& request) {
+    return one_piece(number_bytes<std::int64_t>(static_cast<std::int64_t>(db.values_.erase(request.key))));
   }
 
-  Result<std::string> operator()(Append& request) {
-    db.values_[request.key] += request.value;
+  Result<Pieces> operator()(Append& request) {
+    if (auto done = db.append(request.key, request.value); !done) return done.error();
     db.wake_all(request.key, replies);
-    return std::string();
+    return Pieces();
   }
 
-  Result<std::string> operator()(MultiGet& request) {
-    std::string out;
-    for (const auto& key : request.keys) {
-      const auto found = db.values_.find(key);
-      put_blob(out, found == db.values_.end() ? std::string() : found->second);
+  Result<Pieces> operator()(MultiGet& request) {
+    if (request.keys.empty()) return Pieces();
+    Pieces pieces(1);
+    for (const auto& key : request.keys) put_value(pieces, find(key));
+    return pieces;
+  }
+
+  Result<Pieces> operator()(MultiSet& request) {
+    for (auto& [key, value] : request.entries) {
+      if (auto done = db.put(key, std::move(value), replies); !done) return done.error();
     }
-    return out;
+    return Pieces();
   }
 
-  Result<std::string> operator()(MultiSet& request) {
-    for (auto& [key, value] : request.entries) db.put(key, std::move(value), replies);
-    return std::string();
-  }
-
-  Result<std::string> operator()(CancelWait&) {
+  Result<Pieces> operator()(CancelWait&) {
     db.drop(client);
-    return kWaitCancelled;
+    return one_piece(kWaitCancelled);
   }
 
-  Result<std::string> operator()(Ping& request) { return number_bytes(request.nonce); }
+  Result<Pieces> operator()(Ping& request) { return one_piece(number_bytes(request.nonce)); }
 
-  Result<std::string> operator()(QueuePush& request) {
-    db.queues_[request.key].push_back(std::move(request.value));
+  Result<Pieces> operator()(QueuePush& request) {
+    auto value = db.make_value(request.key, std::move(request.value));
+    if (!value) return value.error();
+    db.queues_[request.key].push_back(std::move(*value));
     db.wake_one(request.key, replies);
-    return std::string();
+    return Pieces();
   }
 
-  Result<std::string> operator()(QueuePop& request) {
+  Result<Pieces> operator()(QueuePop& request) {
     const auto found = db.queues_.find(request.key);
-    if (found == db.queues_.end()) return number_bytes<std::int64_t>(0);
-    auto reply = number_bytes<std::int64_t>(std::ssize(found->second));
-    put_blob(reply, found->second.front());
+    if (found == db.queues_.end()) return one_piece(number_bytes<std::int64_t>(0));
+    auto pieces = one_piece(number_bytes<std::int64_t>(std::ssize(found->second)));
+    put_value(pieces, found->second.front());
     found->second.pop_front();
     if (found->second.empty()) db.queues_.erase(found);
-    return reply;
+    return pieces;
   }
 
-  Result<std::string> operator()(QueueLength& request) {
+  Result<Pieces> operator()(QueueLength& request) {
     const auto found = db.queues_.find(request.key);
-    return number_bytes<std::int64_t>(found == db.queues_.end() ? 0 : std::ssize(found->second));
+    return one_piece(number_bytes<std::int64_t>(found == db.queues_.end() ? 0 : std::ssize(found->second)));
   }
 
-  Result<std::string> operator()(ListKeys&) {
+  Result<Pieces> operator()(ListKeys&) {
+    if (db.values_.size() > kMaxKeys) {
+      return unavailable_error(fmt::format("{} keys are not listed, at most {}", db.values_.size(), kMaxKeys));
+    }
     std::string out;
     put_number<std::int64_t>(out, std::ssize(db.values_));
     for (const auto& [key, value] : db.values_) put_blob(out, key);
-    return out;
+    return one_piece(std::move(out));
   }
 
-  Result<std::string> operator()(Barrier& request) {
+  Result<Pieces> operator()(Barrier& request) {
     auto arrived = db.increase(request.key, 1);
     if (!arrived) return arrived.error();
-    if (*arrived < request.size) {
-      db.wait(client, {std::move(request.key)});
-      return std::string();
-    }
+    if (*arrived < request.size) return silent(db.wait(client, {std::move(request.key)}));
     db.wake_all(request.key, replies);
-    return kStopWaiting;
+    return one_piece(kStopWaiting);
+  }
+
+ private:
+  static Result<Pieces> silent(Result<> done) {
+    if (!done) return done.error();
+    return Pieces();
+  }
+
+  [[nodiscard]] std::shared_ptr<const Value> find(const std::string& key) const {
+    const auto found = db.values_.find(key);
+    return found == db.values_.end() ? nullptr : found->second;
   }
 };
 
@@ -194,34 +237,63 @@ void Database::drop(ClientId client) {
 
 bool Database::has(const std::string& key) const { return values_.contains(key) || queues_.contains(key); }
 
-void Database::put(const std::string& key, std::string value, std::vector<Reply>& replies) {
-  values_[key] = std::move(value);
+Result<Database::Stored> Database::make_value(const std::string& key, std::string bytes) {
+  const auto size = kEntryBytes + key.size() + bytes.size();
+  if (!budget_->has_room(size)) return full_error(*budget_);
+  return std::make_shared<Value>(Value{std::move(bytes), Share(budget_, size)});
+}
+
+Result<> Database::put(const std::string& key, std::string bytes, std::vector<Reply>& replies) {
+  auto value = make_value(key, std::move(bytes));
+  if (!value) return value.error();
+  values_[key] = std::move(*value);
   wake_all(key, replies);
+  return {};
+}
+
+/// In place, unless a reply on its way shares the value. Wakes nobody.
+Result<> Database::append(const std::string& key, const std::string& more) {
+  auto& stored = values_[key];
+  if (stored && stored.use_count() == 1 && budget_->has_room(more.size())) {
+    stored->bytes += more;
+    stored->share.set(stored->share.bytes() + more.size());
+    return {};
+  }
+  auto value = make_value(key, stored ? stored->bytes + more : more);
+  if (value) stored = std::move(*value);
+  if (!stored) values_.erase(key);
+  return value ? Result<>() : value.error();
 }
 
 /// Wakes nobody: a barrier counts here while its clients wait on the same key.
 Result<std::int64_t> Database::increase(const std::string& key, std::int64_t amount) {
   std::int64_t before = 0;
   if (const auto found = values_.find(key); found != values_.end()) {
-    const auto number = read_decimal(found->second);
+    const auto number = read_decimal(found->second->bytes);
     if (!number) return protocol_error(fmt::format("cannot add to key '{}': its value is not a number", key));
     before = *number;
   }
   // Unsigned, because a sum past the end wraps.
   const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(amount));
-  values_[key] = std::to_string(sum);
+  auto value = make_value(key, std::to_string(sum));
+  if (!value) return value.error();
+  values_[key] = std::move(*value);
   return sum;
 }
 
 /// `missing` is not empty. A wait that the client began before is forgotten.
-void Database::wait(ClientId client, std::vector<std::string> missing) {
+Result<> Database::wait(ClientId client, std::vector<std::string> missing) {
   drop(client);
+  std::size_t size = 0;
+  for (const auto& key : missing) size += kWaitBytes + 2 * key.size();  // here and in waiters_
+  if (!budget_->has_room(size)) return full_error(*budget_);
   const auto ticket = next_ticket_++;
   std::size_t different = 0;
   for (const auto& key : missing) {
     if (waiters_[key].emplace(ticket, client).second) ++different;
   }
-  waiting_[client.value] = {ticket, std::move(missing), different};
+  waiting_.insert_or_assign(client.value, Waiting{ticket, std::move(missing), different, Share(budget_, size)});
+  return {};
 }
 
 void Database::wake_all(const std::string& key, std::vector<Reply>& replies) {
@@ -245,7 +317,7 @@ void Database::key_came(ClientId client, std::vector<Reply>& replies) {
   const auto found = waiting_.find(client.value);
   if (--found->second.missing > 0) return;
   waiting_.erase(found);
-  replies.push_back({client, kStopWaiting});
+  replies.push_back({client, one_piece(kStopWaiting)});
 }
 
 }  // namespace taas::store

@@ -1,32 +1,33 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/ids.hpp"
+#include "store/reply.hpp"
 #include "store/request.hpp"
 
 namespace taas::store {
 
-/// One connected client of the store; never used twice.
-using ClientId = Id<struct StoreClientTag>;
-
-/// Bytes to send to a client.
-struct Reply {
-  ClientId client;
-  std::string bytes;
-};
+/// Of all clients together, unless a server is told otherwise. A larger machine is no reason for more: torch keeps
+/// addresses and small objects in a store.
+inline constexpr std::size_t kMostBytesHeld = std::size_t{1} << 30;
 
 /// The keys, queues and waiting clients of one generation. No I/O: requests in, replies out.
 class Database {
  public:
+  explicit Database(std::shared_ptr<Budget> budget = std::make_shared<Budget>(kMostBytesHeld))
+      : budget_(std::move(budget)) {}
+
   /// The replies in the order to send them: first those of waiting clients that the request releases, then the
-  /// client's own. An error means that the request makes no sense: close that client's connection, and drop() it.
+  /// client's own. An error means that the request makes no sense, or asks to hold more than there is room for: close
+  /// that client's connection, and drop() it.
   Result<std::vector<Reply>> apply(ClientId client, Request&& request);
 
   /// The client is gone: forgets what it waits for.
@@ -39,21 +40,26 @@ class Database {
     std::uint64_t ticket = 0;
     std::vector<std::string> keys;  ///< those missing when the wait began
     std::size_t missing = 0;        ///< how many of them have not come since
+    Share share;
   };
+  using Stored = std::shared_ptr<Value>;
   struct Handler;
 
   bool has(const std::string& key) const;
-  void put(const std::string& key, std::string value, std::vector<Reply>& replies);
+  Result<Stored> make_value(const std::string& key, std::string bytes);
+  Result<> put(const std::string& key, std::string bytes, std::vector<Reply>& replies);
+  Result<> append(const std::string& key, const std::string& more);
   Result<std::int64_t> increase(const std::string& key, std::int64_t amount);
-  void wait(ClientId client, std::vector<std::string> missing);
+  Result<> wait(ClientId client, std::vector<std::string> missing);
   void wake_all(const std::string& key, std::vector<Reply>& replies);
   void wake_one(const std::string& key, std::vector<Reply>& replies);
   void key_came(ClientId client, std::vector<Reply>& replies);
 
-  std::unordered_map<std::string, std::string> values_;
-  std::unordered_map<std::string, std::deque<std::string>> queues_;  ///< never an empty one
-  std::unordered_map<std::string, Waiters> waiters_;                 ///< by missing key; never an empty one
-  std::unordered_map<int, Waiting> waiting_;  ///< by client; a client waits for one thing at a time
+  std::shared_ptr<Budget> budget_;
+  std::unordered_map<std::string, Stored> values_;
+  std::unordered_map<std::string, std::deque<Stored>> queues_;  ///< never an empty one
+  std::unordered_map<std::string, Waiters> waiters_;            ///< by missing key; never an empty one
+  std::unordered_map<int, Waiting> waiting_;                    ///< by client; a client waits for one thing at a time
   std::uint64_t next_ticket_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/ip/v6_only.hpp>
 #include <optional>
 
@@ -14,13 +15,27 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using ErrorStatus = boost::system::error_code;
 
-/// How often another port is tried when the kernel's choice is taken on the IPv6 twin.
+/// How often another port is tried when the kernel's choice is taken on a further address.
 constexpr int kPortAttempts = 16;
 
 std::optional<asio::ip::address> ipv6_twin(const asio::ip::address& address) {
   if (address == asio::ip::address_v4::loopback()) return asio::ip::address_v6::loopback();
-  if (address == asio::ip::address_v4::any()) return asio::ip::address_v6::any();
   return std::nullopt;
+}
+
+/// What to bind: the addresses and their twins.
+Result<std::vector<asio::ip::address>> read_places(const std::vector<std::string>& addresses) {
+  std::vector<asio::ip::address> places;
+  for (const auto& text : addresses) {
+    ErrorStatus status;
+    const auto address = asio::ip::make_address(text, status);
+    if (status) return usage_error(fmt::format("'{}' is not a numeric address to listen on", text));
+    places.push_back(address);
+    const auto twin = ipv6_twin(address);
+    if (twin && std::ranges::find(addresses, twin->to_string()) == addresses.end()) places.push_back(*twin);
+  }
+  if (places.empty()) return usage_error("there is no address to listen on");
+  return places;
 }
 
 ErrorStatus open(Acceptor& acceptor, const tcp::endpoint& endpoint, int backlog) {
@@ -36,7 +51,7 @@ ErrorStatus open(Acceptor& acceptor, const tcp::endpoint& endpoint, int backlog)
   return status;
 }
 
-bool means_no_ipv6(const ErrorStatus& status) {
+bool means_not_here(const ErrorStatus& status) {
   return status == asio::error::address_family_not_supported || status == boost::system::errc::address_not_available;
 }
 
@@ -51,40 +66,41 @@ Error explain(const tcp::endpoint& endpoint, const ErrorStatus& status) {
       status.value());
 }
 
-/// nullopt: the kernel's port is taken on the twin, so another has to be tried.
-Result<std::optional<std::vector<Acceptor>>> try_bind(asio::io_context& io, tcp::endpoint endpoint, int backlog) {
-  const bool any_port = endpoint.port() == 0;
+/// nullopt: the kernel's port is taken on a further address, so another has to be tried. An address that this machine
+/// has no more, or not yet, matters only if there is no other.
+Result<std::optional<std::vector<Acceptor>>> try_bind(asio::io_context& io,
+                                                      const std::vector<asio::ip::address>& places,
+                                                      const ServerOptions& options) {
   std::vector<Acceptor> acceptors;
-  acceptors.emplace_back(io);
-  if (auto status = open(acceptors[0], endpoint, backlog)) return explain(endpoint, status);
-  ErrorStatus ignored;
-  endpoint.port(acceptors[0].local_endpoint(ignored).port());
-
-  const auto twin = ipv6_twin(endpoint.address());
-  if (!twin) return acceptors;
-  endpoint.address(*twin);
-  acceptors.emplace_back(io);
-  const auto status = open(acceptors[1], endpoint, backlog);
-  if (!status) return acceptors;
-  if (status == asio::error::address_in_use && any_port) return std::nullopt;
-  if (!means_no_ipv6(status)) return explain(endpoint, status);
-  acceptors.pop_back();
+  std::optional<Error> missing;
+  auto port = options.port;
+  for (const auto& place : places) {
+    const tcp::endpoint endpoint(place, port);
+    Acceptor acceptor(io);
+    const auto status = open(acceptor, endpoint, options.backlog);
+    if (status == asio::error::address_in_use && port != options.port) return std::nullopt;
+    if (status && !means_not_here(status)) return explain(endpoint, status);
+    if (status) missing = explain(endpoint, status);
+    if (status) continue;
+    ErrorStatus ignored;
+    port = acceptor.local_endpoint(ignored).port();
+    acceptors.push_back(std::move(acceptor));
+  }
+  if (acceptors.empty()) return *missing;
   return acceptors;
 }
 
 }  // namespace
 
 Result<std::vector<Acceptor>> bind_listeners(asio::io_context& io, const ServerOptions& options) {
-  ErrorStatus status;
-  const auto address = asio::ip::make_address(options.address, status);
-  if (status) return usage_error(fmt::format("'{}' is not a numeric address to listen on", options.address));
-  const tcp::endpoint endpoint(address, options.port);
+  const auto places = read_places(options.addresses);
+  if (!places) return places.error();
   for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-    auto acceptors = try_bind(io, endpoint, options.backlog);
+    auto acceptors = try_bind(io, *places, options);
     if (!acceptors) return acceptors.error();
     if (*acceptors) return std::move(**acceptors);
   }
-  return unavailable_error("no port is free on both 127.0.0.1 and ::1: choose one with --master-port");
+  return unavailable_error("no port is free on all addresses of this machine: choose one with --master-port");
 }
 
 void set_close_on_exec(int native_handle) { ::fcntl(native_handle, F_SETFD, FD_CLOEXEC); }

@@ -11,7 +11,7 @@ namespace taas::store {
 
 using Acceptor = boost::asio::ip::tcp::acceptor;
 
-/// Non-blocking, close-on-exec listeners on one port: for a loopback or unspecified IPv4 address also on its IPv6 twin,
+/// Non-blocking, close-on-exec listeners on one port: for the IPv4 loopback address also on its IPv6 twin,
 /// where there is IPv6, so that a client that resolves "localhost" meets nobody else there.
 Result<std::vector<Acceptor>> bind_listeners(boost::asio::io_context& io, const ServerOptions& options);
 

@@ -128,6 +128,7 @@ bool Parser::take_text(std::string_view& bytes) {
   texts_.back().append(bytes.substr(0, taken));
   bytes.remove_prefix(taken);
   text_left_ -= taken;
+  held_ += taken;
   return text_left_ == 0;
 }
 
@@ -157,7 +158,6 @@ Result<> Parser::begin_request(std::uint64_t type) {
   groups_left_ = grammar_->fields.empty() ? 0 : 1;
   field_ = 0;
   request_bytes_ = 0;
-  texts_.clear();
   return {};
 }
 
@@ -171,6 +171,7 @@ Result<> Parser::begin_text(char kind, std::uint64_t length) {
   request_bytes_ += length;
   text_left_ = length;
   texts_.emplace_back();
+  held_ += sizeof(std::string);
   if (length == 0) end_field();
   return {};
 }
@@ -184,7 +185,8 @@ void Parser::end_field() {
 /// nullopt for the greeting, which is no request.
 Result<std::optional<Request>> Parser::finish_request() {
   part_ = Part::kType;
-  if (grammar_ != kValidate) return grammar_->make(std::move(texts_), number_);
+  held_ = 0;
+  if (grammar_ != kValidate) return grammar_->make(std::exchange(texts_, {}), number_);
   if (number_ != kMagic) return protocol_error(fmt::format("wrong magic number {:#x} in the greeting", number_));
   validated_ = true;
   return std::nullopt;

@@ -14,8 +14,8 @@
 namespace taas::store {
 
 // A length beyond these is a protocol error. Below them memory is taken only as the bytes really arrive.
-inline constexpr std::uint64_t kMaxKeyBytes = 8 * 1024;               ///< as torch's own server
-inline constexpr std::uint64_t kMaxKeys = 128 * 1024;                 ///< in one request; as torch's own server
+inline constexpr std::uint64_t kMaxKeyBytes = 8 * 1024;  ///< as torch's own server
+inline constexpr std::uint64_t kMaxKeys = 128 * 1024;    ///< in one request or answer; as torch's own server
 inline constexpr std::uint64_t kMaxRequestBytes = 256 * 1024 * 1024;  ///< all keys and values of one request together
 
 struct Grammar;
@@ -27,6 +27,9 @@ class Parser {
   /// Takes bytes off the front until a request is whole; nullopt when all are used and more are needed.
   /// After an error the client speaks something else: close its connection.
   Result<std::optional<Request>> next(std::string_view& bytes);
+
+  /// Bytes taken for the request that is not whole yet.
+  [[nodiscard]] std::size_t held() const { return held_; }
 
  private:
   enum class Part { kType, kCount, kField };
@@ -51,6 +54,7 @@ class Parser {
   std::uint64_t text_left_ = 0;
 
   std::vector<std::string> texts_;
+  std::size_t held_ = 0;
   std::uint64_t number_ = 0;
   std::uint64_t request_bytes_ = 0;
   bool validated_ = false;

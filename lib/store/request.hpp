@@ -65,6 +65,7 @@ struct QueuePop {
 struct QueueLength {
   std::string key;
 };
+/// Answer: how many keys there are, and each of them; for more than kMaxKeys the connection is closed.
 struct ListKeys {};
 /// Answer, as soon as `size` clients have come: one byte 0. The number that came is kept as text under the key.
 struct Barrier {

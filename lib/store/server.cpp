@@ -1,8 +1,12 @@
 #include "store/server.hpp"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <optional>
@@ -13,7 +17,6 @@
 #include <vector>
 
 #include "store/connection.hpp"
-#include "store/database.hpp"
 #include "store/joining.hpp"
 #include "store/listeners.hpp"
 
@@ -28,6 +31,15 @@ using asio::ip::tcp;
 constexpr int kAcceptBatch = 256;
 /// Until the next try when there is no descriptor left for a client.
 constexpr std::chrono::milliseconds kAcceptRetry{50};
+/// More than ranks open, ten and more each, in the largest runs.
+constexpr rlim_t kMostClients = 128 * 1024;
+
+/// A quarter of the descriptors stays for the launcher's own work, such as starting ranks.
+int default_most_clients() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(kMostClients);
+  return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur - limit.rlim_cur / 4, 1, kMostClients));
+}
 
 bool concerns_one_client(const boost::system::error_code& status) {
   return status == asio::error::connection_aborted || status == asio::error::interrupted;
@@ -37,7 +49,12 @@ bool concerns_one_client(const boost::system::error_code& status) {
 
 class Server::Impl final : public ConnectionOwner, public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& io, std::vector<Acceptor> acceptors, Observer observer) : observer_(std::move(observer)) {
+  Impl(asio::io_context& io, std::vector<Acceptor> acceptors, const ServerOptions& options, Observer observer)
+      : io_(io),
+        observer_(std::move(observer)),
+        longest_turn_(options.longest_turn),
+        budget_(std::make_shared<Budget>(options.most_bytes)),
+        most_clients_(options.most_clients > 0 ? options.most_clients : default_most_clients()) {
     for (auto& acceptor : acceptors) listeners_.push_back({std::move(acceptor), asio::steady_timer(io)});
   }
 
@@ -52,14 +69,27 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
 
   int connections() const { return static_cast<int>(connections_.size()); }
 
-  void begin_generation() {
+  void begin_generation(const std::string& address) {
+    forget();
+    serves_ = true;
+    boost::system::error_code any;
+    served_address_ = asio::ip::make_address(address, any);
+  }
+
+  void rest() {
+    forget();
+    serves_ = false;
+  }
+
+  void forget() {
     drop_connections();
     for (auto& listener : listeners_) {
       boost::system::error_code status;
       while (!status) listener.acceptor.accept(status);
     }
-    database_ = Database();
+    database_ = Database(budget_);
     joined_.clear();
+    reached_ = false;
   }
 
   void shut_down() {
@@ -75,25 +105,37 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
 
   std::span<char> read_buffer() override { return read_buffer_; }
   void on_request(Connection& connection, Request&& request) override;
+  bool has_time() override;
   void flush_replies() override;
   void on_closed(Connection& connection, const Error* reason) override;
 
   void await_clients(Listener& listener);
   void accept_clients(Listener& listener);
   void retry_later(Listener& listener);
+  bool make_room();
+  bool is_served(const tcp::socket& socket) const;
   void add_connection(tcp::socket socket);
   void drop_connections();
-  void queue_reply(const Reply& reply);
+  void queue_reply(Reply reply);
   void note_joined(Rank rank);
 
+  asio::io_context& io_;
   Observer observer_;
-  std::vector<Listener> listeners_;  ///< never moved once started: handlers refer to its elements
+  std::chrono::milliseconds longest_turn_;
+  std::optional<std::chrono::steady_clock::time_point> turn_ends_;  ///< none: clients had nothing of this turn yet
+  bool serves_ = true;
+  asio::ip::address served_address_;  ///< unspecified: all that are listened on
+  std::vector<Listener> listeners_;   ///< never moved once started: handlers refer to its elements
   std::array<char, 64 * 1024> read_buffer_{};
   std::unordered_map<int, std::shared_ptr<Connection>> connections_;  ///< by client id
   std::vector<std::shared_ptr<Connection>> unflushed_;
+  std::set<int> strangers_;  ///< clients that have asked for nothing yet, the oldest first
   int next_client_ = 0;
-  Database database_;
+  std::shared_ptr<Budget> budget_;
+  int most_clients_;
+  Database database_{budget_};
   std::set<Rank> joined_;
+  bool reached_ = false;  ///< by any client of this generation
 };
 
 void Server::Impl::await_clients(Listener& listener) {
@@ -106,10 +148,12 @@ void Server::Impl::await_clients(Listener& listener) {
 
 void Server::Impl::accept_clients(Listener& listener) {
   for (int i = 0; i < kAcceptBatch; ++i) {
+    if (connections() >= most_clients_ && i > 0) break;  // whether one more waits is not known
+    if (!make_room()) return retry_later(listener);
     boost::system::error_code status;
     auto socket = listener.acceptor.accept(status);
     if (!status) {
-      add_connection(std::move(socket));
+      if (is_served(socket)) add_connection(std::move(socket));
     } else if (status == asio::error::would_block) {
       break;
     } else if (!concerns_one_client(status)) {
@@ -128,35 +172,64 @@ void Server::Impl::retry_later(Listener& listener) {
   });
 }
 
+/// For one more client.
+bool Server::Impl::make_room() {
+  if (connections() < most_clients_) return true;
+  if (strangers_.empty()) return false;
+  connections_.at(*strangers_.begin())->close(nullptr);
+  return true;
+}
+
+bool Server::Impl::is_served(const tcp::socket& socket) const {
+  boost::system::error_code status;
+  const auto address = socket.local_endpoint(status).address();
+  return serves_ && !status && (served_address_.is_unspecified() || address == served_address_);
+}
+
 void Server::Impl::add_connection(tcp::socket socket) {
   set_close_on_exec(socket.native_handle());
   const ClientId id{next_client_++};
-  auto connection = std::make_shared<Connection>(std::move(socket), id, *this);
+  auto connection = std::make_shared<Connection>(std::move(socket), id, *this, budget_);
   connections_.emplace(id.value, connection);
+  strangers_.insert(id.value);
   connection->start();
 }
 
 void Server::Impl::drop_connections() {
   for (const auto& [id, connection] : connections_) connection->abandon();
   connections_.clear();
+  strangers_.clear();
   unflushed_.clear();
 }
 
 void Server::Impl::on_request(Connection& connection, Request&& request) {
+  strangers_.erase(connection.id().value);
   std::optional<Rank> joined;
   if (const auto* set = std::get_if<Set>(&request)) joined = joined_rank(set->key);
-  const auto replies = database_.apply(connection.id(), std::move(request));
+  auto replies = database_.apply(connection.id(), std::move(request));
   if (!replies) {
     const auto reason = replies.error();
     return connection.close(&reason);
   }
-  for (const auto& reply : *replies) queue_reply(reply);
+  for (auto& reply : *replies) queue_reply(std::move(reply));
+  if (!std::exchange(reached_, true) && observer_.on_reached) observer_.on_reached();
   if (joined) note_joined(*joined);
 }
 
-void Server::Impl::queue_reply(const Reply& reply) {
+/// What is posted comes after all that the event loop has found ready before, and after it has looked for more.
+bool Server::Impl::has_time() {
+  const auto now = std::chrono::steady_clock::now();
+  if (turn_ends_) return now < *turn_ends_;
+  turn_ends_ = now + longest_turn_;
+  asio::post(io_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->turn_ends_.reset();
+  });
+  return true;
+}
+
+void Server::Impl::queue_reply(Reply reply) {
   const auto& connection = connections_.at(reply.client.value);
-  if (connection->queue(reply.bytes)) unflushed_.push_back(connection);
+  if (connection->queue(std::move(reply.pieces))) unflushed_.push_back(connection);
 }
 
 void Server::Impl::flush_replies() {
@@ -165,6 +238,7 @@ void Server::Impl::flush_replies() {
 
 void Server::Impl::on_closed(Connection& connection, const Error* reason) {
   database_.drop(connection.id());
+  strangers_.erase(connection.id().value);
   connections_.erase(connection.id().value);
   if (reason && observer_.on_refused) observer_.on_refused(*reason);
 }
@@ -176,7 +250,7 @@ void Server::Impl::note_joined(Rank rank) {
 Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, const ServerOptions& options, Observer observer) {
   auto acceptors = bind_listeners(io, options);
   if (!acceptors) return acceptors.error();
-  auto impl = std::make_shared<Impl>(io, std::move(*acceptors), std::move(observer));
+  auto impl = std::make_shared<Impl>(io, std::move(*acceptors), options, std::move(observer));
   impl->start();
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -185,7 +259,8 @@ Server::Server(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() { impl_->shut_down(); }
 
 std::uint16_t Server::port() const { return impl_->port(); }
-void Server::begin_generation() { impl_->begin_generation(); }
+void Server::begin_generation(const std::string& address) { impl_->begin_generation(address); }
+void Server::rest() { impl_->rest(); }
 int Server::connections() const { return impl_->connections(); }
 
 }  // namespace taas::store

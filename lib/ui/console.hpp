@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/disk_thread.hpp"
+#include "base/error.hpp"
 #include "base/fd.hpp"
 #include "ui/events.hpp"
 #include "ui/sink.hpp"
@@ -14,10 +16,10 @@ namespace taas::ui {
 /// A descriptor of the launcher's own stdout or stderr for a Console.
 Fd duplicate(Stream stream);
 
-/// Writes text to a terminal, pipe or file in order and never makes the event loop wait for whoever reads it: what the
-/// descriptor does not take now is kept and written when it can be. O_NONBLOCK is never set on the given descriptor,
-/// since the user's shell shares it. A reader that went away, or a full disk, silences the console. SIGPIPE must be
-/// ignored.
+/// Writes text to a terminal, pipe or file in order and never makes the event loop wait for whoever reads it, nor for a
+/// disk: what the descriptor does not take now is kept and written when it can be. O_NONBLOCK is never set on the given descriptor,
+/// since the user's shell shares it. A reader that went away silences the console; so does a full disk, which lost()
+/// tells of. SIGPIPE must be ignored.
 class Console : public Sink {
  public:
   /// Back-pressure: more than `high` bytes wait (true), no more than `low` (false).
@@ -25,6 +27,7 @@ class Console : public Sink {
     std::size_t high = 256 * 1024;
     std::size_t low = 64 * 1024;
     std::function<void(bool crowded)> on_crowded = {};
+    DiskThread* disk = nullptr;  ///< writes to files; none: a file is written at once. Outlives the console
   };
 
   Console(boost::asio::io_context& io, Fd descriptor);
@@ -32,10 +35,12 @@ class Console : public Sink {
   ~Console() override;
 
   void write(std::string_view text) override;
-  /// Bytes that wait for the reader.
+  /// Bytes that wait for the reader, or for the disk.
   [[nodiscard]] std::size_t pending() const;
   /// Waits until everything is written or the deadline has come; for the end of the run. Returns what was left.
   std::size_t finish(Instant deadline);
+  /// Why text could not be written. A reader that went away wanted no more: then nothing was lost.
+  [[nodiscard]] Result<> lost() const;
 
  private:
   struct State;

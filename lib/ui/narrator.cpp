@@ -29,6 +29,7 @@ std::string describe(const run::Event& event) {
   return std::visit(
       Overloaded{
           [](const run::RankSpawned& e) { return fmt::format("rank {} runs as process {}", e.rank.value, e.pid); },
+          [](const run::StoreReached&) { return std::string("a rank has reached the store"); },
           [](const run::RankJoined& e) { return fmt::format("rank {} has joined its process group", e.rank.value); },
           [](const run::RankExited& e) { return fmt::format("rank {} {}", e.rank.value, describe(e.status)); },
           [](const run::RankSpawnFailed& e) { return fmt::format("rank {} did not start", e.rank.value); },

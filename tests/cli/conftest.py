@@ -32,8 +32,9 @@ class Launcher:
     def start(self, *arguments, env=None, **options) -> subprocess.Popen:
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
+        options.setdefault("stdin", subprocess.DEVNULL)
         process = subprocess.Popen([TAAS_RUN, *map(str, arguments)], cwd=self.folder, text=True,
-                                   env={**self.environment, **(env or {})}, stdin=subprocess.DEVNULL, **options)
+                                   env={**self.environment, **(env or {})}, **options)
         self.started.append(process)
         return process
 

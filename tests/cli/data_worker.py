@@ -3,6 +3,7 @@
     (nothing)        stays
     fail             prints two lines to stderr and exits with 1
     prepare          reports that it has prepared two batches, when $SEEN/go is there
+    write:PATH       tries to write there, and says in "refused" why it could not
 """
 
 import json
@@ -33,6 +34,14 @@ def serve(listener, about):
             peer.sendall(json.dumps(about).encode())
 
 
+def refusal_to_write(path):
+    try:
+        open(path, "w").close()
+    except OSError as error:
+        return str(error)
+    return ""
+
+
 def run():
     seen = pathlib.Path(os.environ["SEEN"])
     worker = int(os.environ["TAAS_DATA_WORKER"])
@@ -42,6 +51,8 @@ def run():
         print("ModuleNotFoundError: No module named 'nothing'", file=sys.stderr)
         sys.exit(1)
     about = identity()
+    if wish.startswith("write:"):
+        about["refused"] = refusal_to_write(wish.removeprefix("write:"))
     for number in os.environ["TAAS_DATA_LISTEN"].split(","):
         listener = socket.socket(fileno=int(number))
         threading.Thread(target=serve, args=(listener, about), daemon=True).start()

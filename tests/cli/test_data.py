@@ -1,5 +1,6 @@
 """Data workers of one machine, with a stand-in for what they run (data_worker.py)."""
 
+import ctypes
 import json
 import os
 import pathlib
@@ -155,6 +156,23 @@ def test_a_killed_worker_comes_back_at_its_address(data):
     named = [line for line in err.splitlines() if "data worker 0 (CPU machine 0)" in line]
     assert len(named) == 1 and "was killed by SIGKILL" in named[0]
     assert any('"data_worker_ended"' in line for line in journal(data))
+
+
+def has_landlock():
+    ask_for_the_version = 1
+    return ctypes.CDLL(None).syscall(444, None, 0, ask_for_the_version) > 0  # landlock_create_ruleset, everywhere
+
+
+@pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
+def test_a_protected_folder_is_read_only_for_workers_too(data):
+    project = data.launcher.folder / "project"
+    project.mkdir()
+    process = data.start("--cpus", 1, "--data-cores", 1, "--protect", "project", data.launcher.python(STAY),
+                         env={"WORKER": f"write:{project}/from-worker"})
+    worker, _ = data.wait_for("worker-0", "rank-0")
+    end(process)
+    assert "Permission denied" in worker["refused"]
+    assert not list(project.iterdir())
 
 
 def journal(data):

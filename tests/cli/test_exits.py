@@ -86,6 +86,14 @@ def test_restart_until_the_budget_is_spent(launcher):
     assert not list(launcher.barrier.glob("ready-3-*"))
 
 
+def test_an_exception_before_the_store_is_not_tried_again(launcher):
+    script = launcher.python("print('once', flush=True)\nfor epoch in range(epochz):\n    pass\n")
+    result = launcher.run("--nproc-per-node", 2, "--max-restarts", 3, script)
+    assert (result.returncode, result.stdout) == (1, "once\n"), result.stderr
+    assert "NameError: name 'epochz' is not defined" in result.stderr
+    assert "not restarted: no rank had reached the store" in result.stderr
+
+
 def test_restart_that_cures(launcher):
     result = launcher.run("--nproc-per-node", 4, "--max-restarts", 1,
                           launcher.ranks()[0], "--barrier", launcher.barrier, "*=stamp")

@@ -76,6 +76,15 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
+def fill(path):
+    try:
+        with open(path, "wb", buffering=0) as filler:
+            while filler.write(bytes(65536)) > 0:
+                pass
+    except OSError:
+        pass
+
+
 @repeated
 def test_full_log_disk_does_not_end_training(launcher, small_disk, attempt):
     result = launcher.run("--nproc-per-node", 2, "--output", small_disk,
@@ -85,15 +94,31 @@ def test_full_log_disk_does_not_end_training(launcher, small_disk, attempt):
     assert "no space left" in result.stderr.lower() and str(small_disk) in result.stderr
 
 
+def test_logs_go_on_when_the_disk_has_room_again(launcher, small_disk):
+    script = launcher.python("import sys\n"
+                             "for size in map(int, sys.stdin):\n"
+                             "    print('x' * size, flush=True)\n")
+    requests, asking = os.pipe()
+    process = launcher.start("--nproc-per-node", 1, "--output", small_disk, script, stdin=requests)
+    os.close(requests)
+    with open(asking, "w", buffering=1) as asking:
+        print(1, file=asking)
+        assert process.stdout.readline() == "x\n", "the rank is up"
+        fill(small_disk / "filler")
+        print(20000, file=asking)  # more than the last page of any file
+        assert len(process.stdout.readline()) == 20001
+        (small_disk / "filler").unlink()
+        print(5, file=asking)
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    text = next(small_disk.glob("*/generation-0/rank-0000.out")).read_text()
+    assert text.endswith("bytes are missing here: No space left on device]\nxxxxx\n"), text[-100:]
+    assert '"finish"' in next(small_disk.glob("*/journal.jsonl")).read_text()
+
+
 @repeated
 def test_full_disk_is_reported_before_training(launcher, small_disk, attempt):
-    with open(small_disk / "filler", "wb") as filler:
-        try:
-            while True:
-                filler.write(bytes(65536))
-                filler.flush()
-        except OSError:
-            pass
+    fill(small_disk / "filler")
     result = launcher.run("--nproc-per-node", 2, "--output", small_disk, *launcher.ranks("*=exit:0"))
     assert result.returncode == 2
     assert str(small_disk) in result.stderr

@@ -21,3 +21,23 @@ def test_all_ranks_flood_and_every_byte_is_kept(launcher):
     sizes = [path.stat().st_size for path in launcher.run_folder().rglob("rank-*.out")]
     assert sizes == [3000000] * 8
     assert len(result.stdout) == 3000000
+
+
+ASKS_TOO_MUCH = """
+import os, socket, struct
+blob = lambda text: struct.pack("<Q", len(text)) + text
+store = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+store.sendall(b"\\0" + struct.pack("<I", 0x3C85F7CE))
+for first, count in (0, 1 << 17), (1 << 17, 1):
+    keys = b"".join(blob(b"%d" % key) + blob(b"") for key in range(first, first + count))
+    store.sendall(b"\\x0b" + struct.pack("<Q", count) + keys)
+store.sendall(b"\\x11")
+raise SystemExit(0 if store.recv(1) == b"" else 9)
+"""
+
+
+def test_a_client_that_the_store_has_no_room_for_is_told_of_with_a_way_out(launcher):
+    """Ranks saw "Connection reset by peer" and nothing else."""
+    result = launcher.run("--nproc-per-node", 1, "--preload", "none", launcher.python(ASKS_TOO_MUCH))
+    assert result.returncode == 0, result.stderr
+    assert "131073 keys" in result.stderr and "--store rank0" in result.stderr

@@ -132,9 +132,52 @@ def test_protected_folder_is_writable_for_rank_0_only(launcher):
     assert "--protect" in result.stderr, "one line explains why"
 
 
+def test_output_beside_a_protected_folder_is_writable_in_the_first_run_too(launcher):
+    (launcher.folder / "project").mkdir()
+    script = launcher.python("import os\n"
+                             "open(os.environ['TAAS_OUTPUT_DIR'] + '/from-' + os.environ['RANK'], 'w').write('x')\n")
+    result = launcher.run("--nproc-per-node", 2, "--protect", "project", script)
+    if "no Landlock" in result.stderr:
+        pytest.skip("this kernel has no Landlock")
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in published(launcher).iterdir()) == ["from-0", "from-1"]
+
+
 def test_missing_protected_folder_is_named(launcher):
     result = launcher.run("--protect", "nowhere", *launcher.ranks("*=exit:0"))
     assert result.returncode == 2 and "nowhere" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--quiet"], ["--json"], ["--dry-run"]])
+def test_console_output_that_is_lost_is_no_success(launcher, arguments):
+    with open("/dev/full", "w") as full:
+        result = launcher.run(*arguments, "echo", "hi", stdout=full)
+    assert result.returncode == 1
+    lines = result.stderr.splitlines()
+    assert len([line for line in lines if "standard output" in line and "No space left" in line]) == 1, result.stderr
+
+
+def test_help_that_is_lost_is_no_success(launcher):
+    with open("/dev/full", "w") as full:
+        result = launcher.run("--help", stdout=full)
+    assert result.returncode == 1 and "standard output" in result.stderr
+
+
+def test_lost_errors_are_no_success_and_a_failure_keeps_its_code(launcher):
+    with open("/dev/full", "w") as full:
+        well = launcher.run("--nproc-per-node", 1, "sh", "-c", "echo trouble >&2", stderr=full)
+        ill = launcher.run("--nproc-per-node", 1, "sh", "-c", "echo hi; exit 3", stdout=full)
+        refused = launcher.run("--no-such-flag", stderr=full)
+    assert (well.returncode, ill.returncode, refused.returncode) == (1, 3, 2)
+
+
+@pytest.mark.parametrize("arguments", [["echo", "hi"], ["--json", "echo", "hi"], ["--help"], ["--dry-run", "echo", "hi"]])
+def test_a_reader_that_went_away_changes_nothing(launcher, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as nobody:
+        result = launcher.run(*arguments, stdout=nobody)
+    assert result.returncode == 0 and "standard output" not in result.stderr, result.stderr
 
 
 def test_dry_run_starts_nothing(launcher):

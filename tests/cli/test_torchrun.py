@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import socket
+import sys
 
 import pytest
 from conftest import DEADLINE_SECONDS
@@ -77,6 +78,26 @@ def test_script_with_a_static_rendezvous(launcher, script, touched):
     assert_ranks(touched, 4)
 
 
+def test_a_program_that_comes_through_a_pipe_is_left_to_the_rank(launcher):
+    """It was read to find out what it imports: the rank found an empty program, and the run ended well."""
+    reader, writer = os.pipe()
+    os.write(writer, b"print('read to the end')")
+    os.close(writer)
+    result = launcher.run("--nproc-per-node=1", "--no-python", sys.executable, "/dev/stdin", stdin=reader)
+    os.close(reader)
+    assert result.returncode == 0 and "read to the end" in result.stdout, result.stderr
+
+
+def test_a_program_that_is_a_pipe_holds_nobody_up(launcher):
+    """Its text was waited for in the event loop, which then saw no signal and no end of a rank."""
+    os.mkfifo(launcher.folder / "later.py")
+    agent = launcher.start("--nproc-per-node=1", "later.py")
+    with open(launcher.folder / "later.py", "w") as program:  # as soon as the rank reads it, or the launcher
+        program.write("print('from the pipe')")
+    out, err = agent.communicate(timeout=DEADLINE_SECONDS)
+    assert agent.returncode == 0 and "from the pipe" in out, err
+
+
 def test_executable_without_python(launcher, shell, touched):
     succeeds(launcher, "--nproc-per-node=4", "--no-python", shell, touched)
     assert_ranks(touched, 4)
@@ -146,6 +167,124 @@ def test_two_agents_on_one_machine(launcher, script, touched):
         out, err = agent.communicate(timeout=DEADLINE_SECONDS)
         assert agent.returncode == 0, err
     assert_ranks(touched, 4)
+
+
+def test_a_stranger_who_takes_names_keeps_no_agents_apart(launcher, script, touched):
+    """Any local user could bind this one: both agents then waited for a coordinator until they timed out."""
+    port = free_port()
+    taken = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+    for name, addresses in zip(taken, ("127.0.0.1", "127.0.0.1 ::1", "::1 127.0.0.1")):  # as localhost resolves
+        name.bind(f"\0taas-run at port {port} {addresses}")
+    common = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{port}",
+              "--rdzv-id=job8", "--rdzv-conf=join_timeout=20"]
+    agents = [launcher.start(*common, script, touched, env={"TAAS_TOKEN": "a secret of ours"}) for _ in range(2)]
+    for agent in agents:
+        out, err = agent.communicate(timeout=DEADLINE_SECONDS)
+        assert agent.returncode == 0, err
+    assert_ranks(touched, 4)
+
+
+LISTENERS = """
+import json, os, pathlib, socket, struct, sys
+
+def sockets_of(process):
+    for entry in pathlib.Path(f"/proc/{process}/fd").iterdir():
+        try:
+            target = os.readlink(entry)
+        except FileNotFoundError:
+            continue
+        if target.startswith("socket:["):
+            yield target[8:-1]
+
+def listening(process):
+    mine = set(sockets_of(process))
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in mine:
+                address, port = words[1].split(":")
+                yield address, int(port, 16)
+
+def asks_for_keys(port):
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"\\0" + struct.pack("<I", 0x3C85F7CE) + b"\\7")
+        try:
+            return client.recv(8).hex()
+        except ConnectionResetError:
+            return ""
+
+found = list(listening(os.getppid()))
+answers = [asks_for_keys(port) for address, port in found if len(address) == 8]
+master = asks_for_keys(int(os.environ["MASTER_PORT"]))
+pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(json.dumps([found, answers, master]))
+"""
+
+
+def test_only_the_first_node_serves_its_store_and_only_where_it_was_told(launcher, touched):
+    """Every node served one on all addresses, with --interface lo too."""
+    common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
+              "--rdzv-id=job8", "--rdzv-conf=join_timeout=20", "--interface=lo", launcher.python(LISTENERS), touched]
+    agents = [launcher.start(*common, env={"TAAS_TOKEN": "a secret of ours"}) for _ in range(2)]
+    for agent in agents:
+        out, err = agent.communicate(timeout=DEADLINE_SECONDS)
+        assert agent.returncode == 0, err
+    seen = [json.loads((touched / str(rank)).read_text()) for rank in range(2)]
+    for listeners, _, master in seen:
+        assert {address for address, _ in listeners} <= {"0100007F", "00000000000000000000000001000000"}
+        assert len(master) == 16, "the store of the first node answers all ranks"
+    assert [len(answer) for answer in seen[1][1]] == [0], "that of the other node answers nobody"
+
+
+def join_alone(launcher, *arguments, **environment):
+    return launcher.run("--nnodes=1:2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
+                        "--rdzv-id=job8", "--rdzv-conf=join_timeout=20,last_call_timeout=0.1", *arguments, env=environment)
+
+
+STEP = {"SLURM_JOB_ID": "77", "SLURM_JOB_NODELIST": "a,b", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_ID": "0",
+        "SLURM_STEP_NODELIST": "a,b", "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_NODEID": "1", "SLURM_LOCALID": "0",
+        "SLURM_PROCID": "1"}
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "readable", "another user's"])
+def test_a_stranger_who_takes_the_meeting_place_of_a_step_is_named(launcher, kind):
+    """A pipe that nobody writes to held the other nodes up for ever."""
+    place = launcher.folder / ".taas-77.0.0"
+    os.mkfifo(place, 0o600) if kind == "a pipe" else place.touch(0o600)
+    if kind == "readable":
+        place.chmod(0o644)
+    elif kind == "another user's" and os.getuid() == 0:
+        os.chown(place, 65534, 65534)
+    elif kind == "another user's":
+        pytest.skip("only root can make a file of another user's")
+    result = launcher.run("--nnodes=2", "--nproc-per-node=1", f"--output={launcher.folder}", "--no-python", "/bin/true", env=STEP)
+    assert result.returncode == 2 and str(place) in result.stderr and "remove it" in result.stderr, result.stderr
+
+
+def test_ranks_never_see_the_token(launcher):
+    program = "/usr/bin/printenv"
+    alone = launcher.run("--nproc-per-node=1", "--no-python", program, env={"TAAS_TOKEN": "a secret of ours"})
+    assert alone.returncode == 0 and "RANK=0" in alone.stdout and "TAAS_TOKEN" not in alone.stdout
+    joined = join_alone(launcher, "--no-python", program, TAAS_TOKEN="a secret of ours")
+    assert joined.returncode == 0 and "RANK=0" in joined.stdout and "TAAS_TOKEN" not in joined.stdout
+
+
+@pytest.mark.parametrize("mode, refused", [(0o600, False), (0o400, False), (0o640, True), (0o604, True), (0o622, True)])
+def test_a_token_file_is_the_users_alone(launcher, tmp_path, mode, refused):
+    token = tmp_path / "token"
+    token.write_text(launcher.run("token").stdout)
+    token.chmod(mode)
+    result = join_alone(launcher, "--token-file", token, "--no-python", "/bin/true")
+    assert result.returncode == (2 if refused else 0), result.stderr
+    if refused:
+        assert str(token) in result.stderr and f"{mode:04o}" in result.stderr and "chmod 600" in result.stderr
+
+
+def test_a_token_is_made_and_a_weak_one_refused(launcher):
+    made = [launcher.run("token") for _ in range(2)]
+    assert all(result.returncode == 0 and len(result.stdout) == 65 and not result.stderr for result in made)
+    assert made[0].stdout != made[1].stdout
+    weak = join_alone(launcher, "--no-python", "/bin/true", TAAS_TOKEN="hunter2hunter2hunter2")
+    assert weak.returncode == 2 and "taas-run token" in weak.stderr and "hunter2" not in weak.stderr
 
 
 # --- output ---

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from frozen_disk import FreezableDisk
 from namespaces import Cluster
 from node import Node
 from runs import Records
@@ -62,6 +63,15 @@ def cluster(namespaces):
     cluster = Cluster("n0", "n1", "n2", "n3")
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture
+def frozen_disk(cluster, tmp_path):
+    """One disk of the login node, n0 and n1."""
+    need({"mkfs.ext4": "e2fsprogs", "losetup": "mount"})
+    disk = FreezableDisk(tmp_path, [cluster.login, cluster["n0"], cluster["n1"]])
+    yield disk
+    disk.remove()
 
 
 @pytest.fixture(scope="session")

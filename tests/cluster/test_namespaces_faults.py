@@ -1,6 +1,7 @@
 """Nodes are lost: how fast that is noticed, what goes on, and that no two generations ever live at once."""
 
 import signal
+import time
 
 import pytest
 
@@ -8,6 +9,7 @@ from conftest import TAAS_RUN, some
 from processes import send, wait_until
 from runs import Stopwatch, assert_nothing_left
 
+NODE_TIMEOUT = 2.5  # seconds: what --node-timeout is by default
 RANKS = 6  # on three nodes; the fourth one stands by
 
 
@@ -122,6 +124,30 @@ def test_a_machine_that_is_frozen_for_a_while(cluster, run):
     run.records.finish()
     result = run.process.end()
     assert result.returncode == 0, result.stderr
+    assert_nothing_left(cluster)
+
+
+def test_a_disk_that_takes_nothing_for_a_while(cluster, records, frozen_disk):
+    """Journal, log files and the console's own file lie there: ranks train on, no node is lost, no line is missing."""
+    output = frozen_disk.path / "output"
+    with open(frozen_disk.inside("console"), "wb") as console:
+        process = cluster.login.start(TAAS_RUN, "--hosts", "n0,n1", "--gpus", 4, "--gpus-per-node", 2, "--output", output,
+                                      *records.command("living_rank.py", "--print"), stdout=console, stderr=console)
+    records.wait_for_generation(0, 4)
+    with frozen_disk.frozen():
+        began = time.monotonic()
+        wait_until(lambda: min(last for _, _, last in records.lives(0).values()) > began + 2 * NODE_TIMEOUT,
+                   "all ranks live on while the disk takes nothing")
+    records.finish()
+    process.end()
+    told = frozen_disk.inside("console").read_text()
+    assert process.returncode == 0, told
+    assert records.names("[1-9]*-*") == [], told
+    logs = frozen_disk.inside("output/latest/generation-0")
+    for rank, host in enumerate(["n0", "n0", "n1", "n1"]):
+        signs = (records.folder / f"0-{rank}-{host}").read_text()
+        assert (logs / f"rank-{rank:04}.out").read_text() == signs
+        assert rank != 0 or signs.splitlines()[-1] in told
     assert_nothing_left(cluster)
 
 

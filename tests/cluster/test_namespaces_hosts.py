@@ -1,5 +1,6 @@
 """taas-run --hosts: from a login machine onto four others with the system's ssh."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -17,7 +18,8 @@ HOSTS = "n0,n1,n2,n3"
 
 def test_ranks_are_where_the_list_of_hosts_says(cluster, records):
     program = records.command("report_rank.py", "--lr", "0.1")
-    result = cluster.login.run(TAAS_RUN, "--hosts", "n2,n0,n3,n1", "--gpus", 32, *program, env={"LEARNING": "deep"})
+    result = cluster.login.run(TAAS_RUN, "--hosts", "n2,n0,n3,n1", "--gpus", 32, "--env", "NCCL_IB_HCA=mlx5_0", *program,
+                               env={"LEARNING": "deep", "NCCL_SOCKET_IFNAME": "ib7"})
     assert result.returncode == 0, result.stderr
     told = records.environments()
     assert [t["hostname"] for t in told] == ["n2"] * 8 + ["n0"] * 8 + ["n3"] * 8 + ["n1"] * 8
@@ -28,7 +30,23 @@ def test_ranks_are_where_the_list_of_hosts_says(cluster, records):
     assert {tuple(t["argv"]) for t in told} == {("--lr", "0.1")}
     assert {t["MASTER_ADDR"] for t in told} <= {cluster.address("n2"), cluster.address("n2", 6)}
     assert {t["GLOO_SOCKET_IFNAME"] for t in told} == {"eth0"}
+    assert {t["NCCL_IB_HCA"] for t in told} == {"mlx5_0"} and not any("NCCL_SOCKET_IFNAME" in t for t in told)
     assert_nothing_left(cluster)
+
+
+@pytest.mark.parametrize("preload", ["none", "json"])
+def test_what_is_no_utf8_arrives_as_it_is(cluster, records, preload):
+    """Arguments, variables, names of folders and of the run's folder are bytes; E9 is Latin-1's é."""
+    latin = os.fsdecode(b"caf\xe9 \xff\xfe")
+    folder = cluster.home / latin
+    folder.mkdir()
+    result = cluster.login.run(TAAS_RUN, "--hosts", "n0,n1", "--gpus", 2, "--preload", preload, "--output", latin,
+                               *records.command("report_rank.py", latin), env={"LATIN": latin}, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    for told in records.environments():
+        assert told["argv"] == [latin] and told["LATIN"] == latin and told["cwd"] == str(folder)
+        assert told["TAAS_OUTPUT_DIR"].startswith(str(folder / latin) + "/")
+    assert [path.name for path in folder.iterdir()] == [latin]
 
 
 def test_torch_over_four_machines(cluster, records):

@@ -73,6 +73,22 @@ def test_one_node_is_twenty_seconds_late(cluster, records, token, late):
     assert [t["hostname"] for t in records.environments()] == [name for name in NODES for _ in range(2)]
 
 
+def test_each_node_has_the_environment_that_it_was_called_in(cluster, records, token):
+    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
+                      "--token-file", token, *records.command("report_rank.py"))
+    for place in (0, 1):
+        joining.start(f"n{place}", "--node-rank", place, env={
+            "NCCL_SOCKET_IFNAME": f"ib{place}", "GLOO_SOCKET_IFNAME": f"eth{place}", "UCX_NET_DEVICES": f"mlx5_{place}",
+            "LD_LIBRARY_PATH": f"/opt/of/n{place}", "SEED": str(place), f"ONLY_ON_{place}": "1"})
+    assert_all_ended_well(joining.end())
+    for rank, told in enumerate(records.environments()):
+        place = rank // 2
+        assert (told["NCCL_SOCKET_IFNAME"], told["GLOO_SOCKET_IFNAME"]) == (f"ib{place}", f"eth{place}")
+        assert (told["UCX_NET_DEVICES"], told["SEED"]) == (f"mlx5_{place}", str(place))
+        assert told["LD_LIBRARY_PATH"] == f"/opt/of/n{place}"
+        assert [name for name in told if name.startswith("ONLY_ON_")] == [f"ONLY_ON_{place}"]
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0)], ids=["host first", "host last"])
 def test_c10d_without_node_ranks(cluster, records, token, order):
     joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint",

@@ -1,5 +1,7 @@
 """The tests' own SLURM itself: what the other tests build on does what it says."""
 
+import shlex
+
 from conftest import TAAS_RUN
 from processes import wait_until
 from slurm_daemons import GPU_NODES
@@ -54,7 +56,7 @@ def test_preemption_requeues(slurm):
 
 
 def test_taas_run_of_one_machine_inside_an_allocation(slurm, ranks):
-    command = " ".join([TAAS_RUN, "--nproc-per-node", "8", *ranks("*=print:here")])
+    command = shlex.join([TAAS_RUN, "--nproc-per-node", "8", *ranks("*=print:here")])
     job = slurm.sbatch(f"#!/bin/sh\n{command}\n", "-N1", "--gpus-per-node=8")
     ended = slurm.wait(job)
     assert ended["ExitCode"] == "0:0", slurm.report(job)

@@ -1,5 +1,7 @@
 """CPU machines in SLURM: the second component of a heterogeneous job."""
 
+import shlex
+
 import pytest
 
 from conftest import TAAS_RUN
@@ -21,7 +23,7 @@ def assert_sound(slurm):
 
 
 def test_the_second_component_makes_batches(slurm, seen, records):
-    command = " ".join(map(str, [TAAS_RUN, *SMALL, *seen.command]))
+    command = shlex.join(map(str, [TAAS_RUN, *SMALL, *seen.command]))
     job = slurm.sbatch(f"#!/bin/sh\nexec {command}\n", "-N2", "--gpus-per-node=2", ":", "-p", "cpu", "-N2")
     seen.wait_for_hosts(["c0", "c1"], ranks=4)
     records.finish()
@@ -40,7 +42,7 @@ def test_a_job_is_submitted_with_both_components(slurm, seen, records):
 
 
 def test_without_a_second_component_a_job_is_refused(slurm, seen):
-    command = " ".join(map(str, [TAAS_RUN, *SMALL, *seen.command]))
+    command = shlex.join(map(str, [TAAS_RUN, *SMALL, *seen.command]))
     job = slurm.sbatch(f"#!/bin/sh\nexec {command}\n", "-N2", "--gpus-per-node=2")
     assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
     assert "--cpus 2: a job of SLURM needs a second component of CPU nodes" in slurm.output(job)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import shlex
 
 import pytest
 
@@ -26,8 +27,8 @@ def told_by_ranks(slurm, folder: pathlib.Path, program: str, *options) -> list[d
     reports = folder / "reports"
     reports.mkdir()
     variables = {**QUIET, "REPORTS": reports, "EXAMPLES": EXAMPLES}
-    exports = "".join(f"export {name}={value}\n" for name, value in variables.items())
-    command = " ".join(map(str, [TAAS_RUN, *options, "--gpus", 4, "--gpus-per-node", 2, FRAMEWORKS / program]))
+    exports = "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in variables.items())
+    command = shlex.join(map(str, [TAAS_RUN, *options, "--gpus", 4, "--gpus-per-node", 2, FRAMEWORKS / program]))
     job = slurm.sbatch(f"#!/bin/sh\n{exports}srun --ntasks-per-node=1 {command}\n", "-N2", "--gpus-per-node=8",
                        "--job-name=train")
     assert slurm.wait(job, 420)["ExitCode"] == "0:0", slurm.report(job)

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 
@@ -22,7 +23,7 @@ both_ways = pytest.mark.parametrize("way", WAYS)
 
 
 def script(way: str, *words, before: str = "") -> str:
-    return f"#!/bin/sh\n{before}{WAYS[way]}{' '.join(map(str, (TAAS_RUN, *words)))}\n"
+    return f"#!/bin/sh\n{before}{WAYS[way]}{shlex.join(map(str, (TAAS_RUN, *words)))}\n"
 
 
 def late_signals(folder: pathlib.Path) -> str:
@@ -32,7 +33,7 @@ def late_signals(folder: pathlib.Path) -> str:
     scontrol = folder / "scontrol"
     scontrol.write_text(f'#!/bin/sh\nkill -TERM $PPID $$\nexec {shutil.which("scontrol")} "$@"\n')
     scontrol.chmod(0o755)
-    return f"PATH={folder}:$PATH\n"
+    return f"PATH={shlex.quote(str(folder))}:$PATH\n"
 
 
 def assert_sound(slurm, job):
@@ -46,7 +47,7 @@ def assert_sound(slurm, job):
 @pytest.mark.parametrize("front, options", [("srun ", ()), ("srun ", ["--ntasks-per-node=8"]), ("", ())],
                          ids=["srun", "a task a GPU", "plain"])
 def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
-    command = " ".join([TAAS_RUN, "--gpus", "32", *records.command("report_rank.py")])
+    command = shlex.join([TAAS_RUN, "--gpus", "32", *records.command("report_rank.py")])
     job = slurm.sbatch(f"#!/bin/sh\n{front}{command}\n", *WHOLE, *options)
     assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
     told = records.environments()
@@ -191,7 +192,7 @@ def test_preemption_with_requeue(slurm, records, tmp_path, way):
 def test_a_node_that_fails_is_replaced_by_a_spare(slurm, records):
     """kill -9 of everything of the job on one node, with a spare node in the allocation."""
     command = [TAAS_RUN, "--gpus", "6", "--gpus-per-node", "2", "--spares", "1", *records.command("living_rank.py")]
-    job = slurm.sbatch(f"#!/bin/sh\nexec {' '.join(command)}\n", *WHOLE, "--no-kill")
+    job = slurm.sbatch(f"#!/bin/sh\nexec {shlex.join(command)}\n", *WHOLE, "--no-kill")
     records.wait_for_generation(0, 6)
     slurm.cluster["g1"].kill_all("taas-run", "living_rank")
     records.wait_for_generation(1, 6)

@@ -1,5 +1,8 @@
 // Runs a fuzzer's entry point over every file of the corpus folder, then over seeded mutations of those files: the part
-// of fuzzing that takes a second, needs no special compiler and is the same every time.
+// of fuzzing that takes a second, needs no special compiler and is the same every time. Memory is limited, as it is for
+// the fuzzers: inputs are short, and no short input may take much.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -57,6 +60,23 @@ void mutate(std::string& input, const std::string& other, Random& random) {
   if (input.size() > kMaxInput) input.resize(kMaxInput);
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TAAS_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TAAS_SANITIZED
+#endif
+
+/// Sanitizers reserve more than any limit allows.
+void limit_memory() {
+#ifndef TAAS_SANITIZED
+  constexpr rlimit kLimit{std::size_t{512} << 20, std::size_t{512} << 20};
+  ::setrlimit(RLIMIT_DATA, &kLimit);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,6 +85,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s FOLDER (with at least one input)\n", argv[0]);
     return EXIT_FAILURE;
   }
+  limit_memory();
   for (const auto& input : corpus) run(input);
   Random random(1);
   for (int round = 0; round < kRounds; ++round) {

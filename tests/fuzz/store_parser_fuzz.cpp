@@ -2,12 +2,15 @@
 //
 // The input is cut into pieces: one byte names the client and the length of its next piece. Properties checked on the
 // way (abort on failure): a parser uses all bytes unless a request is whole, replies go to connected clients only and
-// are never empty, and a client that was dropped is never answered.
+// are never empty, a client that was dropped is never answered, and what is held stays within the budget. A large value
+// is there from the beginning under the key "b", so that short requests can ask for long answers.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "store/database.hpp"
@@ -25,9 +28,16 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
+constexpr std::size_t kMostHeld = 1 << 20;
+constexpr std::size_t kLargeValue = 256 << 10;
+constexpr std::size_t kMostOwnReply = 1 << 20;  // of the short requests that inputs are
+
 struct Session {
-  Database database;
+  std::shared_ptr<Budget> budget = std::make_shared<Budget>(kMostHeld);
+  Database database{budget};
   std::array<std::optional<Parser>, kClients> clients{Parser(), Parser(), Parser(), Parser()};
+
+  Session() { require(database.apply(ClientId{0}, Set{"b", std::string(kLargeValue, 'x')}).has_value()); }
 
   void close(int client) {
     clients[static_cast<std::size_t>(client)].reset();
@@ -37,9 +47,13 @@ struct Session {
   void apply(int client, Request&& request) {
     if (const auto* set = std::get_if<Set>(&request)) joined_rank(set->key);
     const auto replies = database.apply(ClientId{client}, std::move(request));
+    require(budget->held() <= kMostHeld);
     if (!replies) return close(client);
     for (const auto& reply : *replies) {
-      require(reply.client.value >= 0 && reply.client.value < kClients && !reply.bytes.empty());
+      require(reply.client.value >= 0 && reply.client.value < kClients && !reply.pieces.empty());
+      std::size_t own = 0;
+      for (const auto& piece : reply.pieces) own += piece.bytes.size();
+      require(own <= kMostOwnReply);
       require(clients[static_cast<std::size_t>(reply.client.value)].has_value());
     }
   }

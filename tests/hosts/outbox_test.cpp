@@ -3,6 +3,8 @@
 #include <boost/asio/io_context.hpp>
 
 #include "catch.hpp"
+#include "net/frames.hpp"
+#include "run/wire.hpp"
 
 namespace outbox_test {
 
@@ -30,6 +32,20 @@ TEST_CASE("lines of one turn are one message, told before what comes after them"
   io.run();
   REQUIRE(told.size() == 3);
   CHECK(std::get<run::Output>(told[2]).lines.front().text == "c");
+}
+
+TEST_CASE("long lines of one turn go out in messages that a link takes") {
+  boost::asio::io_context io;
+  std::size_t lines = 0;
+  std::size_t longest = 0;
+  Outbox outbox(io, [&](const run::AgentMessage& message) {
+    lines += std::get<run::Output>(message).lines.size();
+    longest = std::max(longest, run::encode(message).size());
+  });
+  for (int i = 0; i < 300; ++i) outbox.add(line(std::string(64 * 1024, '\1')));  // six bytes each in JSON
+  io.run();
+  CHECK(lines == 300);
+  CHECK(longest < net::kMostFrameBytes);
 }
 
 TEST_CASE("an outbox that is gone tells nothing") {

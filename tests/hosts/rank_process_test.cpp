@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/disk_thread.hpp"
 #include "catch.hpp"
 #include "proc/family.hpp"
 
@@ -23,6 +24,7 @@ namespace {
 /// One rank that runs a shell command, and everything it told.
 struct Fixture {
   boost::asio::io_context io;
+  DiskThread disk{io};
   Family family{io};
   std::filesystem::path folder;
   std::vector<std::string> lines;
@@ -50,7 +52,7 @@ struct Fixture {
       status = ended;
       evidence = std::move(why);
     };
-    auto started = RankProcess::start(io, family, std::move(start), std::move(callbacks));
+    auto started = RankProcess::start(io, family, disk, std::move(start), std::move(callbacks));
     REQUIRE(started.has_value());
     rank = std::move(*started);
   }
@@ -93,6 +95,18 @@ TEST_CASE("the evidence of a failure is its stderr and the program's own error f
   CHECK(fixture.evidence.stderr_path == (fixture.folder / "err").string());
 }
 
+TEST_CASE("an error file is read as far as errors are long, and only if it is a file") {
+  const auto [make, size] = GENERATE(std::pair("head -c 3000000 /dev/zero | tr '\\0' x > $HERE/error.json", 256 * 1024),
+                                     std::pair("mkfifo $HERE/error.json", 0), std::pair("mkdir $HERE/error.json", 0),
+                                     std::pair("ln -s /dev/zero $HERE/error.json", 0));
+  Fixture fixture;
+  fixture.run(std::string(make) + "; echo bad >&2; exit 4");
+  fixture.wait();
+  CHECK(fixture.status->code == 4);
+  CHECK(fixture.evidence.error_file.size() == static_cast<std::size_t>(size));
+  CHECK(fixture.evidence.last_lines.back() == "bad");
+}
+
 TEST_CASE("a rank that was silent on stderr is judged by its stdout") {
   Fixture fixture;
   fixture.run("echo 'disk is gone'; exit 1");
@@ -113,10 +127,11 @@ TEST_CASE("a prompt is shown although its line has no end") {
 
 TEST_CASE("a program that cannot be executed is an error with exec's errno") {
   boost::asio::io_context io;
+  DiskThread disk(io);
   Family family(io);
   RankStart start;
   start.argv = {"/no/such/program"};
-  auto started = RankProcess::start(io, family, std::move(start), {});
+  auto started = RankProcess::start(io, family, disk, std::move(start), {});
   REQUIRE(started.has_error());
   CHECK(started.error().system_errno == ENOENT);
   CHECK_THAT(started.error().message, ContainsSubstring("/no/such/program"));

@@ -26,6 +26,8 @@ TEST_CASE("rank 0 and the others have variables of their own") {
   CHECK(extra_variables(options, Rank{0}) == Pairs{{"A", "1"}, {"B", "2"}});
   CHECK(extra_variables(options, Rank{1}) == Pairs{{"A", "3"}});
   CHECK(extra_variables({}, Rank{0}).empty());
+  options.env = {"C=4", "A=5"};
+  CHECK(extra_variables(options, Rank{0}) == Pairs{{"C", "4"}, {"A", "5"}, {"A", "1"}, {"B", "2"}});
 }
 
 TEST_CASE("what the launcher always sets is its own, and its defaults give way") {

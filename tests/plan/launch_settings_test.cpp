@@ -14,8 +14,7 @@ TEST_CASE("the user's wishes go to other nodes, what belongs to a machine or ses
   const Environment wishes{
       {"PATH", "/opt/bin"},          {"LD_LIBRARY_PATH", "/opt/lib"}, {"VIRTUAL_ENV", "/venv"}, {"PYTHONPATH", "/src"},
       {"NCCL_DEBUG", "INFO"},        {"OMP_NUM_THREADS", "4"},        {"LANG", "C.UTF-8"},      {"WANDB_API_KEY", "x"},
-      {"GLOO_SOCKET_IFNAME", "ib0"}, {"TAAS_ANYTHING", "1"},          {"HF_HOME", "/data"},     {"PMATCH", ""},
-      {"SLURMY", "no prefix"}};
+      {"TAAS_ANYTHING", "1"},        {"HF_HOME", "/data"},            {"PMATCH", ""},           {"SLURMY", "no prefix"}};
   Environment all = wishes;
   for (auto stays : {"HOME",
                      "USER",
@@ -44,10 +43,26 @@ TEST_CASE("the user's wishes go to other nodes, what belongs to a machine or ses
                      "TMUX",
                      "CUDA_VISIBLE_DEVICES",
                      "HIP_VISIBLE_DEVICES",
+                     "NCCL_SOCKET_IFNAME",
+                     "NCCL_IB_HCA",
+                     "NCCL_HOSTID",
+                     "GLOO_SOCKET_IFNAME",
+                     "UCX_NET_DEVICES",
+                     "FI_PROVIDER",
                      "TAAS_TOKEN"}) {
     all[stays] = "x";
   }
   CHECK(forwarded_environment(all) == wishes);
+}
+
+TEST_CASE("what is forwarded wins on a node, but for its own library path") {
+  std::map<std::string, std::string> node{{"PATH", "/bin"}, {"LD_LIBRARY_PATH", "/own"}, {"ONLY_HERE", "1"}};
+  bring_along({{"PATH", "/conda/bin"}, {"LD_LIBRARY_PATH", "/theirs"}, {"NEW", "2"}}, node);
+  CHECK(node == std::map<std::string, std::string>{
+                    {"PATH", "/conda/bin"}, {"LD_LIBRARY_PATH", "/own"}, {"ONLY_HERE", "1"}, {"NEW", "2"}});
+  std::map<std::string, std::string> bare;
+  bring_along({{"LD_LIBRARY_PATH", "/theirs"}}, bare);
+  CHECK(bare.at("LD_LIBRARY_PATH") == "/theirs");
 }
 
 TEST_CASE("settings travel as JSON and arrive as they were") {

@@ -46,6 +46,22 @@ TEST_CASE("not with a program that sets what torch reads when it is imported, an
   CHECK(choice.why == "the program sets OMP_NUM_THREADS itself, which libraries read when they are imported");
 }
 
+TEST_CASE(
+    "what libraries read when they are loaded is known, what Python modules read is seen when they are imported") {
+  auto set = [](const std::string& name) {
+    return choose("auto", "import os\nos.environ['" + name + "'] = '4'\nimport torch");
+  };
+  for (auto name : {"MKL_NUM_THREADS", "KMP_BLOCKTIME", "TORCH_LOGS", "MKLDNN_VERBOSE", "DNNL_VERBOSE",
+                    "NPY_DISABLE_CPU_FEATURES", "ATEN_CPU_CAPABILITY", "TQDM_DISABLE", "TF_CPP_MIN_LOG_LEVEL"}) {
+    CHECK(set(name).modules.empty());
+  }
+  for (auto name :
+       {"CUDA_VISIBLE_DEVICES", "TORCH_HOME", "TORCH_NCCL_BLOCKING_WAIT", "HF_HOME", "TORCHINDUCTOR_FX_GRAPH_CACHE"}) {
+    CHECK(set(name).modules == List{"torch"});
+    CHECK(set(name).set_by_program == List{name});
+  }
+}
+
 TEST_CASE("values of --preload") {
   for (auto value : {"auto", "none", "torch", "torch,torch.distributed,_private1"})
     CHECK(check_preload(value).has_value());

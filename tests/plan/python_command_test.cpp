@@ -43,6 +43,9 @@ TEST_CASE("commands from which no rank can be forked") {
                                                                  {"python", "-x", "x.py"},
                                                                  {"python", "-m"},
                                                                  {"python", "-W", "error"},
+                                                                 {"python", "/dev/stdin"},
+                                                                 {"python", "-u", "/dev/fd/63"},
+                                                                 {"python", "/proc/self/fd/0", "x"},
                                                                  {"/usr/bin/pythonic", "x.py"},
                                                                  {"/bin/true", "x.py"}}) {
     CHECK_FALSE(parse_python_command(words));

@@ -52,19 +52,17 @@ TEST_CASE("modules and folders as programs") {
   CHECK_FALSE(read({"python", "-m", "installed"}, {}).known);
 }
 
-TEST_CASE("variables that the program sets and libraries read when they are loaded") {
+TEST_CASE("variables that the program or a module beside it sets") {
   using List = std::vector<std::string>;
-  CHECK(read_script("os.environ['OMP_NUM_THREADS'] = '1'").variables == List{"OMP_NUM_THREADS"});
-  CHECK(read_script("os.environ.setdefault(\"MKL_NUM_THREADS\", \"2\")").variables == List{"MKL_NUM_THREADS"});
-  CHECK(read_script("    os.putenv('KMP_BLOCKTIME', '0')").variables == List{"KMP_BLOCKTIME"});
-  CHECK(read_script("os.environ.update({'TORCH_LOGS': 'x', 'A': 'b'})").variables == List{"TORCH_LOGS"});
-  CHECK(read_script("os.environ.update(OMP_NUM_THREADS='1')").variables == List{"OMP_NUM_THREADS"});
-  for (auto text : {"os.environ['CUDA_VISIBLE_DEVICES'] = '0'", "# os.environ['OMP_NUM_THREADS'] = '1'",
-                    "os.environ['TORCH_HOME'] = '/c'", "os.environ['TORCH_NCCL_BLOCKING_WAIT'] = '1'",
-                    "n = int(os.environ.get('OMP_NUM_THREADS', 1))",
-                    "if os.environ['OMP_NUM_THREADS'] == '1':", "x['OMP_NUM_THREADS'] = 1"}) {
-    CHECK(read_script(text).variables.empty());
-  }
+  CHECK(read_script("os.environ['A'] = os.environ['B'] = '1'\nos.environ['A'] = '2'").variables == List{"A", "B"});
+  CHECK(read({"python", "x.py"}, {{"x.py", "import y"}, {"./y.py", "os.environ['A'] = '1'"}}).variables == List{"A"});
+}
+
+TEST_CASE("a notebook's cell is a program in a folder, of which only the variables are known") {
+  auto cell = read({"python", "-m", "taas.notebook.rank", "/cells/1"},
+                   {{"/cells/1/cell.py", "import os\nos.environ['A'] = '1'\nimport torch"}});
+  CHECK(cell.variables == std::vector<std::string>{"A"});
+  CHECK_FALSE(cell.known);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <csignal>
 #include <map>
+#include <set>
 
 #include "catch.hpp"
 #include "plan/launch_plan.hpp"
@@ -71,6 +72,7 @@ TEST_CASE("a rank is told who it is, by every name that programs look for") {
                              {"TAAS_RUN_ID", "run-1"},
                              {"WANDB_RUN_GROUP", "run-1"},
                              {"TORCH_NCCL_DUMP_ON_TIMEOUT", "1"},
+                             {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800"},
                              {"TORCH_FR_BUFFER_SIZE", "2000"}};
   CHECK(actual == expected);
 }
@@ -118,10 +120,52 @@ TEST_CASE("each simulated node has GPUs of its own, since its local ranks count 
   machine.environment["CUDA_VISIBLE_DEVICES"] = "4, 5,6,7,-1,9";
   CHECK(value(environment(with_gpus(4, 2), machine, 0), "CUDA_VISIBLE_DEVICES") == "4,5");
   CHECK(value(environment(with_gpus(4, 2), machine, 3), "CUDA_VISIBLE_DEVICES") == "6,7");
-  auto crowded = with_gpus(6, 3);
-  crowded.size.oversubscribe = true;
-  machine.environment.clear();
-  CHECK(value(environment(crowded, machine, 5), "CUDA_VISIBLE_DEVICES") == "3,0,1");
+}
+
+TEST_CASE("ranks that share GPUs are dealt over them, and are hosts of their own for NCCL") {
+  Machine machine{"here", 2, 8, {{"CUDA_VISIBLE_DEVICES", "5,GPU-8a1b"}}};
+  Options options = with_gpus(6);
+  options.size.oversubscribe = true;
+  const RunAddresses here{"127.0.0.1", 1, true, "", "", "", ""};
+  std::set<std::string> hosts;
+  for (int rank = 0; rank < 6; ++rank) {
+    auto actual = environment(options, machine, rank, {}, here);
+    CHECK(value(actual, "CUDA_VISIBLE_DEVICES") == (rank % 2 == 0 ? "5" : "GPU-8a1b"));
+    CHECK(value(actual, "LOCAL_RANK") == "0");
+    CHECK(value(actual, "LOCAL_WORLD_SIZE") == "1");
+    CHECK(value(actual, "GROUP_RANK") == std::to_string(rank));
+    CHECK(value(actual, "GROUP_WORLD_SIZE") == "6");
+    CHECK(value(actual, "NCCL_SOCKET_IFNAME") == "=lo");
+    CHECK(value(actual, "NCCL_NET") == "Socket");
+    hosts.insert(value(actual, "NCCL_HOSTID"));
+  }
+  CHECK(hosts.size() == 6);
+}
+
+TEST_CASE("a node of several that shares its GPUs keeps its size, and each rank sees one device") {
+  LaunchSettings settings;
+  settings.run_id = "run-1";
+  settings.device = Device::kGpu;
+  settings.options.size.oversubscribe = true;
+  RankPlace place{Rank{11}, 16, 3, 8, NodeIndex{1}, 2};
+  RunAddresses addresses{"10.0.0.1", 40000, true, "", "", "eth1", ""};
+  auto sharing = [&](int gpus, Environment own) {
+    auto variables = rank_environment(settings, {"g1", gpus, 64, std::move(own)}, place, {}, addresses);
+    return Environment(variables.begin(), variables.end());
+  };
+  auto actual = sharing(2, {});
+  CHECK(value(actual, "CUDA_VISIBLE_DEVICES") == "1");
+  CHECK(value(actual, "LOCAL_RANK") == "0");
+  CHECK(value(actual, "LOCAL_WORLD_SIZE") == "8");
+  CHECK(value(actual, "NCCL_HOSTID") == "run-1-rank-11");
+  CHECK(value(actual, "NCCL_SOCKET_IFNAME") == "=eth1");
+  CHECK(value(sharing(2, {{"NCCL_SOCKET_IFNAME", "ib0"}}), "NCCL_SOCKET_IFNAME") == "(unset)");
+  for (int gpus : {0, 8}) {
+    actual = sharing(gpus, {});
+    CHECK(value(actual, "NCCL_HOSTID") == "(unset)");
+    CHECK(value(actual, "NCCL_SOCKET_IFNAME") == "(unset)");
+    CHECK(value(actual, "LOCAL_RANK") == "3");
+  }
 }
 
 TEST_CASE("--virtual-local-rank gives each rank one device, called 0") {
@@ -205,6 +249,10 @@ TEST_CASE("flight records go into the run's folder, unless the user has a place 
   CHECK(records({{"TORCH_FR_DUMP_TEMP_FILE", "/mine"}}).first == "(unset)");
   CHECK(records({{"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/mine"}}).first == "(unset)");
   CHECK(records({{"TORCH_NCCL_TRACE_BUFFER_SIZE", "0"}}).second == "(unset)");
+  for (auto name : {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC"}) {
+    auto actual = environment({}, {"here", 0, 4, {{name, "5"}}}, 0);
+    CHECK(value(actual, "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC") == "(unset)");
+  }
 }
 
 TEST_CASE("TF_CONFIG is set where it is asked for") {

@@ -111,8 +111,21 @@ TEST_CASE("more ranks than GPUs are refused with both numbers, and allowed on pu
   options.oversubscribe = true;
   auto sizes = decide_sizes(options, machine(8));
   REQUIRE(sizes.has_value());
-  CHECK(sizes->ranks_on_node == std::vector<int>{8, 8});
-  CHECK_THAT(sizes->notices.at(0), ContainsSubstring("16 ranks share 8 GPUs on 2 simulated nodes: NCCL"));
+  CHECK(sizes->ranks_on_node == std::vector<int>(16, 1));
+  CHECK(sizes->notices.at(0) ==
+        "16 ranks share 8 GPUs, which is for trying, not for speed: each sees one GPU, as device 0");
+}
+
+TEST_CASE("ranks that share GPUs are nodes of their own unless the user says how many a node has") {
+  auto nodes = [](SizeOptions options) {
+    options.oversubscribe = true;
+    return decide_sizes(options, machine(2)).value().ranks_on_node;
+  };
+  CHECK(nodes(size(4)) == std::vector<int>{1, 1, 1, 1});
+  CHECK(nodes(size(2)) == std::vector<int>{2});
+  CHECK(nodes(size(4, 2)) == std::vector<int>{2, 2});
+  CHECK(nodes(size({}, {}, {}, "4")) == std::vector<int>{4});
+  CHECK(nodes(size(4, {}, "2")) == std::vector<int>{2, 2});
 }
 
 TEST_CASE("impossible and contradicting sizes are named") {

@@ -130,7 +130,8 @@ TEST_CASE("nodes may join on one machine, when all says that it is meant") {
 TEST_CASE("nodes that join need a secret") {
   auto options = meeting("2", "node7:29501");
   const std::string why =
-      "2 nodes that join need a secret, the same on each: openssl rand -hex 32 > FILE, then --token-file FILE or "
+      "2 nodes that join need a secret, the same on each: (umask 077; taas-run token > FILE), then --token-file FILE "
+      "or "
       "TAAS_TOKEN=$(cat FILE)";
   CHECK(error_of(options) == why);
   CHECK(error_of(options, {{"TAAS_TOKEN", ""}}) == why);

@@ -1,7 +1,12 @@
 #include "proc/capture.hpp"
 
-#include <optional>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "proc/log_writer.hpp"
 #include "processes.hpp"
 
 namespace capture_test {
@@ -18,7 +23,7 @@ struct Fixture {
     auto pipe = make_pipe();
     REQUIRE(pipe.has_value());
     writer = std::move(pipe->write);
-    capture.emplace(io, std::move(pipe->read), log_path,
+    capture.emplace(io, std::move(pipe->read), CaptureLog{&disk, log_path},
                     CaptureCallbacks{
                         .on_bytes = [this](std::string_view bytes, Instant) { text += bytes; },
                         .on_end = [this] { ended = true; },
@@ -31,6 +36,7 @@ struct Fixture {
   }
 
   boost::asio::io_context io;
+  DiskThread disk{io};
   Fd writer;
   std::optional<Capture> capture;
   std::string text;
@@ -56,6 +62,7 @@ TEST_CASE("bytes reach the callback and the file unchanged, then the end is told
 TEST_CASE("much output arrives whole") {
   TemporaryFolder folder;
   boost::asio::io_context io;
+  DiskThread disk(io);
   auto pipe = make_pipe();
   REQUIRE(pipe.has_value());
   auto request = shell("yes 0123456789 | head -c 3000000");
@@ -65,7 +72,7 @@ TEST_CASE("much output arrives whole") {
   pipe->write.reset();
   std::string text;
   bool ended = false;
-  Capture capture(io, std::move(pipe->read), folder / "log",
+  Capture capture(io, std::move(pipe->read), {&disk, folder / "log"},
                   {.on_bytes = [&](std::string_view bytes, Instant) { text += bytes; },
                    .on_end = [&] { ended = true; },
                    .on_log_error = {}});
@@ -114,7 +121,7 @@ TEST_CASE("pausing inside the callback stops after that piece") {
   std::size_t seen = 0;
   int pieces = 0;
   bool ended = false;
-  capture.emplace(io, std::move(pipe->read), "",
+  capture.emplace(io, std::move(pipe->read), CaptureLog{},
                   CaptureCallbacks{.on_bytes =
                                        [&](std::string_view bytes, Instant) {
                                          seen += bytes.size();
@@ -170,6 +177,37 @@ TEST_CASE("a log file is appended to") {
   CHECK(*read_file(folder / "log") == "again\nagain\n");
 }
 
+/// A log file on a disk that takes nothing: a named pipe, which nobody has opened for reading yet.
+TEST_CASE("a disk that takes nothing holds up the rank in the end, and never the loop") {
+  TemporaryFolder folder;
+  REQUIRE(::mkfifo((folder / "log").c_str(), 0600) == 0);
+  Fixture fixture(folder / "log");
+  REQUIRE(::fcntl(fixture.writer.get(), F_SETFL, O_NONBLOCK) == 0);
+  const std::string words(64 * 1024, 'x');
+  std::size_t written = 0;
+  for (bool moved = true; moved;) {
+    auto count = ::write(fixture.writer.get(), words.data(), words.size());
+    written += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    const auto before = fixture.text.size();
+    fixture.io.restart();
+    fixture.io.poll();
+    moved = count > 0 || fixture.text.size() > before;
+  }
+  CHECK(fixture.text.size() > LogWriter::kCrowded);
+  CHECK(fixture.text.size() <= LogWriter::kCrowded + words.size());
+  CHECK(written > fixture.text.size());
+
+  Fd disk(::open((folder / "log").c_str(), O_RDONLY | O_CLOEXEC));
+  fixture.writer.reset();
+  std::string kept;
+  std::thread reader([&] { kept = read_to_end(disk); });
+  CHECK(fixture.run_until_end());
+  fixture.capture.reset();
+  reader.join();
+  CHECK(fixture.text.size() == written);
+  CHECK(kept == fixture.text);
+}
+
 TEST_CASE("a callback may destroy its capture") {
   boost::asio::io_context io;
   auto pipe = make_pipe();
@@ -177,7 +215,7 @@ TEST_CASE("a callback may destroy its capture") {
   REQUIRE(write_all(pipe->write, "text").has_value());
   std::optional<Capture> capture;
   bool told = false;
-  capture.emplace(io, std::move(pipe->read), "",
+  capture.emplace(io, std::move(pipe->read), CaptureLog{},
                   CaptureCallbacks{.on_bytes =
                                        [&](std::string_view, Instant) {
                                          capture.reset();
@@ -204,7 +242,7 @@ TEST_CASE("a grandchild that keeps the pipe does not keep back the last words") 
   pipe->write.reset();
   std::string text;
   bool ended = false, exited = false;
-  Capture capture(io, std::move(pipe->read), "",
+  Capture capture(io, std::move(pipe->read), {},
                   {.on_bytes = [&](std::string_view bytes, Instant) { text += bytes; },
                    .on_end = [&] { ended = true; },
                    .on_log_error = {}});

@@ -54,7 +54,7 @@ TEST_CASE("descendants are found in other sessions and after their parent's end"
   CHECK_FALSE(numbers(descendants()).contains(::getpid()));
   CHECK_FALSE(numbers(descendants()).contains(::getppid()));
   CHECK(kill_and_reap_descendants(std::chrono::seconds(20)).empty());
-  CHECK(read_all(tree.alive).empty());
+  CHECK(read_to_end(tree.alive).empty());
   CHECK(has_no_children());
   CHECK(descendants().empty());
 }
@@ -67,7 +67,7 @@ TEST_CASE("what is below a spared process is spared with it") {
   REQUIRE(root != spared.pids.end());
   CHECK(numbers(descendants({*root})) == other.pids);
   kill_descendants({*root});
-  CHECK(read_all(other.alive).empty());
+  CHECK(read_to_end(other.alive).empty());
   for (int pid : spared.pids) CHECK(::kill(pid, 0) == 0);
   CHECK(kill_and_reap_descendants(std::chrono::seconds(20)).empty());
 }
@@ -77,7 +77,7 @@ TEST_CASE("a program that forks as fast as it is killed is killed") {
   Tree tree("echo $$; while :; do (sleep 1000 &); sh -c 'sleep 1000' & done", 1);
   CHECK(kill_and_reap_descendants(std::chrono::seconds(20)).empty());
   CHECK(has_no_children());
-  CHECK(read_all(tree.alive).empty());
+  CHECK(read_to_end(tree.alive).empty());
 }
 
 TEST_CASE("a number that has gone to another process is not signalled") {

@@ -129,8 +129,8 @@ TEST_CASE("signal_group reaches the whole group while the leader lives and nothi
   ExitWatch watch(io, std::move(*child), [](ExitStatus, Instant) {});
   watch.signal_group(SIGTERM);
   CHECK(run_until(io, [&] { return !watch.running(); }));
-  CHECK(read_all(pipe->read).empty());  // the grandchild is gone too
-  watch.signal_group(SIGKILL);          // the number may be another's by now
+  CHECK(read_to_end(pipe->read).empty());  // the grandchild is gone too
+  watch.signal_group(SIGKILL);             // the number may be another's by now
 }
 
 }  // namespace exits_test

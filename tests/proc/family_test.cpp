@@ -35,7 +35,7 @@ struct Fixture {
   /// True when no member is left: only those held the pipe.
   bool nobody_holds_the_pipe() {
     held.reset();
-    return read_all(alive).empty();
+    return read_to_end(alive).empty();
   }
 
   boost::asio::io_context io;
@@ -102,7 +102,7 @@ TEST_CASE("SIGTERM lets leftovers end in their own way") {
   fixture.sweep(SIGTERM);
   REQUIRE(fixture.run_until_gone());
   fixture.held.reset();
-  CHECK(read_all(fixture.alive) == "bye\n");
+  CHECK(read_to_end(fixture.alive) == "bye\n");
 }
 
 TEST_CASE("orphans are reaped without a sweep, statuses of watched ranks are not taken") {

@@ -83,7 +83,7 @@ struct Launcher {
   }
 
   /// Waits for the end of every process of the run, which must have nothing more to say.
-  bool all_gone() const { return wait_for_input() && read_all(alive).empty(); }
+  bool all_gone() const { return wait_for_input() && read_to_end(alive).empty(); }
 
   int keeper_status() const {
     int status = 0;
@@ -120,7 +120,7 @@ TEST_CASE("the keeper ends with the agent's exit code") {
     auto status = launcher.keeper_status();
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == code);
-    CHECK(read_all(launcher.errors).empty());
+    CHECK(read_to_end(launcher.errors).empty());
   }
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("kill -9 of the agent: nothing is left, and the keeper says so") {
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 128 + SIGKILL);
   CHECK(launcher.all_gone());
-  CHECK_THAT(read_all(launcher.errors), ContainsSubstring("killed by signal 9"));
+  CHECK_THAT(read_to_end(launcher.errors), ContainsSubstring("killed by signal 9"));
 }
 
 TEST_CASE("kill -9 of both at once: the ranks are gone") {
@@ -162,7 +162,7 @@ TEST_CASE("an agent that ends leaves nothing, whatever it forgot") {
     agent.family.watch(*spawn(shell("exit 0")), [](ExitStatus, Instant) { ::_exit(7); });
   });
   CHECK(WEXITSTATUS(launcher.keeper_status()) == 7);
-  read_all(launcher.alive);  // returns when nobody is left to write
+  read_to_end(launcher.alive);  // returns when nobody is left to write
 }
 
 TEST_CASE("signals are passed on to the agent, each once") {
@@ -196,7 +196,7 @@ TEST_CASE("an agent that a passed-on signal kills is no news") {
   REQUIRE(launcher.next_line() == "ready");
   ::kill(launcher.keeper, SIGTERM);
   CHECK(WEXITSTATUS(launcher.keeper_status()) == 128 + SIGTERM);
-  CHECK(read_all(launcher.errors).empty());
+  CHECK(read_to_end(launcher.errors).empty());
 }
 
 }  // namespace keeper_test

@@ -103,7 +103,7 @@ TEST_CASE("ranks come out of it as children of this process") {
   }
   pipe->write.reset();
   std::string line = "['-c', 'word'] 5\n";
-  CHECK(read_all(pipe->read) == line + line + line + line);
+  CHECK(read_to_end(pipe->read) == line + line + line + line);
 }
 
 TEST_CASE("a step that fails is told as spawn() tells it, and it stays usable") {

@@ -64,7 +64,7 @@ inline ssize_t read_some(const Fd& pipe, char* to, std::size_t size) {
 }
 
 /// Everything up to the end of the pipe.
-inline std::string read_all(const Fd& pipe) {
+inline std::string read_to_end(const Fd& pipe) {
   std::string text;
   char chunk[4096];
   for (;;) {
@@ -88,7 +88,7 @@ inline std::string output_of(SpawnRequest request, ExitStatus* status = nullptr)
   auto child = spawn(request);
   REQUIRE(child.has_value());
   pipe->write.reset();
-  auto text = read_all(pipe->read);
+  auto text = read_to_end(pipe->read);
   auto ended = wait_for_exit(std::move(*child));
   if (status != nullptr) *status = ended;
   return text;

@@ -161,7 +161,7 @@ TEST_CASE("stdin, stdout and stderr go where they are sent") {
   REQUIRE(write_all(input->write, "hello\n").has_value());
   CHECK(output_of(std::move(request)) == "out hello\n");
   errors->write.reset();
-  CHECK(read_all(errors->read) == "err hello\n");
+  CHECK(read_to_end(errors->read) == "err hello\n");
 }
 
 TEST_CASE("streams may be crossed with the launcher's own") {
@@ -179,7 +179,7 @@ TEST_CASE("streams may be crossed with the launcher's own") {
   REQUIRE(child.has_value());
   CHECK(wait_for_exit(std::move(*child)).success());
   pipe->write.reset();
-  CHECK(read_all(pipe->read) == "to-stderr\n");
+  CHECK(read_to_end(pipe->read) == "to-stderr\n");
 }
 
 TEST_CASE("the kernel kills a process whose launcher is gone") {
@@ -198,7 +198,7 @@ TEST_CASE("the kernel kills a process whose launcher is gone") {
   CHECK(::kill(pid, 0) == 0);
   ::kill(launcher, SIGKILL);
   ::waitpid(launcher, nullptr, 0);
-  CHECK(read_all(pipe->read).empty());  // returns when the process no longer holds the pipe
+  CHECK(read_to_end(pipe->read).empty());  // returns when the process no longer holds the pipe
 }
 
 TEST_CASE("the kernel takes a process before its launcher when memory runs out") {

@@ -31,6 +31,12 @@ inline std::string brief(const StartRanks& m) {
                      m.master_addr, m.servers.empty() ? "" : " servers ", fmt::join(m.servers, ","));
 }
 
+inline std::string brief(const PlaceOutput& m) {
+  Strings waiting;
+  for (const auto& of : m.waiting) waiting.push_back(fmt::format("{} of {}", of.folder, of.host));
+  return fmt::format("place {}", fmt::join(waiting, ", "));
+}
+
 inline std::string brief(const DataWorkers& m) {
   Strings ports;
   for (const auto& worker : m.workers) ports.push_back(worker.addresses.empty() ? "-" : std::to_string(worker.port));
@@ -39,18 +45,20 @@ inline std::string brief(const DataWorkers& m) {
 
 inline std::string brief(const CoordinatorMessage& message) {
   return std::visit(
-      Overloaded{[](const Welcome&) { return std::string("welcome"); },
-                 [](const Dismissed& m) { return fmt::format("dismissed {} {}", m.exit_code, m.reason); },
-                 [](const ProbeAddresses&) { return std::string("probe"); },
-                 [](const StartRanks& m) { return brief(m); },
-                 [](const SignalRanks& m) { return fmt::format("signal {} to {}", m.signal, m.ranks.size()); },
-                 [](const KillGeneration&) { return std::string("kill"); },
-                 [](const SweepGeneration&) { return std::string("sweep"); },
-                 [](const HeartbeatEcho&) { return std::string("echo"); },
-                 [](const Settle& m) { return std::string(m.publish ? "settle" : "settle nothing"); },
-                 [](const Abandon&) { return std::string("abandon"); },
-                 [](const RequestStop& m) { return fmt::format("checkpoint {}", m.signal); },
-                 [](const HoldOutput&) { return std::string("hold"); }, [](const DataWorkers& m) { return brief(m); }},
+      Overloaded{
+          [](const Welcome&) { return std::string("welcome"); },
+          [](const Dismissed& m) { return fmt::format("dismissed {} {}", m.exit_code, m.reason); },
+          [](const ProbeAddresses&) { return std::string("probe"); }, [](const StartRanks& m) { return brief(m); },
+          [](const SignalRanks& m) { return fmt::format("signal {} to {}", m.signal, m.ranks.size()); },
+          [](const KillGeneration&) { return std::string("kill"); },
+          [](const SweepGeneration&) { return std::string("sweep"); },
+          [](const HeartbeatEcho&) { return std::string("echo"); },
+          [](const Settle& m) { return std::string(m.publish ? "settle" : "settle nothing"); },
+          [](const Abandon&) { return std::string("abandon"); },
+          [](const RequestStop& m) { return fmt::format("checkpoint {}", m.signal); },
+          [](const HoldOutput&) { return std::string("hold"); },
+          [](const FileProgress&) { return std::string("progress"); },
+          [](const FileStored&) { return std::string("stored"); }, [](const DataWorkers& m) { return brief(m); }},
       message);
 }
 
@@ -66,7 +74,9 @@ inline std::string brief(const CoordinatorAction& action) {
   return std::visit(Overloaded{[](const Happened&) { return std::string(); }, [](const Action& a) { return brief(a); },
                                [](const Tell& a) { return fmt::format("{}: {}", a.agent.value, brief(a.message)); },
                                [](const Drop& a) { return fmt::format("drop {}", a.agent.value); },
-                               [](const StartAgent& a) { return fmt::format("start agent {}", a.order); }},
+                               [](const StartAgent& a) { return fmt::format("start agent {}", a.order); },
+                               [](const ReceiveFiles& a) { return fmt::format("{} into {}", a.agent.value, a.folder); },
+                               [](const PlaceOutput& a) { return brief(a); }},
                     action);
 }
 

@@ -55,6 +55,7 @@ TEST_CASE("every event and action has a line") {
       {RunStarted{at_ms(0)}, "run_started"},
       {RankSpawned{kSecond, Rank{0}, 7, at_ms(0)}, "rank_spawned"},
       {RankSpawnFailed{kSecond, Rank{0}, 2, "m", at_ms(0)}, "rank_spawn_failed"},
+      {StoreReached{kSecond, at_ms(0)}, "store_reached"},
       {RankJoined{kSecond, Rank{0}, at_ms(0)}, "rank_joined"},
       {GenerationGone{kSecond, at_ms(0)}, "generation_gone"},
       {SignalReceived{2, at_ms(0)}, "signal_received"},

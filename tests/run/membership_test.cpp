@@ -95,6 +95,23 @@ TEST_CASE("a spare that is late is not waited for") {
   CHECK(chosen(members, 0) == Agents{0, 1});
 }
 
+TEST_CASE("a spare that is still on its way takes a lost node's place once it has come") {
+  Membership members(policy(2, 2, 3));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  seat(members, {0, 1});
+  members.lose(AgentId{1}, at_ms(500));
+  CHECK_FALSE(members.enough(at_ms(500)));
+  CHECK(members.will_be_enough(at_ms(500)));
+  members.begin(Generation{1}, at_ms(500));
+  CHECK(chosen(members, 500) == Agents{});
+  come(members, 2, 2);
+  CHECK(chosen(members, 600) == Agents{0, 2});
+  members.lose(AgentId{0}, at_ms(700));
+  CHECK_FALSE(members.will_be_enough(at_ms(700)));
+}
+
 TEST_CASE("an elastic run starts at once when nobody is missing, else after a while") {
   Membership members(policy(4, 2, 4));
   members.begin(Generation{0}, at_ms(0));

@@ -40,6 +40,7 @@ TEST_CASE("words of those with a trouble of their own") {
            "29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.",
            "ncclUnhandledCudaError: Call to CUDA function failed.",
+           "CUDA error: device-side assert triggered. NCCL communicator was aborted on rank 1.",
            "",
        }) {
     INFO(words);

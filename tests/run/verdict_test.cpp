@@ -246,6 +246,24 @@ TEST_CASE("the report always fits") {
   CHECK(verdict.log_path == "/runs/x/rank-0.err");
 }
 
+TEST_CASE("a GPU's error is the cause, also when the watchdog's abort is faster and others lose their peer") {
+  auto by_watchdog = said({"terminate called after throwing an instance of 'c10::DistBackendError'",
+                           "  what():  [PG ID 0 PG GUID 0(default_pg) Rank 1] Process group watchdog thread terminated with "
+                           "exception: CUDA error: device-side assert triggered",
+                           "NCCL communicator was aborted on rank 1."},
+                          at_ms(90));
+  auto record = all_living(3);
+  record.exited({Generation{0}, Rank{0}, {1}, lost_peer(95), at_ms(99)});
+  record.exited({Generation{0}, Rank{1}, {0, SIGABRT}, by_watchdog, at_ms(100)});
+  record.stop(SIGTERM, at_ms(101));
+  record.exited({Generation{0}, Rank{2}, {0, SIGTERM}, {}, at_ms(110)});
+  auto verdict = judge_failure(record, policy_for(3));
+  CHECK(verdict.culprit == Rank{1});
+  CHECK(verdict.summary == "rank 1 was killed by SIGABRT: CUDA error: device-side assert triggered");
+  CHECK_THAT(verdict.hint, ContainsSubstring("CUDA_LAUNCH_BLOCKING=1"));
+  CHECK(verdict.exit_code == 128 + SIGABRT);
+}
+
 TEST_CASE("a stop by the user blames nobody") {
   auto record = all_living(3);
   end(record, 0, 500, {});

@@ -80,10 +80,11 @@ void World::annoy() {
                        RankSpawned{other, anybody, 1, now_},
                        RankSpawnFailed{other, anybody, ENOENT, "", now_},
                        RankJoined{generation_, nobody, now_},
+                       StoreReached{other, now_},
                        GenerationGone{other, now_},
                        DeadlineReached{now_},
                        RunStarted{now_}};
-  feed(events[random_.between(0, 7)]);
+  feed(events[random_.between(0, 8)]);
 }
 
 void World::later(Duration delay, std::function<void()> what) {
@@ -258,7 +259,9 @@ void World::live(Process& process) {
   });
   if (!plan.joins_after) return;
   later(*plan.joins_after, [this, &process] {
-    if (process.alive) post(RankJoined{process.generation, process.rank, now_});
+    if (!process.alive) return;
+    post(StoreReached{process.generation, now_});
+    post(RankJoined{process.generation, process.rank, now_});
   });
 }
 

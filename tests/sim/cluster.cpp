@@ -31,7 +31,10 @@ Cluster::Cluster(std::uint64_t seed, Settings settings)
     if (is_data(number)) hello.role = run::AgentRole::kData;
     nodes_.push_back(std::make_unique<Node>(agenda_, random_, *this, number, hello));
     node(number).calm = settings_.calm;
+    node(number).disk = settings_.disk;
     node(number).refuses = random_.chance(settings_.refusals);
+    bool apart = random_.chance(settings_.folders_apart);
+    node(number).folder = !apart ? settings_.policy.folder : random_.chance(50) ? "theirs" : hello.hostname;
     bool unfit = node(number).refuses || hello.version != settings_.policy.version;
     missing_allowed_ = missing_allowed_ || (unfit && matters(number));
   }
@@ -47,7 +50,12 @@ Outcome Cluster::run() {
   return outcome_;
 }
 
+/// A loop that stands still hears nothing, and afterwards everything at once.
 void Cluster::feed(const run::CoordinatorEvent& event) {
+  agenda_.now() < stalled_until_ ? backlog_.push_back(event) : handle(event);
+}
+
+void Cluster::handle(const run::CoordinatorEvent& event) {
   if (outcome_.finished) return;
   if (const auto* happened = std::get_if<run::Event>(&event)) {
     const auto* signal = std::get_if<run::SignalReceived>(happened);
@@ -103,6 +111,8 @@ void Cluster::act(const run::Tell& action) {
     require(stop_requests_.insert(action.agent.value).second, "an agent is told twice to write a checkpoint");
   }
   if (const auto* list = std::get_if<run::DataWorkers>(&action.message)) check_workers(*list);
+  require(!placed_ || !std::holds_alternative<run::Settle>(action.message),
+          "a node settles after files got their names");
   connection.down->send([this, id = action.agent, message = action.message] {
     auto& to = connections_.at(id);
     if (!to.agent_open) return lose_coordinator_end(id);
@@ -111,6 +121,13 @@ void Cluster::act(const run::Tell& action) {
 }
 
 void Cluster::act(const run::Drop& action) { close_by_coordinator(action.agent); }
+
+/// Nobody writes to the folders any more.
+void Cluster::act(const run::PlaceOutput& action) {
+  require(!std::exchange(placed_, true), "files are given their names twice");
+  require(!action.waiting.empty(), "no files are given names");
+  agenda_.after(random_.up_to(200ms + settings_.disk), [this] { feed(run::OutputPlaced{"", 1, agenda_.now()}); });
+}
 
 void Cluster::act(const run::StartAgent& action) {
   require(settings_.ordered, "an agent is to be started on a host that is not in the list");
@@ -126,6 +143,9 @@ void Cluster::act(const run::StartAgent& action) {
 void Cluster::receive(run::AgentId id, const run::AgentMessage& message) {
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
     return feed(run::AgentArrived{id, *hello, agenda_.now()});
+  }
+  if (const auto* settled = std::get_if<run::OutputSettled>(&message); settled != nullptr && settled->error.empty()) {
+    settled_.insert(folder_of(id));
   }
   feed(run::AgentSaid{id, message, agenda_.now()});
 }

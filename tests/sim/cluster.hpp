@@ -55,12 +55,15 @@ class Cluster : public NodeWorld {
 
   // The coordinator's side.
   void feed(const run::CoordinatorEvent& event);
+  void handle(const run::CoordinatorEvent& event);
   void carry_out(const run::CoordinatorAction& action);
   void act(const run::Happened& action);
   void act(const run::Action& action);
   void act(const run::Tell& action);
   void act(const run::Drop& action);
   void act(const run::StartAgent& action);
+  void act(const run::ReceiveFiles& action) { receiving_.insert(action.agent); }
+  void act(const run::PlaceOutput& action);
   void obey(const run::SetDeadline& action);
   void obey(const run::ClearDeadline&) { ++deadline_; }
   void obey(const run::ReportFailure& action);
@@ -76,21 +79,31 @@ class Cluster : public NodeWorld {
   void lose_agent_end(run::AgentId id);
   void lose_coordinator_end(run::AgentId id);
   void heal(int node);
+  run::AgentMessage in_a_frame(const run::AgentMessage& message);
   [[nodiscard]] run::AgentId connection_of(int node) const;
 
   // What goes wrong (faults.cpp).
   void set_the_scene();
   void draw_node_fault();
+  void stall();
+  void go_on();
   void inject(int node, int kind);
   void live(int node, SimulatedRank& rank);
   void lose_peers(const SimulatedRank& gone);
   void blame(int node) { blamed_nodes_.insert(node); }
+  void break_rank(Rank rank) { broken_ranks_.emplace(rank, agenda_.now()); }
 
   // What must hold (invariants.cpp).
   void check_spawn(int node, const SimulatedRank& rank, const run::StartRanks& start);
   void check_start(const std::vector<run::CoordinatorAction>& decided);
   void check_failure(const run::Verdict& verdict);
+  void check_first(Rank culprit, const std::string& summary);
   void check_end();
+
+  /// The folder that a machine sees; the same text, the same folder.
+  [[nodiscard]] const std::string& folder_of(run::AgentId agent) { return node(connections_.at(agent).node).folder; }
+  void check_duties(const std::vector<const run::Tell*>& starts);
+  void check_output_at_the_end();
 
   void check_workers(const run::DataWorkers& list);
   void check_workers_at_the_end();
@@ -110,20 +123,26 @@ class Cluster : public NodeWorld {
   int last_connection_ = -1;
   std::map<int, run::AgentId> latest_;  // connection of each node
   std::uint64_t deadline_ = 0;
+  Instant stalled_until_{};
+  std::vector<run::CoordinatorEvent> backlog_;  // while the coordinator's loop stands still
   bool fails_once_ = false;
 
   Generation generation_{-1};
-  std::map<Generation, int> living_;    // how many ranks
-  std::set<Rank> spawned_;              // of the generation
-  std::vector<int> seat_;               // by node index: which machine
-  std::set<Rank> broken_ranks_;         // of the generation: those that failed by themselves or were killed
+  std::map<Generation, int> living_;  // how many ranks
+  std::set<Rank> spawned_;            // of the generation
+  std::vector<int> seat_;             // by node index: which machine
+  std::map<Rank, Instant>
+      broken_ranks_;                    // of the generation: those that failed by themselves or were killed, when first
   bool broken_ = false;                 // a rank of the generation died otherwise than well
   std::set<int> blamed_nodes_;          // something has happened to them or to their network
   std::map<int, Instant> quiet_until_;  // by node: no other fault of its network until then
   std::set<int> stop_requests_;         // agents that were told to write a checkpoint with a signal
   bool stopped_ = false;
   bool missing_allowed_ = false;
-  run::DataWorkers workers_;  // as agents were told last
+  run::DataWorkers workers_;          // as agents were told last
+  std::set<run::AgentId> receiving_;  // agents that may send files
+  std::set<std::string> settled_;     // folders of which all that ranks wrote is where it belongs
+  bool placed_ = false;               // files were given their names
   Outcome outcome_;
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <utility>
 
 #include "cluster.hpp"
 
@@ -9,6 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Duration kStallPeace = 3s;
+constexpr std::size_t kLongWords = 200'000;
 constexpr Duration kResetPeace = 1500ms;  // a reset and a cut at once is more than closed_grace promises to survive
 
 run::Evidence words_of(const std::string& exception, Instant at) {
@@ -27,10 +30,41 @@ void Cluster::set_the_scene() {
   for (int i = 0; i < settings_.node_faults; ++i) {
     agenda_.after(random_.up_to(random_.chance(50) ? 5s : 40s), [this] { draw_node_fault(); });
   }
+  for (int i = 0; i < settings_.stalls; ++i) {
+    agenda_.after(random_.up_to(random_.chance(50) ? 5s : 40s), [this] { stall(); });
+  }
   if (settings_.user_signal == 0) return;
   agenda_.after(random_.up_to(20s), [this] {
     feed(run::Event(run::SignalReceived{settings_.user_signal, agenda_.now()}));
   });
+}
+
+/// A short one may cost nobody anything; a long one looks to agents as if the coordinator were gone.
+void Cluster::stall() {
+  if (outcome_.finished || agenda_.now() < stalled_until_ + kStallPeace) return;
+  Duration length = random_.up_to(settings_.longest_stall);
+  say(fmt::format("fault: the coordinator's loop stalls for {:.3f} s", seconds(length)));
+  stalled_until_ = agenda_.now() + length;
+  for (int number = 0; length > kHarmlessStall && number < settings_.machines(); ++number) {
+    blame(number);
+    missing_allowed_ = missing_allowed_ || matters(number);
+  }
+  agenda_.at(stalled_until_, [this] { go_on(); });
+}
+
+void Cluster::go_on() {
+  for (auto& event : std::exchange(backlog_, {})) {
+    if (auto* happened = std::get_if<run::Event>(&event)) {
+      std::visit([this](auto& inner) { inner.at = agenda_.now(); }, *happened);
+    } else {
+      std::visit(
+          [this]<class Told>(Told& told) {
+            if constexpr (requires { told.at; }) told.at = agenda_.now();
+          },
+          event);
+    }
+    handle(event);
+  }
 }
 
 void Cluster::draw_node_fault() {
@@ -40,7 +74,7 @@ void Cluster::draw_node_fault() {
     auto index = static_cast<std::size_t>(random_.between(0, static_cast<int>(node(number).ranks().size()) - 1));
     auto& victim = *node(number).ranks()[index];
     say(fmt::format("fault: rank {} on host{} is killed", victim.rank.value, number));
-    if (victim.generation == generation_) broken_ranks_.insert(victim.rank);
+    if (victim.generation == generation_) break_rank(victim.rank);
     return node(number).kill_rank(index);
   }
   auto quiet = quiet_until_[number];
@@ -107,6 +141,7 @@ void Cluster::live(int number, SimulatedRank& rank) {
     host.later(random_.up_to(200ms), [this, of = rank.generation, who = rank.rank] {
       if (of == generation_ && !seat_.empty()) {
         Node& first = node(seat_.front());
+        first.say({}, run::StoreReached{of, first.clock()});
         first.say({}, run::RankJoined{of, who, first.clock()});
       }
     });
@@ -122,11 +157,12 @@ void Cluster::live(int number, SimulatedRank& rank) {
   Duration until = chosen ? Duration(500ms) : random_.up_to(random_.chance(50) ? 100ms : 10s);
   host.later(until, [this, &host, &rank, alive, how] {
     if (!alive()) return;
-    broken_ranks_.insert(rank.rank);
+    break_rank(rank.rank);
     broken_ = true;
     if (how == 0) return host.end_rank(rank, {random_.between(2, 99)});
     if (how == 1) return host.end_rank(rank, {0, SIGSEGV});
-    host.begin_to_end(rank, words_of("ValueError: bad shape", host.clock()), random_.up_to(500ms));
+    std::string more(random_.chance(settings_.long_words) ? kLongWords : 0, '\xff');
+    host.begin_to_end(rank, words_of("ValueError: bad shape" + more, host.clock()), random_.up_to(500ms));
   });
 }
 

@@ -5,6 +5,11 @@
 #include "cluster.hpp"
 
 namespace taas::sim {
+namespace {
+
+constexpr Duration kClockError = std::chrono::milliseconds(5);
+
+}  // namespace
 
 void Cluster::require(bool holds, const std::string& what) {
   if (!holds)
@@ -31,6 +36,7 @@ void Cluster::check_spawn(int number, const SimulatedRank& rank, const run::Star
 /// Each rank and each node is given out exactly once, rank 0 to the first node.
 void Cluster::check_start(const std::vector<run::CoordinatorAction>& decided) {
   std::vector<const run::StartRanks*> starts;
+  std::vector<const run::Tell*> told;
   std::map<int, int> seats;
   std::set<int> ranks;
   for (const auto& action : decided) {
@@ -38,6 +44,7 @@ void Cluster::check_start(const std::vector<run::CoordinatorAction>& decided) {
     const auto* start = tell == nullptr ? nullptr : std::get_if<run::StartRanks>(&tell->message);
     if (start == nullptr) continue;
     starts.push_back(start);
+    told.push_back(tell);
     for (const auto& share : start->shares) {
       require(seats.emplace(share.node.value, connections_.at(tell->agent).node).second, "a node is given out twice");
       for (int i = 0; i < share.local_world_size; ++i) {
@@ -48,6 +55,7 @@ void Cluster::check_start(const std::vector<run::CoordinatorAction>& decided) {
   }
   for (const auto& [index, machine] : seats) require(!is_data(machine), "a CPU machine is given ranks");
   if (starts.empty()) return;
+  check_duties(told);
   const auto& first = *starts.front();
   require(first.generation.value == generation_.value + 1, "a generation is left out or started twice");
   bool whole = static_cast<int>(ranks.size()) == first.world_size && *ranks.rbegin() == first.world_size - 1;
@@ -65,6 +73,40 @@ void Cluster::check_start(const std::vector<run::CoordinatorAction>& decided) {
   require(generation_.value > 0 || !settings_.ordered || sorted, "nodes are not in the order of the list");
 }
 
+/// Of the nodes that see a folder exactly one publishes; rank 0's has the final names, and no other one writes there.
+void Cluster::check_duties(const std::vector<const run::Tell*>& starts) {
+  std::map<std::string, int> publishers;
+  std::string first;
+  for (const auto* tell : starts) {
+    const auto& start = std::get<run::StartRanks>(tell->message);
+    publishers[folder_of(tell->agent)] += start.output.publishes ? 1 : 0;
+    bool has_rank_0 = start.shares.front().first_rank.value == 0;
+    if (has_rank_0) first = folder_of(tell->agent);
+    require(!has_rank_0 || start.output.publishes, "the node of rank 0 publishes nothing");
+  }
+  for (const auto& [folder, count] : publishers) require(count == 1, "not one node publishes what is in " + folder);
+  for (const auto* tell : starts) {
+    const auto& duty = std::get<run::StartRanks>(tell->message).output;
+    if (!duty.publishes) continue;
+    const auto& folder = folder_of(tell->agent);
+    bool apart = folder != settings_.policy.folder;
+    require(duty.delivers == apart, "who sees another folder delivers, and nobody else");
+    require(!apart || receiving_.contains(tell->agent), "nobody takes what a node delivers");
+    require((duty.folder == "output") == (apart || folder == first), "files get final names beside rank 0's");
+  }
+}
+
+/// Whatever ranks of the last generation wrote is where it belongs.
+void Cluster::check_output_at_the_end() {
+  bool apart = false;
+  for (int machine : seat_) {
+    const auto& folder = node(machine).folder;
+    require(settled_.contains(folder), "a run ends well, and output stays in the folder of " + folder);
+    apart = apart || folder != node(seat_.front()).folder;
+  }
+  require(!apart || placed_, "a run ends well, and files did not get their names");
+}
+
 void Cluster::check_failure(const run::Verdict& verdict) {
   require(verdict.exit_code != 0, "a failure returns 0");
   if (verdict.cause == run::Cause::kNodeLost) {
@@ -79,6 +121,23 @@ void Cluster::check_failure(const run::Verdict& verdict) {
     return;
   }
   require(broken_ranks_.contains(verdict.culprit), "a rank is blamed that nothing has happened to: " + verdict.summary);
+  if (broken_ranks_.contains(verdict.culprit)) check_first(verdict.culprit, verdict.summary);
+}
+
+/// Nothing has happened to another rank before. What happens on a machine whose network is disturbed may never be heard
+/// of, and clocks of machines are known to within a part of a message's way.
+void Cluster::check_first(Rank culprit, const std::string& summary) {
+  auto at = broken_ranks_.at(culprit);
+  for (const auto& [rank, other_at] : broken_ranks_) {
+    bool heard_of = std::none_of(nodes_.begin(), nodes_.end(), [&, of = rank](const auto& host) {
+      bool here =
+          std::any_of(host->ranks().begin(), host->ranks().end(), [of](const auto& one) { return one->rank == of; });
+      return here && blamed_nodes_.contains(host->number());
+    });
+    bool earlier = at - other_at > kClockError;
+    require(!heard_of || !earlier, fmt::format("rank {} is blamed, but rank {} broke {:.1f} ms before: {}",
+                                               culprit.value, rank.value, 1e3 * seconds(at - other_at), summary));
+  }
 }
 
 /// A worker keeps its place, and its name, for good.
@@ -109,6 +168,7 @@ void Cluster::check_end() {
   bool well = outcome_.verdict.exit_code == 0;
   require(well == (outcome_.verdict.cause == run::Cause::kSuccess), "exit code and cause do not fit");
   require(!well || !broken_, "a generation that broke is called a success");
+  if (well) check_output_at_the_end();
   require(outcome_.verdict.cause != run::Cause::kStopped || stopped_, "nobody has stopped the run");
 }
 

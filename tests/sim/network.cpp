@@ -1,10 +1,18 @@
 #include <fmt/format.h>
 
 #include "cluster.hpp"
+#include "run/shorten.hpp"
+#include "run/wire.hpp"
 
 namespace taas::sim {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kFrame = 64 * 1024;
+
+}  // namespace
 
 run::AgentId Cluster::connection_of(int number) const {
   auto latest = latest_.find(number);
@@ -40,8 +48,19 @@ void Cluster::send(int number, const run::AgentMessage& message) {
   auto id = connection_of(number);
   if (id.value < 0) return;
   if (!std::holds_alternative<run::Heartbeat>(message)) ++outcome_.messages[static_cast<std::size_t>(number)];
-  connections_.at(id).up->send(
-      [this, id, message] { connections_.at(id).coordinator_open ? receive(id, message) : lose_agent_end(id); });
+  connections_.at(id).up->send([this, id, framed = in_a_frame(message)] {
+    connections_.at(id).coordinator_open ? receive(id, framed) : lose_agent_end(id);
+  });
+}
+
+/// As a link does with what is too long. Frames are shorter here, so that worlds stay small.
+run::AgentMessage Cluster::in_a_frame(const run::AgentMessage& message) {
+  const auto* exited = std::get_if<run::RankExited>(&message);
+  if (exited == nullptr || exited->evidence.last_lines.empty()) return message;
+  auto frame = run::encode(message);
+  if (frame.size() > kFrame) frame = run::encode(run::shorten(message));
+  require(frame.size() <= kFrame, "a message is too long for a frame, and stays so");
+  return run::decode_agent_message(frame).value();
 }
 
 void Cluster::close_by_agent(run::AgentId id, const std::string& reason) {

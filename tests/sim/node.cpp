@@ -95,10 +95,11 @@ void Node::say(Duration delay, run::AgentMessage message) {
 
 void Node::perform(const run::Welcome&) {
   run::Ready ready{4711};
+  ready.folder = folder;
   if (hello_.role == run::AgentRole::kData) ready.data_ports = {1, 2};
   run::AgentMessage answer = ready;
   if (refuses) answer = run::Refused{"train: not found"};
-  say(random_.up_to(100ms), std::move(answer));
+  say(random_.up_to(100ms + disk), std::move(answer));
 }
 
 void Node::perform(const run::ProbeAddresses& order) {
@@ -114,13 +115,21 @@ void Node::perform(const run::DataWorkers& list) {
   if (listed) say(random_.up_to(3s), run::LoaderPrepared{});
 }
 
-void Node::perform(const run::Settle&) { say(random_.up_to(200ms), run::OutputSettled{}); }
+void Node::perform(const run::Settle&) { say(random_.up_to(200ms + disk), run::OutputSettled{}); }
 
 void Node::perform(const run::StartRanks& order) {
   world_.require(living() == 0, fmt::format("node {}: ranks are started while others live", number_));
   ranks_.clear();
   generation_ = order.generation;
   gone_wanted_ = false;
+  auto folders_made = random_.up_to(disk);
+  if (folders_made == Duration{}) return start(order);
+  later(folders_made, [this, order, mine = ++starting_, of = incarnation_] {
+    if (mine == starting_ && of == incarnation_) start(order);
+  });
+}
+
+void Node::start(const run::StartRanks& order) {
   for (const auto& share : order.shares) {
     for (int local = 0; local < share.local_world_size; ++local) {
       Rank rank{share.first_rank.value + local};
@@ -155,6 +164,7 @@ void Node::deliver(SimulatedRank& rank, int signal) {
 
 void Node::sweep(int signal) {
   gone_wanted_ = true;
+  ++starting_;
   for (auto& rank : ranks_) deliver(*rank, signal);
   check_gone();
 }

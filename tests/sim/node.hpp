@@ -70,11 +70,14 @@ class Node {
   [[nodiscard]] Instant clock() const;
   [[nodiscard]] const std::vector<std::unique_ptr<SimulatedRank>>& ranks() const { return ranks_; }
   [[nodiscard]] int living() const;
+  [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] int incarnation() const { return incarnation_; }
   [[nodiscard]] const run::Hello& hello() const { return hello_; }
 
   Path up;
   Path down;
+  std::string folder;  ///< that ranks write to: those with the same text see the same one
+  Duration disk{};     ///< what its disk may take for one thing
   bool refuses = false;
   bool calm = false;  ///< ranks heed signals
 
@@ -99,6 +102,7 @@ class Node {
   void perform(const run::Settle&);
   void perform(const run::DataWorkers& list);
 
+  void start(const run::StartRanks& order);
   void sweep(int signal);
   void deliver(SimulatedRank& rank, int signal);
   void check_gone();
@@ -123,6 +127,7 @@ class Node {
   std::vector<std::unique_ptr<SimulatedRank>> ranks_;
   Generation generation_{-1};
   bool gone_wanted_ = false;
+  int starting_ = 0;  // counts up, so that a start that is not wanted any more is known
 };
 
 }  // namespace taas::sim

@@ -35,17 +35,29 @@ void draw_patience(Random& random, Settings& settings) {
 
 }  // namespace
 
+void draw_slowness(Random& random, Settings& settings) {
+  if (random.chance(30)) settings.stalls = random.between(1, 3);
+  settings.longest_stall = random.chance(70) ? kHarmlessStall : Duration(8s);
+  constexpr Duration kDisks[]{0s, 20ms, 5s};
+  settings.disk = kDisks[random.between(0, 2)];
+  settings.long_words = random.chance(30) ? 50 : 0;
+}
+
 Settings draw_settings(Random& random) {
   Settings settings;
   settings.policy.version = "1.0";
   draw_sizes(random, settings);
   draw_patience(random, settings);
   draw_data(random, settings);
+  draw_slowness(random, settings);
   constexpr int kTrouble[]{0, 0, 5, 30};
   settings.rank_trouble = kTrouble[random.between(0, 3)];
   settings.node_faults = random.chance(75) ? random.between(1, 6) : 0;
   settings.versions_apart = random.chance(10) ? 20 : 0;
   settings.refusals = random.chance(10) ? 20 : 0;
+  settings.policy.folder = "the coordinator's";
+  constexpr int kApart[]{0, 0, 30, 100};
+  settings.folders_apart = kApart[random.between(0, 3)];
   settings.ordered = random.chance(75);
   settings.host_starter = settings.ordered && random.chance(60);
   settings.longest_start = random.chance(80) ? Duration(2s) : Duration(40s);

@@ -7,6 +7,9 @@ namespace taas::sim {
 
 using run::Random;
 
+/// Shorter than the patience of any agent.
+constexpr Duration kHarmlessStall = std::chrono::milliseconds(1000);
+
 /// What kind of world a simulated run takes place in.
 struct Settings {
   run::CoordinatorPolicy policy;
@@ -17,7 +20,12 @@ struct Settings {
   int rank_trouble = 0;      ///< percent of ranks that fail by themselves, in the first generations
   int node_faults = 0;       ///< how many things happen to nodes and their network
   int versions_apart = 0;    ///< percent of nodes with another release
+  int folders_apart = 0;     ///< percent of nodes that do not see the coordinator's folder
   int refusals = 0;          ///< percent of nodes that cannot take part
+  int stalls = 0;            ///< how often the coordinator's loop stands still
+  Duration longest_stall{};  ///< up to kHarmlessStall nobody may notice
+  Duration disk{};           ///< what a node's or the coordinator's disk may take for one thing
+  int long_words = 0;        ///< percent of exceptions with a text that no frame holds
   Duration longest_start{};  ///< until a node's agent is there
   Duration work{};           ///< of a generation that is let live
   bool calm = false;         ///< all ranks join, and heed signals at once

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "catch.hpp"
+#include "refused_calls.hpp"
 #include "temporary_folder.hpp"
 
 namespace file_state_test {
@@ -15,9 +16,10 @@ using namespace taas::storage;
 
 namespace {
 
+/// Nobody else has the file open: whatever is not a lease is a refusal.
 bool has_leases(const std::string& path) {
   write_text(path, "x");
-  return StagedFile::open(path).value().writers() != StagedFile::Writers::kUnknown;
+  return StagedFile::open(path).value().writers() == StagedFile::Writers::kNone;
 }
 
 }  // namespace
@@ -32,13 +34,15 @@ TEST_CASE("the state changes with every new content") {
   CHECK(StagedFile::open(path).value().state() != before);
 }
 
+TEST_CASE("a file system that refuses leases is not taken for one that has them") {
+  TemporaryFolder folder;
+  without_leases([&] { CHECK_FALSE(has_leases(folder / "file")); });
+}
+
 TEST_CASE("an open writer is seen") {
   TemporaryFolder folder;
   auto path = folder / "file";
-  if (!has_leases(path)) {
-    WARN("skipped: this file system has no leases");
-    return;
-  }
+  if (!has_leases(path)) SKIP_TEST("this file system has no leases");
   CHECK(StagedFile::open(path).value().writers() == StagedFile::Writers::kNone);
   Fd writer(::open(path.c_str(), O_WRONLY));
   CHECK(StagedFile::open(path).value().writers() == StagedFile::Writers::kOpen);
@@ -49,10 +53,7 @@ TEST_CASE("an open writer is seen") {
 TEST_CASE("a writer that comes is noticed and let pass on release") {
   TemporaryFolder folder;
   auto path = folder / "file";
-  if (!has_leases(path)) {
-    WARN("skipped: this file system has no leases");
-    return;
-  }
+  if (!has_leases(path)) SKIP_TEST("this file system has no leases");
   auto file = StagedFile::open(path).value();
   CHECK(file.still_unwritten());
   CHECK_FALSE(Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK)));

@@ -84,16 +84,4 @@ TEST_CASE("nothing is told after the end") {
   CHECK(watched.found.empty());
 }
 
-TEST_CASE("a folder that is missing cannot be watched, and is no harm") {
-  boost::asio::io_context io;
-  CHECK(files_below("/nowhere/at/all").empty());
-  TemporaryFolder folder;
-  write_text(folder / "a", "");
-  write_text(folder / "b/c", "");
-  fs::create_symlink("b", folder / "link");
-  auto names = files_below(folder.path());
-  std::sort(names.begin(), names.end());
-  CHECK(names == std::vector<std::string>{"a", "b/c", "link"});
-}
-
 }  // namespace folder_watch_test

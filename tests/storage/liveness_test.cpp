@@ -21,4 +21,24 @@ TEST_CASE("a process is alive until it dies, also when nobody has reaped it") {
   CHECK_FALSE(process_is_alive(pid));
 }
 
+TEST_CASE("writers are alive until the first of them ends or dies") {
+  WritingProcesses writers;
+  CHECK(writers.all_alive());
+  writers.add(::getpid());
+  CHECK(writers.all_alive());
+  SECTION("one has ended") { writers.one_ended(); }
+  SECTION("one has died and nobody knows yet") {
+    ChildProcess child([] {});
+    writers.add(child.pid());
+    CHECK(writers.all_alive());
+    child.kill();
+    child.wait_dead();
+    CHECK_FALSE(writers.all_alive());
+    writers.one_ended();
+  }
+  CHECK_FALSE(writers.all_alive());
+  writers.clear();
+  CHECK(writers.all_alive());
+}
+
 }  // namespace liveness_test

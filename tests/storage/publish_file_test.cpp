@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
 #include "catch.hpp"
+#include "refused_calls.hpp"
 #include "small_disk.hpp"
 #include "temporary_folder.hpp"
 
@@ -73,18 +76,39 @@ TEST_CASE("other content than was seen is not published") {
   CHECK_FALSE(fs::exists(place.files + "/a"));
 }
 
-TEST_CASE("a file that is being written waits, and is an error at the end") {
+TEST_CASE("a file that is being written is not published") {
   Place place;
   auto publication = place.staged("a", "one");
-  if (StagedFile::open(place.staging + "/a").value().writers() == StagedFile::Writers::kUnknown) {
-    WARN("skipped: this file system has no leases");
-    return;
-  }
+  if (learn_refusal(place.folder.path()) == Refusal::kMeansNothing) SKIP_TEST("this file system has no leases");
   Fd writer(::open((place.staging + "/a").c_str(), O_WRONLY));
   CHECK(publish_file(publication).value() == Outcome::kBusy);
-  publication.at_end = true;
-  CHECK_THAT(publish_file(publication).error().message, ContainsSubstring("cannot publish a"));
   CHECK_FALSE(fs::exists(place.files + "/a"));
+}
+
+TEST_CASE("where a refused lease means nothing, a file that stays the same is published") {
+  Place place;
+  auto publication = place.staged("a", "one");
+  publication.refusal = Refusal::kMeansNothing;
+  without_leases([&] { CHECK(publish_file(publication).value() == Outcome::kPublished); });
+  CHECK(read_text(place.files + "/a") == "one");
+}
+
+TEST_CASE("a publisher that is killed before a file has its final name leaves nothing") {
+  Place place;
+  fs::create_directories(place.files);
+  if (!Fd(::open(place.files.c_str(), O_TMPFILE | O_WRONLY, 0600)))
+    SKIP_TEST("this file system has no files without a name");
+  auto publication = place.staged("model.pt", "text");
+  int child = ::fork();
+  if (child == 0) {
+    answer_calls(SYS_fsync, {}, SECCOMP_RET_KILL_PROCESS);
+    static_cast<void>(publish_file(publication));
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(entries(place.files) == 0);
 }
 
 TEST_CASE("links are published as links, and lead to published files") {
@@ -105,10 +129,7 @@ TEST_CASE("links are published as links, and lead to published files") {
 TEST_CASE("a full disk is named, and leaves the former file whole and no part behind") {
   Place place;
   SmallDisk disk("size=1m");
-  if (!disk.mounted()) {
-    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
-    return;
-  }
+  if (!disk.mounted()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
   place.files = disk.path() + "/files";
   publish_file(place.staged("model.pt", "former")).value();
   auto failed = publish_file(place.staged("model.pt", std::string(2'000'000, 'm')));
@@ -122,10 +143,7 @@ TEST_CASE("a full disk is named, and leaves the former file whole and no part be
 TEST_CASE("a read-only disk is named") {
   Place place;
   SmallDisk disk("size=1m");
-  if (!disk.mounted() || !disk.make_read_only()) {
-    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
-    return;
-  }
+  if (!disk.mounted() || !disk.make_read_only()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
   place.files = disk.path();
   auto failed = publish_file(place.staged("model.pt", "text"));
   REQUIRE_FALSE(failed.has_value());

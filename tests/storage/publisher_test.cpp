@@ -1,14 +1,17 @@
 #include "storage/publisher.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "base/files.hpp"
 #include "catch.hpp"
 #include "child_process.hpp"
+#include "refused_calls.hpp"
 #include "small_disk.hpp"
 #include "storage/liveness.hpp"
 #include "temporary_folder.hpp"
@@ -27,6 +30,7 @@ struct Output {
   std::string staging = folder / "run/.staging";
   std::string files = folder / "run/output";
   boost::asio::io_context io;
+  std::mutex mutex;  // the publisher asks on a thread of its own
   std::function<bool()> alive = [] { return true; };
   std::vector<std::string> errors;
   std::unique_ptr<Publisher> publisher;
@@ -35,8 +39,20 @@ struct Output {
     if (!other_files.empty()) files = std::move(other_files);
     fs::create_directories(staging);
     fs::create_directories(files);
-    publisher = Publisher::start(io, {staging, files, [this] { return alive(); },
-                                      [this](const Error& error) { errors.push_back(error.message); }});
+    PublisherOptions options;
+    options.staging = staging;
+    options.files = files;
+    options.writers_alive = [this] {
+      std::lock_guard lock(mutex);
+      return alive();
+    };
+    options.on_error = [this](const Error& error) { errors.push_back(error.message); };
+    publisher = Publisher::start(io, std::move(options));
+  }
+
+  void ask_about_writers(std::function<bool()> ask) {
+    std::lock_guard lock(mutex);
+    alive = std::move(ask);
   }
 
   void write(const std::string& name, const std::string& text) { write_text(staging + "/" + name, text); }
@@ -45,11 +61,13 @@ struct Output {
 
   template <class Condition>
   bool runs_until(Condition condition) {
-    while (!condition()) {
+    // What the publisher's own thread has done is not always told to the loop.
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
       io.restart();
-      if (io.run_one_for(std::chrono::seconds(20)) == 0) return false;
+      io.run_one_for(std::chrono::milliseconds(1));
     }
-    return true;
+    return condition();
   }
   std::string settle() {
     std::optional<std::string> result;
@@ -88,7 +106,7 @@ TEST_CASE("what was written before the watch begins is published when it begins"
   Output output;
   output.publisher.reset();
   output.write("early", "text");
-  PublisherOptions options{output.staging, output.files, output.alive, {}, std::chrono::milliseconds(20)};
+  PublisherOptions options{output.staging, output.files, [] { return true; }, {}, {}, std::chrono::milliseconds(20)};
   output.publisher = Publisher::start(output.io, options);
   REQUIRE(output.runs_until([&] { return output.has("early"); }));
   CHECK(output.published("early") == "text");
@@ -98,7 +116,7 @@ TEST_CASE("a run that is over before the watch begins publishes at its end") {
   Output output;
   output.publisher.reset();
   output.write("model.pt", "text");
-  PublisherOptions options{output.staging, output.files, output.alive, {}, std::chrono::hours(1)};
+  PublisherOptions options{output.staging, output.files, [] { return true; }, {}, {}, std::chrono::hours(1)};
   output.publisher = Publisher::start(output.io, options);
   CHECK(output.settle() == "");
   CHECK(output.published("model.pt") == "text");
@@ -124,7 +142,7 @@ TEST_CASE("a writer killed in the middle publishes nothing") {
     [[maybe_unused]] auto count = ::write(fd, "half", 4);
   });
   REQUIRE(child.done());
-  output.alive = [&] { return process_is_alive(child.pid()); };
+  output.ask_about_writers([&] { return process_is_alive(child.pid()); });
   output.write("whole", "text");
   REQUIRE(output.runs_until([&] { return output.has("whole"); }));
   child.kill();
@@ -133,7 +151,7 @@ TEST_CASE("a writer killed in the middle publishes nothing") {
   CHECK_FALSE(output.has("model.pt"));
 
   SECTION("nor does the good end of a later generation") {
-    output.alive = [] { return true; };
+    output.ask_about_writers([] { return true; });
     output.write("new", "text");
     CHECK(output.settle().empty());
     CHECK(output.has("new"));
@@ -141,7 +159,7 @@ TEST_CASE("a writer killed in the middle publishes nothing") {
     CHECK(fs::exists(path));
   }
   SECTION("until a later generation writes it anew") {
-    output.alive = [] { return true; };
+    output.ask_about_writers([] { return true; });
     output.write("model.pt", "all of it");
     CHECK(output.settle().empty());
     CHECK(output.published("model.pt") == "all of it");
@@ -151,15 +169,19 @@ TEST_CASE("a writer killed in the middle publishes nothing") {
 
 TEST_CASE("the event of a dying writer's close publishes nothing") {
   Output output;
-  output.alive = [] { return false; };
+  std::atomic<bool> asked{false};
+  output.ask_about_writers([&] {
+    asked = true;
+    return false;
+  });
   output.write("model.pt", "who knows");
-  output.alive = [&, asked = 0]() mutable {
-    if (++asked == 1) output.write("later", "text");
-    return asked > 1;
-  };
+  REQUIRE(output.runs_until([&] { return asked.load(); }));
+  CHECK(output.abandon() == Names{"model.pt"});
+
+  output.ask_about_writers([] { return true; });
+  output.write("later", "text");
   REQUIRE(output.runs_until([&] { return output.has("later"); }));
   CHECK_FALSE(output.has("model.pt"));
-  CHECK(output.abandon() == Names{"model.pt"});
 }
 
 TEST_CASE("whoever opens the final name finds one whole content") {
@@ -195,7 +217,7 @@ TEST_CASE("whoever opens the final name finds one whole content") {
 
 TEST_CASE("settling publishes what is left, temporary names too, and removes the staging folder") {
   Output output;
-  output.alive = [] { return false; };
+  output.ask_about_writers([] { return false; });
   output.write("model.pt", "model");
   output.write("sub/.hidden", "hidden");
   output.write("notes.tmp", "notes");
@@ -205,6 +227,70 @@ TEST_CASE("settling publishes what is left, temporary names too, and removes the
   CHECK(output.published("notes.tmp") == "notes");
   CHECK(output.publisher->published() == 3);
   CHECK_FALSE(fs::exists(output.staging));
+}
+
+TEST_CASE("what appears while the rest is being published at the end is published too") {
+  Output output;
+  output.write("model.pt", "model");
+  std::optional<std::string> result;
+  output.publisher->settle([&](std::string error) { result = std::move(error); });
+  REQUIRE(output.runs_until([&] { return output.has("model.pt"); }));  // its end is not known to the publisher yet
+  output.write("late.pt", "late");
+  output.write("model.pt", "rewritten");
+  REQUIRE(output.runs_until([&] { return result.has_value(); }));
+  CHECK(result->empty());
+  CHECK(output.published("late.pt") == "late");
+  CHECK(output.published("model.pt") == "rewritten");
+  CHECK_FALSE(fs::exists(output.staging));
+}
+
+TEST_CASE("what a stranger still writes at the end stays, is named, and the run is told") {
+  Output output;
+  if (learn_refusal(output.folder.path()) == Refusal::kMeansNothing) SKIP_TEST("this file system has no leases");
+  output.write("model.pt", "model");
+  Fd writer(::open((output.staging + "/log").c_str(), O_WRONLY | O_CREAT, 0644));
+  CHECK_THAT(output.settle(),
+             ContainsSubstring("log: a process still has it open") && ContainsSubstring(output.staging));
+  CHECK(output.published("model.pt") == "model");
+  CHECK_FALSE(output.has("log"));
+  CHECK(fs::exists(output.staging + "/log"));
+}
+
+TEST_CASE("a stranger who writes without end does not keep the run for ever") {
+  Output output;
+  std::atomic<int> count{0};
+  PublisherOptions options;
+  options.staging = output.staging;
+  options.files = output.files;
+  options.before_look = [&] { output.write(std::to_string(++count), ""); };
+  output.publisher = Publisher::start(output.io, options);
+  const auto result = output.settle();
+  CHECK_THAT(result, ContainsSubstring("cannot publish " + std::to_string(count)));
+  CHECK(output.has("1"));
+  CHECK(fs::exists(output.staging + "/" + std::to_string(count)));
+}
+
+TEST_CASE("what cannot be published is not removed: pipes and sockets") {
+  Output output;
+  output.write("model.pt", "model");
+  REQUIRE(::mkfifo((output.staging + "/pipe").c_str(), 0600) == 0);
+  CHECK(output.settle().empty());
+  CHECK(fs::exists(output.staging + "/pipe"));
+  CHECK_FALSE(fs::exists(output.staging + "/model.pt"));
+}
+
+TEST_CASE("on a file system that refuses leases as it likes, output is published all the same") {
+  without_leases([] {
+    Output output;
+    output.write("early.pt", "one");
+    CHECK(output.runs_until([&] { return output.has("early.pt"); }));
+    output.ask_about_writers([] { return false; });
+    output.write("last.pt", "two");
+    CHECK(output.settle() == "");
+    CHECK(output.published("early.pt") == "one");
+    CHECK(output.published("last.pt") == "two");
+    CHECK_FALSE(fs::exists(output.staging));
+  });
 }
 
 TEST_CASE("settling with nothing written is well") {
@@ -224,10 +310,7 @@ TEST_CASE("a staged file that is removed leaves its published twin") {
 
 TEST_CASE("what cannot be published is named and the run is told") {
   SmallDisk disk("size=1m");
-  if (!disk.mounted()) {
-    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
-    return;
-  }
+  if (!disk.mounted()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
   Output output(disk.path());
   output.write("big.pt", std::string(2'000'000, 'b'));
   REQUIRE(output.runs_until([&] { return !output.errors.empty(); }));
@@ -248,6 +331,34 @@ TEST_CASE("temporary names are told by their form") {
     CHECK(is_temporary_name(name));
   for (const auto* name : {"a", "model.pt", "tmp", "a.tmpx", "sub/model.pt", "part"})
     CHECK_FALSE(is_temporary_name(name));
+}
+
+TEST_CASE("each publication is told in the event loop, again when a file was rewritten") {
+  Output output;
+  Names told;
+  PublisherOptions options{output.staging, output.files};
+  options.on_published = [&told](const std::string& name) { told.push_back(name); };
+  output.publisher = Publisher::start(output.io, options);
+  output.write("a", "one");
+  REQUIRE(output.runs_until([&] { return told.size() == 1; }));
+  output.write("a", "other");
+  REQUIRE(output.runs_until([&] { return told.size() == 2; }));
+  output.write("b.tmp", "text");
+  CHECK(output.settle().empty());
+  CHECK(told == Names{"a", "a", "b.tmp"});  // all before the end is told
+}
+
+TEST_CASE("files are published to another folder from some moment on") {
+  Output output;
+  output.write("a", "one");
+  REQUIRE(output.runs_until([&] { return output.publisher->published() == 1; }));
+  auto later = output.folder / "run/.delivered/1";
+  output.publisher->publish_to(later);
+  output.write("b", "two");
+  CHECK(output.settle().empty());
+  CHECK(output.published("a") == "one");
+  CHECK_FALSE(output.has("b"));
+  CHECK(read_text(later + "/b") == "two");
 }
 
 }  // namespace publisher_test

@@ -130,10 +130,7 @@ TEST_CASE("a place where no folder can be made is named") {
 
 TEST_CASE("a full disk is named before training") {
   SmallDisk disk("size=512k");
-  if (!disk.mounted()) {
-    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
-    return;
-  }
+  if (!disk.mounted()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
   auto error = refused({.output = disk.path(), .run_id = "job"});
   CHECK(error.system_errno == ENOSPC);
   CHECK_THAT(error.message, ContainsSubstring(disk.path()));
@@ -141,10 +138,7 @@ TEST_CASE("a full disk is named before training") {
 
 TEST_CASE("a read-only disk is named before training") {
   SmallDisk disk("size=4m");
-  if (!disk.mounted() || !disk.make_read_only()) {
-    WARN("skipped: a small tmpfs cannot be mounted here (needs root)");
-    return;
-  }
+  if (!disk.mounted() || !disk.make_read_only()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
   auto error = refused({.output = disk.path(), .run_id = "job"});
   CHECK(error.system_errno == EROFS);
   CHECK_THAT(error.message, ContainsSubstring(disk.path()));

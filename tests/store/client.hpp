@@ -32,9 +32,11 @@ class Client {
     send(first_bytes);
   }
 
+  /// A closed connection is for the next receive to find.
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const auto sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return;
       REQUIRE(sent > 0);
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -61,6 +63,12 @@ class Client {
 
   /// The server has answered everything asked so far when this holds.
   bool answers() { return ask(wire::ping(0x55AA55AA), 4) == wire::number(0x55AA55AA, 4); }
+  /// Of what has been sent, so many bytes are here and not received yet; `most` is enough to know.
+  std::size_t waiting_bytes(std::size_t most) const {
+    std::string bytes(most, '\0');
+    const auto count = ::recv(socket_.get(), bytes.data(), most, MSG_PEEK | MSG_DONTWAIT);
+    return count < 0 ? 0 : static_cast<std::size_t>(count);
+  }
   bool is_closed() { return receive(1).empty(); }
   void hang_up() { socket_.reset(); }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "catch.hpp"
+#include "store/parser.hpp"
 #include "store/wire.hpp"
 
 namespace database_test {
@@ -27,7 +28,7 @@ struct Store {
   void ask(ClientId client, Request request) {
     auto replies = database.apply(client, std::move(request));
     REQUIRE(replies.has_value());
-    for (auto& reply : *replies) inbox[reply.client.value] += reply.bytes;
+    for (const auto& reply : *replies) inbox[reply.client.value] += wire::text_of(reply.pieces);
   }
   /// What has come for the client since the last time.
   std::string take(ClientId client) { return std::exchange(inbox[client.value], {}); }
@@ -54,6 +55,78 @@ TEST_CASE("values are set, read, appended to and deleted") {
   CHECK(store.answer(kA, MultiSet{{{"x", "1"}, {"y", "2"}}}).empty());
   CHECK(store.answer(kA, MultiGet{{"x", "y"}}) == wire::blob("1") + wire::blob("2"));
   CHECK(store.answer(kA, Ping{0x01020304}) == wire::number(0x01020304, 4));
+}
+
+TEST_CASE("a value that is asked for again and again is held once") {
+  const auto budget = std::make_shared<Budget>(1 << 20);
+  Store store{Database(budget), {}};
+  const std::string value(100'000, 'x');
+  store.ask(kA, Set{"big", value});
+  const auto held = budget->held();
+  const auto replies = store.database.apply(kB, MultiGet{std::vector<std::string>(100, "big")});
+  REQUIRE(replies.has_value());
+  std::size_t own = 0;
+  for (const auto& piece : replies->front().pieces) own += piece.bytes.size();
+  CHECK(own == 100 * sizeof(std::uint64_t));
+  CHECK(wire::text_of(replies->front().pieces).size() == 100 * (sizeof(std::uint64_t) + value.size()));
+  store.ask(kA, Set{"big", "small"});
+  CHECK(budget->held() > held);  // the reply has the former one
+}
+
+TEST_CASE("what is held is counted, whatever brings it, and given back") {
+  const auto budget = std::make_shared<Budget>(1 << 20);
+  Store store{Database(budget), {}};
+  const std::string value(1000, 'x');
+  const std::vector<Request> bringers = {Set{"k", value},       CompareSet{"k", "", value},
+                                         Append{"k", value},    MultiSet{{{"k", value}, {"l", value}}},
+                                         QueuePush{"k", value}, Wait{{"k", std::string(1000, 'y')}}};
+  for (const auto& bringer : bringers) {
+    INFO("request " << bringer.index());
+    store.ask(kA, bringer);
+    CHECK(budget->held() >= 1000);
+    for (const auto* key : {"k", "l"}) store.ask(kA, Delete{key});
+    store.ask(kA, QueuePop{"k"});
+    store.ask(kA, CancelWait{});
+    CHECK(budget->held() == 0);
+  }
+  store.take(kA);
+  for (int i = 0; i < 50; ++i) store.ask(kA, Append{"k", value});
+  CHECK(store.answer(kA, Get{"k"}).size() == 8 + 50 * value.size());
+  CHECK(budget->held() < 52 * value.size());
+}
+
+TEST_CASE("as many keys are listed as a request may name, so that no list takes long") {
+  Store store;
+  for (std::uint64_t i = 0; i < kMaxKeys; ++i) store.ask(kA, Set{std::to_string(i), ""});
+  const auto listed = store.answer(kA, ListKeys{});
+  CHECK(listed.starts_with(wire::number(kMaxKeys)));
+  store.ask(kA, Set{"one more", ""});
+  CHECK_FALSE(store.database.apply(kA, ListKeys{}).has_value());
+  CHECK(store.answer(kA, CountKeys{}) == wire::number(kMaxKeys + 1));
+}
+
+TEST_CASE("a request that asks to hold more than there is room for is refused, and small ones go on") {
+  const auto budget = std::make_shared<Budget>(100'000);
+  Store store{Database(budget), {}};
+  const std::string value(60'000, 'x');
+  store.ask(kA, Set{"big", value});
+  const std::vector<Request> too_large = {Set{"k", value},
+                                          CompareSet{"k", "", value},
+                                          Append{"k", value},
+                                          Append{"big", value},
+                                          QueuePush{"k", value},
+                                          MultiSet{{{"k", value}}},
+                                          Wait{std::vector<std::string>(100, std::string(1000, 'y'))}};
+  for (const auto& request : too_large) {
+    INFO("request " << request.index());
+    const auto refused = store.database.apply(kB, Request(request));
+    REQUIRE_FALSE(refused.has_value());
+    CHECK_THAT(refused.error().message, ContainsSubstring("100000"));
+    store.database.drop(kB);
+    CHECK(store.answer(kA, Check{{"k"}}) == kOne);
+  }
+  CHECK(store.answer(kA, Get{"big"}) == wire::blob(value));
+  CHECK(store.answer(kA, Add{"n", 1}) == wire::number(1));
 }
 
 TEST_CASE("add counts in decimal text") {

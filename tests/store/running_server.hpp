@@ -20,7 +20,8 @@ class RunningServer {
     auto server = taas::store::Server::listen(
         io_, options,
         {.on_joined = [this](taas::Rank rank) { joined_.push_back(rank); },
-         .on_refused = [this](const taas::Error& why) { refused_.push_back(why.message); }});
+         .on_refused = [this](const taas::Error& why) { refused_.push_back(why.message); },
+         .on_reached = [this] { ++reached_; }});
     REQUIRE(server.has_value());
     server_ = std::move(*server);
     port_ = server_->port();
@@ -36,11 +37,17 @@ class RunningServer {
   int connections() {
     return on_its_thread([this] { return server_->connections(); });
   }
-  void begin_generation() {
-    on_its_thread([this] { server_->begin_generation(); });
+  void begin_generation(const std::string& address = {}) {
+    on_its_thread([&] { server_->begin_generation(address); });
+  }
+  void rest() {
+    on_its_thread([this] { server_->rest(); });
   }
   std::vector<taas::Rank> joined() {
     return on_its_thread([this] { return joined_; });
+  }
+  int reached() {
+    return on_its_thread([this] { return reached_; });
   }
   std::vector<std::string> refused() {
     return on_its_thread([this] { return refused_; });
@@ -61,5 +68,6 @@ class RunningServer {
   std::uint16_t port_ = 0;
   std::vector<taas::Rank> joined_;
   std::vector<std::string> refused_;
+  int reached_ = 0;
   std::thread thread_;
 };

@@ -21,6 +21,14 @@ inline std::string number(std::uint64_t value, int width = 8) {
   return bytes;
 }
 
+/// What a client receives of a reply's pieces.
+template <class Pieces>
+std::string text_of(const Pieces& pieces) {
+  std::string text;
+  for (const auto& piece : pieces) text += piece.bytes + (piece.value ? piece.value->bytes : std::string());
+  return text;
+}
+
 inline std::string blob(std::string_view text) { return number(text.size()) + std::string(text); }
 
 inline std::string request(Type type, std::string_view arguments = {}) {

@@ -6,9 +6,11 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 
 #include "base/files.hpp"
 #include "catch.hpp"
@@ -132,6 +134,17 @@ TEST_CASE("a reader that went away silences the console") {
   console.write("more");
   CHECK(console.pending() == 0);
   CHECK(console.finish(steady_now()) == 0);
+  CHECK(console.lost().has_value());
+}
+
+TEST_CASE("a terminal that was closed silences the console") {
+  auto ends = terminal_ends();
+  boost::asio::io_context io;
+  Console console(io, std::move(ends.writer));
+  ends.reader.reset();
+  console.write("text");
+  CHECK(console.finish(steady_now()) == 0);
+  CHECK(console.lost().has_value());
 }
 
 TEST_CASE("finish() waits for the reader, but not for ever") {
@@ -174,12 +187,55 @@ TEST_CASE("files and /dev/null take everything at once") {
   CHECK(null.pending() == 0);
 }
 
-TEST_CASE("a full disk silences the console") {
+TEST_CASE("a full disk silences the console, which tells of the loss") {
   boost::asio::io_context io;
   Console full(io, Fd(::open("/dev/full", O_WRONLY | O_CLOEXEC)));
+  CHECK(full.lost().has_value());
   full.write("text");
   full.write("more");
   CHECK(full.pending() == 0);
+  CHECK(full.lost().error().system_errno == ENOSPC);
+}
+
+TEST_CASE("a file is written on the disk thread: in order, and what waits is told as crowded") {
+  boost::asio::io_context io;
+  DiskThread disk(io);
+  std::FILE* file = std::tmpfile();
+  std::promise<void> thaw;
+  disk.run([frozen = thaw.get_future().share()] { frozen.wait(); });
+  std::vector<bool> crowded;
+  Console::Options options;
+  options.high = 1000;
+  options.low = 100;
+  options.on_crowded = [&](bool now) { crowded.push_back(now); };
+  options.disk = &disk;
+  Console console(io, Fd(::dup(::fileno(file))), options);
+  const auto text = numbered_lines(1000);
+  for (std::size_t at = 0; at < text.size(); at += 10) console.write(text.substr(at, 10));
+  CHECK(crowded == std::vector{true});
+  CHECK(console.pending() == text.size());
+  CHECK(console.finish(steady_now()) == text.size());
+  thaw.set_value();
+  CHECK(console.finish(steady_now() + std::chrono::hours(1)) == 0);
+  io.run();
+  CHECK(crowded == std::vector{true, false});
+  std::rewind(file);
+  std::string kept(text.size() + 1, '\0');
+  kept.resize(std::fread(kept.data(), 1, kept.size(), file));
+  CHECK(kept == text);
+  std::fclose(file);
+}
+
+TEST_CASE("a full disk is noticed on the disk thread, too") {
+  boost::asio::io_context io;
+  DiskThread disk(io);
+  Console::Options options;
+  options.disk = &disk;
+  Console console(io, Fd(::open("/dev/full", O_WRONLY | O_CLOEXEC)), options);
+  console.write("text\n");
+  CHECK(console.finish(steady_now() + std::chrono::hours(1)) == 0);
+  REQUIRE_FALSE(console.lost().has_value());
+  CHECK(console.lost().error().system_errno == ENOSPC);
 }
 
 }  // namespace console_test

@@ -1,0 +1,111 @@
+#include "base/disk_thread.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "base/quiet_thread.hpp"
+
+namespace taas {
+namespace {
+
+struct DiskJob {
+  std::function<void()> work;
+  std::function<void()> then;
+};
+
+}  // namespace
+
+/// Kept alive by the thread as well: one that hangs in a disk is left behind at the end.
+struct DiskThread::State : std::enable_shared_from_this<State> {
+  explicit State(boost::asio::io_context& loop) : io(loop) {}
+
+  void add(DiskJob job) {
+    if (following++ == 0) loop_has_work.emplace(boost::asio::make_work_guard(io));
+    std::lock_guard lock(mutex);
+    jobs.push_back(std::move(job));
+    ++unfinished;
+    if (!std::exchange(started, true)) quiet_thread([self = shared_from_this()] { self->work(); }).detach();
+    changed.notify_all();
+  }
+
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return closed || !jobs.empty(); });
+      if (jobs.empty()) return;
+      auto job = std::move(jobs.front());
+      jobs.pop_front();
+      lock.unlock();
+      job.work();
+      job.work = nullptr;  // with what it holds, before the event loop goes on
+      lock.lock();
+      --unfinished;
+      ++finished;
+      if (!closed) {
+        boost::asio::post(io, [self = shared_from_this(), then = std::move(job.then)] { self->follow(then); });
+      }
+      changed.notify_all();
+    }
+  }
+
+  void follow(const std::function<void()>& then) {
+    if (parted) return;
+    if (--following == 0) loop_has_work.reset();
+    if (then) then();
+  }
+
+  /// Patience begins anew with each piece of work that is done.
+  bool finish(Duration patience) {
+    std::unique_lock lock(mutex);
+    while (unfinished > 0) {
+      auto before = finished;
+      stuck = !changed.wait_for(lock, patience, [&] { return finished > before; });
+      if (stuck) return false;
+    }
+    return true;
+  }
+
+  void part() {
+    parted = true;
+    loop_has_work.reset();
+    std::lock_guard lock(mutex);
+    closed = true;
+    changed.notify_all();
+  }
+
+  boost::asio::io_context& io;
+  // Used in the event loop only.
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> loop_has_work;
+  long following = 0;
+  bool parted = false;
+  bool stuck = false;  // was waited for in vain
+
+  std::mutex mutex;  // guards all that follows
+  std::condition_variable changed;
+  std::deque<DiskJob> jobs;
+  long unfinished = 0;
+  long finished = 0;
+  bool started = false;
+  bool closed = false;  // the event loop may be gone
+};
+
+DiskThread::DiskThread(boost::asio::io_context& io) : state_(std::make_shared<State>(io)) {}
+
+DiskThread::~DiskThread() {
+  state_->finish(state_->stuck ? Duration(0) : kPatience);
+  state_->part();
+}
+
+void DiskThread::run(std::function<void()> work, std::function<void()> then) {
+  state_->add({std::move(work), std::move(then)});
+}
+
+void DiskThread::after(std::function<void()> then) { run([] {}, std::move(then)); }
+
+bool DiskThread::finish(Duration patience) { return state_->finish(patience); }
+
+}  // namespace taas

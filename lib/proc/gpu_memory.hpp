@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace taas {
+
+/// A process that holds memory of a GPU.
+struct GpuMemoryHolder {
+  int pid = 0;                              ///< in a container of its own: that of the host
+  std::string name;                         ///< of its program; empty: it is not visible here
+  std::optional<std::uint64_t> bytes = {};  ///< nothing: the driver does not say
+};
+
+/// Which of the GPUs that a process sees an error is about: "GPU 1 has a total capacity of 79.10 GiB", as torch has it;
+/// 0 in a text that does not say.
+int gpu_of_error(std::string_view text);
+
+/// The driver's name for a GPU that a process sees as `index`: "2", or the start of a UUID ("GPU-8a1b…"). `visible` is
+/// its CUDA_VISIBLE_DEVICES. Nothing when there is no such entry.
+std::optional<std::string> name_of_visible_gpu(int index, std::optional<std::string_view> visible);
+
+/// Asks the driver (NVML) who holds memory of a GPU, the most first. Empty when there is no driver, or no answer in
+/// time. NVML is loaded when it is asked, by a thread that is left alone when it hangs, as on a GPU that has fallen off
+/// the bus.
+std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, std::chrono::milliseconds patience);
+
+}  // namespace taas

@@ -1,0 +1,64 @@
+// Stands in for libnvidia-ml.so.1: FAKE_NVML is "gpu pid bytes" for each process that holds memory, with commas between
+// them; FAKE_NVML=hang never answers.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Process {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
+};
+
+std::string asked() {
+  const char* text = std::getenv("FAKE_NVML");
+  return text == nullptr ? "" : text;
+}
+
+std::vector<Process> processes_of(const std::string& gpu) {
+  std::vector<Process> found;
+  std::istringstream entries(asked());
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    std::istringstream fields(entry);
+    std::string name;
+    Process process{0, 0, 0, 0};
+    fields >> name >> process.pid >> process.used;
+    if (name == gpu) found.push_back(process);
+  }
+  return found;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() {
+  while (asked() == "hang") ::pause();
+  return 0;
+}
+int nvmlShutdown() { return 0; }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, std::string** device) {
+  *device = new std::string(std::to_string(index));
+  return 0;
+}
+int nvmlDeviceGetHandleByUUID(const char* uuid, std::string** device) {
+  *device = new std::string(uuid);
+  return 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(const std::string* device, unsigned* count, Process* processes) {
+  constexpr int kInsufficientSize = 7;
+  const auto found = processes_of(*device);
+  const bool fits = found.size() <= *count;
+  *count = static_cast<unsigned>(found.size());
+  if (!fits) return kInsufficientSize;
+  for (std::size_t i = 0; i < found.size(); ++i) processes[i] = found[i];
+  return 0;
+}
+}

@@ -1,0 +1,59 @@
+"""Who holds the memory of a GPU that is full, as the driver's library says it: here one that the tests have made."""
+
+import os
+import pathlib
+
+import pytest
+
+FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
+GIB = 1 << 30
+
+FULL = """
+import os, sys
+if os.environ["RANK"] == "1":
+    sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB")
+import time; time.sleep(600)
+"""
+
+
+@pytest.fixture
+def driver(tmp_path):
+    """The environment of a machine with that library."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    (folder / "libnvidia-ml.so.1").symlink_to(FAKE_NVML)
+    return {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+
+
+def full_gpu(launcher, **variables):
+    result = launcher.run("--nproc-per-node", 2, launcher.python(FULL), env=variables)
+    assert result.returncode == 1, result.stderr
+    assert "use a smaller batch" in result.stderr
+    return result.stderr
+
+
+def test_who_holds_the_memory_is_named_with_its_program(launcher, driver):
+    name = pathlib.Path(f"/proc/{os.getpid()}/comm").read_text().strip()
+    said = full_gpu(launcher, FAKE_NVML=f"3 {os.getpid()} {60 * GIB},7 999999 {GIB}", CUDA_VISIBLE_DEVICES="3,7", **driver)
+    assert f"GPU 3's memory is held by process {os.getpid()} ({name}): 60.0 GiB" in said
+    assert "999999" not in said, "that is another GPU's"
+
+
+def test_more_processes_than_were_made_room_for(launcher, driver):
+    holders = ",".join(f"0 {900000 + number} {number * GIB}" for number in range(1, 41))
+    said = full_gpu(launcher, FAKE_NVML=holders, CUDA_VISIBLE_DEVICES="0", **driver)
+    assert "held by process 900040: 40.0 GiB, process 900039: 39.0 GiB" in said and "and 36 more" in said
+
+
+def test_a_gpu_may_be_named_by_its_uuid(launcher, driver):
+    said = full_gpu(launcher, FAKE_NVML=f"GPU-1a2b 900001 {GIB}", CUDA_VISIBLE_DEVICES="GPU-1a2b", **driver)
+    assert "; GPU-1a2b's memory is held by process 900001: 1.0 GiB" in said
+
+
+def test_a_driver_that_hangs_does_not_hold_up_the_verdict(launcher, driver):
+    said = full_gpu(launcher, FAKE_NVML="hang", CUDA_VISIBLE_DEVICES="0", **driver)
+    assert "is held by" not in said
+
+
+def test_without_a_driver_the_verdict_is_as_ever(launcher):
+    assert "is held by" not in full_gpu(launcher)
