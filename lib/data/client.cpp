@@ -83,6 +83,7 @@ void Client::submit(StreamId stream, std::string payload, WorkerIndex preferred,
 std::optional<Delivery> Client::next(StreamId stream, Duration patience) {
   if (is_forked()) return Undeliverable{kForked};
   auto& state = *state_;
+  state.pool.settle();
   std::unique_lock lock(state.mutex);
   const auto found = state.streams.find(stream);
   if (found == state.streams.end()) return Undeliverable{kClosed};
@@ -90,7 +91,8 @@ std::optional<Delivery> Client::next(StreamId stream, Duration patience) {
   auto& from = *held;
   const auto began = steady_now();
   std::string hopeless;
-  while (!from.closed && !from.kept.contains(from.taken) && (hopeless = state.hopeless()).empty()) {
+  while (!from.closed && !from.kept.contains(from.taken) && patience > Duration(0) &&
+         (hopeless = state.hopeless()).empty()) {
     if (!std::exchange(from.waits, true)) state.bell->ring();  // now it may have memory beyond the budget
     if (from.changed.wait_until(lock, began + patience) == std::cv_status::timeout) break;
   }
@@ -136,6 +138,10 @@ void Client::close(StreamId stream) {
   const bool is_used = std::any_of(state.streams.begin(), state.streams.end(),
                                    [&](const auto& entry) { return entry.second->definition.digest == digest; });
   if (!is_used) state.definitions.erase(digest);
+}
+
+void Client::use(std::shared_ptr<Copier> copier) {
+  if (!is_forked()) state_->pool.use(std::move(copier));
 }
 
 Statistics Client::statistics(StreamId stream) const {

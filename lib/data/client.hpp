@@ -42,7 +42,8 @@ struct Definition {
   std::shared_ptr<const std::string> bytes;
 };
 
-/// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go.
+/// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go,
+/// and the copies that a device was asked for are done.
 struct Batch {
   std::shared_ptr<const std::string>
       description;               ///< as the worker gave it; often the same object as that of the last batch
@@ -96,9 +97,14 @@ class Client {
   StreamId open(Definition definition);
   /// The next task of the stream, opaque here; numbers count up from 0 by themselves.
   void submit(StreamId stream, std::string payload, WorkerIndex preferred = -1, bool pinned = false);
-  /// The stream's next delivery, in the order of submission; nothing when `patience` is over first.
+  /// The stream's next delivery, in the order of submission; nothing when `patience` is over first. Without patience it
+  /// is only a look: the loop is not waiting for it.
   std::optional<Delivery> next(StreamId stream, Duration patience);
   void close(StreamId stream);
+
+  /// From now on batches come in memory that this copier has pinned, and their memory is used again when the copies out
+  /// of it are done (SlotPool::use). The first copier stays.
+  void use(std::shared_ptr<Copier> copier);
 
   [[nodiscard]] Statistics statistics(StreamId stream) const;
   [[nodiscard]] Statistics statistics() const;

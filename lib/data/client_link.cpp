@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/quiet_thread.hpp"
 #include "data/client_session.hpp"
 #include "data/client_state.hpp"
-#include "data/quiet_thread.hpp"
 #include "data/sockets.hpp"
 
 namespace taas::data {

@@ -19,6 +19,7 @@ struct SendTask {
   std::string definition;  ///< its digest
   std::shared_ptr<const std::string> payload;
   std::size_t expected_bytes = 0;  ///< of the batch, 0: not known
+  bool told = false;               ///< Assign::told
 };
 struct SendWithdraw {
   Attempt attempt = 0;

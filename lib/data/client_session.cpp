@@ -101,6 +101,7 @@ void ClientSession::carry_out(const SendTask& order) {
     slot = slots_.at(order.attempt)->number();
   }
   outbox_.push({.header = {.kind = FrameKind::kTask,
+                           .flags = order.told ? kTold : std::uint16_t{0},
                            .stream = order.task.stream,
                            .number = order.task.number,
                            .attempt = order.attempt,

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "data/quiet_thread.hpp"
+#include "base/quiet_thread.hpp"
 
 namespace taas::data {
 
@@ -135,7 +135,8 @@ void Client::State::apply(const Assign& action) {
                .task = action.task,
                .definition = stream.definition.digest,
                .payload = stream.payloads.at(action.task.number),
-               .expected_bytes = size == sizes.end() ? 0 : size->second});
+               .expected_bytes = size == sizes.end() ? 0 : size->second,
+               .told = action.told});
 }
 
 void Client::State::apply(const Withdraw& action) {
@@ -150,6 +151,10 @@ void Client::State::apply(const Discard&) {
 }
 
 void Client::State::apply(const GiveUp& action) {
+  if (action.deaths > 0) {
+    const auto why = fmt::format("{} data workers ended, or were lost, while they worked on it", action.deaths);
+    return keep(action.task, Undeliverable{why});
+  }
   const auto& returned = streams.at(action.task.stream)->returned;
   const auto why = returned.find(action.task.number);
   keep(action.task, Undeliverable{why == returned.end() ? "no data worker can make it" : why->second});

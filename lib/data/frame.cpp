@@ -37,7 +37,7 @@ Limits limits_of(FrameKind kind) {
     case FrameKind::kDefinition:
       return {.description = kDigestText, .payload = kMostDefinition};
     case FrameKind::kTask:
-      return {.description = kDigestText, .payload = kMostTask};
+      return {.flags = kTold, .description = kDigestText, .payload = kMostTask};
     case FrameKind::kBatch:
       return {.flags = kInSlot | kInLz4 | kInZstd, .description = kMostDescription, .payload = kMostPayload};
     case FrameKind::kRaised:

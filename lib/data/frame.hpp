@@ -36,7 +36,8 @@ inline constexpr std::uint16_t kInSlot = 1;  ///< a batch: the payload is in the
 inline constexpr std::uint16_t kInLz4 = 2;   ///< a batch: the payload comes in chunks, lz4. A hello: wanted
 inline constexpr std::uint16_t kInZstd = 4;  ///< the same with zstd
 inline constexpr std::uint16_t kDescriptor = 8;  ///< a slot offer: a descriptor comes with it
-inline constexpr std::uint16_t kAllFlags = 15;
+inline constexpr std::uint16_t kTold = 16;       ///< a task: the worker says that it begins, and only then does
+inline constexpr std::uint16_t kAllFlags = 31;
 
 inline constexpr std::uint32_t kNoSlot = 0xffffffff;
 

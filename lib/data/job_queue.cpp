@@ -1,6 +1,7 @@
 #include "data/job_queue.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace taas::data {
 
@@ -18,6 +19,14 @@ void JobQueue::add_definition(const std::string& digest) {
   auto found = waiting_.extract(digest);
   if (!found) return;
   for (auto& job : found.mapped()) add(std::move(job));
+}
+
+void JobQueue::remove_definition(const std::string& digest) {
+  for (auto entry = ready_.begin(); entry != ready_.end();) {
+    const bool needs_it = entry->second.digest == digest;
+    if (needs_it) add_waiting(std::move(entry->second));
+    entry = needs_it ? ready_.erase(entry) : std::next(entry);
+  }
 }
 
 std::optional<Job> JobQueue::take() {

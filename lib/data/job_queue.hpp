@@ -20,6 +20,9 @@ class JobQueue {
   /// Jobs that waited for it can be begun now.
   void add_definition(const std::string& digest);
 
+  /// Jobs wait for it again.
+  void remove_definition(const std::string& digest);
+
   std::optional<Job> take();
   [[nodiscard]] bool empty() const { return ready_.empty(); }
   /// Whether it was still here.

@@ -162,11 +162,21 @@ std::optional<AttemptState> Schedule::State::end(Attempt attempt) {
   return ended;
 }
 
+/// What it worked on, as it said, may be what ended it; which of the others it had begun is not known, but will be.
 void Schedule::State::forget_attempts(WorkerIndex index) {
+  const auto running = worker(index).running;
   for (auto attempt : std::vector(worker(index).attempts)) {
     auto ended = end(attempt);
     auto& from = *stream(ended->task.stream);
-    if (from.task(ended->task.number).attempts.empty()) enqueue(from, ended->task.number);
+    auto& task = from.task(ended->task.number);
+    task.suspect = true;
+    if (attempt == running) ++task.deaths;
+    if (!task.attempts.empty()) continue;
+    if (task.deaths < policy.most_deaths) {
+      enqueue(from, ended->task.number);
+    } else {
+      give_up(from, ended->task, task.deaths);
+    }
   }
   worker(index).stale.reset();
 }
@@ -200,9 +210,13 @@ bool Schedule::State::is_hopeless(const TaskState& task) const {
 void Schedule::State::give_up_or_queue(StreamState& stream, const Task& task) {
   auto& state = stream.task(task.number);
   if (!is_hopeless(state)) return enqueue(stream, task.number);
-  state.here = true;
+  give_up(stream, task, 0);
+}
+
+void Schedule::State::give_up(StreamState& stream, const Task& task, int deaths) {
+  stream.task(task.number).here = true;
   count(stream, 1);
-  actions.push_back(GiveUp{task});
+  actions.push_back(GiveUp{task, deaths});
 }
 
 void Schedule::State::give_up_hopeless(StreamId id, StreamState& stream) {

@@ -35,6 +35,7 @@ struct SchedulePolicy {
   int most = 16;                                         ///< but never more than so many
   Duration hedge_after = std::chrono::milliseconds(50);  ///< at least so long a task is waited for before it is copied
   double hedge_factor = 2.0;  ///< and at least so many times what the idle worker needs for one
+  int most_deaths = 5;        ///< of workers while they work on one task: then it is what ends them
   WorkerIndex first = 0;  ///< of equals this one comes first. The rank: so that ranks in step do not all ask the same
 };
 
@@ -105,6 +106,7 @@ struct Assign {
   WorkerIndex worker;
   Attempt attempt;
   Task task;
+  bool told = false;  ///< a worker was lost that had it: the next one says that it begins before it does
 };
 /// The worker need not go on with it; what arrives of it is thrown away.
 struct Withdraw {
@@ -120,9 +122,11 @@ struct Keep {
 struct Discard {
   Attempt attempt;
 };
-/// Every worker that is up has returned it: nobody can make it. Counts as here until the loop has taken it.
+/// Nobody can make it: every worker that is up has returned it, or so many have ended while they worked on it that they
+/// would all end. Counts as here until the loop has taken it.
 struct GiveUp {
   Task task;
+  int deaths = 0;  ///< 0: it was returned
 };
 /// Replaces the last one.
 struct SetAlarm {

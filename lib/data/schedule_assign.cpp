@@ -163,7 +163,7 @@ void Schedule::State::send(WorkerIndex index, const Task& task) {
   from.task(task.number).attempts.push_back(attempt);
   count(from, 1);
   attempts.emplace(attempt, AttemptState{index, task, now, std::nullopt});
-  actions.push_back(Assign{index, attempt, task});
+  actions.push_back(Assign{index, attempt, task, from.task(task.number).suspect});
 }
 
 }  // namespace taas::data

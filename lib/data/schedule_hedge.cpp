@@ -63,6 +63,7 @@ std::vector<Attempt> Schedule::State::late_attempts(WorkerIndex fastest) {
 bool Schedule::State::copy(const AttemptState& late, const std::vector<WorkerIndex>& idle) {
   auto& stream = streams.at(late.task.stream);
   const auto& task = stream.task(late.task.number);
+  if (task.deaths > 0) return false;  // it would end two workers at a time
   if (task.pinned || task.attempts.size() > 1 || !may_send(stream, late.task.number)) return false;
   for (auto index : idle) {
     if (task.returned_by(index)) continue;

@@ -22,6 +22,8 @@ struct TaskState {
   bool here = false;                   ///< kept, or given up
   std::vector<Attempt> attempts;       ///< under way
   std::vector<WorkerIndex> returners;  ///< who cannot make it
+  bool suspect = false;                ///< a worker was lost that had it
+  int deaths = 0;                      ///< workers that were lost while they worked on it
 
   [[nodiscard]] bool returned_by(WorkerIndex worker) const;
 };
@@ -121,6 +123,7 @@ struct Schedule::State {
   /// Everybody who is up has returned it, and nobody makes it.
   [[nodiscard]] bool is_hopeless(const TaskState& task) const;
   void give_up_or_queue(StreamState& stream, const Task& task);
+  void give_up(StreamState& stream, const Task& task, int deaths);
   void give_up_hopeless(StreamId id, StreamState& stream);
 
   // Who gets what (schedule_assign.cpp).

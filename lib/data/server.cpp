@@ -64,6 +64,7 @@ std::optional<Job> Server::take(Duration patience) {
   if (!state.jobs_changed.wait_for(lock, patience, [&] { return !state.queue.empty(); })) return {};
   auto job = state.queue.take();
   if (auto* open = state.find_open(*job)) open->begun = steady_now();
+  state.tell_begun(lock, *job);
   return job;
 }
 
@@ -72,6 +73,15 @@ std::shared_ptr<const std::string> Server::definition(const std::string& digest)
   const auto found = state_->definitions.find(digest);
   return found == state_->definitions.end() ? nullptr : found->second;
 }
+
+void Server::loaded(const std::string& digest) {
+  std::shared_ptr<const std::string> bytes;  // let go after the mutex
+  const std::lock_guard lock(state_->mutex);
+  if (const auto found = state_->definitions.find(digest); found != state_->definitions.end())
+    bytes.swap(found->second);
+}
+
+void Server::unloaded(const std::string& digest) { state_->forget_definition(digest); }
 
 void Server::put(const Job& job, std::string description, std::vector<std::span<const std::byte>> buffers,
                  std::shared_ptr<void> keep) {

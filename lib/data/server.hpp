@@ -45,7 +45,13 @@ class Server {
   /// The next job; nothing when `patience` is over first. A job whose definition is not here yet is asked for and comes
   /// when it is.
   std::optional<Job> take(Duration patience);
+  /// Nothing when it was never here, or is loaded.
   [[nodiscard]] std::shared_ptr<const std::string> definition(const std::string& digest) const;
+  /// The caller has made of the definition what it needs for jobs: its bytes, which may be a whole dataset, are let go.
+  void loaded(const std::string& digest);
+  /// The caller has no more what it made of the definition, or could not make it: for the next job a client is asked
+  /// for it again.
+  void unloaded(const std::string& digest);
 
   /// Sends `buffers` with the description. Each begins at the next multiple of kBufferAlignment in the client's
   /// payload. `keep` owns them until they are out: sent, or copied into the client's memory on the same machine. It is

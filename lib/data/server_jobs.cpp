@@ -10,6 +10,7 @@ namespace {
 constexpr Duration kAnnouncedAfter = std::chrono::milliseconds(2);
 constexpr Duration kLookAgain = std::chrono::milliseconds(20);  // whether a job that waits for its turn was begun
 constexpr Duration kLongestLook = std::chrono::seconds(2);
+constexpr Duration kLongestTelling = std::chrono::seconds(1);  // of a client that does not read
 
 }  // namespace
 
@@ -54,9 +55,19 @@ void Server::State::add_definition(const std::string& digest, std::string bytes)
   jobs_changed.notify_all();
 }
 
-bool Server::State::add_job(ServerLink& link, Job job, std::uint32_t slot) {
+void Server::State::forget_definition(const std::string& digest) {
+  std::shared_ptr<const std::string> bytes;  // let go after the mutex
   const std::lock_guard lock(mutex);
-  if (!link.jobs.try_emplace(job.attempt, OpenJob{.slot = slot, .withdrawn = false}).second) return false;
+  auto found = definitions.extract(digest);
+  if (!found) return;
+  bytes.swap(found.mapped());
+  queue.remove_definition(digest);
+  if (const auto client = queue.waiting_client(digest)) ask(*client, digest);
+}
+
+bool Server::State::add_job(ServerLink& link, Job job, const OpenJob& open) {
+  const std::lock_guard lock(mutex);
+  if (!link.jobs.try_emplace(job.attempt, open).second) return false;
   if (definitions.contains(job.digest)) {
     queue.add(std::move(job));
     jobs_changed.notify_one();
@@ -90,6 +101,28 @@ std::uint64_t Server::State::microseconds_on(const Job& job) {
   const auto* open = find_open(job);
   if (open == nullptr || !open->begun) return 0;
   return static_cast<std::uint64_t>((steady_now() - *open->begun) / std::chrono::microseconds(1));
+}
+
+/// What this process dies of must be known to others when it has died.
+void Server::State::tell_begun(std::unique_lock<std::mutex>& lock, const Job& job) {
+  auto* open = find_open(job);
+  if (open == nullptr || !open->told || open->announced) return;
+  open->announced = true;
+  auto& link = *links.at(job.client);
+  link.is_awaited = true;
+  link.post(
+      {.header = {.kind = FrameKind::kStarted, .attempt = job.attempt}, .description = {}, .buffers = {}, .keep = {}});
+  sent.wait_for(lock, kLongestTelling, [&] {
+    const auto found = links.find(job.client);
+    return found == links.end() || !found->second->is_awaited;
+  });
+}
+
+void Server::State::tell_sent(ServerLink& link) {
+  const std::lock_guard lock(mutex);
+  if (!link.answers.empty()) return;
+  link.is_awaited = false;
+  sent.notify_all();
 }
 
 /// Most jobs are done before it is worth a frame that they were begun.

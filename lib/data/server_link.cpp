@@ -1,6 +1,6 @@
 #include "data/server_link.hpp"
 
-#include "data/quiet_thread.hpp"
+#include "base/quiet_thread.hpp"
 #include "data/server_session.hpp"
 #include "data/server_state.hpp"
 
@@ -21,9 +21,13 @@ void ServerLink::start() {
   thread_ = quiet_thread([this] { run(); });
 }
 
-void ServerLink::stop() {
+void ServerLink::turn_away() {
   stopping_ = true;
   wakeup_.wake();
+}
+
+void ServerLink::stop() {
+  turn_away();
   if (thread_.joinable()) thread_.join();
 }
 

@@ -20,6 +20,7 @@ struct OpenJob {
   bool withdrawn = false;
   std::optional<Instant> begun = {};
   bool announced = false;  ///< the client knows that it was begun
+  bool told = false;       ///< the client is to know before that
 };
 
 /// A data worker's connection to one client. Owns a thread, which ends with the connection.
@@ -32,6 +33,8 @@ class ServerLink {
 
   void start();
   void stop();
+  /// Ends the connection without waiting for its thread.
+  void turn_away();
   /// With the server's mutex.
   void post(OutFrame answer);
   [[nodiscard]] std::uint64_t number() const { return number_; }
@@ -39,6 +42,7 @@ class ServerLink {
   // The server's, under its mutex.
   std::vector<OutFrame> answers;
   std::unordered_map<Attempt, OpenJob> jobs;
+  std::atomic<bool> is_awaited = false;  ///< somebody waits until all answers are sent
 
  private:
   friend class ServerSession;

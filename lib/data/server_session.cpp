@@ -65,6 +65,7 @@ Result<> ServerSession::turn() {
   if (!more) return more.error();
   send_answers();
   if (auto sent = outbox_.flush(*transport_); !sent) return sent;
+  if (link_.is_awaited && outbox_.empty() && transport_->is_flushed()) server_.tell_sent(link_);
   if (heard_ != inbox_.received()) {
     heard_ = inbox_.received();
     heard_at_ = steady_now();
@@ -90,7 +91,9 @@ void ServerSession::send_answers() {
 
 void ServerSession::send(OutFrame answer) {
   const auto attempt = answer.header.attempt;
-  if (answer.header.kind == FrameKind::kDefinitionWanted) return outbox_.push(std::move(answer));
+  const bool is_answer =
+      answer.header.kind != FrameKind::kDefinitionWanted && answer.header.kind != FrameKind::kStarted;
+  if (!is_answer) return outbox_.push(std::move(answer));
   const auto job = server_.find_job(link_, attempt);
   if (!job) return;
   if (job->withdrawn) return handle_withdraw(attempt);
@@ -166,7 +169,8 @@ Result<> ServerSession::handle_task(const Frame& frame) {
           .attempt = header.attempt,
           .digest = std::string(frame.description),
           .payload = frame.payload};
-  if (!server_.add_job(link_, std::move(job), header.slot)) return protocol_error("an attempt that is sent twice");
+  const OpenJob open{.slot = header.slot, .told = header.has(kTold)};
+  if (!server_.add_job(link_, std::move(job), open)) return protocol_error("an attempt that is sent twice");
   return {};
 }
 

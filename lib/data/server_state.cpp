@@ -6,14 +6,15 @@
 
 #include <array>
 
-#include "data/quiet_thread.hpp"
+#include "base/quiet_thread.hpp"
 #include "data/sockets.hpp"
 
 namespace taas::data {
 
 namespace {
 
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostStrangers = 64;  // at a time; further ones wait in the kernel's queue
+constexpr Duration kCrowdedPatience = std::chrono::milliseconds(500);  // with a stranger while others wait
 constexpr std::size_t kMostRemarks = 100;
 
 }  // namespace
@@ -33,7 +34,10 @@ void Server::State::accept_all() {
                             pollfd{.fd = options.unix_listener.get(), .events = POLLIN, .revents = 0},
                             pollfd{.fd = wakeup.fd().get(), .events = POLLIN, .revents = 0}};
   while (!stopping) {
-    ::poll(fds.data(), fds.size(), -1);
+    const auto crowded = make_room();
+    fds[0].events = fds[1].events = crowded ? 0 : POLLIN;
+    const auto timeout = to_timespec(crowded.value_or(Duration(0)));
+    ::ppoll(fds.data(), fds.size(), crowded ? &timeout : nullptr, nullptr);
     wakeup.clear();
     if (fds[0].revents != 0) accept_one(options.tcp_listener, Family::kTcp);
     if (fds[1].revents != 0) accept_one(options.unix_listener, Family::kUnix);
@@ -47,11 +51,21 @@ void Server::State::accept_one(const Fd& listener, Family family) {
     return static_cast<void>(wait_for_wake(wakeup, std::chrono::milliseconds(10)));  // no descriptors, perhaps
   if (family == Family::kTcp) tune_tcp(socket);
   const std::lock_guard lock(mutex);
-  if (strangers.size() >= kMostStrangers) return;
   const auto number = next_link++;
-  strangers.insert(number);
+  strangers.emplace(number, steady_now());
   auto& link = links[number] = std::make_unique<ServerLink>(*this, number, std::move(socket), family);
   link->start();
+}
+
+std::optional<Duration> Server::State::make_room() {
+  const std::lock_guard lock(mutex);
+  if (strangers.size() < kMostStrangers) return {};
+  const auto [link, since] = *strangers.begin();
+  const auto left = since + kCrowdedPatience - steady_now();
+  if (left > Duration(0)) return left;
+  links.at(link)->turn_away();  // its thread ends by itself
+  strangers.erase(link);
+  return {};
 }
 
 void Server::State::join_ended() {
@@ -74,6 +88,7 @@ void Server::State::stop() {
 
 void Server::State::add_authenticated(std::uint64_t link) {
   const std::lock_guard lock(mutex);
+  if (strangers.size() >= kMostStrangers) wakeup.wake();  // there is room again
   strangers.erase(link);
 }
 
@@ -84,6 +99,8 @@ void Server::State::end_link(std::uint64_t link) {
   queue.remove_all_of(link);
   if (const auto found = links.find(link); found != links.end()) {
     found->second->jobs.clear();
+    found->second->is_awaited = false;
+    sent.notify_all();
     unsent_answers.swap(found->second->answers);
   }
   ask_others(link);

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -29,12 +28,13 @@ struct Server::State {
 
   mutable std::mutex mutex;
   std::condition_variable jobs_changed;
+  std::condition_variable sent;  ///< somebody waits for that: ServerLink::is_awaited
   JobQueue queue;
-  std::map<std::string, std::shared_ptr<const std::string>> definitions;
+  std::map<std::string, std::shared_ptr<const std::string>> definitions;  ///< null: the caller has loaded it
   std::map<std::string, std::uint64_t> asked;  ///< which link was asked for a definition that is not here
   std::map<std::uint64_t, std::unique_ptr<ServerLink>> links;
-  std::set<std::uint64_t> strangers;  ///< links whose secret is not proved
-  std::vector<std::uint64_t> ended;   ///< links whose thread is at its end
+  std::map<std::uint64_t, Instant> strangers;  ///< links whose secret is not proved, the oldest first, and their begin
+  std::vector<std::uint64_t> ended;            ///< links whose thread is at its end
   std::uint64_t next_link = 1;
   std::vector<std::string> remarks;
 
@@ -50,7 +50,9 @@ struct Server::State {
   std::optional<OpenJob> find_job(ServerLink& link, Attempt attempt);
   void close_job(ServerLink& link, Attempt attempt);
   void add_definition(const std::string& digest, std::string bytes);
-  bool add_job(ServerLink& link, Job job, std::uint32_t slot);
+  void forget_definition(const std::string& digest);
+  bool add_job(ServerLink& link, Job job, const OpenJob& open);
+  void tell_sent(ServerLink& link);
   void withdraw(ServerLink& link, Attempt attempt);
   /// Those of its jobs that were begun some time ago, and that the client has not been told of. When to ask again, too.
   std::pair<std::vector<Attempt>, Duration> long_jobs(ServerLink& link);
@@ -58,11 +60,16 @@ struct Server::State {
   void answer(const Job& job, OutFrame frame);
   std::uint64_t microseconds_on(const Job& job);
   OpenJob* find_open(const Job& job);  ///< with the mutex
+  /// With the mutex, which is let go meanwhile: that the job is begun has left this process, as far as that is
+  /// possible.
+  void tell_begun(std::unique_lock<std::mutex>& lock, const Job& job);
   void accept_all();
   void stop();
 
  private:
   void accept_one(const Fd& listener, Family family);
+  /// For one more stranger; otherwise how long the oldest one may stay.
+  std::optional<Duration> make_room();
   void join_ended();
   // With the mutex.
   void ask(std::uint64_t link, const std::string& digest);

@@ -4,10 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
+#include <utility>
 
-#include "data/arena.hpp"
+#include "data/slot_pool_state.hpp"
 
 namespace taas::data {
 
@@ -22,33 +21,6 @@ constexpr std::size_t kSpareSlots = 2;
 double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 }  // namespace
-
-struct SlotPool::State {
-  std::size_t budget = 0;
-  pid_t process = ::getpid();
-
-  mutable std::mutex mutex;
-  std::map<std::uint32_t, std::unique_ptr<Arena>> arenas;
-  std::vector<Slot*> free;  ///< the one used last is at the back
-  std::size_t held = 0;
-  std::size_t taken = 0;  ///< of these: not free
-  std::size_t given = 0;
-  std::vector<std::uint32_t> forgotten;
-  std::uint32_t next_slot = 0;
-  std::uint32_t next_arena = 0;
-  std::function<void()> on_room;
-
-  [[nodiscard]] Slot* find_free(std::size_t bytes, SlotMemory memory) const;
-  void take(Slot& slot);
-  bool make_room(std::size_t bytes, std::vector<std::unique_ptr<Arena>>& dropped);
-  [[nodiscard]] std::size_t slots_to_make(std::size_t slot_bytes) const;
-  Slot* add(std::unique_ptr<Arena> arena);
-  void give_away(Slot& slot);
-  /// The arena is destroyed by the caller, who does not hold the mutex then.
-  std::unique_ptr<Arena> take_back(Slot& slot);
-  std::unique_ptr<Arena> remove(Arena& arena);
-  void tell_of_room();
-};
 
 /// The one that was used last, whose pages are still in the cache.
 Slot* SlotPool::State::find_free(std::size_t bytes, SlotMemory memory) const {
@@ -114,7 +86,7 @@ std::unique_ptr<Arena> SlotPool::State::take_back(Slot& slot) {
     given -= slot.bytes_.size();
     --arena.given;
     if (!arena.retired && !slot.abandoned_) held += slot.bytes_.size();
-  } else if (!slot.abandoned_) {
+  } else if (!slot.abandoned_ && !arena.retired) {
     taken -= slot.bytes_.size();
   }
   slot.use_ = Slot::Use::kFree;
@@ -155,20 +127,28 @@ Result<std::shared_ptr<Slot>> SlotPool::take(std::size_t bytes, SlotMemory memor
   std::vector<std::unique_ptr<Arena>> dropped;  // outlives the lock
   std::unique_lock lock(state.mutex);
   auto* slot = state.find_free(bytes, memory);
+  if (!state.resting.empty() && (!slot || state.taken + slot->bytes().size() > state.budget)) {
+    state.collect(dropped);
+    slot = state.find_free(bytes, memory);
+    state.pressed = state.pressed || !slot;
+  }
   if (slot) {
     const bool fits = state.taken + slot->bytes().size() <= state.budget;
     if (!fits && room == Room::kWithinBudget) return std::shared_ptr<Slot>();
   } else {
     if (!state.make_room(size, dropped) && room == Room::kWithinBudget) return std::shared_ptr<Slot>();
     const auto count = state.slots_to_make(size);
+    const auto copier = state.copier;
     state.held += size * count;
     lock.unlock();
     auto arena = Arena::make(memory, size, count);
+    if (arena) (*arena)->pin(copier);
     lock.lock();
     if (!arena) {
       state.held -= size * count;
       return arena.error();
     }
+    if (copier != state.copier) (*arena)->pin(state.copier);
     slot = state.add(std::move(*arena));
   }
   state.take(*slot);
@@ -177,7 +157,7 @@ Result<std::shared_ptr<Slot>> SlotPool::take(std::size_t bytes, SlotMemory memor
     std::unique_ptr<Arena> unused;
     {
       const std::lock_guard guard(owner->mutex);
-      unused = owner->take_back(*done);
+      unused = owner->let_go(*done);
     }
     owner->tell_of_room();
   });

@@ -20,12 +20,12 @@ short events_of(Ready what) {
   return what == Ready::kWrite ? POLLOUT : static_cast<short>(POLLIN | POLLOUT);
 }
 
+}  // namespace
+
 timespec to_timespec(Duration patience) {
   const auto nanoseconds = std::max<Duration::rep>(patience.count(), 0);
   return {.tv_sec = nanoseconds / 1'000'000'000, .tv_nsec = nanoseconds % 1'000'000'000};
 }
-
-}  // namespace
 
 Wakeup::Wakeup() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 

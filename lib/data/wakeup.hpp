@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ctime>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -23,6 +24,8 @@ class Wakeup {
 /// What a descriptor is waited for.
 enum class Ready { kRead, kWrite, kReadOrWrite };
 
+/// Never negative.
+timespec to_timespec(Duration patience);
 /// Until the descriptor is ready or has failed, the wakeup was woken, or `patience` is over. True: the descriptor.
 bool wait_until_ready(const Fd& fd, Ready what, const Wakeup& wakeup, Duration patience);
 /// Only for a wake; false: `patience` was over first.

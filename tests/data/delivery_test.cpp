@@ -1,6 +1,7 @@
 // Client and server together, over real sockets.
 #include <sys/wait.h>
 
+#include <cstring>
 #include <deque>
 
 #include "data/digest.hpp"
@@ -87,6 +88,40 @@ TEST_CASE("batches outlive their client and their worker") {
     batch = expect_batch(client, stream, task(1, 100'000));
   }
   CHECK((text_of(*batch) == make_bytes(task(1, 100'000))));
+}
+
+TEST_CASE("a forked child keeps the bytes of a batch that came over the network, whatever its parent does") {
+  const Way way{.name = "plain"};
+  constexpr std::size_t kSize = 500'000;
+  Worker worker(way);
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  client.submit(stream, task(0, kSize));
+  std::optional<Batch> batch = expect_batch(client, stream, task(0, kSize));
+  const auto expected = make_bytes(task(0, kSize));
+  int overwritten[2];
+  REQUIRE(::pipe(overwritten) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char go = 0;
+    const bool told = ::read(overwritten[0], &go, 1) == 1;
+    ::_exit(told && std::memcmp(batch->payload.data(), expected.data(), kSize) == 0 ? 0 : 1);
+  }
+  const auto slot = batch->slot->number();
+  batch.reset();
+  bool again = false;
+  for (std::size_t i = 1; i < 10; ++i) {
+    client.submit(stream, task(i, kSize));
+    again = expect_batch(client, stream, task(i, kSize)).slot->number() == slot || again;
+  }
+  CHECK(again);
+  REQUIRE(::write(overwritten[1], "x", 1) == 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  ::close(overwritten[0]);
+  ::close(overwritten[1]);
 }
 
 TEST_CASE("a slow loop does not make memory grow past the budget") {
@@ -251,6 +286,34 @@ TEST_CASE("the definition is there when a job is") {
     expect_batch(*client, stream, task(1, 10));
   }
   CHECK(there == 2);
+}
+
+TEST_CASE("a definition that is loaded is let go, and asked for again once it is not loaded any more") {
+  const auto way = GENERATE(kWays[0], kWays[1], kWays[2]);
+  std::atomic<int> came = 0;
+  std::atomic<int> let_go = 0;
+  std::atomic<bool> keep = true;
+  Worker worker(way, kKey, [&](Server& server, const Job& job) {
+    if (auto bytes = server.definition(job.digest)) {
+      ++came;
+      const std::weak_ptr held = bytes;
+      server.loaded(job.digest);
+      bytes.reset();
+      if (held.expired()) ++let_go;
+    }
+    if (!keep) server.unloaded(job.digest);
+    Worker::answer(server, job);
+  });
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  for (std::size_t i = 0; i < 20; ++i) {
+    keep = i < 10;
+    client.submit(stream, task(i, 10));
+    expect_batch(client, stream, task(i, 10));
+    CHECK(came == (i <= 10 ? 1 : static_cast<int>(i) - 9));
+    CHECK(let_go == came);
+  }
 }
 
 TEST_CASE("without any worker that is said at once") {

@@ -1,4 +1,7 @@
 // What happens to delivery when something goes wrong on the way.
+#include <array>
+#include <functional>
+
 #include "data/frame.hpp"
 #include "data/handshake.hpp"
 #include "relay.hpp"
@@ -70,6 +73,34 @@ TEST_CASE("a worker that dies loses nothing, and is taken again when it is back"
     expect_batch(client, stream, task(i, 50'000));
   }
   CHECK(has_line(client.take_remarks(), "worker is lost: the peer closed the link"));
+}
+
+TEST_CASE("a task that ends every worker is an error that says so, and the others are delivered") {
+  const auto way = GENERATE(kWays[0], kWays[1], kWays[2]);
+  INFO(way.name);
+  constexpr std::size_t kDeadly = 3;
+  Worker* itself = nullptr;
+  Worker worker(way, kKey, [&](Server& server, const Job& job) {
+    job.payload == task(kDeadly, 1000) ? itself->die() : Worker::answer(server, job);
+  });
+  itself = &worker;
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  for (std::size_t i = 0; i < 10; ++i) client.submit(stream, task(i, 1000));
+  for (std::size_t i = 0; i < kDeadly; ++i) expect_batch(client, stream, task(i, 1000));
+  std::optional<Delivery> delivery;
+  int deaths = 0;
+  for (; !delivery && deaths < 100; delivery = client.next(stream, std::chrono::milliseconds(1))) {
+    if (!worker.is_dead()) continue;
+    ++deaths;
+    worker.stop();
+    worker.start();
+  }
+  REQUIRE(delivery);
+  CHECK(std::get<Undeliverable>(*delivery).message == "5 data workers ended, or were lost, while they worked on it");
+  CHECK(deaths <= 6);  // the first one may not have said what it worked on
+  for (std::size_t i = kDeadly + 1; i < 10; ++i) expect_batch(client, stream, task(i, 1000));
 }
 
 TEST_CASE("links that are cut again and again lose nothing") {
@@ -185,6 +216,28 @@ TEST_CASE("garbage from strangers is turned away, and the worker goes on") {
   for (const auto& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(4096, '\0'), std::string(4096, '\xff'),
                             std::string("\x16\x03\x01"), std::string("taas-run data 1\n"), std::string()}) {
     say(worker.address(), bytes);
+  }
+  check_serves(worker, way);
+}
+
+TEST_CASE("a crowd of silent strangers keeps no client out, and turns out nobody who has proved himself") {
+  const auto way = GENERATE(kWays[0], kWays[1]);
+  INFO(way.name);
+  constexpr int kCrowd = 100;  // more than may be there at a time
+  Worker worker(way);
+  const auto earlier = log_in(worker.address(), way);
+  const auto hello = text(encode({.kind = FrameKind::kHello}, ""));
+  send_all(*earlier, hello);
+  Wakeup wakeup;
+  std::vector<Fd> crowd;
+  for (int i = 0; i < kCrowd; ++i) {
+    crowd.push_back(connect_tcp("127.0.0.1", worker.address().port, wakeup, kPatience).value());
+  }
+  const auto later = log_in(worker.address(), way);
+  for (const auto& proved : {std::cref(earlier), std::cref(later)}) {
+    if (&proved.get() == &later) send_all(*later, hello);
+    std::array<std::byte, 1> first{};
+    wait_until([&] { return proved.get()->read(first).value() == 1; });
   }
   check_serves(worker, way);
 }

@@ -38,6 +38,16 @@ TEST_CASE("jobs wait for their definition") {
   CHECK_FALSE(queue.waiting_client("y").has_value());
 }
 
+TEST_CASE("jobs whose definition is gone wait for it again") {
+  JobQueue queue;
+  for (const auto& each : {job(1, 0, 1, "x"), job(1, 1, 2, "y"), job(2, 2, 3, "x")}) queue.add(each);
+  queue.remove_definition("x");
+  CHECK(queue.waiting_client("x") == 1u);
+  CHECK(take_all(queue) == std::vector<Attempt>{2});
+  queue.add_definition("x");
+  CHECK(take_all(queue) == std::vector<Attempt>{1, 3});
+}
+
 TEST_CASE("what is withdrawn, or of a client that is gone, is not taken") {
   JobQueue queue;
   for (Attempt i = 0; i < 4; ++i) queue.add(job(1, i, i));

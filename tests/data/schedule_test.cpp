@@ -289,6 +289,45 @@ TEST_CASE("a task that all have returned is given up, once") {
   CHECK(bench.arrives(1, 2) == "keep 1");
 }
 
+TEST_CASE("a task during which one worker after the other is lost is given up, and what was behind it is not") {
+  Bench bench({.most = 2, .most_deaths = 3}, 1);
+  bench.submit(1, 0);
+  bench.submit(1, 1);
+  Attempt attempt = 1;
+  for (int death = 1; death < 3; ++death) {
+    bench.starts(0, attempt);
+    CHECK(bench.down(0) == "");
+    attempt = static_cast<Attempt>(2 * death + 1);
+    CHECK(bench.up(0) == fmt::format("0>0 #{}, 0>1 #{}", attempt, attempt + 1));
+  }
+  bench.starts(0, attempt);
+  CHECK(bench.down(0) == "give up 0");
+  CHECK(bench.take(1, 0) == "");
+  CHECK(bench.up(0) == "0>1 #7");
+  CHECK(bench.arrives(0, 7) == "keep 1");
+}
+
+TEST_CASE("a worker that is lost before it began is nobody's fault, and the next one says that it begins") {
+  Bench bench({.most = 2, .most_deaths = 1}, 1);
+  bench.submit(1, 0);
+  for (int i = 0; i < 10; ++i) {
+    CHECK(bench.down(0) == "");
+    const auto actions = bench.schedule.handle(WorkerUp{0, bench.now});
+    REQUIRE(actions.size() == 1);
+    CHECK(std::get<Assign>(actions.front()).told);
+  }
+}
+
+TEST_CASE("what a worker was lost over is not copied to others meanwhile") {
+  Bench bench({.depth = 1, .most = 1}, 2);
+  bench.submit(1, 0);
+  bench.starts(0, 1);
+  CHECK(bench.down(0) == "1>0 #2");
+  bench.starts(1, 2);
+  bench.up(0);
+  CHECK(bench.wait(1h) == "");
+}
+
 TEST_CASE("who has returned a task is asked last for a while") {
   Bench bench({.depth = 1, .most = 1}, 2);
   bench.submit(1, 0);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <numeric>
+#include <random>
 
 #include "catch.hpp"
 #include "data/inbox.hpp"
@@ -110,6 +111,30 @@ TEST_CASE("a batch without a place waits, and what comes after it too") {
   line.exchange();
   CHECK_FALSE(line.inbox->is_waiting());
   CHECK(line.kept.descriptions == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("a payload is decoded into its place while the rest of it is on the way") {
+  const auto compression = GENERATE(Compression::kNone, Compression::kLz4, Compression::kZstd);
+  Line line;
+  line.outbox.compress(compression);
+  std::minstd_rand random(1);
+  std::string payload(8 << 20, '\0');
+  for (char& byte : payload) byte = static_cast<char>(random() % 64);
+  line.push(FrameKind::kBatch, "large", payload);
+  const auto first_is_here = [&] {
+    return line.kept.batch.size() == payload.size() &&
+           line.kept.batch.compare(0, kChunkBytes, payload, 0, kChunkBytes) == 0;
+  };
+  while (!first_is_here()) {
+    REQUIRE(line.outbox.flush(*line.left).has_value());
+    REQUIRE(line.inbox->receive().has_value());
+  }
+  CHECK(line.kept.headers.empty());
+  const auto* place = line.kept.batch.data();
+  line.exchange();
+  REQUIRE(line.kept.payloads.size() == 1);
+  CHECK(line.kept.batch.data() == place);
+  CHECK((line.kept.payloads[0] == payload));
 }
 
 TEST_CASE("a batch that nobody wants is read past") {

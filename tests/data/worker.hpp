@@ -106,6 +106,7 @@ class Worker {
                                                      .tcp_listener = tcp ? duplicate(listener_) : Fd(),
                                                      .unix_listener = tcp ? Fd() : duplicate(listener_)});
     stopping_ = false;
+    is_dead_ = false;
     thread_ = std::thread([this] { work(); });
   }
   /// As if it had been killed.
@@ -114,6 +115,13 @@ class Worker {
     if (thread_.joinable()) thread_.join();
     server_.reset();
   }
+
+  /// For `make`: it takes no more jobs, and is waiting for stop().
+  void die() {
+    stopping_ = true;
+    is_dead_ = true;
+  }
+  [[nodiscard]] bool is_dead() const { return is_dead_; }
 
   [[nodiscard]] const WorkerAddress& address() const { return address_; }
   [[nodiscard]] Server& server() { return *server_; }
@@ -146,6 +154,7 @@ class Worker {
   WorkerAddress address_;
   std::unique_ptr<Server> server_;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> is_dead_ = false;
   std::atomic<int> made_ = 0;
   std::thread thread_;
 };

@@ -1,8 +1,26 @@
 #include "machine.hpp"
 
+#include <chrono>
 #include <utility>
 
 namespace taas::sim_data {
+namespace {
+
+constexpr std::uint64_t kRank = 1;  // the only client
+constexpr std::size_t kMostDefinitions = 2;
+constexpr auto kDefinitionsWay = std::chrono::microseconds(500);
+
+data::Job job_of(const Order& order) {
+  data::Job job;
+  job.client = kRank;
+  job.stream = order.task.stream;
+  job.number = order.task.number;
+  job.attempt = order.attempt;
+  job.digest = std::to_string(order.loader);
+  return job;
+}
+
+}  // namespace
 
 std::uint64_t content(int loader, int epoch, std::uint64_t batch) {
   std::uint64_t mixed = (static_cast<std::uint64_t>(loader) << 48) ^ (static_cast<std::uint64_t>(epoch) << 32) ^ batch;
@@ -11,13 +29,44 @@ std::uint64_t content(int loader, int epoch, std::uint64_t batch) {
 
 void Machine::receive(const Order& order) {
   if (frozen_) return unread_.push_back([this, order] { receive(order); });
-  queue_.emplace(std::pair(order.task.number, order.attempt), order);
+  orders_.emplace(order.attempt, order);
+  auto job = job_of(order);
+  auto definition = job.digest;
+  bool here = definitions_.contains(definition);
+  here ? queue_.add(std::move(job)) : queue_.add_waiting(std::move(job));
+  if (!here) ask_for(definition);
   begin();
+}
+
+void Machine::ask_for(const std::string& definition) {
+  if (!asked_.insert(definition).second) return;
+  agenda_.after(kDefinitionsWay, [this, definition, life = life_, link = links_] {
+    if (alive_ && life == life_ && link == links_) take_definition(definition);
+  });
+}
+
+void Machine::take_definition(const std::string& definition) {
+  if (frozen_)
+    return unread_.push_back([this, definition, link = links_] {
+      if (link == links_) take_definition(definition);
+    });
+  asked_.erase(definition);
+  definitions_.insert(definition);
+  queue_.add_definition(definition);
+  begin();
+}
+
+/// Jobs that need it wait for it again.
+void Machine::forget_a_definition() {
+  if (definitions_.size() <= kMostDefinitions) return;
+  auto definition = definitions_.extract(definitions_.begin()).value();
+  queue_.remove_definition(definition);
+  if (queue_.waiting_client(definition)) ask_for(definition);
 }
 
 void Machine::withdraw(data::Attempt attempt) {
   if (frozen_) return unread_.push_back([this, attempt] { withdraw(attempt); });
-  std::erase_if(queue_, [attempt](const auto& entry) { return entry.second.attempt == attempt; });
+  if (queue_.remove(kRank, attempt)) orders_.erase(attempt);
   if (!running_ || running_->attempt != attempt || !abandons_) return;
   wanted_ = false;
   finish();
@@ -25,7 +74,10 @@ void Machine::withdraw(data::Attempt attempt) {
 
 void Machine::drop_all() {
   if (frozen_) return unread_.push_back([this] { drop_all(); });
-  queue_.clear();
+  queue_.remove_all_of(kRank);
+  orders_.clear();
+  asked_.clear();
+  ++links_;
   wanted_ = false;
 }
 
@@ -33,7 +85,11 @@ void Machine::kill() {
   alive_ = frozen_ = false;
   ++ticket_;
   running_.reset();
-  queue_.clear();
+  queue_ = {};
+  orders_.clear();
+  definitions_.clear();
+  asked_.clear();
+  ++links_;
   unread_.clear();
   positions_.clear();
 }
@@ -59,8 +115,7 @@ void Machine::thaw() {
 
 void Machine::begin() {
   if (running_ || queue_.empty()) return;
-  running_ = std::move(queue_.begin()->second);
-  queue_.erase(queue_.begin());
+  running_ = orders_.extract(queue_.take()->attempt).mapped();
   wanted_ = true;
   started(running_->attempt);
   run_for(duration_of(*running_));
@@ -77,6 +132,7 @@ void Machine::finish() {
   ++ticket_;
   auto order = *std::exchange(running_, std::nullopt);
   if (wanted_) made(order);
+  forget_a_definition();
   begin();
 }
 

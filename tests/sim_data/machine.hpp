@@ -3,8 +3,11 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "data/job_queue.hpp"
 #include "data/schedule.hpp"
 #include "sim/agenda.hpp"
 
@@ -28,7 +31,10 @@ struct Order {
 /// What is made of it, as a number: the same whoever makes it.
 std::uint64_t content(int loader, int epoch, std::uint64_t batch);
 
-/// A data worker's process on its machine: makes one batch at a time, the lowest number first.
+/// A data worker's process on its machine: makes one batch at a time, in the order of the real queue, and only with the
+/// definition of its loader, which it asks for and keeps a few of. Threads and sockets of the real client and server
+/// are not here: they wait on the system's clock, and are tested over connections that are cut and delayed
+/// (tests/data).
 class Machine {
  public:
   Machine(Agenda& agenda, double slowness, bool abandons) : agenda_(agenda), slowness_(slowness), abandons_(abandons) {}
@@ -54,6 +60,9 @@ class Machine {
   void begin();
   void run_for(Duration duration);
   void finish();
+  void ask_for(const std::string& definition);
+  void take_definition(const std::string& definition);
+  void forget_a_definition();
   [[nodiscard]] Duration duration_of(const Order& order);
 
   Agenda& agenda_;
@@ -62,7 +71,11 @@ class Machine {
   bool alive_ = true;
   int life_ = 0;
   bool frozen_ = false;
-  std::map<std::pair<std::uint64_t, data::Attempt>, Order> queue_;
+  data::JobQueue queue_;
+  std::map<data::Attempt, Order> orders_;  ///< those in the queue
+  std::set<std::string> definitions_;      ///< that are here
+  std::set<std::string> asked_;            ///< that are on their way
+  int links_ = 0;                          ///< that were closed: what was asked for over them does not come
   std::optional<Order> running_;
   bool wanted_ = true;  ///< the running one
   std::uint64_t ticket_ = 0;
