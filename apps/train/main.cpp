@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
+#include "taas/graphed_step.hpp"
 #include "taas/process_group.hpp"
 #include "taas/sampler.hpp"
 #include "taas/stop.hpp"
@@ -40,6 +42,8 @@ struct Training {
   Model model;
   Adadelta optimizer;
   Progress& progress;
+  GraphedStep learn;  // indices → loss
+  StopQuestion stop{group};
   bool checkpoint_written = false;  // on demand: once is enough
 };
 
@@ -53,21 +57,26 @@ void settle_buckets(Training& training, const Dataset& dataset) {
   training.network->train();
 }
 
-/// One step. Returns the signal that ends the training, or 0.
-int train_step(Training& training, const Dataset& dataset, const torch::Tensor& indices, Position& position,
-               std::int64_t& samples) {
-  start_step(position, training.options, training.group);
+/// What a step does on the device, and nothing else, so that it can be recorded. Returns the loss.
+torch::Tensor learn_from(Training& training, const Dataset& dataset, const torch::Tensor& indices) {
   auto [images, labels] = dataset.batch(indices);
   training.model.zero_grad();
   auto loss = torch::nll_loss(training.model(images), labels);
   loss.backward();
   training.optimizer.step();
-  samples += labels.size(0);
+  return loss;
+}
+
+/// One step. Returns the signal that ends the training, or 0.
+int train_step(Training& training, const torch::Tensor& indices, Position& position, std::int64_t& samples) {
+  start_step(position, training.options, training.group);
+  auto loss = training.learn({indices});
+  samples += indices.numel();
   ++position.step;
   if (training.progress.wants_loss(position.step)) {
     training.progress.show(position.step, loss.item<double>(), samples);
   }
-  auto wish = ask_for_stop(training.group, position.step);
+  auto wish = training.stop.ask(position.step);
   if (wish.signal != 0 || (wish.checkpoint && !training.checkpoint_written)) {
     save(training.options, training.group, training.network, training.optimizer, position);
     barrier(training.group);  // what rank 0 closes while others end would not count as whole
@@ -77,11 +86,10 @@ int train_step(Training& training, const Dataset& dataset, const torch::Tensor& 
   return wish.signal;
 }
 
-int train_epoch(Training& training, const Dataset& dataset, const std::vector<torch::Tensor>& batches,
-                Position& position) {
+int train_epoch(Training& training, const std::vector<torch::Tensor>& batches, Position& position) {
   std::int64_t samples = 0;
   for (auto next = position.step; next < static_cast<std::int64_t>(batches.size()); ++next) {
-    int signal = train_step(training, dataset, batches[static_cast<std::size_t>(next)], position, samples);
+    int signal = train_step(training, batches[static_cast<std::size_t>(next)], position, samples);
     if (signal != 0) return signal;
   }
   return 0;
@@ -105,30 +113,37 @@ int run(const Options& options) {
   Progress progress(group.rank(), group.world_size(), options.epochs);
   progress.begin_run(group.device().str(), group.backend(), digits, options);
 
+  const bool graph = options.graph && GraphedStep::is_possible(group);
+  std::optional<OwnStream> stream;
+  if (graph) stream.emplace(group.device());
+
   torch::manual_seed(options.seed);
   Network network;
   network->to(group.device());
+  Dataset train(digits.train, group.device()), test(digits.test, group.device());
   Training training{options,
                     group,
                     network,
                     Model(network, group, {.gradient_as_bucket_view = true}),
-                    Adadelta(network->parameters(), options.lr),
-                    progress};
+                    Adadelta(network->parameters(), options.lr, {.capturable = graph}),
+                    progress,
+                    GraphedStep(group, [&](const auto& inputs) { return learn_from(training, train, inputs[0]); },
+                                {&training.optimizer}, {.enabled = graph})};
   DistributedSampler sampler(digits.train.size(), {.num_replicas = static_cast<std::size_t>(group.world_size()),
                                                    .rank = static_cast<std::size_t>(group.rank()),
                                                    .seed = options.seed});
-  Dataset train(digits.train, group.device()), test(digits.test, group.device());
 
+  if (training.learn.uses_graph()) progress.say("steps are replayed from a CUDA graph");
   settle_buckets(training, train);
   auto position = resume(options, group, network, training.optimizer);
   catch_stop_signals();
   auto score = evaluate(network, group, test);
   while (position.epoch < options.epochs) {
     sampler.set_epoch(static_cast<std::uint64_t>(position.epoch));
-    auto batches = split_batches(sampler.indices(), options.batch_size);
+    auto batches = split_batches(sampler.indices().to(group.device()), options.batch_size);
     start_epoch(position.epoch, options, training.optimizer);
     progress.begin_epoch(position.epoch, static_cast<std::int64_t>(batches.size()));
-    if (int signal = train_epoch(training, train, batches, position)) return kSignalled + signal;
+    if (int signal = train_epoch(training, batches, position)) return kSignalled + signal;
     score = evaluate(network, group, test);
     progress.end_epoch(score);
     position = {position.epoch + 1, 0};

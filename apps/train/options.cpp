@@ -45,6 +45,8 @@ void add_machine_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--backend", options.backend, "How ranks talk to each other: auto, gloo or nccl")
       ->check(CLI::IsMember({"auto", "gloo", "nccl"}));
+  app.add_flag("--graph,!--no-graph", options.graph,
+               "On a GPU, alone or over nccl, record a step as a CUDA graph and replay it");
 }
 
 void add_output_options(CLI::App& app, Options& options) {

@@ -19,6 +19,7 @@ struct Options {
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: as OMP_NUM_THREADS says, or one a core
   std::string backend = "auto";
+  bool graph = true;                  ///< record the step, where that is possible
   std::string output;                 ///< folder of the checkpoint; empty: none is written
   std::optional<std::string> resume;  ///< checkpoint to go on from
   bool check_equal = false;

@@ -1,5 +1,6 @@
 #include "trainer.hpp"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/utils.h>
 #include <unistd.h>
 
@@ -99,12 +100,38 @@ void start_step(const Position& position, const Options& options, const ProcessG
   torch::manual_seed(mixed(mixed(options.seed) + epoch + step));
 }
 
-StopWish ask_for_stop(const ProcessGroup& group, std::int64_t step) {
-  if (group.device().is_cuda() && step % kStepsBetweenQuestions != 0) return {};
-  auto wish = torch::tensor({static_cast<std::int64_t>(should_checkpoint()), static_cast<std::int64_t>(stop_signal())},
-                            torch::dtype(torch::kInt64).device(group.device()));
-  all_reduce(group, wish, ReduceOp::kMax);
-  return {wish[0].item<std::int64_t>() != 0, static_cast<int>(wish[1].item<std::int64_t>())};
+StopQuestion::StopQuestion(const ProcessGroup& group)
+    : group_(group),
+      wish_(torch::zeros({2}, torch::dtype(torch::kInt64).device(group.device()))),
+      answer_(torch::zeros({2}, torch::dtype(torch::kInt64).pinned_memory(group.device().is_cuda()))) {}
+
+StopWish StopQuestion::ask(std::int64_t step) {
+  if (!group_.device().is_cuda()) {
+    send();
+    return take();
+  }
+  if (step % kStepsBetweenQuestions != 0) return {};
+  auto wish = arrived_ ? take() : StopWish{};
+  send();
+  return wish;
+}
+
+/// Numbers are written by kernels: a copy from ordinary memory would wait for the GPU.
+void StopQuestion::send() {
+  constexpr bool kNonBlocking = true;
+  wish_[0].fill_(should_checkpoint());
+  wish_[1].fill_(stop_signal());
+  all_reduce(group_, wish_, ReduceOp::kMax);
+  answer_.copy_(wish_, kNonBlocking);
+  if (!group_.device().is_cuda()) return;
+  const c10::impl::VirtualGuardImpl gpu(group_.device().type());
+  arrived_.emplace(group_.device().type());
+  arrived_->record(gpu.getStream(group_.device()));
+}
+
+StopWish StopQuestion::take() {
+  if (arrived_) arrived_->synchronize();
+  return {answer_[0].item<std::int64_t>() != 0, static_cast<int>(answer_[1].item<std::int64_t>())};
 }
 
 Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset) {
@@ -112,7 +139,7 @@ Score evaluate(Network& network, const ProcessGroup& group, const Dataset& datas
   for (auto& buffer : network->buffers()) broadcast(group, buffer);
   network->eval();
   auto sums = torch::zeros({2}, torch::dtype(torch::kFloat64).device(group.device()));  // loss, correct answers
-  auto share = torch::arange(group.rank(), dataset.size(), group.world_size());
+  auto share = torch::arange(group.rank(), dataset.size(), group.world_size()).to(group.device());
   for (const auto& indices : share.split(kTestBatch)) {
     if (indices.numel() == 0) continue;
     auto [images, labels] = dataset.batch(indices);

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <c10/core/Event.h>
+
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "digits.hpp"
@@ -25,7 +28,7 @@ class Dataset {
  public:
   Dataset(const DigitSet& digits, c10::Device device);
   [[nodiscard]] std::int64_t size() const { return labels_.size(0); }
-  /// `indices`: int64 (n), on any device.
+  /// `indices`: int64 (n), on any device; on that of the images nothing is copied from the CPU.
   [[nodiscard]] Batch batch(const torch::Tensor& indices) const;
 
  private:
@@ -49,13 +52,29 @@ void start_epoch(int epoch, const Options& options, Adadelta& optimizer);
 /// Sets the seed of dropout, another one for each rank and step: a resumed run goes on as if it had never stopped.
 void start_step(const Position& position, const Options& options, const ProcessGroup& group);
 
-/// Whether a checkpoint should be written now and whether the training should end: asks all ranks, so that all get the
-/// same answer. Every step on the CPU; every eighth where asking has to wait for a GPU.
+/// Whether a checkpoint should be written now and whether the training should end.
 struct StopWish {
   bool checkpoint = false;
   int signal = 0;  ///< 0: go on
 };
-StopWish ask_for_stop(const ProcessGroup& group, std::int64_t step);
+
+/// Asks all ranks, so that all get the same answer: on the CPU at once, after every step. On a GPU after every eighth,
+/// and the answer is taken eight steps later, when it has long been there: no step waits for the GPU.
+class StopQuestion {
+ public:
+  explicit StopQuestion(const ProcessGroup& group);
+  /// The answer, where one is due; all ranks call it after the same steps.
+  StopWish ask(std::int64_t step);
+
+ private:
+  void send();
+  StopWish take();
+
+  ProcessGroup group_;
+  torch::Tensor wish_;    // int64 (2), on the device
+  torch::Tensor answer_;  // on the CPU
+  std::optional<c10::Event> arrived_;
+};
 
 /// Each rank judges its share of the images with the buffers of rank 0, the ones that a checkpoint holds.
 Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "taas/recordable_optimizer.hpp"
+
 namespace taas {
 
 /// The defaults are Python's.
@@ -37,17 +39,24 @@ struct AdadeltaParamState : torch::optim::OptimizerCloneableParamState<AdadeltaP
 };
 
 /// Adadelta (Zeiler 2012, arXiv:1212.5701), which libtorch lacks: the same operations in the same order as Python's
-/// torch.optim.Adadelta, so the same parameters to the bit on the CPU. Dense real gradients only.
-class Adadelta : public torch::optim::Optimizer {
+/// torch.optim.Adadelta, so the same parameters to the bit. Dense real gradients only: a sparse one
+/// is an InvalidArgument.
+class Adadelta : public torch::optim::Optimizer, public RecordableOptimizer {
  public:
-  /// Throws InvalidArgument for a negative lr, eps or weight_decay or a rho outside 0…1.
-  explicit Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults = {});
-  explicit Adadelta(std::vector<torch::Tensor> parameters, const AdadeltaOptions& defaults = {})
-      : Adadelta({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
+  /// Throws InvalidArgument for a negative lr, eps or weight_decay or a rho outside 0…1, and for `fused`: torch has no
+  /// such kernel.
+  explicit Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults = {},
+                    const OptimizerKernels& kernels = {});
+  explicit Adadelta(std::vector<torch::Tensor> parameters, const AdadeltaOptions& defaults = {},
+                    const OptimizerKernels& kernels = {})
+      : Adadelta({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
 
   torch::Tensor step(LossClosure closure = nullptr) override;
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
+  void before_recording() override;
+  void before_replay() override;
+  bool still_recorded() override;
 };
 
 }  // namespace taas

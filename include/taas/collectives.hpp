@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,9 +17,19 @@ enum class ReduceOp { kSum, kAverage, kMin, kMax, kProduct };
 /// does not stop the collective.
 class Work {
  public:
-  /// Returns when the result is in place (for CUDA tensors: ordered before later work of the current stream). Throws
-  /// CommunicationError when a rank is gone or the group's timeout has passed. May be called more than once.
+  /// Under gloo: returns when the result is in place, and throws CommunicationError when a rank is gone or the group's
+  /// timeout has passed.
+  ///
+  /// Under nccl, for tensors on a GPU: orders the result before later work of the current stream, and returns at once. What
+  /// goes wrong on the GPU later is no exception: when a rank is gone or the group's timeout has passed, torch's watchdog
+  /// ends this process, and no later work of the stream is done with half a result (TORCH_NCCL_ASYNC_ERROR_HANDLING=3).
+  ///
+  /// May be called more than once, also for other streams.
   void wait();
+
+  /// Returns when the result is in place, under each backend; throws CommunicationError when it is not within `timeout`, or
+  /// as wait() does. The collective goes on after a timeout: wait again, or end the process.
+  void wait(std::chrono::milliseconds timeout);
 
   class Impl;
   explicit Work(std::shared_ptr<Impl> impl);
@@ -66,6 +77,19 @@ void send(const ProcessGroup& group, const at::Tensor& tensor, int destination, 
 Work send_async(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0);
 void recv(const ProcessGroup& group, at::Tensor& tensor, int source, int tag = 0);
 Work recv_async(const ProcessGroup& group, at::Tensor& tensor, int source, int tag = 0);
+
+/// A tensor on its way from or to rank `peer`.
+struct Message {
+  at::Tensor tensor;
+  int peer = 0;
+  int tag = 0;  ///< as in send() and recv()
+};
+
+/// All of these at once, in no order: what ranks that exchange tensors call. Under nccl, a rank that calls send_async() and
+/// then recv_async() waits for ever, from some size on, for one that does the same.
+void send_recv(const ProcessGroup& group, const std::vector<Message>& sends, const std::vector<Message>& receives);
+Work send_recv_async(const ProcessGroup& group, const std::vector<Message>& sends,
+                     const std::vector<Message>& receives);
 
 /// Returns when every rank has called it.
 void barrier(const ProcessGroup& group);

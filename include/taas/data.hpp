@@ -42,6 +42,14 @@ struct DataLoaderOptions {
   /// What batches' seeds are made of, with the rank, the loader's name, the epoch and the batch's number. By default
   /// what torch's generator was seeded with (torch::manual_seed) when the epoch begins.
   std::optional<std::uint64_t> seed{};
+  /// Batches lie in page-locked memory, out of which a GPU copies while the program goes on (to(device, dtype, true)).
+  /// What data workers make is received into such memory as soon as the program uses a GPU; anything else is copied
+  /// into it. A batch may be let go while it is being copied. Without a GPU batches are as they are.
+  bool pin_memory = false;
+  /// Where batches arrive: on the CPU, or on a GPU (at::kCUDA is the one that the program uses when the loop begins).
+  /// They are copied on a stream of their own, two batches ahead of the loop, and are ready for this thread's current
+  /// stream.
+  at::Device device = at::kCPU;
 };
 
 class Batches;
@@ -56,6 +64,7 @@ class DataLoader {
 
   /// An epoch: the sampler starts over (after its set_epoch(), where it has one) and is drawn from ahead of the loop;
   /// it must outlive it. A loop that goes on in the middle of an epoch needs the same sampler again: see resume().
+  /// Throws ConfigError when DataLoaderOptions::device is not there.
   Batches batches(torch::data::samplers::Sampler<>& sampler);
 
   /// Where the loop is, for Checkpoint::extra: {"epoch", "batch", "digest", "samples", "order"}: epochs before this
@@ -102,7 +111,10 @@ class Batches {
   Batches& operator=(Batches&&) noexcept;
   ~Batches();
 
-  /// The next batch, nothing at the end. Its tensors lie in memory that is used again when the last of them is gone.
+  /// The next batch, nothing at the end. Its tensors lie in memory that is used again when the last of them is gone,
+  /// and, where it is page-locked, when the copies are done that were asked for on torch's streams until then. A child
+  /// that is forked meanwhile shares the memory of batches that a data worker on this machine has made: they are not
+  /// its own.
   std::optional<Tensors> next();
 
   Iterator begin() { return Iterator(this); }

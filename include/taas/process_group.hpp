@@ -13,7 +13,7 @@ class ProcessGroup;
 namespace taas {
 
 enum class Backend {
-  kAuto,  ///< nccl when every rank has a GPU of its own, gloo otherwise; all ranks agree on one
+  kAuto,  ///< nccl when every rank has a GPU of its own, gloo otherwise, with a warning where there are GPUs; all ranks agree
   kGloo,
   kNccl,
 };
@@ -21,7 +21,7 @@ enum class Backend {
 struct InitOptions {
   Backend backend = Backend::kAuto;
   /// How long to wait for the other ranks: to join, and in each collective.
-  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
 };
 
 struct ProcessGroupState;
@@ -35,13 +35,19 @@ class ProcessGroup {
   /// Place among the ranks of this machine.
   int local_rank() const;
   int local_world_size() const;
-  /// Where this rank's model and data belong: cuda:<local rank> under nccl, the CPU under gloo.
+  /// Where this rank's model and data belong: under nccl its GPU (device 0 where one is visible, else that of its local
+  /// rank), the CPU under gloo.
   c10::Device device() const;
   /// "gloo", "nccl", or "none" for a group of one process.
   std::string_view backend() const;
 
   /// The c10d group underneath, for calls this library does not wrap; null in a group of one process.
   c10d::ProcessGroup* native() const;
+
+  /// Ends the group on this rank, once its collectives are through; every rank calls it. No copy may be used for a
+  /// collective afterwards. Without a call the last copy does it, or, while an exception ends its scope, drops what is under
+  /// way. Throws CommunicationError.
+  void shutdown() const;
 
   explicit ProcessGroup(std::shared_ptr<const ProcessGroupState> state);
   const ProcessGroupState& state() const { return *state_; }
@@ -59,7 +65,10 @@ class ProcessGroup {
 /// default action, a group of several processes ignores it from here on. A handler of the program's own stays.
 ///
 /// Throws ConfigError for a variable that is missing, is no number or does not fit, or when ranks ask for different
-/// backends; CommunicationError naming the missing ranks when not all have joined within the timeout.
+/// backends or cannot have the one that is asked for (two ranks with one GPU, too few GPUs); CommunicationError naming the
+/// missing ranks when not all have joined within the timeout, or when the backend cannot be set up: nccl connects here.
+///
+/// With nccl asked for by name a group of one process is a real one.
 ProcessGroup init(const InitOptions& options = {});
 
 }  // namespace taas

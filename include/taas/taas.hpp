@@ -6,6 +6,8 @@
 #include "taas/data.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
+#include "taas/graphed_step.hpp"
+#include "taas/optimizers.hpp"
 #include "taas/process_group.hpp"
 #include "taas/sampler.hpp"
 #include "taas/stop.hpp"

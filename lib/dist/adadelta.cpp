@@ -1,11 +1,16 @@
 #include "taas/adadelta.hpp"
 
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_addcmul.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_sqrt.h>
 #include <torch/optim/serialize.h>
 #include <torch/serialize/archive.h>
-#include <torch/utils.h>
 
 #include <string>
 
+#include "dist/optimizer_step.hpp"
 #include "taas/error.hpp"
 
 namespace taas {
@@ -26,17 +31,37 @@ double read(torch::serialize::InputArchive& archive, const char* key) {
   return value.toDouble();
 }
 
-void update(torch::Tensor& parameter, AdadeltaParamState& state, const AdadeltaOptions& options) {
-  auto grad = parameter.grad();
-  if (options.weight_decay() != 0) grad = grad.add(parameter, options.weight_decay());
-  auto& square_avg = state.square_avg();
-  auto& acc_delta = state.acc_delta();
-  state.step(state.step() + 1);
-  square_avg.mul_(options.rho()).addcmul_(grad, grad, 1 - options.rho());
-  auto std = square_avg.add(options.eps()).sqrt_();
-  auto delta = acc_delta.add(options.eps()).sqrt_().div_(std).mul_(grad);
-  acc_delta.mul_(options.rho()).addcmul_(delta, delta, 1 - options.rho());
-  parameter.add_(delta, -options.lr());
+/// `rate` is undefined where the one of the options is meant.
+void update_all(const ParameterLists<AdadeltaParamState>& lists, const at::Tensor& rate,
+                const AdadeltaOptions& options) {
+  auto grads = lists.grads;
+  std::vector<at::Tensor> squares, updates;
+  count_on_host(lists);
+  for (auto* state : lists.states) {
+    squares.push_back(state->square_avg());
+    updates.push_back(state->acc_delta());
+  }
+  if (options.weight_decay() != 0) grads = at::_foreach_add(grads, lists.parameters, options.weight_decay());
+  at::_foreach_mul_(squares, options.rho());
+  at::_foreach_addcmul_(squares, grads, grads, 1 - options.rho());
+  auto deviations = at::_foreach_add(squares, options.eps());
+  at::_foreach_sqrt_(deviations);
+  auto deltas = at::_foreach_add(updates, options.eps());
+  at::_foreach_sqrt_(deltas);
+  at::_foreach_div_(deltas, deviations);
+  at::_foreach_mul_(deltas, grads);
+  at::_foreach_mul_(updates, options.rho());
+  at::_foreach_addcmul_(updates, deltas, deltas, 1 - options.rho());
+  if (rate.defined()) {
+    at::_foreach_mul_(deltas, rate.neg());
+    at::_foreach_add_(lists.parameters, deltas);
+  } else {
+    at::_foreach_add_(lists.parameters, deltas, -options.lr());
+  }
+}
+
+std::vector<at::Tensor> kept_by_adadelta(const AdadeltaParamState& state) {
+  return {state.square_avg(), state.acc_delta()};
 }
 
 AdadeltaParamState fresh_state(const torch::Tensor& parameter) {
@@ -76,27 +101,34 @@ void AdadeltaParamState::serialize(torch::serialize::InputArchive& archive) {
   archive.read("acc_delta", acc_delta());
 }
 
-Adadelta::Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults)
-    : Optimizer(groups, std::make_unique<AdadeltaOptions>(defaults)) {
+Adadelta::Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults,
+                   const OptimizerKernels& kernels)
+    : Optimizer(groups, std::make_unique<AdadeltaOptions>(defaults)), RecordableOptimizer(kernels) {
   check(defaults.lr() >= 0, "lr", defaults.lr());
   check(defaults.rho() >= 0 && defaults.rho() <= 1, "rho", defaults.rho());
   check(defaults.eps() >= 0, "eps", defaults.eps());
   check(defaults.weight_decay() >= 0, "weight_decay", defaults.weight_decay());
+  if (kernels.fused) throw InvalidArgument("Adadelta cannot be fused: torch has no kernel for it");
 }
 
 torch::Tensor Adadelta::step(LossClosure closure) {
-  torch::Tensor loss;
-  if (closure) loss = closure();  // with gradients on, as the caller left them
-  torch::NoGradGuard no_grad;
-  for (auto& group : param_groups_)
-    for (auto& parameter : group.params()) {
-      if (!parameter.grad().defined()) continue;
-      auto& slot = state_[parameter.unsafeGetTensorImpl()];
-      if (!slot) slot = std::make_unique<AdadeltaParamState>(fresh_state(parameter));
-      update(parameter, static_cast<AdadeltaParamState&>(*slot), static_cast<AdadeltaOptions&>(group.options()));
-    }
-  return loss;
+  return step_all<AdadeltaOptions>(
+      *this, "Adadelta", *mirror_, closure, [&](auto& group, const auto& options, const detail::GroupContext& context) {
+        auto lists = parameter_lists<AdadeltaParamState>(group, *this, "Adadelta", fresh_state);
+        if (lists.parameters.empty()) return;
+        note_recorded(lists, context.mirror, kept_by_adadelta);
+        at::Tensor rate;
+        if (kernels().capturable) rate = context.mirror.rate(context.index, options.lr(), lists.parameters.front());
+        update_all(lists, rate, options);
+      });
 }
+
+void Adadelta::before_recording() { refresh_mirror<AdadeltaParamState>(*this, *mirror_); }
+void Adadelta::before_replay() {
+  before_recording();
+  count_replay<AdadeltaParamState>(*this, *mirror_, /*mirrored=*/false);
+}
+bool Adadelta::still_recorded() { return is_still_recorded<AdadeltaParamState>(*this, *mirror_, kept_by_adadelta); }
 
 void Adadelta::save(torch::serialize::OutputArchive& archive) const {
   torch::optim::serialize<AdadeltaParamState, AdadeltaOptions>(archive, *this);

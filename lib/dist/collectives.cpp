@@ -1,8 +1,14 @@
 #include "taas/collectives.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <exception>
 #include <functional>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "dist/c10_error.hpp"
@@ -14,24 +20,68 @@ namespace taas {
 class Work::Impl {
  public:
   using Finish = std::function<void()>;
+  using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
-  Impl(const char* name, c10::intrusive_ptr<c10d::Work> work, Finish finish)
-      : name_(name), work_(std::move(work)), finish_(std::move(finish)) {}
+  Impl(const char* name, Works works, Finish finish)
+      : name_(name), works_(std::move(works)), finish_(std::move(finish)) {}
 
+  /// Each call orders the stream that is current then. What is left to do on this rank is done by the first one, and
+  /// later ones come after that.
   void wait() {
-    if (work_) communicating(name_, [&] { work_->wait(); });
-    work_.reset();
-    if (finish_) std::exchange(finish_, nullptr)();
+    communicating(name_, [&] {
+      for (const auto& work : works_) work->wait();
+    });
+    if (failure_) std::rethrow_exception(failure_);
+    if (finish_) finish();
+    if (finished_) finished_->block(current_stream());
+  }
+
+  void wait(std::chrono::milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    for (const auto& work : works_) {
+      while (!work->isCompleted()) {
+        if (std::chrono::steady_clock::now() >= end) throw_timeout(timeout);
+        std::this_thread::sleep_for(kBetweenLooks);
+      }
+    }
+    wait();
   }
 
  private:
+  static constexpr std::chrono::microseconds kBetweenLooks{200};
+
+  [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout) const {
+    throw CommunicationError(std::string(name_) + ": not through after " + std::to_string(timeout.count()) + " ms");
+  }
+
+  static c10::Stream current_stream() {
+    const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
+    return cuda.getStream(cuda.getDevice());
+  }
+
+  void finish() {
+    try {
+      std::exchange(finish_, nullptr)();
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+    const bool on_gpu = at::hasCUDA() && c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA);
+    if (!on_gpu) return;
+    finished_.emplace(c10::DeviceType::CUDA);
+    finished_->record(current_stream());
+  }
+
   const char* name_;
-  c10::intrusive_ptr<c10d::Work> work_;
+  Works works_;
   Finish finish_;  ///< what is left to do on this rank when the collective is through
+  std::exception_ptr failure_;
+  std::optional<c10::Event> finished_;  ///< on the stream of the first wait
 };
 
 Work::Work(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 void Work::wait() { impl_->wait(); }
+void Work::wait(std::chrono::milliseconds timeout) { impl_->wait(timeout); }
 
 namespace {
 
@@ -39,11 +89,11 @@ using TensorVector = std::vector<at::Tensor>;
 
 template <class Start>
 Work start(const char* name, Start&& call, Work::Impl::Finish finish = nullptr) {
-  return Work(std::make_shared<Work::Impl>(name, communicating(name, call), std::move(finish)));
+  return Work(std::make_shared<Work::Impl>(name, Work::Impl::Works{communicating(name, call)}, std::move(finish)));
 }
 
 /// In a group of one process everything is done before it has begun.
-Work done(const char* name) { return Work(std::make_shared<Work::Impl>(name, nullptr, nullptr)); }
+Work done(const char* name) { return Work(std::make_shared<Work::Impl>(name, Work::Impl::Works{}, nullptr)); }
 
 c10d::ReduceOp native(ReduceOp op) {
   switch (op) {
@@ -179,6 +229,62 @@ Work recv_async(const ProcessGroup& group, at::Tensor& tensor, int source, int t
   check_other_rank(group, "recv", "source", source);
   TensorVector tensors{tensor.detach()};
   return start("recv", [&] { return group.native()->recv(tensors, source, tag); });
+}
+
+namespace {
+
+using Works = Work::Impl::Works;
+
+void check_messages(const ProcessGroup& group, const char* role, const std::vector<Message>& messages) {
+  for (const auto& message : messages) {
+    check_tensor(group, "send_recv", message.tensor);
+    check_other_rank(group, "send_recv", role, message.peer);
+  }
+}
+
+Works start_all(const ProcessGroup& group, const std::vector<Message>& sends, const std::vector<Message>& receives) {
+  Works works;
+  auto& native = *group.native();
+  for (const auto& message : sends) {
+    TensorVector tensors{message.tensor.detach()};
+    works.push_back(native.send(tensors, message.peer, message.tag));
+  }
+  for (const auto& message : receives) {
+    TensorVector tensors{message.tensor.detach()};
+    works.push_back(native.recv(tensors, message.peer, message.tag));
+  }
+  return works;
+}
+
+/// nccl: all in one kernel, so that none waits for another one's turn.
+Works start_together(const ProcessGroup& group, const std::vector<Message>& sends,
+                     const std::vector<Message>& receives) {
+  group.native()->startCoalescing(c10::DeviceType::CUDA);
+  auto works = start_all(group, sends, receives);
+  auto together = group.native()->endCoalescing(c10::DeviceType::CUDA);
+  return together ? Works{std::move(together)} : works;
+}
+
+bool on_gpu(const std::vector<Message>& messages) {
+  return std::ranges::all_of(messages, [](const Message& message) { return message.tensor.is_cuda(); });
+}
+
+}  // namespace
+
+Work send_recv_async(const ProcessGroup& group, const std::vector<Message>& sends,
+                     const std::vector<Message>& receives) {
+  check_messages(group, "destination", sends);
+  check_messages(group, "source", receives);
+  if (sends.empty() && receives.empty()) return done("send_recv");
+  const bool together = group.backend() == "nccl" && on_gpu(sends) && on_gpu(receives);
+  auto works = communicating("send_recv", [&] {
+    return together ? start_together(group, sends, receives) : start_all(group, sends, receives);
+  });
+  return Work(std::make_shared<Work::Impl>("send_recv", std::move(works), nullptr));
+}
+
+void send_recv(const ProcessGroup& group, const std::vector<Message>& sends, const std::vector<Message>& receives) {
+  send_recv_async(group, sends, receives).wait();
 }
 
 void all_reduce(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op) {

@@ -72,6 +72,7 @@ void DataLoader::resume(const c10::IValue& state) {
 /// The order is drawn as the saved loop has drawn it; the generator is then as it was.
 Batches DataLoader::batches(torch::data::samplers::Sampler<>& sampler) {
   auto& state = *state_;
+  auto copies = state.options.device.is_cpu() ? nullptr : make_device_copies(state.options.device);
   if (!state.run) state.run = DataRun::of_process();
   auto saved = std::exchange(state.saved, std::nullopt);
   if (saved) state.epoch = *saved;
@@ -88,6 +89,7 @@ Batches DataLoader::batches(torch::data::samplers::Sampler<>& sampler) {
   auto loop = std::make_unique<Batches::Loop>();
   loop->loader = state_;
   loop->sampler = &sampler;
+  loop->staging = DataStaging(std::move(copies));
   loop->seeds = {.initial = state.options.seed.value_or(default_seed()),
                  .rank = static_cast<std::uint64_t>(read_environment(process_variable).rank),
                  .loader = digest_of_text(state.name),

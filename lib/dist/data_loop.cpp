@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dist/data_pinning.hpp"
 #include "taas/error.hpp"
 
 namespace taas {
@@ -83,32 +84,39 @@ std::optional<Batches::Loop::Taken> Batches::Loop::take(const DataTask& task) {
   }
 }
 
-Batches::Loop::Taken Batches::Loop::make(const DataTask& task) const {
+Batches::Loop::Taken Batches::Loop::make(const DataTask& task) {
   const UntouchedState untouched;
   auto tensors = loader->make(task);
   auto made = made_batch(tensors);
   std::size_t bytes = 0;
   for (const auto& buffer : made.buffers) bytes += buffer.size();
   auto payload = payload_digest(made);
-  return {std::move(tensors), payload, std::move(made.description), bytes};
+  return {staging.moved(std::move(tensors)), payload, std::move(made.description), bytes};
+}
+
+DataStaging::Staged Batches::Loop::wait_for_next() {
+  constexpr Duration kPatience = 100ms;
+  const auto& options = loader->options;
+  auto source = [this](Duration patience) { return client()->next(stream, patience); };
+  for (;;) {
+    loader->run->tend();
+    report();
+    if (options.pin_memory || !options.device.is_cpu()) pin_memory_of(*client());
+    if (auto staged = staging.next(source, asked.size() + 1, kPatience)) return std::move(*staged);
+  }
 }
 
 Batches::Loop::Taken Batches::Loop::receive() {
-  constexpr Duration kPatience = 100ms;
-  std::optional<data::Delivery> delivery;
-  do {
-    loader->run->tend();
-    report();
-    delivery = client()->next(stream, kPatience);
-  } while (!delivery);
-  if (auto* batch = std::get_if<data::Batch>(&*delivery)) {
+  auto staged = wait_for_next();
+  auto* delivery = &staged.delivery;
+  if (auto* batch = std::get_if<data::Batch>(delivery)) {
     largest = std::max({largest, batch->payload.size(), std::size_t{1}});
-    return {view_batch(*batch), batch->digest, *batch->description, batch->payload.size()};
+    return {staging.tensors_of(staged), batch->digest, *batch->description, batch->payload.size()};
   }
-  if (auto* raised = std::get_if<data::Raised>(&*delivery)) {
+  if (auto* raised = std::get_if<data::Raised>(delivery)) {
     throw DataError(raised->text + " (" + loader->run->worker_name(raised->worker) + ")");
   }
-  auto* failed = std::get_if<data::Undeliverable>(&*delivery);
+  auto* failed = std::get_if<data::Undeliverable>(delivery);
   throw DataError("a batch of '" + loader->name + "' cannot be made: " + (failed ? failed->message : "it has no data"));
 }
 
@@ -119,7 +127,8 @@ Tensors Batches::Loop::count(const DataTask& task, Taken taken) {
   ++totals.batches;
   loader->epoch.digest = chain_digest(loader->epoch.digest, taken.payload, taken.description);
   report();
-  return std::move(taken.tensors);
+  bool to_pin = loader->options.pin_memory && loader->options.device.is_cpu();
+  return to_pin ? pinned(std::move(taken.tensors)) : std::move(taken.tensors);
 }
 
 bool Batches::Loop::has_enough() const {

@@ -8,6 +8,7 @@
 #include "dist/data_batch.hpp"
 #include "dist/data_events.hpp"
 #include "dist/data_run.hpp"
+#include "dist/data_staging.hpp"
 #include "taas/data.hpp"
 
 namespace taas {
@@ -54,8 +55,9 @@ struct Batches::Loop {
   void fill();
   /// Nothing: the batch is left out.
   std::optional<Taken> take(const DataTask& task);
-  [[nodiscard]] Taken make(const DataTask& task) const;
+  Taken make(const DataTask& task);
   Taken receive();
+  DataStaging::Staged wait_for_next();
   Tensors count(const DataTask& task, Taken taken);
   [[nodiscard]] bool has_enough() const;
   void finish();
@@ -66,6 +68,7 @@ struct Batches::Loop {
   std::shared_ptr<DataLoader::State> loader;
   torch::data::samplers::Sampler<>* sampler = nullptr;
   DataSeeds seeds;
+  DataStaging staging;
   data::StreamId stream = 0;
   std::deque<DataTask> asked;  ///< drawn and not taken
   std::uint64_t drawn = 0;     ///< batches of the epoch

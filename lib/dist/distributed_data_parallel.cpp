@@ -11,6 +11,7 @@
 #include "dist/c10_error.hpp"
 #include "dist/parameter_check.hpp"
 #include "dist/process_group_state.hpp"
+#include "dist/recording.hpp"
 #include "dist/reducer.hpp"
 #include "taas/error.hpp"
 
@@ -121,6 +122,10 @@ class DataParallelCore::Impl {
 
   void before_forward() {
     if (!reducer_) return;
+    if (recording() && options_.find_unused_parameters) {
+      throw InvalidArgument(
+          "a step with find_unused_parameters cannot be recorded: what is unused is found on the CPU");
+    }
     const bool training = c10::GradMode::is_enabled();
     if (training && gradient_sync_) reducer_->start_forward();
     if (training) reducer_->rebuild_buckets();

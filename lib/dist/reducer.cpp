@@ -11,6 +11,7 @@
 
 #include "dist/c10_error.hpp"
 #include "dist/process_group_state.hpp"
+#include "dist/recording.hpp"
 
 // c10d::Reducer is public but not stable: these releases were compiled against. Its newer arguments all have defaults.
 #if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR < 11
@@ -76,6 +77,10 @@ std::shared_ptr<c10d::Reducer> make_reducer(const ProcessGroup& group, const std
       kSkipUnused, kPythonReducer, std::vector<std::int64_t>{});
 }
 
+/// The reducer measures itself in its first ten iterations and then once in so many, and the logger waits for the GPU
+/// to read that: a step would wait, and one that is being recorded would fail.
+constexpr int kNeverAgain = std::numeric_limits<int>::max();
+
 std::vector<int> device_index(c10::Device device) {
   return device.has_index() ? std::vector<int>{device.index()} : std::vector<int>{};
 }
@@ -113,6 +118,7 @@ class Reducer::Impl {
       : reducer(make_reducer(group, parameters, expect_sparse, options)),
         logger(std::make_shared<c10d::Logger>(reducer)) {
     reducer->set_logger(logger);
+    reducer->set_ddp_runtime_logging_sample_rate(kNeverAgain);
     const auto indices = device_index(parameters.front().second.device());
     logger->set_construction_data_and_log("taas::DistributedDataParallel", indices, indices.empty() ? -1 : indices[0],
                                           options.broadcast_buffers, false, options.static_graph);
@@ -132,7 +138,7 @@ Reducer::Reducer(const ProcessGroup& group, const std::vector<NamedTensor>& para
 Reducer::~Reducer() = default;
 
 void Reducer::start_forward() {
-  impl_->logger->set_runtime_stats_and_log();
+  if (!recording()) impl_->logger->set_runtime_stats_and_log();
   impl_->reducer->prepare_for_forward();
 }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <stdexcept>
 #include <vector>
 
 #include "rank_scenarios.hpp"
@@ -232,7 +233,60 @@ void broken_pipe_handled() {
 void different_wishes() {
   const bool first = std::string(std::getenv("RANK")) == "0";
   const auto text = text_of<ConfigError>([&] { init({.backend = first ? Backend::kNccl : Backend::kGloo}); });
-  expect(text == "rank 0 asks for nccl but rank 1 can or will only use gloo", text);
+  expect(text == "rank 0 asks for nccl but rank 1 asks for gloo", text);
+}
+
+/// Each pair sends and receives at once, more than any buffer holds.
+void exchange() {
+  auto group = init();
+  constexpr std::int64_t kMany = 1 << 20;
+  std::vector<Message> sends, receives;
+  for (int peer = 0; peer < group.world_size(); ++peer) {
+    if (peer == group.rank()) continue;
+    sends.push_back({at::full({kMany}, static_cast<float>(group.rank())), peer});
+    receives.push_back({at::empty({kMany}), peer});
+  }
+  send_recv(group, sends, receives);
+  for (const auto& received : receives) {
+    expect_equal(received.tensor, at::full({kMany}, static_cast<float>(received.peer)), "send_recv");
+  }
+  auto self = at::ones({1});
+  expect(contains(text_of<InvalidArgument>([&] { send_recv(group, {{self, group.rank()}}, {}); }), "is this rank itself"),
+         "self");
+}
+
+/// The last rank comes when the others have given up waiting once.
+void patience() {
+  auto group = init();
+  const int last = group.world_size() - 1;
+  auto tensor = at::ones({4});
+  auto token = at::zeros({1});
+  if (group.rank() == last) {
+    for (int peer = 0; peer < last; ++peer) recv(group, token, peer);
+    all_reduce(group, tensor);
+  } else {
+    auto work = all_reduce_async(group, tensor);
+    const auto text = text_of<CommunicationError>([&] { work.wait(milliseconds(20)); });
+    expect(text == "all_reduce: not through after 20 ms", text);
+    send(group, token, last);
+    work.wait(std::chrono::seconds(60));
+    work.wait();
+  }
+  expect_equal(tensor, at::full({4}, static_cast<float>(group.world_size())), "all_reduce");
+}
+
+void shutdown() {
+  auto group = init();
+  auto tensor = at::ones({4});
+  all_reduce(group, tensor);
+  auto copy = group;
+  group.shutdown();
+  copy.shutdown();  // the same group: nothing is left to do
+  try {
+    auto other = group;
+    throw std::runtime_error("unwinds");
+  } catch (const std::runtime_error&) {
+  }
 }
 
 }  // namespace
@@ -249,7 +303,10 @@ std::map<std::string, Scenario> collective_scenarios() {
           {"lost_rank", lost_rank},
           {"broken_pipe", broken_pipe},
           {"broken_pipe_handled", broken_pipe_handled},
-          {"different_wishes", different_wishes}};
+          {"different_wishes", different_wishes},
+          {"exchange", exchange},
+          {"patience", patience},
+          {"shutdown", shutdown}};
 }
 
 }  // namespace taas::test

@@ -23,6 +23,14 @@ TEST_CASE("Messages between two ranks arrive at the right one, by tag") {
   }
 }
 
+TEST_CASE("Ranks that exchange tensors send and receive them at once") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "exchange", {.world_size = 3})) == "");
+}
+
+TEST_CASE("Waiting has a limit, and can be taken up again") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "patience", {.world_size = 3})) == "");
+}
+
 TEST_CASE("A wrong argument is refused by name before anything is sent") {
   for (int ranks = 1; ranks <= 2; ++ranks) {
     CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "refusals", {.world_size = ranks})) == "");

@@ -2,6 +2,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
+#include <torch/utils.h>
 
 #include <tuple>
 
@@ -9,6 +10,8 @@
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
+#include "taas/graphed_step.hpp"
+#include "taas/optimizers.hpp"
 
 namespace taas::test {
 namespace {
@@ -62,6 +65,46 @@ void average() {
       expect_close(model.module().b.grad(), mean, "gradient of b, option " + std::to_string(number));
     }
   }
+}
+
+constexpr int kGraphedSteps = 16;
+
+/// Some steps of data-parallel training, with or without GraphedStep; returns the parameters.
+at::Tensor trained_parameters(const ProcessGroup& group, bool graphed) {
+  OwnStream stream(group.device());
+  torch::manual_seed(group.rank() + 1);
+  torch::nn::Linear linear(3, 2);
+  linear->to(group.device());
+  DistributedDataParallel model(linear, group, {.gradient_as_bucket_view = true});
+  const bool possible = GraphedStep::is_possible(group);
+  Adam optimizer(linear->parameters(), torch::optim::AdamOptions(0.05), {.capturable = possible});
+  auto learn = [&](const std::vector<at::Tensor>& inputs) {
+    model.zero_grad();
+    auto loss = model(inputs[0]).square().mean();
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  GraphedStep step(group, learn, {&optimizer}, {.enabled = graphed});
+  for (int number = 0; number < kGraphedSteps; ++number) {
+    if (number == 13) optimizer.param_groups()[0].options().set_lr(0.02);
+    step({at::linspace(-1, number + group.rank(), 12).view({4, 3}).to(group.device())});
+  }
+  expect(step.replayed() == (graphed && possible), "the last step was replayed where that is possible");
+  return at::cat({linear->weight.flatten(), linear->bias}).detach().cpu();
+}
+
+void graphed_step() {
+  auto group = init();
+  expect(!GraphedStep::is_possible(group), "gloo works on the CPU");
+  expect(at::equal(trained_parameters(group, true), trained_parameters(group, false)), "parameters with GraphedStep");
+}
+
+/// Needs a GPU for each rank.
+void nccl_graph() {
+  auto group = init({.backend = Backend::kNccl});
+  expect(GraphedStep::is_possible(group), "nccl works on a GPU");
+  expect_close(trained_parameters(group, true), trained_parameters(group, false), "parameters with GraphedStep");
 }
 
 /// Rank 0's values win at construction, in buffers as well.
@@ -201,9 +244,9 @@ void alone() {
 
 /// A GPU for each rank: everything happens there, and CPU tensors can be communicated too.
 void nccl() {
-  auto group = init();
-  expect(group.device() == c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(group.local_rank())), "device");
-  expect(group.backend() == (group.world_size() == 1 ? "none" : "nccl"), "backend");
+  auto group = init({.backend = Backend::kNccl});
+  expect(group.device().is_cuda(), "device");
+  expect(group.backend() == "nccl", "backend");
   for (const auto device : {group.device(), c10::Device(c10::kCPU)}) {
     auto tensor = at::ones({1000}, device);
     all_reduce(group, tensor);
@@ -223,10 +266,16 @@ void nccl() {
 }  // namespace
 
 std::map<std::string, Scenario> data_parallel_scenarios() {
-  return {{"average", average},   {"initial_values", initial_values},
-          {"no_sync", no_sync},   {"unused_parameter", unused_parameter},
-          {"mismatch", mismatch}, {"outputs", outputs},
-          {"alone", alone},       {"nccl", nccl}};
+  return {{"average", average},
+          {"initial_values", initial_values},
+          {"graphed_step", graphed_step},
+          {"no_sync", no_sync},
+          {"unused_parameter", unused_parameter},
+          {"mismatch", mismatch},
+          {"outputs", outputs},
+          {"alone", alone},
+          {"nccl", nccl},
+          {"nccl_graph", nccl_graph}};
 }
 
 }  // namespace taas::test

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "catch.hpp"
 #include "data_examples.hpp"
 #include "data_workers.hpp"
+#include "dist/nccl.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/error.hpp"
 #include "taas/sampler.hpp"
@@ -184,6 +186,36 @@ TEST_CASE("a loop that ends early leaves the next one whole") {
     if (batch[0].size(0) == 4) break;
   }
   CHECK(equal(epoch(loaders.noisy, second), expected));
+}
+
+TEST_CASE("a device that is not there is named when the loop begins, with the way out") {
+  torch::data::samplers::SequentialSampler sampler(8);
+  auto error_for = [&sampler](at::Device device) -> std::string {
+    DataLoader loader("noisy", std::make_shared<Noisy>(8), {.device = device});
+    try {
+      loader.batches(sampler);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK_THAT(error_for(at::kMeta), ContainsSubstring("not to meta"));
+  CHECK_THAT(error_for(at::Device(at::kCUDA, 99)), ContainsSubstring("cuda:99, but"));
+  if (cuda_device_count() > 0) return;
+  CHECK_THAT(error_for(at::kCUDA), ContainsSubstring("to go to cuda, but no GPU") && ContainsSubstring("leave"));
+}
+
+TEST_CASE("without a GPU pinned batches are the same") {
+  if (cuda_device_count() > 0) return;
+  Loaders here;
+  auto sampler = shuffled(103, 0);
+  auto expected = epoch(here.noisy, sampler);
+  for (int count : {0, 1}) {
+    std::optional<DataWorkers> workers;
+    if (count > 0) workers.emplace(count);
+    DataLoader loader("noisy", std::make_shared<Noisy>(103), {.batch_size = 4, .seed = 7, .pin_memory = true});
+    CHECK(equal(epoch(loader, sampler), expected));
+  }
 }
 
 TEST_CASE("batches outlive the loop, the loader and the workers") {

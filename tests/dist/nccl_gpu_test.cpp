@@ -1,7 +1,8 @@
-// Ranks with a GPU each meet over nccl; with one GPU, one process finds and uses it. Without any: 77, which means
-// skipped.
+// Ranks with a GPU each meet over nccl, and replay recorded steps; with one GPU, one process finds and uses it. Without
+// any: 77, which means skipped.
 #include <algorithm>
 #include <iostream>
+#include <string>
 
 #include "dist/nccl.hpp"
 #include "spawn_ranks.hpp"
@@ -12,8 +13,11 @@ int main() {
     std::cout << "skipped: no NVIDIA GPU that this build can use\n";
     return 77;
   }
-  const auto text =
-      taas::test::problems(taas::test::spawn_ranks(TAAS_RANK_PROGRAM, "nccl", {.world_size = std::min(gpus, 4)}));
+  std::string text;
+  for (const char* scenario : {"nccl", "nccl_graph"}) {
+    text +=
+        taas::test::problems(taas::test::spawn_ranks(TAAS_RANK_PROGRAM, scenario, {.world_size = std::min(gpus, 4)}));
+  }
   std::cout << text;
   return text.empty() ? 0 : 1;
 }

@@ -29,6 +29,10 @@ TEST_CASE("A broken pipe is an error of the write, unless the program handles it
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "broken_pipe_handled", {.world_size = 2})) == "");
 }
 
+TEST_CASE("A group ends once, in order, on all its copies") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "shutdown", {.world_size = 2})) == "");
+}
+
 TEST_CASE("Ranks that ask for different backends are told so") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "different_wishes", {.world_size = 2})) == "");
 }

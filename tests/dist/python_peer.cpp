@@ -2,13 +2,14 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/optim/adam.h>
 
 #include <iostream>
+#include <memory>
+#include <stdexcept>
 #include <string>
 
-#include "taas/adadelta.hpp"
 #include "taas/checkpoint.hpp"
+#include "taas/optimizers.hpp"
 #include "taas/sampler.hpp"
 
 namespace {
@@ -72,6 +73,76 @@ int resume_checkpoint(const std::string& from, const std::string& to) {
   return 0;
 }
 
+/// One of the optimizers that optimizer_reference.py makes too.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name, std::vector<at::Tensor> parameters) {
+  using torch::optim::AdamOptions;
+  using torch::optim::AdamWOptions;
+  using torch::optim::SGDOptions;
+  if (name == "sgd") return std::make_unique<taas::SGD>(parameters, SGDOptions(0.001));
+  if (name == "sgd momentum") {
+    return std::make_unique<taas::SGD>(parameters, SGDOptions(0.001).momentum(0.9).dampening(0.2).weight_decay(0.01));
+  }
+  if (name == "sgd nesterov") {
+    return std::make_unique<taas::SGD>(parameters, SGDOptions(0.001).momentum(0.9).nesterov(true));
+  }
+  if (name == "adam") return std::make_unique<taas::Adam>(parameters, AdamOptions(0.01));
+  if (name == "adam amsgrad") {
+    return std::make_unique<taas::Adam>(parameters,
+                                        AdamOptions(0.01).amsgrad(true).weight_decay(0.1).betas({0.8, 0.95}));
+  }
+  if (name == "adamw") return std::make_unique<taas::AdamW>(parameters, AdamWOptions(0.01).weight_decay(0.1));
+  constexpr taas::OptimizerKernels kFused{.fused = true}, kCapturable{.capturable = true}, kBoth{true, true};
+  if (name == "sgd fused capturable") {
+    return std::make_unique<taas::SGD>(parameters, SGDOptions(0.001).momentum(0.9).nesterov(true), kBoth);
+  }
+  if (name == "adamw fused capturable") {
+    return std::make_unique<taas::AdamW>(parameters, AdamWOptions(0.01).weight_decay(0.1), kBoth);
+  }
+  if (name == "sgd fused") {
+    return std::make_unique<taas::SGD>(parameters, SGDOptions(0.001).momentum(0.9).weight_decay(0.01), kFused);
+  }
+  if (name == "adam fused") {
+    return std::make_unique<taas::Adam>(parameters, AdamOptions(0.01).amsgrad(true).weight_decay(0.1), kFused);
+  }
+  if (name == "adamw fused") {
+    return std::make_unique<taas::AdamW>(parameters, AdamWOptions(0.01).weight_decay(0.1), kFused);
+  }
+  if (name == "adam capturable") {
+    return std::make_unique<taas::Adam>(parameters, AdamOptions(0.01).amsgrad(true).weight_decay(0.1), kCapturable);
+  }
+  if (name == "adamw capturable") {
+    return std::make_unique<taas::AdamW>(parameters, AdamWOptions(0.01).weight_decay(0.1), kCapturable);
+  }
+  if (name == "adadelta capturable") {
+    return std::make_unique<taas::Adadelta>(parameters, taas::AdadeltaOptions(0.7).weight_decay(0.01), kCapturable);
+  }
+  if (name == "adadelta")
+    return std::make_unique<taas::Adadelta>(parameters, taas::AdadeltaOptions(0.7).weight_decay(0.01));
+  throw std::invalid_argument(name);
+}
+
+/// Seven steps; in the first two one layer gets no gradient, except where Python's fused SGD would refuse to begin
+/// then.
+int optimize(const std::string& name, const std::string& path) {
+  Trained trained;
+  trained.start();
+  auto optimizer = make_optimizer(name, trained.model->parameters());
+  for (int number = 0; number < 7; ++number) {
+    auto input = torch::linspace(-1, 2 + number, 18).view({6, 3});
+    optimizer->zero_grad();
+    auto output = number < 2 && !name.starts_with("sgd fused")
+                      ? trained.model->ptr<torch::nn::LinearImpl>(0)->forward(input)
+                      : trained.model->forward(input);
+    output.square().sum().backward();
+    optimizer->step();
+  }
+  taas::save_checkpoint(path, {.epoch = 0,
+                               .model = taas::module_state(*trained.model),
+                               .optimizer = taas::optimizer_state(*optimizer),
+                               .extra = {}});
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -79,6 +150,7 @@ int main(int argc, char** argv) {
   if (task == "samples") return print_samples();
   if (task == "write" && argc == 3) return write_checkpoint(argv[2]);
   if (task == "resume" && argc == 4) return resume_checkpoint(argv[2], argv[3]);
-  std::cerr << "usage: python_peer samples | write PATH | resume FROM TO\n";
+  if (task == "optimize" && argc == 4) return optimize(argv[2], argv[3]);
+  std::cerr << "usage: python_peer samples | write PATH | resume FROM TO | optimize NAME PATH\n";
   return 2;
 }

@@ -50,6 +50,9 @@ TEST_CASE("without options: the defaults, and no checkpoint") {
   CHECK(options.batch_size == 64);
   CHECK(options.lr == 1.0);
   CHECK(options.gamma == 0.7);
+  CHECK(options.graph);
+  CHECK_FALSE(parse({"--no-graph"}).options.graph);
+  CHECK(parse({"--graph"}).options.graph);
   CHECK(options.checkpoint().empty());
   CHECK_FALSE(options.resume);
 }

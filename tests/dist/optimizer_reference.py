@@ -1,0 +1,76 @@
+"""Optimizers of libtaas make the same parameters and states as Python's, to the bit.
+
+usage: optimizer_reference.py PYTHON_PEER
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+from torch import optim
+
+CAPTURABLE = {"capturable": True, "foreach": True}
+OPTIMIZERS = {
+    "sgd": lambda p: optim.SGD(p, lr=0.001),
+    "sgd momentum": lambda p: optim.SGD(p, lr=0.001, momentum=0.9, dampening=0.2, weight_decay=0.01),
+    "sgd nesterov": lambda p: optim.SGD(p, lr=0.001, momentum=0.9, nesterov=True),
+    "adam": lambda p: optim.Adam(p, lr=0.01),
+    "adam amsgrad": lambda p: optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.1, betas=(0.8, 0.95)),
+    "adamw": lambda p: optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "adadelta": lambda p: optim.Adadelta(p, lr=0.7, weight_decay=0.01),
+    "sgd fused": lambda p: optim.SGD(p, lr=0.001, momentum=0.9, weight_decay=0.01, fused=True),
+    "adam fused": lambda p: optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.1, fused=True),
+    "adamw fused": lambda p: optim.AdamW(p, lr=0.01, weight_decay=0.1, fused=True),
+    "sgd fused capturable": lambda p: optim.SGD(p, lr=torch.tensor(0.001), momentum=0.9, nesterov=True, fused=True),
+    "adamw fused capturable": lambda p: optim.AdamW(p, lr=torch.tensor(0.01), weight_decay=0.1, fused=True, capturable=True),
+    "adam capturable": lambda p: optim.Adam(p, lr=torch.tensor(0.01), amsgrad=True, weight_decay=0.1, **CAPTURABLE),
+    "adamw capturable": lambda p: optim.AdamW(p, lr=torch.tensor(0.01), weight_decay=0.1, **CAPTURABLE),
+    "adadelta capturable": lambda p: optim.Adadelta(p, lr=torch.tensor(0.7), weight_decay=0.01, **CAPTURABLE),
+}
+
+
+def allow_capturable_on_the_cpu():
+    """Python refuses it there, for want of a use; the operations are the same."""
+    for name in ("adam", "adadelta"):
+        sys.modules[f"torch.optim.{name}"]._get_capturable_supported_devices = lambda *_, **__: ["cpu"]
+
+
+def optimize(name, make):
+    """The same model, data and steps as in python_peer.cpp."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.linspace(-1, 1, parameter.numel()).view_as(parameter))
+    optimizer = make(model.parameters())
+    part = not (name.startswith("sgd") and optimizer.defaults["fused"])  # it cannot begin one parameter's momentum later
+    for number in range(7):
+        batch = torch.linspace(-1, 2 + number, 18).view(6, 3)
+        optimizer.zero_grad()
+        (model[0] if part and number < 2 else model)(batch).square().sum().backward()
+        optimizer.step()
+    return model.state_dict(), optimizer.state_dict()["state"]
+
+
+def main(peer):
+    allow_capturable_on_the_cpu()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in OPTIMIZERS.items():
+            path = os.path.join(folder, "cpp.pt")
+            subprocess.run([peer, "optimize", name, path], check=True)
+            checkpoint = torch.load(path, weights_only=True)
+            parameters, states = optimize(name, make)
+            assert all(torch.isfinite(tensor).all() for tensor in parameters.values()), f"{name} diverges: nothing is compared"
+            for key, tensor in parameters.items():
+                assert torch.equal(tensor, checkpoint["model"][key]), f"{name}: {key} differs"
+            for index, state in states.items():
+                for key, value in state.items():
+                    saved = checkpoint["optimizer"]["state"][index][key] if value is not None else None
+                    same = value is None or torch.equal(torch.as_tensor(value).double(), torch.as_tensor(saved).double())
+                    assert same, f"{name}: {key} of parameter {index} differs"
+    print(f"{len(OPTIMIZERS)} optimizers are equal to Python's")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
