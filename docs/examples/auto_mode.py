@@ -65,7 +65,8 @@ def main() -> None:
     torch.manual_seed(0)
     model: nn.Module = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 1)).to(device)
     if is_distributed():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        on_gpu = device.type == "cuda"
+        dist.init_process_group("nccl" if on_gpu else "gloo", device_id=device if on_gpu else None)
         model = nn.parallel.DistributedDataParallel(model)
     loss = train(model, make_loader(make_data()), epochs, device)
     if not is_distributed() or dist.get_rank() == 0:

@@ -4,6 +4,8 @@
     taas-run --gpus 16 docs/examples/collectives_tour.py            # two nodes of eight
 """
 
+import os
+
 import torch
 import torch.distributed as dist
 
@@ -14,17 +16,23 @@ def say(text: str) -> None:
         print(text, flush=True)
 
 
+def exchange(*messages: dist.P2POp) -> None:
+    """Sends and receives these at once, and waits: NCCL wants messages in batches."""
+    for work in dist.batch_isend_irecv(list(messages)):
+        work.wait()
+
+
 def point_to_point(device: torch.device) -> None:
     """A number goes round: each rank adds its own and hands it to the next one."""
     rank, world = dist.get_rank(), dist.get_world_size()
     total = torch.zeros(1, device=device)
     if rank > 0:
-        dist.recv(total, src=rank - 1)
+        exchange(dist.P2POp(dist.irecv, total, rank - 1))
     total += rank
     if world > 1:
-        dist.send(total, dst=(rank + 1) % world)
+        exchange(dist.P2POp(dist.isend, total, (rank + 1) % world))
         if rank == 0:
-            dist.recv(total, src=world - 1)
+            exchange(dist.P2POp(dist.irecv, total, world - 1))
     say(f"send, recv: the sum of all ranks came round as {int(total)}")
 
 
@@ -62,11 +70,13 @@ def scatter(device: torch.device) -> None:
 
 
 def main() -> None:
-    gpu = torch.cuda.is_available()
-    dist.init_process_group("nccl" if gpu else "gloo")
-    device = torch.device("cuda", dist.get_node_local_rank()) if gpu else torch.device("cpu")
-    if gpu:
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
+        dist.init_process_group("nccl", device_id=device)
+    else:
+        device = torch.device("cpu")
+        dist.init_process_group("gloo")
     say(f"get_rank, get_world_size: rank {dist.get_rank()} of {dist.get_world_size()}")
     dist.barrier()
     say("barrier: all ranks are here")

@@ -26,14 +26,16 @@ def told(runner, script, *options, ranks=2, arguments=(), **variables) -> list[d
 
 
 def test_variables_for_rank_0_and_for_the_others(runner, script):
-    first, *others = told(runner, script, "--rank0-env", "WANDB_MODE=online", "--rank0-env", "NOTE=a=b c",
+    first, *others = told(runner, script, "--env", "NCCL_DEBUG=INFO", "--env", "WANDB_MODE=dryrun", "--rank0-env", "WANDB_MODE=online", "--rank0-env", "NOTE=a=b c",
                           "--other-ranks-env", "WANDB_MODE=disabled", ranks=3, WANDB_MODE="offline")
     assert (first["WANDB_MODE"], first["NOTE"]) == ("online", "a=b c")
     assert [(other["WANDB_MODE"], "NOTE" in other) for other in others] == [("disabled", False)] * 2
+    assert {each["NCCL_DEBUG"] for each in (first, *others)} == {"INFO"}
 
 
 @pytest.mark.parametrize("option, value, complaint", [
     ("--rank0-env", "NAME", "not NAME=value"), ("--rank0-env", "=x", "not NAME=value"),
+    ("--env", "A", "not NAME=value"),
     ("--other-ranks-env", "2X=1", "not NAME=value"), ("--rank0-env", "RANK=1", "RANK is what taas-run tells each rank"),
     ("--other-ranks-env", "TORCHELASTIC_RUN_ID=x", "TORCHELASTIC_RUN_ID is what"), ("--framework", "horovod", "not one of torch"),
 ])

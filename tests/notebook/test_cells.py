@@ -11,6 +11,16 @@ def test_the_pragma_cell_runs_on_ranks_with_what_earlier_cells_have_defined(kern
     assert json.loads(done.stream()) == ["0", "2", 30]
 
 
+def test_a_cell_that_sets_what_torch_reads_at_import_does_not_get_a_torch_that_has_read_it(kernel, project):
+    def preloaded(setting):
+        kernel.run(f"%%taas --gpus 2\nimport os\n{setting}\nimport torch").check()
+        journal = (project / "taas-runs" / "latest" / "journal.jsonl").read_text().splitlines()
+        return [event["preloaded"] for event in map(json.loads, journal) if event.get("event") == "rank_spawned"]
+
+    assert preloaded("os.environ['LATER'] = '3'") == [True, True]
+    assert preloaded("os.environ['OMP_NUM_THREADS'] = '3'") == [False, False]
+
+
 def test_ranks_are_fresh_processes_and_the_cell_is_a_file_of_theirs(kernel):
     kernel.run("import os, sys\nunread = 1").check()
     done = kernel.run('''#pragma taas --gpus 2 --pull facts
@@ -45,6 +55,28 @@ def test_values_of_rank_0_come_back_with_the_notebooks_own_classes(kernel):
                "weights = torch.arange(5.0); loss = [weights[1:3], 0.5]").check()
     pulled = kernel.run("isinstance(net, Net), net.rank, weights.tolist(), loss[0].tolist(), loss[1]").check().result
     assert pulled == "(True, '0', [0.0, 1.0, 2.0, 3.0, 4.0], [1.0, 2.0], 0.5)"
+
+
+def test_functions_and_classes_that_the_cell_defines_anew_come_back(kernel):
+    kernel.run("def f():\n    return 3\nclass Net:\n    kind = 'old'\nkept = f, Net").check()
+    kernel.run("""%%taas --gpus 2 --pull f,Net,net,before
+before = [f, Net, Net()]
+def f():
+    return 200
+class Net:
+    kind = 'new'
+net = Net()
+""").check()
+    assert kernel.run("f(), Net.kind, net.kind, type(net) is Net").check().result == "(200, 'new', 'new', True)"
+    assert kernel.run("before[0] is kept[0], before[1] is kept[1], type(before[2]) is kept[1]"
+                      ).check().result == "(True, True, True)"
+
+
+def test_what_the_cell_has_changed_of_a_function_or_class_comes_back_when_it_is_asked_for(kernel):
+    kernel.run("def count():\n    count.calls += 1\ncount.calls = 0\n"
+               "class Net:\n    scale = 1\nkept, net = Net, Net()").check()
+    kernel.run("%%taas --gpus 2 --pull count,Net\ncount()\nNet.scale = 5").check()
+    assert kernel.run("count.calls, Net.scale, net.scale, Net is kept").check().result == "(1, 5, 5, True)"
 
 
 def test_what_cannot_come_back_is_named(kernel):

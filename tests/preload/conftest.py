@@ -14,6 +14,13 @@ DEADLINE_SECONDS = 180  # only a hang takes so long, not a busy machine
 SEEN = sorted((HERE / "seen").glob("*.py"))
 ENDS = sorted((HERE / "ends").glob("*.py"))
 
+EXECUTE = """
+import ctypes, json, sys
+words, entries = ([word.encode(errors="surrogateescape") for word in part] for part in json.loads(sys.argv[1]))
+array = lambda words: (ctypes.c_char_p * (len(words) + 1))(*words, None)
+ctypes.CDLL(None).execve(words[0], array(words), array(entries))
+"""
+
 
 class Launched:
     """A finished run and where its ranks wrote."""
@@ -55,6 +62,14 @@ class Machine:
         result = subprocess.run([TAAS_RUN, *map(str, words)], cwd=cwd or self.folder, text=True, capture_output=True,
                                 env={**self.environment, **(env or {})}, timeout=DEADLINE_SECONDS, **given)
         return Launched(cwd or self.folder, result)
+
+    def launch_with_entries(self, entries, *words) -> Launched:
+        """With more in the environment, in words that subprocess would refuse."""
+        words = [TAAS_RUN, *map(str, words)]
+        given = [*(f"{name}={value}" for name, value in self.environment.items()), *entries]
+        result = subprocess.run([sys.executable, "-c", EXECUTE, json.dumps([words, given])], cwd=self.folder, text=True,
+                                stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_SECONDS)
+        return Launched(self.folder, result)
 
     def python(self, *words, env=None, cwd=None) -> tuple[str, str, int]:
         """Python itself, in a session of its own as ranks are."""

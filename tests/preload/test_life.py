@@ -183,6 +183,9 @@ def module(machine, text):
     ("import absent\n", "heavy cannot be imported: ModuleNotFoundError: No module named 'absent'"),
     ("import os\nos._exit(1)\n", "ended before it was ready"),
     ("import os\nos.kill(os.getpid(), 9)\n", "ended before it was ready"),
+    ("import uuid\nrun = uuid.uuid4()\n", "heavy draws at random when it is imported"),
+    ("from os import urandom\nsalt = urandom(3)\n", "heavy draws at random when it is imported"),
+    ("import random\nsalt = random.Random().random()\n", "heavy draws at random when it is imported"),
     ("import sys, types\nsys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True))\n",
      "initialised CUDA"),
 ])
@@ -205,6 +208,26 @@ def test_a_program_that_sets_what_is_read_at_import(machine, script, program, re
     assert run.console.count(reason) == 1, run.console
 
 
+@pytest.mark.parametrize("reading", ["os.environ.get('HEAVY', 'unset')", "os.getenvb(b'HEAVY', b'unset').decode()",
+                                     "os.environ['HEAVY'] if 'HEAVY' in os.environ else 'unset'"])
+def test_a_program_that_sets_what_a_module_reads_at_import(machine, script, reading):
+    heavy = module(machine, f"import os\nvalue = {reading}\n")
+    path = script("import os\nos.environ.update({\n    'HEAVY': 'set',\n})\nimport heavy\nprint(heavy.value)\n")
+    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, path)
+    assert run.code == 0 and run.preloaded() == [False, False]
+    assert run.console.count("the program sets HEAVY itself, which heavy reads when it is imported") == 1, run.console
+    assert run.output(1) == ("set\n", "")
+
+
+def test_a_program_may_set_what_no_module_asks_for(machine, script):
+    """Nor does a module ask for a variable that goes through all that there are."""
+    heavy = module(machine, "import os\nfound = [value for name, value in os.environ.items() if name.startswith('X_')]\n")
+    path = script("import os\nos.environ['LATER'] = 'set'\nimport heavy\nprint(os.environ['LATER'])\n")
+    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, path, env={"LATER": "given"})
+    assert run.preloaded() == [True, True], run.console
+    assert run.output(1) == ("set\n", "")
+
+
 def test_a_program_without_torch_costs_nothing_by_itself(machine, script):
     run = machine.launch("--nproc-per-node", 2, script("print('plain')\n"))
     assert run.preloaded() == [False, False]
@@ -223,6 +246,27 @@ def test_what_modules_write_is_written_by_each_rank(machine, script):
     run = machine.launch("--preload", heavy, "--nproc-per-node", 2, script("import heavy\nprint('then')\n"))
     assert run.preloaded() == [True, True]
     assert run.output(0) == run.output(1) == ("to stdout\nthen\n", "to stderr\n")
+
+
+def test_generators_of_modules_that_have_no_seed_draw_something_else_in_each_rank(machine, script):
+    heavy = module(machine, "import random\nown, fixed = random.Random(), random.Random(5)\n"
+                            "later = random.Random()\nlater.seed(6)\n")
+    look = script("import heavy, os, random\nprint(heavy.own.random())\nprint(heavy.fixed.random(), heavy.later.random())\n"
+                  "print(os.urandom, random._urandom is os.urandom, random.Random.seed.__module__)\n")
+    run = machine.launch("--preload", heavy, "--nproc-per-node", 3, look)
+    assert run.preloaded() == [True] * 3, run.console
+    lines = [run.output(rank)[0].splitlines() for rank in range(3)]
+    own, fixed, functions = (set(same) for same in zip(*lines, strict=True))
+    assert len(own) == 3 and len(fixed) == 1
+    assert functions == {"<built-in function urandom> True random"}
+
+
+def test_modules_may_write_more_than_a_pipe_holds(machine, script):
+    heavy = module(machine, "import sys\nfor stream in (sys.stdout, sys.stderr):\n    stream.write('x' * 300000)\n")
+    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, script("print('then')\n"))
+    assert run.code == 0, run.console
+    assert run.preloaded() == [True, True]
+    assert run.output(1) == ("x" * 300000 + "then\n", "x" * 300000)
 
 
 @pytest.mark.parametrize("value", ["", "a b", "torch,", ".x", "no-such.name!"])

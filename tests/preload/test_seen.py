@@ -65,3 +65,32 @@ def test_what_is_drawn_at_random_differs_between_ranks(machine):
     assert run.code == 0 and run.preloaded() == [True] * 3, run.console
     for drawn in zip(*(run.output(rank)[0].splitlines() for rank in range(3)), strict=True):
         assert len(set(drawn)) == 3, drawn
+
+
+NUMPYS = """
+import numpy
+rng, legacy, fixed = numpy.random.default_rng(), numpy.random.RandomState(), numpy.random.default_rng(7)
+children = numpy.random.default_rng().spawn(2)
+"""
+
+
+def test_numpys_generators_of_modules_are_each_ranks_own(machine):
+    (machine.folder / "heavy.py").write_text(NUMPYS)
+    script = machine.folder / "drawn.py"
+    script.write_text("from heavy import *\nprint(rng.random())\nprint(legacy.random_sample())\nprint(children[1].random())\n"
+                      "print(rng.spawn(1)[0].random())\nprint(fixed.random())\n")
+    run = machine.launch("--preload", "heavy", "--nproc-per-node", 3, script)
+    assert run.code == 0 and run.preloaded() == [True] * 3, run.console
+    *drawn, fixed = (set(lines) for lines in zip(*(run.output(rank)[0].splitlines() for rank in range(3)), strict=True))
+    assert [len(values) for values in drawn] == [3, 3, 3, 3] and len(fixed) == 1
+
+
+@pytest.mark.parametrize("more", ["drawn = rng.random()", "drawn = numpy.random.default_rng().random()",
+                                  "drawn = numpy.random.SeedSequence().entropy"])
+def test_what_a_module_has_drawn_from_numpy_keeps_ranks_apart(machine, more):
+    (machine.folder / "heavy.py").write_text(NUMPYS + more)
+    script = machine.folder / "drawn.py"
+    script.write_text("import heavy\nprint(heavy.drawn)\n")
+    run = machine.launch("--preload", "heavy", "--nproc-per-node", 2, script)
+    assert run.code == 0 and "heavy draws at random when it is imported" in run.console
+    assert run.output(0) != run.output(1)

@@ -115,6 +115,22 @@ def test_names_and_values_that_are_no_text(machine):
     assert run.preloaded() == [True]
 
 
+def test_an_environment_that_no_program_could_set(machine):
+    """Without a name, without "=", and one name twice: a process can be started with it all the same."""
+    script = machine.folder / "odd.py"
+    script.write_text("import os, subprocess\n"
+                      "print([item for item in os.environb.items() if item[0] in (b'', b'ODD', b'TWICE')])\n"
+                      "os.environ['ADDED'] = 'yes'\n"
+                      "entries = subprocess.run(['cat', '/proc/self/environ'], capture_output=True).stdout.split(b'\\0')\n"
+                      "print([entry for entry in entries if entry.startswith((b'=', b'ODD', b'TWICE', b'ADDED'))])\n")
+    runs = [machine.launch_with_entries(["=nameless", "ODD", "TWICE=1", "TWICE=2"], "--preload", mode, "--nproc-per-node", 1, script)
+            for mode in ("none", MODULES)]
+    assert [run.code for run in runs] == [0, 0], runs[1].console
+    assert runs[1].preloaded() == [True]
+    assert runs[1].output() == runs[0].output()
+    assert "b'=nameless'" in runs[0].output()[0]
+
+
 def test_sitecustomize_of_the_user_runs_as_ever(both, look, machine):
     (machine.folder / "site").mkdir()
     custom = machine.folder / "site" / "sitecustomize.py"

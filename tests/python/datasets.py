@@ -79,6 +79,14 @@ class Kills(Numbers):
         return super().__getitem__(index)
 
 
+class Carries(Numbers):
+    """Has much with it that is sent to the workers."""
+
+    def __init__(self, number, size):
+        super().__init__()
+        self.cargo = torch.full((size,), number, dtype=torch.uint8)
+
+
 class Big(Numbers):
     def __getitem__(self, index):
         return torch.full((1 << 18,), float(index))

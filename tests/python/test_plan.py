@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import resource
 import signal
 import socket
 import sys
@@ -11,7 +12,7 @@ import pytest
 import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
-from datasets import Augmented, Drawn, Fails, Noted, Numbers, numbers
+from datasets import Augmented, Carries, Drawn, Fails, Noted, Numbers, numbers
 from taas import delivery, events
 from taas.plan import read
 from taas.prepare import Preparation
@@ -44,6 +45,17 @@ def test_no_workers_means_this_process(run):
     run.start(0)
     with taas.register(DataLoader(numbers, 8)) as loader:
         assert equal(loop(loader), loop(DataLoader(numbers, 8)))
+
+
+def test_a_worker_lets_go_of_loaders_that_are_not_used_any_more(run):
+    size, sizes = 16 << 20, []
+    run.start(1)
+    for number in range(10):
+        with taas.register(DataLoader(Carries(number, size), 8)) as loader:
+            assert equal(loop(loader), loop(DataLoader(numbers, 8)))
+        pages = pathlib.Path(f"/proc/{run.workers[0].pid}/statm").read_text().split()[1]
+        sizes.append(int(pages) * resource.getpagesize())
+    assert sizes[-1] < sizes[5] + 2 * size, "the last four are kept"
 
 
 def test_progress_is_reported(run):

@@ -66,6 +66,57 @@ def test_store_of_the_launcher_survives_rank_0_and_serves_the_next_generation(tm
     assert result.stdout == "total 4\n"
 
 
+def test_what_uses_the_store_as_a_group_of_nccl_does_is_restarted(tmp_path):
+    """Such a group sets no key for each rank. What ends by a signal, or with a code of its own, did not need the store at all."""
+    script = tmp_path / "restarts.py"
+    script.write_text("import os, signal\n"
+                      "generation = int(os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
+                      "if generation == 0:\n"
+                      "    os.kill(os.getpid(), signal.SIGKILL)\n"
+                      "if generation == 1:\n"
+                      "    os._exit(3)\n"
+                      "import torch.distributed as dist\n"
+                      "store, rank, world = next(dist.rendezvous('env://'))\n"
+                      "if rank == 0:\n"
+                      "    store.set('0', 'the id of the communicator')\n"
+                      "store.get('0')\n"
+                      "if generation == 2:\n"
+                      "    raise RuntimeError('CUDA error: unspecified launch failure')\n"
+                      "print('rank', rank, 'of', world)\n")
+    result = taas_run(tmp_path, "--nproc-per-node", 2, "--max-restarts", 3, script)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "rank 0 of 2\n"
+
+
+def test_a_rank_that_does_not_come_to_a_collective_is_named(tmp_path):
+    """Over NCCL torch writes the records by itself once a call has timed out; over gloo the program has to."""
+    script = tmp_path / "hangs.py"
+    script.write_text("import datetime, os, pathlib, signal, torch, torch.distributed as dist\n"
+                      "from torch._C import _distributed_c10d as c10d\n"
+                      "def record(*_):\n"
+                      "    path = os.environ['TORCH_FR_DUMP_TEMP_FILE'] + os.environ['RANK']\n"
+                      "    pathlib.Path(path).write_bytes(c10d._dump_fr_trace())\n"
+                      "def leave(*_):\n"
+                      "    record()\n"
+                      "    os._exit(0)\n"
+                      "signal.signal(signal.SIGTERM, leave)\n"
+                      "dist.init_process_group('gloo', timeout=datetime.timedelta(seconds=2))\n"
+                      "gradients = torch.ones(262144)\n"
+                      "dist.all_reduce(gradients)\n"
+                      "if dist.get_rank() == 1:\n"
+                      "    signal.pause()\n"
+                      "try:\n"
+                      "    dist.all_reduce(gradients)\n"
+                      "except RuntimeError:\n"
+                      "    record()\n"
+                      "    raise\n")
+    result = taas_run(tmp_path, "--nproc-per-node", 3, script)
+    assert result.returncode == 1, result.stderr
+    assert ("rank 1 did not come to all_reduce 2 (1 MB float32, hangs.py:16): ranks 0, 2 waited 2 s"
+            in result.stderr), result.stderr
+    assert "rank 1 last called all_reduce 1 (1 MB float32, hangs.py:12)" in result.stderr, result.stderr
+
+
 def test_store_on_rank_0(tmp_path):
     result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, "--store", "rank0", HERE / "ddp_script.py")
     assert result.returncode == 0, result.stderr

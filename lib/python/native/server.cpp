@@ -133,6 +133,12 @@ void add_server(nb::module_& module) {
       .def(nb::new_(&make_server), "run_id"_a, "key"_a, "encryption"_a = "tls", "tcp_fd"_a = -1, "unix_fd"_a = -1)
       .def("take", &take, "timeout"_a = nb::none(), "The next Job; None when `timeout` (seconds) is over first.")
       .def("definition", &definition, "digest"_a, "What the loader is made of, or None.")
+      .def(
+          "loaded", [](PyServer& self, const std::string& digest) { self.server->loaded(digest); }, "digest"_a,
+          "The definition is not needed any more: jobs may come as before.")
+      .def(
+          "unloaded", [](PyServer& self, const std::string& digest) { self.server->unloaded(digest); }, "digest"_a,
+          "It is needed for the next job: a client is asked for it again.")
       .def("put", &put, "job"_a, "description"_a, "buffers"_a,
            "Answers with a batch. `buffers` are objects with the buffer protocol (contiguous); each begins at the next "
            "multiple of 64 in the payload. They are kept until they are out: do not change them after this.")

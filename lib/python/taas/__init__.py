@@ -4,6 +4,7 @@
     taas.register(loader)
     for batch in loader: ...
 
+With `taas.register(loader, device="cuda")` its batches arrive on the GPU.
 Below `taas-run --cpus N` the workers run on N CPU machines, otherwise on this one. docs/data.md says what is guaranteed.
 """
 

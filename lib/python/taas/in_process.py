@@ -39,6 +39,9 @@ class InProcessStream:
     def tend(self) -> None:
         """Nothing to look after."""
 
+    def pin(self) -> None:
+        """There is no memory of the delivery."""
+
     def close(self) -> None:
         self._tasks.clear()
 

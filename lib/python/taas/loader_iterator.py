@@ -58,12 +58,15 @@ class LoaderIterator:
             task = self._feed.next_task()
             if self._feed.is_all_submitted:
                 self._registration.foresee(self._progress)
+            if self._loader.pin_memory:
+                self._feed.stream.pin()
             outcome = self._wait(task)
             self._progress.order.delivered()
             if isinstance(outcome, Ready):
                 self._progress.count(task, outcome)
                 self._registration.report(self._progress)
-                return pinned(outcome.batch) if self._loader.pin_memory else outcome.batch
+                is_here = self._registration.device is None
+                return pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
             self._without_batch(task, outcome)
 
     def _wait(self, task: Task) -> Outcome:

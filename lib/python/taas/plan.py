@@ -35,7 +35,7 @@ class Plan:
 def read(path: str) -> Plan:
     """The plan of `path`. Raises RuntimeError with one line when there is none."""
     try:
-        with open(path) as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             values = json.load(file)
         return Plan(**{name: value for name, value in values.items() if name in Plan.__dataclass_fields__})
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -12,7 +12,9 @@ from torch.utils.data import DataLoader
 from . import events, position
 from .anticipation import Ahead
 from .delivery import delivery_for
+from .device import on_device
 from .errors import describe
+from .feed import Opening
 from .fingerprint import Fingerprint
 from .foresight import Trust, needs_no_state
 from .identity import rank, speaks_for_all, variable_of
@@ -28,9 +30,10 @@ _tokens = itertools.count()
 
 
 class Registered:
-    """Knows a loader's epochs and where its batches come from. Does not keep the loader alive."""
+    """Knows a loader's epochs, where its batches come from and where they go. Does not keep the loader alive."""
 
-    def __init__(self, loader: DataLoader, ordinal: int, epoch: int) -> None:
+    def __init__(self, loader: DataLoader, ordinal: int, epoch: int, device: torch.device | None = None) -> None:
+        self.device = device
         self.fingerprint = Fingerprint()
         self.totals = Totals()
         self.token = next(_tokens)
@@ -73,7 +76,7 @@ class Registered:
             order = order_of(loader, self._seeds(loader), self._trust, self._is_resumed(loader))
             if resume:
                 order.skip_to(resume["position"])
-        progress = Progress(self.epoch, order, self._ahead.feed(order, self._delivery.opener(self, loader)), start, self.totals)
+        progress = Progress(self.epoch, order, self._ahead.feed(order, self._opening(loader)), start, self.totals)
         progress.enough = self._delivery.samples_wanted
         progress.batch_size = loader.batch_size or 1
         progress.digest = resume["digest"] if resume else 0
@@ -139,10 +142,14 @@ class Registered:
         if not self._delivery.count() or self._resume:
             return
         try:
-            opening = self._delivery.opener(self, loader)
+            opening = self._opening(loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
         self._ahead.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
+
+    def _opening(self, loader: DataLoader) -> Opening:
+        opening = self._delivery.opener(self, loader)
+        return on_device(opening, self.device) if self.device else opening
 
     def _is_resumed(self, loader: DataLoader) -> bool:
         return loader.persistent_workers and self.epoch > 0

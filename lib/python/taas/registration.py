@@ -10,6 +10,7 @@ from typing import Any, Iterator
 
 from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 
+from . import device as devices
 from .registered import Registered
 
 _KEY = "_taas"
@@ -21,11 +22,12 @@ class RegistrationError(ValueError):
     """A loader that cannot be registered, or unregistered."""
 
 
-def register(loader: DataLoader) -> DataLoader:
+def register(loader: DataLoader, device: Any = None) -> DataLoader:
     """Lets data workers make the batches of `loader` from its next loop on; returns the same object.
 
+    With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of the loop.
     Also a context manager: `with taas.register(loader): …` unregisters it at the end. Raises RegistrationError when `loader`
-    is no DataLoader or is registered already.
+    is no DataLoader or is registered already, and for a device that is not there.
     """
     if not isinstance(loader, DataLoader):
         raise RegistrationError(f"taas.register: {_described(loader)} is not a torch.utils.data.DataLoader")
@@ -35,8 +37,12 @@ def register(loader: DataLoader) -> DataLoader:
         raise RegistrationError("taas.register: this loader is registered already; taas.unregister(loader) ends that")
     if os.environ.get("TAAS_ROLE") == "data-worker":
         return loader
+    try:
+        target = None if device is None else devices.chosen(device)
+    except ValueError as error:
+        raise RegistrationError(f"taas.register: {error}") from None
     base = _plain_class(type(loader))
-    registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0))
+    registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
     _registered.add(registered)

@@ -6,7 +6,7 @@ import os
 import weakref
 from typing import Any, Callable
 
-from . import untree
+from . import pinning, untree
 from .definition import Definition
 from .errors import unpickled
 from .outcome import Ended, Failed, Outcome, Ready, Refused
@@ -24,6 +24,7 @@ class Workers:
 
     def __init__(self) -> None:
         self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
+        self._is_pinned = False
 
     def opened(self, stream: RemoteStream) -> None:
         """A stream of this client: it must not outlive it."""
@@ -34,6 +35,14 @@ class Workers:
         for stream in list(self._streams):
             stream.abandon()
         self.client = None
+        self._is_pinned = False
+
+    def pin(self) -> None:
+        """Registers all memory of the client with CUDA, as soon as the program has initialised CUDA."""
+        copier = pinning.copier()
+        if copier and self.client and not self._is_pinned:
+            self._is_pinned = True
+            self.client.use(copier)
 
     def count(self) -> int:
         """How many there are."""
@@ -95,6 +104,10 @@ class RemoteStream:
     def tend(self) -> None:
         """Called while the loop waits."""
         self._workers.tend()
+
+    def pin(self) -> None:
+        """Called before each batch of a loader whose batches are pinned, or go to a GPU."""
+        self._workers.pin()
 
     def close(self) -> None:
         """What is under way is thrown away. Does nothing in a fork of the process: the client is its parent's."""

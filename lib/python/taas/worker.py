@@ -19,7 +19,7 @@ from .prepare import Preparation
 from .store import Prepared
 
 _PATIENCE_SECONDS = 1.0
-_RECIPES_KEPT = 8
+_RECIPES_KEPT = 4  # the loaders of one program, as a rule; what is not used any more is let go
 
 
 class Worker:
@@ -67,11 +67,21 @@ class Worker:
 
     def _fetcher(self, digest: str) -> Fetcher:
         if digest not in self._fetchers:
-            self._fetchers[digest] = Fetcher(definition.load(digest, self._server.definition(digest)))
+            self._fetchers[digest] = self._load(digest)
             while len(self._fetchers) > _RECIPES_KEPT:
-                self._fetchers.popitem(last=False)
+                self._server.unloaded(self._fetchers.popitem(last=False)[0])
         self._fetchers.move_to_end(digest)
         return self._fetchers[digest]
+
+    def _load(self, digest: str) -> Fetcher:
+        """What a rank sent may be a whole dataset: there is one copy of it afterwards."""
+        try:
+            fetcher = Fetcher(definition.load(digest, self._server.definition(digest)))
+        except BaseException:
+            self._server.unloaded(digest)
+            raise
+        self._server.loaded(digest)
+        return fetcher
 
     def _raise(self, job: Any, error: BaseException, fetcher: Fetcher | None) -> None:
         if fetcher and fetcher.failed_index is not None:

@@ -1,11 +1,19 @@
-"""Finds out whether a module looks, while it is imported, at variables that differ between ranks."""
+"""Finds out whether a module looks, while it is imported, at variables that will not be what they are now: those that
+differ between ranks, and those that the program sets before it imports the module."""
 
 import os
+from collections.abc import ItemsView, ValuesView
+from sys import _getframe
 from types import TracebackType
 
 
+class Found(BaseException):
+    """A variable that must not be looked at was: the rest of the import is of no use."""
+
+
 class Spy:
-    """While it is entered, names that are asked for are compared with those given; `seen` has the ones found."""
+    """While it is entered, names that are asked for are compared with those given; `seen` has the ones found. The first
+    ends the import with Found, unless the module catches that. Going through all variables does not count."""
 
     def __init__(self, names: list[str]) -> None:
         self.seen: set[str] = set()
@@ -15,10 +23,12 @@ class Spy:
 
     def __enter__(self) -> "Spy":
         original, names, seen = self._original, self._names, self.seen
+        through_all = (ItemsView.__iter__.__code__, ValuesView.__iter__.__code__)
 
         def watched(environment: "os._Environ[str]", name: str) -> str:
-            if name in names:
-                seen.add(name)
+            if os.fsdecode(name) in names and _getframe(1).f_code not in through_all:
+                seen.add(os.fsdecode(name))
+                raise Found
             return original(environment, name)
 
         self._kind.__getitem__ = watched  # type: ignore[method-assign]

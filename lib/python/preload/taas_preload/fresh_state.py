@@ -3,8 +3,11 @@
 import os
 import sys
 
+from . import draws
+
 
 def renew() -> None:
+    draws.renew()
     _numpy()
     _torch()
     _multiprocessing()

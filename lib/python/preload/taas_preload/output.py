@@ -1,5 +1,6 @@
 """What modules write while they are imported: each rank writes it again, as it would have been written there."""
 
+import contextlib
 import os
 import sys
 
@@ -21,11 +22,13 @@ class Held:
             self._files[stream] = file
 
     def replay(self) -> None:
-        """In a rank, whose streams are connected: writes all of it and forgets it."""
+        """In a rank, whose streams are connected and read: writes all of it and forgets it. What a stream does not take
+        is lost, as the rest of the program's output will be."""
         for stream, file in self._files.items():
             text = os.pread(file, os.fstat(file).st_size, 0)
-            while text:
-                text = text[os.write(stream, text):]
+            with contextlib.suppress(OSError):
+                while text:
+                    text = text[os.write(stream, text):]
             os.close(file)
 
     @staticmethod

@@ -29,8 +29,8 @@ def become(request: Request, settings: Settings, held: Held) -> None:
     _take_environment(request.environment)
     _take_arguments([os.fsdecode(word) for word in request.argv])
     fresh_state.renew()
+    request.control.close()  # taas-run reads the streams from now on
     held.replay()
-    request.control.close()
 
 
 def _do(request: Request, step: int, action: Callable[[], object]) -> None:
@@ -49,11 +49,15 @@ def _connect(request: Request) -> None:
 
 
 def _take_environment(entries: list[bytes]) -> None:
-    """In order: whoever lists the variables finds them as they would have been given."""
-    os.environb.clear()
+    """All of them in their order, also those that nobody could set: one without a name, one twice, one that has no "=".
+    The C library and children find them as execve() would have handed them over, os.environ as Python reads them."""
+    linux.set_environment(entries)
+    variables = os.environ._data  # type: ignore[attr-defined]
+    variables.clear()
     for entry in entries:
-        name, _, value = entry.partition(b"=")
-        os.environb[name] = value
+        name, is_variable, value = entry.partition(b"=")
+        if is_variable:
+            variables.setdefault(name, value)
 
 
 def _take_arguments(words: list[str]) -> None:

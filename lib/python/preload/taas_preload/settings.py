@@ -14,12 +14,13 @@ class Settings(NamedTuple):
     options: int  # words of the command before the program, the interpreter's own name included
     modules: list[str]
     per_rank: list[str]  # variables that ranks have and this process has not
+    set_by_program: list[str]  # variables that the program sets itself
     agent: int  # process id of taas-run, which will be the parent of ranks
 
     @classmethod
     def take(cls, folder: str) -> "Settings":
         """Reads the variable, and takes it and the folder out of everybody's sight."""
-        stage, options, agent, modules, per_rank = os.environ.pop(VARIABLE).split("\n")
+        stage, options, agent, *lists = os.environ.pop(VARIABLE).split("\n")
         sys.path.remove(folder)
         for path in (folder, os.path.join(folder, __package__)):
             sys.path_importer_cache.pop(path, None)
@@ -28,7 +29,9 @@ class Settings(NamedTuple):
             os.environ["PYTHONPATH"] = theirs
         else:
             del os.environ["PYTHONPATH"]
-        return cls(folder, stage == "probe", int(options), modules.split(","), per_rank.split(","), int(agent))
+        modules, per_rank, set_by_program = (names.split(",") for names in lists)
+        return cls(folder, stage == "probe", int(options), modules, per_rank, set_by_program, int(agent))
 
     def print_for_serving(self) -> str:
-        return "\n".join(["serve", str(self.options), str(self.agent), ",".join(self.modules), ",".join(self.per_rank)])
+        lists = [",".join(names) for names in (self.modules, self.per_rank, self.set_by_program)]
+        return "\n".join(["serve", str(self.options), str(self.agent), *lists])

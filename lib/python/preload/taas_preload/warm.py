@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from . import environment_spy, start_folder
+from .draws import Draws
 from .settings import Settings
 
 _NEVER = 1_000_000_000
@@ -43,17 +44,30 @@ def _rarely_collecting() -> Iterator[None]:
 
 
 def _import(module: str, settings: Settings) -> None:
-    with start_folder.in_path(settings), environment_spy.Spy(settings.per_rank) as spy:
+    watched = settings.per_rank + settings.set_by_program
+    with start_folder.in_path(settings), environment_spy.Spy(watched) as spy, Draws() as draws:
         try:
             __import__(module)
-        except ModuleNotFoundError as error:
-            if error.name == module:
-                raise Refusal(f"there is no module {module}") from None
-            raise Refusal(f"{module} cannot be imported: {_one_line(error)}") from None
         except BaseException as error:
-            raise Refusal(f"{module} cannot be imported: {_one_line(error)}") from None
-    if spy.seen:
-        raise Refusal(f"{module} reads {', '.join(sorted(spy.seen))} when it is imported, which each rank has its own of")
+            if not spy.seen:
+                raise Refusal(_cannot_import(module, error)) from None
+    _check_variables(module, spy.seen, settings)
+    if kept := draws.find_kept():
+        names = ", ".join(sorted(kept))
+        raise Refusal(f"{names} draws at random when it is imported, which would be the same in all ranks")
+
+
+def _cannot_import(module: str, error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name == module:
+        return f"there is no module {module}"
+    return f"{module} cannot be imported: {_one_line(error)}"
+
+
+def _check_variables(module: str, seen: set[str], settings: Settings) -> None:
+    if own := seen & set(settings.per_rank):
+        raise Refusal(f"{module} reads {', '.join(sorted(own))} when it is imported, which each rank has its own of")
+    if seen:
+        raise Refusal(f"the program sets {', '.join(sorted(seen))} itself, which {module} reads when it is imported")
 
 
 def _one_line(error: BaseException) -> str:

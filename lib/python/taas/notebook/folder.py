@@ -6,18 +6,19 @@
     memory         the memory of their tensors and arrays, mapped by ranks; in /dev/shm where that has room
     taas_cell.py   the variables as a module: for data workers, and for processes that ranks spawn
     ranks          the Unix socket to the kernel
+    lock           held by the kernel (kept.py)
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from .capture import Capture
+from .kept import Kept, sweep
 
 MODULE = "taas_cell"
 _SHARED = "/dev/shm"
@@ -33,15 +34,22 @@ class CellFolder:
     """Private to this user. `place` is where all machines of the run find it; by default only this one does."""
 
     def __init__(self, place: str | None = None) -> None:
-        sweep()
+        here = tempfile.gettempdir()
+        for base in {here, _SHARED}:
+            sweep(base)
         if place:
             os.makedirs(place, exist_ok=True)
-        self.path = tempfile.mkdtemp(prefix=_prefix(), dir=place)
         self._only_here = place is None
-        self.memory = os.path.join(self.path, "memory")
+        self._folder = Kept.folder(place or here)
+        self._kept = [self._folder]
         # Its path is short wherever the folder is: a socket's may have 107 letters.
-        self._socket_folder = tempfile.mkdtemp(prefix=_prefix()) if place else self.path
-        self.socket = os.path.join(self._socket_folder, "ranks")
+        self.socket = os.path.join(self._keep(Kept.folder(here)) if place else self.path, "ranks")
+        self.memory = os.path.join(self.path, "memory")
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return self._folder.path
 
     @property
     def cell(self) -> str:
@@ -60,31 +68,18 @@ class CellFolder:
 
     def _write_memory(self, capture: Capture) -> None:
         if self._only_here and 0 < capture.memory.size < _room(_SHARED):
-            handle, self.memory = tempfile.mkstemp(prefix=_prefix(), dir=_SHARED)
-            os.close(handle)
+            self.memory = self._keep(Kept.file(_SHARED))
         with open(self.memory, "wb") as file:
             capture.memory.write(file)
 
+    def _keep(self, kept: Kept) -> str:
+        self._kept.append(kept)
+        return kept.path
+
     def remove(self) -> None:
         """The cell has ended."""
-        for path in {self.path, self._socket_folder}:
-            shutil.rmtree(path, ignore_errors=True)
-        if os.path.dirname(self.memory) == _SHARED and os.path.exists(self.memory):
-            os.unlink(self.memory)
-
-
-def sweep() -> None:
-    """Removes what killed kernels of this user have left on this machine."""
-    for base in {tempfile.gettempdir(), _SHARED}:
-        for name in os.listdir(base) if os.path.isdir(base) else ():
-            head, _, pid = name.rpartition("-")[0].rpartition("-")
-            if head == _prefix().rpartition("-")[0].rpartition("-")[0] and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-                path = os.path.join(base, name)
-                shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.unlink(path)
-
-
-def _prefix() -> str:
-    return f"taas-cell-{os.getuid()}-{os.getpid()}-"
+        while self._kept:
+            self._kept.pop().remove()
 
 
 def _room(folder: str) -> int:

@@ -104,12 +104,13 @@ def _content(cell: Any) -> Any:
 
 
 class Receiver:
-    """Loads what a Sender has pickled. `namespace` becomes the functions' globals, and has what is known by name."""
+    """Loads what a Sender has pickled. `namespace` becomes the functions' globals; `known` has what was sent as a name."""
 
     _current: Receiver
 
-    def __init__(self, file: BinaryIO, places: list[tuple[int, int, bool]], memory: str, namespace: dict[str, Any]) -> None:
-        self.namespace = namespace
+    def __init__(self, file: BinaryIO, places: list[tuple[int, int, bool]], memory: str, namespace: dict[str, Any],
+                 known: dict[str, Any] | None = None) -> None:
+        self.namespace, self.known = namespace, known or {}
         self._mapped = mapped(memory)
         self._storages: dict[tuple[int, int], Any] = {}
         self._unpickler = pickle.Unpickler(file, buffers=(self.bytes_at(*place) for place in places))
@@ -138,7 +139,7 @@ class Receiver:
 
 
 def _known_as(name: str) -> Any:
-    return Receiver._current.namespace[name]
+    return Receiver._current.known[name]
 
 
 def _new_function(code: types.CodeType, name: str, cells: int) -> types.FunctionType:

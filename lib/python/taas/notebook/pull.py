@@ -11,11 +11,12 @@ from .objects import Receiver
 
 
 def take(message: dict[str, Any] | None, namespace: dict[str, Any], names: list[str], sent: Capture) -> None:
-    """Puts what rank 0 has left behind under its names. Classes and functions that were captured are the kernel's own again.
-    Raises PullError that names what did not come; the others are there then."""
+    """Puts what rank 0 has left behind under its names. Within it, classes and functions that were `sent` are the
+    kernel's own again. Raises PullError that names what did not come; the others are there then."""
     if message is None:
         raise PullError(f"--pull {','.join(names)}: rank 0 ended without sending them")
-    receiver = Receiver(io.BytesIO(bytes.fromhex(message["values"])), message["places"], message["memory"], namespace)
+    values = io.BytesIO(bytes.fromhex(message["values"]))
+    receiver = Receiver(values, message["places"], message["memory"], namespace, sent.values)
     troubles = list(message["troubles"])
     for name in message["names"]:
         try:

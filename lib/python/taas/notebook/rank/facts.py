@@ -7,6 +7,7 @@ import json
 import linecache
 import os
 import sys
+import types
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +42,9 @@ def find_modules_as_the_kernel(facts: Facts) -> None:
     sys.path[:] = [*kernels, *(place for place in sys.path if place not in kernels)]
 
 
-def load_variables(facts: Facts, namespace: dict[str, Any]) -> None:
-    """The captured variables, under their names. Raises what unpickling raises, with a note that names the variable."""
+def load_variables(facts: Facts, namespace: dict[str, Any]) -> dict[str, Any]:
+    """The captured variables, under their names. Returns the functions and classes among them, since the cell may give
+    these names to others. Raises RuntimeError that names the variable that cannot be loaded."""
     for name, text in facts["sources"].items():
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     for module in facts["modules"]:
@@ -55,3 +57,4 @@ def load_variables(facts: Facts, namespace: dict[str, Any]) -> None:
             except Exception as error:
                 raise RuntimeError(f"the captured variable {name} cannot be loaded in this rank: {type(error).__name__}: {error}; "
                                    f"define it in the cell, or leave it out with --no-capture {name}") from error
+    return {name: namespace[name] for name in facts["names"] if isinstance(namespace[name], (types.FunctionType, type))}

@@ -11,13 +11,16 @@ from .connection import Connection
 from .facts import Facts
 
 
-def send(connection: Connection, facts: Facts, namespace: dict[str, Any]) -> None:
-    """Sends what the cell was asked to bring back, and one line for each variable for which that cannot be done."""
+def send(connection: Connection, facts: Facts, captured: dict[str, Any], namespace: dict[str, Any]) -> None:
+    """Sends what the cell was asked to bring back, and one line for each variable for which that cannot be done.
+    Functions and classes that came from the kernel, as `captured` has them, go back as their names; but not those that
+    are asked for themselves, which the cell may have changed."""
     if not facts["pull"] or os.environ.get("RANK") not in (None, "0"):
         return
-    captured = {id(namespace[name]): name for name in facts["names"] if name in namespace}
+    asked = {id(namespace[name]) for name in facts["pull"] if name in namespace}
+    known = {id(value): name for name, value in captured.items() if id(value) not in asked}
     file, memory = io.BytesIO(), Memory()
-    sender = Sender(file, namespace, memory, gpus=True, known=lambda obj: captured.get(id(obj)))
+    sender = Sender(file, namespace, memory, gpus=True, known=lambda obj: known.get(id(obj)))
     names, troubles = [], []
     for name in facts["pull"]:
         trouble = _dump(sender, file, name, namespace)

@@ -30,10 +30,10 @@ def main(folder: str) -> None:
     program = _become_main(facts)
     display.install(connection)
     try:
-        load_variables(facts, program.__dict__)
+        captured = load_variables(facts, program.__dict__)
         _register(facts, program.__dict__)
         _run(facts, program.__dict__)
-        leave_behind.send(connection, facts, program.__dict__)
+        leave_behind.send(connection, facts, captured, program.__dict__)
     except KeyboardInterrupt:
         _end_at_once()
     except Exception as error:
