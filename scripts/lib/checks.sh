@@ -98,8 +98,9 @@ fuzz() {
   say "built ($((SECONDS - step_started)) s)"
   for name in "${corpora[@]}"; do
     corpus=$builds/fuzz/corpus/$name
-    fuzzer=("$builds/fuzz/bin/${name}_fuzzer" "-max_total_time=$1" -timeout=10 "-artifact_prefix=$builds/fuzz/$name-" \
-      "$corpus" "tests/fuzz/corpus/$name")
+    fuzzer=("$builds/fuzz/bin/${name}_fuzzer" "-max_total_time=$1" -timeout=10 -rss_limit_mb=1024 \
+      -malloc_limit_mb=256 "-artifact_prefix=$builds/fuzz/$name-" "$corpus" \
+      "tests/fuzz/corpus/$name")
     mkdir -p "$corpus"
     if logged "fuzz-$name" "${fuzzer[@]}"; then
       say "$name: $(tail -n 1 "$builds/fuzz-$name.log")"

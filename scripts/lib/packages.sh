@@ -90,7 +90,7 @@ without_starting_services() (
 # root can run.
 test_packages() {
   echo zsh fish mandoc dpkg-dev file
-  [ "$(id -u)" != 0 ] || echo openssh-client openssh-server iproute2 nftables slurm-wlm munge
+  [ "$(id -u)" != 0 ] || echo openssh-client openssh-server iproute2 nftables e2fsprogs mount slurm-wlm munge
 }
 
 # What the fuzzers need, where it is offered: clang, and its runtime in a package of its own.

@@ -1,0 +1,92 @@
+"""One way of into_gpu.py in a process of its own: WAY KIND COUNT WORKERS. Prints one line of JSON."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import contenders
+import payloads
+import torch
+
+WARM = 0.3  # of the batches come before the clock starts: connections, slots, registrations are there
+
+
+def sum_of_pages(batch: torch.Tensor) -> torch.Tensor:
+    """On the batch's own device, without waiting for it; the same bytes as payloads.touch."""
+    return batch.reshape(-1).view(torch.uint8)[::4096].sum()
+
+
+def limit(kind: str, count: int):
+    """Pinned memory that is there already, again and again: what the bus can do."""
+    shape, dtype = payloads.SHAPES[kind]
+    pool = [torch.from_numpy(array).pin_memory().view(dtype).reshape(shape) for array in payloads.ready_pool(kind)]
+    for number in range(count):
+        yield pool[number % payloads.POOL]
+
+
+def remote(kind: str, count: int, pins: bool):
+    """A worker of another machine, as far as the wire can tell: TCP and TLS over the loopback interface."""
+    plan = os.environ["TAAS_DATA_PLAN"]
+    contenders.write_plan(plan, "127.0.0.1", 0, "tls")
+    endpoint = os.path.join(os.path.dirname(os.path.abspath(__file__)), "endpoint.py")
+    worker = subprocess.Popen([sys.executable, endpoint, "serve", "taas-tls", "127.0.0.1", kind, str(count)],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        contenders.write_plan(plan, "127.0.0.1", int(worker.stdout.readline()), "tls")
+        import taas
+        with taas.register(payloads.loader(kind, count, pin_memory=pins)) as loader:
+            yield from loader
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def batches(way: str, kind: str, count: int, workers: int):
+    if way == "limit":
+        return limit(kind, count)
+    if way.startswith("remote"):
+        return remote(kind, count, pins=way == "remote-pinned")
+    loader = payloads.loader(kind, count, num_workers=workers, pin_memory=way.endswith("-pinned"))
+    if way.startswith("plain"):
+        return loader
+    import taas
+    return taas.register(loader, device="cuda" if way == "taas-device" else None)
+
+
+def main():
+    way, kind, count, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    if not torch.cuda.is_available():
+        sys.exit("into_gpu_rank: PyTorch sees no GPU on this machine")
+    stays_here = way == "remote-without-gpu"
+    if not stays_here:
+        torch.zeros(1, device="cuda")  # the program uses the GPU
+    wanted = payloads.expected(kind)
+    warm = max(int(count * WARM), 4)
+    sums, pinned, began = [], 0, 0.0
+    for number, batch in enumerate(batches(way, kind, count, workers)):
+        if number == warm:
+            if not stays_here:
+                torch.cuda.synchronize()
+            began = time.perf_counter()
+        pinned += 0 if stays_here or batch.is_cuda else batch.is_pinned()
+        there = batch if stays_here else batch.to("cuda", non_blocking=True)
+        sums.append(sum_of_pages(there))
+        del batch, there
+    if not stays_here:
+        torch.cuda.synchronize()
+    took = time.perf_counter() - began
+    if len(sums) != count:
+        sys.exit(f"{way}: {len(sums)} batches instead of {count}")
+    seen = torch.stack(sums).cpu().tolist()
+    for number, value in enumerate(seen):
+        if value != wanted[number % payloads.POOL]:
+            sys.exit(f"{way}: batch {number} is not what was made")
+    moved = (count - warm) * payloads.batch_bytes(kind)
+    print(json.dumps({"gigabytes_per_second": moved / took / 1e9, "pinned": pinned / count,
+                      "peak_gpu_bytes": 0 if stays_here else torch.cuda.max_memory_allocated()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
