@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 
+#include "storage/failed_names.hpp"
 #include "storage/folder_watch.hpp"
 #include "storage/publish_file.hpp"
 #include "storage/staged_files.hpp"
@@ -31,13 +32,6 @@ struct Examined {
   Publication publication;
   StagedFile::Writers writers;
 };
-
-/// Why a name could not be published, and with which content.
-struct Failure {
-  std::string message;
-  FileState seen = {};
-};
-using Failures = std::map<std::string, Failure>;
 
 }  // namespace
 
@@ -176,7 +170,7 @@ struct Publishing::State : std::enable_shared_from_this<State> {
 
   void finish(const Publication& publication, const Result<Outcome>& result) {
     const auto& name = publication.name;
-    failures.erase(name);
+    failures.remove(name);
     if (!result) return fail(name, result.error(), publication.seen);
     if (*result == Outcome::kPublished) {
       if (published.insert_or_assign(name, publication.seen).second) on_name();
@@ -188,9 +182,7 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   }
 
   void fail(const std::string& name, const Error& error, const FileState& seen = {}) {
-    bool told = was_failing.contains(name) && was_failing[name].message == error.message;
-    failures.insert_or_assign(name, Failure{error.message, seen});
-    if (options.on_error && !told) options.on_error(error);
+    if (failures.add(name, error, seen) && options.on_error) options.on_error(error);
   }
 
   /// What is staged and not published yet; what cannot be is among the failures.
@@ -201,12 +193,9 @@ struct Publishing::State : std::enable_shared_from_this<State> {
     for (const auto& name : staged.names) {
       auto found = examine(name);
       if (!found) continue;
-      auto failed = was_failing.find(name);
       if (found->writers == StagedFile::Writers::kOpen) {
         fail(name, unavailable_error("cannot publish " + name + ": a process still has it open for writing"));
-      } else if (failed != was_failing.end() && failed->second.seen == found->publication.seen) {
-        failures.insert(*failed);
-      } else {
+      } else if (!failures.stays(name, found->publication.seen)) {
         unpublished.push_back(std::move(found->publication));
       }
     }
@@ -217,8 +206,8 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   /// content is published were removed.
   void settle_round() {
     if (options.before_look) options.before_look();
-    was_failing = std::exchange(failures, {});
-    if (rounds == 0) was_failing.clear();  // what failed while the run went on is tried again
+    if (rounds == 0) failures.clear();  // what failed while the run went on is tried again
+    failures.begin_round();
     auto unpublished = find_unpublished();
     if (unpublished.empty()) return cleared ? conclude() : clear_up();
     if (++rounds > kMostRounds) return give_up(unpublished);
@@ -262,10 +251,7 @@ struct Publishing::State : std::enable_shared_from_this<State> {
 
   void conclude() {
     auto done = std::exchange(on_settled, nullptr);
-    if (failures.empty()) return done("");
-    auto others = failures.size() - 1;
-    done(fmt::format("{}{}; it stays in {}", failures.begin()->second.message,
-                     others == 0 ? "" : fmt::format(" (and {} more)", others), options.staging));
+    done(failures.empty() ? "" : fmt::format("{}; it stays in {}", failures.message(), options.staging));
   }
 
   /// Marks what is staged and not published; returns the names that a user would miss.
@@ -291,8 +277,7 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   bool at_end = false;
   std::map<std::string, FileState> published;  // the newest content that is published, by name
   std::map<std::string, FileState> torn;       // perhaps unfinished: left by ranks that ended badly
-  Failures failures;                           // by name
-  Failures was_failing;                        // in the round before
+  FailedNames failures;
   std::optional<Refusal> refusal;              // from the first file on
   int rounds = 0;                              // of publishing at the end
   bool cleared = false;                        // what is published was removed, and nothing has come since

@@ -64,7 +64,7 @@ TEST_CASE("the end does not wait again for a disk that was waited for in vain") 
   std::promise<bool> thawed;
   {
     DiskThread disk(io);
-    disk.run([&, frozen = thaw.get_future()] {
+    disk.run([&, frozen = thaw.get_future().share()] {
       thawed.set_value(frozen.wait_for(DiskThread::kPatience / 2) == std::future_status::ready);
     });
     CHECK_FALSE(disk.finish(1ms));

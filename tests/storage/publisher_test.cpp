@@ -13,6 +13,7 @@
 #include "child_process.hpp"
 #include "refused_calls.hpp"
 #include "small_disk.hpp"
+#include "storage/file_state.hpp"
 #include "storage/liveness.hpp"
 #include "temporary_folder.hpp"
 
