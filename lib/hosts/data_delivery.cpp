@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/disk_thread.hpp"
 #include "hosts/data_delivery_state.hpp"
 #include "hosts/data_reports.hpp"
 #include "hosts/policies.hpp"

@@ -54,7 +54,7 @@ bool IncomingOutput::take(run::AgentId agent, Source& /*source*/, const run::Fil
 }
 
 void IncomingOutput::forget(run::AgentId agent) {
-  auto source = std::move(sources_.extract(agent));
+  auto source = sources_.extract(agent);
   if (source.empty() || !receiver_) return;
   auto name = receiver_->forget(agent.value);
   if (!name) return;

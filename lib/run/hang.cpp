@@ -7,7 +7,6 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -76,9 +75,10 @@ class GroupView {
   /// The furthest of the calls that ranks have not got out of.
   [[nodiscard]] const CollectiveCall* stuck() const {
     const CollectiveCall* furthest = nullptr;
-    for (const auto* calls : calls_ | std::views::values) {
-      auto pending = std::ranges::find_if(*calls, [&](const CollectiveCall& call) { return !is_over(call, *calls); });
-      if (pending == calls->end()) continue;
+    for (const auto& entry : calls_) {
+      const auto& calls = *entry.second;
+      auto pending = std::ranges::find_if(calls, [&](const CollectiveCall& call) { return !is_over(call, calls); });
+      if (pending == calls.end()) continue;
       if (furthest == nullptr || pending->number > furthest->number) furthest = &*pending;
     }
     return furthest;
