@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "base/quiet_thread.hpp"
 
@@ -25,9 +26,18 @@ struct DiskThread::State : std::enable_shared_from_this<State> {
 
   void add(DiskJob job) {
     if (following++ == 0) loop_has_work.emplace(boost::asio::make_work_guard(io));
-    std::lock_guard lock(mutex);
-    jobs.push_back(std::move(job));
-    ++unfinished;
+    {
+      std::lock_guard lock(mutex);
+      jobs.push_back(std::move(job));
+      ++unfinished;
+    }
+    if (!std::exchange(will_wake, true)) boost::asio::post(io, [self = shared_from_this()] { self->wake(); });
+  }
+
+  /// Once for all that one handler of the event loop gives, and after it: a thread that wakes up for each piece takes the
+  /// processor from the loop that many times.
+  void wake() {
+    will_wake = false;
     if (!std::exchange(started, true)) quiet_thread([self = shared_from_this()] { self->work(); }).detach();
     changed.notify_all();
   }
@@ -45,21 +55,27 @@ struct DiskThread::State : std::enable_shared_from_this<State> {
       lock.lock();
       --unfinished;
       ++finished;
-      if (!closed) {
-        boost::asio::post(io, [self = shared_from_this(), then = std::move(job.then)] { self->follow(then); });
-      }
       changed.notify_all();
+      if (closed) continue;
+      done.push_back(std::move(job.then));
+      if (done.size() == 1) boost::asio::post(io, [self = shared_from_this()] { self->follow(); });
     }
   }
 
-  void follow(const std::function<void()>& then) {
-    if (parted) return;
-    if (--following == 0) loop_has_work.reset();
-    if (then) then();
+  void follow() {
+    std::unique_lock lock(mutex);
+    auto all = std::exchange(done, {});
+    lock.unlock();
+    for (const auto& then : all) {
+      if (parted) return;
+      if (--following == 0) loop_has_work.reset();
+      if (then) then();
+    }
   }
 
   /// Patience begins anew with each piece of work that is done.
   bool finish(Duration patience) {
+    if (will_wake) wake();
     std::unique_lock lock(mutex);
     while (unfinished > 0) {
       auto before = finished;
@@ -72,7 +88,9 @@ struct DiskThread::State : std::enable_shared_from_this<State> {
   void part() {
     parted = true;
     loop_has_work.reset();
+    std::vector<std::function<void()>> never;  // ends here, not on the thread
     std::lock_guard lock(mutex);
+    never.swap(done);
     closed = true;
     changed.notify_all();
   }
@@ -81,15 +99,17 @@ struct DiskThread::State : std::enable_shared_from_this<State> {
   // Used in the event loop only.
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> loop_has_work;
   long following = 0;
+  bool started = false;
+  bool will_wake = false;
   bool parted = false;
   bool stuck = false;  // was waited for in vain
 
   std::mutex mutex;  // guards all that follows
   std::condition_variable changed;
   std::deque<DiskJob> jobs;
+  std::vector<std::function<void()>> done;  // what is to follow
   long unfinished = 0;
   long finished = 0;
-  bool started = false;
   bool closed = false;  // the event loop may be gone
 };
 

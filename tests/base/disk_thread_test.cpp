@@ -1,6 +1,7 @@
 #include "base/disk_thread.hpp"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <future>
 #include <optional>
 #include <thread>
@@ -32,6 +33,17 @@ TEST_CASE("work is done in order on one other thread, and what follows comes in 
   CHECK(std::count(threads.begin(), threads.end(), threads.front()) == 100);
   const bool here = threads.front() == std::this_thread::get_id();
   CHECK_FALSE(here);
+}
+
+TEST_CASE("the thread begins when the handler that gave it work has ended") {
+  boost::asio::io_context io;
+  DiskThread disk(io);
+  std::promise<void> begun;
+  boost::asio::post(io, [&] {
+    disk.run([&] { begun.set_value(); });
+    CHECK(begun.get_future().wait_for(50ms) == std::future_status::timeout);
+  });
+  io.run();
 }
 
 TEST_CASE("finish waits as long as work is done, and no longer than the patience for one piece") {
