@@ -1,0 +1,81 @@
+"""What a pipeline says of itself, and where pipelines are found."""
+
+import dataclasses
+import importlib
+import importlib.metadata
+import pathlib
+import types
+from typing import Any, Callable
+
+FOLDER = pathlib.Path(__file__).parents[1] / "pipelines"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pipeline:
+    """A function that makes a loader with so many `num_workers`, and what is promised of it.
+
+    num_workers   with which ones it is tried
+    random        the dataset draws random numbers: the registered ways are compared with each other, not with the plain loader
+    refused       what the one line of the refusal matches
+    falls_back    the batches are the plain ones, and one line on stderr matches this
+    before_epoch  called with the loader and the epoch's number, as a training script would call set_epoch
+    each_step     called with the loader and the batch's number, after each batch
+    needs         distributions without which it is skipped
+    full          tried by ./scripts/test --full only; the other pipelines then take ways that are slow as well
+    spawns        takes the slow ways in the quick run, too: workers that are started, two machines with a worker that dies
+    resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
+    sent          False where data workers on other machines cannot be sent the dataset
+    """
+
+    name: str
+    make: Callable[[int], Any]
+    path: pathlib.Path
+    num_workers: tuple[int, ...] = (0, 2)
+    epochs: int = 2
+    random: bool = False
+    refused: str = ""
+    falls_back: str = ""
+    before_epoch: Callable[[Any, int], None] = lambda loader, epoch: None
+    each_step: Callable[[Any, int], None] = lambda loader, number: None
+    needs: tuple[str, ...] = ()
+    full: bool = False
+    spawns: bool = False
+    resumes: bool = True
+    sent: bool = True
+
+    @property
+    def is_script(self) -> bool:
+        """Its file runs as a program's main module, as strangers' training scripts do."""
+        return self.path.parent.name == "scripts"
+
+
+def pipeline(**promises: Any) -> Callable[[Callable[[int], Any]], Callable[[int], Any]]:
+    """Makes a pipeline of a function: `@pipeline(random=True)`."""
+
+    def declare(make: Callable[[int], Any]) -> Callable[[int], Any]:
+        path = pathlib.Path(make.__code__.co_filename)
+        make.pipeline = Pipeline(f"{path.stem}.{make.__name__}", make, path, **promises)
+        return make
+
+    return declare
+
+
+def of_module(module: types.ModuleType) -> list[Pipeline]:
+    """In the order of the file."""
+    found = [getattr(value, "pipeline", None) for value in vars(module).values()]
+    return [each for each in found if isinstance(each, Pipeline) and each.path == pathlib.Path(module.__file__)]
+
+
+def all_pipelines() -> list[Pipeline]:
+    """Of all files below tests/python/pipelines."""
+    return [each for path in sorted(FOLDER.glob("**/*.py")) for each in of_module(_imported(path))]
+
+
+def _imported(path: pathlib.Path) -> types.ModuleType:
+    return importlib.import_module(".".join(("pipelines", *path.relative_to(FOLDER).with_suffix("").parts)))
+
+
+def missing(pipeline: Pipeline) -> list[str]:
+    """What it needs and this Python does not have."""
+    installed = {each.metadata["Name"].lower().replace("_", "-") for each in importlib.metadata.distributions()} if pipeline.needs else set()
+    return [name for name in pipeline.needs if name not in installed]

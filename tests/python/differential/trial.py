@@ -1,0 +1,101 @@
+"""Runs a pipeline in all its ways, and says where a registered one differs from the plain one."""
+
+import functools
+import os
+import re
+from typing import Any, Callable
+
+from .child import Result, run_all
+from .pipeline import Pipeline
+from .program import Program
+from .ways import Way, plain, registered
+
+SECONDS = 60.0
+
+
+def faults_of(pipeline: Pipeline, machines: Any, full: bool) -> list[str]:
+    """One line for each way in which the promise is not kept. `machines` is a run with two data workers."""
+    baselines, ways = plain(pipeline), registered(pipeline, full)
+    killing = [way for way in ways if way.kills and way.on_machines]
+    results = run_all({way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, SECONDS)
+    for way in killing:
+        results |= run_all({way: _action(pipeline, way, machines)}, SECONDS)
+        machines.revive()
+    return [line for way in ways for line in _fault(pipeline, way, results)]
+
+
+def _action(pipeline: Pipeline, way: Way, machines: Any) -> Callable[[], Any]:
+    return functools.partial(_run, pipeline, way, machines)
+
+
+def _run(pipeline: Pipeline, way: Way, machines: Any) -> list[Any]:
+    if way.on_machines:
+        os.environ.update(machines.variables)
+        way = way.__class__(**{**vars(way), "machines": machines.pids()})
+    first = Program(pipeline, way)
+    if not way.resumes:
+        first.run()
+        return first.seen
+    first_seen, state = run_all({0: lambda: _until_interrupted(first)}, SECONDS)[0].value
+    second = Program(pipeline, way)
+    if state is not None:
+        second.run_on(state)
+    return first_seen + second.seen
+
+
+def _until_interrupted(program: Program) -> tuple[list[Any], Any]:
+    state = program.run_until_interrupted()
+    return program.seen, state
+
+
+def _fault(pipeline: Pipeline, way: Way, results: dict[Way, Result]) -> list[str]:
+    result = results[way]
+    if pipeline.refused and way.is_registered:
+        return [f"{way}: {line}" for line in _not_refused(pipeline, result)]
+    expected = results[_reference(pipeline, way)]
+    line = difference(expected.value, result.value)
+    if not line and pipeline.falls_back and way.is_registered:
+        line = _without_its_line(pipeline, result)
+    return [f"{way}: {line}"] if line else []
+
+
+def _reference(pipeline: Pipeline, way: Way) -> Way:
+    if pipeline.random and way.is_registered:
+        return next(each for each in registered(pipeline, False) if each.num_workers == way.num_workers)
+    return Way(way.num_workers, is_registered=False)
+
+
+def _not_refused(pipeline: Pipeline, result: Result) -> list[str]:
+    seen = result.value[:2]
+    if len(seen) < 2 or seen[0][0] != "raised":
+        return [f"not refused: its loop saw {str(seen[:1])[:200]}"]
+    text = seen[1][1]
+    return [] if re.search(pipeline.refused, text) and len(text.splitlines()) == 1 else [f"refused with other words: {text}"]
+
+
+def _without_its_line(pipeline: Pipeline, result: Result) -> str:
+    found = [line for line in result.output.splitlines() if re.search(pipeline.falls_back, line)]
+    return "" if len(found) == 1 else f"{len(found)} lines of the output match {pipeline.falls_back!r}: {result.output[:500]}"
+
+
+def difference(expected: list[Any], seen: list[Any]) -> str:
+    """The first one; nothing where the two saw the same. What an exception says may differ, its type may not."""
+    for one, other in zip(expected, seen):
+        if one != other and one[0] != "which said":
+            return f"{one[0]}: {' '.join(_first_difference(one, other))}"[:600] + _said(seen)
+    if len(expected) != len(seen):
+        longer = expected if len(expected) > len(seen) else seen
+        return f"only the {'plain' if longer is expected else 'registered'} loop saw {str(longer[min(len(expected), len(seen))])[:200]}"
+    return ""
+
+
+def _said(seen: list[Any]) -> str:
+    return f" (it said: {seen[-1][1]})" if seen and seen[-1][0] == "which said" else ""
+
+
+def _first_difference(one: Any, other: Any) -> tuple[str, ...]:
+    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)) and len(one) == len(other):
+        for left, right in zip(one, other):
+            if left != right:
+                return _first_difference(left, right)
+    return f"expected {str(one)[:250]},", f"saw {str(other)[:250]}"

@@ -1,0 +1,59 @@
+"""The ways in which a pipeline is run: plain, and registered in all the forms that delivery has."""
+
+import dataclasses
+
+from .pipeline import Pipeline
+
+INTERRUPTED_AT = 2
+"""The batch of the last epoch before which a resumed way is interrupted."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How the program is run. `processes` is TAAS_DATA_WORKERS; `machines` are the workers' process ids, of a run's plan."""
+
+    num_workers: int
+    is_registered: bool = True
+    processes: int | None = None
+    start_method: str = ""
+    kills: bool = False
+    resumes: bool = False
+    on_machines: bool = False
+    machines: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        where = "on two machines" if self.on_machines else f"in {self.processes} processes"
+        parts = [f"registered, made {where}" if self.is_registered else "plain", f"num_workers={self.num_workers}"]
+        parts += [self.start_method] * bool(self.start_method) + ["one dies"] * self.kills + ["resumed"] * self.resumes
+        return ", ".join(parts)
+
+
+def plain(pipeline: Pipeline) -> list[Way]:
+    """What the others are compared with, by num_workers."""
+    return [Way(number, is_registered=False) for number in pipeline.num_workers]
+
+
+def registered(pipeline: Pipeline, full: bool) -> list[Way]:
+    """The quick ones, and with `full`, or where the pipeline asks for it, those whose workers import torch first."""
+    ways = [way for number in pipeline.num_workers for way in _quick(number, full)]
+    ways += [way for number in pipeline.num_workers for way in _slow(number)] * (full or pipeline.spawns)
+    return [way for way in ways if (pipeline.resumes or not way.resumes) and (pipeline.sent or not _sends(way))]
+
+
+def _quick(number: int, full: bool) -> list[Way]:
+    processes = (0, 1, 2, 4) if full else (1, 4) if number else (0, 2)
+    ways = [Way(number, processes=count) for count in processes]
+    if number or full:
+        ways += [Way(number, processes=2, kills=True), Way(number, processes=2, resumes=True), Way(number, on_machines=True)]
+    return ways
+
+
+def _slow(number: int) -> list[Way]:
+    if not number:
+        return [Way(number, on_machines=True, kills=True)]
+    return [Way(number, is_registered=False, start_method="spawn"), Way(number, processes=2, start_method="spawn"),
+            Way(number, on_machines=True, resumes=True), Way(number, on_machines=True, kills=True)]
+
+
+def _sends(way: Way) -> bool:
+    return way.on_machines or way.start_method == "spawn"

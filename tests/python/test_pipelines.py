@@ -1,0 +1,49 @@
+"""Pipelines as strangers write them give the same batches registered as plain, in the same order, or are refused with a line.
+
+The quick run takes the ways that cost little: workers that are forked, and two machines whose workers all pipelines share.
+Workers that are started or killed anew for a pipeline import torch for seconds: the pipelines with spawns=True have them, and
+with TAAS_FULL=1 (./scripts/test --full) all do. How to add a pipeline is in docs/HACKING.md.
+"""
+
+import os
+
+import pytest
+from conftest import Run
+from differential.known_faults import KNOWN_FAULTS
+from differential.machines import Machines, variables_of
+from differential.pipeline import all_pipelines, missing
+from differential.trial import faults_of
+
+FULL = bool(os.environ.get("TAAS_FULL"))
+PIPELINES = {each.name: each for each in all_pipelines()}
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    folder.chmod(0o700)
+    with pytest.MonkeyPatch.context() as variables:
+        run = Run(folder, variables)
+        run.start(2)
+        found = Machines(run, variables_of(os.environ))
+    yield found
+    run.end()
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_registered_as_plain_or_refused(name, machines):
+    pipeline = PIPELINES[name]
+    if pipeline.full and not FULL:
+        pytest.skip("only in the full run (TAAS_FULL=1)")
+    if absent := missing(pipeline):
+        pytest.skip(f"not installed: {', '.join(absent)} (scripts/requirements-pipelines.txt, with TAAS_FULL=1)")
+    faults = "\n".join(faults_of(pipeline, machines, FULL))
+    if name not in KNOWN_FAULTS:
+        return pytest.fail(faults, pytrace=False) if faults else None
+    number, reason = KNOWN_FAULTS[name]
+    assert faults, f"fault {number} ({reason}) is mended: remove the entry of {name} from differential/known_faults.py"
+    pytest.xfail(f"fault {number}: {reason}")
+
+
+def test_known_faults_are_of_pipelines_that_exist():
+    assert set(KNOWN_FAULTS) <= set(PIPELINES)
