@@ -4,14 +4,18 @@ import collections
 import dataclasses
 import functools
 import hashlib
+import pathlib
 import struct
+import tempfile
 import types
 from typing import Any
 
 import numpy
 import torch
 
-_SIMPLE = (type(None), bool, int, str, bytes, complex, torch.dtype, torch.device, torch.Size, range, slice)
+_SIMPLE = (type(None), bool, int, bytes, complex, torch.dtype, torch.device, torch.Size, range, slice)
+
+_IMMUTABLE = (tuple, frozenset, numpy.generic)
 
 
 def looks_of(value: Any) -> Any:
@@ -21,6 +25,11 @@ def looks_of(value: Any) -> Any:
 
 def digest(data: Any) -> str:
     return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def without_folder(text: str) -> str:
+    """Each run has a temporary folder of its own."""
+    return text.replace(tempfile.gettempdir(), "$TMPDIR")
 
 
 def _name(kind: type) -> str:
@@ -33,12 +42,16 @@ class _Looks:
         self._kept: list[Any] = []
 
     def of(self, value: Any) -> Any:
+        if isinstance(value, (str, pathlib.PurePath)):
+            return _name(type(value)), without_folder(str(value)), self._attributes(value)
         if type(value) in _SIMPLE:
             return type(value).__name__, value
         if type(value) is float:
             return "float", struct.pack("<d", value)
         if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
             return "named", getattr(value, "__qualname__", repr(value))
+        if isinstance(value, _IMMUTABLE):
+            return (_name(type(value)), *self._inside(value))
         if id(value) in self._seen:
             return "the same object as part", self._seen[id(value)]
         self._seen[id(value)] = len(self._seen)
@@ -75,7 +88,7 @@ class _Looks:
 
     def _array(self, value: numpy.ndarray) -> tuple[Any, ...]:
         kept = tuple(map(self.of, value.ravel())) if value.dtype.hasobject else digest(value.tobytes())
-        return str(value.dtype), value.dtype.descr, value.shape, _layout(value), value.flags.writeable, kept, self._attributes(value)
+        return str(value.dtype), value.dtype.descr, value.shape, _layout(value), kept, self._attributes(value)
 
     def _dict(self, value: dict) -> tuple[Any, ...]:
         factory = self.of(value.default_factory) if isinstance(value, collections.defaultdict) else None
@@ -95,12 +108,14 @@ class _Looks:
         return self._attributes(value) or (repr(value),)
 
     def _attributes(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, numpy.memmap):  # says where its file is, until it is pickled
+            return ()
         return tuple((name, self.of(item)) for name, item in sorted(getattr(value, "__dict__", {}).items()))
 
 
-def _layout(value: numpy.ndarray) -> tuple[bool, bool]:
+def _layout(value: numpy.ndarray) -> str:
     """What of an array's strides outlives a pickle."""
-    return value.flags.c_contiguous, value.flags.f_contiguous
+    return "columns" if value.flags.f_contiguous and not value.flags.c_contiguous else "rows"
 
 
 def _tensor_bytes(value: torch.Tensor) -> str:

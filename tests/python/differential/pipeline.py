@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import importlib.metadata
 import pathlib
+import sys
 import types
 from typing import Any, Callable
 
@@ -16,8 +17,10 @@ class Pipeline:
 
     num_workers   with which ones it is tried
     random        the dataset draws random numbers: the registered ways are compared with each other, not with the plain loader
-    refused       what the one line of the refusal matches
+    refused       what the one line of the refusal matches; without worker processes the batches may be the plain ones
     falls_back    the batches are the plain ones, and one line on stderr matches this
+    raises        the plain loop ends with an exception, and the registered one with one of that type
+    says          what its text matches
     before_epoch  called with the loader and the epoch's number, as a training script would call set_epoch
     each_step     called with the loader and the batch's number, after each batch
     needs         distributions without which it is skipped
@@ -35,6 +38,8 @@ class Pipeline:
     random: bool = False
     refused: str = ""
     falls_back: str = ""
+    raises: bool = False
+    says: str = ""
     before_epoch: Callable[[Any, int], None] = lambda loader, epoch: None
     each_step: Callable[[Any, int], None] = lambda loader, number: None
     needs: tuple[str, ...] = ()
@@ -68,11 +73,17 @@ def of_module(module: types.ModuleType) -> list[Pipeline]:
 
 def all_pipelines() -> list[Pipeline]:
     """Of all files below tests/python/pipelines."""
-    return [each for path in sorted(FOLDER.glob("**/*.py")) for each in of_module(_imported(path))]
+    paths = [path for path in sorted(FOLDER.glob("**/*.py")) if path.parent.name != "own_modules"]
+    return [each for path in paths for each in of_module(_imported(path))]
 
 
 def _imported(path: pathlib.Path) -> types.ModuleType:
-    return importlib.import_module(".".join(("pipelines", *path.relative_to(FOLDER).with_suffix("").parts)))
+    """What a script does to sys.path concerns its own process alone."""
+    before = list(sys.path)
+    try:
+        return importlib.import_module(".".join(("pipelines", *path.relative_to(FOLDER).with_suffix("").parts)))
+    finally:
+        sys.path[:] = before
 
 
 def missing(pipeline: Pipeline) -> list[str]:

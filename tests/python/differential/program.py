@@ -13,7 +13,7 @@ import taas
 import torch
 from taas import delivery
 
-from .looks import looks_of
+from .looks import looks_of, without_folder
 from .pipeline import Pipeline
 from .process_state import random_states, seed, settings
 from .ways import INTERRUPTED_AT, Way
@@ -88,7 +88,7 @@ class Program:
     def _end(self, loader: Any) -> None:
         if self._way.is_registered:
             taas.unregister(loader)
-        self.seen.append(("settings at the end", sorted((key, repr(value)) for key, value in settings().items())))
+        self.seen.append(("settings at the end", sorted((key, without_folder(repr(value))) for key, value in settings().items())))
 
     @contextlib.contextmanager
     def _noting_exceptions(self) -> Iterator[None]:

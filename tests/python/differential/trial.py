@@ -21,7 +21,9 @@ def faults_of(pipeline: Pipeline, machines: Any, full: bool) -> list[str]:
     for way in killing:
         results |= run_all({way: _action(pipeline, way, machines)}, SECONDS)
         machines.revive()
-    return [line for way in ways for line in _fault(pipeline, way, results)]
+    wrong = [f"{way}: the pipeline itself raised {said}" for way in baselines
+             if (said := _said(results[way].value)) and not pipeline.raises]
+    return wrong + [line for way in ways for line in _fault(pipeline, way, results)]
 
 
 def _action(pipeline: Pipeline, way: Way, machines: Any) -> Callable[[], Any]:
@@ -32,28 +34,32 @@ def _run(pipeline: Pipeline, way: Way, machines: Any) -> list[Any]:
     if way.on_machines:
         os.environ.update(machines.variables)
         way = way.__class__(**{**vars(way), "machines": machines.pids()})
-    first = Program(pipeline, way)
     if not way.resumes:
-        first.run()
-        return first.seen
-    first_seen, state = run_all({0: lambda: _until_interrupted(first)}, SECONDS)[0].value
-    second = Program(pipeline, way)
-    if state is not None:
-        second.run_on(state)
-    return first_seen + second.seen
+        program = Program(pipeline, way)
+        program.run()
+        return program.seen
+    seen, *state = run_all({0: lambda: _until_interrupted(pipeline, way)}, SECONDS)[0].value
+    if state and state[0] is not None:
+        program = Program(pipeline, way)
+        program.run_on(state[0])
+        seen += program.seen
+    return seen
 
 
-def _until_interrupted(program: Program) -> tuple[list[Any], Any]:
+def _until_interrupted(pipeline: Pipeline, way: Way) -> tuple[list[Any], Any]:
+    program = Program(pipeline, way)
     state = program.run_until_interrupted()
     return program.seen, state
 
 
 def _fault(pipeline: Pipeline, way: Way, results: dict[Way, Result]) -> list[str]:
     result = results[way]
-    if pipeline.refused and way.is_registered:
-        return [f"{way}: {line}" for line in _not_refused(pipeline, result)]
     expected = results[_reference(pipeline, way)]
+    if pipeline.refused and way.is_registered and (way.processes or way.on_machines or difference(expected.value, result.value)):
+        return [f"{way}: {line}" for line in _not_refused(pipeline, result)]
     line = difference(expected.value, result.value)
+    if not line and pipeline.says and way.is_registered and not re.search(pipeline.says, said := _said(result.value)):
+        line = f"its exception does not say {pipeline.says!r}{said}"
     if not line and pipeline.falls_back and way.is_registered:
         line = _without_its_line(pipeline, result)
     return [f"{way}: {line}"] if line else []

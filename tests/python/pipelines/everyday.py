@@ -108,7 +108,7 @@ def split_at_random(workers):
     return DataLoader(train, 4, shuffle=True, num_workers=workers)
 
 
-@pipeline()
+@pipeline(resumes=False)
 def fewer_samples_than_a_batch(workers):
     return DataLoader(Numbers(3), 8, num_workers=workers)
 

@@ -253,6 +253,6 @@ class Fails(IterableDataset):
         raise ValueError("the stream broke")
 
 
-@pipeline(epochs=1, resumes=False)
+@pipeline(epochs=1, resumes=False, raises=True)
 def a_stream_that_breaks(workers):
     return DataLoader(Fails(), 4, num_workers=workers)

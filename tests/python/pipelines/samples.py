@@ -1,0 +1,312 @@
+"""What samples and batches are made of: dtypes, layouts, classes, nesting."""
+
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import typing
+import uuid
+
+import numpy
+import torch
+from differential.pipeline import pipeline
+from torch.utils.data import DataLoader, Dataset, default_convert
+
+
+class Made(Dataset):
+    """Samples that a function makes of their index."""
+
+    def __init__(self, make, size=13):
+        self.make, self.size = make, size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return self.make(index)
+
+
+def as_they_are(samples):
+    return samples
+
+
+def loader_of(make, workers, collate_fn=as_they_are):
+    return DataLoader(Made(make), 4, num_workers=workers, collate_fn=collate_fn)
+
+
+TENSOR_DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool, torch.float16, torch.bfloat16,
+                 torch.float32, torch.float64, torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.uint16, torch.uint32]
+
+
+@pipeline(spawns=True)
+def tensors_of_all_dtypes(workers):
+    return loader_of(lambda index: [torch.arange(6).to(dtype).view(2, 3) for dtype in TENSOR_DTYPES], workers)
+
+
+def laid_out(index):
+    base = torch.arange(24.0).view(4, 6) + index
+    return {"transposed": base.t(), "every second": base[:, ::2], "expanded": torch.arange(3).expand(4, 3), "a column": base[:, 1],
+            "offset": base[2:], "channels last": torch.rand(1, 2, 3, 4, generator=torch.Generator().manual_seed(index)).to(
+                memory_format=torch.channels_last), "flipped": base.flip(0), "a window": base.unfold(1, 3, 1)}
+
+
+@pipeline()
+def tensors_of_all_layouts(workers):
+    return loader_of(laid_out, workers)
+
+
+def conjugated(index):
+    return [torch.tensor([1 + 2j, index]).conj(), torch.tensor([1 + 2j, index]).conj().imag,
+            torch.arange(12.0, dtype=torch.complex64).view(3, 4).conj().t(), torch._neg_view(torch.arange(12.0).view(3, 4)).t()]
+
+
+@pipeline()
+def conjugated_and_negated(workers):
+    return loader_of(conjugated, workers)
+
+
+def odd_shapes(index):
+    return [torch.tensor(index), torch.empty(0), torch.empty(3, 0, 2), torch.ones(1, 1, 1), numpy.array(index), numpy.empty((0, 4)),
+            torch.empty(2, 0).t(), torch.zeros(5)[:0]]
+
+
+@pipeline()
+def of_no_size_and_no_dimensions(workers):
+    return loader_of(odd_shapes, workers)
+
+
+@pipeline()
+def leaves_that_need_a_gradient(workers):
+    return loader_of(lambda index: [torch.arange(12.0).view(3, 4).t().requires_grad_(), torch.nn.Parameter(torch.ones(2, index + 1))], workers)
+
+
+class Image(torch.Tensor):
+    """As torchvision's tv_tensors: a subclass with attributes."""
+
+
+def image(index):
+    made = torch.full((3, 2, 2), float(index)).as_subclass(Image)
+    made.canvas = (2, index)
+    return made
+
+
+@pipeline()
+def subclasses_of_tensors(workers):
+    return loader_of(image, workers)
+
+
+@pipeline(num_workers=(2,))
+def sparse_tensors(workers):
+    return loader_of(lambda index: torch.eye(3).mul(index).to_sparse(), workers)
+
+
+@pipeline()
+def compressed_sparse_tensors(workers):
+    return loader_of(lambda index: torch.eye(3).mul(index + 1).to_sparse_csr(), workers)
+
+
+@pipeline(num_workers=(0,))
+def quantized_tensors(workers):
+    return loader_of(lambda index: torch.quantize_per_tensor(torch.arange(4.0) + index, 0.5, 3, torch.qint8), workers)
+
+
+@pipeline()
+def shared_tensors(workers):
+    return loader_of(lambda index: torch.arange(3).share_memory_() + index, workers)
+
+
+def twice(samples):
+    batch = torch.stack(samples)
+    return {"input": batch, "label": batch, "rows": [batch[0], batch[0]], "lists": [samples, samples]}
+
+
+@pipeline()
+def one_object_in_two_places(workers):
+    return loader_of(lambda index: torch.full((2,), index), workers, twice)
+
+
+NUMPY_DTYPES = ["u1", "i2", "<i4", "i8", "?", "f2", "f4", "f8", "c8", "S5", "U7", "M8[s]", "m8[ms]", "V3"]
+
+
+@pipeline()
+def arrays_of_all_dtypes(workers):
+    return loader_of(lambda index: [numpy.zeros((2, index % 3), dtype) for dtype in NUMPY_DTYPES], workers)
+
+
+@pipeline()
+def arrays_of_the_other_byte_order(workers):
+    return loader_of(lambda index: [numpy.arange(index, index + 3).astype(dtype) for dtype in (">i4", ">f8", ">U2")], workers)
+
+
+def arrays(index):
+    base = numpy.arange(12.0).reshape(3, 4) + index
+    return {"of Fortran": numpy.asfortranarray(base), "transposed": base.T, "backwards": base[::-1], "of objects": numpy.array(
+        [index, "x", None], dtype=object), "structured": numpy.array([(index, 1.5)], dtype=[("a", "i4"), ("b", "f8")]),
+        "records": numpy.rec.array([(index, "x")], dtype=[("a", "i4"), ("b", "U3")]), "aligned": numpy.zeros(
+            2, numpy.dtype([("a", "u1"), ("b", "f8")], align=True)), "matrix": numpy.asmatrix(base),
+        "read only": numpy.frombuffer(b"abcd", "u1")}
+
+
+@pipeline()
+def arrays_of_all_layouts(workers):
+    return loader_of(arrays, workers)
+
+
+@pipeline()
+def masked_arrays(workers):
+    return loader_of(lambda index: numpy.ma.array([1.0, 2.0, index], mask=[0, 1, index % 2], fill_value=9), workers)
+
+
+@pipeline()
+def scalars_of_numpy(workers):
+    return loader_of(lambda index: [numpy.float32(index / 3), numpy.int16(index), numpy.bool_(index), numpy.datetime64(index, "D")], workers)
+
+
+@pipeline(needs=("ml-dtypes",))
+def dtypes_of_ml_dtypes(workers):
+    def made(index):
+        import ml_dtypes
+
+        return [numpy.arange(4).astype(ml_dtypes.bfloat16), numpy.arange(4).astype(ml_dtypes.float8_e4m3fn)]
+
+    return loader_of(made, workers)
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Named(Point):
+    """A subclass of a named tuple, with attributes."""
+
+
+class Typed(typing.NamedTuple):
+    image: torch.Tensor
+    label: int = 3
+
+
+def named(index):
+    made = Named(index, torch.ones(2))
+    made.source = f"file {index}"
+    return made, Typed(torch.zeros(2)), Point(1, Point(2, 3))
+
+
+@pipeline()
+def named_tuples(workers):
+    return loader_of(named, workers)
+
+
+@dataclasses.dataclass
+class Item:
+    image: torch.Tensor
+    boxes: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    name: str
+    place: tuple = ()
+
+
+@pipeline()
+def dataclasses_of_tensors(workers):
+    return loader_of(lambda index: [Item(torch.full((2,), index), [index]), Frozen(f"{index}", (1, index))], workers)
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+class Tokens(dict):
+    """A dictionary with attributes, as HF's BatchEncoding."""
+
+
+class Words(list):
+    pass
+
+
+class Text(str):
+    pass
+
+
+def of_classes(index):
+    tokens = Tokens(ids=[1, index])
+    tokens.encoding = "utf-8"
+    return [Colour.RED, Level.HIGH, tokens, Words([1, 2]), Text("abc"), collections.OrderedDict(b=1, a=2), collections.deque([1], 3),
+            collections.defaultdict(list, a=[1]), collections.Counter("abca"), frozenset({index}), {index}, range(index), slice(1, index)]
+
+
+@pipeline()
+def subclasses_of_containers(workers):
+    return loader_of(of_classes, workers)
+
+
+def of_the_library(index):
+    return [decimal.Decimal(index) / 7, fractions.Fraction(index, 7), datetime.datetime(2024, 1, 1 + index), pathlib.PurePosixPath("/a") / str(index),
+            uuid.UUID(int=index), datetime.timedelta(index), complex(index, -0.0), bytearray(b"abc"), memoryview(b"abc").tobytes(), ...]
+
+
+@pipeline()
+def objects_of_the_standard_library(workers):
+    return loader_of(of_the_library, workers)
+
+
+def numbers(index):
+    return [index, -index, 2 ** 70 + index, -(2 ** 63), True, None, 0.1 * index, float("nan"), float("-inf"), -0.0, 5e-324, 1 << 4000]
+
+
+@pipeline()
+def numbers_of_python(workers):
+    return loader_of(numbers, workers)
+
+
+def strings(index):
+    return ["", "a\0b", "é" * index, "\ud800 alone", "\U0001f600", "a\nb\r\n\u2028", b"", b"\xff\0" * index, '"quoted\\', "x" * 5000]
+
+
+@pipeline()
+def strings_and_bytes(workers):
+    return loader_of(strings, workers)
+
+
+def keys(index):
+    return {1: "int", "1": "str", (1, "a"): "tuple", None: "none", 2.5: "float", True and "t": 1, b"b": 2, frozenset({1}): 3, index + 10: "i"}
+
+
+@pipeline()
+def keys_that_are_no_strings(workers):
+    return loader_of(keys, workers)
+
+
+def deep(index):
+    nested = index
+    for _ in range(30):
+        nested = {"a": [nested, ()]}
+    return nested
+
+
+@pipeline()
+def nested_deeply(workers):
+    return loader_of(deep, workers)
+
+
+@pipeline()
+def collated_by_default(workers):
+    return loader_of(lambda index: {"a": [index, index / 3], "b": Point(numpy.float32(index), torch.ones(2)), "c": "x", "d": numpy.ones(3)},
+                     workers, None)
+
+
+@pipeline()
+def collated_by_default_convert(workers):
+    return DataLoader(Made(lambda index: {"a": numpy.ones(3) * index, "b": "x"}), batch_size=None, collate_fn=default_convert, num_workers=workers)
+
+
+@pipeline(num_workers=(2,), epochs=1)
+def lists_of_python(workers):
+    return loader_of(lambda index: {"tokens": list(range(index, index + 2000)), "text": ["word"] * 500}, workers)
