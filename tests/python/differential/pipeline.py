@@ -17,12 +17,15 @@ class Pipeline:
 
     num_workers   with which ones it is tried
     random        the dataset draws random numbers: the registered ways are compared with each other, not with the plain loader
+    any_order     the order is drawn without a seed: the samples of an epoch are compared, wherever they came
     refused       what the one line of the refusal matches; without worker processes the batches may be the plain ones
     falls_back    the batches are the plain ones, and one line on stderr matches this
     raises        the plain loop ends with an exception, and the registered one with one of that type
     says          what its text matches
     before_epoch  called with the loader and the epoch's number, as a training script would call set_epoch
     each_step     called with the loader and the batch's number, after each batch
+    alone         False where it cannot run without worker processes
+    seconds       how long a way may take
     needs         distributions without which it is skipped
     full          tried by ./scripts/test --full only; the other pipelines then take ways that are slow as well
     spawns        takes the slow ways in the quick run, too: workers that are started, two machines with a worker that dies
@@ -36,12 +39,15 @@ class Pipeline:
     num_workers: tuple[int, ...] = (0, 2)
     epochs: int = 2
     random: bool = False
+    any_order: bool = False
     refused: str = ""
     falls_back: str = ""
     raises: bool = False
     says: str = ""
     before_epoch: Callable[[Any, int], None] = lambda loader, epoch: None
     each_step: Callable[[Any, int], None] = lambda loader, number: None
+    alone: bool = True
+    seconds: float = 60.0
     needs: tuple[str, ...] = ()
     full: bool = False
     spawns: bool = False

@@ -71,14 +71,19 @@ class Program:
 
     def _epoch(self, loader: Any, epoch: int, stop: int = BATCHES_AT_MOST, first: int = 0) -> None:
         self._pipeline.before_epoch(loader, epoch)
-        number = first - 1
+        self._samples, number = [], first - 1
         for number, batch in enumerate(itertools.islice(loader, stop - first), first):
             self._step(loader, epoch, number, batch)
+        if self._pipeline.any_order:
+            self.seen.append((f"samples of epoch {epoch}", sorted(self._samples)))
         if stop == BATCHES_AT_MOST:
             self.seen.append((f"end of epoch {epoch} after {number + 1} batches", random_states(), _generator_of(loader)))
 
     def _step(self, loader: Any, epoch: int, number: int, batch: Any) -> None:
-        self.seen.append((f"batch {number} of epoch {epoch}", looks_of(batch)))
+        if self._pipeline.any_order:
+            self._samples += [str(looks_of(sample)) for sample in batch]
+        else:
+            self.seen.append((f"batch {number} of epoch {epoch}", looks_of(batch)))
         self._pipeline.each_step(loader, number)
         self.seen.append((f"random states after batch {number} of epoch {epoch}", random_states(), float(torch.rand(())),
                           random.random(), float(numpy.random.rand())))

@@ -10,16 +10,14 @@ from .pipeline import Pipeline
 from .program import Program
 from .ways import Way, plain, registered
 
-SECONDS = 60.0
-
 
 def faults_of(pipeline: Pipeline, machines: Any, full: bool) -> list[str]:
     """One line for each way in which the promise is not kept. `machines` is a run with two data workers."""
     baselines, ways = plain(pipeline), registered(pipeline, full)
     killing = [way for way in ways if way.kills and way.on_machines]
-    results = run_all({way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, SECONDS)
+    results = run_all({way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, pipeline.seconds)
     for way in killing:
-        results |= run_all({way: _action(pipeline, way, machines)}, SECONDS)
+        results |= run_all({way: _action(pipeline, way, machines)}, pipeline.seconds)
         machines.revive()
     wrong = [f"{way}: the pipeline itself raised {said}" for way in baselines
              if (said := _said(results[way].value)) and not pipeline.raises]
@@ -38,7 +36,7 @@ def _run(pipeline: Pipeline, way: Way, machines: Any) -> list[Any]:
         program = Program(pipeline, way)
         program.run()
         return program.seen
-    seen, *state = run_all({0: lambda: _until_interrupted(pipeline, way)}, SECONDS)[0].value
+    seen, *state = run_all({0: lambda: _until_interrupted(pipeline, way)}, pipeline.seconds)[0].value
     if state and state[0] is not None:
         program = Program(pipeline, way)
         program.run_on(state[0])

@@ -37,7 +37,12 @@ def registered(pipeline: Pipeline, full: bool) -> list[Way]:
     """The quick ones, and with `full`, or where the pipeline asks for it, those whose workers import torch first."""
     ways = [way for number in pipeline.num_workers for way in _quick(number, full)]
     ways += [way for number in pipeline.num_workers for way in _slow(number)] * (full or pipeline.spawns)
-    return [way for way in ways if (pipeline.resumes or not way.resumes) and (pipeline.sent or not _sends(way))]
+    return [way for way in ways if _possible(pipeline, way)]
+
+
+def _possible(pipeline: Pipeline, way: Way) -> bool:
+    return ((pipeline.resumes or not way.resumes) and (pipeline.sent or not _sends(way)) and (pipeline.alone or way.processes != 0)
+            and not (pipeline.refused and not way.is_registered))
 
 
 def _quick(number: int, full: bool) -> list[Way]:

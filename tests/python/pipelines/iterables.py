@@ -148,6 +148,20 @@ def a_stream_without_a_seed_one_by_one(workers):
     return DataLoader(BufferedByTorch(), batch_size=None, num_workers=workers, generator=torch.Generator().manual_seed(3))
 
 
+class Unseeded(IterableDataset):
+    """A generator of its own that nobody has seeded."""
+
+    def __iter__(self):
+        info = get_worker_info()
+        mine = numpy.arange(info.id if info else 0, 60, info.num_workers if info else 1)
+        yield from numpy.random.default_rng().permutation(mine).tolist()
+
+
+@pipeline(any_order=True, resumes=False)
+def a_stream_that_nobody_seeded(workers):
+    return DataLoader(Unseeded(), 4, num_workers=workers, collate_fn=list)
+
+
 class Forever(IterableDataset):
     def __iter__(self):
         return itertools.count(get_worker_info().id if get_worker_info() else 0)
