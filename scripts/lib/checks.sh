@@ -5,23 +5,25 @@
 failures=()
 reruns=()
 
-# What tests/frameworks needs, beside torch and numpy as they are. A pinned version that is there is not asked for again. What
-# cannot be had, as on a Python that it has no wheel for, is left out: its tests are skipped; in CI they fail.
-install_frameworks() {
-  local package kept=$builds/kept-versions.txt missing=()
+# install_what_there_is <frameworks|pipelines>: what these tests need of scripts/requirements-<name>.txt, beside torch and numpy as
+# they are. A pinned version that is there is not asked for again. What cannot be had, as on a Python that it has no wheel for, is
+# left out: its tests are skipped; in CI they fail.
+install_what_there_is() {
+  local package list=scripts/requirements-$1.txt kept=$builds/kept-versions.txt missing=()
   mkdir -p "$builds"
   python3 -m pip list --format freeze 2>/dev/null | grep -E '^(torch|numpy)==' >"$kept"
-  if install_pinned -r scripts/requirements-frameworks.txt -c "$kept"; then
+  if install_pinned "$1" -r "$list" -c "$kept"; then
     finish "all are installed"
     return
   fi
   while read -r package; do
-    install_pinned "$package" -c "$kept" || missing+=("$package")
-  done <scripts/requirements-frameworks.txt
-  finish "not to be had here: ${missing[*]}; why is in $builds/frameworks.log"
+    install_pinned "$1" "$package" -c "$kept" || missing+=("$package")
+  done <"$list"
+  finish "not to be had here: ${missing[*]}; why is in $builds/$1.log"
 }
 
-install_pinned() { logged frameworks python3 -m pip install --progress-bar off "$@"; }
+# install_pinned <name of the log> <what pip is to install>
+install_pinned() { logged "$1" python3 -m pip install --progress-bar off "${@:2}"; }
 
 # suite <preset> <tests at a time>: runs the tests of a build, and shows the output of those that fail.
 suite() {
