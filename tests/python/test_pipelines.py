@@ -1,8 +1,8 @@
 """Pipelines as strangers write them give the same batches registered as plain, in the same order, or are refused with a line.
 
-The quick run takes the ways that cost little: workers that are forked, and two machines whose workers all pipelines share.
-Workers that are started or killed anew for a pipeline import torch for seconds: the pipelines with spawns=True have them, and
-with TAAS_FULL=1 (./scripts/test --full) all do. How to add a pipeline is in docs/HACKING.md.
+The quick run takes the ways that cost little: workers that are forked, one of which dies, a resumption, and two machines whose
+workers all pipelines share. Workers that are started for a pipeline import torch for seconds: those with spawns=True have one.
+With TAAS_FULL=1 (./scripts/test --full) all pipelines take all ways, and those that need other people's libraries run as well.
 """
 
 import os

@@ -27,8 +27,8 @@ class Pipeline:
     alone         False where it cannot run without worker processes
     seconds       how long a way may take
     needs         distributions without which it is skipped
-    full          tried by ./scripts/test --full only; the other pipelines then take ways that are slow as well
-    spawns        takes the slow ways in the quick run, too: workers that are started, two machines with a worker that dies
+    full          tried by ./scripts/test --full only
+    spawns        takes a slow way in the quick run, too: a worker that is started, and imports torch
     resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
     sent          False where data workers on other machines cannot be sent the dataset
     """

@@ -34,30 +34,33 @@ def plain(pipeline: Pipeline) -> list[Way]:
 
 
 def registered(pipeline: Pipeline, full: bool) -> list[Way]:
-    """The quick ones, and with `full`, or where the pipeline asks for it, those whose workers import torch first."""
-    ways = [way for number in pipeline.num_workers for way in _quick(number, full)]
-    ways += [way for number in pipeline.num_workers for way in _slow(number)] * (full or pipeline.spawns)
+    """The quick ones; with `full` all of them, of which those whose workers import torch first take seconds."""
+    ways = [way for number in pipeline.num_workers for way in (_all(number) if full else _quick(number))]
+    if pipeline.spawns and not full:
+        ways.append(Way(2, processes=1, start_method="spawn"))
     return [way for way in ways if _possible(pipeline, way)]
+
+
+def _quick(number: int) -> list[Way]:
+    if not number:
+        return [Way(number, processes=count) for count in (0, 2)]
+    return [Way(number, processes=1), Way(number, processes=4, kills=True), Way(number, processes=2, resumes=True),
+            Way(number, on_machines=True)]
+
+
+def _all(number: int) -> list[Way]:
+    ways = [Way(number, processes=count) for count in (0, 1, 2, 4)]
+    ways += [Way(number, processes=count, kills=True) for count in (2, 4)]
+    ways += [Way(number, processes=2, resumes=True), Way(number, on_machines=True), Way(number, on_machines=True, resumes=True),
+             Way(number, on_machines=True, kills=True)]
+    if number:
+        ways += [Way(number, is_registered=False, start_method="spawn"), Way(number, processes=2, start_method="spawn")]
+    return ways
 
 
 def _possible(pipeline: Pipeline, way: Way) -> bool:
     return ((pipeline.resumes or not way.resumes) and (pipeline.sent or not _sends(way)) and (pipeline.alone or way.processes != 0)
             and not (pipeline.refused and not way.is_registered))
-
-
-def _quick(number: int, full: bool) -> list[Way]:
-    processes = (0, 1, 2, 4) if full else (1, 4) if number else (0, 2)
-    ways = [Way(number, processes=count) for count in processes]
-    if number or full:
-        ways += [Way(number, processes=2, kills=True), Way(number, processes=2, resumes=True), Way(number, on_machines=True)]
-    return ways
-
-
-def _slow(number: int) -> list[Way]:
-    if not number:
-        return [Way(number, on_machines=True, kills=True)]
-    return [Way(number, is_registered=False, start_method="spawn"), Way(number, processes=2, start_method="spawn"),
-            Way(number, on_machines=True, resumes=True), Way(number, on_machines=True, kills=True)]
 
 
 def _sends(way: Way) -> bool:

@@ -47,7 +47,7 @@ class Collator:
         return {"input_ids": ids, "attention_mask": ids.ne(0).long()}
 
 
-@pipeline(spawns=True)
+@pipeline()
 def an_object_that_collates(workers):
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=Collator(8))
 
@@ -97,7 +97,7 @@ def mixed_up(samples):
     return batch * other + torch.rand(len(samples)), torch.randperm(len(samples))
 
 
-@pipeline(random=True, spawns=True)
+@pipeline(random=True)
 def mixup(workers):
     return DataLoader(Made(text, 30), 4, shuffle=True, num_workers=workers, collate_fn=mixed_up)
 

@@ -32,7 +32,7 @@ def set_offset(worker):
     get_worker_info().dataset.offset = 1000 * worker
 
 
-@pipeline(spawns=True)
+@pipeline()
 def in_order(workers):
     return DataLoader(Numbers(), batch_size=8, num_workers=workers)
 

@@ -84,7 +84,7 @@ def be_rank(rank, world_size):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world_size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world_size))
 
 
-@pipeline(spawns=True)
+@pipeline()
 def sharded_by_variables_of_the_rank(workers):
     be_rank(1, 3)
     return DataLoader(RankedByVariables(60), 4, num_workers=workers)
@@ -104,7 +104,7 @@ def join_group(rank, world_size):
     dist.init_process_group("fake", rank=rank, world_size=world_size, store=FakeStore())
 
 
-@pipeline(spawns=True)
+@pipeline()
 def sharded_by_the_process_group(workers):
     be_rank(1, 2)
     join_group(1, 2)

@@ -130,7 +130,7 @@ class EachFromTheProcess(Sampler):
             yield int(torch.randint(40, ()).item())
 
 
-@pipeline(spawns=True)
+@pipeline()
 def draws_each_index_from_torch(workers):
     return DataLoader(Numbers(), 4, sampler=EachFromTheProcess(), num_workers=workers)
 

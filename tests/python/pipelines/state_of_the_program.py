@@ -133,7 +133,7 @@ def strengthen(loader, epoch):
     loader.dataset.strength = epoch * 10
 
 
-@pipeline(before_epoch=strengthen, epochs=3, spawns=True)
+@pipeline(before_epoch=strengthen, epochs=3)
 def an_attribute_changes_between_epochs(workers):
     return DataLoader(Curriculum(1), 4, num_workers=workers)
 

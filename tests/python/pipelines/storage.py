@@ -106,7 +106,7 @@ class Memmap(Stored):
         return torch.from_numpy(self.tokens[index].astype(numpy.int64)), self.tokens[index].sum()
 
 
-@pipeline(spawns=True)
+@pipeline()
 def tokens_in_a_memmap(workers):
     return DataLoader(Memmap(), 4, shuffle=True, num_workers=workers)
 
