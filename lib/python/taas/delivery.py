@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 
 from . import events, native
@@ -67,8 +67,14 @@ def _way_for(loader: DataLoader) -> str:
         return "process"
     if os.environ.get("TAAS_DATA_WORKERS") == "0":
         return "process"
-    context = loader.multiprocessing_context or torch.multiprocessing.get_context()
-    return "fork" if context.get_start_method() == "fork" else "start"
+    return "fork" if _start_method(loader) == "fork" else "start"
+
+
+def _start_method(loader: DataLoader) -> str:
+    """Of the loader, or of the program, which may still choose another one afterwards."""
+    if loader.multiprocessing_context is not None:
+        return loader.multiprocessing_context.get_start_method()
+    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
 def _new_delivery(way: str) -> Delivery:
