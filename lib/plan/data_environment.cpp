@@ -11,6 +11,7 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"MALLOC_MMAP_MAX_", "0"},       {"MALLOC_TRIM_THRESHOLD_", "1099511627776"},
     {"MALLOC_TOP_PAD_", "67108864"}, {"THP_MEM_ALLOC_ENABLE", "1"},
     {"OMP_NUM_THREADS", "1"},  // there is a worker for each core
+    kHashSeed,
 };
 
 }  // namespace

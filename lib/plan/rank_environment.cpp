@@ -184,6 +184,7 @@ void set_data(Writer& writer, const RunAddresses& addresses) {
   writer.set("TAAS_ROLE", std::string("rank"));
   writer.set("TAAS_DATA_PLAN", addresses.data_plan);
   writer.set("TAAS_EVENTS", addresses.events);
+  writer.set_default(kHashSeed.first, kHashSeed.second);
 }
 
 }  // namespace

@@ -35,13 +35,15 @@ TEST_CASE("a data worker learns its place, and nothing of a process group") {
   CHECK(value_of(variables, "TAAS_DATA_PLAN") == "/private/plan.json");
   CHECK(value_of(variables, "TAAS_EVENTS") == "/private/events");
   CHECK(value_of(variables, "TAAS_RUN_ID") == "run");
+  CHECK(value_of(variables, "PYTHONHASHSEED") == "0");
   for (auto name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "PYTHONPATH"}) CHECK(value_of(variables, name) == "-");
 }
 
-TEST_CASE("what the user says of memory and threads counts") {
-  Machine machine{"here", 0, 4, {{"OMP_NUM_THREADS", "4"}}};
+TEST_CASE("what the user says of memory, threads and hashes counts") {
+  Machine machine{"here", 0, 4, {{"OMP_NUM_THREADS", "4"}, {"PYTHONHASHSEED", "7"}}};
   auto variables = data_worker_environment(settings_of("train"), machine, kPlace);
   CHECK(value_of(variables, "OMP_NUM_THREADS") == "-");
+  CHECK(value_of(variables, "PYTHONHASHSEED") == "-");
   CHECK(value_of(variables, "MALLOC_MMAP_MAX_") == "0");
 }
 
@@ -68,7 +70,7 @@ TEST_CASE("ranks hear of data delivery when there is any") {
   RunAddresses addresses;
   Machine machine{"here", 0, 4, {}, "/taas/python"};
   auto plain = rank_environment(settings_of("train.py"), machine, {}, Generation{0}, addresses);
-  for (auto name : {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_EVENTS"}) CHECK(value_of(plain, name) == "-");
+  for (auto name : {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_EVENTS", "PYTHONHASHSEED"}) CHECK(value_of(plain, name) == "-");
   CHECK(value_of(plain, "PYTHONPATH") == "/taas/python");
   addresses.data_plan = "/private/plan.json";
   addresses.events = "/private/events";
@@ -76,6 +78,7 @@ TEST_CASE("ranks hear of data delivery when there is any") {
   CHECK(value_of(with, "TAAS_ROLE") == "rank");
   CHECK(value_of(with, "TAAS_DATA_PLAN") == "/private/plan.json");
   CHECK(value_of(with, "TAAS_EVENTS") == "/private/events");
+  CHECK(value_of(with, "PYTHONHASHSEED") == "0");
   CHECK(value_of(with, "PYTHONPATH") == "-");
 }
 

@@ -116,7 +116,7 @@ class Run:
 
     def start_worker(self, index):
         listener = self._listeners[index]
-        environment = {**os.environ, "TAAS_ROLE": "data-worker", "TAAS_DATA_WORKER": str(index),
+        environment = {"PYTHONHASHSEED": "0", **os.environ, "TAAS_ROLE": "data-worker", "TAAS_DATA_WORKER": str(index),
                        "TAAS_DATA_LISTEN": f"-,{listener.fileno()}"}
         return subprocess.Popen([sys.executable, "-u", "-m", "taas.worker"], env=environment, pass_fds=[listener.fileno()],
                                 stdin=subprocess.DEVNULL)

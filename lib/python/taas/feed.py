@@ -26,7 +26,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Opening:
-    """Opens streams over one state of a dataset, which `digest` names."""
+    """Opens streams over one state of a dataset and of the program, which `digest` names."""
 
     digest: str
     open: Callable[[], Stream]

@@ -10,6 +10,7 @@ from .fetch import Exhausted, Fetcher
 from .outcome import Ended, Failed, Outcome, Ready
 from .recipe import Recipe
 from .task import Task
+from .threads import of_a_worker
 
 
 class InProcessStream:
@@ -47,7 +48,8 @@ class InProcessStream:
 
     def _made(self, task: Task) -> Outcome:
         try:
-            batch = self._fetcher.fetch(task)
+            with of_a_worker(task.logical_worker):
+                batch = self._fetcher.fetch(task)
         except Exhausted:
             return Ended()
         except Exception as error:

@@ -21,6 +21,7 @@ from .delivery import Delivery
 from .feed import Opening
 from .pool import Pool
 from .processes import Starter, fork, program
+from .program_state import Captures, digest_of
 from .recipe import recipe_of
 from .remote import RemoteStream, Workers
 
@@ -40,6 +41,7 @@ class Local(Delivery, Workers):
         self._pool: Pool | None = None
         self._tended = 0.0
         self._users: set[int] = set()
+        self._captures = Captures(same_machine=True)
         self._process = os.getpid()
         self._run = secrets.token_hex(8)
         self._key = secrets.token_hex(32)
@@ -56,10 +58,12 @@ class Local(Delivery, Workers):
         if has_grown:
             self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
                                                       for index, path in enumerate(self._pool.paths())]))
-        return Opening(definition.digest, lambda: RemoteStream(self, definition))
+        state = self._captures.of(registered.token, loader)
+        return Opening(definition.digest + digest_of(state), lambda: RemoteStream(self, definition, state))
 
     def release(self, token: int) -> None:
         self._users.discard(token)
+        self._captures.forget(token)
         if not self._users:
             self._close()
 
@@ -102,7 +106,7 @@ class Local(Delivery, Workers):
         from .worker import serve
 
         server = native.module.Server(self._run, self._key, "plain", -1, os.dup(listener.fileno()))
-        serve(server, f"data worker {index}", self._process)
+        serve(server, f"data worker {index}", self._process, is_fork=True)
 
 
 def _workers_for(loader: DataLoader) -> int:

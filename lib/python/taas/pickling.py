@@ -34,6 +34,11 @@ def by_reference(what: Any) -> bytes:
         return by_value(what)
 
 
+def classes_by_value() -> list[type]:
+    """The classes that came by value and are still in use: pickles of the same run may name them."""
+    return list(getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_CLASS", ()))
+
+
 def culprit(what: Any, name: str, dump: Callable[[Any], bytes] = by_value, depth: int = 4) -> str:
     """Which attribute of `what` it is that cannot be pickled: "dataset.file"."""
     parts = vars(what) if hasattr(what, "__dict__") and not isinstance(what, type) else {}

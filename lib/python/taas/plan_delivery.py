@@ -13,6 +13,7 @@ from . import definition, events, native
 from .delivery import Delivery, InProcess
 from .feed import Opening
 from .plan import Plan, Watched
+from .program_state import Captures, digest_of
 from .remote import RemoteStream, Workers
 
 
@@ -41,12 +42,17 @@ class FromRun(Delivery, Workers):
         self.budget_bytes = plan.buffer_bytes
         self.client = native.module.Client(plan.run, plan.key, plan.encryption, plan.compression, plan.buffer_bytes)
         self._present: list[int] = []
+        self._captures = Captures(same_machine=False)
         self._take(plan)
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         prepared = is_named(loader, self._watched.plan.loader)
         meant = definition.named(self._watched.plan.loader) if prepared else registered.fingerprint.definition(loader)
-        return Opening(meant.digest, lambda: RemoteStream(self, meant, prepared))
+        state = self._captures.of(registered.token, loader)
+        return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, prepared))
+
+    def release(self, token: int) -> None:
+        self._captures.forget(token)
 
     def name_for(self, loader: DataLoader) -> str:
         name = self._watched.plan.loader

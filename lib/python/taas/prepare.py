@@ -14,14 +14,15 @@ from typing import Any, Iterator
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from . import definition, events, random_states, tree
+from . import definition, events, program_state, random_states, tree
 from .fetch import Exhausted, Fetcher
 from .foresight import Rehearsal
 from .order import ShardOrder
+from .place_reads import PlaceReads, notice_place
 from .plan import Plan
 from .recipe import recipe_of
 from .seeds import Seeds, seed_all
-from .store import Store
+from .store import Prepared, Store
 from .task import Task
 from .worker_info import SeedsRead, notice_initial_seed
 
@@ -34,6 +35,7 @@ class Preparation:
 
     def __init__(self, plan: Plan, worker: int) -> None:
         notice_initial_seed()
+        notice_place()
         self.loader = definition.loader_named(plan.loader)
         self.digest = definition.named(plan.loader).digest
         self._worker = worker
@@ -42,14 +44,24 @@ class Preparation:
         memory = min(budget, _memory_of_one(self._workers))
         self.store = Store(memory, budget - memory)
         self._fetcher = Fetcher(recipe_of(self.loader))
+        self._made_in = program_state.captured(self.loader.num_workers, same_machine=False)
         self._todo = self._tasks(plan.world_size)
         self._reported = 0.0
         self.is_done = False
         self._is_end_told = False
+        self._asks_for_its_rank = False
+
+    def take(self, state: bytes, payload: bytes) -> Prepared | None:
+        """The batch of a rank's task, if it was made already and would be the same in the rank's state of the program."""
+        differences = program_state.differences(state, self._made_in)
+        if differences and self.store.count:
+            events.remark_once("batches that were prepared before the ranks started are made again: "
+                               f"the program has set {differences[0]} since then")
+        return None if differences else self.store.take(payload)
 
     def step(self) -> None:
         """Makes one more batch."""
-        task = None if self.store.is_full() else next(self._todo, None)
+        task = None if self.store.is_full() or self._asks_for_its_rank else next(self._todo, None)
         if task is None:
             self.is_done = True
         else:
@@ -70,12 +82,16 @@ class Preparation:
         payload = task.to_bytes()
         if self.store.shares(payload):
             return
-        SeedsRead.seen = False
+        SeedsRead.seen = PlaceReads.seen = False
         try:
             batch = self._fetcher.fetch(task, ("prepared", task.seeds.rank))
         except Exhausted:
             return
         except Exception:  # the rank that asks for it will be told
+            return
+        if PlaceReads.seen:
+            self._asks_for_its_rank = True
+            events.remark_once("nothing is prepared before the ranks start: the dataset asks for its rank")
             return
         without_seeds = not SeedsRead.seen and self._drew_nothing(task)
         self.store.put(payload, without_seeds, *tree.encode(batch))

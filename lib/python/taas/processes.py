@@ -89,12 +89,12 @@ def _child(run: Callable[[], None]) -> None:
 
 
 def program(plan: str) -> Starter:
-    """Workers that are `python -m taas.worker` and read the file `plan`."""
+    """Workers that are `python -m taas.worker` and read the file `plan`. Strings have the same hashes in all of them."""
 
     def start(index: int, listener: socket.socket) -> int:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": path, "TAAS_ROLE": "data-worker", "TAAS_DATA_PLAN": plan,
+        environment = {"PYTHONHASHSEED": "0", **os.environ, "PYTHONPATH": path, "TAAS_ROLE": "data-worker", "TAAS_DATA_PLAN": plan,
                        "TAAS_DATA_WORKER": str(index), "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
                        "TAAS_DATA_PARENT": str(os.getpid())}
         return subprocess.Popen([sys.executable, "-u", "-m", "taas.worker"], env=environment, stdin=subprocess.DEVNULL,

@@ -6,7 +6,7 @@ import os
 import weakref
 from typing import Any, Callable
 
-from . import pinning, untree
+from . import pinning, program_state, untree
 from .definition import Definition
 from .errors import unpickled
 from .outcome import Ended, Failed, Outcome, Ready, Refused
@@ -64,10 +64,13 @@ class Workers:
 
 
 class RemoteStream:
-    """One epoch's tasks. `prepared` is True when workers may have made the batch `number` already: number modulo workers."""
+    """One epoch's tasks, to be done in the program state `state`. `prepared` is True when workers may have made the batch
+    `number` already: number modulo workers.
+    """
 
-    def __init__(self, workers: Workers, definition: Definition, prepared: bool = False) -> None:
+    def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False) -> None:
         self._workers = workers
+        self._state = state
         self._prepared = prepared
         self._largest = 0
         self._process = os.getpid()
@@ -80,7 +83,7 @@ class RemoteStream:
         is_shard = task.turn >= 0
         home = max(0, task.logical_worker) if is_shard else task.number if self._prepared else -1
         preferred = self._workers.index_of(home) if home >= 0 else -1
-        self._connected().submit(self.number, task.to_bytes(), preferred, is_shard)
+        self._connected().submit(self.number, program_state.framed(self._state, task.to_bytes()), preferred, is_shard)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""

@@ -12,11 +12,13 @@ from typing import Any, Callable
 
 import torch
 
-from . import definition, events, native, pickling, task, tree
+from . import definition, events, native, pickling, program_state, task, tree
 from .fetch import Exhausted, Fetcher
 from .plan import Plan, read
 from .prepare import Preparation
+from .program_state import ProgramState
 from .store import Prepared
+from .threads import ForkedThreads
 
 _PATIENCE_SECONDS = 1.0
 _RECIPES_KEPT = 4  # the loaders of one program, as a rule; what is not used any more is let go
@@ -25,18 +27,21 @@ _RECIPES_KEPT = 4  # the loaders of one program, as a rule; what is not used any
 class Worker:
     """Answers the jobs of a native Server. `busy` counts the seconds that this took."""
 
-    def __init__(self, server: Any, name: str, preparation: Preparation | None = None) -> None:
+    def __init__(self, server: Any, name: str, preparation: Preparation | None = None, is_fork: bool = False) -> None:
         self.batches = 0
         self.busy = 0.0
         self._server = server
         self._name = name
         self._preparation = preparation
+        self._state = ProgramState(is_fork, self._differs)
+        self._threads = ForkedThreads(is_fork)
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
 
     def answer(self, job: Any) -> None:
         """Makes the job's batch, and sends it or what came instead of it."""
         start = time.monotonic()
-        self._answer(job)
+        state, payload = program_state.split(job.payload)
+        self._threads.run(program_state.threads(state), lambda: self._answer(job, state, payload))
         self.batches += 1
         self.busy += time.monotonic() - start
 
@@ -45,14 +50,15 @@ class Worker:
         for line in self._server.take_remarks():
             events.remark_once(f"{self._name}: {line}")
 
-    def _answer(self, job: Any) -> None:
-        if prepared := self._prepared(job):
+    def _answer(self, job: Any, state: bytes, payload: bytes) -> None:
+        if prepared := self._prepared(job, state, payload):
             self._server.put(job, prepared.description, prepared.buffers)
             return
         fetcher = None
         try:
+            self._state.enter(state)
             fetcher = self._fetcher(job.digest)
-            batch = fetcher.fetch(task.from_bytes(job.payload), (job.client, job.stream))
+            batch = fetcher.fetch(task.from_bytes(payload), (job.client, job.stream))
             self._server.put(job, *tree.encode(batch))
         except Exhausted:
             self._server.exhausted(job)
@@ -61,9 +67,12 @@ class Worker:
         except BaseException as error:
             self._raise(job, error, fetcher)
 
-    def _prepared(self, job: Any) -> Prepared | None:
+    def _prepared(self, job: Any, state: bytes, payload: bytes) -> Prepared | None:
         known = self._preparation
-        return known.store.take(job.payload) if known and known.digest == job.digest else None
+        return known.take(state, payload) if known and known.digest == job.digest else None
+
+    def _differs(self, what: str, why: str) -> None:
+        events.remark_once(f"{self._name}: {what} is not as in the training process: {why}")
 
     def _fetcher(self, digest: str) -> Fetcher:
         if digest not in self._fetchers:
@@ -80,6 +89,7 @@ class Worker:
         except BaseException:
             self._server.unloaded(digest)
             raise
+        self._state.loaded()
         self._server.loaded(digest)
         return fetcher
 
@@ -105,12 +115,12 @@ def _pickled(error: BaseException) -> bytes:
 
 
 def serve(server: Any, name: str, parent: int, preparation: Preparation | None = None,
-          report: Callable[[Worker], None] = lambda _: None) -> None:
+          report: Callable[[Worker], None] = lambda _: None, is_fork: bool = False) -> None:
     """Works until the process that started this one is gone: `parent`, which may be so already. Whenever no rank asks for
     something, it prepares. `report` is called about once a second."""
     native.module.tune_allocator()
     torch.set_num_threads(1)
-    worker = Worker(server, name, preparation)
+    worker = Worker(server, name, preparation, is_fork)
     told = time.monotonic()
     while os.getppid() == parent:
         preparing = preparation is not None and not preparation.is_done

@@ -1,0 +1,119 @@
+"""What a program sets and a dataset may depend on: read in a rank, written in its data workers."""
+
+from __future__ import annotations
+
+import importlib
+import locale
+import multiprocessing
+import os
+import re
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy
+import torch
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One of them. `read` gives what JSON can hold, or None where this process has no such thing; `write` takes that."""
+
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+
+
+def _attribute(module: str, name: str) -> Setting:
+    """A module's attribute. Read where the module is in use, written where it can be imported."""
+    return Setting(lambda: getattr(sys.modules.get(module), name, None),
+                   lambda value: setattr(importlib.import_module(module), name, value))
+
+
+def _flushes_denormals() -> bool:
+    return bool(torch.tensor(1e-310, dtype=torch.float64).mul(1.0) == 0)
+
+
+def _torch_print_options() -> dict[str, Any]:
+    return dict(vars(torch._tensor_str.PRINT_OPTS))
+
+
+def _numpy_print_options() -> dict[str, Any]:
+    return {name: value for name, value in numpy.get_printoptions().items() if isinstance(value, (bool, int, float, str))}
+
+
+def _set_start_method(value: str) -> None:
+    multiprocessing.set_start_method(value, force=True)
+
+
+def _pattern(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else [value.pattern, value.flags]
+
+
+def _compiled(value: Any) -> Any:
+    return re.compile(*value) if isinstance(value, list) else value
+
+
+def _warning_filters() -> list[Any]:
+    return [[action, _pattern(message), category.__module__, category.__qualname__, _pattern(module), line]
+            for action, message, category, module, line in warnings.filters]
+
+
+def _set_warning_filters(wanted: list[Any]) -> None:
+    """Categories of modules that are not in use here cannot be warned of."""
+    known = [(filter, getattr(sys.modules.get(filter[2]), filter[3], None)) for filter in wanted]
+    warnings.filters[:] = [(action, _compiled(message), category, _compiled(module), line)
+                           for (action, message, _, _, module, line), category in known if isinstance(category, type)]
+    getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", lambda: None))()
+
+
+def _named_dtype(name: str) -> torch.dtype:
+    return getattr(torch, name.removeprefix("torch."))
+
+
+SETTINGS: dict[str, Setting] = {
+    "the working directory": Setting(os.getcwd, os.chdir),
+    "sys.argv": Setting(lambda: list(sys.argv), lambda value: sys.argv.__setitem__(slice(None), value)),
+    "the recursion limit": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
+    "the locale": Setting(lambda: locale.setlocale(locale.LC_ALL), lambda value: locale.setlocale(locale.LC_ALL, value)),
+    "the start method of multiprocessing": Setting(lambda: multiprocessing.get_start_method(allow_none=True), _set_start_method),
+    "the warning filters": Setting(_warning_filters, _set_warning_filters),
+    "torch.set_num_threads": Setting(torch.get_num_threads, torch.set_num_threads),
+    "torch.set_default_dtype": Setting(lambda: str(torch.get_default_dtype()),
+                                       lambda value: torch.set_default_dtype(_named_dtype(value))),
+    "torch.set_grad_enabled": Setting(torch.is_grad_enabled, torch.set_grad_enabled),
+    "torch.use_deterministic_algorithms": Setting(
+        lambda: [torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()],
+        lambda value: torch._C._set_deterministic_algorithms(value[0], warn_only=value[1])),
+    "torch.utils.deterministic.fill_uninitialized_memory": Setting(
+        torch._C._get_deterministic_fill_uninitialized_memory, torch._C._set_deterministic_fill_uninitialized_memory),
+    "torch.backends.cudnn.deterministic": Setting(torch._C._get_cudnn_deterministic, torch._C._set_cudnn_deterministic),
+    "torch.backends.cudnn.benchmark": Setting(torch._C._get_cudnn_benchmark, torch._C._set_cudnn_benchmark),
+    "torch.set_float32_matmul_precision": Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "torch.set_flush_denormal": Setting(_flushes_denormals, torch.set_flush_denormal),
+    "torch.set_printoptions": Setting(_torch_print_options, lambda value: vars(torch._tensor_str.PRINT_OPTS).update(value)),
+    "numpy.seterr": Setting(numpy.geterr, lambda value: numpy.seterr(**value)),
+    "numpy.set_printoptions": Setting(_numpy_print_options, lambda value: numpy.set_printoptions(**value)),
+    "PIL.ImageFile.LOAD_TRUNCATED_IMAGES": _attribute("PIL.ImageFile", "LOAD_TRUNCATED_IMAGES"),
+    "PIL.Image.MAX_IMAGE_PIXELS": _attribute("PIL.Image", "MAX_IMAGE_PIXELS"),
+}
+"""By the names that people know them by, in the order in which they are written."""
+
+
+def read_all() -> dict[str, Any]:
+    """This process' settings, without those that it does not have."""
+    return {name: value for name, setting in SETTINGS.items() if (value := setting.read()) is not None}
+
+
+def write_all(wanted: dict[str, Any]) -> dict[str, Exception]:
+    """Sets what differs. Returns what could not be set, with the reason."""
+    return {name: error for name, value in wanted.items() if (error := _written(name, value)) is not None}
+
+
+def _written(name: str, value: Any) -> Exception | None:
+    try:
+        if SETTINGS[name].read() != value:
+            SETTINGS[name].write(value)
+    except Exception as error:
+        return error
+    return None

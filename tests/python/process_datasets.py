@@ -1,0 +1,87 @@
+"""Datasets that tell about the process that they are in, importable by data workers."""
+
+import locale
+import os
+import sys
+import warnings
+
+import numpy
+import torch
+import torch.distributed as dist
+from torch.utils.data import Dataset, IterableDataset
+
+SCALE = 1
+TABLE = torch.ones(2)
+
+
+def own_place():
+    """What programs ask to find out which rank they are."""
+    group = (dist.get_rank(), dist.get_world_size(), dist.get_backend()) if dist.is_initialized() else None
+    return [group, *(os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK",
+                                                       "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID"))]
+
+
+def own_settings():
+    """What a program sets for its process."""
+    pillow = sys.modules.get("PIL.ImageFile")
+    return [os.environ.get("TAASTEST_SET"), os.environ.get("HOME"), os.getcwd(), sys.argv, sys.getrecursionlimit(),
+            locale.setlocale(locale.LC_ALL), str(torch.get_default_dtype()), torch.are_deterministic_algorithms_enabled(),
+            torch.get_float32_matmul_precision(), torch.is_grad_enabled(), f"{torch.tensor(1 / 3)}", repr(numpy.float64(1) / 3),
+            str(numpy.array([1 / 3])), numpy.geterr(), len(warnings.filters), getattr(pillow, "LOAD_TRUNCATED_IMAGES", False)]
+
+
+class Tells(Dataset):
+    """Its samples are what `ask` says in the process that makes them."""
+
+    def __init__(self, ask):
+        self.ask = ask
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return index, self.ask()
+
+
+class OfItsRank(IterableDataset):
+    """Shards by rank, as webdataset and others do."""
+
+    def __iter__(self):
+        for number in range(24):
+            if number % int(os.environ["WORLD_SIZE"]) == int(os.environ["RANK"]):
+                yield number, dist.get_rank() if dist.is_initialized() else -1
+
+
+class Sums(Dataset):
+    """Sums whose last bits depend on how many threads torch computes with."""
+
+    def __init__(self):
+        self.values = torch.randn(1 << 20, generator=torch.Generator().manual_seed(3))
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return self.values.roll(index).sum(), torch.get_num_threads()
+
+
+class Scaled(Dataset):
+    """Depends on globals of its module."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return index * SCALE, TABLE.sum()
+
+
+def communicate():
+    dist.all_reduce(torch.ones(1))
+
+
+def hashes():
+    return list({f"word {number}" for number in range(20)})
+
+
+def as_it_is(samples):
+    return samples

@@ -1,0 +1,170 @@
+"""To dataset code a data worker is the plain loader's worker: its rank's place, and the state of the rank's program."""
+
+import os
+import subprocess
+import sys
+
+import numpy
+import pytest
+import taas
+import torch
+import torch.distributed as dist
+from conftest import equal, loop
+from process_datasets import OfItsRank, Sums, Tells, as_it_is, communicate, hashes, own_place, own_settings
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils.data import DataLoader
+
+PLACE = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "NODE_RANK": "1", "MASTER_ADDR": "here",
+         "MASTER_PORT": "1234"}
+
+
+@pytest.fixture(params=["fork", "spawn", "run"])
+def kind(request, monkeypatch):
+    """How the data workers come into being; what makes a loader of it for them."""
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
+    if request.param == "run":
+        request.getfixturevalue("run").start(1, world_size=8)
+    return request.param
+
+
+def registered(kind, dataset, **options):
+    context = {} if kind == "run" else {"multiprocessing_context": kind, "num_workers": 2}
+    return taas.register(DataLoader(dataset, 2, collate_fn=as_it_is, **{**context, **options}))
+
+
+@pytest.fixture
+def group():
+    """This process is a rank of a group."""
+    dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=8)
+    yield
+    dist.destroy_process_group()
+
+
+def is_rank(monkeypatch, rank):
+    for name, value in {**PLACE, "RANK": str(rank)}.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_worker_knows_its_ranks_place_and_refuses_to_communicate(kind, monkeypatch, group):
+    with registered(kind, Tells(own_place)) as loader:
+        assert loop(loader)[0] == [(0, own_place()), (1, own_place())]
+        is_rank(monkeypatch, 3)
+        assert loop(loader)[0] == [(0, own_place()), (1, own_place())]
+    with registered(kind, Tells(communicate)) as loader:
+        with pytest.raises(RuntimeError, match="a data worker cannot communicate .* it works for rank 3 of 8"):
+            loop(loader)
+
+
+def test_an_iterable_dataset_shards_by_rank(kind, monkeypatch):
+    with registered(kind, OfItsRank(), num_workers=1) as loader:
+        for rank in (5, 2):
+            is_rank(monkeypatch, rank)
+            assert loop(loader) == [[(rank, -1), (rank + 8, -1)], [(rank + 16, -1)]]
+
+
+@pytest.fixture
+def settings():
+    """Puts back what a test sets."""
+    default, printed, errors, limit = torch.get_default_dtype(), numpy.get_printoptions(), numpy.geterr(), sys.getrecursionlimit()
+    precision, argv = torch.get_float32_matmul_precision(), list(sys.argv)
+    yield
+    torch.set_default_dtype(default)
+    torch.set_printoptions(profile="default")
+    torch.use_deterministic_algorithms(False)
+    torch.set_float32_matmul_precision(precision)
+    numpy.set_printoptions(**printed)
+    numpy.seterr(**errors)
+    sys.setrecursionlimit(limit)
+    sys.argv[:] = argv
+
+
+def change_settings(monkeypatch):
+    monkeypatch.setenv("TAASTEST_SET", "by the script")
+    monkeypatch.delenv("HOME", raising=False)
+    torch.set_default_dtype(torch.float64)
+    torch.set_printoptions(precision=2)
+    torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("high")
+    numpy.set_printoptions(precision=2)
+    numpy.seterr(all="ignore")
+    sys.setrecursionlimit(4321)
+    sys.argv.append("--more")
+
+
+def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(kind, monkeypatch, settings, tmp_path):
+    with registered(kind, Tells(own_settings)) as loader:
+        first = loop(loader)
+        assert equal(first[0][0][1], own_settings())
+        change_settings(monkeypatch)
+        second = loop(loader)
+        assert equal(second[0][0][1], own_settings()) and not equal(first, second)
+        monkeypatch.chdir(tmp_path)
+        assert equal(loop(loader)[0][0][1], own_settings())
+
+
+def test_a_loop_without_gradients_does_not_leave_its_mark():
+    with registered("fork", Tells(torch.is_grad_enabled)) as loader:
+        with torch.no_grad():
+            assert loop(loader)[0] == [(0, False), (1, False)]
+        with torch.inference_mode():
+            loop(loader)
+        assert loop(loader)[0] == [(0, True), (1, True)]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_torch_computes_with_as_many_threads_as_in_the_plain_loader(workers, processes, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", processes)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        plain = loop(DataLoader(Sums(), 2, num_workers=workers))
+        with taas.register(DataLoader(Sums(), 2, num_workers=workers)) as loader:
+            assert equal(loop(loader), plain)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_sets_have_the_same_order_in_all_workers(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with registered("spawn", Tells(hashes)) as loader:
+        assert len({str(order) for batch in loop(loader, 4) for _, order in batch}) == 1
+
+
+SCRIPT = """
+import sys
+import taas, torch, which, __main__
+from torch.utils.data import DataLoader, Dataset
+
+class Own:
+    pass
+
+class Told(Dataset):
+    def __len__(self):
+        return 2
+    def __getitem__(self, index):
+        import which
+        from late import WHERE
+        return which.WHERE, WHERE, sys.argv, sys.modules["__main__"].__file__, sys.path[0], Own is not None
+
+if __name__ == "__main__":
+    made = lambda: DataLoader(Told(), 2, collate_fn=list, num_workers=1, multiprocessing_context=sys.argv[1])
+    plain = list(made())
+    with taas.register(made()) as loader:
+        assert list(loader) == plain, (list(loader), plain)
+    print("equal")
+"""
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_modules_are_found_as_the_script_finds_them(context, tmp_path):
+    """Modules of the same name are in the folder that the script is started in."""
+    (tmp_path / "scripts").mkdir()
+    for folder, name in ((tmp_path, "the start folder"), (tmp_path / "scripts", "the script's folder")):
+        (folder / "which.py").write_text(f"WHERE = {name!r}\n")
+        (folder / "late.py").write_text(f"WHERE = {name!r}\n")
+    (tmp_path / "scripts" / "train.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "scripts/train.py", context, "--rate", "3"], cwd=tmp_path, capture_output=True,
+                          text=True, env={**os.environ, "TAAS_DATA_WORKERS": "1"})
+    assert done.stdout.strip() == "equal", done.stderr
