@@ -27,7 +27,9 @@ def own_settings():
     return [os.environ.get("TAASTEST_SET"), os.environ.get("HOME"), os.getcwd(), sys.argv, sys.getrecursionlimit(),
             locale.setlocale(locale.LC_ALL), str(torch.get_default_dtype()), torch.are_deterministic_algorithms_enabled(),
             torch.get_float32_matmul_precision(), torch.is_grad_enabled(), f"{torch.tensor(1 / 3)}", repr(numpy.float64(1) / 3),
-            str(numpy.array([1 / 3])), numpy.geterr(), len(warnings.filters), getattr(pillow, "LOAD_TRUNCATED_IMAGES", False)]
+            str(numpy.array([1 / 3])), numpy.geterr(),
+            [filter[0] for filter in warnings.filters if getattr(filter[1], "pattern", None) == "of the test"],
+            getattr(pillow, "LOAD_TRUNCATED_IMAGES", False)]
 
 
 class Tells(Dataset):

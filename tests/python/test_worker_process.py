@@ -3,14 +3,16 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy
+import process_datasets
 import pytest
 import taas
 import torch
 import torch.distributed as dist
 from conftest import equal, loop
-from process_datasets import OfItsRank, Sums, Tells, as_it_is, communicate, hashes, own_place, own_settings
+from process_datasets import OfItsRank, Scaled, Sums, Tells, as_it_is, communicate, hashes, own_place, own_settings
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
 
@@ -89,6 +91,7 @@ def change_settings(monkeypatch):
     numpy.seterr(all="ignore")
     sys.setrecursionlimit(4321)
     sys.argv.append("--more")
+    warnings.filterwarnings("error", message="of the test")
 
 
 def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(kind, monkeypatch, settings, tmp_path):
@@ -100,6 +103,17 @@ def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(kind, monk
         assert equal(second[0][0][1], own_settings()) and not equal(first, second)
         monkeypatch.chdir(tmp_path)
         assert equal(loop(loader)[0][0][1], own_settings())
+
+
+@pytest.mark.parametrize("kind", ["fork", "run"], indirect=True)
+def test_globals_that_the_program_changes_between_loops_are_seen(kind, monkeypatch):
+    with registered(kind, Scaled()) as loader:
+        assert equal(loop(loader)[1], [(2, torch.tensor(2.0)), (3, torch.tensor(2.0))])
+        monkeypatch.setattr(process_datasets, "SCALE", 5)
+        assert equal(loop(loader)[1], [(10, torch.tensor(2.0)), (15, torch.tensor(2.0))])
+        if kind == "fork":
+            monkeypatch.setattr(process_datasets, "TABLE", torch.zeros(2))
+            assert equal(loop(loader)[1], [(10, torch.tensor(0.0)), (15, torch.tensor(0.0))])
 
 
 def test_a_loop_without_gradients_does_not_leave_its_mark():

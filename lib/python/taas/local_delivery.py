@@ -115,7 +115,9 @@ def _workers_for(loader: DataLoader) -> int:
 
 
 class Forked(Local):
-    """Workers are forks: they inherit the dataset. One that has changed is inherited by new workers."""
+    """Workers are forks: they inherit the dataset, and the globals that its code looks at. What has changed is inherited by
+    new workers.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +125,8 @@ class Forked(Local):
 
     def _definition(self, registered: Any, loader: DataLoader) -> Definition:
         known = self._inherited.get(registered.token)
-        if registered.fingerprint.has_changed(loader) or known is None:
+        is_other_program = self._captures.unsendable_changes(registered.token, loader)
+        if registered.fingerprint.has_changed(loader) or known is None or is_other_program:
             known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
             self._pool.start_anew()
         return known

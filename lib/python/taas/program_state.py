@@ -18,21 +18,22 @@ from typing import Any, Callable
 
 from torch.utils.data import DataLoader
 
-from . import environment, pickling, place, settings
+from . import environment, pickling, place, program_globals, settings
+from .recipe import recipe_of
 
 _VERSION = 2  # tasks alone begin with 1
 _HEAD = struct.Struct("<BI")
 _PROBE = "taas"
 
 
-def captured(num_workers: int, same_machine: bool) -> bytes:
-    """In a rank: the state as it is now, for the batches of a loader with so many workers."""
+def captured(num_workers: int, same_machine: bool, values: dict[str, str] | None = None) -> bytes:
+    """In a rank: the state as it is now, for batches of a loader with so many workers. Its code sees the globals `values`."""
     now = settings.read_all()
     if num_workers:
         now["torch.set_num_threads"] = 1  # as the plain loader's workers
     variables = environment.of_this_machine() if same_machine else environment.of_the_script()
     state = {"settings": now, "environment": variables, "place": place.variables(), "group": place.group(),
-             "path": [os.path.abspath(folder) for folder in sys.path], "main": _main_file()}
+             "path": [os.path.abspath(folder) for folder in sys.path], "main": _main_file(), "globals": values or {}}
     if not same_machine:
         state["hash"] = hash(_PROBE)
     return json.dumps(state, sort_keys=True).encode()
@@ -93,17 +94,27 @@ class Captures:
     def __init__(self, same_machine: bool) -> None:
         self._same_machine = same_machine
         self._first: dict[int, bytes] = {}
+        self._seen: dict[int, dict[str, Any]] = {}
 
     def of(self, token: int, loader: DataLoader) -> bytes:
         """For a loop that begins now over `loader`, whose registration has this token."""
         if loader.persistent_workers and token in self._first:
             return self._first[token]
-        self._first[token] = captured(loader.num_workers, self._same_machine)
+        self._seen[token] = program_globals.seen_by(recipe_of(loader))
+        values = program_globals.sendable(self._seen[token])
+        self._first[token] = captured(loader.num_workers, self._same_machine, values)
         return self._first[token]
+
+    def unsendable_changes(self, token: int, loader: DataLoader) -> list[str]:
+        """Before of(): which globals that the loader's code sees have changed since the last loop, and can only be inherited."""
+        if loader.persistent_workers or token not in self._seen:
+            return []
+        return program_globals.changed(program_globals.seen_by(recipe_of(loader)), self._seen[token])
 
     def forget(self, token: int) -> None:
         """The loader is not registered any more."""
         self._first.pop(token, None)
+        self._seen.pop(token, None)
 
 
 class ProgramState:
@@ -133,6 +144,7 @@ class ProgramState:
         if wanted.get("hash", hash(_PROBE)) != hash(_PROBE):
             self._differs("the order of sets of strings", "set PYTHONHASHSEED to the same number everywhere")
         place.pretend(wanted["group"] and tuple(wanted["group"]))
+        program_globals.take(wanted["globals"])
         self._in_force = mark
 
     def _take_path(self, wanted: list[str]) -> None:
@@ -149,7 +161,9 @@ class ProgramState:
         sys.modules["__main__"] = main
 
     def loaded(self) -> None:
-        """A recipe was loaded: what came along of the script itself is found in the main module."""
+        """A recipe was loaded: its modules have the rank's globals, and the main module the classes that came along."""
+        if self._in_force:
+            program_globals.take(parsed(self._in_force[1])["globals"])
         if self._is_fork:
             return
         main = sys.modules["__main__"]
