@@ -161,6 +161,18 @@ class Offset(Numbers):
         return torch.tensor(index + self.offset)
 
 
+class Floats(Numbers):
+    def __getitem__(self, index):
+        return torch.tensor(index / 3)
+
+
+class Placed(Numbers):
+    def __getitem__(self, index):
+        return int(os.environ.get("RANK", 0)) * 1000 + index
+
+
 numbers = Numbers()
 loader = DataLoader(Slow(), 8, num_workers=2)
 plain_loader = DataLoader(Numbers(), 8)
+loader_of_floats = DataLoader(Floats(), 8, num_workers=1)
+loader_of_rank = DataLoader(Placed(), 8, num_workers=1)

@@ -163,6 +163,31 @@ def test_prepared_before_there_is_a_rank(run, name):
             assert equal(loop(other), seen)
 
 
+def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypatch):
+    import datasets
+    run.start(1, loader="datasets:loader_of_rank")
+    wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
+    assert of_kind(run, "prepared")[-1]["batches"] == 0
+    assert run.remarks() == ["nothing is prepared before the ranks start: the dataset asks for its rank"]
+    monkeypatch.setenv("RANK", "3")
+    with taas.register(datasets.loader_of_rank) as loader:
+        assert loop(loader)[0].tolist() == list(range(3000, 3008))
+
+
+def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run):
+    import datasets
+    run.start(1, loader="datasets:loader_of_floats")
+    wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
+    torch.set_default_dtype(torch.float64)
+    try:
+        with taas.register(datasets.loader_of_floats) as loader:
+            assert loop(loader)[0].dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert ("batches that were prepared before the ranks started are made again: torch.set_default_dtype is not as it was then"
+            in run.remarks())
+
+
 def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch):
     for module in (torch, torch.random):
         monkeypatch.setattr(module, "initial_seed", module.initial_seed)  # a preparation replaces it

@@ -56,7 +56,7 @@ class Preparation:
         differences = program_state.differences(state, self._made_in)
         if differences and self.store.count:
             events.remark_once("batches that were prepared before the ranks started are made again: "
-                               f"the program has set {differences[0]} since then")
+                               f"{differences[0]} is not as it was then")
         return None if differences else self.store.take(payload)
 
     def step(self) -> None:
@@ -88,6 +88,7 @@ class Preparation:
         except Exhausted:
             return
         except Exception:  # the rank that asks for it will be told
+            self._asks_for_its_rank = PlaceReads.seen
             return
         if PlaceReads.seen:
             self._asks_for_its_rank = True
