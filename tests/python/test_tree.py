@@ -33,16 +33,17 @@ def test_round_trip(number):
 
 
 def test_a_part_of_a_larger_tensor_crosses_alone():
-    part = torch.rand(1000, 10)[::100]
-    _, buffers = tree.encode(part)
-    assert sum(memoryview(buffer).nbytes for buffer in buffers) == part.numel() * 4
-    assert torch.equal(there_and_back(part), part)
+    whole = torch.rand(1000, 1000)
+    for part in (whole[::100], whole[:, 3], [whole[:, 3], whole[:, 500]], [whole[1], whole[900]]):
+        description, buffers = tree.encode(part)
+        assert sum(memoryview(buffer).nbytes for buffer in buffers) < 50_000
+        assert equal(untree.decode(description, memoryview(tree.joined(buffers))), part)
 
 
 def test_tensors_are_views_of_the_payload():
     description, buffers = tree.encode([torch.ones(4), numpy.ones(4)])
     payload = tree.joined(buffers)
-    tensor, array = untree.decode(description, memoryview(payload))
+    tensor, array = untree.decode(description, memoryview(payload), apart=False)
     payload[0:4] = b"\0\0\0\0"
     payload[64:72] = bytes(8)
     assert tensor[0] == 0 and array[0] == 0
@@ -58,3 +59,32 @@ def test_unusual_tensors_are_pickled(tensor):
     back = there_and_back(tensor)
     assert back.layout == tensor.layout and back.requires_grad == tensor.requires_grad
     assert torch.equal(back.detach().to_dense(), tensor.detach().to_dense())
+
+
+def test_what_is_small_beside_the_rest_is_apart_from_it():
+    for batch in ([torch.ones(1 << 16), torch.ones(8)], [torch.ones(1 << 16), torch.ones(8), {1}]):
+        description, buffers = tree.encode(batch)
+        payload = tree.joined(buffers)
+        images, labels = untree.decode(description, memoryview(payload))[:2]
+        payload[:] = bytes(len(payload))
+        assert images.sum() == 0 and labels.sum() == 8
+
+
+def test_many_values_are_not_in_the_description():
+    for batch in (list(range(100_000)), ["one long text " * 100_000], {str(n): n for n in range(5000)}, [torch.ones(1)] * 5000,
+                  [torch.ones(1) for _ in range(5000)]):
+        description, _ = tree.encode(batch)
+        assert len(description) < 200
+        assert equal(there_and_back(batch), batch)
+
+
+def test_what_is_kept_of_descriptions_is_bounded():
+    for number in range(8000):
+        there_and_back([number, "text" * 40])
+    assert tree._descriptions.bytes <= 4 << 20 and untree._builders.bytes <= 4 << 20
+    assert len(tree._descriptions._values) < 8000
+
+
+def test_a_tensor_with_a_history_is_refused_with_the_way_out():
+    with pytest.raises(RuntimeError, match=r"call detach\(\) on it in the dataset or in collate_fn"):
+        tree.encode([torch.ones(2, requires_grad=True) * 2])

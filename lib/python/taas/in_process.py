@@ -55,14 +55,14 @@ class InProcessStream:
         except Exception as error:
             place = f" (index {self._fetcher.failed_index!r})" if self._fetcher.failed_index is not None else ""
             return Failed(error, traceback.format_exc(), f"the training process{place}")
-        description, size, digest = _digested(batch)
+        description, size, digest = _digested(batch, task.is_of_the_process)
         return Ready(batch, size, digest, description)
 
 
-def _digested(batch: object) -> tuple[str, int, int]:
+def _digested(batch: object, exact: bool) -> tuple[str, int, int]:
     """What a data worker would have said of the batch; nothing for what it could not have sent."""
     try:
-        description, buffers = tree.encode(batch)
+        description, buffers = tree.encode(batch, exact)
     except Exception:
         return "", 0, 0
     payload = tree.joined(buffers)

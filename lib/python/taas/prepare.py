@@ -95,7 +95,7 @@ class Preparation:
             events.remark_once("nothing is prepared before the ranks start: the dataset asks for its rank")
             return
         without_seeds = not SeedsRead.seen and self._drew_nothing(task)
-        self.store.put(payload, without_seeds, *tree.encode(batch))
+        self.store.put(payload, without_seeds, *tree.encode(batch, task.is_of_the_process))
 
     def _drew_nothing(self, task: Task) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""

@@ -24,7 +24,8 @@ class Workers:
 
     def __init__(self) -> None:
         self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
-        self._is_pinned = False
+        self.is_pinned = False
+        """Memory of batches is registered with CUDA."""
 
     def opened(self, stream: RemoteStream) -> None:
         """A stream of this client: it must not outlive it."""
@@ -35,13 +36,13 @@ class Workers:
         for stream in list(self._streams):
             stream.abandon()
         self.client = None
-        self._is_pinned = False
+        self.is_pinned = False
 
     def pin(self) -> None:
         """Registers all memory of the client with CUDA, as soon as the program has initialised CUDA."""
         copier = pinning.copier()
-        if copier and self.client and not self._is_pinned:
-            self._is_pinned = True
+        if copier and self.client and not self.is_pinned:
+            self.is_pinned = True
             self.client.use(copier)
 
     def count(self) -> int:
@@ -132,7 +133,8 @@ class RemoteStream:
         size = payload.nbytes
         self._workers.batch_came()
         self._largest = max(self._largest, size, 1)
-        return Ready(untree.decode(came.description, payload), size, came.digest, came.description)
+        batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
+        return Ready(batch, size, came.digest, came.description)
 
     def _raised(self, came: Any) -> Outcome:
         error = unpickled(came.type, came.text, came.pickled)

@@ -29,6 +29,11 @@ class Task(NamedTuple):
     indices: Any = None
     turn: int = -1
 
+    @property
+    def is_of_the_process(self) -> bool:
+        """True when the plain loader would have made it in the training process, and nothing is lost on the way."""
+        return self.logical_worker < 0
+
     def to_bytes(self) -> bytes:
         """The payload: a head of 40 bytes, and the indices."""
         kind, body = _body_of(self)

@@ -1,30 +1,38 @@
 """A batch as a description and buffers: what crosses to the rank.
 
-The description is JSON, one node a value; `at` counts bytes from the start of the payload, where each buffer starts at a
-multiple of 64:
+The description is JSON; `at` counts bytes from the start of the payload, where each buffer starts at a multiple of 64. A batch
+of few tensors and values is described itself, one node a value:
 
-    {"tensor": "float32", "shape": [64, 3], "stride": [3, 1], "at": 0}     stride: only where it is not the usual one
-    {"array": "<f4", "shape": [64], "at": 768}                             a numpy array
-    {"list": [...]} {"tuple": [...]} {"dict": [[key, value], ...]}         keys are nodes as well
-    {"named": [at, size], "items": [...]}                                  a namedtuple; its class pickled at `at`
-    {"value": 3}                                                           None, bool, int, float or str
-    {"bytes": [at, size]} {"pickle": [at, size]}                           bytes; any other object
+    {"tensor": "float32", "shape": [64, 3], "at": 0}                 a tensor as torch lays it out usually
+    {"array": "<f4", "shape": [64], "at": 768}                       a numpy array, the same
+    {"list": [...]} {"tuple": [...]} {"dict": [[key, value], ...]}   keys are nodes as well
+    {"value": 3}                                                     None, bool, int, float or str
+
+Every other batch, with long lists, objects, or tensors of another layout or that share memory, is pickled:
+
+    {"object": [at, size], "places": [at, count], "parts": [at, count]}    see batch_pickle.py
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 from typing import Any
 
 import numpy
 import torch
 
-from . import pickling
+from .batch_pickle import KEEPS_READ_ONLY, pickled
+from .bounded import Bounded
 
 ALIGNMENT = 64
-_PLAIN = (str, int, float, bool, type(None))
-_descriptions: dict[Any, str] = {}
-_DESCRIPTIONS_KEPT = 256
+_MOST_NODES = 128
+_LONGEST_TEXT = 200
+_INTEGERS = range(-(1 << 63), 1 << 63)
+_DESCRIPTIONS_BYTES = 4 << 20
+_BYTES_OF_A_NODE = 200  # about: a form is made of tuples
+_descriptions = Bounded(_DESCRIPTIONS_BYTES)
 
 
 def aligned(size: int) -> int:
@@ -32,71 +40,129 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def encode(batch: Any) -> tuple[str, list[Any]]:
+def encode(batch: Any, exact: bool = False) -> tuple[str, list[Any]]:
     """Description and buffers of `batch`; the buffers support the buffer protocol, are contiguous, and refer to its memory.
 
-    Tensors must be on the CPU; others, and sparse, quantized or subclassed ones, go pickled. Raises Unpicklable.
+    What the rank gets is what torch's own workers would have sent. They lose something: attributes of tensors, conjugate bits,
+    the layout of numpy arrays. With `exact` the batch is what it was here, as with num_workers=0. Raises Unpicklable.
     """
-    leaves = _Leaves()
-    form = leaves.form_of(batch)
+    simple = _Simple(exact)
+    try:
+        form = simple.form_of(batch)
+    except _NotSimple:
+        parts = pickled(batch, exact)
+        description = json.dumps(_described_object(parts.buffers, parts.places, parts.parts), separators=(",", ":"))
+        return description, parts.buffers
+    return _description_of(form), simple.buffers
+
+
+def _description_of(form: tuple[Any, ...]) -> str:
     description = _descriptions.get(form)
     if description is None:
-        description = json.dumps(_Places().node(form), separators=(",", ":"))
-        if len(_descriptions) >= _DESCRIPTIONS_KEPT:
-            _descriptions.clear()
-        _descriptions[form] = description
-    return description, leaves.buffers
+        places = _Places()
+        description = json.dumps(places.node(form), separators=(",", ":"))
+        _descriptions.add(form, description, len(description) + places.nodes * _BYTES_OF_A_NODE)
+    return description
 
 
-class _Leaves:
-    """Takes a batch apart: `buffers` in order, and a hashable form that says what they are."""
+def _described_object(buffers: list[Any], places: int, parts: int) -> dict[str, Any]:
+    """The last three buffers are the places, the parts, and the pickle."""
+    ends = _Places()
+    starts = [ends.place(memoryview(buffer).nbytes) for buffer in buffers]
+    return {"object": [starts[-1], memoryview(buffers[-1]).nbytes], "places": [starts[-3], places], "parts": [starts[-2], parts]}
 
-    def __init__(self) -> None:
+
+class _NotSimple(Exception):
+    """The batch is to be pickled."""
+
+
+class _Simple:
+    """Takes a batch apart: `buffers` in order, and a hashable form that says what they are. Raises _NotSimple."""
+
+    def __init__(self, exact: bool) -> None:
         self.buffers: list[Any] = []
+        self._exact = exact
+        self._nodes_left = _MOST_NODES
+        self._seen: set[Any] = set()
 
     def form_of(self, value: Any) -> tuple[Any, ...]:
+        self._nodes_left -= 1
         kind = type(value)
         if kind is torch.Tensor:
             return self._tensor(value)
-        if kind is list or kind is tuple:
-            return (kind.__name__, *map(self.form_of, value))
+        if kind in _CONTAINERS and len(value) <= self._nodes_left:
+            return self._container(kind, value)
+        if _is_short(kind, value):
+            return ("value", kind, repr(value) if kind is float else value)
+        if kind is numpy.ndarray:
+            return self._array(value)
+        raise _NotSimple
+
+    def _container(self, kind: type, value: Any) -> tuple[Any, ...]:
+        if kind is not tuple:
+            self._meet(id(value))
         if kind is dict:
             return ("dict", *((self.form_of(key), self.form_of(item)) for key, item in value.items()))
-        if kind in _PLAIN:
-            return ("value", kind, repr(value) if kind is float else value)
-        if kind is numpy.ndarray and not value.dtype.hasobject and value.dtype.names is None:
-            self.buffers.append(_bytes_of(numpy.ascontiguousarray(value)))
-            return ("array", value.dtype.str, value.shape, value.nbytes)
-        if kind is bytes:
-            return ("bytes", self._add(value))
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return ("named", self._add(pickling.by_reference(kind)), *map(self.form_of, value))
-        return ("pickle", self._add(pickling.by_reference(value)))
+        return (kind.__name__, *map(self.form_of, value))
 
-    def _add(self, data: bytes) -> int:
-        self.buffers.append(data)
-        return len(data)
+    def _meet(self, key: int) -> None:
+        """What is there twice, or shares its memory, does so in the rank as well: the pickle's work."""
+        if key in self._seen:
+            raise _NotSimple
+        self._seen.add(key)
 
     def _tensor(self, tensor: torch.Tensor) -> tuple[Any, ...]:
-        stride = None
-        if tensor.layout is not torch.strided or tensor.is_quantized:
-            return ("pickle", self._add(pickling.by_reference(tensor)))
-        if not tensor.is_contiguous():
-            tensor, stride = _laid_out(tensor)
-        try:
-            self.buffers.append(_bytes_of(_as_array(tensor)))
-        except (RuntimeError, TypeError):  # not on the CPU, with a gradient, conjugated: what numpy refuses
-            return ("pickle", self._add(pickling.by_reference(tensor)))
-        shape = tuple(tensor.shape) if stride is None else stride[0]
-        return ("tensor", tensor.dtype, shape, stride and stride[1], tensor.nbytes)
+        self._meet(id(tensor))
+        if not _is_usual(tensor) or (self._exact and vars(tensor)):
+            raise _NotSimple
+        if tensor.numel():
+            self._meet(-tensor.untyped_storage().data_ptr())
+        self.buffers.append(_bytes_of(_as_array(tensor)))
+        return ("tensor", tensor.dtype, tuple(tensor.shape), tensor.nbytes)
+
+    def _array(self, array: numpy.ndarray) -> tuple[Any, ...]:
+        self._meet(id(array))
+        if self._exact:
+            self._meet(-1)  # who shares memory with whom is not looked into: there may be one array
+        name = None if array.dtype.metadata or not array.size else _name_of(array.dtype)
+        if name is None or not array.flags.c_contiguous or not array.flags.writeable and (self._exact or KEEPS_READ_ONLY):
+            raise _NotSimple
+        if self._exact and array.strides != numpy.empty(array.shape, array.dtype).strides:
+            raise _NotSimple
+        self.buffers.append(_bytes_of(array))
+        return ("array", name, array.shape, array.nbytes)
 
 
-def _laid_out(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-    """The memory that a strided tensor spans, where that is not much more than its values; its values in order otherwise."""
-    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
-    if tensor.numel() == 0 or span > 2 * tensor.numel():
-        return tensor.contiguous(), None
-    return tensor.as_strided((span,), (1,)), (tuple(tensor.shape), tensor.stride())
+_CONTAINERS = frozenset((list, tuple, dict))
+
+
+def _is_short(kind: type, value: Any) -> bool:
+    """True for a value that JSON keeps to the bit, and that is not long."""
+    if kind is int:
+        return value in _INTEGERS
+    if kind is float:
+        return not math.isnan(value)  # it has 52 bits that may mean something
+    return kind is bool or value is None or kind is str and len(value) <= _LONGEST_TEXT
+
+
+def _is_usual(tensor: torch.Tensor) -> bool:
+    """True for a tensor that its values and its shape say all about."""
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.requires_grad or not tensor.is_cpu:
+        return False
+    if tensor.is_neg() or tensor.is_quantized or tensor.is_conj():
+        return False
+    return tensor.stride() == _usual_stride(tensor.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _usual_stride(shape: torch.Size) -> tuple[int, ...]:
+    return torch.empty(shape, device="meta").stride()
+
+
+@functools.lru_cache(maxsize=256)
+def _name_of(dtype: numpy.dtype) -> str | None:
+    """None for a type that its name does not make again: structures, types of other libraries."""
+    return dtype.str if dtype.kind in "biufcSUMm" and dtype.isnative and numpy.dtype(dtype.str) == dtype else None
 
 
 def _as_array(tensor: torch.Tensor) -> numpy.ndarray:
@@ -107,7 +173,7 @@ def _as_array(tensor: torch.Tensor) -> numpy.ndarray:
 
 
 def _bytes_of(array: numpy.ndarray) -> Any:
-    return array.reshape(-1).view(numpy.uint8)
+    return array.reshape(-1).view(numpy.uint8) if array.size else b""
 
 
 class _Places:
@@ -115,8 +181,10 @@ class _Places:
 
     def __init__(self) -> None:
         self._end = 0
+        self.nodes = 0
 
     def node(self, form: tuple[Any, ...]) -> dict[str, Any]:
+        self.nodes += 1
         kind, rest = form[0], form[1:]
         if kind in ("list", "tuple"):
             return {kind: [self.node(item) for item in rest]}
@@ -124,14 +192,9 @@ class _Places:
             return {kind: [[self.node(key), self.node(item)] for key, item in rest]}
         if kind == "value":
             return {kind: float(rest[1]) if rest[0] is float else rest[1]}
-        if kind == "named":
-            return {kind: [self._place(rest[0]), rest[0]], "items": [self.node(item) for item in rest[1:]]}
-        if kind in ("bytes", "pickle"):
-            return {kind: [self._place(rest[0]), rest[0]]}
-        node = {kind: str(rest[0]).removeprefix("torch."), "shape": list(rest[1]), "at": self._place(rest[-1])}
-        return {**node, "stride": list(rest[2])} if kind == "tensor" and rest[2] else node
+        return {kind: str(rest[0]).removeprefix("torch."), "shape": list(rest[1]), "at": self.place(rest[-1])}
 
-    def _place(self, size: int) -> int:
+    def place(self, size: int) -> int:
         place = aligned(self._end)
         self._end = place + size
         return place

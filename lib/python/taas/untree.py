@@ -1,28 +1,57 @@
-"""A description and a payload as the batch again: tensors and arrays are views of the payload."""
+"""A description and a payload as the batch again: large tensors and arrays are views of the payload."""
 
 from __future__ import annotations
 
 import functools
 import json
-from typing import Any, Callable
+import math
+import pickle
+from typing import Any, Callable, Iterator
 
 import numpy
 import torch
 
-from . import pickling
+from .bounded import Bounded
+from .rebuild import Hole, Part
+from .regions import PACKED
 
 Builder = Callable[[Any], Any]
 
+_BUILDERS_BYTES = 4 << 20
+_BUILDER_FOR_A_BYTE = 10  # about: closures for each node
+_SMALL_BYTES = 32 << 10
+_SMALL_PART = 4
+_builders = Bounded(_BUILDERS_BYTES)
 
-def decode(description: str, payload: Any) -> Any:
-    """The batch. `payload` is a writable buffer that lives as long as one of its tensors does. Inverse of tree.encode."""
-    return _builder_of(description)(payload)
+
+def decode(description: str, payload: Any, apart: bool = True) -> Any:
+    """The batch. `payload` is a writable buffer that lives as long as one of its views does. Inverse of tree.encode.
+
+    `apart`: what is small beside the payload gets memory of its own, so that a label that is kept does not keep the images.
+    """
+    take = _take_apart if apart else _take
+    if description.startswith('{"object"'):
+        return _unpickled(json.loads(description), memoryview(payload).cast("B"), take)
+    return _builder_of(description)(functools.partial(take, payload))
 
 
-@functools.lru_cache(maxsize=256)
+def _take(payload: Any, start: int, end: int) -> Any:
+    return payload[start:end]
+
+
+def _take_apart(payload: Any, start: int, end: int) -> Any:
+    size = end - start
+    is_small = size <= _SMALL_BYTES and size * _SMALL_PART <= len(payload)
+    return memoryview(bytearray(payload[start:end])) if is_small else payload[start:end]
+
+
 def _builder_of(description: str) -> Builder:
     """What the description means, worked out once: batches of an epoch mostly look alike."""
-    return _build(json.loads(description))
+    builder = _builders.get(description)
+    if builder is None:
+        builder = _build(json.loads(description))
+        _builders.add(description, builder, len(description) * _BUILDER_FOR_A_BYTE)
+    return builder
 
 
 def _build(node: dict[str, Any]) -> Builder:
@@ -32,63 +61,55 @@ def _build(node: dict[str, Any]) -> Builder:
 
 def _tensor(node: dict[str, Any]) -> Builder:
     dtype, shape, at = getattr(torch, node["tensor"]), tuple(node["shape"]), node["at"]
-    stride = node.get("stride")
-    count = _product(shape)
-    if stride:
-        count = 1 + sum((size - 1) * step for size, step in zip(shape, stride))
-    if count == 0:
-        return lambda payload: torch.empty(shape, dtype=dtype)
+    end = at + math.prod(shape) * dtype.itemsize
+    if end == at:
+        return lambda take: torch.empty(shape, dtype=dtype)
     frombuffer = torch.frombuffer
-    if stride:
-        return lambda payload: frombuffer(payload, dtype=dtype, count=count, offset=at).as_strided(shape, stride)
     if len(shape) == 1:
-        return lambda payload: frombuffer(payload, dtype=dtype, count=count, offset=at)
-    return lambda payload: frombuffer(payload, dtype=dtype, count=count, offset=at).view(shape)
+        return lambda take: frombuffer(take(at, end), dtype=dtype)
+    return lambda take: frombuffer(take(at, end), dtype=dtype).view(shape)
 
 
 def _array(node: dict[str, Any]) -> Builder:
     dtype, shape, at = numpy.dtype(node["array"]), tuple(node["shape"]), node["at"]
-    count = _product(shape)
-    if count == 0 or dtype.itemsize == 0:
-        return lambda payload: numpy.empty(shape, dtype)
-    return lambda payload: numpy.frombuffer(payload, dtype, count, at).reshape(shape)
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    return functools.reduce(lambda left, right: left * right, shape, 1)
+    end = at + math.prod(shape) * dtype.itemsize
+    if end == at:
+        return lambda take: numpy.empty(shape, dtype)
+    return lambda take: numpy.frombuffer(take(at, end), dtype).reshape(shape)
 
 
 def _sequence(kind: type, nodes: list[Any]) -> Builder:
     items = [_build(item) for item in nodes]
-    return lambda payload: kind([item(payload) for item in items])
+    return lambda take: kind([item(take) for item in items])
 
 
 def _dict(node: dict[str, Any]) -> Builder:
     items = [(_build(key), _build(item)) for key, item in node["dict"]]
-    return lambda payload: {key(payload): item(payload) for key, item in items}
-
-
-def _named(node: dict[str, Any]) -> Builder:
-    (at, size), items = node["named"], [_build(item) for item in node["items"]]
-    return lambda payload: pickling.load(bytes(payload[at:at + size]))._make([item(payload) for item in items])
+    return lambda take: {key(take): item(take) for key, item in items}
 
 
 def _value(node: dict[str, Any]) -> Builder:
     value = node["value"]
-    return lambda payload: value
-
-
-def _bytes(node: dict[str, Any]) -> Builder:
-    at, size = node["bytes"]
-    return lambda payload: bytes(payload[at:at + size])
-
-
-def _pickle(node: dict[str, Any]) -> Builder:
-    at, size = node["pickle"]
-    return lambda payload: pickling.load(bytes(payload[at:at + size]))
+    return lambda take: value
 
 
 _BUILDERS: dict[str, Callable[[dict[str, Any]], Builder]] = {
-    "tensor": _tensor, "array": _array, "dict": _dict, "named": _named, "value": _value, "bytes": _bytes, "pickle": _pickle,
+    "tensor": _tensor, "array": _array, "dict": _dict, "value": _value,
     "list": lambda node: _sequence(list, node["list"]), "tuple": lambda node: _sequence(tuple, node["tuple"]),
 }
+
+
+def _unpickled(node: dict[str, Any], payload: memoryview, take: Callable[..., Any]) -> Any:
+    """Only for bytes from a process of the same run."""
+    at, size = node["object"]
+    places = numpy.frombuffer(payload, "<i8", 3 * node["places"][1], node["places"][0]).reshape(-1, 3).tolist()
+    table = numpy.frombuffer(payload, "<i8", 2 * node["parts"][1], node["parts"][0]).reshape(-1, 2).tolist()
+    return pickle.loads(payload[at:at + size], buffers=_holes(places, table, functools.partial(take, payload)))
+
+
+def _holes(places: list[Any], table: list[Any], take: Callable[[int, int], Any]) -> Iterator[Hole]:
+    parts: dict[int, Part] = {}
+    for number, offset, how in places:
+        if number >= 0 and number not in parts:
+            parts[number] = Part(take(*table[number]), how == PACKED)
+        yield parts.get(number), offset

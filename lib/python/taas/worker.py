@@ -58,8 +58,9 @@ class Worker:
         try:
             self._state.enter(state)
             fetcher = self._fetcher(job.digest)
-            batch = fetcher.fetch(task.from_bytes(payload), (job.client, job.stream))
-            self._server.put(job, *tree.encode(batch))
+            wanted = task.from_bytes(payload)
+            batch = fetcher.fetch(wanted, (job.client, job.stream))
+            self._server.put(job, *tree.encode(batch, wanted.is_of_the_process))
         except Exhausted:
             self._server.exhausted(job)
         except MemoryError as error:
