@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
 
 #include "base/quiet_thread.hpp"
 #include "data/client_session.hpp"
@@ -18,6 +20,15 @@ using namespace std::chrono_literals;
 constexpr Duration kConnectPatience = 5s;
 constexpr Duration kFirstPause = 50ms;
 constexpr Duration kLongestPause = 2s;
+
+/// The link goes on with another connection; the program with what memory it has.
+Result<> run_guarded(ClientSession& session) {
+  try {
+    return session.run();
+  } catch (const std::bad_alloc&) {
+    return system_error("no memory for what it sent", ENOMEM);
+  }
+}
 
 }  // namespace
 
@@ -47,10 +58,7 @@ void ClientLink::run() {
   while (!stopping_) {
     auto transport = connect();
     if (transport) {
-      ClientSession session(client_, *this, std::move(*transport));
-      const auto end = session.run();
-      if (session.was_up()) pause = kFirstPause;
-      if (!end && !stopping_) client_.down(worker_, end.error().message);
+      if (serve(std::move(*transport))) pause = kFirstPause;
     } else if (!stopping_) {
       client_.refused(worker_, transport.error());
     }
@@ -62,6 +70,14 @@ void ClientLink::run() {
     pause = std::min(pause * 2, kLongestPause);
   }
   client_.down(worker_, {});
+}
+
+/// Until the connection ends; whether it ever was one to a worker.
+bool ClientLink::serve(std::unique_ptr<Transport> transport) {
+  ClientSession session(client_, *this, std::move(transport));
+  const auto end = run_guarded(session);
+  if (!end && !stopping_) client_.down(worker_, end.error().message);
+  return session.was_up();
 }
 
 /// Over the Unix socket where there is one here, over the network otherwise.

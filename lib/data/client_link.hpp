@@ -52,6 +52,7 @@ class ClientLink {
  private:
   friend class ClientSession;
   void run();
+  bool serve(std::unique_ptr<Transport> transport);
   Result<std::unique_ptr<Transport>> connect();
   Result<std::unique_ptr<Transport>> connect_by(Family family);
 

@@ -103,15 +103,10 @@ Result<> ClientSession::handle_raised(const Frame& frame) {
 Result<> ClientSession::handle_slot_wanted(const FrameHeader& header) {
   if (!is_here_) return protocol_error("a data worker of another machine wants a slot");
   slots_.erase(header.attempt);  // too small: not written into
-  const auto bytes = header.value;
   if (client_.claim(worker_, header.attempt, Look::kQuick).wanted) {
-    if (bytes <= client_.pool.budget_bytes()) {
-      wanted_slots_[header.attempt] = bytes;
-      give_waiting_slots();
-      return {};
-    }
-    const auto refused = client_.pool.take(bytes, SlotMemory::kShared, Room::kWithinBudget);
-    client_.arrived(worker_, header.attempt, Undeliverable{refused.error().message});
+    wanted_slots_[header.attempt] = header.value;
+    give_waiting_slots();
+    return {};
   }
   push({.kind = FrameKind::kWithdraw, .attempt = header.attempt});
   return {};

@@ -96,9 +96,13 @@ void ClientSession::carry_out_orders() {
 }
 
 void ClientSession::carry_out(const SendTask& order) {
+  if (const auto why = too_large(order); !why.empty()) {
+    return client_.arrived(worker_, order.attempt, Undeliverable{why});
+  }
   auto slot = kNoSlot;
-  if (is_here_ && order.expected_bytes > 0 && give_slot(order.attempt, order.expected_bytes)) {
-    slot = slots_.at(order.attempt)->number();
+  if (is_here_ && order.expected_bytes > 0) {
+    const auto given = give_slot(order.attempt, order.expected_bytes);  // an error is told when the worker asks for one
+    if (given && *given) slot = slots_.at(order.attempt)->number();
   }
   outbox_.push({.header = {.kind = FrameKind::kTask,
                            .flags = order.told ? kTold : std::uint16_t{0},
@@ -109,6 +113,22 @@ void ClientSession::carry_out(const SendTask& order) {
                 .description = order.definition,
                 .buffers = {std::as_bytes(std::span(*order.payload))},
                 .keep = order.payload});
+}
+
+/// What a worker would cut the link for, again and again. Empty: it may be sent.
+std::string ClientSession::too_large(const SendTask& order) const {
+  const auto about = [](const char* what, std::size_t bytes, std::uint64_t most, const char* way_out) {
+    return bytes <= most ? std::string()
+                         : fmt::format("{} {:.1f} MB, and may have {:.1f} MB: {}", what, static_cast<double>(bytes) / 1e6,
+                                       static_cast<double>(most) / 1e6, way_out);
+  };
+  const auto definition = client_.definition(order.definition);
+  auto why = about("the indices of a batch have", order.payload->size(), most_payload(FrameKind::kTask),
+                   "take smaller batches");
+  return why.empty() && definition ? about("the loader's definition, with its dataset, has", definition->size(),
+                                           most_payload(FrameKind::kDefinition),
+                                           "keep the data in files, and let the dataset open them")
+                                   : why;
 }
 
 void ClientSession::carry_out(const SendWithdraw& order) {
@@ -130,10 +150,12 @@ Result<std::shared_ptr<Slot>> ClientSession::take_slot(Attempt attempt, std::siz
   return std::shared_ptr<Slot>();
 }
 
-/// Memory for one attempt of a worker on this machine, and the worker told of it. False: there is none.
-bool ClientSession::give_slot(Attempt attempt, std::size_t bytes) {
+/// Memory for one attempt of a worker on this machine, and the worker told of it. False: there is no room now. An error:
+/// there will not be any.
+Result<bool> ClientSession::give_slot(Attempt attempt, std::size_t bytes) {
   auto slot = take_slot(attempt, bytes, SlotMemory::kShared);
-  if (!slot || !*slot) return false;
+  if (!slot) return slot.error();
+  if (!*slot) return false;
   offer(*slot);
   slots_[attempt] = std::move(*slot);
   return true;
@@ -167,7 +189,12 @@ void ClientSession::forget_arenas() {
 void ClientSession::give_waiting_slots() {
   for (auto wanted = wanted_slots_.begin(); wanted != wanted_slots_.end();) {
     const auto [attempt, bytes] = *wanted;
-    if (give_slot(attempt, bytes)) {
+    const auto given = give_slot(attempt, bytes);
+    if (!given) {
+      client_.arrived(worker_, attempt, Undeliverable{given.error().message});
+      push({.kind = FrameKind::kWithdraw, .attempt = attempt});
+      wanted = wanted_slots_.erase(wanted);
+    } else if (*given) {
       push({.kind = FrameKind::kSlot, .attempt = attempt, .slot = slots_.at(attempt)->number()});
       wanted = wanted_slots_.erase(wanted);
     } else {

@@ -35,6 +35,7 @@ class ClientSession : public FrameHandler {
   void carry_out_orders();
   void carry_out(const SendTask& order);
   void carry_out(const SendWithdraw& order);
+  [[nodiscard]] std::string too_large(const SendTask& order) const;
   void offer(const std::shared_ptr<Slot>& slot);
   void forget_arenas();
 
@@ -43,7 +44,7 @@ class ClientSession : public FrameHandler {
   Result<> handle_raised(const Frame& frame);
   Result<> handle_slot_wanted(const FrameHeader& header);
   void send_definition(const std::string& digest);
-  bool give_slot(Attempt attempt, std::size_t bytes);
+  Result<bool> give_slot(Attempt attempt, std::size_t bytes);
   /// Null: there is no room, or nobody wants the attempt any more.
   Result<std::shared_ptr<Slot>> take_slot(Attempt attempt, std::size_t bytes, SlotMemory memory);
   void give_waiting_slots();

@@ -68,6 +68,9 @@ std::string objection(const FrameHeader& header) {
 
 }  // namespace
 
+std::uint64_t most_description(FrameKind kind) { return limits_of(kind).description; }
+std::uint64_t most_payload(FrameKind kind) { return limits_of(kind).payload; }
+
 HeaderBytes encode(const FrameHeader& header, std::string_view description) {
   HeaderBytes bytes{};
   store(&bytes[0], kMagic);

@@ -60,6 +60,10 @@ struct FrameHeader {
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
 
+/// How many bytes a frame of a kind may carry. Who sends more is cut off, and would be again: senders look first.
+std::uint64_t most_description(FrameKind kind);
+std::uint64_t most_payload(FrameKind kind);
+
 inline constexpr std::size_t kHeaderBytes = 64;
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 

@@ -1,7 +1,9 @@
 #include "data/server.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "data/server_state.hpp"
@@ -46,6 +48,22 @@ FrameHeader header_for(FrameKind kind, const Job& job) {
   return {.kind = kind, .stream = job.stream, .number = job.number, .attempt = job.attempt};
 }
 
+/// An exception that fits into a frame: without the pickle, and with the end of its text, where it does not.
+Raised cut(Raised what) {
+  constexpr std::size_t kLastWords = std::size_t{1} << 20;
+  if (what.text.size() + what.pickled.size() > most_payload(FrameKind::kRaised)) {
+    what.pickled.clear();
+    if (what.text.size() > kLastWords) what.text.erase(0, what.text.size() - kLastWords);
+  }
+  what.type.resize(std::min<std::size_t>(what.type.size(), most_description(FrameKind::kRaised)));
+  return what;
+}
+
+std::string too_large(const char* what, std::size_t bytes, std::uint64_t most) {
+  return fmt::format("ValueError: {} has {:.1f} MB, and may have {:.1f} MB", what, static_cast<double>(bytes) / 1e6,
+                     static_cast<double>(most) / 1e6);
+}
+
 }  // namespace
 
 Server::Server(ServerOptions options) : state_(std::make_shared<State>(std::move(options))) {}
@@ -85,6 +103,12 @@ void Server::unloaded(const std::string& digest) { state_->forget_definition(dig
 
 void Server::put(const Job& job, std::string description, std::vector<std::span<const std::byte>> buffers,
                  std::shared_ptr<void> keep) {
+  const auto most = most_description(FrameKind::kBatch);
+  if (description.size() > most)
+    return raise(job, {.type = "ValueError",
+                       .text = too_large("the description of a batch", description.size(), most),
+                       .pickled = {},
+                       .worker = -1});
   auto aligned = align(std::move(buffers));
   auto unsent = std::make_shared<Unsent>(std::move(keep), state_->unsent, size_of(aligned));
   auto header = header_for(FrameKind::kBatch, job);
@@ -96,9 +120,10 @@ void Server::put(const Job& job, std::string description, std::vector<std::span<
 }
 
 void Server::raise(const Job& job, const Raised& what) {
+  auto sent = cut(what);
   auto header = header_for(FrameKind::kRaised, job);
-  header.value = what.text.size();
-  state_->answer(job, text_frame(header, what.type, what.text + what.pickled));
+  header.value = sent.text.size();
+  state_->answer(job, text_frame(header, std::move(sent.type), sent.text + sent.pickled));
 }
 
 void Server::exhausted(const Job& job) {
@@ -106,6 +131,7 @@ void Server::exhausted(const Job& job) {
 }
 
 void Server::give_back(const Job& job, std::string why) {
+  why.resize(std::min<std::size_t>(why.size(), most_description(FrameKind::kReturned)));
   state_->answer(
       job, {.header = header_for(FrameKind::kReturned, job), .description = std::move(why), .buffers = {}, .keep = {}});
 }

@@ -1,5 +1,7 @@
 #include "data/server_link.hpp"
 
+#include <new>
+
 #include "base/quiet_thread.hpp"
 #include "data/server_session.hpp"
 #include "data/server_state.hpp"
@@ -38,6 +40,15 @@ void ServerLink::post(OutFrame answer) {
 }
 
 void ServerLink::run() {
+  try {
+    serve();
+  } catch (const std::bad_alloc&) {
+    server_.remark("a client was cut off: no memory for what it sent, or for the answer");
+  }
+  server_.end_link(number_);
+}
+
+void ServerLink::serve() {
   auto transport = server_.handshake->run(std::move(socket_), family_, wakeup_, kHandshakePatience);
   if (transport) {
     server_.add_authenticated(number_);
@@ -48,7 +59,6 @@ void ServerLink::run() {
   } else if (!stopping_ && transport.error().code == ErrorCode::kProtocol) {  // who only looked, or left, is no news
     server_.remark("a connection was refused: " + transport.error().message);
   }
-  server_.end_link(number_);
 }
 
 }  // namespace taas::data

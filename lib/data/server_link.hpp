@@ -47,6 +47,7 @@ class ServerLink {
  private:
   friend class ServerSession;
   void run();
+  void serve();
 
   Server::State& server_;
   std::uint64_t number_;

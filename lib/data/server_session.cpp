@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "data/server_state.hpp"
-#include "data/stream_copy.hpp"
 
 namespace taas::data {
 
@@ -15,28 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kMostSilence = 15s;  // clients ping every second
-constexpr std::size_t kPayloadPieceBytes = std::size_t{256}
-                                           << 10;  // still in the cache when it is copied after its digest was taken
-
-constexpr std::size_t kManyBytes = std::size_t{4} << 20;  // more than are still in the cache when the loop gets there
-
-void copy(std::byte* to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
-
-/// Copies the buffers one behind the other; their digest.
-std::uint64_t gather(const std::vector<std::span<const std::byte>>& buffers, std::byte* to) {
-  Digest digest;
-  const auto copy_piece = size_of(buffers) >= kManyBytes ? stream_copy : copy;
-  for (auto rest : buffers) {
-    while (!rest.empty()) {
-      const auto piece = rest.first(std::min(rest.size(), kPayloadPieceBytes));
-      digest.add(piece);
-      copy_piece(to, piece);
-      to += piece.size();
-      rest = rest.subspan(piece.size());
-    }
-  }
-  return digest.value();
-}
+constexpr std::size_t kCopiedInATurn = std::size_t{64} << 20;  // then it is looked whether the client has said something
 
 }  // namespace
 
@@ -60,10 +37,12 @@ Result<> ServerSession::run() {
 
 Result<> ServerSession::turn() {
   send_answers();
+  copy_into_slots();
   if (auto sent = outbox_.flush(*transport_); !sent) return sent;
   const auto more = inbox_.receive();
   if (!more) return more.error();
   send_answers();
+  copy_into_slots();
   if (auto sent = outbox_.flush(*transport_); !sent) return sent;
   if (link_.is_awaited && outbox_.empty() && transport_->is_flushed()) server_.tell_sent(link_);
   if (heard_ != inbox_.received()) {
@@ -76,7 +55,7 @@ Result<> ServerSession::turn() {
 }
 
 void ServerSession::wait(bool more) {
-  if (more) return;
+  if (more || !copies_.empty()) return;
   const auto [begun, patience] = server_.long_jobs(link_);
   for (const auto attempt : begun) push({.kind = FrameKind::kStarted, .attempt = attempt});
   if (!begun.empty()) return;
@@ -107,18 +86,32 @@ void ServerSession::send(OutFrame answer) {
 /// Into the client's memory; where there is too little of it, the client is asked for more.
 void ServerSession::send_in_slot(OutFrame answer, std::uint32_t slot) {
   const auto bytes = size_of(answer.buffers);
-  const auto place = slots_.find(slot);
-  auto header = answer.header;
-  if (place.size() < bytes) {
-    parked_[header.attempt] = std::move(answer);
-    return push({.kind = FrameKind::kSlotWanted, .attempt = header.attempt, .value = bytes});
+  const auto attempt = answer.header.attempt;
+  if (slots_.find(slot).size() < bytes) {
+    parked_[attempt] = std::move(answer);
+    return push({.kind = FrameKind::kSlotWanted, .attempt = attempt, .value = bytes});
   }
-  header.flags = kInSlot;
-  header.slot = slot;
-  header.payload_size = bytes;
-  header.value = gather(answer.buffers, place.data());
-  server_.close_job(link_, header.attempt);
-  outbox_.push({.header = header, .description = std::move(answer.description), .buffers = {}, .keep = {}});
+  answer.header.flags = kInSlot;
+  answer.header.slot = slot;
+  answer.header.payload_size = bytes;
+  auto buffers = std::exchange(answer.buffers, {});
+  copies_.push_back({.answer = std::move(answer), .copy = SlotCopy(std::move(buffers))});
+}
+
+/// In the order in which the batches were made, a part of a large one at a time.
+void ServerSession::copy_into_slots() {
+  for (auto left = kCopiedInATurn; left > 0 && !copies_.empty();) {
+    auto& [answer, copy] = copies_.front();
+    const auto most = std::min(left, copy.bytes());
+    left -= most;
+    const auto slot = slots_.find(answer.header.slot);
+    if (slot.size() >= copy.bytes()) copy.step(slot, most);  // else the client has taken the slot away: its own fault
+    if (slot.size() >= copy.bytes() && !copy.is_done()) return;
+    answer.header.value = copy.digest();
+    server_.close_job(link_, answer.header.attempt);
+    outbox_.push({.header = answer.header, .description = std::move(answer.description), .buffers = {}, .keep = {}});
+    copies_.pop_front();
+  }
 }
 
 Place ServerSession::place(const FrameHeader&) { return {}; }

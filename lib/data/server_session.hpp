@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 #include "data/inbox.hpp"
 #include "data/outbox.hpp"
 #include "data/server_link.hpp"
+#include "data/slot_copy.hpp"
 #include "data/slot_map.hpp"
 
 namespace taas::data {
@@ -28,6 +30,7 @@ class ServerSession : public FrameHandler {
   void send_answers();
   void send(OutFrame answer);
   void send_in_slot(OutFrame answer, std::uint32_t slot);
+  void copy_into_slots();
 
   Result<> handle_hello(const FrameHeader& header);
   Result<> handle_task(const Frame& frame);
@@ -43,6 +46,11 @@ class ServerSession : public FrameHandler {
   Outbox outbox_;
   SlotMap slots_;
   std::map<Attempt, OutFrame> parked_;  ///< batches that wait for a larger slot
+  struct Copying {
+    OutFrame answer;  ///< owns what is copied
+    SlotCopy copy;
+  };
+  std::deque<Copying> copies_;
   bool was_greeted_ = false;
   Instant heard_at_;
   std::uint64_t heard_ = 0;

@@ -78,12 +78,14 @@ void Server::State::stop() {
   stopping = true;
   wakeup.wake();
   if (accept_thread.joinable()) accept_thread.join();
-  std::map<std::uint64_t, std::unique_ptr<ServerLink>> all;
+  std::vector<ServerLink*> all;  // they stay in `links`, where their threads look for each other
   {
     const std::lock_guard lock(mutex);
-    all.swap(links);
+    for (const auto& [number, link] : links) all.push_back(link.get());
   }
-  all.clear();
+  for (auto* link : all) link->turn_away();
+  for (auto* link : all) link->stop();
+  links.clear();
 }
 
 void Server::State::add_authenticated(std::uint64_t link) {

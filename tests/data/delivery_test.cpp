@@ -1,4 +1,5 @@
 // Client and server together, over real sockets.
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cstring>
@@ -226,6 +227,52 @@ TEST_CASE("what is no batch arrives too: exceptions, the end of a shard") {
   CHECK(raised.pickled == std::string("\0x", 2));
   CHECK(raised.worker == 0);
   expect<Exhausted>(client, stream);
+}
+
+TEST_CASE("what is above a limit is an error that says so, and the link stays") {
+  const auto way = GENERATE(from_range(kWays));
+  INFO(way.name);
+  Worker worker(way, kKey, [](Server& server, const Job& job) {
+    if (job.payload == "describe") return server.put(job, std::string(17 << 20, 'd'), {}, {});
+    if (job.payload != "raise") return Worker::answer(server, job);
+    server.raise(job, {.type = "ValueError", .text = "Traceback\n  line", .pickled = std::string(65 << 20, 'p')});
+  });
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  for (const auto* payload : {"describe", "raise"}) client.submit(stream, payload);
+  client.submit(stream, std::string(65 << 20, 'i'));
+  client.submit(stream, task(1, 2000));
+  CHECK_THAT(expect<Raised>(client, stream).text, ContainsSubstring("the description of a batch has 17.8 MB"));
+  const auto raised = expect<Raised>(client, stream);
+  CHECK(raised.text == "Traceback\n  line");
+  CHECK(raised.pickled.empty());
+  CHECK_THAT(expect<Undeliverable>(client, stream).message, ContainsSubstring("the indices of a batch have 68.2 MB"));
+  expect_batch(client, stream, task(1, 2000));
+  CHECK(client.take_remarks().empty());
+}
+
+TEST_CASE("a machine without descriptors for shared memory is an error that says so, and the next batch comes") {
+  const Way way{.name = "unix", .family = Family::kUnix};
+  Worker worker(way);
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  const auto stream = client.open(definition());
+  client.submit(stream, task(1, 1000));
+  expect_batch(client, stream, task(1, 1000));
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const auto first_free = static_cast<rlim_t>(Fd(::dup(0)).get());
+  const rlimit none{.rlim_cur = first_free, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  client.submit(stream, task(1, 3'000'000));
+  const auto refused = client.next(stream, kPatience);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE(refused.has_value());
+  REQUIRE(std::holds_alternative<Undeliverable>(*refused));
+  CHECK_THAT(std::get<Undeliverable>(*refused).message, ContainsSubstring("cannot make memory"));
+  client.submit(stream, task(2, 3'000'000));
+  expect_batch(client, stream, task(2, 3'000'000));
 }
 
 TEST_CASE("what one worker gives back another one makes; what all give back is said to be undeliverable") {

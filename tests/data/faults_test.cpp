@@ -103,6 +103,22 @@ TEST_CASE("a task that ends every worker is an error that says so, and the other
   for (std::size_t i = kDeadly + 1; i < 10; ++i) expect_batch(client, stream, task(i, 1000));
 }
 
+TEST_CASE("a worker ends well while clients wait for a definition that never comes") {
+  const Way way{.name = "plain"};
+  Worker worker(way);
+  Client one(options_for(way));
+  Client other(options_for(way));
+  for (auto* client : {&one, &other}) {
+    client->set_workers({worker.address()});
+    const auto lost = client->open({.digest = std::string(32, 'c'), .bytes = nullptr});
+    const auto stream = client->open(definition());
+    client->submit(lost, task(1, 10));
+    client->submit(stream, task(1, 10));  // comes behind the other: when it is there, both were
+    expect_batch(*client, stream, task(1, 10));
+  }
+  worker.stop();
+}
+
 TEST_CASE("links that are cut again and again lose nothing") {
   const auto way = GENERATE(kWays[0], kWays[1], kWays[4]);
   INFO(way.name);
