@@ -5,9 +5,10 @@ import pickle
 
 import pytest
 import taas
-from conftest import equal
+from conftest import equal, loop, seed, states
 from datasets import Numbers, numbers
 from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 
 class Own(DataLoader):
@@ -83,3 +84,117 @@ def test_unregistering_during_the_loop_is_said():
     taas.unregister(loader)
     with pytest.raises(RuntimeError, match="unregistered during this loop"):
         list(iterator)
+
+
+class Moved(DataLoader):
+    """Changes each batch, as loaders do that move it to a device."""
+
+    def __iter__(self):
+        for values, labels in super().__iter__():
+            yield values + 1, labels
+
+
+class Filtered(DataLoader):
+    """Puts an iterator of its own around torch's, as torch_geometric's do."""
+
+    def _get_iterator(self):
+        return map(lambda batch: batch[1], super()._get_iterator())
+
+
+class Repeated:
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __iter__(self):
+        while True:
+            yield from iter(self.sampler)
+
+
+class MultiEpochs(DataLoader):
+    """Keeps one iterator over an endless sampler, as timm's does; `made` says whether from the beginning or from the first loop."""
+
+    def __init__(self, *arguments, made="first loop", **options):
+        super().__init__(*arguments, **options)
+        self._DataLoader__initialized = False
+        self.batch_sampler = Repeated(self.batch_sampler)
+        self._DataLoader__initialized = True
+        self.iterator = super().__iter__() if made == "beginning" else None
+
+    def __len__(self):
+        return len(self.batch_sampler.sampler)
+
+    def __iter__(self):
+        if self.iterator is None:
+            self.iterator = super().__iter__()
+        for _ in range(len(self)):
+            yield next(self.iterator)
+
+
+class OnItsOwn(DataLoader):
+    def __iter__(self):
+        for indices in self.batch_sampler:
+            yield [self.dataset[index][1] * 2 for index in indices]
+
+
+OWN_ITERATION = {
+    "changes batches": lambda: Moved(numbers, 8, shuffle=True),
+    "changes batches, workers": lambda: Moved(numbers, 8, shuffle=True, num_workers=2),
+    "wraps the iterator": lambda: Filtered(numbers, 8, shuffle=True, num_workers=1),
+    "one iterator for all epochs": lambda: MultiEpochs(numbers, 8, shuffle=True),
+    "one iterator, from the beginning": lambda: MultiEpochs(numbers, 8, shuffle=True, made="beginning"),
+    "never asks torch": lambda: OnItsOwn(numbers, 8, shuffle=True),
+}
+
+
+@pytest.mark.parametrize("name", OWN_ITERATION)
+def test_a_subclass_iterates_as_it_does_unregistered(name, capfd):
+    def watched(register):
+        seed()
+        loader = OWN_ITERATION[name]()
+        if register:
+            taas.register(loader)
+        seen = [batch for _ in range(2) for _, batch in zip(range(20), loader)], states()
+        if register:
+            taas.unregister(loader)
+        return seen
+
+    assert equal(watched(True), watched(False))
+    is_plain = name in ("one iterator, from the beginning", "never asks torch")
+    assert ("its batches come from the plain loader" in capfd.readouterr().err) == is_plain
+
+
+class Prepared(DataLoader):
+    """Has taken over another loader, as ray's and accelerate's do."""
+
+    def __init__(self, loader):
+        vars(self).update(vars(loader))
+        self.base_dataloader = loader
+
+    def __iter__(self):
+        yield from self.base_dataloader
+
+
+class Stateful(DataLoader):
+    """Has an iterator class of its own, as torchdata's does."""
+
+    def _get_iterator(self):
+        return _SingleProcessDataLoaderIter(self)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: Prepared(DataLoader(numbers, 8)), r"Prepared iterates over another loader.*taas.register\(loader.base_dataloader\)"),
+    (lambda: Stateful(numbers, 8), "Stateful has an iterator of its own.*leave this loader unregistered"),
+    (lambda: Filtered(numbers, 8, num_workers=1, persistent_workers=True), "Filtered keeps.*persistent_workers=False"),
+])
+def test_a_subclass_that_cannot_be_delivered_is_refused_by_name(make, words):
+    loader = make()
+    with pytest.raises(taas.RegistrationError, match=words) as raised:
+        taas.register(loader)
+    assert len(str(raised.value).splitlines()) == 1
+    assert not taas.is_registered(loader) and len(list(loader)) == 13
+
+
+def test_what_a_prepared_loader_iterates_over_can_be_registered():
+    prepared = Prepared(DataLoader(numbers, 8))
+    with taas.register(prepared.base_dataloader):
+        assert equal(loop(prepared), loop(DataLoader(numbers, 8)))

@@ -10,7 +10,7 @@ from typing import Any, Iterator
 
 from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 
-from . import device as devices
+from . import device as devices, events, own_iteration
 from .registered import Registered
 
 _KEY = "_taas"
@@ -41,12 +41,18 @@ def register(loader: DataLoader, device: Any = None) -> DataLoader:
         target = None if device is None else devices.chosen(device)
     except ValueError as error:
         raise RegistrationError(f"taas.register: {error}") from None
+    if why := own_iteration.why_refused(loader):
+        raise RegistrationError(f"taas.register: {why}")
+    why_plain = own_iteration.why_plain(loader)
     base = _plain_class(type(loader))
     registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
     _registered.add(registered)
-    registered.prepare(loader)
+    if why_plain:
+        events.remark_once(f"{registered.name}: {why_plain}")
+    else:
+        registered.prepare(loader)
     return loader
 
 
@@ -89,19 +95,40 @@ def _described(what: Any) -> str:
 
 
 def _plain_class(cls: type) -> type:
-    return cls.__mro__[1] if getattr(cls, "_taas_is_registered_class", False) else cls
+    return vars(cls).get("_taas_plain_class", cls)
 
 
 @functools.lru_cache(maxsize=None)
 def _registered_class(base: type) -> type:
-    """The class of registered loaders that were of class `base`: one for each, with the same name."""
+    """The class of registered loaders that were of class `base`: one for each, with the same name.
+
+    Delivery stands below `base` and above DataLoader: what `base` does itself goes on, over batches that are delivered.
+    """
     names = {name: getattr(base, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return type(base.__name__, (base,), {**_Methods, **names, "_taas_is_registered_class": True})
+    own = {name: method for name, method in _Methods.items() if not hasattr(base, name) or name == "__reduce_ex__"}
+    below = _Wrapped if own_iteration.is_own(base, "_get_iterator") else _Delivered
+    bases = (below,) if base is DataLoader else (base, below)
+    return type(base.__name__, bases, {**own, **names, "_taas_plain_class": base})
 
 
-def _iterate(self: Any) -> Iterator[Any]:
-    registration = _registration_of(self)
-    return registration.iterate(self) if registration else super(_registered_class(_plain_class(type(self))), self).__iter__()
+class _Delivered(DataLoader):
+    """Where super().__iter__() of a registered loader's class arrives."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        registration = _registration_of(self)
+        return registration.iterate(self) if registration else super().__iter__()
+
+
+class _Wrapped(DataLoader):
+    """The same for classes that put an iterator of their own around that of super()._get_iterator()."""
+
+    __slots__ = ()
+
+    def _get_iterator(self) -> Iterator[Any]:
+        registration = _registration_of(self)
+        return registration.iterate(self) if registration else super()._get_iterator()
 
 
 def _enter(self: Any) -> Any:
@@ -142,5 +169,5 @@ def _remake(cls: type, state: dict[str, Any]) -> Any:
     return loader
 
 
-_Methods = {"__slots__": (), "__iter__": _iterate, "__enter__": _enter, "__exit__": _exit, "__reduce_ex__": _reduce,
+_Methods = {"__slots__": (), "__enter__": _enter, "__exit__": _exit, "__reduce_ex__": _reduce,
             "state_dict": _state_dict, "load_state_dict": _load_state_dict}
