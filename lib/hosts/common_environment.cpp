@@ -8,7 +8,7 @@ namespace taas::hosts {
 namespace {
 
 /// Set by the launcher, but the same in every generation of the same size; libraries read them when they are loaded.
-constexpr std::string_view kCommon[] = {"OMP_NUM_THREADS", "PYTHONPATH", "TORCH_FR_BUFFER_SIZE",
+constexpr std::string_view kCommon[] = {"OMP_NUM_THREADS", "PYTHONHASHSEED", "PYTHONPATH", "TORCH_FR_BUFFER_SIZE",
                                         "TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_DUMP_ON_TIMEOUT",
                                         "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"};
 

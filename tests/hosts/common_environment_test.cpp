@@ -10,10 +10,11 @@ using taas::hosts::common_environment;
 using List = std::vector<std::string>;
 
 TEST_CASE("what ranks have in common is what neither differs between them nor changes with the generation") {
-  List first{"HOME=/h", "RANK=0", "OMP_NUM_THREADS=2", "MASTER_PORT=1", "MODE=a"};
-  List second{"HOME=/h", "RANK=1", "OMP_NUM_THREADS=2", "MASTER_PORT=1", "MODE=b"};
-  auto common = common_environment({first, second}, {"RANK", "OMP_NUM_THREADS", "MASTER_PORT", "PYTHONPATH"});
-  CHECK(common.variables == List{"HOME=/h", "OMP_NUM_THREADS=2"});
+  List first{"HOME=/h", "RANK=0", "OMP_NUM_THREADS=2", "MASTER_PORT=1", "MODE=a", "PYTHONHASHSEED=0"};
+  List second{"HOME=/h", "RANK=1", "OMP_NUM_THREADS=2", "MASTER_PORT=1", "MODE=b", "PYTHONHASHSEED=0"};
+  List set_by_launcher{"RANK", "OMP_NUM_THREADS", "MASTER_PORT", "PYTHONPATH", "PYTHONHASHSEED"};
+  auto common = common_environment({first, second}, set_by_launcher);
+  CHECK(common.variables == List{"HOME=/h", "OMP_NUM_THREADS=2", "PYTHONHASHSEED=0"});
   CHECK(common.per_rank == List{"MASTER_PORT", "MODE", "RANK"});
 }
 

@@ -9,18 +9,22 @@ from typing import Any
 
 from . import place
 
-_OF_THE_PROCESS = frozenset(["PYTHONHASHSEED", "PYTHONPATH", "OMP_NUM_THREADS", "_", "SHLVL", "PWD", "OLDPWD"])
+_OF_THE_PROCESS = frozenset(["PYTHONHASHSEED", "PYTHONPATH", "OMP_NUM_THREADS", "_", "SHLVL", "PWD", "OLDPWD",
+                            "WANDB_RUN_GROUP"])
 """Set for each process when it starts, and of no use to it later."""
+
+_OF_THE_LAUNCHER = ("TAAS_", "TORCHELASTIC_", "TORCH_NCCL_", "TORCH_FR_", "NCCL_", "GLOO_")
+"""How the variables begin that tell a rank how to communicate, and where its files are."""
 
 
 def _is_own(name: str) -> bool:
     """True for what belongs to the process that has it, whichever rank it works for."""
-    return name.startswith("TAAS_") or name in _OF_THE_PROCESS or name in place.VARIABLES
+    return name.startswith(_OF_THE_LAUNCHER) or name in _OF_THE_PROCESS or name in place.VARIABLES
 
 
 @functools.lru_cache(maxsize=1)
 def _at_the_start() -> dict[str, str]:
-    """What this process was started with."""
+    """What this process was started with. Of a preloaded rank it is what that was forked from had, without the launcher's."""
     try:
         with open("/proc/self/environ", "rb") as file:
             pairs = (entry.partition("=") for entry in os.fsdecode(file.read()).split("\0") if entry)

@@ -54,7 +54,7 @@ class Preparation:
     def take(self, state: bytes, payload: bytes) -> Prepared | None:
         """The batch of a rank's task, if it was made already and would be the same in the rank's state of the program."""
         differences = program_state.differences(state, self._made_in)
-        if differences and self.store.count:
+        if differences and self.store.count and self._worker == 0:
             events.remark_once("batches that were prepared before the ranks started are made again: "
                                f"{differences[0]} is not as it was then")
         return None if differences else self.store.take(payload)
@@ -88,14 +88,20 @@ class Preparation:
         except Exhausted:
             return
         except Exception:  # the rank that asks for it will be told
-            self._asks_for_its_rank = PlaceReads.seen
+            if PlaceReads.seen:
+                self._give_up()
             return
         if PlaceReads.seen:
-            self._asks_for_its_rank = True
-            events.remark_once("nothing is prepared before the ranks start: the dataset asks for its rank")
+            self._give_up()
             return
         without_seeds = not SeedsRead.seen and self._drew_nothing(task)
         self.store.put(payload, without_seeds, *tree.encode(batch, task.is_of_the_process))
+
+    def _give_up(self) -> None:
+        """There is no rank yet that the dataset could ask for."""
+        self._asks_for_its_rank = True
+        if self._worker == 0:
+            events.remark_once("nothing is prepared before the ranks start: the dataset asks for its rank")
 
     def _drew_nothing(self, task: Task) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""
