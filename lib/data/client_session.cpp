@@ -119,16 +119,16 @@ void ClientSession::carry_out(const SendTask& order) {
 std::string ClientSession::too_large(const SendTask& order) const {
   const auto about = [](const char* what, std::size_t bytes, std::uint64_t most, const char* way_out) {
     return bytes <= most ? std::string()
-                         : fmt::format("{} {:.1f} MB, and may have {:.1f} MB: {}", what, static_cast<double>(bytes) / 1e6,
-                                       static_cast<double>(most) / 1e6, way_out);
+                         : fmt::format("{} {:.1f} MB, and may have {:.1f} MB: {}", what,
+                                       static_cast<double>(bytes) / 1e6, static_cast<double>(most) / 1e6, way_out);
   };
   const auto definition = client_.definition(order.definition);
   auto why = about("the indices of a batch have", order.payload->size(), most_payload(FrameKind::kTask),
                    "take smaller batches");
-  return why.empty() && definition ? about("the loader's definition, with its dataset, has", definition->size(),
-                                           most_payload(FrameKind::kDefinition),
-                                           "keep the data in files, and let the dataset open them")
-                                   : why;
+  return why.empty() && definition
+             ? about("the loader's definition, with its dataset, has", definition->size(),
+                     most_payload(FrameKind::kDefinition), "keep the data in files, and let the dataset open them")
+             : why;
 }
 
 void ClientSession::carry_out(const SendWithdraw& order) {
@@ -150,8 +150,8 @@ Result<std::shared_ptr<Slot>> ClientSession::take_slot(Attempt attempt, std::siz
   return std::shared_ptr<Slot>();
 }
 
-/// Memory for one attempt of a worker on this machine, and the worker told of it. False: there is no room now. An error:
-/// there will not be any.
+/// Memory for one attempt of a worker on this machine, and the worker told of it. False: there is no room now. An
+/// error: there will not be any.
 Result<bool> ClientSession::give_slot(Attempt attempt, std::size_t bytes) {
   auto slot = take_slot(attempt, bytes, SlotMemory::kShared);
   if (!slot) return slot.error();

@@ -13,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kMostSilence = 15s;  // clients ping every second
-constexpr std::size_t kCopiedInATurn = std::size_t{64} << 20;  // then it is looked whether the client has said something
+constexpr std::size_t kCopiedInATurn = std::size_t{64}
+                                       << 20;  // then it is looked whether the client has said something
 
 }  // namespace
 

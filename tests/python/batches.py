@@ -11,8 +11,8 @@ import numpy
 import torch
 from torch.utils.data import Dataset
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.int8, torch.uint8,
-          torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64, torch.bool, torch.complex32,
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.int8,
+          torch.uint8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64, torch.bool, torch.complex32,
           torch.complex64, torch.complex128]
 ARRAY_DTYPES = ["<f4", ">f4", "f2", "f8", ">i2", "i8", "u1", "?", "c8", ">c16", "S3", "U2", ">U2", "M8[s]", "m8[ns]", "g",
                 [("a", "i1"), ("b", ">f8")], [("x", "f4", (2, 2)), ("y", "S2")]]
@@ -79,7 +79,8 @@ class Generator:
 
     def _container(self, depth):
         items = [self.batch(depth) for _ in range(self._random.choice([0, 1, 2, 3, 5]))]
-        keys = [self._random.choice(["k%d", "ключ%d", "%d\ud800"]) % n if self._random.random() < 0.7 else n for n in range(len(items))]
+        names = ["k%d", "ключ%d", "%d\ud800"]
+        keys = [self._random.choice(names) % n if self._random.random() < 0.7 else n for n in range(len(items))]
         pairs = list(zip(keys, items))
         made = self._random.choice([
             lambda: items, lambda: items, lambda: tuple(items), lambda: dict(pairs), lambda: dict(pairs),
@@ -140,22 +141,24 @@ class Generator:
             array = numpy.frombuffer(bytearray(self._random.randbytes(max(1, array.nbytes))), "u1", array.nbytes).copy()
             array = array.view(dtype).reshape(shape) if array.nbytes else numpy.zeros(shape, dtype)
         elif array.size:
-            array.reshape(-1)[:] = [self._random.choice(["1", "2", "0"]) for _ in range(array.size)] if dtype.kind in "SU" else [
-                self._random.randrange(2) for _ in range(array.size)]
+            some = ["1", "2", "0"] if dtype.kind in "SU" else [0, 1]
+            array.reshape(-1)[:] = [self._random.choice(some) for _ in range(array.size)]
         return self._array_laid_out(array)
 
     def _array_laid_out(self, array):
         read_only = array.copy()
         read_only.flags.writeable = False
         return self._random.choice([
-            lambda: array, lambda: array, lambda: array.T, lambda: numpy.asfortranarray(array), lambda: array[..., ::-1] if array.ndim else array,
+            lambda: array, lambda: array, lambda: array.T, lambda: numpy.asfortranarray(array),
+            lambda: array[..., ::-1] if array.ndim else array,
             lambda: array[::2] if array.ndim else array, lambda: numpy.broadcast_to(array, (2, *array.shape)), lambda: read_only,
             lambda: numpy.ma.masked_array(numpy.arange(array.size + 1)), lambda: numpy.array([1, "x", None], object)])()
 
     def _value(self):
         bits = self._random.getrandbits
         return self._random.choice([
-            lambda: bits(8), lambda: -bits(63), lambda: bits(200), lambda: struct.unpack("<d", struct.pack("<Q", bits(64)))[0],
+            lambda: bits(8), lambda: -bits(63), lambda: bits(200),
+            lambda: struct.unpack("<d", struct.pack("<Q", bits(64)))[0],
             lambda: struct.unpack("<d", struct.pack("<Q", bits(50) | 0x7ff8 << 48))[0], lambda: -0.0, lambda: None, lambda: True,
             lambda: "s" * bits(9), lambda: chr(0xd800) + chr(0x4e00), lambda: self._random.randbytes(bits(6)), lambda: bytearray(b"xyz"),
             lambda: complex(bits(4), -0.0), lambda: Colour.RED, lambda: Level.HIGH, lambda: with_note(Text("text"), 2),
@@ -223,7 +226,9 @@ class _Comparison:
             return self._items(one, other, path) or self._attributes(one, other, path)
         if dataclasses.is_dataclass(one):
             return self._attributes(one, other, path)
-        alike = struct.pack("<d", one) == struct.pack("<d", other) if type(one) is float else repr(one) == repr(other) and one == other
+        alike = repr(one) == repr(other) and one == other
+        if type(one) is float:
+            alike = struct.pack("<d", one) == struct.pack("<d", other)
         return self._attributes(one, other, path) if alike else f"{path}: {one!r} is not {other!r}"
 
     def _items(self, one, other, path):
@@ -241,17 +246,18 @@ class _Comparison:
             if getattr(one, name) != getattr(other, name):
                 return f"{path}.{name}: {getattr(one, name)} is not {getattr(other, name)}"
         if one.layout is torch.sparse_coo:
-            return self._items([one.is_coalesced(), one._indices(), one._values()], [other.is_coalesced(), other._indices(), other._values()], path)
+            return self._items(*([each.is_coalesced(), each._indices(), each._values()] for each in (one, other)), path)
         if one.layout is torch.sparse_csr:
-            return self._items([one.crow_indices(), one.col_indices(), one.values()], [other.crow_indices(), other.col_indices(), other.values()], path)
-        if (one.stride(), one.is_conj(), one.is_neg()) != (other.stride(), other.is_conj(), other.is_neg()):
-            return f"{path}: strides or flags {one.stride(), one.is_conj(), one.is_neg()} are not {other.stride(), other.is_conj(), other.is_neg()}"
+            return self._items(*([each.crow_indices(), each.col_indices(), each.values()] for each in (one, other)), path)
+        about = [(each.stride(), each.is_conj(), each.is_neg()) for each in (one, other)]
+        if about[0] != about[1]:
+            return f"{path}: stride, is_conj, is_neg {about[0]} are not {about[1]}"
         if one.is_quantized:
             return self._items([one.int_repr(), one.q_scale()], [other.int_repr(), other.q_scale()], path)
         return "" if _bytes(one) == _bytes(other) else f"{path}: {one!r} is not {other!r}"
 
     def _array(self, one, other, path):
-        about = [(each.dtype, each.dtype.str, each.shape, each.strides, each.flags.writeable, each.flags.fnc) for each in (one, other)]
+        about = [(each.dtype, each.dtype.str, each.shape, each.strides, each.flags.writeable) for each in (one, other)]
         if about[0] != about[1]:
             return f"{path}: {about[0]} is not {about[1]}"
         if one.dtype.hasobject:

@@ -9,7 +9,7 @@ from batches import Generated, Generator, as_it_is, difference
 from taas import tree, untree
 from torch.utils.data import DataLoader
 
-GENERATED = 10_000 if os.environ.get("TAAS_FULL") else 400
+GENERATED = 10_000 if os.environ.get("TAAS_FULL") else 250
 SEED = int(os.environ.get("TAAS_SEED", "1"))
 
 
