@@ -6,15 +6,18 @@ import contextlib
 import copy
 from typing import Any, Callable, Iterator
 
+import numpy
 import torch
-from torch.utils.data import (BatchSampler, DataLoader, Dataset, DistributedSampler, RandomSampler, Sampler,
-                              SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
+from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, RandomSampler, SequentialSampler,
+                              SubsetRandomSampler, WeightedRandomSampler)
 
 from . import random_states
-from .draws import PlainDraws
+from .draws import PlainDraws, Unknown
+from .purity import DatasetView, Impure, datasets_of
 
 _SELF_CONTAINED = (SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler, list, tuple, range)
 _STATELESS = (SequentialSampler, DistributedSampler, list, tuple, range)
+_LISTS = (list, tuple, range, torch.Tensor, numpy.ndarray)
 _MISTAKES_ALLOWED = 3
 
 
@@ -23,6 +26,8 @@ def is_settled_at_first_draw(sampler: Any) -> bool:
     kind = type(sampler)
     if kind is BatchSampler:
         return is_settled_at_first_draw(sampler.sampler)
+    if kind is SubsetRandomSampler and type(sampler.indices) not in _LISTS:
+        return False
     return kind in _SELF_CONTAINED or (kind is RandomSampler and sampler.generator is None)
 
 
@@ -43,7 +48,7 @@ def first_batches(loader: DataLoader, count: int, resumed: bool, changed: Callab
     """
     sampler, generator = copy_of_sampler(loader)
     batches: list[Any] = []
-    with random_states.kept(), contextlib.suppress(StopIteration):
+    with random_states.kept(), contextlib.suppress(StopIteration, Impure):
         draws = PlainDraws(loader, changed(sampler), generator, resumed)
         draws.begin()
         for position in range(count):
@@ -52,26 +57,22 @@ def first_batches(loader: DataLoader, count: int, resumed: bool, changed: Callab
 
 
 def copy_of_sampler(loader: DataLoader) -> tuple[Any, Any]:
-    """The loader's index sampler and its generator, independent of the originals; the dataset is shared.
+    """The loader's index sampler and its generator, independent of the originals; of the dataset there is a view.
 
-    Raises whatever a sampler that cannot be copied raises.
+    Raises whatever a sampler that cannot be copied raises, and Unknown for one that may do more than draw.
     """
-    shared = [loader.dataset, *_datasets_of(loader._index_sampler)]
-    return copy.deepcopy((loader._index_sampler, loader.generator), {id(dataset): dataset for dataset in shared})
-
-
-def _datasets_of(sampler: Any, depth: int = 4) -> Iterator[Any]:
-    """Samplers refer to what they sample from, and to samplers that they wrap."""
-    for name, value in getattr(sampler, "__dict__", {}).items() if depth else ():
-        if isinstance(value, Dataset) or name in ("data_source", "dataset"):
-            yield value
-        elif isinstance(value, Sampler):
-            yield from _datasets_of(value, depth - 1)
+    try:
+        shared = [loader.dataset, *datasets_of(loader._index_sampler, loader.dataset)]
+    except Impure as reason:
+        raise Unknown(str(reason)) from None
+    views = {id(dataset): DatasetView(dataset) for dataset in shared}
+    return copy.deepcopy((loader._index_sampler, loader.generator), views)
 
 
 class Rehearsal:
     """Draws from a copy of the sampler, with random states of its own. What it says is a prediction.
 
+    A copy that raises knows nothing from then on: the sampler itself will raise in its place, or will not.
     `states` are the random states that it starts with; `changed` may change the copy of the sampler, or give another.
     """
 
@@ -80,11 +81,13 @@ class Rehearsal:
         sampler, generator = copy_of_sampler(loader)
         sampler = changed(sampler)
         self._states = states
+        self._has_raised = False
         self._draws = self._apart(lambda: PlainDraws(loader, sampler, generator, resumed))
 
     def begin(self) -> None:
         """The draws of iter()."""
-        self._apart(self._draws.begin)
+        with contextlib.suppress(Unknown):
+            self._apart(self._draws.begin)
 
     def synchronise(self, states: random_states.RandomStates) -> None:
         """From here on draws go on from `states`."""
@@ -99,7 +102,7 @@ class Rehearsal:
         try:
             self._apart(lambda: self._draws.ahead(0))
             self._draws.take()
-        except StopIteration:
+        except (StopIteration, Unknown):
             pass
 
     def batches(self) -> Iterator[Any]:
@@ -113,10 +116,17 @@ class Rehearsal:
             yield indices
 
     def _apart(self, action: Any) -> Any:
+        if self._has_raised:
+            raise Unknown
         with random_states.kept():
             random_states.restore(self._states)
             try:
                 return action()
+            except StopIteration:
+                raise
+            except (Exception, Impure) as error:
+                self._has_raised = True
+                raise Unknown from error
             finally:
                 self._states = random_states.capture()
 

@@ -1,0 +1,113 @@
+"""Samplers that do more than draw, or fail: they are drawn when the plain loader draws them."""
+
+import itertools
+import random
+
+import pytest
+import taas
+import torch
+import torch.distributed as dist
+from conftest import equal, seed, states, wait_until
+from datasets import Noted, Numbers, numbers
+from torch.utils.data import DataLoader, Sampler
+
+_counter = itertools.count()
+
+
+class Own(Sampler):
+    """A sampler of ordinary shape: holds lengths, an epoch and a generator."""
+
+    def __init__(self, dataset):
+        self.dataset, self.epoch, self.generator = dataset, 0, torch.Generator()
+        self.lengths = [index % 7 for index in range(40)]
+
+    def __iter__(self):
+        shuffled = torch.randperm(40, generator=self.generator).tolist()
+        random.Random(self.epoch).shuffle(shuffled)
+        self.epoch += 1
+        yield from sorted(shuffled, key=lambda index: self.lengths[index])
+
+    def __len__(self):
+        return 40
+
+
+class Communicates(Own):
+    def __iter__(self):
+        for index in range(40):
+            self.dataset.order.append(index)
+            dist.all_reduce(torch.ones(1))
+            yield index
+
+
+class ChangesDataset(Own):
+    def __iter__(self):
+        for index in range(40):
+            self.dataset.drawn += 1
+            yield index
+
+
+class UsesAnIterator(Own):
+    def __iter__(self):
+        for _ in range(40):
+            yield next(_counter) % 100
+
+
+class ChangesLoader(Own):
+    def __iter__(self):
+        for index in range(40):
+            self.loader.drawn = index
+            yield index
+
+
+class Raises(Own):
+    def __iter__(self):
+        yield from range(20)
+        raise KeyError("no more")
+
+
+class Changing(Numbers):
+    def __init__(self):
+        super().__init__()
+        self.drawn, self.order = 0, []
+
+
+def watched(kind, workers, register):
+    global _counter
+    _counter = itertools.count()
+    seed()
+    dataset = Changing()
+    sampler = kind(dataset)
+    loader = DataLoader(dataset, 4, sampler=sampler, num_workers=workers)
+    sampler.loader = loader if kind is ChangesLoader else None
+    seen = []
+    if register:
+        taas.register(loader)
+    for _ in range(2):
+        try:
+            for batch in loader:
+                seen.append((batch, dataset.drawn, list(dataset.order), getattr(loader, "drawn", 0), states()))
+        except KeyError as error:
+            seen.append(str(error))
+    if register:
+        taas.unregister(loader)
+    return seen
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", [Own, Communicates, ChangesDataset, UsesAnIterator, ChangesLoader, Raises])
+def test_a_sampler_does_what_it_does_when_it_would(kind, workers, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    monkeypatch.setattr(dist, "all_reduce", lambda tensor: numbers_reduced.append(int(tensor)))
+    numbers_reduced = []
+    registered, reduced = watched(kind, workers, True), len(numbers_reduced)
+    assert equal(registered, watched(kind, workers, False)) and len(numbers_reduced) == 2 * reduced
+
+
+def test_a_sampler_of_ordinary_shape_is_drawn_ahead(monkeypatch, tmp_path):
+    noted = tmp_path / "noted"
+    monkeypatch.setenv("NOTED", str(noted))
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
+    with taas.register(DataLoader(Noted(), 4, sampler=Own(numbers))) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        wait_until(lambda: len(noted.read_text().split()) > 4)
