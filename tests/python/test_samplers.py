@@ -7,8 +7,11 @@ import pytest
 import taas
 import torch
 import torch.distributed as dist
-from conftest import equal, seed, states, wait_until
-from datasets import Noted, Numbers, numbers
+from conftest import equal, seed, states
+from datasets import Numbers, numbers
+from taas import random_states
+from taas.draws import Unknown
+from taas.foresight import Rehearsal
 from torch.utils.data import DataLoader, Sampler
 
 _counter = itertools.count()
@@ -103,11 +106,13 @@ def test_a_sampler_does_what_it_does_when_it_would(kind, workers, monkeypatch):
     assert equal(registered, watched(kind, workers, False)) and len(numbers_reduced) == 2 * reduced
 
 
-def test_a_sampler_of_ordinary_shape_is_drawn_ahead(monkeypatch, tmp_path):
-    noted = tmp_path / "noted"
-    monkeypatch.setenv("NOTED", str(noted))
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
-    with taas.register(DataLoader(Noted(), 4, sampler=Own(numbers))) as loader:
-        iterator = iter(loader)
-        next(iterator)
-        wait_until(lambda: len(noted.read_text().split()) > 4)
+def test_a_sampler_of_ordinary_shape_is_drawn_ahead():
+    loader = DataLoader(numbers, 4, sampler=Own(numbers))
+    rehearsal = Rehearsal(loader, random_states.capture())
+    assert rehearsal.ahead(5) == list(loader.batch_sampler)[5]
+
+
+@pytest.mark.parametrize("kind", [Communicates, UsesAnIterator])
+def test_a_sampler_that_does_more_is_not_drawn_ahead(kind):
+    with pytest.raises(Unknown):
+        Rehearsal(DataLoader(numbers, 4, sampler=kind(numbers)), random_states.capture())
