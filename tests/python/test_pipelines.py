@@ -40,9 +40,8 @@ def test_registered_as_plain_or_refused(name, machines):
     faults = "\n".join(faults_of(pipeline, machines, FULL))
     if name not in KNOWN_FAULTS:
         return pytest.fail(faults, pytrace=False) if faults else None
-    number, reason = KNOWN_FAULTS[name]
-    assert faults, f"fault {number} ({reason}) is mended: remove the entry of {name} from differential/known_faults.py"
-    pytest.xfail(f"fault {number}: {reason}")
+    assert faults, f"fault {KNOWN_FAULTS[name]!r} is mended: remove the entry of {name} from differential/known_faults.py"
+    pytest.xfail(KNOWN_FAULTS[name])
 
 
 def test_known_faults_are_of_pipelines_that_exist():

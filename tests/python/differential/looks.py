@@ -8,6 +8,7 @@ import pathlib
 import struct
 import tempfile
 import types
+import weakref
 from typing import Any
 
 import numpy
@@ -101,6 +102,8 @@ class _Looks:
         return tuple(map(self.of, value))  # in the order of iteration: programs see it
 
     def _object(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, weakref.ref):
+            return (self.of(value()),)
         if isinstance(value, functools.partial):
             return self.of(value.func), self.of(value.args), self.of(value.keywords)
         if dataclasses.is_dataclass(value):

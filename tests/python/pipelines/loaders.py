@@ -95,7 +95,7 @@ class Named(DataLoader):
         return self.name, torch.stack([image for image, _ in samples])
 
 
-@pipeline()
+@pipeline(sent=False)
 def collated_by_the_loader_itself(workers):
     return Named(Numbers(), "a name", workers)
 

@@ -60,7 +60,7 @@ def tensors_of_all_layouts(workers):
 
 def conjugated(index):
     return [torch.tensor([1 + 2j, index]).conj(), torch.tensor([1 + 2j, index]).conj().imag,
-            torch.arange(12.0, dtype=torch.complex64).view(3, 4).conj().t(), torch._neg_view(torch.arange(12.0).view(3, 4)).t()]
+            torch.arange(12.0).to(torch.complex64).view(3, 4).conj().t(), torch._neg_view(torch.arange(12.0).view(3, 4)).t()]
 
 
 @pipeline()

@@ -103,7 +103,7 @@ class Memmap(Stored):
         self.tokens = numpy.memmap(self.path, dtype=numpy.uint16, mode="r").reshape(ROWS, 8)
 
     def __getitem__(self, index):
-        return torch.from_numpy(self.tokens[index].astype(numpy.int64)), self.tokens[index].sum()
+        return torch.from_numpy(self.tokens[index].astype(numpy.int64)), int(self.tokens[index].sum())
 
 
 @pipeline()
