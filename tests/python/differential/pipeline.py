@@ -71,6 +71,11 @@ def pipeline(**promises: Any) -> Callable[[Callable[[int], Any]], Callable[[int]
     return declare
 
 
+def of_samples(**promises: Any) -> Callable[[Callable[[int], Any]], Callable[[int], Any]]:
+    """A pipeline that is about its samples: one epoch tells all, and only the full run resumes it."""
+    return pipeline(**{"epochs": 1, **promises})
+
+
 def of_module(module: types.ModuleType) -> list[Pipeline]:
     """In the order of the file."""
     found = [getattr(value, "pipeline", None) for value in vars(module).values()]

@@ -38,6 +38,8 @@ def registered(pipeline: Pipeline, full: bool) -> list[Way]:
     ways = [way for number in pipeline.num_workers for way in (_all(number) if full else _quick(number))]
     if pipeline.spawns and not full:
         ways.append(Way(2, processes=1, start_method="spawn"))
+    if pipeline.epochs == 1 and not full:
+        ways = [way for way in ways if not way.resumes]
     return [way for way in ways if _possible(pipeline, way)]
 
 

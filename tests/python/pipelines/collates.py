@@ -4,7 +4,7 @@ import functools
 import random
 
 import torch
-from differential.pipeline import pipeline
+from differential.pipeline import of_samples
 from pipelines.samples import Made
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_sequence
 from torch.utils.data import DataLoader, default_collate
@@ -19,7 +19,7 @@ def padded(samples):
     return pad_sequence(sequences, batch_first=True, padding_value=-1), torch.tensor([len(each) for each in sequences]), torch.tensor(labels)
 
 
-@pipeline()
+@of_samples()
 def padded_sequences(workers):
     return DataLoader(Made(text, 30), 4, shuffle=True, num_workers=workers, collate_fn=padded)
 
@@ -28,7 +28,7 @@ def packed(samples) -> PackedSequence:
     return pack_sequence([sequence for sequence, _ in samples], enforce_sorted=False)
 
 
-@pipeline()
+@of_samples()
 def packed_sequences(workers):
     return DataLoader(Made(text, 30), 4, shuffle=True, num_workers=workers, collate_fn=packed)
 
@@ -47,12 +47,12 @@ class Collator:
         return {"input_ids": ids, "attention_mask": ids.ne(0).long()}
 
 
-@pipeline()
+@of_samples()
 def an_object_that_collates(workers):
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=Collator(8))
 
 
-@pipeline()
+@of_samples()
 def a_method_that_collates(workers):
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=Collator(4).__call__)
 
@@ -61,12 +61,12 @@ def scaled(samples, factor):
     return default_collate([(torch.tensor([float(len(sequence))]) * factor, label) for sequence, label in samples])
 
 
-@pipeline()
+@of_samples()
 def a_partial(workers):
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=functools.partial(scaled, factor=2))
 
 
-@pipeline()
+@of_samples()
 def a_closure(workers):
     factor = torch.tensor(3.0)
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=lambda samples: [len(each[0]) * factor for each in samples])
@@ -76,7 +76,7 @@ def only_some(samples):
     return default_collate([label for sequence, label in samples if len(sequence) > 1]) if len(samples) > 1 else None
 
 
-@pipeline()
+@of_samples()
 def broken_samples_left_out(workers):
     return DataLoader(Made(text, 29), 4, num_workers=workers, collate_fn=only_some)
 
@@ -86,7 +86,7 @@ def boxes(samples):
     return tuple(zip(*samples))
 
 
-@pipeline()
+@of_samples()
 def detection(workers):
     return DataLoader(Made(lambda index: (torch.ones(3, index + 1, 4), {"boxes": torch.ones(index % 3, 4), "id": index})), 4,
                       num_workers=workers, collate_fn=boxes)
@@ -97,7 +97,7 @@ def mixed_up(samples):
     return batch * other + torch.rand(len(samples)), torch.randperm(len(samples))
 
 
-@pipeline(random=True)
+@of_samples(random=True)
 def mixup(workers):
     return DataLoader(Made(text, 30), 4, shuffle=True, num_workers=workers, collate_fn=mixed_up)
 
@@ -108,7 +108,7 @@ def raising(samples):
     return len(samples)
 
 
-@pipeline(epochs=1, resumes=False, raises=True)
+@of_samples(epochs=1, resumes=False, raises=True)
 def a_collate_that_raises(workers):
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=raising)
 
@@ -118,6 +118,6 @@ def views(samples):
     return {"whole": whole, "left": whole[:, :2], "right": whole[:, 2:]}
 
 
-@pipeline()
+@of_samples()
 def views_of_one_tensor(workers):
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=views)

@@ -12,7 +12,7 @@ import uuid
 
 import numpy
 import torch
-from differential.pipeline import pipeline
+from differential.pipeline import of_samples
 from torch.utils.data import DataLoader, Dataset, default_convert
 
 
@@ -41,7 +41,7 @@ TENSOR_DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
                  torch.float32, torch.float64, torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.uint16, torch.uint32]
 
 
-@pipeline(spawns=True)
+@of_samples(spawns=True)
 def tensors_of_all_dtypes(workers):
     return loader_of(lambda index: [torch.arange(6).to(dtype).view(2, 3) for dtype in TENSOR_DTYPES], workers)
 
@@ -53,7 +53,7 @@ def laid_out(index):
                 memory_format=torch.channels_last), "flipped": base.flip(0), "a window": base.unfold(1, 3, 1)}
 
 
-@pipeline()
+@of_samples()
 def tensors_of_all_layouts(workers):
     return loader_of(laid_out, workers)
 
@@ -63,7 +63,7 @@ def conjugated(index):
             torch.arange(12.0).to(torch.complex64).view(3, 4).conj().t(), torch._neg_view(torch.arange(12.0).view(3, 4)).t()]
 
 
-@pipeline()
+@of_samples()
 def conjugated_and_negated(workers):
     return loader_of(conjugated, workers)
 
@@ -73,12 +73,12 @@ def odd_shapes(index):
             torch.empty(2, 0).t(), torch.zeros(5)[:0]]
 
 
-@pipeline()
+@of_samples()
 def of_no_size_and_no_dimensions(workers):
     return loader_of(odd_shapes, workers)
 
 
-@pipeline()
+@of_samples()
 def leaves_that_need_a_gradient(workers):
     return loader_of(lambda index: [torch.arange(12.0).view(3, 4).t().requires_grad_(), torch.nn.Parameter(torch.ones(2, index + 1))], workers)
 
@@ -93,27 +93,27 @@ def image(index):
     return made
 
 
-@pipeline()
+@of_samples()
 def subclasses_of_tensors(workers):
     return loader_of(image, workers)
 
 
-@pipeline(num_workers=(2,))
+@of_samples(num_workers=(2,))
 def sparse_tensors(workers):
     return loader_of(lambda index: torch.eye(3).mul(index).to_sparse(), workers)
 
 
-@pipeline()
+@of_samples()
 def compressed_sparse_tensors(workers):
     return loader_of(lambda index: torch.eye(3).mul(index + 1).to_sparse_csr(), workers)
 
 
-@pipeline(num_workers=(0,))
+@of_samples(num_workers=(0,))
 def quantized_tensors(workers):
     return loader_of(lambda index: torch.quantize_per_tensor(torch.arange(4.0) + index, 0.5, 3, torch.qint8), workers)
 
 
-@pipeline()
+@of_samples()
 def shared_tensors(workers):
     return loader_of(lambda index: torch.arange(3).share_memory_() + index, workers)
 
@@ -123,7 +123,7 @@ def twice(samples):
     return {"input": batch, "label": batch, "rows": [batch[0], batch[0]], "lists": [samples, samples]}
 
 
-@pipeline()
+@of_samples()
 def one_object_in_two_places(workers):
     return loader_of(lambda index: torch.full((2,), index), workers, twice)
 
@@ -131,12 +131,12 @@ def one_object_in_two_places(workers):
 NUMPY_DTYPES = ["u1", "i2", "<i4", "i8", "?", "f2", "f4", "f8", "c8", "S5", "U7", "M8[s]", "m8[ms]", "V3"]
 
 
-@pipeline()
+@of_samples()
 def arrays_of_all_dtypes(workers):
     return loader_of(lambda index: [numpy.zeros((2, index % 3), dtype) for dtype in NUMPY_DTYPES], workers)
 
 
-@pipeline()
+@of_samples()
 def arrays_of_the_other_byte_order(workers):
     return loader_of(lambda index: [numpy.arange(index, index + 3).astype(dtype) for dtype in (">i4", ">f8", ">U2")], workers)
 
@@ -150,22 +150,22 @@ def arrays(index):
         "read only": numpy.frombuffer(b"abcd", "u1")}
 
 
-@pipeline()
+@of_samples()
 def arrays_of_all_layouts(workers):
     return loader_of(arrays, workers)
 
 
-@pipeline()
+@of_samples()
 def masked_arrays(workers):
     return loader_of(lambda index: numpy.ma.array([1.0, 2.0, index], mask=[0, 1, index % 2], fill_value=9), workers)
 
 
-@pipeline()
+@of_samples()
 def scalars_of_numpy(workers):
     return loader_of(lambda index: [numpy.float32(index / 3), numpy.int16(index), numpy.bool_(index), numpy.datetime64(index, "D")], workers)
 
 
-@pipeline(needs=("ml-dtypes",))
+@of_samples(needs=("ml-dtypes",))
 def dtypes_of_ml_dtypes(workers):
     def made(index):
         import ml_dtypes
@@ -193,7 +193,7 @@ def named(index):
     return made, Typed(torch.zeros(2)), Point(1, Point(2, 3))
 
 
-@pipeline()
+@of_samples()
 def named_tuples(workers):
     return loader_of(named, workers)
 
@@ -210,7 +210,7 @@ class Frozen:
     place: tuple = ()
 
 
-@pipeline()
+@of_samples()
 def dataclasses_of_tensors(workers):
     return loader_of(lambda index: [Item(torch.full((2,), index), [index]), Frozen(f"{index}", (1, index))], workers)
 
@@ -242,7 +242,7 @@ def of_classes(index):
             collections.defaultdict(list, a=[1]), collections.Counter("abca"), frozenset({index}), {index}, range(index), slice(1, index)]
 
 
-@pipeline()
+@of_samples()
 def subclasses_of_containers(workers):
     return loader_of(of_classes, workers)
 
@@ -252,7 +252,7 @@ def of_the_library(index):
             uuid.UUID(int=index), datetime.timedelta(index), complex(index, -0.0), bytearray(b"abc"), memoryview(b"abc").tobytes(), ...]
 
 
-@pipeline()
+@of_samples()
 def objects_of_the_standard_library(workers):
     return loader_of(of_the_library, workers)
 
@@ -261,7 +261,7 @@ def numbers(index):
     return [index, -index, 2 ** 70 + index, -(2 ** 63), True, None, 0.1 * index, float("nan"), float("-inf"), -0.0, 5e-324, 1 << 4000]
 
 
-@pipeline()
+@of_samples()
 def numbers_of_python(workers):
     return loader_of(numbers, workers)
 
@@ -270,7 +270,7 @@ def strings(index):
     return ["", "a\0b", "é" * index, "\ud800 alone", "\U0001f600", "a\nb\r\n\u2028", b"", b"\xff\0" * index, '"quoted\\', "x" * 5000]
 
 
-@pipeline()
+@of_samples()
 def strings_and_bytes(workers):
     return loader_of(strings, workers)
 
@@ -279,7 +279,7 @@ def keys(index):
     return {1: "int", "1": "str", (1, "a"): "tuple", None: "none", 2.5: "float", True and "t": 1, b"b": 2, frozenset({1}): 3, index + 10: "i"}
 
 
-@pipeline()
+@of_samples()
 def keys_that_are_no_strings(workers):
     return loader_of(keys, workers)
 
@@ -291,22 +291,22 @@ def deep(index):
     return nested
 
 
-@pipeline()
+@of_samples()
 def nested_deeply(workers):
     return loader_of(deep, workers)
 
 
-@pipeline()
+@of_samples()
 def collated_by_default(workers):
     return loader_of(lambda index: {"a": [index, index / 3], "b": Point(numpy.float32(index), torch.ones(2)), "c": "x", "d": numpy.ones(3)},
                      workers, None)
 
 
-@pipeline()
+@of_samples()
 def collated_by_default_convert(workers):
     return DataLoader(Made(lambda index: {"a": numpy.ones(3) * index, "b": "x"}), batch_size=None, collate_fn=default_convert, num_workers=workers)
 
 
-@pipeline(num_workers=(2,), epochs=1)
+@of_samples(num_workers=(2,), epochs=1)
 def lists_of_python(workers):
     return loader_of(lambda index: {"tokens": list(range(index, index + 2000)), "text": ["word"] * 500}, workers)

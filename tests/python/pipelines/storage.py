@@ -13,7 +13,7 @@ import zipfile
 
 import numpy
 import torch
-from differential.pipeline import pipeline
+from differential.pipeline import of_samples
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 ROWS = 30
@@ -50,7 +50,7 @@ class Database(Stored):
         return self.connection.execute("select * from rows where id = ?", (int(index),)).fetchone()
 
 
-@pipeline(spawns=True)
+@of_samples(spawns=True)
 def sqlite_opened_at_first_use(workers):
     return DataLoader(Database(), 4, shuffle=True, num_workers=workers)
 
@@ -61,12 +61,12 @@ class OpenDatabase(Database):
         self.connection = sqlite3.connect(self.path)
 
 
-@pipeline(sent=False)
+@of_samples(sent=False)
 def sqlite_opened_at_once(workers):
     return DataLoader(OpenDatabase(), 4, num_workers=workers)
 
 
-@pipeline(num_workers=(0,), refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use")
+@of_samples(num_workers=(0,), refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use")
 def sqlite_opened_at_once_and_sent(workers):
     import multiprocessing
 
@@ -90,7 +90,7 @@ class Mapped(Stored):
         return json.loads(self.mapped[self.offsets[index]:self.offsets[index + 1]])["text"]
 
 
-@pipeline()
+@of_samples()
 def lines_of_a_mapped_file(workers):
     return DataLoader(Mapped(), 4, shuffle=True, num_workers=workers)
 
@@ -106,7 +106,7 @@ class Memmap(Stored):
         return torch.from_numpy(self.tokens[index].astype(numpy.int64)), int(self.tokens[index].sum())
 
 
-@pipeline()
+@of_samples()
 def tokens_in_a_memmap(workers):
     return DataLoader(Memmap(), 4, shuffle=True, num_workers=workers)
 
@@ -116,7 +116,7 @@ class Slices(Memmap):
         return self.tokens[index]
 
 
-@pipeline()
+@of_samples()
 def slices_of_a_memmap_as_they_are(workers):
     return DataLoader(Slices(), 4, num_workers=workers, collate_fn=list)
 
@@ -137,7 +137,7 @@ class Archive(Stored):
         return self.archives[thread].read(f"{index}.bin")
 
 
-@pipeline()
+@of_samples()
 def members_of_a_zip(workers):
     return DataLoader(Archive(), 4, num_workers=workers)
 
@@ -157,7 +157,7 @@ class Table(Stored):
         return int(number), name, float(weight)
 
 
-@pipeline()
+@of_samples()
 def a_table_behind_a_cached_property(workers):
     return DataLoader(Table(), 4, num_workers=workers)
 
@@ -176,7 +176,7 @@ class Shards(Stored):
         return shard(self.path.parent / f"{index // 10 * 10}.pickle")[index]
 
 
-@pipeline()
+@of_samples()
 def shards_behind_lru_cache(workers):
     return DataLoader(Shards(), 4, shuffle=True, num_workers=workers)
 
@@ -196,7 +196,7 @@ class ByWorker(Stored):
         return numpy.array(self.file[index])
 
 
-@pipeline(num_workers=(2,))
+@of_samples(num_workers=(2,))
 def opened_by_worker_init_fn(workers):
     return DataLoader(ByWorker(), 4, num_workers=workers, worker_init_fn=lambda worker: get_worker_info().dataset.open())
 
@@ -213,12 +213,12 @@ class Guarded(Stored):
             return self.path.read_text() + str(index)
 
 
-@pipeline(sent=False)
+@of_samples(sent=False)
 def a_dataset_with_a_lock(workers):
     return DataLoader(Guarded(), 4, num_workers=workers)
 
 
-@pipeline(num_workers=(0,), refused=r"dataset\.lock .*cannot be pickled")
+@of_samples(num_workers=(0,), refused=r"dataset\.lock .*cannot be pickled")
 def a_dataset_with_a_lock_that_is_sent(workers):
     import multiprocessing
 
@@ -251,7 +251,7 @@ class Folder(Dataset):
         return self.loader(path), target
 
 
-@pipeline()
+@of_samples()
 def a_folder_of_classes(workers):
     return DataLoader(Folder(make_folder_of_images("txt"), lambda path: path.read_text()), 4, shuffle=True, num_workers=workers)
 
@@ -262,6 +262,6 @@ def needs_pil(path):
     return Image.new("RGB", (4, 3), (len(path.name), 20, 30))
 
 
-@pipeline(needs=("pillow",))
+@of_samples(needs=("pillow",))
 def images_of_pil(workers):
     return DataLoader(Folder(make_folder_of_images("txt"), needs_pil), 4, num_workers=workers, collate_fn=list)
