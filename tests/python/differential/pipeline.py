@@ -99,5 +99,7 @@ def _imported(path: pathlib.Path) -> types.ModuleType:
 
 def missing(pipeline: Pipeline) -> list[str]:
     """What it needs and this Python does not have."""
-    installed = {each.metadata["Name"].lower().replace("_", "-") for each in importlib.metadata.distributions()} if pipeline.needs else set()
+    if not pipeline.needs:
+        return []
+    installed = {each.metadata["Name"].lower().replace("_", "-") for each in importlib.metadata.distributions()}
     return [name for name in pipeline.needs if name not in installed]

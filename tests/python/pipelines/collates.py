@@ -16,7 +16,8 @@ def text(index):
 
 def padded(samples):
     sequences, labels = zip(*samples)
-    return pad_sequence(sequences, batch_first=True, padding_value=-1), torch.tensor([len(each) for each in sequences]), torch.tensor(labels)
+    lengths = torch.tensor([len(each) for each in sequences])
+    return pad_sequence(sequences, batch_first=True, padding_value=-1), lengths, torch.tensor(labels)
 
 
 @of_samples()

@@ -45,8 +45,8 @@ def subclasses_of_containers(workers):
 
 
 def of_the_library(index):
-    return [decimal.Decimal(index) / 7, fractions.Fraction(index, 7), datetime.datetime(2024, 1, 1 + index), pathlib.PurePosixPath("/a") / str(index),
-            uuid.UUID(int=index), datetime.timedelta(index), complex(index, -0.0), bytearray(b"abc"), memoryview(b"abc").tobytes(), ...]
+    return [decimal.Decimal(index) / 7, fractions.Fraction(index, 7), datetime.datetime(2024, 1, 1 + index),
+            pathlib.PurePosixPath("/a") / str(index), uuid.UUID(int=index), datetime.timedelta(index), complex(index, -0.0), bytearray(b"abc"), memoryview(b"abc").tobytes(), ...]
 
 
 @of_samples()
@@ -73,7 +73,7 @@ def strings_and_bytes(workers):
 
 
 def keys(index):
-    return {1: "int", "1": "str", (1, "a"): "tuple", None: "none", 2.5: "float", True and "t": 1, b"b": 2, frozenset({1}): 3, index + 10: "i"}
+    return {1: "int", "1": "str", (1, "a"): "tuple", None: "none", 2.5: "float", "t": 1, b"b": 2, frozenset({1}): 3, index + 10: "i"}
 
 
 @of_samples()

@@ -74,7 +74,8 @@ def of_no_size_and_no_dimensions(workers):
 
 @of_samples()
 def leaves_that_need_a_gradient(workers):
-    return loader_of(lambda index: [torch.arange(12.0).view(3, 4).t().requires_grad_(), torch.nn.Parameter(torch.ones(2, index + 1))], workers)
+    return loader_of(lambda index: [torch.arange(12.0).view(3, 4).t().requires_grad_(),
+                                    torch.nn.Parameter(torch.ones(2, index + 1))], workers)
 
 
 class Image(torch.Tensor):
@@ -156,7 +157,8 @@ def masked_arrays(workers):
 
 @of_samples()
 def scalars_of_numpy(workers):
-    return loader_of(lambda index: [numpy.float32(index / 3), numpy.int16(index), numpy.bool_(index), numpy.datetime64(index, "D")], workers)
+    return loader_of(lambda index: [numpy.float32(index / 3), numpy.int16(index), numpy.bool_(index),
+                                    numpy.datetime64(index, "D")], workers)
 
 
 @of_samples(needs=("ml-dtypes",))
@@ -217,4 +219,5 @@ def collated_by_default(workers):
 
 @of_samples()
 def collated_by_default_convert(workers):
-    return DataLoader(Made(lambda index: {"a": numpy.ones(3) * index, "b": "x"}), batch_size=None, collate_fn=default_convert, num_workers=workers)
+    return DataLoader(Made(lambda index: {"a": numpy.ones(3) * index, "b": "x"}), batch_size=None, collate_fn=default_convert,
+                      num_workers=workers)

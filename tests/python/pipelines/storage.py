@@ -170,7 +170,8 @@ def shard(path):
 class Shards(Stored):
     def write(self):
         for first in range(0, ROWS, 10):
-            (self.path.parent / f"{first}.pickle").write_bytes(pickle.dumps({row: torch.full((3,), row) for row in range(first, first + 10)}))
+            rows = {row: torch.full((3,), row) for row in range(first, first + 10)}
+            (self.path.parent / f"{first}.pickle").write_bytes(pickle.dumps(rows))
 
     def __getitem__(self, index):
         return shard(self.path.parent / f"{index // 10 * 10}.pickle")[index]
