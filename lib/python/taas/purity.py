@@ -98,7 +98,7 @@ class _Inspection:
         while todo:
             name = todo.pop()
             if name in reached or name in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__orig_bases__",
-                                           "__parameters__", "__abstractmethods__", "__qualname__", "_abc_impl"):
+                                           "__parameters__", "__abstractmethods__", "__qualname__", "__slotnames__", "_abc_impl"):
                 continue
             reached.add(name)
             for parent in cls.__mro__:
