@@ -110,7 +110,7 @@ class Rehearsal:
         while True:
             try:
                 indices = self.ahead(0)
-            except StopIteration:
+            except (StopIteration, Unknown):
                 return
             self.step()
             yield indices

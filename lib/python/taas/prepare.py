@@ -131,7 +131,11 @@ def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[T
         order = ShardOrder(recipe, seeds)
         yield from (order.certain() for _ in range(_SHARD_TURNS))
         return
-    rehearsal = Rehearsal(loader, random_states.capture(), changed=lambda sampler: _of_rank(sampler, rank, world_size))
+    try:
+        rehearsal = Rehearsal(loader, random_states.capture(), changed=lambda sampler: _of_rank(sampler, rank, world_size))
+    except Exception as error:  # a sampler that cannot be copied, or may do more than draw
+        events.remark_once(f"nothing is prepared before the ranks start: the sampler cannot be drawn ahead ({error})")
+        return
     rehearsal.begin()
     for number, indices in enumerate(rehearsal.batches()):
         yield Task(seeds, number, recipe.logical_worker(number), indices)

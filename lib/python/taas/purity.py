@@ -26,12 +26,12 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice, torch.dtype, numpy.generic, numpy.dtype)
 _DATA = (torch.Tensor, numpy.ndarray, torch.Generator, random.Random, numpy.random.Generator, numpy.random.RandomState)
 _CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque, collections.Counter, collections.OrderedDict)
-_BUILTINS = frozenset("""abs all any bool dict divmod enumerate filter float frozenset hasattr int isinstance iter len list map max min
-    next pow range reversed round set slice sorted str sum super tuple zip property staticmethod
+_BUILTINS = frozenset("""abs all any bool dict divmod enumerate filter float frozenset hasattr int isinstance iter len list map
+    max min next pow range reversed round set slice sorted str sum super tuple zip property staticmethod
     __build_class__ object bytes bytearray issubclass hash""".split())
-_TORCH = frozenset("""Generator Tensor arange argsort as_tensor bernoulli bincount bool cat chunk clone cumsum div empty flip float float32
-    float64 floor full from_numpy initial_seed int int32 int64 linspace long multinomial nonzero normal ones rand randint randn randperm
-    sort split stack sum tensor topk unique where zeros""".split())
+_TORCH = frozenset("""Generator Tensor arange argsort as_tensor bernoulli bincount bool cat chunk clone cumsum div empty flip
+    float float32 float64 floor full from_numpy initial_seed int int32 int64 linspace long multinomial nonzero normal ones rand
+    randint randn randperm sort split stack sum tensor topk unique where zeros""".split())
 _NUMPY_FORBIDDEN = frozenset("""save savez savez_compressed savetxt load memmap fromfile tofile seterr seterrcall setbufsize
     set_printoptions lib ctypeslib testing core _core f2py""".split())
 _PURE_MODULES = (math, random, numpy.random, itertools, operator, collections)
