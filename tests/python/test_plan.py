@@ -50,12 +50,12 @@ def test_no_workers_means_this_process(run):
 def test_a_worker_lets_go_of_loaders_that_are_not_used_any_more(run):
     size, sizes = 16 << 20, []
     run.start(1)
-    for number in range(10):
+    for number in range(16):
         with taas.register(DataLoader(Carries(number, size), 8)) as loader:
             assert equal(loop(loader), loop(DataLoader(numbers, 8)))
         pages = pathlib.Path(f"/proc/{run.workers[0].pid}/statm").read_text().split()[1]
         sizes.append(int(pages) * resource.getpagesize())
-    assert sizes[-1] < sizes[5] + 2 * size, "the last four are kept"
+    assert sizes[-1] < sizes[7] + 4 * size, "the last four are kept, and eight more came"
 
 
 def test_progress_is_reported(run):
