@@ -9,6 +9,7 @@
 #include "base/ids.hpp"
 #include "catch.hpp"
 #include "hosts/incoming_output.hpp"
+#include "run_until.hpp"
 
 namespace delivery_test {
 
@@ -75,18 +76,10 @@ struct Link {
     fs::rename(sent + "/" + name + ".new", sent + "/" + name);
     delivery.add(name);
   }
-  template <class Condition>
-  bool runs_until(Condition condition) {
-    while (!condition()) {
-      io.restart();
-      if (io.run_one_for(std::chrono::seconds(20)) == 0) return false;
-    }
-    return true;
-  }
   std::string settle() {
     std::optional<std::string> result;
     delivery.settle([&](std::string error) { result = std::move(error); });
-    REQUIRE(runs_until([&] { return result.has_value(); }));
+    REQUIRE(run_until(io, [&] { return result.has_value(); }));
     return *result;
   }
 };
@@ -120,7 +113,7 @@ TEST_CASE("what is published arrives, whole and with its mode") {
 TEST_CASE("a file that is published again while it is on its way arrives in its newest form") {
   Link link;
   link.publish("a", large());
-  REQUIRE(link.runs_until([&] { return link.frames > 3; }));
+  REQUIRE(run_until(link.io, [&] { return link.frames > 3; }));
   link.publish("a", "new");
   CHECK(link.settle() == "");
   CHECK(read(link.came + "/a") == "new");
@@ -131,7 +124,7 @@ TEST_CASE("a file on its way begins anew with a new link, and nothing half stays
   link.cut_after = 5;
   link.publish("a", large());
   link.publish("b", "text");
-  REQUIRE(link.runs_until([&] { return link.frames > 5; }));
+  REQUIRE(run_until(link.io, [&] { return link.frames > 5; }));
   link.incoming.forget(kAgent);
   REQUIRE(link.warnings.size() == 1);
   CHECK_THAT(link.warnings.front(), ContainsSubstring("host1 was lost while a was on its way"));
@@ -149,7 +142,7 @@ TEST_CASE("a file that cannot be stored is told, tried again at the end, and nam
   fs::create_directories(link.came + "/a");  // a folder of this name is in the way
   link.publish("a", "text");
   link.publish("b", "text");
-  REQUIRE(link.runs_until([&] { return link.failures.size() == 1; }));
+  REQUIRE(run_until(link.io, [&] { return link.failures.size() == 1; }));
   CHECK_THAT(link.settle(),
              ContainsSubstring("cannot publish " + link.came + "/a") && ContainsSubstring("it stays in " + link.sent));
   CHECK(link.failures.size() == 1);  // the same again is not told twice
@@ -160,7 +153,7 @@ TEST_CASE("what stood in the way is gone at the end") {
   Link link;
   fs::create_directories(link.came + "/a");
   link.publish("a", "text");
-  REQUIRE(link.runs_until([&] { return link.failures.size() == 1; }));
+  REQUIRE(run_until(link.io, [&] { return link.failures.size() == 1; }));
   fs::remove(link.came + "/a");
   CHECK(link.settle() == "");
   CHECK(read(link.came + "/a") == "text");

@@ -176,3 +176,14 @@ loader = DataLoader(Slow(), 8, num_workers=2)
 plain_loader = DataLoader(Numbers(), 8)
 loader_of_floats = DataLoader(Floats(), 8, num_workers=1)
 loader_of_rank = DataLoader(Placed(), 8, num_workers=1)
+
+
+class Repeated:
+    """A sampler without an end, as timm puts one around the loader's own."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __iter__(self):
+        while True:
+            yield from iter(self.sampler)

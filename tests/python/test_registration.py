@@ -6,7 +6,7 @@ import pickle
 import pytest
 import taas
 from conftest import equal, loop, seed, states
-from datasets import Numbers, numbers
+from datasets import Numbers, Repeated, numbers
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
@@ -99,15 +99,6 @@ class Filtered(DataLoader):
 
     def _get_iterator(self):
         return map(lambda batch: batch[1], super()._get_iterator())
-
-
-class Repeated:
-    def __init__(self, sampler):
-        self.sampler = sampler
-
-    def __iter__(self):
-        while True:
-            yield from iter(self.sampler)
 
 
 class MultiEpochs(DataLoader):

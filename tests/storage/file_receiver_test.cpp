@@ -3,6 +3,7 @@
 #include <map>
 
 #include "catch.hpp"
+#include "run_until.hpp"
 #include "temporary_folder.hpp"
 
 namespace file_receiver_test {
@@ -31,16 +32,8 @@ struct Intake {
   bool offer(int source, std::uint64_t transfer, const std::string& name, std::uint64_t size) {
     return receiver.offer(source, transfer, folder.path(), {name, "", 0644, size});
   }
-  template <class Condition>
-  bool runs_until(Condition condition) {
-    while (!condition()) {
-      io.restart();
-      if (io.run_one_for(std::chrono::seconds(20)) == 0) return false;
-    }
-    return true;
-  }
   bool accepts(int source) {
-    return runs_until([&] { return !progress[source].empty(); });
+    return run_until(io, [&] { return !progress[source].empty(); });
   }
 };
 
@@ -52,10 +45,10 @@ TEST_CASE("a file comes piece by piece, each told when it is written") {
   REQUIRE(intake.accepts(1));
   CHECK(intake.progress[1] == std::vector<std::uint64_t>{0});
   REQUIRE(intake.receiver.add(1, 7, "abc"));
-  REQUIRE(intake.runs_until([&] { return intake.progress[1].size() == 2; }));
+  REQUIRE(run_until(intake.io, [&] { return intake.progress[1].size() == 2; }));
   CHECK(intake.progress[1].back() == 3);
   REQUIRE(intake.receiver.add(1, 7, "def"));
-  REQUIRE(intake.runs_until([&] { return !intake.stored[1].empty(); }));
+  REQUIRE(run_until(intake.io, [&] { return !intake.stored[1].empty(); }));
   CHECK(intake.stored[1] == std::vector<std::string>{""});
   CHECK(read_text(intake.folder / "a") == "abcdef");
 }
@@ -63,7 +56,7 @@ TEST_CASE("a file comes piece by piece, each told when it is written") {
 TEST_CASE("an empty file needs no piece") {
   Intake intake;
   REQUIRE(intake.offer(1, 1, "a", 0));
-  REQUIRE(intake.runs_until([&] { return !intake.stored[1].empty(); }));
+  REQUIRE(run_until(intake.io, [&] { return !intake.stored[1].empty(); }));
   CHECK(fs::exists(intake.folder / "a"));
 }
 
@@ -87,7 +80,7 @@ TEST_CASE("few files come at once, and the next when one is done") {
     REQUIRE(intake.accepts(source));
     CHECK(intake.progress.count(source + 10) == 0);
     REQUIRE(intake.receiver.add(source, 1, "x"));
-    REQUIRE(intake.runs_until([&] { return !intake.stored[source].empty(); }));
+    REQUIRE(run_until(intake.io, [&] { return !intake.stored[source].empty(); }));
   }
   CHECK(fs::exists(intake.folder / "f19"));
 }
@@ -121,7 +114,7 @@ TEST_CASE("a file that is cancelled makes room for the next of its source") {
   CHECK_FALSE(intake.offer(1, 2, "b", 0));
   intake.receiver.cancel(1, 1);
   REQUIRE(intake.offer(1, 2, "b", 0));
-  REQUIRE(intake.runs_until([&] { return !intake.stored[1].empty(); }));
+  REQUIRE(run_until(intake.io, [&] { return !intake.stored[1].empty(); }));
   CHECK_FALSE(fs::exists(intake.folder / "a"));
 }
 
@@ -129,7 +122,7 @@ TEST_CASE("a name that leads out is refused, and what comes for it ignored") {
   Intake intake;
   REQUIRE(intake.offer(1, 1, "../x", 4));
   CHECK(intake.receiver.add(1, 1, "abcd"));
-  REQUIRE(intake.runs_until([&] { return !intake.stored[1].empty(); }));
+  REQUIRE(run_until(intake.io, [&] { return !intake.stored[1].empty(); }));
   CHECK_THAT(intake.stored[1].front(), ContainsSubstring("../x"));
   CHECK(intake.receiver.add(1, 1, "abcd"));
   CHECK_FALSE(fs::exists(intake.folder / "../x"));
@@ -143,7 +136,7 @@ TEST_CASE("files get their names after all that came before") {
   std::optional<Placed> placed;
   intake.receiver.place({{intake.folder / ".delivered/1", "node_1", "host1"}},
                         [&](Placed result) { placed = std::move(result); });
-  REQUIRE(intake.runs_until([&] { return placed.has_value(); }));
+  REQUIRE(run_until(intake.io, [&] { return placed.has_value(); }));
   CHECK(placed->files == 1);
   CHECK(read_text(intake.folder / "a") == "x");
 }

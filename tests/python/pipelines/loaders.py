@@ -3,18 +3,10 @@
 import pathlib
 
 import torch
+from datasets import Repeated
 from differential.pipeline import pipeline
 from pipelines.everyday import Numbers
 from torch.utils.data import DataLoader, Dataset
-
-
-class RepeatedSampler:
-    def __init__(self, sampler):
-        self.sampler = sampler
-
-    def __iter__(self):
-        while True:
-            yield from iter(self.sampler)
 
 
 class MultiEpochs(DataLoader):
@@ -23,7 +15,7 @@ class MultiEpochs(DataLoader):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self._DataLoader__initialized = False
-        self.batch_sampler = RepeatedSampler(self.batch_sampler)
+        self.batch_sampler = Repeated(self.batch_sampler)
         self._DataLoader__initialized = True
         self.iterator = super().__iter__()
 
