@@ -6,7 +6,7 @@ import numpy
 import pytest
 import taas
 from batches import Generated, Generator, as_it_is, difference
-from taas import tree, untree
+from taas import layout, tree, untree
 from torch.utils.data import DataLoader
 
 GENERATED = 10_000 if os.environ.get("TAAS_FULL") else 250
@@ -15,7 +15,7 @@ SEED = int(os.environ.get("TAAS_SEED", "1"))
 
 def there_and_back(batch, exact=True):
     description, buffers = tree.encode(batch, exact)
-    return untree.decode(description, memoryview(tree.joined(buffers)))
+    return untree.decode(description, memoryview(layout.joined(buffers)))
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import equal
 from datasets import Pair
-from taas import tree, untree
+from taas import layout, tree, untree
 
 BATCHES = [
     torch.arange(6).view(2, 3), torch.arange(6).view(2, 3).t(), torch.zeros(3, dtype=torch.bfloat16) + 1.5, torch.tensor(2.5),
@@ -22,7 +22,7 @@ BATCHES = [
 
 def there_and_back(batch):
     description, buffers = tree.encode(batch)
-    return untree.decode(description, memoryview(tree.joined(buffers)))
+    return untree.decode(description, memoryview(layout.joined(buffers)))
 
 
 @pytest.mark.parametrize("number", range(len(BATCHES)))
@@ -37,12 +37,12 @@ def test_a_part_of_a_larger_tensor_crosses_alone():
     for part in (whole[::100], whole[:, 3], [whole[:, 3], whole[:, 500]], [whole[1], whole[900]]):
         description, buffers = tree.encode(part)
         assert sum(memoryview(buffer).nbytes for buffer in buffers) < 50_000
-        assert equal(untree.decode(description, memoryview(tree.joined(buffers))), part)
+        assert equal(untree.decode(description, memoryview(layout.joined(buffers))), part)
 
 
 def test_tensors_are_views_of_the_payload():
     description, buffers = tree.encode([torch.ones(4), numpy.ones(4)])
-    payload = tree.joined(buffers)
+    payload = layout.joined(buffers)
     tensor, array = untree.decode(description, memoryview(payload), apart=False)
     payload[0:4] = b"\0\0\0\0"
     payload[64:72] = bytes(8)
@@ -64,7 +64,7 @@ def test_unusual_tensors_are_pickled(tensor):
 def test_what_is_small_beside_the_rest_is_apart_from_it():
     for batch in ([torch.ones(1 << 16), torch.ones(8)], [torch.ones(1 << 16), torch.ones(8), {1}]):
         description, buffers = tree.encode(batch)
-        payload = tree.joined(buffers)
+        payload = layout.joined(buffers)
         images, labels = untree.decode(description, memoryview(payload))[:2]
         payload[:] = bytes(len(payload))
         assert images.sum() == 0 and labels.sum() == 8

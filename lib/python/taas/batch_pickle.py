@@ -15,13 +15,13 @@ import torch
 from torch._tensor import _rebuild_from_type_v2
 
 from . import pickling, rebuild
+from .layout import spans_of
 from .regions import Extent, Regions
 
 KEEPS_READ_ONLY = pickle.DEFAULT_PROTOCOL >= 5
 """Whether arrays that multiprocessing sends stay read-only."""
 
 _HOLE = bytearray()
-_ALIGNMENT = 64
 _OF_A_GRAPH = ("a tensor of the batch belongs to an autograd graph, which stays in the process that made it: "
                "call detach() on it in the dataset or in collate_fn")
 
@@ -44,7 +44,7 @@ def pickled(batch: Any, exact: bool) -> Pickled:
         stream, extents = _dumped_by_value(batch, exact)
     regions = Regions(extents)
     places = numpy.array(regions.places, dtype="<i8").reshape(-1, 3)
-    parts = numpy.array(_table(regions.buffers), dtype="<i8").reshape(-1, 2)
+    parts = numpy.array(spans_of(regions.buffers), dtype="<i8").reshape(-1, 2)
     tables = [memoryview(places.tobytes()), memoryview(parts.tobytes())]
     return Pickled([*regions.buffers, *tables, stream], len(places), len(parts))
 
@@ -61,18 +61,8 @@ def _dumped_by_value(batch: Any, exact: bool) -> tuple[Any, list[Extent]]:
     try:
         return _dumped(batch, exact, _ByValue)
     except Exception as error:
-        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
         hint = "" if pickling.cloudpickle else "; with `pip install cloudpickle` lambdas and local classes can be sent"
-        raise pickling.Unpicklable(f"a batch holds what cannot be pickled: {first_line}{hint}") from error
-
-
-def _table(buffers: list[Any]) -> list[tuple[int, int]]:
-    rows, end = [], 0
-    for buffer in buffers:
-        start = -(-end // _ALIGNMENT) * _ALIGNMENT
-        end = start + buffer.nbytes
-        rows.append((start, end))
-    return rows
+        raise pickling.Unpicklable(f"a batch holds what cannot be pickled: {pickling.first_line(error)}{hint}") from error
 
 
 class _OfAGraph(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import traceback
 
-from . import native, random_states, tree
+from . import layout, native, random_states, tree
 from .fetch import Exhausted, Fetcher
 from .outcome import Ended, Failed, Outcome, Ready
 from .recipe import Recipe
@@ -65,5 +65,5 @@ def _digested(batch: object, exact: bool) -> tuple[str, int, int]:
         description, buffers = tree.encode(batch, exact)
     except Exception:
         return "", 0, 0
-    payload = tree.joined(buffers)
+    payload = layout.joined(buffers)
     return description, len(payload), native.digest(payload)

@@ -8,6 +8,8 @@ from typing import Iterator
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from .code_objects import with_inner
+
 
 def why_refused(loader: DataLoader) -> str | None:
     """One line for loaders whose batches delivery cannot make, and that nobody would expect to be left alone."""
@@ -63,11 +65,4 @@ def _codes_of(cls: type) -> Iterator[types.CodeType]:
             continue
         for value in vars(parent).values():
             if isinstance(value, types.FunctionType):
-                yield from _with_inner(value.__code__)
-
-
-def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _with_inner(constant)
+                yield from with_inner(value.__code__)

@@ -23,7 +23,7 @@ def by_value(what: Any) -> bytes:
         return dump(what, protocol=5)
     except Exception as error:
         hint = "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
-        raise Unpicklable(f"{_first_line(error)}{hint}") from error
+        raise Unpicklable(f"{first_line(error)}{hint}") from error
 
 
 def by_reference(what: Any) -> bytes:
@@ -50,7 +50,8 @@ def culprit(what: Any, name: str, dump: Callable[[Any], bytes] = by_value, depth
     return f"{name} ({type(what).__module__}.{type(what).__qualname__})"
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an exception says, or else what it is."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

@@ -14,6 +14,7 @@ from typing import Any, Iterator
 import numpy
 import torch
 
+from .code_objects import with_inner
 from .recipe import Recipe
 
 _MOST = 400
@@ -106,17 +107,12 @@ def _functions(what: Any, depth: int = _DEPTH) -> list[types.FunctionType]:
 
 
 def _names(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
-    looked_up = _code_names(function.__code__)
+    looked_up = {name for code in with_inner(function.__code__) for name in code.co_names}
     for name in looked_up & function.__globals__.keys():
         value = function.__globals__[name]
         yield function.__module__, name, value
         if isinstance(value, types.ModuleType) and _is_own(value.__name__):
             yield from ((value.__name__, inner, vars(value)[inner]) for inner in looked_up & vars(value).keys())
-
-
-def _code_names(code: types.CodeType) -> set[str]:
-    inner = (_code_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
-    return set(code.co_names).union(*inner)
 
 
 @functools.lru_cache(maxsize=4096)

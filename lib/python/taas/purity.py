@@ -23,6 +23,8 @@ import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from .code_objects import with_inner
+
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice, torch.dtype, numpy.generic, numpy.dtype)
 _DATA = (torch.Tensor, numpy.ndarray, torch.Generator, random.Random, numpy.random.Generator, numpy.random.RandomState)
 _CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque, collections.Counter, collections.OrderedDict)
@@ -127,7 +129,7 @@ class _Inspection:
         cells = [cell.cell_contents for cell in function.__closure__ or () if not isinstance(cell.cell_contents, type)]
         for shared in [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
             self._constant(shared, function.__name__)
-        return {name for code in _with_inner(function.__code__) for name in self._names(code, function.__globals__)}
+        return {name for code in with_inner(function.__code__) for name in self._names(code, function.__globals__)}
 
     def _constant(self, shared: Any, name: str) -> None:
         if isinstance(shared, types.FunctionType):
@@ -193,13 +195,6 @@ def _attribute(module: types.ModuleType, name: str, where: str) -> types.ModuleT
     if not harmless:
         raise Impure(f"{where} uses {module.__name__}.{name}")
     return found if isinstance(found, types.ModuleType) else None
-
-
-def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _with_inner(constant)
 
 
 class DatasetView:

@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from . import tree
+from . import layout
 from .task import content_of
 
 
@@ -44,7 +44,7 @@ class Store:
         if size <= self._memory_left:
             self._memory_left -= size
         elif size <= self._disk_left:
-            self._disk_left -= tree.aligned(size)
+            self._disk_left -= layout.aligned(size)
             buffers = [self._on_disk(buffers)]
         else:
             return
@@ -74,7 +74,7 @@ class Store:
         """The batch's payload in the file: a view of its pages."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="taas-prepared-", dir=os.environ.get("TMPDIR"))
-        payload = tree.joined(buffers)
+        payload = layout.joined(buffers)
         start = -(-self._file.seek(0, os.SEEK_END) // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         self._file.seek(start)
         self._file.write(payload)

@@ -25,19 +25,14 @@ import torch
 
 from .batch_pickle import KEEPS_READ_ONLY, pickled
 from .bounded import Bounded
+from .layout import aligned, spans_of
 
-ALIGNMENT = 64
 _MOST_NODES = 128
 _LONGEST_TEXT = 200
 _INTEGERS = range(-(1 << 63), 1 << 63)
 _DESCRIPTIONS_BYTES = 4 << 20
 _BYTES_OF_A_NODE = 200  # about: a form is made of tuples
 _descriptions = Bounded(_DESCRIPTIONS_BYTES)
-
-
-def aligned(size: int) -> int:
-    """The next multiple of 64."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def encode(batch: Any, exact: bool = False) -> tuple[str, list[Any]]:
@@ -67,9 +62,8 @@ def _description_of(form: tuple[Any, ...]) -> str:
 
 def _described_object(buffers: list[Any], places: int, parts: int) -> dict[str, Any]:
     """The last three buffers are the places, the parts, and the pickle."""
-    ends = _Places()
-    starts = [ends.place(memoryview(buffer).nbytes) for buffer in buffers]
-    return {"object": [starts[-1], memoryview(buffers[-1]).nbytes], "places": [starts[-3], places], "parts": [starts[-2], parts]}
+    *_, (at_places, _), (at_parts, _), (start, end) = spans_of(buffers)
+    return {"object": [start, end - start], "places": [at_places, places], "parts": [at_parts, parts]}
 
 
 class _NotSimple(Exception):
@@ -192,18 +186,9 @@ class _Places:
             return {kind: [[self.node(key), self.node(item)] for key, item in rest]}
         if kind == "value":
             return {kind: float(rest[1]) if rest[0] is float else rest[1]}
-        return {kind: str(rest[0]).removeprefix("torch."), "shape": list(rest[1]), "at": self.place(rest[-1])}
+        return {kind: str(rest[0]).removeprefix("torch."), "shape": list(rest[1]), "at": self._place(rest[-1])}
 
-    def place(self, size: int) -> int:
+    def _place(self, size: int) -> int:
         place = aligned(self._end)
         self._end = place + size
         return place
-
-
-def joined(buffers: list[Any]) -> bytearray:
-    """The payload: each buffer at its place, zeros between."""
-    payload = bytearray()
-    for buffer in buffers:
-        payload += bytes(aligned(len(payload)) - len(payload))
-        payload += memoryview(buffer).cast("B")
-    return payload

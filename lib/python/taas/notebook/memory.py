@@ -6,7 +6,7 @@ import mmap
 import os
 from typing import Any, BinaryIO
 
-_ALIGNMENT = 64
+from ..layout import aligned
 
 
 class Memory:
@@ -21,7 +21,7 @@ class Memory:
         """Where `buffer` will be; the same place for the same key."""
         if key is not None and key in self._places:
             return self._places[key]
-        place = -(-self.size // _ALIGNMENT) * _ALIGNMENT
+        place = aligned(self.size)
         self._parts.append((place, buffer))
         self.size = place + memoryview(buffer).nbytes
         if key is not None:

@@ -1,0 +1,31 @@
+"""Where buffers lie in a payload or a file: one behind the other, each at a multiple of 64 bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+ALIGNMENT = 64
+
+
+def aligned(size: int) -> int:
+    """The next multiple of 64."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def spans_of(buffers: Iterable[Any]) -> list[tuple[int, int]]:
+    """Where each buffer begins and ends."""
+    spans, end = [], 0
+    for buffer in buffers:
+        start = aligned(end)
+        end = start + memoryview(buffer).nbytes
+        spans.append((start, end))
+    return spans
+
+
+def joined(buffers: list[Any]) -> bytearray:
+    """The payload: each buffer at its place, zeros between."""
+    payload = bytearray()
+    for buffer in buffers:
+        payload += bytes(aligned(len(payload)) - len(payload))
+        payload += memoryview(buffer).cast("B")
+    return payload
