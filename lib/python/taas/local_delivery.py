@@ -50,7 +50,8 @@ class Local(Delivery, Workers):
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         self._users.add(registered.token)
         self._pool = self._pool or Pool()
-        definition = self._definition(registered, loader)
+        state, unsendable = self._captures.capture(registered.token, loader)
+        definition = self._definition(registered, loader, is_other_program=bool(unsendable))
         self._pool.starter = self._pool.starter or self._starter(self._pool)
         has_grown = self._pool.grow(_workers_for(loader))
         if self.client is None:
@@ -58,7 +59,6 @@ class Local(Delivery, Workers):
         if has_grown:
             self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
                                                       for index, path in enumerate(self._pool.paths())]))
-        state = self._captures.of(registered.token, loader)
         return Opening(definition.digest + digest_of(state), lambda: RemoteStream(self, definition, state))
 
     def release(self, token: int) -> None:
@@ -90,7 +90,8 @@ class Local(Delivery, Workers):
         """For tests and people: the workers' process ids."""
         return self._pool.pids() if self._pool else []
 
-    def _definition(self, registered: Any, loader: DataLoader) -> Definition:
+    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
+        """What workers are to load. `is_other_program`: something that only forks inherit is not what it was."""
         raise NotImplementedError
 
     def _starter(self, pool: Pool) -> Starter:
@@ -123,9 +124,8 @@ class Forked(Local):
         super().__init__()
         self._inherited: dict[int, Definition] = {}
 
-    def _definition(self, registered: Any, loader: DataLoader) -> Definition:
+    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
         known = self._inherited.get(registered.token)
-        is_other_program = self._captures.unsendable_changes(registered.token, loader)
         if registered.fingerprint.has_changed(loader) or known is None or is_other_program:
             known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
             self._pool.start_anew()
@@ -142,7 +142,7 @@ class Forked(Local):
 class Started(Local):
     """Workers are programs of their own: the dataset is pickled for them."""
 
-    def _definition(self, registered: Any, loader: DataLoader) -> Definition:
+    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
         return registered.fingerprint.definition(loader)
 
     def _starter(self, pool: Pool) -> Starter:

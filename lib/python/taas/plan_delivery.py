@@ -48,10 +48,10 @@ class FromRun(Delivery, Workers):
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         prepared = is_named(loader, self._watched.plan.loader)
         meant = definition.named(self._watched.plan.loader) if prepared else registered.fingerprint.definition(loader)
-        for name in self._captures.unsendable_changes(registered.token, loader):
+        state, unsendable = self._captures.capture(registered.token, loader)
+        for name in unsendable:
             what = name.replace(":", ".")
             events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
-        state = self._captures.of(registered.token, loader)
         return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, prepared))
 
     def release(self, token: int) -> None:

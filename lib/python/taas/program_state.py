@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 import types
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from torch.utils.data import DataLoader
 
@@ -88,6 +88,15 @@ def split(payload: bytes) -> tuple[bytes, bytes]:
     return payload[_HEAD.size:end], payload[end:]
 
 
+class Capture(NamedTuple):
+    """The state that a loop begins with, and which globals that the loader's code sees have changed since the last loop and
+    cannot be sent: workers can only inherit them.
+    """
+
+    state: bytes
+    unsendable: list[str]
+
+
 class Captures:
     """In a rank: the states that its registered loaders' loops begin with; with persistent_workers, that of the first one."""
 
@@ -96,20 +105,15 @@ class Captures:
         self._first: dict[int, bytes] = {}
         self._seen: dict[int, dict[str, Any]] = {}
 
-    def of(self, token: int, loader: DataLoader) -> bytes:
+    def capture(self, token: int, loader: DataLoader) -> Capture:
         """For a loop that begins now over `loader`, whose registration has this token."""
         if loader.persistent_workers and token in self._first:
-            return self._first[token]
-        self._seen[token] = program_globals.seen_by(recipe_of(loader))
-        values = program_globals.sendable(self._seen[token])
-        self._first[token] = captured(loader.num_workers, self._same_machine, values)
-        return self._first[token]
-
-    def unsendable_changes(self, token: int, loader: DataLoader) -> list[str]:
-        """Before of(): which globals that the loader's code sees have changed since the last loop, and can only be inherited."""
-        if loader.persistent_workers or token not in self._seen:
-            return []
-        return program_globals.changed(program_globals.seen_by(recipe_of(loader)), self._seen[token])
+            return Capture(self._first[token], [])
+        seen = program_globals.seen_by(recipe_of(loader))
+        unsendable = program_globals.changed(seen, self._seen[token]) if token in self._seen else []
+        state = captured(loader.num_workers, self._same_machine, program_globals.sendable(seen))
+        self._seen[token], self._first[token] = seen, state
+        return Capture(state, unsendable)
 
     def forget(self, token: int) -> None:
         """The loader is not registered any more."""
