@@ -26,6 +26,15 @@ def by_value(what: Any) -> bytes:
         raise Unpicklable(f"{first_line(error)}{hint}") from error
 
 
+def write_by_value(what: Any, file: Any) -> None:
+    """The same bytes, into a file."""
+    kind = cloudpickle.Pickler if cloudpickle else pickle.Pickler
+    try:
+        kind(file, protocol=5).dump(what)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise Unpicklable(first_line(error)) from error
+
+
 def by_reference(what: Any) -> bytes:
     """For objects inside batches: a class that the training program has itself stays that class. Raises Unpicklable."""
     try:
