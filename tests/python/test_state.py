@@ -7,7 +7,7 @@ import taas
 import torch
 from conftest import equal, loop, seed, states
 from datasets import Augmented, Drawn, Eager, generator, numbers
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader, DistributedSampler, Sampler
 
 LOADERS = {
     "shuffled": lambda: DataLoader(Augmented(), 8, shuffle=True),
@@ -92,3 +92,39 @@ def test_state_between_loops(monkeypatch):
     with taas.register(DataLoader(Augmented(), 8)) as loader:
         loader.load_state_dict(state)
         assert equal(loop(loader), second)
+
+
+class EachFromTheProcess(Sampler):
+    """Draws its next index from the generator that the program draws from as well."""
+
+    def __iter__(self):
+        for _ in range(40):
+            yield int(torch.randint(len(Augmented()), ()))
+
+
+class AnotherLength(Augmented):
+    def __len__(self):
+        return super().__len__() - 1
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_order_that_cannot_be_drawn_again_is_refused(workers, monkeypatch):
+    make = lambda: DataLoader(Augmented(), 4, sampler=EachFromTheProcess(), num_workers=workers)  # noqa: E731
+    with pytest.raises(ValueError, match="does not draw the order again in which this state was saved") as refusal:
+        program(make, 3, monkeypatch)
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("other", [lambda: DataLoader(AnotherLength(), 4, shuffle=True), lambda: DataLoader(Augmented(), 5, shuffle=True)],
+                         ids=["a shorter dataset", "another batch size"])
+def test_the_order_of_another_loader_is_refused(other):
+    seed()
+    loader = taas.register(DataLoader(Augmented(), 4, shuffle=True))
+    next(iter(loader))
+    state = loader.state_dict()
+    taas.unregister(loader)
+    loader = taas.register(other())
+    loader.load_state_dict(state)
+    with pytest.raises(ValueError, match="either the dataset, the batch size or the seed is another one"):
+        list(loader)
+    taas.unregister(loader)

@@ -8,7 +8,7 @@ process' random states are at any time what they would have been.
 from __future__ import annotations
 
 import collections
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import torch
 from torch.utils.data import DataLoader
@@ -21,10 +21,13 @@ class Unknown(Exception):
 class PlainDraws:
     """Index batches of one epoch, drawn from `sampler` when the plain loader would have drawn them.
 
-    `resumed` is True for a further epoch with persistent_workers: its workers keep their base seed.
+    `resumed` is True for a further epoch with persistent_workers: its workers keep their base seed. `note` is told of each
+    batch that is drawn.
     """
 
-    def __init__(self, loader: DataLoader, sampler: Any, generator: torch.Generator | None, resumed: bool = False) -> None:
+    def __init__(self, loader: DataLoader, sampler: Any, generator: torch.Generator | None, resumed: bool = False,
+                 note: Callable[[Any], None] = lambda indices: None) -> None:
+        self._note = note
         self._lookahead = loader.num_workers * (loader.prefetch_factor or 0)
         self._drawn: collections.deque[Any] = collections.deque()
         self._begun = False
@@ -78,6 +81,9 @@ class PlainDraws:
     def _draw(self) -> None:
         self._begun = True
         try:
-            self._drawn.append(next(self._iterator))
+            indices = next(self._iterator)
         except StopIteration:
             self._ended = True
+            return
+        self._drawn.append(indices)
+        self._note(indices)

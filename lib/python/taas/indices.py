@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader
 from . import random_states
 from .draws import PlainDraws
 from .foresight import Rehearsal, Trust, is_settled_at_first_draw
+from .order_digest import OrderDigest
 
 
 class Indices:
@@ -22,7 +23,8 @@ class Indices:
         sampler = loader._index_sampler
         self._settled = is_settled_at_first_draw(sampler)
         self._rehearsal = None if self._settled or not trust else _rehearsed(loader, resumed)
-        self._draws = PlainDraws(loader, sampler, loader.generator, resumed)
+        self.digest = OrderDigest()
+        self._draws = PlainDraws(loader, sampler, loader.generator, resumed, self.digest.note)
         self._draws.begin()
         self._synchronised = loader.num_workers > 0
         if self._rehearsal and self._synchronised:

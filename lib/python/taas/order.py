@@ -46,13 +46,14 @@ class MapOrder:
 
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
-        return {"batch": self._number}
+        return {"batch": self._number, "order": self._indices.digest.state()}
 
     def skip_to(self, position: dict[str, Any]) -> None:
-        """Draws, and drops, what the loop has had before it was interrupted."""
+        """Draws, and drops, what the loop has had before it was interrupted. Raises AnotherOrder where that is not the same."""
         for _ in range(position["batch"]):
             self.certain()
             self.delivered()
+        self._indices.digest.expect(tuple(position["order"]))
 
     def _task(self, number: int, indices: Any) -> Task:
         return Task(self._seeds, number, self._recipe.logical_worker(number), indices)

@@ -24,6 +24,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from .code_objects import with_inner
+from .frozen import are_frozen
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice, torch.dtype, numpy.generic, numpy.dtype)
 _DATA = (torch.Tensor, numpy.ndarray, torch.Generator, random.Random, numpy.random.Generator, numpy.random.RandomState)
@@ -38,6 +39,9 @@ _NUMPY_FORBIDDEN = frozenset("""save savez savez_compressed savetxt load memmap 
     set_printoptions lib ctypeslib testing core _core f2py""".split())
 _PURE_MODULES = (math, random, numpy.random, itertools, operator, collections)
 _RANK = frozenset(("get_rank", "get_world_size", "is_available", "is_initialized"))
+_OF_EVERY_CLASS = frozenset("""__dict__ __weakref__ __doc__ __module__ __annotations__ __orig_bases__ __parameters__
+    __abstractmethods__ __qualname__ __slotnames__ __static_attributes__ __firstlineno__ __annotate__ __annotate_func__
+    __annotations_cache__ __type_params__ _abc_impl""".split())
 _NOT_ROOTS = frozenset(("__init__", "__new__", "__del__", "__init_subclass__", "__class_getitem__", "__repr__"))
 
 
@@ -99,8 +103,7 @@ class _Inspection:
         reached: set[str] = set()
         while todo:
             name = todo.pop()
-            if name in reached or name in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__orig_bases__",
-                                           "__parameters__", "__abstractmethods__", "__qualname__", "__slotnames__", "_abc_impl"):
+            if name in reached or name in _OF_EVERY_CLASS:
                 continue
             reached.add(name)
             for parent in cls.__mro__:
@@ -116,7 +119,7 @@ class _Inspection:
             member = member.func
         if isinstance(member, types.FunctionType):
             return self._function(member)
-        if not isinstance(member, _PLAIN):
+        if not isinstance(member, _PLAIN) and not are_frozen([member]):
             raise Impure(f"its class has a {type(member).__name__}")
         return set()
 

@@ -130,7 +130,7 @@ class EachFromTheProcess(Sampler):
             yield int(torch.randint(40, ()).item())
 
 
-@pipeline()
+@pipeline(resumes=False)
 def draws_each_index_from_torch(workers):
     return DataLoader(Numbers(), 4, sampler=EachFromTheProcess(), num_workers=workers)
 
@@ -147,7 +147,7 @@ class PerClass(Sampler):
             yield [int(number) * 9 + random.randrange(9) for number in classes for _ in range(2)]
 
 
-@pipeline()
+@pipeline(resumes=False)
 def some_of_each_class(workers):
     return DataLoader(Numbers(), batch_sampler=PerClass(), num_workers=workers)
 
