@@ -10,7 +10,7 @@ import torch
 from conftest import equal, loop, registered_loop, seed
 from datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow
 from taas import delivery
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 
 def pids():
@@ -128,3 +128,22 @@ def test_a_missing_path_is_the_datasets_own_error(monkeypatch):
     with taas.register(DataLoader(Files(), 8)) as loader, pytest.raises(FileNotFoundError, match="/nowhere/0") as raised:
         loop(loader)
     assert "data worker 0" in "".join(raised.value.__notes__)
+
+
+class Warming(IterableDataset):
+    """A stream whose numbers depend on what the program sets."""
+
+    def __init__(self):
+        self.temperature = 1.0
+
+    def __iter__(self):
+        for number in range(20):
+            yield number * self.temperature
+
+
+def test_a_stream_that_the_program_changes_during_its_loop_is_refused():
+    with taas.register(DataLoader(Warming(), 4)) as loader, pytest.raises(RuntimeError) as refusal:
+        for batch in loader:
+            loader.dataset.temperature = 2.0
+    line = str(refusal.value)
+    assert len(line.splitlines()) == 1 and "was changed during a loop over it" in line and "give the loader num_workers=1" in line

@@ -40,14 +40,12 @@ def program(make, interrupted_at, monkeypatch):
 
 def resumed(make, checkpoint):
     seed(99)
-    loader = taas.register(make())
-    saved = torch.load(io.BytesIO(checkpoint), weights_only=True)
-    loader.load_state_dict(saved["loader"])
-    torch.set_rng_state(saved["random"])
-    seen = [(batch, torch.rand(1)) for batch in loader]
-    third = loop(loader)
-    taas.unregister(loader)
-    return seen, third
+    with taas.register(make()) as loader:
+        saved = torch.load(io.BytesIO(checkpoint), weights_only=True)
+        loader.load_state_dict(saved["loader"])
+        torch.set_rng_state(saved["random"])
+        seen = [(batch, torch.rand(1)) for batch in loader]
+        return seen, loop(loader)
 
 
 @pytest.mark.parametrize("name", LOADERS)
@@ -119,12 +117,10 @@ def test_an_order_that_cannot_be_drawn_again_is_refused(workers, monkeypatch):
                          ids=["a shorter dataset", "another batch size"])
 def test_the_order_of_another_loader_is_refused(other):
     seed()
-    loader = taas.register(DataLoader(Augmented(), 4, shuffle=True))
-    next(iter(loader))
-    state = loader.state_dict()
-    taas.unregister(loader)
-    loader = taas.register(other())
-    loader.load_state_dict(state)
-    with pytest.raises(ValueError, match="either the dataset, the batch size or the seed is another one"):
-        list(loader)
-    taas.unregister(loader)
+    with taas.register(DataLoader(Augmented(), 4, shuffle=True)) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    with taas.register(other()) as loader:
+        loader.load_state_dict(state)
+        with pytest.raises(ValueError, match="either the dataset, the batch size or the seed is another one"):
+            list(loader)

@@ -21,6 +21,9 @@ class Delivery:
     samples_wanted = 0
     """How many samples the loops over each loader are to give in this rank, all together; 0: as many as there are."""
 
+    is_apart = True
+    """False when the training process itself makes the batches."""
+
     anticipates = False
     """True when batches may be asked for before the first loop: workers are there anyhow."""
 
@@ -42,6 +45,15 @@ class Delivery:
 
 class InProcess(Delivery):
     """No data workers."""
+
+    is_apart = False
+
+    @classmethod
+    def in_the_place_of(cls, other: Delivery) -> InProcess:
+        """With what the run wants of it."""
+        delivery = cls()
+        delivery.on_error, delivery.samples_wanted = other.on_error, other.samples_wanted
+        return delivery
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         recipe = recipe_of(loader)

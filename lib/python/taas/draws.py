@@ -33,13 +33,14 @@ class PlainDraws:
         self._begun = False
         self._ended = False
         self._iterator: Iterator[Any] = iter(sampler)
+        self._again = None if resumed or not self._lookahead else sampler
         if not resumed:
             torch.empty((), dtype=torch.int64).random_(generator=generator)  # the workers' base seed
-            if self._lookahead:
-                self._iterator = iter(sampler)
 
     def begin(self) -> None:
-        """The draws of iter() itself."""
+        """What iter() does once its workers are started: it asks the sampler anew, and draws."""
+        if self._again is not None:
+            self._iterator, self._again = iter(self._again), None
         for _ in range(self._lookahead):
             self._draw()
 

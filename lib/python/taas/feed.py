@@ -38,11 +38,13 @@ class Opening:
 class Feed:
     """Keeps a stream filled from an order. A task that was foreseen wrongly is thrown away with all behind it.
 
-    `stream` may have `submitted` in it already; `disappointed` is called when one of these was wrong.
+    `stream` may have `submitted` in it already; `disappointed` is called when one of these was wrong. Once `instead`, which is
+    asked before each batch, gives another opening, all batches from this one on come from there.
     """
 
     def __init__(self, order: MapOrder | ShardOrder, opening: Opening, stream: Stream | None = None,
                  submitted: Sequence[Task] = (), disappointed: Callable[[], None] = lambda: None) -> None:
+        self.instead: Callable[[], Opening | None] | None = None
         self._order = order
         self._opening = opening
         self.stream = stream or opening()
@@ -59,6 +61,9 @@ class Feed:
     def next_task(self) -> Task:
         """The task that the loop is at: it and as many as may be behind it are submitted. Raises StopIteration."""
         task = self._order.certain()
+        if self.instead and (opening := self.instead()):
+            self._opening, self.instead = opening, None
+            self._start_anew()
         if self._submitted and not _same(self._submitted[0], task):
             self._disappointed() if self._anticipated > 0 else self._order.mistaken()
             self._start_anew()

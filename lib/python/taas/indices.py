@@ -15,7 +15,8 @@ from .order_digest import OrderDigest
 class Indices:
     """Index batches of one epoch of a map-style dataset, in the sampler's order.
 
-    Made in iter() of the loader. Each next() of the loop calls `certain` and, when it has its batch, `delivered`.
+    Made in iter() of the loader, which calls `begin` once the dataset is taken as it is. Each next() of the loop calls `certain`
+    and, when it has its batch, `delivered`.
     """
 
     def __init__(self, loader: DataLoader, trust: Trust, resumed: bool = False) -> None:
@@ -25,10 +26,13 @@ class Indices:
         self._rehearsal = None if self._settled or not trust else _rehearsed(loader, resumed)
         self.digest = OrderDigest()
         self._draws = PlainDraws(loader, sampler, loader.generator, resumed, self.digest.note)
-        self._draws.begin()
         self._synchronised = loader.num_workers > 0
         if self._rehearsal and self._synchronised:
             self._rehearsal.begin()
+
+    def begin(self) -> None:
+        """The draws that the plain loader makes once its workers are started."""
+        self._draws.begin()
 
     def certain(self) -> Any:
         """The index batch of this next(). Raises StopIteration at the end of the epoch."""

@@ -23,6 +23,10 @@ class MapOrder:
         self._number = 0
         self._indices = Indices(loader, trust, resumed)
 
+    def begin(self) -> None:
+        """Makes the draws of the plain loader's iter() that come after its workers were started."""
+        self._indices.begin()
+
     def certain(self) -> Task:
         """The task of this next(). Raises StopIteration at the end of the epoch."""
         task = self._task(self._number, self._indices.certain())
@@ -70,6 +74,9 @@ class ShardOrder:
         self._next = (0, 0)
         self._number = 0
 
+    def begin(self) -> None:
+        """Nothing is drawn for shards."""
+
     def certain(self) -> Task:
         """The task of this next(). Raises StopIteration when all shards have ended."""
         if len(self._ended) == self._recipe.shards:
@@ -115,9 +122,9 @@ class ShardOrder:
 
 
 def order_of(loader: DataLoader, seeds: Seeds, trust: Trust, resumed: bool) -> MapOrder | ShardOrder:
-    """The epoch that begins now: makes the draws of the plain loader's iter()."""
+    """The epoch that begins now: makes the draws of the plain loader's iter() that come before its workers are started."""
     recipe = recipe_of(loader)
     if not recipe.iterable:
         return MapOrder(loader, seeds, trust, resumed)
-    Indices(loader, trust, resumed)
+    Indices(loader, trust, resumed).begin()
     return ShardOrder(recipe, seeds)

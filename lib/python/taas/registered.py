@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from . import events, position
 from .anticipation import Ahead
-from .delivery import delivery_for
+from .delivery import InProcess, delivery_for
 from .device import on_device
 from .errors import describe
 from .feed import Opening
@@ -24,7 +24,7 @@ from .outcome import Failed
 from .progress import Progress, Totals
 from .seeds import Seeds
 from .task import Task
-
+from .watch import Watch
 
 _tokens = itertools.count()
 
@@ -74,9 +74,14 @@ class Registered:
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
             order = order_of(loader, self._seeds(loader), self._trust, self._is_resumed(loader))
+            opening = self._opening(loader)
+            order.begin()
             if resume:
                 order.skip_to(resume["position"])
-        progress = Progress(self.epoch, order, self._ahead.feed(order, self._opening(loader)), start, self.totals)
+        feed = self._ahead.feed(order, opening)
+        if not loader.num_workers and self._delivery.is_apart:
+            feed.instead = self._unless_it_changes(loader)
+        progress = Progress(self.epoch, order, feed, start, self.totals)
         progress.enough = self._delivery.samples_wanted
         progress.batch_size = loader.batch_size or 1
         progress.digest = resume["digest"] if resume else 0
@@ -146,6 +151,23 @@ class Registered:
         except TypeError:  # cannot be sent: the loop will say so
             return
         self._ahead.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
+
+    def _unless_it_changes(self, loader: DataLoader) -> Callable[[], Opening | None]:
+        """With num_workers=0 batches show what the program, or the sampler, does to the dataset during the loop."""
+        watch, dataset = Watch(loader.dataset), loader.dataset
+
+        def instead() -> Opening | None:
+            if not watch.has_changed():
+                return None
+            if isinstance(dataset, IterableDataset):
+                raise RuntimeError(f"taas: the dataset of {self.name} was changed during a loop over it, which data workers do not "
+                                   "see: change it between two loops, or give the loader num_workers=1")
+            events.remark_once(f"{self.name}: its dataset was changed during a loop over it, which with num_workers=0 is to be seen "
+                               "in the next batch: from now on the training process makes its batches")
+            self._delivery = InProcess.in_the_place_of(self._delivery)
+            return self._opening(loader)
+
+        return instead
 
     def _opening(self, loader: DataLoader) -> Opening:
         opening = self._delivery.opener(self, loader)

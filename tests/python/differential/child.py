@@ -61,6 +61,7 @@ class Child:
             output = os.open(self._folder / "output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.dup2(output, 1)
             os.dup2(output, 2)
+            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False, buffering=1)
             os.environ["TMPDIR"] = str(self._folder)
             tempfile.tempdir = str(self._folder)
             value = pickle.dumps(action())

@@ -17,7 +17,6 @@ KNOWN_FAULTS: dict[str, str] = {
     # Iteration and sampling that is more than drawing.
     "libraries_of_training.timm_multi_epochs_loader": "goes on as the plain loader with a line, which its pipeline does not say yet",
     "libraries_of_training.accelerate_prepared": "is refused with a line, which its pipeline does not say yet",
-    "restless_samplers.changes_its_dataset": "with num_workers=0, a worker does not see what the sampler changes in its dataset during the loop",
     "libraries_of_training.albumentations_of_images": "a generator of the dataset's own depends on who makes a batch",
     "iterables.a_stream_that_nobody_seeded": "now and then: a worker that takes over draws another order from an unseeded generator",
     # Programs that cannot be sent, and what is said of it.

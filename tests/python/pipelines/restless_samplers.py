@@ -70,7 +70,7 @@ class ChangesItsDataset(Sampler):
             yield list(range(first, first + 4))
 
 
-@pipeline(num_workers=(0,), resumes=False)
+@pipeline(resumes=False)
 def changes_its_dataset(workers):
     dataset = Sized()
     return DataLoader(dataset, batch_sampler=ChangesItsDataset(dataset), num_workers=workers)
@@ -159,3 +159,34 @@ def look(loader, number):
 @pipeline(each_step=look, resumes=False)
 def counts_what_it_has_drawn(workers):
     return DataLoader(Numbers(), 4, sampler=Counts(), num_workers=workers)
+
+
+class Curriculum(Numbers):
+    """What the program sets while it trains is to be seen in the next sample, without workers."""
+
+    def __init__(self):
+        super().__init__()
+        self.difficulty, self.buffer, self.weights = 0, [], torch.zeros(5)
+
+    def __getitem__(self, index):
+        return index, self.difficulty, len(self.buffer), self.weights.clone()
+
+
+def make_harder(loader, number):
+    if number == 3:
+        loader.dataset.difficulty += 1
+    if number == 5:
+        loader.dataset.buffer.append(number)
+    if number == 7:
+        loader.dataset.weights[2] += 1
+
+
+@pipeline(num_workers=(0,), each_step=make_harder, resumes=False, alone=False,
+          falls_back="its dataset was changed during a loop over it, .* the training process makes its batches")
+def changed_by_the_program_in_its_loop(workers):
+    return DataLoader(Curriculum(), 4, num_workers=workers)
+
+
+@pipeline(num_workers=(2,), each_step=make_harder, resumes=False)
+def changed_by_the_program_behind_its_workers(workers):
+    return DataLoader(Curriculum(), 4, num_workers=workers)
