@@ -24,6 +24,9 @@ class Delivery:
     is_apart = True
     """False when the training process itself makes the batches."""
 
+    is_forked = False
+    """True when workers are forks, which have the dataset as it is without being sent it."""
+
     anticipates = False
     """True when batches may be asked for before the first loop: workers are there anyhow."""
 

@@ -120,6 +120,8 @@ class Forked(Local):
     new workers.
     """
 
+    is_forked = True
+
     def __init__(self) -> None:
         super().__init__()
         self._inherited: dict[int, Definition] = {}

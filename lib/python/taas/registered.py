@@ -9,7 +9,7 @@ from typing import Any, Callable
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from . import events, position
+from . import events, position, process_bound
 from .anticipation import Ahead
 from .delivery import InProcess, delivery_for
 from .device import on_device
@@ -74,6 +74,7 @@ class Registered:
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
             order = order_of(loader, self._seeds(loader), self._trust, self._is_resumed(loader))
+            self._stay_where_it_must(loader)
             opening = self._opening(loader)
             order.begin()
             if resume:
@@ -151,6 +152,13 @@ class Registered:
         except TypeError:  # cannot be sent: the loop will say so
             return
         self._ahead.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
+
+    def _stay_where_it_must(self, loader: DataLoader) -> None:
+        """With num_workers=0 a dataset may count on being in one process."""
+        if not loader.num_workers and self._delivery.is_forked and (kind := process_bound.found_in(loader.dataset)):
+            events.remark_once(f"{self.name}: its dataset holds a {kind}, which only one process can use: with num_workers=0 the "
+                               "training process makes its batches; open it on first use in __getitem__ and give the loader num_workers=1")
+            self._delivery = InProcess.in_the_place_of(self._delivery)
 
     def _unless_it_changes(self, loader: DataLoader) -> Callable[[], Opening | None]:
         """With num_workers=0 batches show what the program, or the sampler, does to the dataset during the loop."""

@@ -10,7 +10,6 @@ KNOWN_FAULTS: dict[str, str] = {
     "state_of_the_program.arguments_and_path": "folders of sys.path that are not there are left out",
     "state_of_the_program.a_set_of_strings": "workers that no taas-run has started have a hash seed of their own",
     "state_of_the_program.globals_of_worker_init_fn": "logical workers share a process and its globals",
-    "storage.sqlite_opened_at_once": "with num_workers=0 dataset code runs in a thread of its own, which sqlite refuses by name",
     # What arrives is not what was sent.
     "storage.slices_of_a_memmap_as_they_are": "a memmap arrives as an array from another machine",
     "limits.an_exception_of_70_megabytes": "of an exception above 64 MiB only the text arrives",

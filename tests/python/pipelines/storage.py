@@ -66,6 +66,45 @@ def sqlite_opened_at_once(workers):
     return DataLoader(OpenDatabase(), 4, num_workers=workers)
 
 
+class OpenFile(Database):
+    """Its samples lie behind one another in a file with one place."""
+
+    def write(self):
+        self.path.write_bytes(bytes(range(ROWS)))
+
+    def __init__(self):
+        super().__init__()
+        self.file = open(self.path, "rb", buffering=0)
+
+    def __getitem__(self, index):
+        self.file.seek(index)
+        return self.file.read(1)[0]
+
+
+@of_samples(num_workers=(0,), sent=False, alone=False, falls_back="its dataset holds a FileIO, which only one process can use")
+def a_file_opened_at_once(workers):
+    return DataLoader(OpenFile(), 4, num_workers=workers)
+
+
+class Draws(Database):
+    """Gives what its own iterator has next, whatever the index."""
+
+    def write(self):
+        self.path.write_bytes(b"")
+
+    def __init__(self):
+        super().__init__()
+        self.following = iter(range(1000))
+
+    def __getitem__(self, index):
+        return next(self.following)
+
+
+@of_samples(num_workers=(0,), sent=False, alone=False, falls_back="its dataset holds a range_iterator, which only one process can use")
+def an_iterator_of_its_own(workers):
+    return DataLoader(Draws(), 4, num_workers=workers)
+
+
 @of_samples(num_workers=(0,), refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use")
 def sqlite_opened_at_once_and_sent(workers):
     import multiprocessing
