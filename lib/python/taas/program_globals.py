@@ -50,7 +50,7 @@ def take(values: dict[str, str]) -> None:
     for name, text in values.items():
         module, _, attribute = name.partition(":")
         names = getattr(sys.modules.get(module), "__dict__", {})
-        if attribute in names and _told(names[attribute]) != text:
+        if attribute not in names or _told(names[attribute]) != text:
             names[attribute] = ast.literal_eval(text)
 
 
@@ -107,12 +107,21 @@ def _functions(what: Any, depth: int = _DEPTH) -> list[types.FunctionType]:
 
 
 def _names(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
-    looked_up = {name for code in with_inner(function.__code__) for name in code.co_names}
+    codes = list(with_inner(function.__code__))
+    looked_up = {name for code in codes for name in code.co_names}
     for name in looked_up & function.__globals__.keys():
-        value = function.__globals__[name]
-        yield function.__module__, name, value
-        if isinstance(value, types.ModuleType) and _is_own(value.__name__):
-            yield from ((value.__name__, inner, vars(value)[inner]) for inner in looked_up & vars(value).keys())
+        yield function.__module__, name, function.__globals__[name]
+    in_text = {text for code in codes for text in code.co_consts if isinstance(text, str)}
+    for module in _modules_by(looked_up, function.__globals__):
+        for name in (looked_up | in_text) & vars(module).keys():
+            if _is_own(module.__name__) or (_is_plain(vars(module)[name]) and not name.startswith("__")):
+                yield module.__name__, name, vars(module)[name]
+
+
+def _modules_by(names: set[str], known: dict[str, Any]) -> list[types.ModuleType]:
+    """The modules that code names, those included that it imports itself."""
+    found = [known.get(name, sys.modules.get(name)) for name in names]
+    return [module for module in found if isinstance(module, types.ModuleType)]
 
 
 @functools.lru_cache(maxsize=4096)

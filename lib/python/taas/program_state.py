@@ -152,9 +152,8 @@ class ProgramState:
         self._in_force = mark
 
     def _take_path(self, wanted: list[str]) -> None:
-        """The rank's order comes first: folders that are not there, on another machine, are left out."""
-        found = [folder for folder in wanted if os.path.exists(folder)]
-        sys.path[:] = found + [folder for folder in self._own_path if folder not in found]
+        """The rank's order comes first."""
+        sys.path[:] = wanted + [folder for folder in self._own_path if folder not in wanted]
 
     def _take_main(self, file: str | None) -> None:
         if self._is_fork or getattr(sys.modules["__main__"], "__file__", None) == file:

@@ -67,6 +67,22 @@ def _set_warning_filters(wanted: list[Any]) -> None:
     getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", lambda: None))()
 
 
+def _decimal_context() -> dict[str, Any] | None:
+    """None while nobody uses decimal numbers."""
+    decimal = sys.modules.get("decimal")
+    if decimal is None:
+        return None
+    context = decimal.getcontext()
+    plain = {name: getattr(context, name) for name in ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")}
+    return {**plain, "traps": sorted(signal.__name__ for signal, is_trapped in context.traps.items() if is_trapped)}
+
+
+def _set_decimal_context(wanted: dict[str, Any]) -> None:
+    import decimal
+
+    decimal.setcontext(decimal.Context(**{**wanted, "traps": [getattr(decimal, name) for name in wanted["traps"]]}))
+
+
 def _named_dtype(name: str) -> torch.dtype:
     return getattr(torch, name.removeprefix("torch."))
 
@@ -77,6 +93,7 @@ SETTINGS: dict[str, Setting] = {
     "the recursion limit": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
     "the locale": Setting(lambda: locale.setlocale(locale.LC_ALL), lambda value: locale.setlocale(locale.LC_ALL, value)),
     "the start method of multiprocessing": Setting(lambda: multiprocessing.get_start_method(allow_none=True), _set_start_method),
+    "the decimal context": Setting(_decimal_context, _set_decimal_context),
     "the warning filters": Setting(_warning_filters, _set_warning_filters),
     "torch.set_num_threads": Setting(torch.get_num_threads, torch.set_num_threads),
     "torch.set_default_dtype": Setting(lambda: str(torch.get_default_dtype()),

@@ -5,10 +5,6 @@
 
 KNOWN_FAULTS: dict[str, str] = {
     # Workers are not the rank: its variables, its group, its folders, what it has set.
-    "state_of_the_program.attributes_of_modules": "attributes that the program sets on other modules are not sent to other machines",
-    "state_of_the_program.limits_and_filters": "the decimal context, which is a thread's, is not sent",
-    "state_of_the_program.arguments_and_path": "folders of sys.path that are not there are left out",
-    "state_of_the_program.a_set_of_strings": "workers that no taas-run has started have a hash seed of their own",
     "state_of_the_program.globals_of_worker_init_fn": "logical workers share a process and its globals",
     # What arrives is not what was sent.
     "storage.slices_of_a_memmap_as_they_are": "a memmap arrives as an array from another machine",

@@ -81,7 +81,7 @@ def arguments_and_path(workers):
     return loader_of(lambda index: (tuple(sys.argv), sys.path[0]), workers)
 
 
-@pipeline()
+@pipeline(sent=False)  # workers that are not forks have the program's hashes where taas-run has started both
 def a_set_of_strings(workers):
     words = [f"word {number}" for number in range(50)]
     return loader_of(lambda index: (list(set(words))[:5], hash("a word")), workers)
