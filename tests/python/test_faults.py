@@ -100,6 +100,7 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
             super().__init__()
             self.inner = Numbers()
             self.inner.lock = threading.Lock()
+            self.inner.lock.acquire()
 
     loader = DataLoader(Holder(), 8, num_workers=1, multiprocessing_context="spawn")
     with taas.register(loader), pytest.raises(TypeError, match=r"dataset\.inner\.lock .*cannot be pickled") as raised:

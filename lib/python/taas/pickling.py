@@ -11,28 +11,36 @@ try:
 except ImportError:  # pragma: no cover
     cloudpickle = None
 
+from .sendable import reduced
+
 
 class Unpicklable(Exception):
     """Says which part of an object cannot be pickled."""
 
 
+class _ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: ignore[misc]
+    """As data workers that are forks would have it."""
+
+    def reducer_override(self, value: Any) -> Any:
+        found = reduced(value)
+        above = getattr(super(), "reducer_override", None)
+        return found if found is not NotImplemented or above is None else above(value)
+
+
 def by_value(what: Any) -> bytes:
     """For code and datasets: what `__main__` defines, lambdas and local functions go along. Raises Unpicklable."""
-    dump = cloudpickle.dumps if cloudpickle else pickle.dumps
-    try:
-        return dump(what, protocol=5)
-    except Exception as error:
-        hint = "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
-        raise Unpicklable(f"{first_line(error)}{hint}") from error
+    file = io.BytesIO()
+    write_by_value(what, file)
+    return file.getvalue()
 
 
 def write_by_value(what: Any, file: Any) -> None:
-    """The same bytes, into a file."""
-    kind = cloudpickle.Pickler if cloudpickle else pickle.Pickler
+    """The same bytes, into a file. Raises Unpicklable, also for what the file raises."""
     try:
-        kind(file, protocol=5).dump(what)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise Unpicklable(first_line(error)) from error
+        _ByValue(file, protocol=5).dump(what)
+    except Exception as error:
+        hint = "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
+        raise Unpicklable(f"{first_line(error)}{hint}") from error
 
 
 def by_reference(what: Any) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 import torch
 
-from . import native, pickling
+from . import native, pickling, sendable
 from .frozen import FROZEN, are_equal, are_frozen, are_one
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
@@ -177,6 +177,8 @@ class _Digest:
 def _reduced(value: Any) -> list[Any]:
     """What pickle and copy take an object for: its class and its state, as it says itself."""
     try:
+        if (reduced := sendable.reduced(value)) is not NotImplemented:
+            return list(reduced)
         reducer = copyreg.dispatch_table.get(type(value))
         reduced = reducer(value) if reducer else value.__reduce_ex__(5)
     except Exception as error:

@@ -16,8 +16,5 @@ KNOWN_FAULTS: dict[str, str] = {
     "iterables.a_stream_that_nobody_seeded": "now and then: a worker that takes over draws another order from an unseeded generator",
     # Programs that cannot be sent, and what is said of it.
     "libraries_of_data.lmdb_opened_by_worker_init_fn": "logical workers share a process, in which LMDB opens a file once",
-    "trains_by_itself.classes_of_the_script": "lru_cache and cached_property of the script cannot be sent",
-    "trains_by_itself.lambdas_of_the_script": "lru_cache and cached_property of the script cannot be sent",
-    "trains_by_itself.an_attribute_of_a_class_changes": "lru_cache and cached_property of the script cannot be sent",
     "loaders.an_exception_that_cannot_be_pickled": "its text is that of the note behind it",
 }

@@ -242,7 +242,7 @@ def opened_by_worker_init_fn(workers):
 
 
 class Guarded(Stored):
-    """A lock in the dataset: forks have it, others cannot be sent it."""
+    """A lock in the dataset: forks have a copy of it, others are sent a new one."""
 
     def write(self):
         self.path.write_text("text")
@@ -253,17 +253,28 @@ class Guarded(Stored):
             return self.path.read_text() + str(index)
 
 
-@of_samples(sent=False)
+@of_samples()
 def a_dataset_with_a_lock(workers):
     return DataLoader(Guarded(), 4, num_workers=workers)
 
 
-@of_samples(num_workers=(0,), refused=r"dataset\.lock .*cannot be pickled")
-def a_dataset_with_a_lock_that_is_sent(workers):
+class Held(Guarded):
+    """Somebody else holds the lock while the loop runs: samples are made without it."""
+
+    def write(self):
+        super().write()
+        self.lock.acquire()
+
+    def __getitem__(self, index):
+        return index
+
+
+@of_samples(num_workers=(0,), refused=r"dataset\.lock .*cannot pickle a lock that is held")
+def a_dataset_with_a_lock_that_is_held(workers):
     import multiprocessing
 
     multiprocessing.set_start_method("spawn", force=True)
-    return DataLoader(Guarded(), 4, num_workers=workers)
+    return DataLoader(Held(), 4, num_workers=workers)
 
 
 def make_folder_of_images(kind):

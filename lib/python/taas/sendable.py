@@ -1,0 +1,80 @@
+"""What other picklers refuse and forks have all the same: cached functions and properties, functools.singledispatch, and locks
+that nobody holds.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from typing import Any, Callable
+
+_LOCK = type(threading.Lock())
+_RLOCK = type(threading.RLock())
+_CACHED_FUNCTION = type(functools.lru_cache(lambda: None))
+
+
+def reduced(value: Any) -> Any:
+    """For reducer_override: how another process makes `value`; NotImplemented for what has no way of its own here."""
+    kind = type(value)
+    reduce = _REDUCERS.get(kind)
+    return reduce(value) if reduce else NotImplemented
+
+
+def _lock(lock: Any) -> Any:
+    if lock.locked():
+        raise TypeError("cannot pickle a lock that is held")
+    return threading.Lock, ()
+
+
+def _reentrant_lock(lock: Any) -> Any:
+    if lock._is_owned() or not lock.acquire(blocking=False):
+        raise TypeError("cannot pickle a lock that is held")
+    lock.release()
+    return threading.RLock, ()
+
+
+def _cached_function(function: Any) -> Any:
+    """By name where the other process can import it, and otherwise with an empty cache."""
+    if _is_importable(function):
+        return function.__reduce__()
+    return cached_function, (function.__wrapped__, function.cache_parameters())
+
+
+def _cached_property(value: functools.cached_property[Any]) -> Any:
+    """In two steps: the class that it belongs to may come back to it while its function is pickled."""
+    return functools.cached_property.__new__, (functools.cached_property,), vars(value)
+
+
+def _by_first_argument(method: functools.singledispatchmethod[Any]) -> Any:
+    """What Python 3.13 keeps of each object that it was called of is made again."""
+    state = {key: type(part)() if key == "_method_cache" and part else part for key, part in vars(method).items()}
+    return functools.singledispatchmethod.__new__, (functools.singledispatchmethod,), state
+
+
+def _by_class(found: weakref.WeakKeyDictionary[Any, Any]) -> Any:
+    """singledispatch's cache has classes for keys. What else is in such a dictionary may live by what is not sent."""
+    items = dict(found)
+    if not all(isinstance(key, type) for key in items):
+        raise TypeError("cannot pickle weak references")
+    return weakref.WeakKeyDictionary, (items,)
+
+
+def cached_function(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    """In the other process: the function behind a cache of its own."""
+    return functools.lru_cache(**parameters)(function)
+
+
+def _is_importable(function: Any) -> bool:
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    found: Any = None if module == "__main__" else sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is function
+
+
+_REDUCERS: dict[type, Callable[[Any], Any]] = {
+    _LOCK: _lock, _RLOCK: _reentrant_lock, _CACHED_FUNCTION: _cached_function, functools.cached_property: _cached_property,
+    functools.singledispatchmethod: _by_first_argument, weakref.WeakKeyDictionary: _by_class,
+}
