@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from . import pickling
+from . import dataset_pickle, pickling
 from .recipe import Recipe, recipe_of
 
 
@@ -32,13 +32,15 @@ def _definition(head: dict[str, Any], body: bytes = b"") -> Definition:
 def pickled(recipe: Recipe) -> Definition:
     """For workers that are other programs. Raises TypeError with the part that cannot be pickled and the way out."""
     try:
-        body = pickling.by_value(recipe)
+        sent = dataset_pickle.dumped(recipe, recipe.forks)
     except pickling.Unpicklable as error:
         part = next((pickling.culprit(value, name) for name, value in vars(recipe).items() if not _picklable(value)),
                     "the loader")
         raise TypeError(f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "
                         f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn") from error
-    return _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd()}, body)
+    sizes = [buffer.raw().nbytes for buffer in sent.beside]
+    return _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": sizes, "size": len(sent.pickle)},
+                       b"".join([sent.pickle, *[buffer.raw() for buffer in sent.beside]]))
 
 
 def _picklable(value: Any) -> bool:
@@ -90,7 +92,11 @@ def load(digest: str, data: bytes) -> Recipe:
     if head["kind"] == "name":
         return recipe_of(loader_named(head["loader"]))
     _find_modules_as(head)
-    return pickling.load(body)
+    at, beside = head["size"], []
+    for size in head["beside"]:
+        beside.append(bytearray(body[at:at + size]))
+        at += size
+    return dataset_pickle.load(body[:head["size"]], beside)
 
 
 def loader_named(name: str) -> DataLoader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from typing import Any
 
@@ -11,7 +10,7 @@ from torch.utils.data import DataLoader
 from . import events, native
 from .feed import Opening
 from .in_process import InProcessStream
-from .recipe import recipe_of
+from .recipe import recipe_of, start_method
 
 
 class Delivery:
@@ -82,14 +81,7 @@ def _way_for(loader: DataLoader) -> str:
         return "process"
     if os.environ.get("TAAS_DATA_WORKERS") == "0":
         return "process"
-    return "fork" if _start_method(loader) == "fork" else "start"
-
-
-def _start_method(loader: DataLoader) -> str:
-    """Of the loader, or of the program, which may still choose another one afterwards."""
-    if loader.multiprocessing_context is not None:
-        return loader.multiprocessing_context.get_start_method()
-    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    return "fork" if start_method(loader) == "fork" else "start"
 
 
 def _new_delivery(way: str) -> Delivery:

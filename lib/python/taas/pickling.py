@@ -18,7 +18,7 @@ class Unpicklable(Exception):
     """Says which part of an object cannot be pickled."""
 
 
-class _ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: ignore[misc]
+class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: ignore[misc]
     """As data workers that are forks would have it."""
 
     def reducer_override(self, value: Any) -> Any:
@@ -37,10 +37,14 @@ def by_value(what: Any) -> bytes:
 def write_by_value(what: Any, file: Any) -> None:
     """The same bytes, into a file. Raises Unpicklable, also for what the file raises."""
     try:
-        _ByValue(file, protocol=5).dump(what)
+        ByValue(file, protocol=5).dump(what)
     except Exception as error:
-        hint = "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
-        raise Unpicklable(f"{first_line(error)}{hint}") from error
+        raise Unpicklable(f"{first_line(error)}{hint()}") from error
+
+
+def hint() -> str:
+    """What could help."""
+    return "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
 
 
 def by_reference(what: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -23,6 +24,8 @@ class Recipe:
     drop_last: bool
     iterable: bool
     num_workers: int
+    forks: bool
+    """Dataset code of the plain loader runs in forks of the program, or in itself: memory that is shared stays so."""
 
     @property
     def shards(self) -> int:
@@ -37,4 +40,12 @@ class Recipe:
 def recipe_of(loader: DataLoader) -> Recipe:
     """The recipe of `loader` as it is now."""
     return Recipe(loader.dataset, loader.collate_fn, loader.worker_init_fn, loader.batch_sampler is not None,
-                  loader.batch_size, loader.drop_last, isinstance(loader.dataset, IterableDataset), loader.num_workers)
+                  loader.batch_size, loader.drop_last, isinstance(loader.dataset, IterableDataset), loader.num_workers,
+                  not loader.num_workers or start_method(loader) == "fork")
+
+
+def start_method(loader: DataLoader) -> str:
+    """Of the loader, or of the program, which may still choose another one afterwards."""
+    if loader.multiprocessing_context is not None:
+        return loader.multiprocessing_context.get_start_method()
+    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]

@@ -7,7 +7,6 @@ KNOWN_FAULTS: dict[str, str] = {
     # Workers are not the rank: its variables, its group, its folders, what it has set.
     "state_of_the_program.globals_of_worker_init_fn": "logical workers share a process and its globals",
     # What arrives is not what was sent.
-    "storage.slices_of_a_memmap_as_they_are": "a memmap arrives as an array from another machine",
     "limits.an_exception_of_70_megabytes": "of an exception above 64 MiB only the text arrives",
     # Iteration and sampling that is more than drawing.
     "libraries_of_training.timm_multi_epochs_loader": "goes on as the plain loader with a line, which its pipeline does not say yet",

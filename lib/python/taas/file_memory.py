@@ -1,0 +1,162 @@
+"""Memory that is a file: as the kernel sees it in this process, and mapped again in another one, where the file is the same."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import mmap
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+_SAMPLES = 64
+_SAMPLE_BYTES = 4096
+_CARRIED_BYTES = 16 << 20
+_WITHOUT_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r(.).(.) ([0-9a-f]+) \S+ (\d+) +(/.*)\n")
+
+
+@dataclass
+class FileMemory:
+    """A mapped file. `is_shared`: what is written into the memory goes to the file. A small one's bytes come along."""
+
+    path: str
+    size: int
+    is_shared: bool
+    place: tuple[str, int, int]
+    modified: int
+    samples: bytes
+    content: bytes | None
+    _mapped: Any = field(default=None, repr=False)
+
+    def memory(self) -> Any:
+        """A writable buffer of the whole file, one for all that lies in it. What is written stays in this process, unless it
+        is shared. Raises RuntimeError where the file is another one, or not there.
+        """
+        if self._mapped is None:
+            self._mapped = self._map()
+        return self._mapped
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_mapped": None}
+
+    def _map(self) -> Any:
+        try:
+            with open(self.path, "r+b" if self.is_shared else "rb", buffering=0) as file:
+                if _is_there(file.fileno(), self):
+                    flags = mmap.MAP_SHARED if self.is_shared else mmap.MAP_PRIVATE | _WITHOUT_RESERVE
+                    return mmap.mmap(file.fileno(), self.size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        except OSError:
+            pass
+        if self.content is not None:
+            return bytearray(self.content)
+        raise RuntimeError(f"taas: the dataset has {self.path} ({self.size / 1e6:.0f} MB) mapped into memory, and this machine does not "
+                           "have the same file there: " + self._way_out())
+
+    def _way_out(self) -> str:
+        if self.is_shared:
+            return "open it with mode='r' to use a copy of it, or open it in __getitem__"
+        return "copy it there with its time (rsync -a), or open it in __getitem__"
+
+
+def _is_there(fd: int, known: FileMemory) -> bool:
+    """On the same machine by its inode; elsewhere by its size, its time and some of its bytes."""
+    status = os.fstat(fd)
+    if status.st_size < known.size:
+        return False
+    if known.place == (_machine(), status.st_dev, status.st_ino):
+        return True
+    same = (status.st_size, int(status.st_mtime)) == (known.size, known.modified)
+    return same and not known.is_shared and _samples(lambda at: os.pread(fd, _SAMPLE_BYTES, at), known.size) == known.samples
+
+
+def _samples(read: Any, size: int) -> bytes:
+    """A digest of some pages, the first and the last among them."""
+    digest = hashlib.blake2b(digest_size=16)
+    last = max(0, size - _SAMPLE_BYTES)
+    for number in range(_SAMPLES):
+        digest.update(read(last * number // (_SAMPLES - 1)))
+    return digest.digest()
+
+
+def _machine() -> str:
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+@dataclass
+class _Area:
+    begin: int
+    end: int
+    is_writable: bool
+    is_shared: bool
+    offset: int
+    inode: int
+    path: str
+
+
+class FilesInMemory:
+    """Which memory of this process is which file, as it is now."""
+
+    def __init__(self) -> None:
+        with open("/proc/self/maps") as file:
+            found = [match for match in map(_LINE.fullmatch, file) if match]
+        self._areas = [_Area(int(match[1], 16), int(match[2], 16), match[3] == "w", match[4] == "s", int(match[5], 16),
+                             int(match[6]), match[7]) for match in found]
+        self._begins = [area.begin for area in self._areas]
+        self._known: dict[tuple[str, bool], FileMemory | None] = {}
+        self._clean: dict[int, bool] = {}
+
+    def find(self, begin: int, end: int, as_forks: bool) -> tuple[FileMemory, int] | None:
+        """The file that has these addresses, and the offset in it; None for other memory, for a file that is deleted, and for
+        pages that this process has changed for itself. `as_forks`: what is shared with the file stays so.
+        """
+        at = bisect.bisect_right(self._begins, begin) - 1
+        area = self._areas[at] if at >= 0 else None
+        if area is None or end > area.end or not self._is_as_in_file(area, as_forks):
+            return None
+        file = self._file(area)
+        offset = area.offset + begin - area.begin
+        return (file, offset) if file and offset + end - begin <= file.size else None
+
+    def _is_as_in_file(self, area: _Area, as_forks: bool) -> bool:
+        if area.is_shared:
+            return as_forks or not area.is_writable
+        if area.begin not in self._clean:
+            self._clean[area.begin] = _is_clean(area)
+        return self._clean[area.begin]
+
+    def _file(self, area: _Area) -> FileMemory | None:
+        key = (area.path, area.is_shared and area.is_writable)
+        if key not in self._known:
+            self._known[key] = _described(*key, area.inode)
+        return self._known[key]
+
+
+def _described(path: str, is_shared: bool, inode: int) -> FileMemory | None:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if status.st_ino != inode:
+                return None
+            content = file.read() if status.st_size <= _CARRIED_BYTES else None
+            samples = b"" if is_shared else _samples(lambda at: os.pread(file.fileno(), _SAMPLE_BYTES, at), status.st_size)
+    except OSError:
+        return None
+    return FileMemory(path, status.st_size, is_shared, (_machine(), status.st_dev, status.st_ino),
+                      0 if is_shared else int(status.st_mtime), samples, content)
+
+
+def _is_clean(area: _Area) -> bool:
+    """Whether no page of it was changed: written to, it would be memory of this process' own."""
+    is_here, own = False, 0
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            if line.startswith(f"{area.begin:x}-"):
+                is_here = True
+            elif is_here and line.startswith(("Anonymous:", "Swap:")):
+                own += int(line.split()[1])
+            elif is_here and line.startswith("VmFlags:"):
+                return own == 0
+    return False
