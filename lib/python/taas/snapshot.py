@@ -15,12 +15,14 @@ import numpy
 import torch
 
 from . import native, pickling, sendable
+from .file_memory import FilesInMemory
 from .frozen import FROZEN, are_equal, are_frozen, are_one
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _NAMED = (types.ModuleType, types.BuiltinFunctionType, type(threading.Lock()), type(threading.RLock()))
 _MOST_OBJECTS = 20_000
 _MOST_CODE_BYTES = 4 << 20
+_FILE_BYTES = 64 << 20  # to read less takes as long as to find out whether it is a file
 
 
 class TooMuch(Exception):
@@ -47,11 +49,12 @@ class Snapshot:
         self._bytes_left = most_bytes
         self._known: dict[int, tuple[int, Any]] = {}
         self._places: dict[int, int] = {}
+        self._files: FilesInMemory | None = None
         waiting = list(what)
         while waiting:
             waiting += self._parts(waiting.pop())
         self._known.clear()
-        self._before = []
+        self._before, self._files = [], None
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Snapshot) and are_equal(self._plain, other._plain) and are_one(self._named, other._named)
@@ -112,8 +115,8 @@ class Snapshot:
             return [value.reshape(-1).tolist(), *own]
         if value.dtype.hasobject:
             raise TooMuch
-        if file := _file_behind(value):
-            return [file, *own]
+        if value.flags.c_contiguous and self._is_in_file(value.__array_interface__["data"][0], value.nbytes):
+            return own
         self._reserve(value.nbytes)
         self._read(numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8))
         return own
@@ -127,6 +130,8 @@ class Snapshot:
         first, length = 0, storage.nbytes()
         if value.is_contiguous():
             first, length = value.storage_offset() * value.element_size(), value.numel() * value.element_size()
+        if self._is_in_file(storage.data_ptr() + first, length):
+            return []
         self._reserve(length)
         every = torch.empty(0, dtype=torch.uint8).set_(storage)
         self._read(every[first:first + length].numpy())
@@ -135,6 +140,17 @@ class Snapshot:
     def _place(self, address: int) -> int:
         """The same number for what lies at the same place: arrays and tensors that share memory."""
         return self._places.setdefault(address, len(self._places))
+
+    def _is_in_file(self, address: int, length: int) -> bool:
+        """Notes the file as it is now, when so much memory is a mapped file: workers map it, too."""
+        if length < _FILE_BYTES:
+            return False
+        self._files = self._files or FilesInMemory()
+        found = self._files.find(address, address + length, as_forks=True)
+        if found:
+            status = os.stat(found[0].path)
+            self._plain.append((found[0].path, found[1], found[0].is_shared, status.st_size, status.st_mtime_ns))
+        return found is not None
 
     def _reserve(self, count: int) -> None:
         self._bytes_left -= count
@@ -186,16 +202,3 @@ def _reduced(value: Any) -> list[Any]:
     if isinstance(reduced, str):
         return [reduced]
     return [list(part) if hasattr(part, "__next__") else part for part in reduced]
-
-
-def _file_behind(array: Any) -> tuple[Any, ...] | None:
-    """Of an array that is a part of a file: the file as it is now."""
-    while array is not None and not isinstance(array, numpy.memmap):
-        array = getattr(array, "base", None)
-    if array is None or array.filename is None or array.mode == "c":
-        return None
-    try:
-        status = os.stat(array.filename)
-    except OSError:
-        return None
-    return str(array.filename), array.mode, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
