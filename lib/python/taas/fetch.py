@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from typing import Any
 
 from .recipe import Recipe
@@ -18,13 +17,16 @@ _KEPT = 64
 
 
 class Fetcher:
-    """Makes the batches of one recipe. Seeds the process for each: the caller keeps the random states that it needs."""
+    """Makes the batches of one recipe. Seeds the process for each: the caller keeps the random states that it needs.
+
+    Where the recipe needs processes, the caller has one Fetcher for each logical worker, in a process of its own.
+    """
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self.failed_index: Any = None
         """The index whose sample raised, when that is known."""
-        self._datasets: dict[tuple[Any, int], Any] = {}
+        self._initialised: WorkerInfo | None = None
         self._shards: dict[tuple[Any, int], Shard] = {}
 
     def fetch(self, task: Task, stream: Any = None) -> Any:
@@ -57,33 +59,29 @@ class Fetcher:
     def _logical_worker(self, task: Task) -> WorkerInfo | None:
         if task.logical_worker < 0:
             return None
-        key = (task.seeds, task.logical_worker)
+        if self._initialised:
+            return self._initialised
         info = WorkerInfo(task.logical_worker, self.recipe.num_workers, task.seeds.of_worker(task.logical_worker),
-                          self._datasets.get(key, self.recipe.dataset))
-        if self.recipe.worker_init_fn and key not in self._datasets:
-            self._initialise(info)
-            self._datasets[key] = info.dataset
-            _forget_oldest(self._datasets, self.recipe.shards)
+                          self.recipe.dataset)
+        if self.recipe.worker_init_fn:
+            info.initialise(self.recipe.worker_init_fn)
+            self._initialised = info
         return info
-
-    def _initialise(self, info: WorkerInfo) -> None:
-        """A logical worker's own dataset: what worker_init_fn sets on it is not seen by the others, large parts are shared."""
-        info.dataset = copy.copy(self.recipe.dataset)
-        seed_all(info._seed)
-        with active(info):
-            self.recipe.worker_init_fn(info.id)
 
     def _shard(self, task: Task, stream: Any) -> Shard:
         key = (stream, task.logical_worker)
         shard = self._shards.pop(key, None)
         if shard is None or shard.turn > task.turn:
-            shard = Shard(self.recipe, fresh(self.recipe.dataset), task)
+            shard = Shard(self.recipe, self._dataset_of_a_shard(), task)
         self._shards[key] = shard
         _forget_oldest(self._shards, self.recipe.shards)
         return shard
 
+    def _dataset_of_a_shard(self) -> Any:
+        return self.recipe.dataset if self.recipe.needs_processes else fresh(self.recipe.dataset)
+
 
 def _forget_oldest(kept: dict[Any, Any], shards: int) -> None:
-    """Several epochs' worth of logical workers stay: ranks are not in step."""
+    """Several epochs' worth of shards stay: ranks are not in step."""
     while len(kept) > max(_KEPT, 2 * shards):
         del kept[next(iter(kept))]

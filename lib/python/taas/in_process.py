@@ -5,19 +5,26 @@ from __future__ import annotations
 import collections
 import traceback
 
-from . import layout, native, random_states, tree
+from . import layout, logical_process, native, random_states, tree, untree
+from .answer import Answer, Made, Over, Raised
+from .errors import unpickled
 from .fetch import Exhausted, Fetcher
-from .outcome import Ended, Failed, Outcome, Ready
+from .logical_processes import LogicalProcesses
+from .outcome import Ended, Failed, Outcome, Ready, Refused
 from .recipe import Recipe
 from .task import Task
 from .threads import of_a_worker
 
 
 class InProcessStream:
-    """One epoch's tasks; each is made when it is asked for. The process' random states stay as they are."""
+    """One epoch's tasks; each is made when it is asked for. The process' random states stay as they are.
+
+    Logical workers that need processes of their own are forks, as those of the plain loader: they make what they are asked for.
+    """
 
     def __init__(self, recipe: Recipe) -> None:
         self._fetcher = Fetcher(recipe)
+        self._processes = LogicalProcesses()
         self._tasks: collections.deque[Task] = collections.deque()
 
     def submit_task(self, task: Task) -> None:
@@ -27,7 +34,8 @@ class InProcessStream:
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome."""
         with random_states.kept():
-            return self._made(self._tasks.popleft())
+            task = self._tasks.popleft()
+            return self._made_by_a_fork(task) if self._fetcher.recipe.needs_processes else self._made(task)
 
     def window(self) -> int:
         """How many tasks may be under way."""
@@ -45,6 +53,14 @@ class InProcessStream:
 
     def close(self) -> None:
         self._tasks.clear()
+        self._processes.close()
+
+    def _made_by_a_fork(self, task: Task) -> Outcome:
+        try:
+            with of_a_worker(task.logical_worker):
+                return _outcome_of(self._processes.answer("", self._fetcher.recipe, b"", task.to_bytes(), task, None))
+        except logical_process.Ended as ended:
+            return Refused(str(ended))
 
     def _made(self, task: Task) -> Outcome:
         try:
@@ -57,6 +73,17 @@ class InProcessStream:
             return Failed(error, traceback.format_exc(), f"the training process{place}")
         description, size, digest = _digested(batch, task.is_of_the_process)
         return Ready(batch, size, digest, description)
+
+
+def _outcome_of(answer: Answer) -> Outcome:
+    if isinstance(answer, Made):
+        payload = layout.joined(answer.buffers)
+        return Ready(untree.decode(answer.description, payload), len(payload), native.digest(payload), answer.description)
+    if isinstance(answer, Over):
+        return Ended()
+    if isinstance(answer, Raised):
+        return Failed(unpickled(*answer), answer.text, "a logical worker's process")
+    return Refused(f"there is not enough memory for it ({answer.why})")
 
 
 def _digested(batch: object, exact: bool) -> tuple[str, int, int]:

@@ -14,9 +14,11 @@ from typing import Any, Iterator
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from . import definition, events, program_state, random_states, tree
-from .fetch import Exhausted, Fetcher
+from . import definition, events, program_state, random_states
+from .answer import Answer, Made, answer_to
+from .fetch import Fetcher
 from .foresight import Rehearsal
+from .logical_processes import OfADataWorker
 from .order import ShardOrder
 from .place_reads import PlaceReads, notice_place
 from .plan import Plan
@@ -44,6 +46,7 @@ class Preparation:
         memory = min(budget, _memory_of_one(self._workers))
         self.store = Store(memory, budget - memory)
         self._fetcher = Fetcher(recipe_of(self.loader))
+        self._processes = OfADataWorker()
         self._made_in = program_state.captured(self.loader.num_workers, same_machine=False)
         self._todo = self._tasks(plan.world_size)
         self._reported = 0.0
@@ -83,19 +86,19 @@ class Preparation:
         if self.store.shares(payload):
             return
         SeedsRead.seen = PlaceReads.seen = False
-        try:
-            batch = self._fetcher.fetch(task, ("prepared", task.seeds.rank))
-        except Exhausted:
-            return
-        except Exception:  # the rank that asks for it will be told
-            if PlaceReads.seen:
-                self._give_up()
-            return
+        answer = self._answer_to(task, payload)
         if PlaceReads.seen:
             self._give_up()
-            return
-        without_seeds = not SeedsRead.seen and self._drew_nothing(task)
-        self.store.put(payload, without_seeds, *tree.encode(batch, task.is_of_the_process))
+        elif isinstance(answer, Made):  # of everything else the rank that asks for it will be told
+            without_seeds = not SeedsRead.seen and self._drew_nothing(task)
+            self.store.put(payload, without_seeds, *answer)
+
+    def _answer_to(self, task: Task, payload: bytes) -> Answer:
+        stream = ("prepared", task.seeds.rank)
+        recipe = self._fetcher.recipe
+        if not recipe.needs_processes:
+            return answer_to(task, self._fetcher, stream)
+        return self._processes.answer("prepared", recipe, b"", payload, task, stream)
 
     def _give_up(self) -> None:
         """There is no rank yet that the dataset could ask for."""

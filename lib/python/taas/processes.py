@@ -35,10 +35,7 @@ class Process:
 
     def why_ended(self) -> str:
         """Of one that is not alive: "killed by SIGKILL", "ended with code 3"."""
-        code = os.waitstatus_to_exitcode(self._status or 0)
-        if code == -signal.SIGKILL:
-            return "killed by SIGKILL (out of memory, perhaps)"
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        return described(self._status or 0)
 
     def signal(self, number: int) -> None:
         """Sends a signal, as long as it is alive."""
@@ -56,18 +53,27 @@ class Process:
             time.sleep(0.002)
 
 
+def described(status: int) -> str:
+    """How a process ended, by what waitpid() said."""
+    code = os.waitstatus_to_exitcode(status)
+    if code == -signal.SIGKILL:
+        return "killed by SIGKILL (out of memory, perhaps)"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
 def fork(run: Callable[[int, socket.socket], None]) -> Starter:
     """Workers that have all of this process' memory. `run` is called in the child."""
+    return lambda index, listener: forked(lambda: run(index, listener))
 
-    def start(index: int, listener: socket.socket) -> int:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        pid = os.fork()
-        if pid == 0:
-            _child(lambda: run(index, listener))
-        return pid
 
-    return start
+def forked(run: Callable[[], None]) -> int:
+    """The process id of a fork in which `run` is called. It ends when that returns."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _child(run)
+    return pid
 
 
 def _child(run: Callable[[], None]) -> None:

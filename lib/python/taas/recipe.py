@@ -32,6 +32,11 @@ class Recipe:
         """Into how many parts an iterable dataset splits: as many as the plain loader has workers."""
         return max(1, self.num_workers)
 
+    @property
+    def needs_processes(self) -> bool:
+        """Whether each logical worker has a process of its own: its code may set something there, or keeps a place in a stream."""
+        return self.num_workers > 0 and (self.iterable or self.worker_init_fn is not None)
+
     def logical_worker(self, number: int) -> int:
         """Which worker of the plain loader makes the batch `number` of a map-style dataset; -1 with num_workers=0."""
         return number % self.num_workers if self.num_workers else -1

@@ -40,9 +40,9 @@ class Shard:
         self._info = WorkerInfo(self._worker, recipe.num_workers, seed, dataset) if self._worker >= 0 else None
         self._ended = False
         seed_all(seed)
+        if self._info and recipe.worker_init_fn:
+            self._info.initialise(recipe.worker_init_fn)
         with self._active():
-            if self._info and recipe.worker_init_fn:
-                recipe.worker_init_fn(self._info.id)
             self._samples: Iterator[Any] = iter(self._info.dataset if self._info else dataset)
 
     def batch(self, task: Task) -> Any:

@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 import time
-import traceback
 from typing import Any, Callable
 
 import torch
 
-from . import definition, events, native, pickling, program_state, task, tree
-from .fetch import Exhausted, Fetcher
+from . import definition, events, native, program_state, task
+from .answer import Answer, Made, NoMemory, Over, answer_to, raised
+from .fetch import Fetcher
+from .logical_processes import OfADataWorker
 from .plan import Plan, read
 from .prepare import Preparation
 from .program_state import ProgramState
@@ -21,7 +22,7 @@ from .store import Prepared
 from .threads import ForkedThreads
 
 _PATIENCE_SECONDS = 1.0
-_RECIPES_KEPT = 4  # the loaders of one program, as a rule; what is not used any more is let go
+_RECIPES_KEPT = 4  # at least; a recipe that some loader of some rank was at last is kept in any case
 
 
 class Worker:
@@ -35,7 +36,9 @@ class Worker:
         self._preparation = preparation
         self._state = ProgramState(is_fork, self._differs)
         self._threads = ForkedThreads(is_fork)
+        self._processes = OfADataWorker()
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
+        self._last_of: dict[tuple[int, int], str] = {}
 
     def answer(self, job: Any) -> None:
         """Makes the job's batch, and sends it or what came instead of it."""
@@ -54,19 +57,39 @@ class Worker:
         if prepared := self._prepared(job, state, payload):
             self._server.put(job, prepared.description, prepared.buffers)
             return
-        fetcher = None
+        self._send(job, self._answer_to(job, state, payload))
+
+    def _answer_to(self, job: Any, state: bytes, payload: bytes) -> Answer:
         try:
             self._state.enter(state)
             fetcher = self._fetcher(job.digest)
-            wanted = task.from_bytes(payload)
-            batch = fetcher.fetch(wanted, (job.client, job.stream))
-            self._server.put(job, *tree.encode(batch, wanted.is_of_the_process))
-        except Exhausted:
-            self._server.exhausted(job)
+            wanted, stream = task.from_bytes(payload), (job.client, job.stream)
+            self._use(job.digest, (wanted.seeds.rank, wanted.seeds.ordinal))
         except MemoryError as error:
-            self._server.give_back(job, f"{self._name} has not enough memory for it ({error or 'MemoryError'})")
+            return NoMemory(str(error) or "MemoryError")
         except BaseException as error:
-            self._raise(job, error, fetcher)
+            return raised(error)
+        if not fetcher.recipe.needs_processes:
+            return answer_to(wanted, fetcher, stream)
+        return self._processes.answer(job.digest, fetcher.recipe, state, payload, wanted, stream)
+
+    def _send(self, job: Any, answer: Answer) -> None:
+        if isinstance(answer, Made):
+            self._put(job, answer)
+        elif isinstance(answer, Over):
+            self._server.exhausted(job)
+        elif isinstance(answer, NoMemory):
+            self._server.give_back(job, f"{self._name} has not enough memory for it ({answer.why})")
+        else:
+            self._server.raise_(job, *answer)
+
+    def _put(self, job: Any, made: Made) -> None:
+        try:
+            self._server.put(job, *made)
+        except MemoryError as error:
+            self._send(job, NoMemory(str(error) or "MemoryError"))
+        except BaseException as error:
+            self._send(job, raised(error))
 
     def _prepared(self, job: Any, state: bytes, payload: bytes) -> Prepared | None:
         known = self._preparation
@@ -78,10 +101,18 @@ class Worker:
     def _fetcher(self, digest: str) -> Fetcher:
         if digest not in self._fetchers:
             self._fetchers[digest] = self._load(digest)
-            while len(self._fetchers) > _RECIPES_KEPT:
-                self._server.unloaded(self._fetchers.popitem(last=False)[0])
-        self._fetchers.move_to_end(digest)
         return self._fetchers[digest]
+
+    def _use(self, digest: str, loader: tuple[int, int]) -> None:
+        """`loader` is at this recipe: those that no loader is at any more are let go."""
+        if self._last_of.get(loader) == digest:
+            return
+        self._fetchers.move_to_end(digest)
+        self._last_of[loader] = digest
+        old = [digest for digest in self._fetchers if digest not in self._last_of.values()]
+        for digest in old[:max(0, len(self._fetchers) - _RECIPES_KEPT)]:
+            del self._fetchers[digest]
+            self._server.unloaded(digest)
 
     def _load(self, digest: str) -> Fetcher:
         """What a rank sent may be a whole dataset: there is one copy of it afterwards."""
@@ -93,26 +124,6 @@ class Worker:
         self._state.loaded()
         self._server.loaded(digest)
         return fetcher
-
-    def _raise(self, job: Any, error: BaseException, fetcher: Fetcher | None) -> None:
-        if fetcher and fetcher.failed_index is not None:
-            _note(error, f"index {fetcher.failed_index!r} of the dataset")
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        self._server.raise_(job, type(error).__name__, text, _pickled(error))
-
-
-def _note(error: BaseException, text: str) -> None:
-    if hasattr(error, "add_note"):
-        error.add_note(text)
-
-
-def _pickled(error: BaseException) -> bytes:
-    try:
-        data = pickling.by_reference(error)
-        pickling.load(data)
-        return data
-    except Exception:
-        return b""
 
 
 def serve(server: Any, name: str, parent: int, preparation: Preparation | None = None,

@@ -6,11 +6,13 @@ A loader with num_workers=4 has four logical workers wherever and by however man
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import torch
 from torch.utils.data._utils import collate as torch_collate
 from torch.utils.data._utils import worker as torch_worker
+
+from .seeds import seed_all
 
 
 class SeedsRead:
@@ -43,6 +45,12 @@ class WorkerInfo:
         """The logical worker's seed in this epoch: 63 bits, so that torch.manual_seed takes it."""
         SeedsRead.seen = True
         return self._seed & 0x7FFFFFFFFFFFFFFF
+
+    def initialise(self, worker_init_fn: Callable[[int], None]) -> None:
+        """Calls it as the plain loader's worker does, under the logical worker's seed."""
+        seed_all(self._seed)
+        with active(self):
+            worker_init_fn(self.id)
 
     def __repr__(self) -> str:
         return f"WorkerInfo(id={self.id}, num_workers={self.num_workers}, seed={self.seed}, dataset={self.dataset!r})"

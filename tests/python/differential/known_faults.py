@@ -5,7 +5,6 @@
 
 KNOWN_FAULTS: dict[str, str] = {
     # Workers are not the rank: its variables, its group, its folders, what it has set.
-    "state_of_the_program.globals_of_worker_init_fn": "logical workers share a process and its globals",
     # What arrives is not what was sent.
     "limits.an_exception_of_70_megabytes": "of an exception above 64 MiB only the text arrives",
     # Iteration and sampling that is more than drawing.
@@ -14,6 +13,5 @@ KNOWN_FAULTS: dict[str, str] = {
     "libraries_of_training.albumentations_of_images": "a generator of the dataset's own depends on who makes a batch",
     "iterables.a_stream_that_nobody_seeded": "now and then: a worker that takes over draws another order from an unseeded generator",
     # Programs that cannot be sent, and what is said of it.
-    "libraries_of_data.lmdb_opened_by_worker_init_fn": "logical workers share a process, in which LMDB opens a file once",
     "loaders.an_exception_that_cannot_be_pickled": "its text is that of the note behind it",
 }

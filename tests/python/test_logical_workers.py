@@ -1,0 +1,115 @@
+"""Each logical worker is a process to its code, as with the plain loader, by however many processes batches are made."""
+
+import os
+import signal
+import types
+
+import pytest
+import taas
+import torch
+from conftest import equal, loop, registered_loop
+from datasets import Numbers
+from taas import delivery, worker
+from taas.seeds import Seeds
+from taas.task import Task
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+WAYS = [0, 1, 2, 4]
+calls = 0
+opened = set()
+
+
+def open_once(worker):
+    """What LMDB does with a file that this process has opened already; and a count in a global."""
+    global calls
+    calls += 1
+    if "rows" in opened:
+        raise RuntimeError("rows is already open in this process")
+    opened.add("rows")
+
+
+class Counts(Numbers):
+    def __getitem__(self, index):
+        return index, calls, len(opened)
+
+
+class CountsStreams(IterableDataset):
+    """How many streams have begun in this process."""
+
+    begun = 0
+
+    def __init__(self):
+        self.cannot_be_copied = (number for number in range(3))
+
+    def __iter__(self):
+        CountsStreams.begun += 1
+        for row in range(10):
+            yield get_worker_info().id, row, CountsStreams.begun, next(self.cannot_be_copied, "over")
+
+
+@pytest.mark.parametrize("processes", WAYS)
+@pytest.mark.parametrize("make", [lambda: DataLoader(Counts(40), 3, num_workers=3, collate_fn=list, worker_init_fn=open_once),
+                                  lambda: DataLoader(CountsStreams(), 3, num_workers=3, collate_fn=list)])
+def test_no_logical_worker_sees_what_another_has_set(make, processes, monkeypatch):
+    assert equal(registered_loop(make, processes, monkeypatch, epochs=3), loop(make(), epochs=3))
+    assert (calls, opened, CountsStreams.begun) == (0, set(), 0)
+
+
+class Own(Numbers):
+    def __getitem__(self, index):
+        return os.getpid()
+
+
+def test_without_worker_init_fn_there_are_no_further_processes(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with taas.register(DataLoader(Own(), 4, num_workers=3, collate_fn=set)) as loader:
+        assert set().union(*loop(loader)) <= set(delivery._deliveries["fork"].pids())
+
+
+class Ends(Numbers):
+    def __getitem__(self, index):
+        if index == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return index
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_logical_worker_that_its_code_kills_is_told_of_in_one_line(processes, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
+    with taas.register(DataLoader(Ends(8), 2, num_workers=2, worker_init_fn=print)) as loader:
+        with pytest.raises(taas.UndeliverableBatch, match="batch 2 of epoch 0, indices .4, 5.: .*") as raised:
+            loop(loader)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_exception_of_worker_init_fn_arrives(monkeypatch):
+    def fails(worker):
+        raise KeyError(f"worker {worker} has no rows")
+
+    for processes in (0, 2):
+        monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
+        with taas.register(DataLoader(Numbers(), 4, num_workers=2, worker_init_fn=fails)) as loader:
+            with pytest.raises(KeyError, match="worker 0 has no rows"):
+                loop(loader)
+
+
+def test_large_batches_come_whole(monkeypatch):
+    def make():
+        return DataLoader(Numbers(40), 20, num_workers=2, worker_init_fn=lambda worker: None,
+                          collate_fn=lambda samples: {"large": torch.arange(300_000.0), "none": torch.empty(0, 3), "few": samples})
+
+    assert equal(registered_loop(make, 2, monkeypatch), loop(make()))
+
+
+def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
+    loads, let_go = [], []
+    server = types.SimpleNamespace(definition=lambda digest: b"", loaded=loads.append, unloaded=let_go.append,
+                                   put=lambda *_: None, raise_=lambda job, *what: pytest.fail(str(what)))
+    loader = DataLoader(Numbers(), 2)
+    monkeypatch.setattr(worker.definition, "load", lambda digest, data: worker.definition.recipe_of(loader))
+    one = worker.Worker(server, "data worker 0")
+    for _ in range(3):
+        for rank in range(9):
+            payload = Task(Seeds(1, rank, 0, 0), 0, -1, [0, 1]).to_bytes()
+            one.answer(types.SimpleNamespace(digest=f"{rank}", client=rank, stream=0, payload=payload))
+    assert loads == [f"{rank}" for rank in range(9)] and not let_go
