@@ -1,13 +1,15 @@
 """Each logical worker is a process to its code, as with the plain loader, by however many processes batches are made."""
 
 import os
+import random
 import signal
 import types
 
+import numpy
 import pytest
 import taas
 import torch
-from conftest import equal, loop, registered_loop
+from conftest import equal, loop, registered_loop, seed
 from datasets import Numbers
 from taas import delivery, worker
 from taas.seeds import Seeds
@@ -113,3 +115,64 @@ def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
             payload = Task(Seeds(1, rank, 0, 0), 0, -1, [0, 1]).to_bytes()
             one.answer(types.SimpleNamespace(digest=f"{rank}", client=rank, stream=0, payload=payload))
     assert loads == [f"{rank}" for rank in range(9)] and not let_go
+
+
+class Unseeded(IterableDataset):
+    """Draws from generators that nobody has seeded."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __iter__(self):
+        draw = self.make()
+        for row in range(40):
+            yield row, draw()
+
+
+def of_torch():
+    torch.seed()
+    return lambda: float(torch.rand(()))
+
+
+def of_random():
+    random.seed()
+    return random.random
+
+
+KINDS = [lambda: random.Random().random, lambda: numpy.random.default_rng().random, lambda: numpy.random.RandomState().rand,
+         lambda: numpy.random.Generator(numpy.random.Philox()).random, of_torch, of_random]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("make", KINDS, ids=["Random", "default_rng", "RandomState", "Philox", "torch.seed", "random.seed"])
+def test_a_stream_that_nobody_seeded_goes_on_where_a_worker_died(make, workers, monkeypatch):
+    def loader():
+        return DataLoader(Unseeded(make), 4, num_workers=workers, collate_fn=list)
+
+    undisturbed = registered_loop(loader, 0, monkeypatch, epochs=2)
+    assert len({draw for batch in undisturbed for _, draw in batch}) > 40  # another epoch, another stream
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    seed()
+    seen = []
+    with taas.register(loader()) as registered:
+        for number, batch in enumerate(loop_of(registered, 2)):
+            seen.append(batch)
+            if number == 3:
+                for pid in delivery._deliveries["fork"].pids():
+                    os.kill(pid, signal.SIGKILL)
+    assert seen == undisturbed
+
+
+def loop_of(loader, epochs):
+    for _ in range(epochs):
+        yield from loader
+
+
+def test_generators_without_a_seed_stay_so_in_the_training_program(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
+    drawn = []
+    for _ in range(2):
+        seed()
+        loop(taas.register(DataLoader(Numbers(), 4)))
+        drawn.append((random.Random().random(), numpy.random.default_rng().random()))
+    assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from . import unseeded
 from .recipe import Recipe
 from .seeds import seed_all
 from .shard import Exhausted, Shard, fresh
@@ -35,6 +36,10 @@ class Fetcher:
         `stream` names the epoch that the task belongs to: iterators of iterable datasets go on from task to task of it.
         """
         self.failed_index = None
+        with unseeded.repeatable():
+            return self._fetched(task, stream)
+
+    def _fetched(self, task: Task, stream: Any) -> Any:
         if task.turn >= 0:
             return self._shard(task, stream).batch(task)
         info = self._logical_worker(task)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import torch
 
+from . import unseeded
+
 _BATCH, _WORKER = 0, 1
 
 
@@ -39,12 +41,13 @@ class Seeds(NamedTuple):
 
 
 def seed_all(seed: int) -> None:
-    """Seeds torch's default generator, random, and numpy once it is imported.
+    """Seeds torch's default generator, random, numpy once it is imported, and what is made without a seed from now on.
 
     Not torch.manual_seed: that one also seeds accelerators, and starts them up.
     """
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
+    unseeded.restart(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed((seed ^ (seed >> 32)) & 0xFFFFFFFF)

@@ -11,7 +11,6 @@ KNOWN_FAULTS: dict[str, str] = {
     "libraries_of_training.timm_multi_epochs_loader": "goes on as the plain loader with a line, which its pipeline does not say yet",
     "libraries_of_training.accelerate_prepared": "is refused with a line, which its pipeline does not say yet",
     "libraries_of_training.albumentations_of_images": "a generator of the dataset's own depends on who makes a batch",
-    "iterables.a_stream_that_nobody_seeded": "now and then: a worker that takes over draws another order from an unseeded generator",
     # Programs that cannot be sent, and what is said of it.
     "loaders.an_exception_that_cannot_be_pickled": "its text is that of the note behind it",
 }
