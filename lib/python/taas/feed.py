@@ -74,6 +74,12 @@ class Feed:
         self._anticipated -= 1
         return task
 
+    def move(self, opening: Opening, task: Task) -> None:
+        """From `task` on, which next_task() gave last, all batches come from `opening`."""
+        self._opening, self.instead = opening, None
+        self._start_anew()
+        self.stream.submit_task(task)
+
     def close(self) -> None:
         """Nothing of the epoch is wanted any more."""
         self.stream.close()

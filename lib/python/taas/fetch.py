@@ -8,8 +8,9 @@ from typing import Any
 from . import unseeded
 from .recipe import Recipe
 from .seeds import seed_all
-from .shard import Exhausted, Shard, fresh
+from .shard import ChangesItself, Exhausted, Shard, fresh
 from .task import Task
+from .watch import Watch
 from .worker_info import WorkerInfo, active
 
 __all__ = ["Exhausted", "Fetcher"]
@@ -23,8 +24,10 @@ class Fetcher:
     Where the recipe needs processes, the caller has one Fetcher for each logical worker, in a process of its own.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, is_at_home: bool = False) -> None:
+        """`is_at_home`: in the training process, whose own dataset is iterated with num_workers=0."""
         self.recipe = recipe
+        self._is_at_home = is_at_home
         self.failed_index: Any = None
         """The index whose sample raised, when that is known."""
         self._initialised: WorkerInfo | None = None
@@ -41,11 +44,22 @@ class Fetcher:
 
     def _fetched(self, task: Task, stream: Any) -> Any:
         if task.turn >= 0:
-            return self._shard(task, stream).batch(task)
+            return self._of_a_stream(task, self._shard(task, stream))
         info = self._logical_worker(task)
         seed_all(task.seeds.of_batch(task.number))
         with active(info) if info else contextlib.nullcontext():
             return self.recipe.collate_fn(self._samples(info.dataset if info else self.recipe.dataset, task.indices))
+
+    def _of_a_stream(self, task: Task, shard: Shard) -> Any:
+        try:
+            batch = shard.batch(task)
+        except Exhausted:
+            if shard.watch and shard.watch.has_changed():
+                raise ChangesItself from None
+            raise
+        if shard.watch and shard.watch.has_changed():
+            raise ChangesItself
+        return batch
 
     def _samples(self, dataset: Any, indices: Any) -> Any:
         if not self.recipe.batched:
@@ -77,13 +91,16 @@ class Fetcher:
         key = (stream, task.logical_worker)
         shard = self._shards.pop(key, None)
         if shard is None or shard.turn > task.turn:
-            shard = Shard(self.recipe, self._dataset_of_a_shard(), task)
+            dataset = self._dataset_of_a_shard()
+            watch = Watch(dataset) if task.logical_worker < 0 and not self._is_at_home else None
+            shard = Shard(self.recipe, dataset, task)
+            shard.watch = watch
         self._shards[key] = shard
         _forget_oldest(self._shards, self.recipe.shards)
         return shard
 
     def _dataset_of_a_shard(self) -> Any:
-        return self.recipe.dataset if self.recipe.needs_processes else fresh(self.recipe.dataset)
+        return self.recipe.dataset if self.recipe.needs_processes or self._is_at_home else fresh(self.recipe.dataset)
 
 
 def _forget_oldest(kept: dict[Any, Any], shards: int) -> None:

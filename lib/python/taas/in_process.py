@@ -23,7 +23,7 @@ class InProcessStream:
     """
 
     def __init__(self, recipe: Recipe) -> None:
-        self._fetcher = Fetcher(recipe)
+        self._fetcher = Fetcher(recipe, is_at_home=True)
         self._processes = LogicalProcesses()
         self._tasks: collections.deque[Task] = collections.deque()
 

@@ -10,6 +10,7 @@ from .errors import UndeliverableBatch, describe, raise_again
 from .feed import Feed
 from .outcome import Ended, Failed, Outcome, Ready, Refused
 from .pinning import pinned
+from .shard import ChangesItself
 from .task import Task
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class LoaderIterator:
                 self._registration.foresee(self._progress)
             if self._loader.pin_memory:
                 self._feed.stream.pin()
-            outcome = self._wait(task)
+            outcome = self._outcome(task)
             self._progress.order.delivered()
             if isinstance(outcome, Ready):
                 self._progress.count(task, outcome)
@@ -68,6 +69,14 @@ class LoaderIterator:
                 is_here = self._registration.device is None
                 return pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
             self._without_batch(task, outcome)
+
+    def _outcome(self, task: Task) -> Outcome:
+        outcome = self._wait(task)
+        if isinstance(outcome, Failed) and isinstance(outcome.error, ChangesItself):
+            self._feed.move(self._registration.at_home(self._loader, "changes while it is iterated, which with num_workers=0 the "
+                                                       "program and the next loop see"), task)
+            return self._wait(task)
+        return outcome
 
     def _wait(self, task: Task) -> Outcome:
         start = time.monotonic()

@@ -9,11 +9,16 @@ from typing import Any, Iterator
 from .recipe import Recipe
 from .seeds import seed_all
 from .task import Task
+from .watch import Watch
 from .worker_info import WorkerInfo, active
 
 
 class Exhausted(Exception):
     """The task lies behind the end of its shard."""
+
+
+class ChangesItself(Exception):
+    """The dataset was changed by being iterated: with num_workers=0 the program, and its next loop, see that."""
 
 
 def fresh(dataset: Any) -> Any:
@@ -33,6 +38,8 @@ class Shard:
 
     def __init__(self, recipe: Recipe, dataset: Any, task: Task) -> None:
         self.turn = 0
+        self.watch: Watch | None = None
+        """Of the dataset as it was before, where that matters."""
         self._recipe = recipe
         self._worker = task.logical_worker
         self._seeds = task.seeds

@@ -270,3 +270,25 @@ class Fails(IterableDataset):
 @pipeline(epochs=1, resumes=False, raises=True)
 def a_stream_that_breaks(workers):
     return DataLoader(Fails(), 4, num_workers=workers)
+
+
+class CountsItsEpochs(IterableDataset):
+    """Reshuffles by the number of times that it was iterated; without workers that number stays."""
+
+    def __init__(self):
+        self.epoch = 0
+
+    def __iter__(self):
+        self.epoch += 1
+        order = torch.randperm(30, generator=torch.Generator().manual_seed(self.epoch))
+        yield from (int(number) + 100 * self.epoch for number in order)
+
+
+@pipeline(resumes=False)
+def a_stream_that_counts_its_epochs(workers):
+    return DataLoader(CountsItsEpochs(), 4, num_workers=workers)
+
+
+@pipeline(num_workers=(0,), resumes=False, alone=False, falls_back="its dataset changes while it is iterated, .* num_workers=1")
+def a_stream_that_counts_its_epochs_says_so(workers):
+    return DataLoader(CountsItsEpochs(), 4, num_workers=workers)

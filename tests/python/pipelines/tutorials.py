@@ -7,6 +7,7 @@ import tempfile
 import numpy
 import torch
 from differential.pipeline import pipeline
+from pipelines.libraries_of_data import huggingface
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 
@@ -24,12 +25,12 @@ def torchvision_cut_and_mix(workers):
 
 @pipeline(needs=("torchvision",), full=True)
 def torchvision_target_transform(workers):
-    """The quickstart's one-hot labels."""
+    """Labels that a lambda makes others of."""
     from torchvision.datasets import FakeData
     from torchvision.transforms import Lambda, ToTensor
 
-    one_hot = Lambda(lambda label: torch.zeros(10).scatter_(0, torch.tensor(label), value=1))
-    return DataLoader(FakeData(30, (1, 28, 28), 10, ToTensor(), one_hot), 4, shuffle=True, num_workers=workers)
+    other = Lambda(lambda label: torch.tensor((int(label) * 3 + 1) % 10))
+    return DataLoader(FakeData(30, (1, 28, 28), 10, ToTensor(), other), 4, shuffle=True, num_workers=workers)
 
 
 class Landmarks(Dataset):
@@ -71,9 +72,10 @@ def pytorch_face_landmarks(workers):
 @pipeline(needs=("monai",), full=True, random=True)
 def monai_cached_segmentation(workers):
     """The spleen tutorial: a cache, crops by label (several from one sample), MONAI's own loader."""
-    from monai.data import CacheDataset, DataLoader as MonaiLoader
+    from monai.data import CacheDataset, DataLoader as MonaiLoader, set_track_meta
     from monai.transforms import Compose, EnsureChannelFirstd, RandCropByPosNegLabeld, RandRotate90d, ScaleIntensityRanged
 
+    set_track_meta(False)  # it notes addresses of objects
     data = [{"image": numpy.full((16, 16, 8), number, numpy.float32) + numpy.arange(8), "label": numpy.eye(16)[:, :, None].repeat(8, 2)}
             for number in range(8)]
     steps = Compose([EnsureChannelFirstd(["image", "label"], channel_dim="no_channel"),
@@ -99,17 +101,17 @@ def torch_geometric_dynamic_batches(workers):
 @pipeline(needs=("datasets", "transformers", "tokenizers"), full=True, random=True)
 def language_model_of_mixed_corpora(workers):
     """Two corpora interleaved by probability, a tokenizer, masks drawn in the collator."""
-    from datasets import Dataset as Corpus, interleave_datasets
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
+    library = huggingface()
     words = {word: number for number, word in enumerate(["[PAD]", "[MASK]", "[UNK]", *(f"w{number}" for number in range(50))])}
     plain = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]")
-    corpora = [Corpus.from_dict({"text": [" ".join(f"w{(row * 3 + place) % top}" for place in range(3 + row % 5)) for row in range(30)]})
+    corpora = [library.Dataset.from_dict({"text": [" ".join(f"w{(row * 3 + place) % top}" for place in range(3 + row % 5)) for row in range(30)]})
                for top in (20, 50)]
-    mixed = interleave_datasets(corpora, probabilities=[0.7, 0.3], seed=3)
+    mixed = library.interleave_datasets(corpora, probabilities=[0.7, 0.3], seed=3)
     encoded = mixed.map(lambda row: tokenizer(row["text"]), remove_columns=["text"])
     return DataLoader(encoded, 4, shuffle=True, num_workers=workers, collate_fn=DataCollatorForLanguageModeling(tokenizer))
 
