@@ -11,7 +11,7 @@ import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
 from datasets import Numbers
-from taas import delivery, worker
+from taas import delivery, events, worker
 from taas.seeds import Seeds
 from taas.task import Task
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
@@ -176,3 +176,50 @@ def test_generators_without_a_seed_stay_so_in_the_training_program(monkeypatch):
         loop(taas.register(DataLoader(Numbers(), 4)))
         drawn.append((random.Random().random(), numpy.random.default_rng().random()))
     assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]
+
+
+class Augments(Numbers):
+    """Draws from generators of its own; `order` is drawn once, when it is first needed."""
+
+    order = None
+    late = None
+
+    def __init__(self, size=24):
+        super().__init__(size)
+        self.image, self.mask = numpy.random.default_rng(5), numpy.random.default_rng(5)
+        self.others = [random.Random(5), numpy.random.RandomState(5), torch.Generator().manual_seed(5)]
+
+    def __getitem__(self, index):
+        if self.order is None:
+            self.order = self.image.permutation(24), self.mask.permutation(24)
+            self.late = numpy.random.default_rng(7)
+        of_torch = float(torch.rand((), generator=self.others[2]))
+        return (index, self.order[0][index], self.image.random(), self.mask.random(), self.late.random(), self.others[0].random(),
+                self.others[1].rand(), of_torch, DRAWN.random())
+
+
+DRAWN = random.Random(8)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_draws_of_a_dataset_of_its_own_do_not_depend_on_who_makes_a_batch(workers, monkeypatch):
+    def make():
+        return DataLoader(Augments(), 4, num_workers=workers, collate_fn=list)
+
+    once = registered_loop(make, 0, monkeypatch, epochs=2)
+    assert all(registered_loop(make, processes, monkeypatch, epochs=2) == once for processes in (1, 2, 4))
+    samples = [sample for batch in once for sample in batch]
+    assert all(sample[2] == sample[3] for sample in samples)  # image and mask are augmented alike
+    assert len({sample[2] for sample in samples}) == len({sample[4] for sample in samples}) == 48
+    assert [sample[:2] for sample in samples] == [sample[:2] for sample in loop(make(), 2) for sample in sample]
+
+
+@pytest.mark.parametrize("make", [lambda: Augments(), lambda: Numbers()])
+def test_generators_of_a_dataset_are_told_of_once_and_stay_as_they_are(make, monkeypatch, capfd):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
+    monkeypatch.setattr(events, "_said", set())
+    dataset, before = make(), make()
+    loop(taas.register(DataLoader(dataset, 4, collate_fn=list)), 2)
+    has_some = hasattr(dataset, "image")
+    assert capfd.readouterr().err.count("its dataset has random generators of its own") == has_some
+    assert not has_some or dataset.others[0].getstate() == before.others[0].getstate()

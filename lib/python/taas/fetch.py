@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from . import unseeded
+from .own_generators import OwnGenerators
 from .recipe import Recipe
 from .seeds import seed_all
 from .shard import ChangesItself, Exhausted, Shard, fresh
@@ -30,6 +31,7 @@ class Fetcher:
         self._is_at_home = is_at_home
         self.failed_index: Any = None
         """The index whose sample raised, when that is known."""
+        self._generators = OwnGenerators(recipe)
         self._initialised: WorkerInfo | None = None
         self._shards: dict[tuple[Any, int], Shard] = {}
 
@@ -46,7 +48,12 @@ class Fetcher:
         if task.turn >= 0:
             return self._of_a_stream(task, self._shard(task, stream))
         info = self._logical_worker(task)
-        seed_all(task.seeds.of_batch(task.number))
+        seed = task.seeds.of_batch(task.number)
+        return self._generators.drawing(lambda: self._collated(task, info, seed), seed)
+
+    def _collated(self, task: Task, info: WorkerInfo | None, seed: int) -> Any:
+        self.failed_index = None
+        seed_all(seed)
         with active(info) if info else contextlib.nullcontext():
             return self.recipe.collate_fn(self._samples(info.dataset if info else self.recipe.dataset, task.indices))
 
@@ -60,6 +67,11 @@ class Fetcher:
         if shard.watch and shard.watch.has_changed():
             raise ChangesItself
         return batch
+
+    @property
+    def has_own_generators(self) -> bool:
+        """True when the dataset has generators that are seeded for each batch."""
+        return len(self._generators) > 0
 
     def _samples(self, dataset: Any, indices: Any) -> Any:
         if not self.recipe.batched:

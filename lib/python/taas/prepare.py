@@ -14,7 +14,7 @@ from typing import Any, Iterator
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from . import definition, events, program_state, random_states
+from . import definition, events, program_state, random_states, unseeded
 from .answer import Answer, Made, answer_to
 from .fetch import Fetcher
 from .foresight import Rehearsal
@@ -108,7 +108,9 @@ class Preparation:
 
     def _drew_nothing(self, task: Task) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""
-        if task.turn >= 0 or self._fetcher.recipe.worker_init_fn:
+        if task.turn >= 0 or self._fetcher.recipe.worker_init_fn or self._fetcher.has_own_generators:
+            return False
+        if unseeded.has_given():
             return False
         afterwards = random_states.capture()
         seed_all(task.seeds.of_batch(task.number))

@@ -80,10 +80,10 @@ def _looked_at(recipe: Recipe) -> Iterator[tuple[str, str, Any]]:
     while waiting:
         what = waiting.pop()
         for function in _functions(what):
-            if id(function.__code__) in known or not _is_own(function.__module__):
+            if id(function.__code__) in known or not is_own(function.__module__):
                 continue
             known.add(id(function.__code__))
-            for module, name, value in _names(function):
+            for module, name, value in looked_up(function):
                 if isinstance(value, (types.FunctionType, type)):
                     waiting.append(value)
                 elif not isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
@@ -95,7 +95,7 @@ def _functions(what: Any, depth: int = _DEPTH) -> list[types.FunctionType]:
     if isinstance(what, types.FunctionType):
         return [what]
     if isinstance(what, type):
-        members = [getattr(member, "__func__", member) for cls in what.__mro__ if _is_own(cls.__module__)
+        members = [getattr(member, "__func__", member) for cls in what.__mro__ if is_own(cls.__module__)
                    for member in vars(cls).values()]
         return [member for member in members if isinstance(member, types.FunctionType)]
     if not depth or isinstance(what, (*_PLAIN, torch.Tensor, numpy.ndarray, types.ModuleType)):
@@ -106,15 +106,16 @@ def _functions(what: Any, depth: int = _DEPTH) -> list[types.FunctionType]:
     return _functions(type(what)) + [function for part in inner for function in _functions(part, depth - 1)]
 
 
-def _names(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
+def looked_up(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
+    """(module, name, value) of the globals that its code names, and of what it may look up in modules."""
     codes = list(with_inner(function.__code__))
-    looked_up = {name for code in codes for name in code.co_names}
-    for name in looked_up & function.__globals__.keys():
+    named = {name for code in codes for name in code.co_names}
+    for name in named & function.__globals__.keys():
         yield function.__module__, name, function.__globals__[name]
     in_text = {text for code in codes for text in code.co_consts if isinstance(text, str)}
-    for module in _modules_by(looked_up, function.__globals__):
-        for name in (looked_up | in_text) & vars(module).keys():
-            if _is_own(module.__name__) or (_is_plain(vars(module)[name]) and not name.startswith("__")):
+    for module in _modules_by(named, function.__globals__):
+        for name in (named | in_text) & vars(module).keys():
+            if is_own(module.__name__) or (_is_plain(vars(module)[name]) and not name.startswith("__")):
                 yield module.__name__, name, vars(module)[name]
 
 
@@ -125,7 +126,7 @@ def _modules_by(names: set[str], known: dict[str, Any]) -> list[types.ModuleType
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_own(module: str | None) -> bool:
+def is_own(module: str | None) -> bool:
     """True for modules of the program: those outside of Python's own folders and of installed packages, and not taas."""
     file = getattr(sys.modules.get(module or ""), "__file__", None)
     if module == "__main__":

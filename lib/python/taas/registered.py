@@ -9,7 +9,7 @@ from typing import Any, Callable
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from . import events, position, process_bound
+from . import events, own_generators, position, process_bound
 from .anticipation import Ahead
 from .delivery import InProcess, delivery_for
 from .device import on_device
@@ -22,9 +22,11 @@ from .loader_iterator import LoaderIterator
 from .order import order_of
 from .outcome import Failed
 from .progress import Progress, Totals
+from .recipe import recipe_of
 from .seeds import Seeds
 from .task import Task
 from .watch import Watch
+
 
 _tokens = itertools.count()
 
@@ -71,6 +73,7 @@ class Registered:
         """Makes the plain loader's draws of iter(), and opens a stream."""
         resume, self._resume = self._resume, None
         self._ahead.notice(loader)
+        self._tell_of_own_generators(loader)
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
             order = order_of(loader, self._seeds(loader), self._trust, self._is_resumed(loader))
@@ -182,6 +185,12 @@ class Registered:
     def _opening(self, loader: DataLoader) -> Opening:
         opening = self._delivery.opener(self, loader)
         return on_device(opening, self.device) if self.device else opening
+
+    def _tell_of_own_generators(self, loader: DataLoader) -> None:
+        recipe = recipe_of(loader)
+        if self.epoch == 0 and not recipe.iterable and speaks_for_all() and own_generators.found_in(recipe):
+            events.remark_once(f"{self.name}: its dataset has random generators of its own: they are seeded for each batch, as "
+                               "torch's, numpy's and random's are, so that a batch does not depend on who makes it")
 
     def _is_resumed(self, loader: DataLoader) -> bool:
         return loader.persistent_workers and self.epoch > 0

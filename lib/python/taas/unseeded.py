@@ -13,18 +13,45 @@ from typing import Any, Iterator
 
 import torch
 
-_source = random.Random(0)
 _plain_seed = random.Random.seed
 _BITS = 256
 
 
+class _Source:
+    """Seeds for generators that have none. Begins anew with the first one that is asked for after restart()."""
+
+    def __init__(self) -> None:
+        self._numbers = random.Random(0)
+        self._seed: int | None = 0
+        self.has_given = False
+
+    def restart(self, seed: int) -> None:
+        self._seed = seed
+        self.has_given = False
+
+    def bits(self, count: int) -> int:
+        if self._seed is not None:
+            _plain_seed(self._numbers, self._seed)
+            self._seed = None
+        self.has_given = True
+        return self._numbers.getrandbits(count)
+
+
+_source = _Source()
+
+
 def restart(seed: int) -> None:
     """What is made without a seed from now on has its seed from `seed`, and differs from one to the next."""
-    _plain_seed(_source, seed)
+    _source.restart(seed)
+
+
+def has_given() -> bool:
+    """Whether anything was seeded since then."""
+    return _source.has_given
 
 
 def _seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-    _plain_seed(self, _source.getrandbits(_BITS) if a is None else a, version)
+    _plain_seed(self, _source.bits(_BITS) if a is None else a, version)
 
 
 def _seed_the_global_one(a: Any = None, version: int = 2) -> None:
@@ -32,7 +59,7 @@ def _seed_the_global_one(a: Any = None, version: int = 2) -> None:
 
 
 def _seed_torch() -> int:
-    seed = _source.getrandbits(63)
+    seed = _source.bits(63)
     torch.default_generator.manual_seed(seed)
     return seed
 
@@ -41,7 +68,7 @@ def _seed_torch() -> int:
 def repeatable() -> Iterator[None]:
     """Inside, generators without a seed are the same whenever the code is run again under the same seed."""
     places = [(random.Random, "seed", _seed), (random, "seed", _seed_the_global_one), (torch, "seed", _seed_torch),
-              (torch.random, "seed", _seed_torch), (sys.modules.get("numpy.random.bit_generator"), "randbits", _source.getrandbits)]
+              (torch.random, "seed", _seed_torch), (sys.modules.get("numpy.random.bit_generator"), "randbits", _source.bits)]
     before = [(where, name, getattr(where, name)) for where, name, _ in places if hasattr(where, name)]
     for where, name, function in places:
         if hasattr(where, name):

@@ -10,7 +10,6 @@ KNOWN_FAULTS: dict[str, str] = {
     # Iteration and sampling that is more than drawing.
     "libraries_of_training.timm_multi_epochs_loader": "goes on as the plain loader with a line, which its pipeline does not say yet",
     "libraries_of_training.accelerate_prepared": "is refused with a line, which its pipeline does not say yet",
-    "libraries_of_training.albumentations_of_images": "a generator of the dataset's own depends on who makes a batch",
     # Programs that cannot be sent, and what is said of it.
     "loaders.an_exception_that_cannot_be_pickled": "its text is that of the note behind it",
 }
