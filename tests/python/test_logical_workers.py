@@ -223,3 +223,46 @@ def test_generators_of_a_dataset_are_told_of_once_and_stay_as_they_are(make, mon
     has_some = hasattr(dataset, "image")
     assert capfd.readouterr().err.count("its dataset has random generators of its own") == has_some
     assert not has_some or dataset.others[0].getstate() == before.others[0].getstate()
+
+
+class FromTheSystem(IterableDataset):
+    """What nobody can read again."""
+
+    def __iter__(self):
+        generator = torch.Generator()
+        generator.seed()
+        yield from torch.randint(1000, (60,), generator=generator).tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stream_that_cannot_be_read_again_ends_the_loop_with_a_line(workers, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with taas.register(DataLoader(FromTheSystem(), 2, num_workers=workers)) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        with pytest.raises(RuntimeError, match="this stream gives other samples when it is read again, .*: seed its generators") as raised:
+            loop(loader)
+    assert "\n" not in str(raised.value)
+
+
+class Sentences(IterableDataset):
+    """The same text, as one object or as two."""
+
+    known = {}
+
+    def __iter__(self):
+        for row in range(40):
+            text = Sentences.known.setdefault(row, f"text {row}")
+            yield [text, "".join(["text ", str(row)])] * 80
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stream_of_equal_objects_is_the_same(workers, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
+    with taas.register(DataLoader(Sentences(), 2, num_workers=workers, collate_fn=list)) as loader:
+        iterator = iter(loader)
+        had = [next(iterator) for _ in range(3)]
+        loader.load_state_dict(loader.state_dict())
+        assert equal(had + loop(loader), loop(DataLoader(Sentences(), 2, num_workers=workers, collate_fn=list)))

@@ -8,8 +8,9 @@ from typing import Any
 from . import unseeded
 from .own_generators import OwnGenerators
 from .recipe import Recipe
+from .repetition import SecondReading, Unrepeatable
 from .seeds import seed_all
-from .shard import ChangesItself, Exhausted, Shard, fresh
+from .shard import ChangesItself, Exhausted, Shard, fresh, is_copied
 from .task import Task
 from .watch import Watch
 from .worker_info import WorkerInfo, active
@@ -103,16 +104,32 @@ class Fetcher:
         key = (stream, task.logical_worker)
         shard = self._shards.pop(key, None)
         if shard is None or shard.turn > task.turn:
-            dataset = self._dataset_of_a_shard()
-            watch = Watch(dataset) if task.logical_worker < 0 and not self._is_at_home else None
-            shard = Shard(self.recipe, dataset, task)
-            shard.watch = watch
+            shard = self._begun(task)
         self._shards[key] = shard
         _forget_oldest(self._shards, self.recipe.shards)
         return shard
 
-    def _dataset_of_a_shard(self) -> Any:
-        return self.recipe.dataset if self.recipe.needs_processes or self._is_at_home else fresh(self.recipe.dataset)
+    def _begun(self, task: Task) -> Shard:
+        """At the task's turn. What the loop has had already is read twice, to see that it is the same."""
+        if not self.recipe.needs_processes:
+            return self._begun_in_one_process(task)
+        again = SecondReading(lambda: Shard(self.recipe, self.recipe.dataset, task).read_to(task.turn)) if task.turn else None
+        shard = Shard(self.recipe, self.recipe.dataset, task)
+        if again:
+            again.compare(shard.read_to(task.turn))
+        return shard
+
+    def _begun_in_one_process(self, task: Task) -> Shard:
+        """With num_workers=0. At home it is the program's own dataset."""
+        own = self.recipe.dataset
+        other = Shard(self.recipe, fresh(own), task) if task.turn and is_copied(own) else None
+        dataset = own if self._is_at_home else fresh(own)
+        watch = None if self._is_at_home else Watch(dataset)
+        shard = Shard(self.recipe, dataset, task)
+        shard.watch = watch
+        if other and shard.read_to(task.turn) != other.read_to(task.turn):
+            raise Unrepeatable
+        return shard
 
 
 def _forget_oldest(kept: dict[Any, Any], shards: int) -> None:

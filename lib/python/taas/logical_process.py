@@ -5,13 +5,11 @@ The plain loader's workers are such processes, too. One data worker may stand in
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
-import signal
 import socket
 import struct
-from typing import Any, Callable, ClassVar, NoReturn
+from typing import Any, Callable, ClassVar
 
 import numpy
 
@@ -22,7 +20,6 @@ from .place_reads import PlaceReads
 from .recipe import Recipe
 
 _SIZE = struct.Struct("<Q")
-_SET_PARENT_DEATH_SIGNAL = 1
 
 
 class Ended(Exception):
@@ -87,23 +84,6 @@ class LogicalProcess:
                 return
             answer = answer_to(task.from_bytes(payload), fetcher, stream)
             _send_answer(connection, answer)
-
-
-def die_with(parent: int) -> None:
-    """In a fork: the kernel ends it when the thread of `parent` that forked it ends."""
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)
-
-
-def end_as(status: int) -> NoReturn:
-    """Ends this process in the way of one that it stands for: what looks after it sees what has happened."""
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        if code != -signal.SIGKILL:
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(max(code, 1))
 
 
 def _send_answer(connection: socket.socket, answer: Answer) -> None:

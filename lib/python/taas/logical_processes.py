@@ -8,7 +8,8 @@ import socket
 from typing import Any, Callable
 
 from .answer import Answer, NoMemory
-from .logical_process import Ended, LogicalProcess, die_with, end_as
+from .logical_process import Ended, LogicalProcess
+from .process_end import die_with, end_as
 from .recipe import Recipe
 from .task import Task
 

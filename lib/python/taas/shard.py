@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
+import io
+import pickle
 from typing import Any, Iterator
 
+from . import tree
 from .recipe import Recipe
 from .seeds import seed_all
 from .task import Task
@@ -27,6 +31,15 @@ def fresh(dataset: Any) -> Any:
         with contextlib.suppress(Exception):
             return duplicate(dataset)
     return dataset
+
+
+def is_copied(dataset: Any) -> bool:
+    """Whether fresh() gives copies that share nothing."""
+    try:
+        copy.deepcopy(dataset)
+    except Exception:
+        return False
+    return True
 
 
 class Shard:
@@ -60,14 +73,22 @@ class Shard:
         with self._active():
             return self._recipe.collate_fn(samples)
 
-    def _skip(self) -> None:
+    def read_to(self, turn: int) -> bytes:
+        """Draws what lies before `turn`; 16 bytes that tell its samples from others."""
+        digest = hashlib.blake2b(digest_size=16)
+        with contextlib.suppress(Exhausted):
+            while self.turn < turn:
+                _add(digest, self._skip())
+        return digest.digest()
+
+    def _skip(self) -> Any:
         """One batch that the loop has had: if it raised, it did so there."""
         try:
-            self._draw()
+            return self._draw()
         except Exhausted:
             raise
-        except Exception:
-            pass
+        except Exception as error:
+            return type(error).__name__
 
     def _active(self) -> Any:
         return active(self._info) if self._info else contextlib.nullcontext()
@@ -101,3 +122,24 @@ class Shard:
 
     def _too_few(self, samples: list[Any]) -> bool:
         return not samples or (self._recipe.drop_last and self._ended)
+
+
+def _add(digest: Any, samples: Any) -> None:
+    """What cannot be sent is not compared."""
+    with contextlib.suppress(Exception):
+        description, buffers = tree.encode(samples, exact=True)
+        if tree.is_pickled(description):
+            digest.update(_pickled_by_value(samples))
+            return
+        digest.update(description.encode())
+        for buffer in buffers:
+            digest.update(buffer)
+
+
+def _pickled_by_value(samples: Any) -> bytes:
+    """Does not tell whether two equal parts are one and the same object: that may come of what is cached already."""
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file, protocol=5)
+    pickler.fast = True
+    pickler.dump(samples)
+    return file.getvalue()
