@@ -5,6 +5,8 @@ The plain loader's workers are such processes, too. One data worker may stand in
 
 from __future__ import annotations
 
+import io
+import mmap
 import os
 import pickle
 import socket
@@ -19,6 +21,7 @@ from .fetch import Fetcher
 from .place_reads import PlaceReads
 from .recipe import Recipe
 
+_MOST_IN_A_SOCKET = 128 << 10
 _SIZE = struct.Struct("<Q")
 
 
@@ -92,8 +95,33 @@ def _send_answer(connection: socket.socket, answer: Answer) -> None:
         return
     views = [memoryview(buffer) for buffer in answer.buffers]
     _send(connection, (answer._replace(buffers=[]), [view.nbytes for view in views], PlaceReads.seen))
+    if sum(view.nbytes for view in views) > _MOST_IN_A_SOCKET:
+        _send_file(connection, views)
+        return
     for view in views:
         connection.sendall(view)
+
+
+def _send_file(connection: socket.socket, views: list[memoryview]) -> None:
+    """What is large is written to memory once, and mapped by the other side."""
+    with open(os.memfd_create("taas-batch"), "wb", buffering=0) as file:
+        for view in views:
+            _write(file, view)
+        socket.send_fds(connection, [b"f"], [file.fileno()])
+
+
+def _write(file: io.FileIO, view: memoryview) -> None:
+    left = view.cast("B") if view.nbytes else view
+    while left.nbytes:
+        left = left[file.write(left):]
+
+
+def _received_file(connection: socket.socket, size: int) -> memoryview:
+    data, (descriptor, *_), *_ = socket.recv_fds(connection, 1, 1)
+    try:
+        return memoryview(mmap.mmap(descriptor, size))
+    finally:
+        os.close(descriptor)
 
 
 def _send(connection: socket.socket, what: Any) -> None:
@@ -107,7 +135,8 @@ def _received(connection: socket.socket) -> Any:
 
 
 def _received_buffers(connection: socket.socket, sizes: list[int]) -> list[Any]:
-    memory, at, buffers = _filled(connection, sum(sizes)), 0, []
+    size, at, buffers = sum(sizes), 0, []
+    memory = _received_file(connection, size) if size > _MOST_IN_A_SOCKET else _filled(connection, size)
     for size in sizes:
         buffers.append(memory[at:at + size])
         at += size
