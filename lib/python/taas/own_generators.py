@@ -1,4 +1,4 @@
-"""Generators that a dataset keeps for itself: numpy's, random's and torch's, in its attributes, closures and the program's globals.
+"""Generators that a dataset keeps for itself, in its attributes, closures and the program's globals: numpy's, random's, torch's.
 
 What they give would depend on which batches a process has made before. Each batch begins with a seed of its own instead.
 """

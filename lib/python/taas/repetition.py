@@ -16,8 +16,8 @@ class Unrepeatable(RuntimeError):
     """The stream has given other samples."""
 
     def __init__(self) -> None:
-        super().__init__("taas: this stream gives other samples when it is read again, so it cannot go on where a data worker died, "
-                         "or from a state_dict: seed its generators from torch.initial_seed(), not from the operating system")
+        super().__init__("taas: this stream gives other samples when it is read again, so it cannot go on where a data worker "
+                         "died, or from a state_dict: seed its generators from torch.initial_seed(), not from the operating system")
 
 
 class SecondReading:
