@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "data/codec.hpp"
 #include "data/handshake.hpp"
+#include "data/memory.hpp"
 #include "data/schedule.hpp"
 #include "data/slots.hpp"
 
@@ -38,8 +39,9 @@ struct ClientOptions {
 
 /// What a loader is made of, in the form that its workers load it from: a pickle, or a name. Sent once to each worker.
 struct Definition {
-  std::string digest;  ///< of `bytes`, 32 hexadecimal digits: two that are equal are one
-  std::shared_ptr<const std::string> bytes;
+  std::string digest;  ///< of all of it, 32 hexadecimal digits: two that are equal are one
+  std::shared_ptr<const std::string> bytes = nullptr;
+  std::shared_ptr<const SealedMemory> memory = nullptr;  ///< goes along: workers on this machine map it. Null: none
 };
 
 /// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go,

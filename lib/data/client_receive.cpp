@@ -33,8 +33,7 @@ Result<> ClientSession::handle(Frame frame) {
     case FrameKind::kReady:
       return handle_ready();
     case FrameKind::kDefinitionWanted:
-      send_definition(std::string(frame.description));
-      return {};
+      return send_definition(std::string(frame.description));
     case FrameKind::kStarted:
       client_.started(worker_, header.attempt);
       return {};
@@ -112,13 +111,31 @@ Result<> ClientSession::handle_slot_wanted(const FrameHeader& header) {
   return {};
 }
 
-void ClientSession::send_definition(const std::string& digest) {
-  const auto bytes = client_.definition(digest);
-  if (!bytes) return;  // of a stream that has been closed meanwhile
-  outbox_.push({.header = {.kind = FrameKind::kDefinition},
-                .description = digest,
-                .buffers = {std::as_bytes(std::span(*bytes))},
-                .keep = bytes});
+/// A worker on this machine maps the memory that goes along; another one is sent it.
+Result<> ClientSession::send_definition(const std::string& digest) {
+  struct Kept {
+    Definition definition;
+    Mapping memory;
+  };
+  auto found = client_.definition(digest);
+  if (!found) return {};  // of a stream that has been closed meanwhile
+  const auto kept = std::make_shared<Kept>(Kept{.definition = std::move(*found), .memory = {}});
+  const auto* memory = kept->definition.memory.get();
+  OutFrame frame{.header = {.kind = FrameKind::kDefinition, .value = memory ? memory->bytes : 0},
+                 .description = digest,
+                 .buffers = {std::as_bytes(std::span(*kept->definition.bytes))},
+                 .keep = kept};
+  if (memory && is_here_) {
+    frame.header.flags = kDescriptor;
+    frame.descriptor = &memory->descriptor;
+  } else if (memory) {
+    auto mapping = Mapping::to_read(memory->descriptor, memory->bytes);
+    if (!mapping) return mapping.error();
+    kept->memory = std::move(*mapping);
+    frame.buffers.emplace_back(kept->memory.bytes());
+  }
+  outbox_.push(std::move(frame));
+  return {};
 }
 
 /// Batches of one loader look alike.

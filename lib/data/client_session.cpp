@@ -115,6 +115,10 @@ void ClientSession::carry_out(const SendTask& order) {
                 .keep = order.payload});
 }
 
+std::size_t ClientSession::sent_bytes(const Definition& definition) const {
+  return definition.bytes->size() + (definition.memory && !is_here_ ? definition.memory->bytes : 0);
+}
+
 /// What a worker would cut the link for, again and again. Empty: it may be sent.
 std::string ClientSession::too_large(const SendTask& order) const {
   const auto about = [](const char* what, std::size_t bytes, std::uint64_t most, const char* way_out) {
@@ -126,7 +130,7 @@ std::string ClientSession::too_large(const SendTask& order) const {
   auto why = about("the indices of a batch have", order.payload->size(), most_payload(FrameKind::kTask),
                    "take smaller batches");
   return why.empty() && definition
-             ? about("the loader's definition, with its dataset, has", definition->size(),
+             ? about("the loader's definition, with its dataset, has", sent_bytes(*definition),
                      most_payload(FrameKind::kDefinition), "keep the data in files, and let the dataset open them")
              : why;
 }

@@ -36,6 +36,7 @@ class ClientSession : public FrameHandler {
   void carry_out(const SendTask& order);
   void carry_out(const SendWithdraw& order);
   [[nodiscard]] std::string too_large(const SendTask& order) const;
+  [[nodiscard]] std::size_t sent_bytes(const Definition& definition) const;
   void offer(const std::shared_ptr<Slot>& slot);
   void forget_arenas();
 
@@ -43,7 +44,7 @@ class ClientSession : public FrameHandler {
   Result<> handle_batch(const Frame& frame);
   Result<> handle_raised(const Frame& frame);
   Result<> handle_slot_wanted(const FrameHeader& header);
-  void send_definition(const std::string& digest);
+  Result<> send_definition(const std::string& digest);
   Result<bool> give_slot(Attempt attempt, std::size_t bytes);
   /// Null: there is no room, or nobody wants the attempt any more.
   Result<std::shared_ptr<Slot>> take_slot(Attempt attempt, std::size_t bytes, SlotMemory memory);

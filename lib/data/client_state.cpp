@@ -110,10 +110,10 @@ void Client::State::returned(WorkerIndex worker, Attempt attempt, const std::str
   apply(schedule.handle(Returned{.worker = worker, .attempt = attempt, .at = steady_now()}));
 }
 
-std::shared_ptr<const std::string> Client::State::definition(const std::string& digest) {
+std::optional<Definition> Client::State::definition(const std::string& digest) {
   const std::lock_guard lock(mutex);
   const auto found = definitions.find(digest);
-  return found == definitions.end() ? nullptr : found->second.bytes;
+  return found == definitions.end() ? std::optional<Definition>() : found->second;
 }
 
 void Client::State::apply(const std::vector<ScheduleAction>& actions) {

@@ -90,7 +90,7 @@ struct Client::State {
   void started(WorkerIndex worker, Attempt attempt);
   void arrived(WorkerIndex worker, Attempt attempt, Delivery delivery, Duration took = {});
   void returned(WorkerIndex worker, Attempt attempt, const std::string& why);
-  std::shared_ptr<const std::string> definition(const std::string& digest);
+  std::optional<Definition> definition(const std::string& digest);
 
   // With the mutex.
   void apply(const std::vector<ScheduleAction>& actions);

@@ -35,7 +35,7 @@ Limits limits_of(FrameKind kind) {
     case FrameKind::kDefinitionWanted:
       return {.description = kDigestText};
     case FrameKind::kDefinition:
-      return {.description = kDigestText, .payload = kMostDefinition};
+      return {.flags = kDescriptor, .description = kDigestText, .payload = kMostDefinition};
     case FrameKind::kTask:
       return {.flags = kTold, .description = kDigestText, .payload = kMostTask};
     case FrameKind::kBatch:

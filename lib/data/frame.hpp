@@ -35,7 +35,7 @@ enum class FrameKind : std::uint8_t {
 inline constexpr std::uint16_t kInSlot = 1;  ///< a batch: the payload is in the client's slot, not behind the header
 inline constexpr std::uint16_t kInLz4 = 2;   ///< a batch: the payload comes in chunks, lz4. A hello: wanted
 inline constexpr std::uint16_t kInZstd = 4;  ///< the same with zstd
-inline constexpr std::uint16_t kDescriptor = 8;  ///< a slot offer: a descriptor comes with it
+inline constexpr std::uint16_t kDescriptor = 8;  ///< a slot offer, a definition: a descriptor comes with it
 inline constexpr std::uint16_t kTold = 16;       ///< a task: the worker says that it begins, and only then does
 inline constexpr std::uint16_t kAllFlags = 31;
 

@@ -178,7 +178,7 @@ Result<> Inbox::deliver() {
               .descriptor = {}};
   if (header_.has(kDescriptor)) {
     frame.descriptor = transport_.take_descriptor();
-    if (!frame.descriptor) return protocol_error("a slot was offered without its memory");
+    if (!frame.descriptor) return protocol_error("a frame came without the memory that it speaks of");
   }
   return handler_.handle(std::move(frame));
 }

@@ -22,7 +22,7 @@ struct Frame {
   std::string_view description;  ///< until the handler returns
   std::string payload;           ///< of all kinds but batches: theirs lies where the handler said
   std::uint64_t digest = 0;      ///< of the payload, where there was one
-  Fd descriptor;                 ///< of a slot offer
+  Fd descriptor;                 ///< of a slot offer or a definition
 };
 
 /// Where the payload of a batch goes.

@@ -91,6 +91,12 @@ Result<Mapping> Mapping::of(const Fd& memory, std::size_t bytes) {
   return mapping;
 }
 
+Result<Mapping> Mapping::to_read(const Fd& memory, std::size_t bytes) {
+  const auto pages = map(bytes, PROT_READ, MAP_SHARED, memory.get());
+  if (!pages) return pages.error();
+  return Mapping(*pages);
+}
+
 Result<Fd> make_shared_memory(std::size_t bytes) {
   Fd memory(::memfd_create("taas batches", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) return system_error("cannot make memory that data workers on this machine share", errno);
@@ -104,6 +110,32 @@ bool is_shared_memory(const Fd& memory, std::size_t bytes) {
   const int seals = ::fcntl(memory.get(), F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory.get(), &status) == 0 && status.st_size >= 0 &&
          static_cast<std::size_t>(status.st_size) >= bytes;
+}
+
+Result<SealedMemory> SealedMemory::copy_of(std::span<const std::byte> bytes) {
+  Fd memory(::memfd_create("taas dataset", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory) return system_error("cannot make memory for a dataset", errno);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const auto rest = bytes.subspan(done);
+    const auto written = ::write(memory.get(), rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) return no_memory(bytes.size(), errno);
+    done += written < 0 ? 0 : static_cast<std::size_t>(written);
+  }
+  if (::fcntl(memory.get(), F_ADD_SEALS, kSeals | F_SEAL_WRITE) != 0) {
+    return system_error("cannot seal memory of a dataset", errno);
+  }
+  return SealedMemory{.descriptor = std::move(memory), .bytes = bytes.size()};
+}
+
+Result<SealedMemory> SealedMemory::of(Fd descriptor, std::size_t bytes) {
+  struct stat status = {};
+  const int seals = ::fcntl(descriptor.get(), F_GET_SEALS);
+  constexpr int needed = F_SEAL_SHRINK | F_SEAL_WRITE;
+  const bool is_sealed = seals >= 0 && (seals & needed) == needed;
+  if (!is_sealed || ::fstat(descriptor.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes)) {
+    return protocol_error("what came as a dataset's memory is none");
+  }
+  return SealedMemory{.descriptor = std::move(descriptor), .bytes = bytes};
 }
 
 }  // namespace taas::data

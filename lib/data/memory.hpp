@@ -23,6 +23,8 @@ class Mapping {
   static Result<Mapping> of_own_memory(std::size_t bytes);
   /// The first `bytes` of what `memory` is.
   static Result<Mapping> of(const Fd& memory, std::size_t bytes);
+  /// The same, to be read and not written. Pages come as they are read.
+  static Result<Mapping> to_read(const Fd& memory, std::size_t bytes);
 
  private:
   explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -33,5 +35,15 @@ class Mapping {
 Result<Fd> make_shared_memory(std::size_t bytes);
 /// Whether a descriptor from elsewhere is such memory of at least this size, so that no access to it can end in SIGBUS.
 bool is_shared_memory(const Fd& memory, std::size_t bytes);
+
+/// Memory that processes on this machine map and none can change any more: what is large of a dataset.
+struct SealedMemory {
+  Fd descriptor;
+  std::size_t bytes = 0;
+
+  static Result<SealedMemory> copy_of(std::span<const std::byte> bytes);
+  /// Refuses a descriptor of something else, or of another size.
+  static Result<SealedMemory> of(Fd descriptor, std::size_t bytes);
+};
 
 }  // namespace taas::data

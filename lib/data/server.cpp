@@ -86,17 +86,17 @@ std::optional<Job> Server::take(Duration patience) {
   return job;
 }
 
-std::shared_ptr<const std::string> Server::definition(const std::string& digest) const {
+std::shared_ptr<const ReceivedDefinition> Server::definition(const std::string& digest) const {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->definitions.find(digest);
   return found == state_->definitions.end() ? nullptr : found->second;
 }
 
 void Server::loaded(const std::string& digest) {
-  std::shared_ptr<const std::string> bytes;  // let go after the mutex
+  std::shared_ptr<const ReceivedDefinition> received;  // let go after the mutex
   const std::lock_guard lock(state_->mutex);
   if (const auto found = state_->definitions.find(digest); found != state_->definitions.end())
-    bytes.swap(found->second);
+    received.swap(found->second);
 }
 
 void Server::unloaded(const std::string& digest) { state_->forget_definition(digest); }

@@ -33,6 +33,12 @@ struct Job {
   std::string payload;
 };
 
+/// What a client sent for its tasks: Definition.
+struct ReceivedDefinition {
+  std::string bytes;
+  SealedMemory memory;  ///< no descriptor: none came along
+};
+
 /// A data worker's end: takes tasks from all clients, lowest number first, and sends what was made of them. Threads of
 /// its own for the links; making batches is the caller's, in one thread.
 class Server {
@@ -46,7 +52,7 @@ class Server {
   /// when it is.
   std::optional<Job> take(Duration patience);
   /// Nothing when it was never here, or is loaded.
-  [[nodiscard]] std::shared_ptr<const std::string> definition(const std::string& digest) const;
+  [[nodiscard]] std::shared_ptr<const ReceivedDefinition> definition(const std::string& digest) const;
   /// The caller has made of the definition what it needs for jobs: its bytes, which may be a whole dataset, are let go.
   void loaded(const std::string& digest);
   /// The caller has no more what it made of the definition, or could not make it: for the next job a client is asked

@@ -47,20 +47,20 @@ void Server::State::ask_others(std::uint64_t link) {
   });
 }
 
-void Server::State::add_definition(const std::string& digest, std::string bytes) {
+void Server::State::add_definition(const std::string& digest, ReceivedDefinition received) {
   const std::lock_guard lock(mutex);
-  definitions.try_emplace(digest, std::make_shared<const std::string>(std::move(bytes)));
+  definitions.try_emplace(digest, std::make_shared<const ReceivedDefinition>(std::move(received)));
   asked.erase(digest);
   queue.add_definition(digest);
   jobs_changed.notify_all();
 }
 
 void Server::State::forget_definition(const std::string& digest) {
-  std::shared_ptr<const std::string> bytes;  // let go after the mutex
+  std::shared_ptr<const ReceivedDefinition> received;  // let go after the mutex
   const std::lock_guard lock(mutex);
   auto found = definitions.extract(digest);
   if (!found) return;
-  bytes.swap(found.mapped());
+  received.swap(found.mapped());
   queue.remove_definition(digest);
   if (const auto client = queue.waiting_client(digest)) ask(*client, digest);
 }

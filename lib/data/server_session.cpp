@@ -123,8 +123,7 @@ Result<> ServerSession::handle(Frame frame) {
   if (!was_greeted_) return protocol_error("a client that does not say hello first");
   switch (header.kind) {
     case FrameKind::kDefinition:
-      server_.add_definition(std::string(frame.description), std::move(frame.payload));
-      return {};
+      return handle_definition(std::move(frame));
     case FrameKind::kTask:
       return handle_task(frame);
     case FrameKind::kWithdraw:
@@ -152,6 +151,25 @@ Result<> ServerSession::handle_hello(const FrameHeader& header) {
   if (header.has(kInLz4)) outbox_.compress(Compression::kLz4);
   if (header.has(kInZstd)) outbox_.compress(Compression::kZstd);
   push({.kind = FrameKind::kReady});
+  return {};
+}
+
+/// Its memory is a descriptor, or on another machine the end of the payload.
+Result<> ServerSession::handle_definition(Frame frame) {
+  ReceivedDefinition received{.bytes = std::move(frame.payload), .memory = {}};
+  const auto bytes = frame.header.value;
+  if (bytes > 0) {
+    const bool is_here = frame.header.has(kDescriptor);
+    if (is_here && link_.family_ != Family::kUnix) return protocol_error("a dataset's memory from another machine");
+    if (!is_here && bytes > received.bytes.size()) return protocol_error("a definition shorter than its memory");
+    const auto text = is_here ? std::string_view() : std::string_view(received.bytes).substr(received.bytes.size() - bytes);
+    auto memory = is_here ? SealedMemory::of(std::move(frame.descriptor), bytes)
+                          : SealedMemory::copy_of(std::as_bytes(std::span(text)));
+    if (!memory) return memory.error();
+    received.memory = std::move(*memory);
+    received.bytes = std::string(received.bytes, 0, received.bytes.size() - text.size());
+  }
+  server_.add_definition(std::string(frame.description), std::move(received));
   return {};
 }
 

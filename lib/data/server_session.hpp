@@ -33,6 +33,7 @@ class ServerSession : public FrameHandler {
   void copy_into_slots();
 
   Result<> handle_hello(const FrameHeader& header);
+  Result<> handle_definition(Frame frame);
   Result<> handle_task(const Frame& frame);
   Result<> handle_slot_offer(const Frame& frame);
   void handle_slot(const FrameHeader& header);

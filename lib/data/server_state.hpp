@@ -30,7 +30,7 @@ struct Server::State {
   std::condition_variable jobs_changed;
   std::condition_variable sent;  ///< somebody waits for that: ServerLink::is_awaited
   JobQueue queue;
-  std::map<std::string, std::shared_ptr<const std::string>> definitions;  ///< null: the caller has loaded it
+  std::map<std::string, std::shared_ptr<const ReceivedDefinition>> definitions;  ///< null: the caller has loaded it
   std::map<std::string, std::uint64_t> asked;  ///< which link was asked for a definition that is not here
   std::map<std::uint64_t, std::unique_ptr<ServerLink>> links;
   std::map<std::uint64_t, Instant> strangers;  ///< links whose secret is not proved, the oldest first, and their begin
@@ -49,7 +49,7 @@ struct Server::State {
   std::vector<OutFrame> take_answers(ServerLink& link);
   std::optional<OpenJob> find_job(ServerLink& link, Attempt attempt);
   void close_job(ServerLink& link, Attempt attempt);
-  void add_definition(const std::string& digest, std::string bytes);
+  void add_definition(const std::string& digest, ReceivedDefinition received);
   void forget_definition(const std::string& digest);
   bool add_job(ServerLink& link, Job job, const OpenJob& open);
   void tell_sent(ServerLink& link);

@@ -1,7 +1,10 @@
 // Client and server together, over real sockets.
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -320,8 +323,8 @@ TEST_CASE("the definition is there when a job is") {
   std::atomic<int> there = 0;
   const std::string text(3'000'001, 'd');
   Worker worker(way, kKey, [&](Server& server, const Job& job) {
-    const auto bytes = server.definition(job.digest);
-    if (bytes && *bytes == text) ++there;
+    const auto found = server.definition(job.digest);
+    if (found && found->bytes == text && !found->memory.descriptor) ++there;
     Worker::answer(server, job);
   });
   Client one(options_for(way));
@@ -335,17 +338,59 @@ TEST_CASE("the definition is there when a job is") {
   CHECK(there == 2);
 }
 
+TEST_CASE("memory of a definition goes along: the same on this machine, a copy elsewhere") {
+  const auto way = GENERATE(from_range(kWays));
+  const std::string text(3'000'001, 'm');
+  auto memory = SealedMemory::copy_of(std::as_bytes(std::span(text)));
+  REQUIRE(memory);
+  const auto inode_of = [](const SealedMemory& of) {
+    struct stat status = {};
+    return ::fstat(of.descriptor.get(), &status) == 0 ? status.st_ino : 0;
+  };
+  const auto inode = inode_of(*memory);
+  std::atomic<int> same = 0;
+  std::atomic<int> whole = 0;
+  Worker worker(way, kKey, [&](Server& server, const Job& job) {
+    const auto found = server.definition(job.digest);
+    const auto mapping = Mapping::to_read(found->memory.descriptor, found->memory.bytes);
+    if (mapping && std::ranges::equal(mapping->bytes(), std::as_bytes(std::span(text)))) ++whole;
+    if (inode_of(found->memory) == inode) ++same;
+    CHECK(found->bytes == "a dataset");
+    Worker::answer(server, job);
+  });
+  Client client(options_for(way));
+  client.set_workers({worker.address()});
+  auto meant = definition();
+  meant.memory = std::make_shared<const SealedMemory>(std::move(*memory));
+  const auto stream = client.open(meant);
+  client.submit(stream, task(1, 10));
+  expect_batch(client, stream, task(1, 10));
+  CHECK(whole == 1);
+  CHECK(same == (worker.address().unix_path.empty() ? 0 : 1));
+}
+
+TEST_CASE("only sealed memory of the size that is said is a dataset's") {
+  auto open_to_writing = make_shared_memory(64);
+  REQUIRE(open_to_writing);
+  CHECK_FALSE(SealedMemory::of(std::move(*open_to_writing), 64));
+  const std::string text(64, 'm');
+  auto sealed = SealedMemory::copy_of(std::as_bytes(std::span(text)));
+  REQUIRE(sealed);
+  CHECK_FALSE(SealedMemory::of(Fd(::dup(sealed->descriptor.get())), 65));
+  CHECK(SealedMemory::of(Fd(::dup(sealed->descriptor.get())), 64));
+}
+
 TEST_CASE("a definition that is loaded is let go, and asked for again once it is not loaded any more") {
   const auto way = GENERATE(kWays[0], kWays[1], kWays[2]);
   std::atomic<int> came = 0;
   std::atomic<int> let_go = 0;
   std::atomic<bool> keep = true;
   Worker worker(way, kKey, [&](Server& server, const Job& job) {
-    if (auto bytes = server.definition(job.digest)) {
+    if (auto found = server.definition(job.digest)) {
       ++came;
-      const std::weak_ptr held = bytes;
+      const std::weak_ptr held = found;
       server.loaded(job.digest);
-      bytes.reset();
+      found.reset();
       if (held.expired()) ++let_go;
     }
     if (!keep) server.unloaded(job.digest);

@@ -1,5 +1,6 @@
 #include "data/client.hpp"
 
+#include <fcntl.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -78,9 +79,16 @@ data::Client* make_client(std::string run_id, const std::string& key, const std:
        .schedule = {}});
 }
 
-data::StreamId open(data::Client& client, std::string digest, const nb::bytes& definition) {
-  auto bytes = std::make_shared<const std::string>(definition.c_str(), definition.size());
-  return here(client).open({.digest = std::move(digest), .bytes = std::move(bytes)});
+data::StreamId open(data::Client& client, std::string digest, const nb::bytes& definition, int memory_fd,
+                    std::size_t memory_bytes) {
+  data::Definition meant{.digest = std::move(digest),
+                         .bytes = std::make_shared<const std::string>(definition.c_str(), definition.size())};
+  if (memory_fd >= 0) {
+    auto memory = data::SealedMemory::of(Fd(::fcntl(memory_fd, F_DUPFD_CLOEXEC, 0)), memory_bytes);
+    if (!memory) throw std::runtime_error(memory.error().message);
+    meant.memory = std::make_shared<const data::SealedMemory>(std::move(*memory));
+  }
+  return here(client).open(std::move(meant));
 }
 
 void submit(data::Client& client, data::StreamId stream, const nb::bytes& payload, int preferred, bool pinned) {
@@ -187,7 +195,9 @@ void add_client(nb::module_& module) {
             here(self).set_workers(std::move(workers));
           },
           "workers"_a, Release(), "All data workers; places in the list stay.")
-      .def("open", &open, "digest"_a, "definition"_a, "A new stream; digest: 32 hexadecimal digits of the definition.")
+      .def("open", &open, "digest"_a, "definition"_a, "memory_fd"_a = -1, "memory_bytes"_a = 0,
+           "A new stream; digest: 32 hexadecimal digits of the definition. `memory_fd` is a memfd sealed against writing, "
+           "which goes along; the caller keeps the descriptor.")
       .def("submit", &submit, "stream"_a, "payload"_a, "preferred"_a = -1, "pinned"_a = false)
       .def("next", &next, "stream"_a, "timeout"_a = nb::none(),
            "The next Batch, Raised, Exhausted or Undeliverable; None when `timeout` (seconds) is over first.")

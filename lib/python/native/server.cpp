@@ -1,5 +1,6 @@
 #include "data/server.hpp"
 
+#include <fcntl.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -108,8 +109,12 @@ void raise(PyServer& self, const data::Job& job, std::string type, std::string t
 }
 
 nb::object definition(const PyServer& self, const std::string& digest) {
-  const auto bytes = self.server->definition(digest);
-  return bytes ? nb::object(nb::bytes(bytes->data(), bytes->size())) : nb::none();
+  const auto found = self.server->definition(digest);
+  if (!found) return nb::none();
+  const auto& memory = found->memory;
+  const int fd = memory.descriptor ? ::fcntl(memory.descriptor.get(), F_DUPFD_CLOEXEC, 0) : -1;
+  if (memory.descriptor && fd < 0) throw std::runtime_error("no descriptor is left for the dataset's memory");
+  return nb::make_tuple(nb::bytes(found->bytes.data(), found->bytes.size()), fd, memory.bytes);
 }
 
 std::size_t unsent_bytes(PyServer& self) {
@@ -132,7 +137,8 @@ void add_server(nb::module_& module) {
   nb::class_<PyServer>(module, "Server", "A data worker's end. Takes the listeners over; -1: none.")
       .def(nb::new_(&make_server), "run_id"_a, "key"_a, "encryption"_a = "tls", "tcp_fd"_a = -1, "unix_fd"_a = -1)
       .def("take", &take, "timeout"_a = nb::none(), "The next Job; None when `timeout` (seconds) is over first.")
-      .def("definition", &definition, "digest"_a, "What the loader is made of, or None.")
+      .def("definition", &definition, "digest"_a, "What the loader is made of, or None: its bytes, a descriptor of memory that belongs to it (the caller closes it; "
+           "-1: none), and how many bytes that is.")
       .def(
           "loaded", [](PyServer& self, const std::string& digest) { self.server->loaded(digest); }, "digest"_a,
           "The definition is not needed any more: jobs may come as before.")

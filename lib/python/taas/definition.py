@@ -12,21 +12,29 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from . import dataset_pickle, pickling
+from . import dataset_memory, dataset_pickle, pickling
+from .dataset_memory import DatasetMemory
 from .recipe import Recipe, recipe_of
 
 
 @dataclass(frozen=True)
 class Definition:
-    """`data` is a line of JSON that says how to load the rest; `digest` has 32 hexadecimal digits."""
+    """`data` is a line of JSON that says how to load the rest; `digest` has 32 hexadecimal digits. `memory` goes along."""
 
     digest: str
     data: bytes
+    memory: DatasetMemory | None = None
+
+    def open(self, client: Any) -> int:
+        """A new stream of the native client."""
+        if self.memory is None:
+            return client.open(self.digest, self.data)
+        return client.open(self.digest, self.data, self.memory.fd, self.memory.size)
 
 
-def _definition(head: dict[str, Any], body: bytes = b"") -> Definition:
+def _definition(head: dict[str, Any], body: bytes = b"", memory: DatasetMemory | None = None) -> Definition:
     data = json.dumps(head).encode() + b"\n" + body
-    return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
+    return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory)
 
 
 def pickled(recipe: Recipe) -> Definition:
@@ -38,9 +46,9 @@ def pickled(recipe: Recipe) -> Definition:
                     "the loader")
         raise TypeError(f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "
                         f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn") from error
-    sizes = [buffer.raw().nbytes for buffer in sent.beside]
-    return _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": sizes, "size": len(sent.pickle)},
-                       b"".join([sent.pickle, *[buffer.raw() for buffer in sent.beside]]))
+    memory = dataset_memory.memory_of(sent.beside)
+    beside = {"places": memory.places, "digest": memory.digest} if memory else {"places": []}
+    return _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}, sent.pickle, memory)
 
 
 def _picklable(value: Any) -> bool:
@@ -83,8 +91,8 @@ class Inherited:
         return cls._recipes[digest]
 
 
-def load(digest: str, data: bytes) -> Recipe:
-    """In a data worker: the recipe. Raises what importing and unpickling raise."""
+def load(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Recipe:
+    """In a data worker: the recipe. Raises what importing and unpickling raise. Leaves the descriptor open."""
     line, _, body = data.partition(b"\n")
     head = json.loads(line)
     if head["kind"] == "inherited":
@@ -92,11 +100,7 @@ def load(digest: str, data: bytes) -> Recipe:
     if head["kind"] == "name":
         return recipe_of(loader_named(head["loader"]))
     _find_modules_as(head)
-    at, beside = head["size"], []
-    for size in head["beside"]:
-        beside.append(bytearray(body[at:at + size]))
-        at += size
-    return dataset_pickle.load(body[:head["size"]], beside)
+    return dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
 
 
 def loader_named(name: str) -> DataLoader:

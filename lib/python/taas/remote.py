@@ -76,7 +76,7 @@ class RemoteStream:
         self._largest = 0
         self._process = os.getpid()
         self._client = workers.client
-        self.number = self._client.open(definition.digest, definition.data)
+        self.number = definition.open(self._client)
         workers.opened(self)
 
     def submit_task(self, task: Task) -> None:

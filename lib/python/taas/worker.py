@@ -18,6 +18,7 @@ from .logical_processes import OfADataWorker
 from .plan import Plan, read
 from .prepare import Preparation
 from .program_state import ProgramState
+from .recipe import Recipe
 from .store import Prepared
 from .threads import ForkedThreads
 
@@ -117,13 +118,21 @@ class Worker:
     def _load(self, digest: str) -> Fetcher:
         """What a rank sent may be a whole dataset: there is one copy of it afterwards."""
         try:
-            fetcher = Fetcher(definition.load(digest, self._server.definition(digest)))
+            fetcher = Fetcher(self._loaded(digest))
         except BaseException:
             self._server.unloaded(digest)
             raise
         self._state.loaded()
         self._server.loaded(digest)
         return fetcher
+
+    def _loaded(self, digest: str) -> Recipe:
+        data, memory_fd, memory_bytes = self._server.definition(digest)
+        try:
+            return definition.load(digest, data, memory_fd, memory_bytes)
+        finally:
+            if memory_fd >= 0:
+                os.close(memory_fd)
 
 
 def serve(server: Any, name: str, parent: int, preparation: Preparation | None = None,
