@@ -1,0 +1,94 @@
+"""Peak memory of all processes of a loop over a dataset that is large: registered, and torch's DataLoader with as many workers."""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import measure  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+KINDS = ("memmap", "tensor", "array")
+WAYS = {"plain fork": "plain", "taas fork": "plain fork", "taas run": "plain fork", "plain spawn": "plain",
+        "taas spawn": "plain spawn"}
+"""Beside each way the one that it is compared with."""
+LOOK_EVERY_SECONDS = 0.1
+
+
+def family_of(first: int) -> set:
+    """The process, and all that it and its children have started."""
+    parents = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            pass
+    found = {first}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def pss_of(pid: int) -> int:
+    """Its bytes, and its part of what it shares with others."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return 0
+
+
+def one_round(kind: str, way: str, options, folder: str) -> dict:
+    program = [str(HERE / "memory_rank.py"), kind, way, str(options.megabytes << 20), str(options.workers), folder]
+    launcher = [str(options.bin / "taas-run"), "--nproc-per-node", "1", "--cpus", str(options.workers), "--quiet", "--output", folder]
+    command = [*launcher, *program] if way == "taas run" else [sys.executable, *program]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    started = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
+    peak = 0
+    try:
+        while process.poll() is None:
+            peak = max(peak, sum(map(pss_of, family_of(process.pid))))
+            time.sleep(LOOK_EVERY_SECONDS)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    said = json.loads(process.stdout.read().splitlines()[-1])
+    return {"peak_bytes": peak, "seconds": time.monotonic() - started, **said}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--megabytes", type=int, default=430, help="of the dataset")
+    parser.add_argument("--kinds", nargs="*", default=KINDS)
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    options.bin = options.bin.resolve()
+    samples, rows = {}, []
+    for kind in options.kinds:
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(options.rounds):
+                for way in measure.rotated(tuple(WAYS), number):
+                    samples.setdefault(f"{kind}, {way}", []).append(one_round(kind, way, options, folder))
+        sums = {sample["sum"] for way in WAYS for sample in samples[f"{kind}, {way}"]}
+        assert len(sums) == 1, f"the ways differ in what they gave: {sums}"
+        for way, other in WAYS.items():
+            peaks = [sample["peak_bytes"] for sample in samples[f"{kind}, {way}"]]
+            beside = [sample["peak_bytes"] for sample in samples.get(f"{kind}, {other}", [])]
+            ratio = f"{max(peaks) / max(beside):.2f}" if beside else ""
+            rows.append([kind, way, f"{max(peaks) / 1e6:.0f} MB", ratio])
+    measure.report("memory", options, samples, rows, ["dataset", "way", "peak of all processes", "to plain"], [])
+
+
+if __name__ == "__main__":
+    main()
