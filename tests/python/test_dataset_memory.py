@@ -3,6 +3,7 @@
 import gc
 import os
 import pickle
+import socket
 import time
 
 import numpy
@@ -10,6 +11,7 @@ import pytest
 import taas
 from conftest import DEADLINE_SECONDS
 from process_datasets import InMemory
+from taas import native
 from taas.dataset_memory import DatasetMemory, mapped
 from torch.utils.data import DataLoader
 
@@ -56,6 +58,36 @@ def test_what_a_worker_writes_no_other_one_sees():
     assert bytes(other[0]) == numpy.arange(1 << 16).tobytes() and bytes(other[1]) == b"end"
     with pytest.raises(PermissionError):
         os.pwrite(memory.fd, b"abc", 0)
+
+
+def received(encryption, address, listeners):
+    """What a worker gets of a definition with memory: its bytes, those of the memory, and whether it is the client's own."""
+    memory = DatasetMemory([pickle.PickleBuffer(numpy.arange(1 << 16))])
+    server = native.module.Server("a-run", "ab" * 32, encryption, *listeners)
+    client = native.module.Client("a-run", "ab" * 32, encryption, "none", 1 << 24)
+    client.set_workers(native.addresses([address]))
+    stream = client.open("d" * 32, b"a pickle", memory.fd, memory.size)
+    client.submit(stream, b"a task", -1, False)
+    job = server.take(DEADLINE_SECONDS)
+    data, fd, size = server.definition(job.digest)
+    content, inode = os.pread(fd, size + 1, 0), os.fstat(fd).st_ino
+    os.close(fd)
+    return data, content == numpy.arange(1 << 16).tobytes(), inode == os.fstat(memory.fd).st_ino
+
+
+@pytest.mark.parametrize("encryption", ["tls", "plain"])
+def test_another_machine_gets_a_copy_of_the_memory(encryption):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = {"address": "127.0.0.1", "port": listener.getsockname()[1]}
+        assert received(encryption, address, (os.dup(listener.fileno()), -1)) == (b"a pickle", True, False)
+
+
+def test_this_machine_gets_the_memory_itself(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "worker"))
+        listener.listen()
+        address = {"unix": str(tmp_path / "worker")}
+        assert received("plain", address, (-1, os.dup(listener.fileno()))) == (b"a pickle", True, True)
 
 
 def test_the_memory_goes_with_the_loader(monkeypatch):
