@@ -30,6 +30,7 @@ class Pipeline:
     full          tried by ./scripts/test --full only
     spawns        takes a slow way in the quick run, too: a worker that is started, and imports torch
     resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
+    as_spawned    the plain loader's spawned workers give something else than forks: registered ones are compared with those
     sent          False where data workers on other machines cannot be sent the dataset
     """
 
@@ -52,6 +53,7 @@ class Pipeline:
     full: bool = False
     spawns: bool = False
     resumes: bool = True
+    as_spawned: bool = False
     sent: bool = True
 
     @property

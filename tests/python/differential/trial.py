@@ -66,7 +66,7 @@ def _fault(pipeline: Pipeline, way: Way, results: dict[Way, Result]) -> list[str
 def _reference(pipeline: Pipeline, way: Way) -> Way:
     if pipeline.random and way.is_registered:
         return next(each for each in registered(pipeline, False) if each.num_workers == way.num_workers)
-    return Way(way.num_workers, is_registered=False)
+    return Way(way.num_workers, is_registered=False, start_method=way.start_method if pipeline.as_spawned else "")
 
 
 def _not_refused(pipeline: Pipeline, result: Result) -> list[str]:

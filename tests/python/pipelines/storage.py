@@ -155,7 +155,7 @@ class Slices(Memmap):
         return self.tokens[index]
 
 
-@of_samples()
+@of_samples(as_spawned=True)
 def slices_of_a_memmap_as_they_are(workers):
     return DataLoader(Slices(), 4, num_workers=workers, collate_fn=list)
 
