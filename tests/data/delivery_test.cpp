@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -353,9 +352,10 @@ TEST_CASE("memory of a definition goes along: the same on this machine, a copy e
   Worker worker(way, kKey, [&](Server& server, const Job& job) {
     const auto found = server.definition(job.digest);
     const auto mapping = Mapping::to_read(found->memory.descriptor, found->memory.bytes);
-    if (mapping && std::ranges::equal(mapping->bytes(), std::as_bytes(std::span(text)))) ++whole;
+    const bool is_whole = mapping && found->bytes == "a dataset" && mapping->bytes().size() == text.size() &&
+                          std::memcmp(mapping->bytes().data(), text.data(), text.size()) == 0;
+    if (is_whole) ++whole;
     if (inode_of(found->memory) == inode) ++same;
-    CHECK(found->bytes == "a dataset");
     Worker::answer(server, job);
   });
   Client client(options_for(way));
