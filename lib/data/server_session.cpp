@@ -162,7 +162,8 @@ Result<> ServerSession::handle_definition(Frame frame) {
     const bool is_here = frame.header.has(kDescriptor);
     if (is_here && link_.family_ != Family::kUnix) return protocol_error("a dataset's memory from another machine");
     if (!is_here && bytes > received.bytes.size()) return protocol_error("a definition shorter than its memory");
-    const auto text = is_here ? std::string_view() : std::string_view(received.bytes).substr(received.bytes.size() - bytes);
+    const auto text =
+        is_here ? std::string_view() : std::string_view(received.bytes).substr(received.bytes.size() - bytes);
     auto memory = is_here ? SealedMemory::of(std::move(frame.descriptor), bytes)
                           : SealedMemory::copy_of(std::as_bytes(std::span(text)));
     if (!memory) return memory.error();

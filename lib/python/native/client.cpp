@@ -196,7 +196,8 @@ void add_client(nb::module_& module) {
           },
           "workers"_a, Release(), "All data workers; places in the list stay.")
       .def("open", &open, "digest"_a, "definition"_a, "memory_fd"_a = -1, "memory_bytes"_a = 0,
-           "A new stream; digest: 32 hexadecimal digits of the definition. `memory_fd` is a memfd sealed against writing, "
+           "A new stream; digest: 32 hexadecimal digits of the definition. `memory_fd` is a memfd sealed against "
+           "writing, "
            "which goes along; the caller keeps the descriptor.")
       .def("submit", &submit, "stream"_a, "payload"_a, "preferred"_a = -1, "pinned"_a = false)
       .def("next", &next, "stream"_a, "timeout"_a = nb::none(),

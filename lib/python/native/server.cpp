@@ -137,7 +137,9 @@ void add_server(nb::module_& module) {
   nb::class_<PyServer>(module, "Server", "A data worker's end. Takes the listeners over; -1: none.")
       .def(nb::new_(&make_server), "run_id"_a, "key"_a, "encryption"_a = "tls", "tcp_fd"_a = -1, "unix_fd"_a = -1)
       .def("take", &take, "timeout"_a = nb::none(), "The next Job; None when `timeout` (seconds) is over first.")
-      .def("definition", &definition, "digest"_a, "What the loader is made of, or None: its bytes, a descriptor of memory that belongs to it (the caller closes it; "
+      .def("definition", &definition, "digest"_a,
+           "What the loader is made of, or None: its bytes, a descriptor of memory that belongs to it (the caller "
+           "closes it; "
            "-1: none), and how many bytes that is.")
       .def(
           "loaded", [](PyServer& self, const std::string& digest) { self.server->loaded(digest); }, "digest"_a,

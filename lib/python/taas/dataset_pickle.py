@@ -1,4 +1,5 @@
-"""A loader's parts as a pickle, for workers that are other programs: memory that is a file as that file, other large memory beside it.
+"""A loader's parts as a pickle, for workers that are other programs: memory that is a file as that file, other large memory
+beside it.
 
 Tensors that share memory in the program share it in the worker, and so does all that lies in one file.
 """

@@ -51,8 +51,8 @@ class FileMemory:
             pass
         if self.content is not None:
             return bytearray(self.content)
-        raise RuntimeError(f"taas: the dataset has {self.path} ({self.size / 1e6:.0f} MB) mapped into memory, and this machine does not "
-                           "have the same file there: " + self._way_out())
+        raise RuntimeError(f"taas: the dataset has {self.path} ({self.size / 1e6:.0f} MB) mapped into memory, and this machine "
+                           f"does not have the same file there: {self._way_out()}")
 
     def _way_out(self) -> str:
         if self.is_shared:
