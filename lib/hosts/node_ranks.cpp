@@ -225,7 +225,9 @@ bool Node::State::is_shown(std::size_t index) const {
 void Node::State::show(std::size_t index, const ui::OutputLine& line) {
   bool is_stderr = line.stream == ui::Stream::kStderr;
   bool shown = is_stderr ? outputs[index].stderr_on_console : outputs[index].stdout_on_console;
-  if (shown || options.all_output) outbox.add({line.rank, is_stderr, line.progress, line.text, line.at, line.open});
+  if (shown || options.all_output) {
+    outbox.add({line.rank, is_stderr, line.progress, line.text, line.at, line.open, line.raw});
+  }
   bool refused = line.text.find("ermission denied") != std::string::npos;
   if (refused && read_only && line.rank.value != 0 && !refusal_explained) explain_refusal(line.rank);
 }

@@ -31,7 +31,7 @@ Outbox::~Outbox() { state_->say = nullptr; }
 
 void Outbox::add(run::OutputText line) {
   auto& lines = state_->lines;
-  state_->bytes += line.text.size();
+  state_->bytes += line.text.size() + (line.raw ? line.raw->size() : 0);
   lines.push_back(std::move(line));
   if (lines.size() == kMostLines || state_->bytes >= kMostBytes) return state_->flush();
   if (lines.size() == 1) boost::asio::post(state_->io, [state = state_] { state->flush(); });

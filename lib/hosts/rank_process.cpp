@@ -115,7 +115,7 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
   void pass_on(ui::Stream which, std::vector<ui::AssembledLine> lines, Instant at) {
     for (auto& line : lines) {
       if (!line.progress && !line.text.empty()) stream(which).last_words.add(line.text, at);
-      callbacks.on_line({start.rank, which, std::move(line.text), line.progress, at, line.open});
+      callbacks.on_line({start.rank, which, std::move(line.text), line.progress, at, line.open, std::move(line.raw)});
     }
   }
 

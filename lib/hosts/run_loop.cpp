@@ -208,7 +208,7 @@ void RunLoop::State::obey(const run::Finish& action) {
 void RunLoop::State::show(const run::Output& output) {
   for (const auto& line : output.lines) {
     auto stream = line.is_stderr ? ui::Stream::kStderr : ui::Stream::kStdout;
-    display.show(ui::OutputLine{line.rank, stream, line.text, line.progress, line.at, line.open});
+    display.show(ui::OutputLine{line.rank, stream, line.text, line.progress, line.at, line.open, line.raw});
   }
 }
 

@@ -64,6 +64,7 @@ struct OutputText {
   std::string text;
   Instant at;
   bool open = false;  ///< the line has not ended
+  std::optional<std::string> raw = {};  ///< the bytes that the rank wrote, where the line's form does not tell them
 };
 struct Output {
   std::vector<OutputText> lines;
@@ -182,7 +183,7 @@ BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports, rank_ports, folder))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))
 BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
-BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at, open))
+BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at, open, raw))
 BOOST_DESCRIBE_STRUCT(Output, (), (lines))
 BOOST_DESCRIBE_STRUCT(Remark, (), (text))
 BOOST_DESCRIBE_STRUCT(Signalled, (), (signal))

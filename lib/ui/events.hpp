@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,7 +15,7 @@ namespace taas::ui {
 enum class Stream { kStdout, kStderr };
 
 /// One line of a rank's output. A progress line ended in '\r' (a bar being redrawn), not '\n'; an open one has not
-/// ended yet (ui::AssembledLine).
+/// ended yet, and raw bytes are set where they are unusual (ui::AssembledLine).
 struct OutputLine {
   Rank rank;
   Stream stream;
@@ -22,6 +23,7 @@ struct OutputLine {
   bool progress = false;
   Instant at;
   bool open = false;
+  std::optional<std::string> raw = {};
 };
 
 /// The launcher says something: one line.

@@ -55,7 +55,7 @@ void JsonRenderer::judge_data() {
 }
 
 std::string JsonRenderer::line_of(const OutputLine& line) const {
-  if (!lines_.shows(line)) return {};
+  if (!lines_.shows(line) || (line.progress && line.text.empty())) return {};
   boost::json::object object{{"at", seconds(line.at - run_start_)},
                              {"event", "output"},
                              {"rank", line.rank.value},

@@ -61,6 +61,8 @@ void LiveRenderer::advance(Instant now) {
 void LiveRenderer::show_line(const OutputLine& line) {
   advance(line.at);
   if (!lines_.shows(line)) return;
+  if (lines_.exact() && goes_elsewhere(line.stream)) return out_.write(bytes_of(line));
+  if (line.progress && line.text.empty()) return;
   if (line.progress) {
     footer_.set_progress(line.rank, lines_.format({{line.rank}, line.stream, line.text}).text);
   } else {
@@ -73,8 +75,7 @@ void LiveRenderer::show_line(const OutputLine& line) {
 void LiveRenderer::print(const std::vector<ShownLine>& lines) {
   std::string on_terminal;
   for (const auto& line : lines) {
-    bool elsewhere = line.stream == Stream::kStdout && !one_terminal_;
-    if (elsewhere)
+    if (goes_elsewhere(line.stream))
       out_.write(line.text + '\n');
     else
       on_terminal += line.text + '\n';

@@ -28,6 +28,7 @@ class LiveRenderer : public Renderer {
  private:
   void advance(Instant now);
   void show_line(const OutputLine& line);
+  [[nodiscard]] bool goes_elsewhere(Stream stream) const { return stream == Stream::kStdout && !one_terminal_; }
   void print(const std::vector<ShownLine>& lines);
   void print_words(const std::vector<std::string>& words);
   void draw_if_due();

@@ -40,12 +40,14 @@ std::vector<std::string> expand_prefixes(const plan::LaunchPlan& plan, const pla
 }  // namespace
 
 Terminal inspect_terminal() {
-  Terminal terminal{::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1};
+  Terminal terminal;
+  terminal.stdout_is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  terminal.stderr_is_terminal = ::isatty(STDERR_FILENO) == 1;
   struct stat out {};
   struct stat err {};
-  if (terminal.stdout_is_terminal && terminal.stderr_is_terminal && ::fstat(STDOUT_FILENO, &out) == 0 &&
-      ::fstat(STDERR_FILENO, &err) == 0) {
-    terminal.same = out.st_rdev == err.st_rdev;
+  if (::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &err) == 0) {
+    terminal.same = terminal.stdout_is_terminal && terminal.stderr_is_terminal && out.st_rdev == err.st_rdev;
+    terminal.one_file = terminal.same || (out.st_dev == err.st_dev && out.st_ino == err.st_ino);
   }
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.columns = size.ws_col;
@@ -66,6 +68,7 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.stdout_style = Style(wants_color(output.color, machine.environment, terminal.stdout_is_terminal));
   options.stderr_style = Style(wants_color(output.color, machine.environment, terminal.stderr_is_terminal));
   options.one_terminal = terminal.same;
+  options.one_file = terminal.one_file;
   options.columns = terminal.columns;
   return options;
 }

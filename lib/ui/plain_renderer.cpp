@@ -7,18 +7,33 @@ void PlainRenderer::show(const Event& event) {
   auto words = narrator_.tell(event);
   if (words.empty()) return;
   print(lines_.flush());  // the launcher's words stand after what the ranks said before
+  end_open_line();
   for (const auto& text : words) err_.write(text + '\n');
 }
 
 void PlainRenderer::show_line(const OutputLine& line) {
   narrator_.advance(line.at);
   if (!lines_.shows(line)) return;
+  if (lines_.exact()) return pass_on(line);
+  if (line.progress && line.text.empty()) return;
   if (!line.progress) {
     bars_.erase({line.rank.value, line.stream});
     print(lines_.add(line));
   } else if (progress_is_due(line)) {
     print(lines_.add(line));
   }
+}
+
+void PlainRenderer::pass_on(const OutputLine& line) {
+  auto bytes = bytes_of(line);
+  if (bytes.empty()) return;
+  (line.stream == Stream::kStdout ? out_ : err_).write(bytes);
+  if (line.stream == Stream::kStderr || one_file_) line_is_open_ = bytes.back() != '\n';
+}
+
+/// The launcher's words begin a line of their own; what the rank wrote stays as it is.
+void PlainRenderer::end_open_line() {
+  if (std::exchange(line_is_open_, false)) err_.write("\n");
 }
 
 bool PlainRenderer::progress_is_due(const OutputLine& line) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ui/line_assembler.hpp"
 #include "ui/prefix.hpp"
 
 namespace taas::ui {
@@ -15,6 +16,10 @@ std::size_t count_shown(const std::vector<plan::RankOutput>& outputs) {
 }
 
 }  // namespace
+
+std::string bytes_of(const OutputLine& line) {
+  return line.raw ? *line.raw : line.text + std::string(usual_end(line.progress, line.open));
+}
 
 RankLines::RankLines(const RendererOptions& options)
     : outputs_(options.outputs),

@@ -11,6 +11,9 @@
 
 namespace taas::ui {
 
+/// What the rank wrote, to the byte.
+std::string bytes_of(const OutputLine& line);
+
 /// A finished line for the launcher's stdout or stderr.
 struct ShownLine {
   Stream stream = Stream::kStdout;
@@ -25,6 +28,8 @@ class RankLines {
   explicit RankLines(const RendererOptions& options);
 
   [[nodiscard]] bool shows(const OutputLine& line) const;
+  /// One rank alone is shown, with nothing in front of its lines: a pipe or a file gets the bytes that it wrote.
+  [[nodiscard]] bool exact() const { return shown_ranks_ == 1 && prefixes_.empty(); }
   /// Takes a line (not a progress line); returns what is to be shown now.
   std::vector<ShownLine> add(const OutputLine& line);
   std::vector<ShownLine> due(Instant now) { return format(folding_.due(now)); }

@@ -43,6 +43,7 @@ struct RendererOptions {
   Style stdout_style;
   Style stderr_style;
   bool one_terminal = false;  ///< stdout and stderr are the same terminal: the live view writes all to stdout
+  bool one_file = false;      ///< stdout and stderr are the same terminal, file or pipe
   int columns = 80;           ///< of the terminal
 };
 
@@ -52,6 +53,7 @@ struct Terminal {
   bool stderr_is_terminal = false;
   bool same = false;  ///< both are the same one
   int columns = 80;
+  bool one_file = false;  ///< both are the same file, pipe or terminal
 };
 Terminal inspect_terminal();
 

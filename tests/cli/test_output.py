@@ -30,21 +30,54 @@ def test_same_line_of_many_ranks_is_folded(launcher):
     assert "0-3" in result.stdout
 
 
+EXACT = {
+    "no newline at the end": b"begin\nend",
+    "a line of more than 64 KiB": b"x" * 70_000 + b"\ny\n",
+    "a JSON document in one line": b'{"a": [' + b"1, " * 100_000 + b"1]}",
+    "ends of lines of Windows": b"a\r\nb\r\n\r\n",
+    "a bar that is drawn over": b"\r 1%\r 2%\r   \rdone\n",
+    "nothing but returns": b"\r\r\r",
+    "no text at all": bytes(range(256)) * 300,
+}
+
+
+@pytest.mark.parametrize("what", EXACT)
+def test_rank_0_writes_into_pipes_what_it_would_write_alone(launcher, what):
+    (launcher.folder / "bytes").write_bytes(EXACT[what])
+    with open(launcher.folder / "out", "wb") as out, open(launcher.folder / "err", "wb") as err:
+        script = launcher.python("import sys\n"
+                                 "data = open('bytes', 'rb').read()\n"
+                                 "for stream in sys.stdout, sys.stderr:\n"
+                                 "    stream.buffer.write(data)\n"
+                                 "    stream.flush()\n")
+        assert launcher.run("--nproc-per-node", 2, "--quiet", script, stdout=out, stderr=err).returncode == 0
+    assert (launcher.folder / "out").read_bytes() == EXACT[what]
+    assert (launcher.folder / "err").read_bytes() == EXACT[what]
+
+
+def test_launcher_speaks_on_a_line_of_its_own(launcher):
+    script = launcher.python("import sys\nprint('half a line', end='')\nsys.stdout.flush()\nsys.exit(3)\n")
+    with open(launcher.folder / "both", "w") as both:
+        assert launcher.run("--nproc-per-node", 1, script, stdout=both, stderr=both).returncode == 3
+    said = (launcher.folder / "both").read_text().splitlines()
+    assert "half a line" in said, "and nothing behind it"
+
+
 def test_progress_bar_ends_in_its_last_state(launcher):
     script = launcher.python("import sys\n"
                              "for i in range(101):\n"
                              "    sys.stdout.write(f'\\r{i}%')\n"
                              "sys.stdout.write('\\ndone\\n')\n")
-    result = launcher.run("--nproc-per-node", 1, script)
+    result = launcher.run("--nproc-per-node", 2, "-t", 3, script)
     lines = result.stdout.splitlines()
-    assert lines[-1] == "done" and "100%" in lines[-2]
+    assert lines[-1].endswith("done") and "100%" in lines[-2]
     assert "\r" not in result.stdout
 
 
 def test_long_lines_and_missing_newlines_arrive_whole(launcher):
     script = launcher.python("import sys\nsys.stdout.write('x' * 300000 + '\\n' + 'no newline at the end')\n")
     result = launcher.run("--nproc-per-node", 1, script)
-    assert result.stdout.replace("\n", "") == "x" * 300000 + "no newline at the end"
+    assert result.stdout == "x" * 300000 + "\nno newline at the end"
 
 
 def test_json_is_one_object_a_line(launcher):

@@ -31,6 +31,20 @@ Lines all_lines(const std::vector<std::string>& pieces) {
   return lines;
 }
 
+/// As users see them.
+Lines shown(Lines lines) {
+  for (auto& line : lines) line.raw.reset();
+  return lines;
+}
+
+std::string bytes_of(const Lines& lines) {
+  std::string bytes;
+  for (const auto& line : lines) {
+    bytes += line.raw ? *line.raw : line.text + std::string(usual_end(line.progress, line.open));
+  }
+  return bytes;
+}
+
 std::vector<std::string> chop(const std::string& text, std::mt19937& random, std::size_t longest) {
   std::vector<std::string> pieces;
   for (std::size_t done = 0; done < text.size();) {
@@ -62,12 +76,15 @@ TEST_CASE("bytes become lines") {
       {"1%\r100%\r", {{"1%", true}, {"100%"}}},
       {"\r1%\r2%", {{"1%", true}, {"2%"}}},
       {"\r50%\r   \rend\n", {{"50%", true}, {"   ", true}, {"end"}}},
-      {"\r50%\r   \r", {{"50%", true}}},
+      {"\r50%\r   \r", {{"50%", true}, {"", true}}},
+      {"\r\r", {{"", true}}},
       {std::string("a\0b\n", 4), {{std::string("a\0b", 3)}}},
   };
   for (const auto& item : cases) {
     CAPTURE(item.bytes);
-    CHECK(all_lines({item.bytes}) == item.lines);
+    auto lines = all_lines({item.bytes});
+    CHECK(bytes_of(lines) == item.bytes);
+    CHECK(shown(lines) == item.lines);
   }
 }
 
@@ -82,6 +99,27 @@ TEST_CASE("any chopping gives the same lines") {
     auto whole = all_lines({text});
     CHECK(all_lines(chop(text, random, 1 + random() % 20)) == whole);
     CHECK(all_lines(chop(text, random, 70000)) == whole);
+  }
+}
+
+TEST_CASE("raw bytes are the stream, however often it is quiet") {
+  std::mt19937 random(20250101);
+  const std::string alphabet = "ab \xc3\xa9\r\r\n";
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    for (std::size_t i = 0, length = random() % 60; i < length; ++i) text += alphabet[random() % alphabet.size()];
+    if (round % 20 == 0) text.insert(random() % (text.size() + 1), std::string(65530 + random() % 10, 'x'));
+    if (round % 50 == 0) text.insert(random() % (text.size() + 1), std::string(140000, '\r'));
+    CAPTURE(round);
+    LineAssembler assembler;
+    Lines lines;
+    auto keep = [&](const Lines& more) { lines.insert(lines.end(), more.begin(), more.end()); };
+    for (const auto& piece : chop(text, random, text.size() < 100 ? 5 : 70000)) {
+      keep(assembler.add(piece));
+      if (random() % 2 == 0) keep(assembler.flush_partial());
+    }
+    keep(assembler.finish());
+    CHECK(bytes_of(lines) == text);
   }
 }
 
@@ -104,38 +142,38 @@ TEST_CASE("a prompt is given out when the stream is quiet") {
   LineAssembler assembler;
   CHECK(assembler.add("name? ").empty());
   REQUIRE(assembler.has_partial());
-  CHECK(assembler.flush_partial() == Lines{{"name? ", false, true}});
+  CHECK(shown(assembler.flush_partial()) == Lines{{"name? ", false, true}});
   CHECK_FALSE(assembler.has_partial());
   CHECK(assembler.flush_partial().empty());
-  SECTION("its line end is one without text") { CHECK(assembler.add("\nx\n") == Lines{{""}, {"x"}}); }
-  SECTION("more text makes a line") { CHECK(assembler.add("you\n") == Lines{{"you"}}); }
+  SECTION("its line end is one without text") { CHECK(shown(assembler.add("\nx\n")) == Lines{{""}, {"x"}}); }
+  SECTION("more text makes a line") { CHECK(shown(assembler.add("you\n")) == Lines{{"you"}}); }
   SECTION("nor does the end of the stream") { CHECK(assembler.finish().empty()); }
 }
 
 TEST_CASE("a quiet stream never splits a character") {
   LineAssembler assembler;
   assembler.add("a\xe6\xbc");
-  CHECK(assembler.flush_partial() == Lines{{"a", false, true}});
+  CHECK(shown(assembler.flush_partial()) == Lines{{"a", false, true}});
   CHECK(assembler.flush_partial().empty());
-  CHECK(assembler.add("\xa2\n") == Lines{{"漢"}});
+  CHECK(shown(assembler.add("\xa2\n")) == Lines{{"漢"}});
 }
 
 TEST_CASE("a quiet bar is progress and still ends as a line") {
   LineAssembler assembler;
   assembler.add("\r50%");
-  CHECK(assembler.flush_partial() == Lines{{"50%", true}});
+  CHECK(shown(assembler.flush_partial()) == Lines{{"50%", true}});
   CHECK(assembler.flush_partial().empty());
-  SECTION("drawn over") { CHECK(assembler.add("\r51%\n") == Lines{{"51%"}}); }
-  SECTION("ended") { CHECK(assembler.add("\n") == Lines{{"50%"}}); }
-  SECTION("stream ended") { CHECK(assembler.finish() == Lines{{"50%"}}); }
+  SECTION("drawn over") { CHECK(shown(assembler.add("\r51%\n")) == Lines{{"51%"}}); }
+  SECTION("ended") { CHECK(shown(assembler.add("\n")) == Lines{{"50%"}}); }
+  SECTION("stream ended") { CHECK(shown(assembler.finish()) == Lines{{"50%"}}); }
 }
 
 TEST_CASE("a quiet stream after '\\r' waits for what follows") {
   LineAssembler assembler;
   CHECK(assembler.add("50%\r").empty());
-  CHECK(assembler.flush_partial() == Lines{{"50%", true}});
-  SECTION("a line end") { CHECK(assembler.add("\n") == Lines{{"50%"}}); }
-  SECTION("the next state") { CHECK(assembler.add("60%\n") == Lines{{"60%"}}); }
+  CHECK(shown(assembler.flush_partial()) == Lines{{"50%", true}});
+  SECTION("a line end") { CHECK(shown(assembler.add("\n")) == Lines{{"50%"}}); }
+  SECTION("the next state") { CHECK(shown(assembler.add("60%\n")) == Lines{{"60%"}}); }
 }
 
 }  // namespace line_assembler_test
