@@ -12,6 +12,8 @@
 #include <map>
 #include <optional>
 
+#include "proc/child_descriptors.hpp"
+
 namespace taas {
 namespace {
 
@@ -96,6 +98,7 @@ struct Family::State : std::enable_shared_from_this<Family::State> {
 
 Family::Family(boost::asio::io_context& io) : state_(std::make_shared<State>(io)) {
   become_subreaper();
+  reserve_child_descriptors();
   state_->wait_for_ends();
 }
 

@@ -3,17 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/process/v2/posix/vfork_launcher.hpp>
-#include <boost/process/v2/process.hpp>
 #include <cerrno>
+#include <cstddef>
+#include <memory>
 
+#include "proc/child_descriptors.hpp"
 #include "proc/landlock.hpp"
 #include "proc/oom_score.hpp"
 #include "proc/python.hpp"
@@ -23,38 +24,36 @@
 namespace taas {
 namespace {
 
-namespace process = boost::process::v2;
-using boost::system::error_code;
-
 using Step = SpawnStep;
 
 int number_in_child(std::size_t inherited) { return 3 + static_cast<int>(inherited); }
 
-/// The initialiser that makes a rank's process out of the launcher's. on_exec_setup and on_exec_error run in the child,
-/// which shares the parent's memory until exec: only system calls there, no allocation, no locks, no destructors.
+/// What a child process needs, with numbers of its own.
+struct Sources {
+  int streams[3] = {0, 1, 2};
+  std::vector<int> inherited = {};
+  int failures = -1;
+  int limit = 3;  ///< none of them, nor of other descriptors that the child uses, is as large as this
+};
+
+/// Makes a rank's process out of a copy of the launcher, whose memory it shares until exec: only system calls there, no
+/// allocation, no locks, no destructors.
 class RankSetup {
  public:
-  /// `failures` and `inherited` have numbers above those that `inherited` get in the child.
-  RankSetup(const SpawnRequest& request, const char** environment, const std::vector<Fd>& inherited, const Fd& failures)
+  RankSetup(const SpawnRequest& request, const char* program, const char* const* argv, const char* const* environment)
       : request_(request),
+        program_(program),
+        argv_(argv),
         environment_(environment),
-        inherited_(inherited),
-        failures_(failures.get()),
         launcher_(::getpid()),
         keep_hangup_ignored_(is_ignored(SIGHUP)) {}
 
-  template <class Launcher>
-  error_code on_setup(Launcher& launcher, const process::filesystem::path&, const char* const*&) {
-    launcher.env = environment_;
-    for (std::size_t i = 0; i < inherited_.size(); ++i) launcher.fd_whitelist.push_back(number_in_child(i));
-    launcher.fd_whitelist.push_back(failures_);
-    return {};
-  }
+  void use(const Sources& sources) { sources_ = &sources; }
 
-  template <class Launcher>
-  error_code on_exec_setup(Launcher&, const process::filesystem::path&, const char* const*&) {
-    if (request_.when_memory_runs_out == WhenMemoryRunsOut::kBeforeLauncher) oom_score_.apply();
+  /// In the child. Returns only when the program cannot run.
+  int run() {
     for (auto [step, action] : {
+             Action{Step::kStreams, &RankSetup::leave_table},
              Action{Step::kStreams, &RankSetup::connect_streams},
              Action{Step::kSession, &RankSetup::lead_session},
              Action{Step::kParent, &RankSetup::die_with_parent},
@@ -62,21 +61,11 @@ class RankSetup {
              Action{Step::kLimit, &RankSetup::restore_limit},
              Action{Step::kReadOnly, &RankSetup::protect_directories},
          }) {
-      step_ = step;
-      if (!(this->*action)()) return {errno, boost::system::system_category()};
+      if (!(this->*action)()) return fail(step);
     }
-    step_ = Step::kExec;
     reset_signals();
-    return {};
-  }
-
-  /// Boost 1.81 asks for this with one set of arguments and calls it with another, so it takes any. It must not return:
-  /// the launcher's next step is exit(), which would run the parent's own clean-up.
-  template <class... Any>
-  void on_exec_error(Any&&...) {
-    SpawnFailure failure{step_, errno};
-    [[maybe_unused]] auto written = ::write(failures_, &failure, sizeof failure);
-    ::_exit(127);
+    ::execve(program_, const_cast<char* const*>(argv_), const_cast<char* const*>(environment_));
+    return fail(Step::kExec);
   }
 
  private:
@@ -85,27 +74,32 @@ class RankSetup {
     bool (RankSetup::*function)();
   };
 
-  /// A source that is itself one of 0, 1, 2 moves out of the way first. The rest becomes close-on-exec, whoever opened
-  /// it (the shell, a batch system); a kernel too old for that call only passes on what the launcher itself inherited.
+  int fail(Step step) {
+    SpawnFailure failure{step, errno};
+    [[maybe_unused]] auto written = ::write(sources_->failures, &failure, sizeof failure);
+    return 127;
+  }
+
+  /// From here on descriptors are the child's own. Those above the limit, by far the most, are not even copied; an old
+  /// kernel copies all.
+  bool leave_table() {
+    auto above = static_cast<unsigned>(sources_->limit);
+    if (::syscall(SYS_close_range, above, ~0u, CLOSE_RANGE_UNSHARE) != 0 && ::unshare(CLONE_FILES) != 0) return false;
+    if (request_.when_memory_runs_out == WhenMemoryRunsOut::kBeforeLauncher) oom_score_.apply();
+    return true;
+  }
+
+  /// The rest becomes close-on-exec, whoever opened it (the shell, a batch system); a kernel too old for that call only
+  /// passes on what the launcher itself inherited.
   bool connect_streams() {
-    int sources[3] = {0, 1, 2};
-    const Fd* given[3] = {request_.standard_input, request_.standard_output, request_.standard_error};
     for (int i = 0; i < 3; ++i) {
-      if (given[i] == nullptr) continue;
-      sources[i] = given[i]->get();
-      if (sources[i] < 3 && sources[i] != i) sources[i] = ::fcntl(sources[i], F_DUPFD_CLOEXEC, 3);
+      if (sources_->streams[i] != i && ::dup2(sources_->streams[i], i) < 0) return false;
     }
-    for (int i = 0; i < 3; ++i) {
-      if (sources[i] == i) {
-        ::fcntl(i, F_SETFD, 0);
-      } else if (::dup2(sources[i], i) < 0) {
-        return false;
-      }
+    for (std::size_t i = 0; i < sources_->inherited.size(); ++i) {
+      if (::dup2(sources_->inherited[i], number_in_child(i)) < 0) return false;
     }
-    for (std::size_t i = 0; i < inherited_.size(); ++i) {
-      if (::dup2(inherited_[i].get(), number_in_child(i)) < 0) return false;
-    }
-    ::syscall(SYS_close_range, static_cast<unsigned>(number_in_child(inherited_.size())), ~0u, CLOSE_RANGE_CLOEXEC);
+    auto others = static_cast<unsigned>(number_in_child(sources_->inherited.size()));
+    ::syscall(SYS_close_range, others, ~0u, CLOSE_RANGE_CLOEXEC);
     return true;
   }
 
@@ -130,12 +124,12 @@ class RankSetup {
 
   bool protect_directories() { return request_.read_only == nullptr || request_.read_only->restrict_self(); }
 
-  /// All signals are blocked here (see BlockedSignals), so that no handler of the launcher runs in the child.
+  /// All signals are blocked here (see BlockedSignals), so that no handler of the launcher runs in the child. The
+  /// kernel is asked without sigaction(): what a sanitizer keeps of handlers is in memory that is the launcher's too.
   void reset_signals() {
-    struct sigaction fresh {};
-    fresh.sa_handler = SIG_DFL;
+    const unsigned long fresh[4] = {};  // of the kernel's sigaction: SIG_DFL, and nothing else
     for (int signal = 1; signal <= SIGRTMAX; ++signal) {
-      if (signal != SIGHUP || !keep_hangup_ignored_) ::sigaction(signal, &fresh, nullptr);
+      if (signal != SIGHUP || !keep_hangup_ignored_) ::syscall(SYS_rt_sigaction, signal, fresh, nullptr, sizeof(long));
     }
     sigset_t none;
     ::sigemptyset(&none);
@@ -143,13 +137,13 @@ class RankSetup {
   }
 
   const SpawnRequest& request_;
-  const char** environment_;
-  const std::vector<Fd>& inherited_;
-  int failures_;
+  const char* program_;
+  const char* const* argv_;
+  const char* const* environment_;
+  const Sources* sources_ = nullptr;
   pid_t launcher_;
   bool keep_hangup_ignored_;
   ChildOomScore oom_score_;
-  Step step_ = Step::kExec;
 };
 
 class BlockedSignals {
@@ -182,37 +176,52 @@ std::string find_program(const SpawnRequest& request) {
   return find_in_path(name, find_variable(request.environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
 }
 
-/// Out of the way of the numbers that inherited descriptors get.
-Result<Fd> move_up(const Fd& fd, const SpawnRequest& request) {
-  Fd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, number_in_child(request.inherited.size())));
-  if (!moved) return system_error("cannot duplicate a descriptor", errno);
-  return moved;
-}
-
-Result<std::vector<Fd>> move_inherited_up(const SpawnRequest& request) {
-  std::vector<Fd> moved;
+/// A stream that is not redirected is the launcher's own, which may be close-on-exec: then it is redirected to itself.
+Result<Sources> gather(const SpawnRequest& request, const Fd& failures, ChildDescriptors& descriptors) {
+  Sources sources;
+  const Fd* given[3] = {request.standard_input, request.standard_output, request.standard_error};
+  for (int i = 0; i < 3; ++i) {
+    int flags = given[i] == nullptr ? ::fcntl(i, F_GETFD) : FD_CLOEXEC;
+    bool as_it_is = flags < 0 || (flags & FD_CLOEXEC) == 0;  // closed, or to be inherited anyway
+    if (as_it_is) continue;
+    auto number = descriptors.add(given[i] == nullptr ? i : given[i]->get());
+    if (!number) return number.error();
+    sources.streams[i] = *number;
+  }
   for (const auto* fd : request.inherited) {
-    auto one = move_up(*fd, request);
-    if (!one) return one.error();
-    moved.push_back(std::move(*one));
+    auto number = descriptors.add(fd->get());
+    if (!number) return number.error();
+    sources.inherited.push_back(*number);
   }
-  return moved;
+  auto number = descriptors.add(failures.get());
+  if (!number) return number.error();
+  sources.failures = *number;
+  if (request.read_only != nullptr) descriptors.keep(request.read_only->descriptor());
+  sources.limit = descriptors.limit();
+  return sources;
 }
 
-/// Runs Boost's launcher. Its context is new each time and used for nothing else: the launcher tells the context of the
-/// fork from within the child, and the reactor of a context in use would then be rewired in memory that both share.
-Result<int> launch(const std::string& program, const char** argv, RankSetup& setup) {
-  boost::asio::io_context context;
-  process::posix::vfork_launcher launcher;
+int run_setup(void* setup) { return static_cast<RankSetup*>(setup)->run(); }
+
+/// The child shares memory, and at first descriptors, and the calling thread waits for its exec, as vfork() has it. But
+/// vfork() copies all descriptors.
+Result<int> launch(RankSetup& setup) {
+  constexpr std::size_t kStack = 64 * 1024;
+  auto stack = std::make_unique_for_overwrite<std::max_align_t[]>(kStack / sizeof(std::max_align_t));
   BlockedSignals blocked;
-  error_code failed;
-  try {
-    launcher(context.get_executor(), failed, program, argv, setup).detach();
-  } catch (const boost::system::system_error& problem) {
-    failed = problem.code();
-  }
-  if (launcher.pid < 0) return system_error("cannot start a process", failed.value());
-  return launcher.pid;
+  int pid = ::clone(run_setup, reinterpret_cast<char*>(stack.get()) + kStack,
+                    CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &setup);
+  if (pid < 0) return system_error("cannot start a process", errno);
+  return pid;
+}
+
+/// The child's descriptors are open in the launcher during its start only.
+Result<int> launch_with(RankSetup& setup, const SpawnRequest& request, const Fd& failures) {
+  ChildDescriptors descriptors(number_in_child(request.inherited.size()));
+  auto sources = gather(request, failures, descriptors);
+  if (!sources) return sources.error();
+  setup.use(*sources);
+  return launch(setup);
 }
 
 /// Empty when the program runs: the pipe then closed without a word.
@@ -235,15 +244,10 @@ Result<Child> spawn(const SpawnRequest& request) {
   if (!pipe) return pipe.error();
   auto argv = pointers(request.argv);
   auto environment = pointers(request.environment);
-  auto inherited = move_inherited_up(request);
-  if (!inherited) return inherited.error();
-  auto failures = move_up(pipe->write, request);
-  if (!failures) return failures.error();
-  RankSetup setup(request, environment.data(), *inherited, *failures);
-  auto pid = launch(program, argv.data(), setup);
+  RankSetup setup(request, program.c_str(), argv.data(), environment.data());
+  auto pid = launch_with(setup, request, pipe->write);
   if (!pid) return std::move(pid.error()).with("cannot start " + request.argv.front());
   pipe->write.reset();
-  failures->reset();
   auto failure = read_failure(pipe->read);
   if (failure) {
     discard_child(*pid);

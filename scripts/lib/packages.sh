@@ -21,11 +21,8 @@ is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" 
 
 is_offered() { [ -n "$(apt-cache madison "$1" 2>/dev/null)" ]; }
 
-# The packages of one release of Boost. Boost.Process is a compiled library from 1.86 on.
-boost_packages() {
-  echo "libboost$1-dev" "libboost-filesystem$1-dev" "libboost-json$1-dev"
-  case $1 in 1.81 | 1.83) ;; *) echo "libboost-process$1-dev" ;; esac
-}
+# The packages of one release of Boost.
+boost_packages() { echo "libboost$1-dev" "libboost-filesystem$1-dev" "libboost-json$1-dev"; }
 
 # boost_release is_installed|is_offered: the first release of Boost of which that is true for all packages.
 boost_release() {

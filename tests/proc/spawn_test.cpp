@@ -1,5 +1,6 @@
 #include "proc/spawn.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "proc/child_descriptors.hpp"
 #include "processes.hpp"
 
 namespace spawn_test {
@@ -135,6 +137,32 @@ TEST_CASE("only the standard streams are inherited, whatever the launcher has op
   CHECK(output_of(std::move(request)) == "0\n1\n2\n3\n");  // 3 is the folder that ls reads
   ::close(leaked);
   ::close(far_away);
+}
+
+TEST_CASE("a process does not copy what the launcher has open for others") {
+  reserve_child_descriptors();
+  std::vector<Fd> others;
+  for (int i = 0; i < 600; ++i) others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  REQUIRE(others.back());
+  auto pipe = make_pipe();  // has large numbers
+  REQUIRE(pipe.has_value());
+  auto request = shell("grep FDSize /proc/$$/status; echo to 3 >&3");
+  request.inherited = {&pipe->write};
+  auto said = output_of(std::move(request));  // the kernel's table is as large as the largest number was
+  CHECK(std::stoi(said.substr(said.find('\t'))) <= 256);
+  pipe->write.reset();
+  CHECK(read_to_end(pipe->read) == "to 3\n");
+}
+
+TEST_CASE("more descriptors may be inherited than are held in reserve") {
+  auto pipe = make_pipe();
+  REQUIRE(pipe.has_value());
+  auto request = shell("echo to 22 >&22");
+  request.argv[0] = "/bin/bash";
+  request.inherited.assign(20, &pipe->write);
+  output_of(std::move(request));
+  pipe->write.reset();
+  CHECK(read_to_end(pipe->read) == "to 22\n");
 }
 
 TEST_CASE("descriptors that a program is to inherit become 3, 4 and so on, whatever they were") {
