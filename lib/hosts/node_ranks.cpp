@@ -92,7 +92,7 @@ void Node::State::use(GenerationPaths made) {
   paths = std::move(made.ranks);
   if (!source && read_only) tell_gap_of_protection();
   if (!source) source = make_source();
-  source->prepare(common(), [this] { start_all(); });
+  source->prepare([this] { return common(); }, [this] { start_all(); });
 }
 
 /// On several machines the one by which all nodes reach this one.

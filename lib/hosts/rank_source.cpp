@@ -19,9 +19,11 @@ RankSource::RankSource(boost::asio::io_context& io, Family& family, RankSourceOp
 
 RankSource::~RankSource() = default;
 
-void RankSource::prepare(const CommonEnvironment& common, std::function<void()> go) {
+void RankSource::prepare(const std::function<CommonEnvironment()>& find_common, std::function<void()> go) {
+  if (given_up_) return go();
+  auto common = find_common();
   bool same = interpreter_ && variables_ == common.variables;
-  if (!given_up_ && same && settled_ && !interpreter_->usable()) give_up("the preloaded Python has ended");
+  if (same && settled_ && !interpreter_->usable()) give_up("the preloaded Python has ended");
   if (given_up_ || (same && settled_)) return go();
   go_ = std::move(go);
   if (!same) start(common);

@@ -40,8 +40,8 @@ class RankSource {
   ~RankSource();
 
   /// Calls back once ranks can be started: at once, or when the interpreter is ready or known to be of no use. A second
-  /// call before that takes the place of the first.
-  void prepare(const CommonEnvironment& common, std::function<void()> go);
+  /// call before that takes the place of the first. What ranks have in common is asked for where it matters only.
+  void prepare(const std::function<CommonEnvironment()>& find_common, std::function<void()> go);
   /// Nobody wants to wait any longer: calls back now, and ranks are fresh processes.
   void hurry();
   /// What was asked for is not wanted any more: of ranks that were not handed over none is left. An interpreter that is

@@ -24,6 +24,19 @@ TEST_CASE("a variable that only one rank has is not common") {
   CHECK(common_environment({}, {}).variables.empty());
 }
 
+/// To look every variable up in all others' would take minutes.
+TEST_CASE("thousands of ranks are compared with the first one") {
+  std::vector<List> environments;
+  for (int rank = 0; rank < 4096; ++rank) {
+    environments.push_back({"RANK=" + std::to_string(rank)});
+    for (int i = 0; i < 50; ++i) environments.back().push_back("VARIABLE_" + std::to_string(i) + "=value");
+  }
+  environments.back().back() = "VARIABLE_49=other";
+  auto common = common_environment(environments, {});
+  CHECK(common.variables.size() == 49);
+  CHECK(common.per_rank == List{"RANK", "VARIABLE_49"});
+}
+
 }  // namespace
 
 }  // namespace common_environment_test
