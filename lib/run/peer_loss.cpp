@@ -12,7 +12,7 @@ bool contains_any(std::string_view text, std::span<const std::string_view> words
 }
 
 // As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.28 put it.
-constexpr std::array<std::string_view, 23> kLostPeerTexts{
+constexpr std::array<std::string_view, 24> kLostPeerTexts{
     "Connection closed by peer",         // gloo
     "Connection closed by remote peer",  // NCCL
     "Connection reset by peer",          // the C library
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 23> kLostPeerTexts{
     "Timed out waiting ",
     "connectFullMesh failed",
     "failed to pass monitoredBarrier",
+    "received errors while waiting for send/recv from rank 0",  // in a monitoredBarrier
     "remote process exited or there was a network error",  // NCCL
     "ncclRemoteError",
     "NCCL communicator was aborted",

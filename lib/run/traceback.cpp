@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/text.hpp"
+#include "run/exception_group.hpp"
 #include "run/native_error.hpp"
 
 namespace taas::run {
@@ -19,9 +20,13 @@ bool is_header(std::string_view line) { return contains(line, "Traceback (most r
 
 bool is_frame(std::string_view line) { return line.starts_with("  File \""); }
 
-/// The interpreter prints a syntax error in the program itself without a header.
+/// The interpreter prints a syntax error in the program itself without a header. Its line ends in a number, other than
+/// the frames of faulthandler: '  File "a.py", line 3 in work'.
 bool is_syntax_error(std::string_view line) {
-  return is_frame(line) && contains(line, "\", line ") && !contains(line, ", in ");
+  constexpr std::string_view kLine = "\", line ";
+  auto number = line.rfind(kLine);
+  return is_frame(line) && number != line.npos &&
+         line.find_first_not_of("0123456789", number + kLine.size()) == line.npos;
 }
 
 /// "    ~~~~^^^^": where in the source line above.
@@ -115,7 +120,9 @@ std::string_view without_rank_prefix(std::string_view line) {
   return line.substr(digits + 3);
 }
 
-std::vector<Traceback> find_tracebacks(std::span<const std::string> lines) {
+std::vector<Traceback> find_tracebacks(std::span<const std::string> printed) {
+  const auto flat = flatten_exception_groups(printed);
+  const std::span<const std::string> lines(flat);
   std::vector<Traceback> found;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     auto line = without_rank_prefix(lines[i]);

@@ -87,6 +87,49 @@ TEST_CASE("the last exception of a chain counts, unless it only tells of a lost 
   CHECK(unrelated.statement == Lines{"RuntimeError: Connection closed by peer"});
 }
 
+TEST_CASE("of an exception group the first exception is named, with its frames") {
+  const Lines group{"  + Exception Group Traceback (most recent call last):",
+                    "  |   File \"/home/u/train.py\", line 8, in <module>",
+                    "  |     asyncio.run(main())",
+                    "  |            ^^^^^^^^^^^^",
+                    "  |   File \"/usr/lib/python3.11/asyncio/taskgroups.py\", line 145, in __aexit__",
+                    "  |     raise me from None",
+                    "  | ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions)",
+                    "  +-+---------------- 1 ----------------",
+                    "    | Traceback (most recent call last):",
+                    "    |   File \"/home/u/train.py\", line 4, in load",
+                    "    |     raise ValueError(path)",
+                    "    | ValueError: bad shape",
+                    "    +---------------- 2 ----------------",
+                    "    | Traceback (most recent call last):",
+                    "    |   File \"/home/u/train.py\", line 5, in save",
+                    "    |     raise OSError()",
+                    "    | OSError",
+                    "    +------------------------------------"};
+  const Lines excerpted{"  File \"/home/u/train.py\", line 4, in load", "    raise ValueError(path)",
+                        "ValueError: bad shape"};
+  CHECK(excerpt(find_fatal_error(said(group)), 10) == excerpted);
+  Lines prefixed;
+  for (const auto& line : group) prefixed.push_back("[rank3]: " + line);
+  CHECK(excerpt(find_fatal_error(said(prefixed)), 10) == excerpted);
+  auto later = find_fatal_error(said(joined(group, kTraceback)));
+  CHECK(later.statement == Lines{"ValueError: bad shape"});
+  CHECK(later.frames.size() == 3);
+}
+
+TEST_CASE("frames that faulthandler prints are no syntax error: what happened is named") {
+  const Lines report{"Fatal Python error: Segmentation fault",
+                     "",
+                     "Current thread 0x00007f74b6260b80 (most recent call first):",
+                     "  File \"/home/u/train.py\", line 519 in step",
+                     "  File \"/home/u/train.py\", line 1 in <module>",
+                     "",
+                     "Extension modules: numpy._core._multiarray_umath, torch._C (total: 2)"};
+  auto error = find_fatal_error(said(report));
+  CHECK(error.kind == Kind::kNative);
+  CHECK(excerpt(error, 10) == Lines{report[0], report[3], report[4]});
+}
+
 TEST_CASE("native reports begin with what happened") {
   Lines lines{"==7==ERROR: AddressSanitizer: heap-use-after-free", "    #0 0x5 in step(int) a.cpp:3",
               "    #1 0x6 in main a.cpp:9", "", "SUMMARY: AddressSanitizer: heap-use-after-free a.cpp:3"};
