@@ -95,7 +95,7 @@ NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.all_output = true;
   node.inherits_stdin = true;
   node.open_folder = [&options, &opened]() -> Result<storage::RunDirectory> {
-    auto folder = create_run_folder(options.plan);
+    auto folder = create_run_folder(options.plan, options.machine);
     if (!folder) return folder.error();
     auto file = JournalFile::open(folder->journal_path(), steady_now());
     if (!file) return file.error();

@@ -26,11 +26,12 @@ Result<> end_with_process(boost::asio::io_context& io, const plan::LaunchPlan& p
   return pid == 0 ? Result<>() : on_process_end(io, pid, end_at_once);
 }
 
-Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan) {
+Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   storage::RunDirectoryOptions options;
   options.output = plan.options.output.directory;
   options.run_id = plan.run_id;
   options.log_dir = plan.options.output.log_dir;
+  options.is_latest = !machine.environment.contains("TAAS_RUN_ID");
   return storage::create_run_directory(std::move(options));
 }
 

@@ -14,7 +14,7 @@ void end_with_keeper(boost::asio::io_context& io, Lifeline& lifeline);
 /// The same once the process of --end-with has ended.
 Result<> end_with_process(boost::asio::io_context& io, const plan::LaunchPlan& plan);
 
-/// The run's folder as the plan wants it.
-Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan);
+/// The run's folder as the plan wants it. A rank of another run may start this one: then "latest" stays that one's.
+Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan, const plan::Machine& machine);
 
 }  // namespace taas::hosts

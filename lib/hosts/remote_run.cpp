@@ -54,7 +54,7 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
                                           if (run) admit(std::move(link), *run);  // who comes after the end is too late
                                         });
   if (!listener) return listener.error();
-  auto folder = create_run_folder(options.plan);
+  auto folder = create_run_folder(options.plan, options.machine);
   if (!folder) return folder.error();
   auto journal = JournalFile::open(folder->journal_path(), steady_now());
   if (!journal) return journal.error();

@@ -142,7 +142,7 @@ Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
   }
   RunDirectory run(*path, std::move(log_dir));
   if (auto made = run.make_folders(); !made) return made.error();
-  point_latest_to(run.path());
+  if (options.is_latest) point_latest_to(run.path());
   return run;
 }
 

@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from conftest import DEADLINE_SECONDS, wait_until
+from conftest import DEADLINE_SECONDS, TAAS_RUN, wait_until
 
 
 def published(launcher):
@@ -78,6 +78,14 @@ def test_long_lines_and_missing_newlines_arrive_whole(launcher):
     script = launcher.python("import sys\nsys.stdout.write('x' * 300000 + '\\n' + 'no newline at the end')\n")
     result = launcher.run("--nproc-per-node", 1, script)
     assert result.stdout == "x" * 300000 + "\nno newline at the end"
+
+
+def test_a_run_that_a_rank_starts_is_not_the_latest(launcher):
+    script = launcher.python("import subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n")
+    result = launcher.run("--rdzv-id", "outer", script, TAAS_RUN, "--rdzv-id", "inner", "--no-python", "/bin/true")
+    assert result.returncode == 0, result.stderr
+    assert os.readlink(launcher.folder / "taas-runs/latest") == "outer"
+    assert (launcher.folder / "taas-runs/inner/journal.jsonl").exists()
 
 
 def test_json_is_one_object_a_line(launcher):

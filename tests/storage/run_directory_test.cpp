@@ -65,6 +65,13 @@ TEST_CASE("a run id cannot leave the output folder") {
   CHECK(fs::read_symlink(folder / "latest") == "latest-1");
 }
 
+TEST_CASE("a run within another one leaves the link to it") {
+  TemporaryFolder folder;
+  made({.output = folder.path(), .run_id = "outer"});
+  made({.output = folder.path(), .run_id = "inner", .is_latest = false});
+  CHECK(fs::read_symlink(folder / "latest") == "outer");
+}
+
 TEST_CASE("log files are made for by generation and rank") {
   TemporaryFolder folder;
   auto run = made({.output = folder.path(), .run_id = "job"});
