@@ -62,9 +62,6 @@ AgentLoop::~AgentLoop() = default;
 void AgentLoop::set_uplink(std::unique_ptr<Uplink> uplink) { state_->uplink = std::move(uplink); }
 void AgentLoop::set_on_leave(std::function<void(run::Leave)> on_leave) { state_->on_leave = std::move(on_leave); }
 void AgentLoop::set_node(std::unique_ptr<Node> node) { state_->node = std::move(node); }
-void AgentLoop::hold_output(bool hold) {
-  if (state_->node) state_->node->perform(run::HoldOutput{hold});
-}
 void AgentLoop::begin() { state_->uplink->connect(); }
 void AgentLoop::feed(run::AgentEvent event) { state_->feed(std::move(event)); }
 

@@ -48,8 +48,6 @@ class AgentLoop {
   /// A node that is prepared already; otherwise Welcome makes one.
   void set_node(std::unique_ptr<Node> node);
   void begin();
-  /// The link is crowded: ranks whose output is shown have to wait.
-  void hold_output(bool hold);
   void feed(run::AgentEvent event);
 
  private:

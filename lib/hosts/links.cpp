@@ -51,7 +51,6 @@ class LinkedUplink : public Uplink {
       agent_.feed(run::CoordinatorSaid{std::move(*message), steady_now()});
     };
     calls.on_closed = [this](const std::string& reason, bool) { lose(reason); };
-    calls.on_crowded = [this](bool crowded) { agent_.hold_output(crowded); };
     link_->set_callbacks(std::move(calls));
   }
 

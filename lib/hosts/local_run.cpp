@@ -93,6 +93,7 @@ NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
       node.simulated_cpu_machines *
       plan::simulated_data_workers(options.plan.options.data, options.plan.data.count, options.machine.cores);
   node.all_output = true;
+  node.in_process = true;
   node.inherits_stdin = true;
   node.open_folder = [&options, &opened]() -> Result<storage::RunDirectory> {
     auto folder = create_run_folder(options.plan, options.machine);

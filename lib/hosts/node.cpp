@@ -125,8 +125,8 @@ void Node::perform(const run::CoordinatorMessage& message) {
   std::visit([this](const auto& asked) { state_->perform(asked); }, message);
 }
 
-void Node::State::perform(const run::HoldOutput& request) {
-  held = request.hold;
+void Node::State::hold_output(bool hold) {
+  held = hold;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (!is_shown(i)) continue;
     held ? ranks[i]->pause() : ranks[i]->resume();

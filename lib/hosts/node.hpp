@@ -30,6 +30,7 @@ struct NodeOptions {
   int simulated_cpu_machines = 0;            ///< as in DataDeliveryOptions
   int rank_ports = 0;                        ///< how many ports to hold for servers that ranks open
   std::string instance;                      ///< Hello::instance
+  bool in_process = false;                   ///< no link between this node and the coordinator
   bool inherits_stdin = false;               ///< rank 0 reads the launcher's standard input
   std::string run_mark;  ///< of the run, as in storage::mark_folder(); empty: one folder for all nodes
   /// Sends a frame of a file (run/file_frames.hpp) to the coordinator; without a link it is lost.
@@ -60,7 +61,7 @@ class Node {
   void link_is_new();
   /// The interface by which the other nodes are reached, for programs that have to be told (Gloo).
   void use_interface(const std::string& name);
-  /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, HoldOutput, RequestStop, Settle, Abandon, DataWorkers,
+  /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers,
   /// FileProgress, FileStored; every other message is not a node's and ignored.
   void perform(const run::CoordinatorMessage& message);
   /// Where the user finds what ranks wrote.

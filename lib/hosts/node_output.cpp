@@ -46,6 +46,7 @@ void Node::State::deliver_output() {
 }
 
 void Node::link_is_new() {
+  state_->outbox.begin_anew();
   if (state_->publisher) state_->publisher->abandon([](const std::vector<std::string>&) {});
   if (state_->delivery) state_->delivery->begin_anew();
 }
@@ -68,7 +69,8 @@ void Node::State::perform(const run::Settle& request) {
 
 void Node::State::say_settled(const std::string& error) {
   auto files = static_cast<int>(publisher ? publisher->published() : 0);
-  disk.after([=, this] { outbox.say(run::OutputSettled{error, steady_now(), files}); });  // log files are whole, too
+  // Log files are whole then, too.
+  disk.after([=, this] { outbox.say_last(run::OutputSettled{error, steady_now(), files}); });
 }
 
 void Node::State::settle_output(bool publish, std::function<void(std::string error)> on_done) {

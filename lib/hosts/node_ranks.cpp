@@ -226,7 +226,7 @@ bool Node::State::is_shown(std::size_t index) const {
 void Node::State::show(std::size_t index, const ui::OutputLine& line) {
   bool is_stderr = line.stream == ui::Stream::kStderr;
   bool shown = is_stderr ? outputs[index].stderr_on_console : outputs[index].stdout_on_console;
-  if (shown || options.all_output) {
+  if (shown || (options.all_output && !held)) {
     outbox.add({line.rank, is_stderr, line.progress, line.text, line.at, line.open, line.raw});
   }
   bool refused = line.text.find("ermission denied") != std::string::npos;

@@ -43,7 +43,7 @@ struct Node::State {
   State(boost::asio::io_context& loop, NodeOptions given, Say say)
       : io(loop),
         options(std::move(given)),
-        outbox(loop, std::move(say)),
+        outbox(loop, {options.in_process, std::move(say), [this](bool crowded) { hold_output(crowded); }}),
         disk(loop),
         family(loop),
         open_files_limit(raise_open_files_limit()) {}
@@ -59,7 +59,7 @@ struct Node::State {
   void perform(const run::SignalRanks& request);
   void perform(const run::KillGeneration&) { sweep(SIGKILL); }
   void perform(const run::SweepGeneration& request) { sweep(request.signal); }
-  void perform(const run::HoldOutput& request);
+  void perform(const run::OutputShown&) { outbox.shown(); }
   void perform(const run::RequestStop& request);
   void perform(const run::Settle& request);
   void perform(const run::Abandon&);
@@ -89,6 +89,7 @@ struct Node::State {
   void settle_output(bool publish, std::function<void(std::string error)> on_done);
   void say_settled(const std::string& error);
   void sweep(int signal);
+  void hold_output(bool hold);
   void show(std::size_t index, const ui::OutputLine& line);
   void explain_refusal(Rank rank);
   void tell_gap_of_protection();

@@ -1,45 +1,160 @@
 #include "hosts/outbox.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/post.hpp>
+#include <deque>
+#include <optional>
 #include <utility>
+
+#include "hosts/send_window.hpp"
+#include "hosts/timer.hpp"
 
 namespace taas::hosts {
 namespace {
 
 // In one message.
 constexpr std::size_t kMostLines = 256;
-constexpr std::size_t kMostBytes = 512 * 1024;  // JSON may need six for one of them
+constexpr std::size_t kMostBytes = 32 * 1024;  // JSON may need six for one of them
+
+// Of lines that wait.
+constexpr std::size_t kCrowded = 256 * 1024;
+constexpr std::size_t kRoom = 64 * 1024;
+
+constexpr auto kPatience = std::chrono::seconds(5);  // at the end, with a console that takes nothing
+
+std::size_t cost_of(const run::OutputText& line) {
+  return line.text.size() + (line.raw ? line.raw->size() : 0) + sizeof line;
+}
 
 }  // namespace
 
-struct Outbox::State {
-  boost::asio::io_context& io;
-  std::function<void(run::AgentMessage)> say;
-  std::vector<run::OutputText> lines;
-  std::size_t bytes = 0;
+struct Outbox::State : std::enable_shared_from_this<State> {
+  struct Sent {
+    std::size_t bytes;
+    Instant at;
+  };
+
+  State(boost::asio::io_context& loop, OutboxOptions given)
+      : io(loop), options(std::move(given)), patience(loop, [this] { drop(); }) {
+    if (options.in_process) window = SendWindow::widest();
+  }
+
+  template <class Task>
+  void later(Task task) {
+    boost::asio::post(io, [weak = weak_from_this(), task] {
+      if (auto self = weak.lock()) task(*self);
+    });
+  }
 
   void flush() {
-    bytes = 0;
-    if (!lines.empty() && say) say(run::Output{std::exchange(lines, {})});
+    while (!waiting.empty() && (on_their_way == 0 || on_their_way + kMostBytes <= window.bytes())) send_some();
+    note_crowd();
+    end_if_all_is_said();
   }
+
+  void send_some() {
+    run::Output output;
+    std::size_t bytes = 0;
+    while (!waiting.empty() && output.lines.size() < kMostLines && bytes < kMostBytes) {
+      bytes += cost_of(waiting.front());
+      output.lines.push_back(std::move(waiting.front()));
+      waiting.pop_front();
+    }
+    waiting_bytes -= bytes;
+    on_their_way += bytes;
+    sent.push_back({bytes, steady_now()});
+    options.say(std::move(output));
+  }
+
+  void note_crowd() {
+    bool now = crowded ? waiting_bytes > kRoom : waiting_bytes > kCrowded;
+    if (now == crowded) return;
+    crowded = now;
+    later([](State& self) {
+      if (std::exchange(self.told_crowded, self.crowded) != self.crowded) self.options.on_crowded(self.crowded);
+    });
+  }
+
+  void end_if_all_is_said() {
+    if (!last || !waiting.empty() || !sent.empty()) return;
+    patience.clear();
+    options.say(*std::exchange(last, std::nullopt));
+  }
+
+  /// Their log files have them.
+  void drop() {
+    auto count = waiting.size();
+    forget();
+    if (count > 0) {
+      options.say(run::Remark{fmt::format("{} lines of output were not shown: the console did not take them; the log "
+                                          "files have them",
+                                          count)});
+    }
+    flush();
+  }
+
+  void forget() {
+    waiting.clear();
+    sent.clear();
+    waiting_bytes = on_their_way = 0;
+  }
+
+  boost::asio::io_context& io;
+  OutboxOptions options;
+  std::deque<run::OutputText> waiting;
+  std::size_t waiting_bytes = 0;
+  std::deque<Sent> sent;
+  std::size_t on_their_way = 0;  // bytes
+  SendWindow window;
+  bool flushing = false;  // soon
+  bool crowded = false;
+  bool told_crowded = false;
+  std::optional<run::AgentMessage> last;
+  Timer patience;
 };
 
-Outbox::Outbox(boost::asio::io_context& io, std::function<void(run::AgentMessage)> say)
-    : state_(std::make_shared<State>(State{io, std::move(say), {}})) {}
+Outbox::Outbox(boost::asio::io_context& io, OutboxOptions options)
+    : state_(std::make_shared<State>(io, std::move(options))) {}
 
-Outbox::~Outbox() { state_->say = nullptr; }
+Outbox::~Outbox() = default;
 
 void Outbox::add(run::OutputText line) {
-  auto& lines = state_->lines;
-  state_->bytes += line.text.size() + (line.raw ? line.raw->size() : 0);
-  lines.push_back(std::move(line));
-  if (lines.size() == kMostLines || state_->bytes >= kMostBytes) return state_->flush();
-  if (lines.size() == 1) boost::asio::post(state_->io, [state = state_] { state->flush(); });
+  state_->waiting_bytes += cost_of(line);
+  state_->waiting.push_back(std::move(line));
+  if (std::exchange(state_->flushing, true)) return;
+  state_->later([](State& self) {
+    self.flushing = false;
+    self.flush();
+  });
 }
 
 void Outbox::say(run::AgentMessage message) {
   state_->flush();
-  state_->say(std::move(message));
+  state_->options.say(std::move(message));
+}
+
+void Outbox::say_last(run::AgentMessage message) {
+  state_->last = std::move(message);
+  state_->patience.set(steady_now() + kPatience);
+  state_->flush();
+}
+
+void Outbox::shown() {
+  State& state = *state_;
+  if (state.sent.empty()) return;  // of a former link
+  auto [bytes, at] = state.sent.front();
+  state.sent.pop_front();
+  state.on_their_way -= bytes;
+  state.window.acknowledge(steady_now() - at);
+  if (state.last) state.patience.set(steady_now() + kPatience);
+  state.flush();
+}
+
+void Outbox::begin_anew() {
+  state_->forget();
+  state_->window = SendWindow();
+  state_->flush();
 }
 
 }  // namespace taas::hosts

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "hosts/console_queue.hpp"
 #include "hosts/display.hpp"
 #include "hosts/incoming_output.hpp"
 #include "hosts/timer.hpp"
@@ -43,7 +44,9 @@ struct RunLoop::State {
       : io(loop),
         options(std::move(given)),
         journal(io, std::move(file), [this](const Error& error) { warn(error); }),
-        display(io, options.plan, options.machine, [this](bool crowded) { hold_back(crowded); }),
+        display(io, options.plan, options.machine, [this](bool crowded) { output.hold(crowded); }),
+        output(io, {[this](const run::Output& next) { show(next); },
+                    [this](run::AgentId from) { act(run::Tell{from, run::OutputShown{}}); }}),
         coordinator(options.policy),
         incoming(io, options.run_folder,
                  {[this](run::AgentId to, const run::CoordinatorMessage& message) {
@@ -75,7 +78,6 @@ struct RunLoop::State {
 
   void show(const run::Output& output);
   void tell(const run::DataEvent& event);
-  void hold_back(bool crowded);
   void receive(int signal, Instant at);
   void warn(const Error& error) { display.say(Level::kWarning, error.message); }
 
@@ -83,6 +85,7 @@ struct RunLoop::State {
   RunLoopOptions options;
   Journal journal;
   Display display;
+  ConsoleQueue output;  // of ranks
   run::Coordinator coordinator;
   IncomingOutput incoming;
   Timer deadline;
@@ -108,7 +111,8 @@ run::AgentId RunLoop::add(std::unique_ptr<Downlink> downlink) {
 }
 
 void RunLoop::hear(run::AgentId agent, run::AgentMessage message) {
-  if (const auto* output = std::get_if<run::Output>(&message)) return state_->show(*output);
+  if (auto* output = std::get_if<run::Output>(&message)) return state_->output.add(agent, std::move(*output));
+  if (!std::holds_alternative<run::Heartbeat>(message)) state_->output.keep_order();
   if (const auto* remark = std::get_if<run::Remark>(&message)) {
     return state_->display.say(Level::kWarning, remark->text);
   }
@@ -151,6 +155,7 @@ int RunLoop::execute() {
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
   if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());
+  state.output.show_all();
   auto shown = state.display.finish();
   const auto code = state.verdict->exit_code;
   return shown ? code : tell_loss(shown.error(), code);
@@ -215,10 +220,6 @@ void RunLoop::State::show(const run::Output& output) {
 void RunLoop::State::tell(const run::DataEvent& event) {
   journal.write(event);
   display.show(ui::DataNews{event});
-}
-
-void RunLoop::State::hold_back(bool crowded) {
-  for (auto& [agent, downlink] : agents) downlink->tell(run::HoldOutput{crowded});
 }
 
 }  // namespace taas::hosts

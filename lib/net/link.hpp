@@ -25,7 +25,6 @@ class Link {
     std::function<void(std::string_view frame)> on_frame;  ///< the frame is good until it returns
     /// Once, last. `by_peer`: this machine was told that the other end is closed, as it is when its process was killed.
     std::function<void(const std::string& reason, bool by_peer)> on_closed;
-    std::function<void(bool crowded)> on_crowded{};  ///< more than 1 MiB waits to be sent; then again below 256 KiB
   };
   virtual ~Link() = default;
   /// All are called if set. Nothing is read before the first call.

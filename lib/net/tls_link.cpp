@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "net/sockets.hpp"
@@ -15,8 +14,6 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kCrowded = 1u << 20;
-constexpr std::size_t kNoMoreCrowded = 256u << 10;
 constexpr std::size_t kMaxSpareBuffer = 64u << 10;  // an empty buffer keeps at most this
 constexpr milliseconds kClosingPatience{2000};
 /// After a failed write, for what the peer has sent before it went away.
@@ -103,7 +100,6 @@ void TlsLink::send(std::string_view frame) {
     return finish_within(milliseconds(0), fmt::format("a frame of {} bytes is too long to be sent", frame.size()));
   }
   append_frame(waiting_, frame);
-  note_crowd();
   write();
 }
 
@@ -135,20 +131,6 @@ void TlsLink::on_written(const Status& status, std::size_t size) {
   writing_ = false;
   gone_ += size;
   write();
-  note_crowd();
-}
-
-void TlsLink::note_crowd() {
-  if (crowded_ ? unsent() >= kNoMoreCrowded : unsent() <= kCrowded) return;
-  crowded_ = !crowded_;
-  asio::post(stream_.get_executor(), [self = shared_from_this()] { self->tell_crowd(); });
-}
-
-void TlsLink::tell_crowd() {
-  if (phase_ != Phase::kOpen || !callbacks_ || told_crowded_ == crowded_) return;
-  told_crowded_ = crowded_;
-  const auto calls = callbacks_;
-  if (calls->on_crowded) calls->on_crowded(crowded_);
 }
 
 void TlsLink::close() {

@@ -46,9 +46,6 @@ class TlsLink : public std::enable_shared_from_this<TlsLink> {
   void deliver(std::string_view bytes);
   void write();
   void on_written(const Status& status, std::size_t size);
-  void note_crowd();
-  void tell_crowd();
-  [[nodiscard]] std::size_t unsent() const { return waiting_.size() + going_.size() - gone_; }
   void finish_within(std::chrono::milliseconds patience, std::string reason);
   void finish(const std::string& reason, bool by_peer);
 
@@ -68,8 +65,6 @@ class TlsLink : public std::enable_shared_from_this<TlsLink> {
   std::string waiting_;   ///< frames that are not yet going out
   std::string going_;
   std::size_t gone_ = 0;  ///< of going_, from its front
-  bool crowded_ = false;
-  bool told_crowded_ = false;
 };
 
 /// The owner's end.

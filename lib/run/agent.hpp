@@ -57,7 +57,7 @@ struct Send {
   AgentMessage message;
 };
 /// Carried out on this node: Welcome (prepare), ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
-/// SweepGeneration, HoldOutput, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored.
+/// SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored.
 struct Perform {
   CoordinatorMessage message;
 };

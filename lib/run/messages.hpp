@@ -137,10 +137,9 @@ struct HeartbeatEcho {
   Instant sent;      ///< as in the heartbeat
   Instant received;  ///< the coordinator's clock
 };
-/// The reader of the console falls behind: read no more output of ranks that is shown, until told otherwise.
-struct HoldOutput {
-  bool hold = false;
-};
+/// The answer to each Output, in their order, once the console has taken it: a console that falls behind makes output
+/// wait at its source.
+struct OutputShown {};
 /// The run goes to its end: publish what ranks wrote (`publish`), or name what is left over, and deliver what is
 /// published and not delivered yet. Answered with OutputSettled.
 struct Settle {
@@ -174,7 +173,7 @@ struct DataWorkers {
 
 using CoordinatorMessage =
     std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration, SweepGeneration,
-                 HeartbeatEcho, HoldOutput, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored>;
+                 HeartbeatEcho, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored>;
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(AgentRole, kRanks, kData)
@@ -194,7 +193,7 @@ BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
 BOOST_DESCRIBE_STRUCT(OutputDuty, (), (publishes, folder, delivers))
 BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers, output))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
-BOOST_DESCRIBE_STRUCT(HoldOutput, (), (hold))
+BOOST_DESCRIBE_STRUCT(OutputShown, (), ())
 BOOST_DESCRIBE_STRUCT(Settle, (), (publish))
 BOOST_DESCRIBE_STRUCT(Abandon, (), ())
 BOOST_DESCRIBE_STRUCT(FileProgress, (), (transfer, received))

@@ -10,7 +10,7 @@ using namespace taas;
 using namespace taas::hosts;
 using namespace std::chrono_literals;
 
-TEST_CASE("a fast network gets as much as it takes, short of a crowd") {
+TEST_CASE("a fast network gets as much as it takes, short of a megabyte") {
   SendWindow window;
   auto least = window.bytes();
   for (int i = 0; i < 100; ++i) window.acknowledge(1ms);

@@ -39,14 +39,12 @@ struct End {
       REQUIRE_FALSE(closed);
       closed = {reason, by_peer};
     };
-    calls.on_crowded = [this](bool now) { crowded.push_back(now); };
     link->set_callbacks(std::move(calls));
   }
 
   std::unique_ptr<taas::net::Link> link;
   std::vector<std::string> frames;
   std::optional<std::pair<std::string, bool>> closed;
-  std::vector<bool> crowded;
 };
 
 inline const std::pair<std::string, bool> kByPeer{"the peer closed the link", true};

@@ -136,24 +136,6 @@ TEST_CASE("nothing is read before there is someone to read") {
   CHECK(late.frames.front() == "early");
 }
 
-TEST_CASE("the sender hears when more waits than is good, and when that is over") {
-  Linked linked;
-  std::size_t received = 0;
-  Link::Callbacks calls;
-  calls.on_frame = [&received](std::string_view frame) { received += frame.size(); };
-  linked.server().link->set_callbacks(std::move(calls));
-  const std::string frame(64 * 1024, 'x');
-  linked.agent->link->send(frame);
-  turn_until(linked.io, [&] { return received == frame.size(); });
-  CHECK(linked.agent->crowded.empty());
-  for (int i = 0; i < 256; ++i) linked.agent->link->send(frame);
-  CHECK(linked.agent->crowded.empty());  // never inside a call
-  turn_until(linked.io, [&] { return !linked.agent->crowded.empty(); });
-  CHECK(received < 20 * frame.size());
-  turn_until(linked.io, [&] { return received == 257 * frame.size() && linked.agent->crowded.size() == 2; });
-  CHECK(linked.agent->crowded == std::vector<bool>{true, false});
-}
-
 TEST_CASE("a connection that was reset was closed by the peer") {
   boost::asio::io_context io;
   Host host(io);

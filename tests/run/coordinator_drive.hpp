@@ -56,7 +56,7 @@ inline std::string brief(const CoordinatorMessage& message) {
           [](const Settle& m) { return std::string(m.publish ? "settle" : "settle nothing"); },
           [](const Abandon&) { return std::string("abandon"); },
           [](const RequestStop& m) { return fmt::format("checkpoint {}", m.signal); },
-          [](const HoldOutput&) { return std::string("hold"); },
+          [](const OutputShown&) { return std::string("shown"); },
           [](const FileProgress&) { return std::string("progress"); },
           [](const FileStored&) { return std::string("stored"); }, [](const DataWorkers& m) { return brief(m); }},
       message);
