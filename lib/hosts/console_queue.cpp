@@ -7,7 +7,7 @@
 namespace taas::hosts {
 namespace {
 
-constexpr std::size_t kLittle = 32;  // messages, of up to 32 KiB each
+constexpr std::size_t kLittle = 32;  // messages, of up to 16 KiB each
 
 }  // namespace
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "hosts/send_window.hpp"
 #include "hosts/timer.hpp"
 
 namespace taas::hosts {
@@ -15,7 +14,11 @@ namespace {
 
 // In one message.
 constexpr std::size_t kMostLines = 256;
-constexpr std::size_t kMostBytes = 32 * 1024;  // JSON may need six for one of them
+constexpr std::size_t kMostBytes = 16 * 1024;  // JSON may need six for one of them
+
+// On their way: a tenth of a second on a network of 5 Mbit/s, and more than a console takes of any other.
+constexpr std::size_t kWindow = 64 * 1024;
+constexpr std::size_t kWindowInProcess = 1024 * 1024;
 
 // Of lines that wait.
 constexpr std::size_t kCrowded = 256 * 1024;
@@ -30,15 +33,11 @@ std::size_t cost_of(const run::OutputText& line) {
 }  // namespace
 
 struct Outbox::State : std::enable_shared_from_this<State> {
-  struct Sent {
-    std::size_t bytes;
-    Instant at;
-  };
-
   State(boost::asio::io_context& loop, OutboxOptions given)
-      : io(loop), options(std::move(given)), patience(loop, [this] { drop(); }) {
-    if (options.in_process) window = SendWindow::widest();
-  }
+      : io(loop),
+        options(std::move(given)),
+        window(options.in_process ? kWindowInProcess : kWindow),
+        patience(loop, [this] { drop(); }) {}
 
   template <class Task>
   void later(Task task) {
@@ -48,7 +47,7 @@ struct Outbox::State : std::enable_shared_from_this<State> {
   }
 
   void flush() {
-    while (!waiting.empty() && (on_their_way == 0 || on_their_way + kMostBytes <= window.bytes())) send_some();
+    while (!waiting.empty() && (on_their_way == 0 || on_their_way + kMostBytes <= window)) send_some();
     note_crowd();
     end_if_all_is_said();
   }
@@ -63,7 +62,7 @@ struct Outbox::State : std::enable_shared_from_this<State> {
     }
     waiting_bytes -= bytes;
     on_their_way += bytes;
-    sent.push_back({bytes, steady_now()});
+    sent.push_back(bytes);
     options.say(std::move(output));
   }
 
@@ -104,9 +103,9 @@ struct Outbox::State : std::enable_shared_from_this<State> {
   OutboxOptions options;
   std::deque<run::OutputText> waiting;
   std::size_t waiting_bytes = 0;
-  std::deque<Sent> sent;
+  std::deque<std::size_t> sent;  // bytes of each message that is on its way
   std::size_t on_their_way = 0;  // bytes
-  SendWindow window;
+  std::size_t window;
   bool flushing = false;  // soon
   bool crowded = false;
   bool told_crowded = false;
@@ -143,17 +142,14 @@ void Outbox::say_last(run::AgentMessage message) {
 void Outbox::shown() {
   State& state = *state_;
   if (state.sent.empty()) return;  // of a former link
-  auto [bytes, at] = state.sent.front();
+  state.on_their_way -= state.sent.front();
   state.sent.pop_front();
-  state.on_their_way -= bytes;
-  state.window.acknowledge(steady_now() - at);
   if (state.last) state.patience.set(steady_now() + kPatience);
   state.flush();
 }
 
 void Outbox::begin_anew() {
   state_->forget();
-  state_->window = SendWindow();
   state_->flush();
 }
 

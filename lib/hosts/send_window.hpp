@@ -6,19 +6,12 @@
 
 namespace taas::hosts {
 
-/// How many bytes of a file, or of output for the console, may be on their way at once: so many that a fast network is
-/// full, and so few that a heartbeat, which goes behind them on the same link, is never late by much. Pure.
+/// How many bytes of a file may be on their way at once: so many that a fast network is full, and so few that a
+/// heartbeat, which goes behind them on the same link, is never late by much. Pure.
 class SendWindow {
  public:
-  SendWindow() = default;
-  /// As large as it may be from the beginning: there is no network.
-  static SendWindow widest() {
-    SendWindow window;
-    window.bytes_ = kMost;
-    return window;
-  }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// A piece has reached the other side's disk or console, so long after it was sent.
+  /// A piece is on the other side's disk, so long after it was sent.
   void acknowledge(Duration after);
 
  private:
