@@ -86,9 +86,10 @@ struct Outbox::State : std::enable_shared_from_this<State> {
     auto count = waiting.size();
     forget();
     if (count > 0) {
-      options.say(run::Remark{fmt::format("{} lines of output were not shown: the console did not take them; the log "
-                                          "files have them",
-                                          count)});
+      options.say(
+          run::Remark{fmt::format("{} lines of output were not shown: the console did not take them; the log "
+                                  "files have them",
+                                  count)});
     }
     flush();
   }
