@@ -63,6 +63,9 @@ Result<> check_exclusions(const Options& options) {
 }
 
 Result<> check_job_flags(const Options& options, bool in_job) {
+  if (options.slurm.submit && options.slurm.requeue && !options.slurm.detach && !in_job) {
+    return usage_error("--slurm --requeue: SLURM puts only batch jobs back into the queue; --detach submits one");
+  }
   if (options.slurm.submit || in_job) return {};
   if (auto flags = submit_flags(options.slurm); !flags.empty()) {
     return usage_error(fmt::format("{}: only with --slurm, which submits a job", flags.front()));

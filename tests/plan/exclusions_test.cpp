@@ -69,6 +69,12 @@ TEST_CASE("flags of a job need one") {
   options.slurm.requeue = true;
   CHECK(message_of(check_job_flags(options, false)) == "--requeue: only in a job of SLURM");
   CHECK(check_job_flags(options, true).has_value());
+  options.slurm.submit = true;
+  CHECK(message_of(check_job_flags(options, false)) ==
+        "--slurm --requeue: SLURM puts only batch jobs back into the queue; --detach submits one");
+  CHECK(check_job_flags(options, true).has_value());  // what sbatch started, with the same words
+  options.slurm.detach = true;
+  CHECK(check_job_flags(options, false).has_value());
 }
 
 }  // namespace exclusions_test
