@@ -61,9 +61,9 @@ std::string answer(const std::vector<std::string>& command) {
 
 /// A job that is preempted would run twice: SLURM from 24.05 on puts it back into the queue when its script ends, and
 /// again at the end of the next start if it was put back by scontrol in between.
-bool slurm_requeues(const std::string& job_id) {
+bool slurm_requeues(std::string job) {
   plan::SlurmAnswers answers;
-  answers.job = plan::scontrol_job(answer({"scontrol", "show", "job", "--oneliner", job_id}), job_id);
+  answers.job = std::move(job);
   if (answers.job.empty()) return false;
   std::string partition(plan::scontrol_value(answers.job, "Partition"));
   answers.partition = answer({"scontrol", "show", "partition", "--oneliner", partition});
@@ -74,7 +74,8 @@ bool slurm_requeues(const std::string& job_id) {
 }  // namespace
 
 void requeue(const std::string& job_id) {
-  if (slurm_requeues(job_id)) return;
+  std::string job(plan::scontrol_job(answer({"scontrol", "show", "job", "--oneliner", job_id}), job_id));
+  if (plan::is_cancelled(job) || slurm_requeues(job)) return;
   if (auto done = output_of({"scontrol", "requeue", job_id}); !done) {
     fmt::print(stderr, "taas-run: job {} could not be put back into the queue: {}\n", job_id, done.error().message);
   }

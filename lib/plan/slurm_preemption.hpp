@@ -19,6 +19,10 @@ struct SlurmAnswers {
   std::string version;    ///< of: scontrol --version
 };
 
+/// What `scontrol show job --oneliner` says of a job that somebody cancels: it ends, but neither for another job nor
+/// because its time is over.
+bool is_cancelled(std::string_view job);
+
 /// True for a batch job that is being preempted and that SLURM itself puts back into the queue when its script ends.
 /// SLURM does so from 24.05 on; before, only a job that outlasted its grace time was put back.
 bool slurm_requeues(const SlurmAnswers& answers);

@@ -33,6 +33,21 @@ TEST_CASE("a job is found among the tasks of its array") {
   CHECK(scontrol_job("", "17").empty());
 }
 
+TEST_CASE("a job that somebody cancels is told from one that is preempted or has used its time") {
+  const std::string times = " StartTime=2026-11-23T04:19:56 TimeLimit=01:00:00";
+  const std::string early = times + " EndTime=2026-11-23T04:19:57";
+  const std::string late = times + " EndTime=2026-11-23T05:20:10";
+  CHECK(is_cancelled("JobId=17 JobState=COMPLETING PreemptTime=None" + early));
+  CHECK(is_cancelled("JobId=17 JobState=CANCELLED" + early));
+  const std::string times_of_day = " StartTime=2026-11-23T04:19:56 EndTime=2026-11-23T05:20:10 TimeLimit=";
+  CHECK(is_cancelled("JobId=17 JobState=CANCELLED" + times_of_day + "UNLIMITED"));
+  CHECK(is_cancelled("JobId=17 JobState=CANCELLED" + times_of_day + "1-01:00:00"));
+  CHECK_FALSE(is_cancelled("JobId=17 JobState=COMPLETING PreemptTime=None" + late));
+  CHECK_FALSE(is_cancelled("JobId=17 JobState=COMPLETING PreemptTime=2026-11-23T04:19:57" + early));
+  CHECK_FALSE(is_cancelled("JobId=17 JobState=RUNNING PreemptTime=None" + late));
+  CHECK_FALSE(is_cancelled(""));
+}
+
 TEST_CASE("SLURM requeues a batch job whose script ends while it is preempted") {
   CHECK(slurm_requeues(preempted()));
 
