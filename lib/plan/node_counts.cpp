@@ -55,6 +55,16 @@ void add_notices(const NodeHouse& house, const SizeRequest& request, NodeCounts&
   }
 }
 
+/// The shell of salloc is not on a node, and SLURM tells it of --gpus-per-node only.
+void tell_unknown_gpus(const Way& way, const SizeRequest& request, NodeCounts& counts) {
+  const auto* allocation = std::get_if<SlurmAllocation>(&way);
+  if (!allocation || !request.empty() || allocation->job.gpus_on_node > 0 || !allocation->job.this_node.empty()) return;
+  counts.notices.push_back(
+      fmt::format("job {} does not say here how many GPUs its nodes have: one rank on each; salloc --gpus-per-node N "
+                  "(not --gres) tells it, --nproc-per-node N and --gpus N do as well",
+                  allocation->job.id));
+}
+
 Result<NodeCounts> count_simulated(const Options& options, const Machine& machine) {
   if (options.nodes.spares > 0) {
     return usage_error(
@@ -91,6 +101,7 @@ Result<NodeCounts> decide_node_counts(const Options& options, const Way& way, co
       request->on_cpu ? Device::kCpu : Device::kGpu, std::move(*ranks), nodes, spares, nodes + spares, {}};
   if (request->nodes && request->nodes->elastic()) counts.min_nodes = request->nodes->least;
   add_notices(house, *request, counts);
+  tell_unknown_gpus(way, *request, counts);
   return counts;
 }
 

@@ -51,6 +51,16 @@ std::string error_of(const Options& options, const Way& way) {
 
 }  // namespace
 
+TEST_CASE("a shell of salloc that knows no number of GPUs says what it takes instead") {
+  SlurmEnvironment shell{{"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NODELIST", "g[0-1]"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}};
+  auto told = [&] { return counts_of(size({}), allocation(shell)).notices.back(); };
+  CHECK(told().starts_with("job 17 does not say here how many GPUs its nodes have: one rank on each"));
+  CHECK(told().find("--gpus-per-node N (not --gres)") != std::string::npos);
+  CHECK(counts_of(size({}, {}, {}, "2"), allocation(shell)).notices.size() == 1);
+  shell["SLURMD_NODENAME"] = "g0";  // a node knows what it has
+  CHECK(told().starts_with("2 ranks on 2 nodes"));
+}
+
 TEST_CASE("ranks are given to as many hosts as they need, in order") {
   struct Row {
     Options options;
