@@ -100,8 +100,9 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   auto launch = read_launch(message.run);
   if (!launch) return launch.error();
   bool is_data = options.hello.role == run::AgentRole::kData;
+  const int most_ranks = most_ranks_of(*launch, options.hello.order);
   if (!is_data) {
-    auto enough = plan::check_share(launch->settings, options.machine, launch->most_ranks_on_node);
+    auto enough = plan::check_share(launch->settings, options.machine, most_ranks);
     if (!enough) return enough;
   }
   auto program = options.resolve(*launch, options.machine);
@@ -115,7 +116,7 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   wanted.listen_address = options.listen_address;
   wanted.instance = options.hello.instance;
   wanted.data_key = launch->data_key;
-  if (!is_data) wanted.rank_ports = plan::ports_for_ranks(launch->settings.options, launch->most_ranks_on_node);
+  if (!is_data) wanted.rank_ports = plan::ports_for_ranks(launch->settings.options, most_ranks);
   if (is_data) wanted.data_workers = count_data_workers(launch->settings.options.data);
   if (!is_data) wanted.run_mark = launch->run_mark;
   wanted.send_file = [this](std::string frame) {
