@@ -16,13 +16,16 @@ struct HostCommand::State {
   int pid = -1;
   bool running = true;
   OnEnd on_end;
+  std::function<void(const std::string&)> on_line;
   ui::LineAssembler assembler;
   LastWords last_words;
   std::unique_ptr<Capture> capture;
 
   void keep(const std::vector<ui::AssembledLine>& lines, Instant at) {
     for (const auto& line : lines) {
-      if (!line.text.empty()) last_words.add(line.text, at);
+      if (line.text.empty()) continue;
+      last_words.add(line.text, at);
+      if (on_end) on_line(line.text);
     }
   }
 
@@ -62,6 +65,7 @@ Result<std::unique_ptr<HostCommand>> HostCommand::start(boost::asio::io_context&
   state->family = &family;
   state->pid = child->pid;
   state->on_end = std::move(on_end);
+  state->on_line = std::move(options.on_line);
   CaptureCallbacks calls;
   calls.on_bytes = [raw = state.get()](std::string_view bytes, Instant at) {
     raw->keep(raw->assembler.add(bytes), at);

@@ -23,6 +23,7 @@ class HostCommand {
     std::vector<std::string> environment;
     std::string input;    ///< for its standard input, which is then closed
     bool spared = false;  ///< no part of a generation: what ends one passes it by
+    std::function<void(const std::string&)> on_line = [](const std::string&) {};  ///< told what it prints
   };
   /// `on_end` comes once: how it ended, and the last lines it printed.
   using OnEnd = std::function<void(ExitStatus status, std::vector<std::string> last_lines)>;

@@ -55,6 +55,9 @@ void HostStarter::start(const HostEntry& host) {
   if (host.order >= 0) bootstrap.name = host.name;
   arrived_[host.order] = false;
   HostCommand::Options command{host.argv, options_.environment, print_bootstrap(bootstrap), options_.spared};
+  command.on_line = [this, host](const std::string& line) {
+    if (auto text = explain_waiting(host, line); !text.empty()) options_.on_notice(text);
+  };
   auto started = HostCommand::start(
       io_, family_, std::move(command),
       [this, host](ExitStatus status, const std::vector<std::string>& last_lines) { ended(host, status, last_lines); });
@@ -65,6 +68,16 @@ void HostStarter::start(const HostEntry& host) {
 void HostStarter::ended(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines) {
   if (arrived_[host.order] || status.success()) return;
   on_failed_(host.order, explain_end(host, status, last_lines));
+}
+
+std::string explain_waiting(const HostEntry& host, const std::string& line) {
+  bool waits = line.find("temporarily disabled") != line.npos;  // later it says "still disabled"
+  if (host.argv.front() != "srun" || !waits || line.find("nodes are busy") == line.npos) return {};
+  return fmt::format(
+      "{}: its nodes are busy with another step, and srun waits until that ends; SLURM_OVERLAP=1 in the environment "
+      "lets "
+      "both run at once",
+      host.name);
 }
 
 std::string explain_end(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines) {
@@ -100,6 +113,7 @@ std::vector<std::string> step_command(int nodes, const std::string& taas_run) {
           "--cpu-bind=none",
           "--mem=0",
           "--kill-on-bad-exit=0",
+          "--no-kill",  // a node that SLURM declares down leaves the others: the run decides whether it goes on
           "--",
           taas_run,
           "--as-agent"};

@@ -31,6 +31,7 @@ class HostStarter {
     std::vector<std::string> environment;  ///< of the commands
     Bootstrap bootstrap;                   ///< what HostEntry has is filled in for each
     bool spared = false;                   ///< HostCommand::Options::spared
+    std::function<void(const std::string&)> on_notice = [](const std::string&) {};
   };
   HostStarter(boost::asio::io_context& io, Family& family, Options options,
               std::function<void(int order, const std::string& message)> on_failed);
@@ -54,6 +55,9 @@ class HostStarter {
   std::map<int, std::unique_ptr<HostCommand>> commands_;
   std::map<int, bool> arrived_;
 };
+
+/// What a command says that waits for something the user may be able to change, with the way out; else empty.
+std::string explain_waiting(const HostEntry& host, const std::string& line);
 
 /// What the end of such a command means, in one line that names the host.
 std::string explain_end(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines);

@@ -67,7 +67,10 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   RunLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->path()};
   run = std::make_unique<RunLoop>(io, std::move(loop), std::move(*journal));
   Family family(io);
-  HostStarter starter(io, family, {options.hosts, as_list(options.machine.environment), bootstrap},
+  auto notice = [&run](const std::string& text) {
+    if (run) run->say(text);
+  };
+  HostStarter starter(io, family, {options.hosts, as_list(options.machine.environment), bootstrap, false, notice},
                       [&run](int order, const std::string& message) {
                         if (run) run->host_failed(order, message);
                       });

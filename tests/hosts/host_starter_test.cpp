@@ -43,6 +43,21 @@ TEST_CASE("how a host failed is said in one line that names it") {
   for (const auto& row : rows) CHECK(explain_end(kHost, row.status, row.said) == row.line);
 }
 
+TEST_CASE("a step that waits for busy nodes says so, with the way out") {
+  const HostEntry step{-1, "job 17", step_command(2, "/usr/bin/taas-run")};
+  auto text =
+      explain_waiting(step, "srun: Job 17 step creation temporarily disabled, retrying (Requested nodes are busy)");
+  CHECK(text.starts_with("job 17: its nodes are busy with another step"));
+  CHECK(text.find("SLURM_OVERLAP=1") != text.npos);
+  CHECK(explain_waiting(step, "srun: Step created for job 17").empty());
+  CHECK(explain_waiting(kHost, "all nodes are busy").empty());
+}
+
+TEST_CASE("a step outlives a node that SLURM declares down") {
+  auto command = step_command(2, "/usr/bin/taas-run");
+  CHECK(std::count(command.begin(), command.end(), "--no-kill") == 1);
+}
+
 TEST_CASE("ssh asks nothing, gives up within ten seconds, and passes paths on as one word") {
   auto command = ssh_command("ssh -F my_config", "me@node2", "/opt/it's here/taas-run");
   CHECK(std::vector(command.begin(), command.begin() + 3) == std::vector<std::string>{"ssh", "-F", "my_config"});
