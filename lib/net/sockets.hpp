@@ -9,7 +9,7 @@ namespace taas::net {
 /// No child inherits it.
 void set_close_on_exec(int native_handle);
 
-/// Close-on-exec, and small messages are not held back.
+/// Close-on-exec; small messages are not held back, and after a cut of the network they are sent again soon.
 void prepare(boost::asio::ip::tcp::socket& socket);
 
 /// An opened socket of the address's family.
