@@ -18,6 +18,8 @@ namespace {
 
 using Level = ui::Message::Level;
 
+constexpr auto kTick = std::chrono::milliseconds(500);
+constexpr auto kStalled = std::chrono::milliseconds(1000);  // without a tick: no agent was answered
 constexpr auto kJournalPatience = std::chrono::seconds(5);  // at the end, for its disk
 
 /// The display cannot tell of it any more, and perhaps nobody can. Returns what the launcher exits with.
@@ -46,16 +48,23 @@ struct RunLoop::State {
         journal(io, std::move(file), [this](const Error& error) { warn(error); }),
         display(io, options.plan, options.machine, [this](bool crowded) { output.hold(crowded); }),
         output(io, {[this](const run::Output& next) { show(next); },
-                    [this](run::AgentId from) { act(run::Tell{from, run::OutputShown{}}); }}),
+                    [this](run::AgentId from) {
+                      act(run::Tell{from, run::OutputShown{}});
+                    }}),
         coordinator(options.policy),
         incoming(io, options.run_folder,
                  {[this](run::AgentId to, const run::CoordinatorMessage& message) {
                     act(run::Tell{to, message});
                   },
                   [this](std::string text) { display.say(Level::kWarning, std::move(text)); }}),
-        deadline(io, [this] { happen(run::DeadlineReached{steady_now()}); }) {}
+        deadline(io, [this] { happen(run::DeadlineReached{steady_now()}); }),
+        ticker(io, [this] { tick(); }) {
+    if (!options.policy.in_process) tick();
+  }
 
   void happen(run::Event event) { feed(std::move(event)); }
+  void tick();
+  void note_stall();
   void feed(run::CoordinatorEvent event);
   void carry_out(const run::CoordinatorAction& action) {
     std::visit([this](const auto& decided) { act(decided); }, action);
@@ -89,6 +98,8 @@ struct RunLoop::State {
   run::Coordinator coordinator;
   IncomingOutput incoming;
   Timer deadline;
+  Timer ticker;  // where agents wait for answers
+  std::optional<Instant> ticked;
   std::function<void(int)> on_start_agent = [](int) {};
   std::function<void(int)> on_arrival = [](int) {};
   std::map<run::AgentId, std::unique_ptr<Downlink>> agents;
@@ -170,7 +181,23 @@ void RunLoop::State::receive(int signal, Instant at) {
   happen(run::SignalReceived{signal, at});
 }
 
+void RunLoop::State::tick() {
+  note_stall();
+  ticked = steady_now();
+  ticker.set(*ticked + kTick);
+}
+
+/// Before anything that waited meanwhile is heard.
+void RunLoop::State::note_stall() {
+  auto now = steady_now();
+  auto former = ticked;
+  if (!former || now - *former < kTick + kStalled) return;
+  ticked = now;
+  feed(run::CoordinatorStalled{now - *former, now});
+}
+
 void RunLoop::State::feed(run::CoordinatorEvent event) {
+  note_stall();
   turns.feed(std::move(event), [this](const run::CoordinatorEvent& next) {
     for (const auto& action : coordinator.handle(next)) carry_out(action);
   });

@@ -67,7 +67,13 @@ struct OutputPlaced {
   Instant at;
 };
 
-using CoordinatorEvent = std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed, OutputPlaced>;
+/// This process did not run for so long: what agents have said meanwhile was not heard, and they were not answered.
+struct CoordinatorStalled {
+  Duration lasted{};
+  Instant at;
+};
+using CoordinatorEvent =
+    std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed, OutputPlaced, CoordinatorStalled>;
 
 // What to do about it. Every run::Action of the Supervisor comes out, for the journal and the display; of these only
 // SetDeadline, ClearDeadline and Finish are left to carry out, since the others are told to agents as well.

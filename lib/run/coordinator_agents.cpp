@@ -9,6 +9,8 @@
 namespace taas::run {
 namespace {
 
+constexpr const char* kConnectedAgain =
+    "it lost its connection; where a network stalls or answers late, --node-timeout has to be larger";
 constexpr auto kSilence = std::chrono::seconds(1);  // more than a few heartbeats
 
 /// "hostb", or the address of one that did not say its name.
@@ -20,7 +22,7 @@ std::string name_of(const Hello& hello) { return hello.hostname.empty() ? "a nod
 void Coordinator::State::on(const AgentArrived& event) {
   if (auto former = connection_of(event.hello.instance)) {
     emit(Drop{*former, "it has connected again"});
-    lose(*former, "it lost its connection", agents.at(*former).heard, now);
+    lose(*former, kConnectedAgain, agents.at(*former).heard, now);
   }
   if (finished) return emit(Tell{event.agent, Dismissed{"the run is over", 1}});
   agents[event.agent] = {event.hello, 0, {}, now};
@@ -141,6 +143,17 @@ void Coordinator::State::on(const AgentLeft& event) {
   lose(event.agent, reason, silent ? heard : now, gone_at);
 }
 
+/// Nobody else is late because this process was: silence is counted anew.
+void Coordinator::State::on(const CoordinatorStalled& event) {
+  if (agents.empty() || policy.in_process) return;
+  for (auto& [agent, known] : agents) known.heard = std::min(now, known.heard + event.lasted);
+  if (check_agents_at) *check_agents_at += event.lasted;
+  if (2 * event.lasted < policy.lost_after) return;  // nobody has given it up
+  stalled = event.lasted;
+  excused_until = now + policy.lost_after;
+  notify(fmt::format("the coordinator did not run for {:.1f} s: was its machine busy or suspended?", seconds(stalled)));
+}
+
 void Coordinator::State::lose_the_silent() {
   std::vector<AgentId> silent;
   std::optional<Instant> next;
@@ -163,11 +176,13 @@ void Coordinator::State::lose_the_silent() {
   }
 }
 
-void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant last_sign_of_life, Instant gone_at) {
+void Coordinator::State::lose(AgentId agent, std::string reason, Instant last_sign_of_life, Instant gone_at) {
+  bool excused = now < excused_until;
+  if (excused) reason = fmt::format("the coordinator had not answered it for {:.1f} s", seconds(stalled));
   auto key = key_of(agent);
   auto lost = std::move(agents.extract(agent).mapped());
   if (data.has(agent)) return data_lost(agent, lost.hello, reason);
-  membership.lose(agent, now);
+  membership.lose(agent, now, excused ? Blame::kCoordinator : Blame::kHost);
   reach.forget(agent);
   auto member = members.find(agent);
   if (member == members.end()) {
@@ -184,7 +199,7 @@ void Coordinator::State::lose(AgentId agent, const std::string& reason, Instant 
 /// All of its nodes, before anything is decided about one of them.
 void Coordinator::State::report_loss(const Hello& hello, const std::vector<NodeShare>& shares,
                                      const std::string& reason, Instant last_sign_of_life) {
-  bool replaceable = membership.will_be_enough(now);
+  bool replaceable = now < excused_until || membership.will_be_enough(now);
   for (const auto& share : shares) {
     pending.emplace_back(NodeLost{generation, share.node, hello.hostname, reason, last_sign_of_life, replaceable, now});
   }

@@ -53,6 +53,7 @@ struct Coordinator::State {
   void on(const AgentLeft& event);
   void on(const HostFailed& event);
   void on(const OutputPlaced& event);
+  void on(const CoordinatorStalled& event);
   void on_deadline();
 
   // What an agent may say: one overload each.
@@ -105,7 +106,7 @@ struct Coordinator::State {
   [[nodiscard]] std::string unwanted(const Hello& hello) const;
   void dismiss(AgentId agent, const std::string& reason, int exit_code);
   void turn_away(AgentId agent, std::string why);
-  void lose(AgentId agent, const std::string& reason, Instant last_sign_of_life, Instant gone_at);
+  void lose(AgentId agent, std::string reason, Instant last_sign_of_life, Instant gone_at);
   void report_loss(const Hello& hello, const std::vector<NodeShare>& shares, const std::string& reason,
                    Instant last_sign_of_life);
   void lose_the_silent();
@@ -156,6 +157,8 @@ struct Coordinator::State {
 
   std::optional<Instant> supervisor_deadline;
   std::optional<Instant> check_agents_at;
+  Duration stalled{};       // when this process last did not run
+  Instant excused_until{};  // agents that were lost by then had not been answered
   std::optional<Instant> check_gone_at;
   std::optional<Instant> gather_at;  // ask the membership again
   std::optional<Instant> gather_notice_at;

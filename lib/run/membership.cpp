@@ -68,15 +68,16 @@ void Membership::forgive(Host& host, AgentId agent, Instant now) const {
   if (now - present_.at(agent).since > kProbation + pause_after(std::max(host.losses, 1))) host.losses = 0;
 }
 
-void Membership::lose(AgentId agent, Instant at) {
+/// A host that is not to blame may come back at once.
+void Membership::lose(AgentId agent, Instant at, Blame blame) {
   auto present = present_.find(agent);
   if (present == present_.end()) return;
   forgive(host_of(present->second.hello), agent, at);
   auto hello = remove(agent);
   Host& host = host_of(*hello);
   host.lost = true;
-  host.barred_until = at + pause_after(++host.losses);
-  if (host.order >= 0) host.start_at = host.barred_until;
+  if (blame == Blame::kHost) host.barred_until = at + pause_after(++host.losses);
+  if (host.order >= 0) host.start_at = at + pause_after(std::max(host.losses, 1));
 }
 
 void Membership::refuse(AgentId agent, std::string why) {
@@ -86,6 +87,7 @@ void Membership::refuse(AgentId agent, std::string why) {
 /// A host that had been there before may come back another time.
 void Membership::fail(int order, std::string why, Instant at) {
   if (holder(order)) return;
+  command_failed_ = command_failed_ || order < 0;
   Host& host = hosts_[key(order, "")];
   host.order = order;
   if (!host.lost) {
@@ -182,6 +184,10 @@ int Membership::there() const {
 
 /// Agents that were asked for and are not ready yet, or have never come.
 int Membership::awaited() const {
+  if (command_failed_) {
+    return static_cast<int>(
+        std::count_if(present_.begin(), present_.end(), [](const auto& entry) { return !entry.second.ready; }));
+  }
   auto accounted =
       std::count_if(present_.begin(), present_.end(), [](const auto& entry) { return entry.second.ready; });
   accounted += std::count_if(hosts_.begin(), hosts_.end(),

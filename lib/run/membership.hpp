@@ -28,6 +28,8 @@ struct Chosen {
 struct WaitForNodes {
   Instant until;
 };
+/// Whose fault it is that an agent was lost.
+enum class Blame { kHost, kCoordinator };
 using Gathering = std::variant<Chosen, WaitForNodes, GatherFailed>;
 
 /// Who is there, and who makes up the next generation. A node keeps its agent over generations; the first filling goes
@@ -43,10 +45,10 @@ class Membership {
   void arrive(AgentId agent, const Hello& hello, Instant at);
   void ready(AgentId agent);
   /// It was there and is lost.
-  void lose(AgentId agent, Instant at);
+  void lose(AgentId agent, Instant at, Blame blame = Blame::kHost);
   /// It was there, cannot take part, and need not try again.
   void refuse(AgentId agent, std::string why);
-  /// Nobody came from there. `why` names the host.
+  /// Nobody came from there, with order -1: of those that have not come, nobody will. `why` names the host.
   void fail(int order, std::string why, Instant at);
 
   void begin(Generation generation, Instant at);
@@ -99,6 +101,7 @@ class Membership {
   [[nodiscard]] std::string failures() const;
 
   MembershipPolicy policy_;
+  bool command_failed_ = false;         // the one that was to start all agents
   std::map<AgentId, Present> present_;  // in the order of their arrival
   std::map<int, AgentId> by_order_;
   std::map<std::string, Host> hosts_;  // those that something has happened to

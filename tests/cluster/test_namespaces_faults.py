@@ -69,6 +69,17 @@ def test_kill_9_of_an_agent_alone(cluster, run):
     run.finish()
 
 
+def test_a_frozen_coordinator_blames_nobody(cluster, run):
+    frozen = cluster.login.signal_all(signal.SIGSTOP, "taas-run")
+    wait_until(lambda: not any(node.processes("living_rank.py") for node in cluster.nodes), "agents have killed their ranks")
+    for pid in frozen:
+        send(pid, signal.SIGCONT)
+    run.wait_for_generation(1)
+    result = run.finish()
+    assert "the coordinator did not run for" in result.stderr, result.stderr
+    assert "no sign of life" not in result.stderr and "lost its connection" not in result.stderr, result.stderr
+
+
 @pytest.mark.parametrize("lost", some(["n1", "n0"]))
 def test_a_machine_that_loses_power(cluster, run, lost):
     cluster[lost].crash()

@@ -1,5 +1,7 @@
 #include "run/coordinator.hpp"
 
+#include <algorithm>
+
 #include "catch.hpp"
 #include "coordinator_drive.hpp"
 
@@ -104,8 +106,27 @@ TEST_CASE("an agent that connects again takes the place of its former connection
   Drive run(wanted);
   run.gather(1);
   CHECK(run.arrive(7, hello(0), 500) ==
-        Strings{"drop 0", "report node 0 (host0) was lost: it lost its connection", "7: welcome"});
+        Strings{"drop 0",
+                "report node 0 (host0) was lost: it lost its connection; where a network stalls or answers late, "
+                "--node-timeout has to be larger",
+                "7: welcome"});
   CHECK(run.gone(0, 0, 510) == Strings{});  // not heard any more
+}
+
+TEST_CASE("a coordinator that did not run blames nobody for it") {
+  Drive run(policy(2, 2, 2));
+  run.gather(2);
+  run.said(0, Heartbeat{1, at_ms(1000)}, 1000);
+  run.said(1, Heartbeat{1, at_ms(1000)}, 1000);
+  CHECK(run.feed(CoordinatorStalled{3s, at_ms(4000)}) ==
+        Strings{"say the coordinator did not run for 3.0 s: was its machine busy or suspended?"});
+  CHECK(run.deadline(4100) == Strings{});
+  run.arrive(7, hello(1), 4200);  // it had given the coordinator up
+  run.exited(0, 0, 0, kTerminated, 4210);
+  run.exited(0, 0, 1, kTerminated, 4210);
+  auto decided = run.gone(0, 0, 4220);
+  CHECK(std::find(decided.begin(), decided.end(),
+                  "report node 1 (host1) was lost: the coordinator had not answered it for 3.0 s") != decided.end());
 }
 
 TEST_CASE("a second agent for the same place is sent away") {

@@ -168,6 +168,35 @@ TEST_CASE("an agent that plays several nodes fills them") {
   CHECK(chosen(members, 0) == Agents{5, 5, 5, 5});
 }
 
+TEST_CASE("a command for all agents that fails ends the wait, with spares too") {
+  Membership members(policy(2, 2, 3));
+  members.begin(Generation{0}, at_ms(0));
+  members.fail(-1, "job 7: srun: error: Unable to create step", at_ms(10));
+  CHECK(failure(members, 10) == "job 7: srun: error: Unable to create step");
+}
+
+TEST_CASE("who has come before the command for all agents ended stays") {
+  Membership members(policy(2, 2, 3));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  members.fail(-1, "job 7: srun ended", at_ms(10));
+  CHECK(chosen(members, 10) == Agents{0, 1});
+}
+
+TEST_CASE("a host that is lost by nobody's fault is taken back at once") {
+  Membership members(policy(2, 1, 2));
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, 0);
+  come(members, 1, 1);
+  seat(members, {0, 1});
+  members.lose(AgentId{1}, at_ms(1000), Blame::kCoordinator);
+  members.begin(Generation{1}, at_ms(1000));
+  members.arrive(AgentId{2}, hello(1), at_ms(1100));
+  members.ready(AgentId{2});
+  CHECK(chosen(members, 1100) == Agents{0, 2});
+}
+
 TEST_CASE("too few can ever come: the reason is told at once") {
   Membership members(policy(3, 3, 3));
   members.begin(Generation{0}, at_ms(0));

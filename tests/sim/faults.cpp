@@ -49,7 +49,10 @@ void Cluster::stall() {
     blame(number);
     missing_allowed_ = missing_allowed_ || matters(number);
   }
-  agenda_.at(stalled_until_, [this] { go_on(); });
+  agenda_.at(stalled_until_, [this, length] {
+    if (length > kHarmlessStall) handle(run::CoordinatorStalled{length, agenda_.now()});
+    go_on();
+  });
 }
 
 void Cluster::go_on() {
