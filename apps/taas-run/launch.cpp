@@ -26,6 +26,7 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kKeyBytes = 32;
+constexpr auto kRefusalPatience = std::chrono::seconds(60);
 constexpr int kDataGroup = 1;  // of a heterogeneous job
 
 std::string working_directory() {
@@ -95,9 +96,9 @@ Result<int> exit_code_of(const Result<hosts::RunEnd>& end) {
 }
 
 /// A job that is asked for with --requeue and was told to stop goes back into the queue: last of all, since this ends
-/// it.
+/// it. A run that ended with 0 has done its work.
 Result<int> end_job(const Result<hosts::RunEnd>& end, const plan::SlurmOptions& slurm, const plan::SlurmJob& job) {
-  if (end && end->told_to_stop && slurm.requeue) requeue(job.id);
+  if (end && end->told_to_stop && end->exit_code != 0 && slurm.requeue) requeue(job.id);
   return exit_code_of(end);
 }
 
@@ -171,6 +172,7 @@ Result<int> go(const plan::SlurmAllocation& way, Launching& launching) {
   auto slurm = launching.plan.options.slurm;
   auto options = remote_options(launching);
   if (!options) return options.error();
+  options->machine.environment.erase("SLURM_NTASKS_PER_GPU");  // srun takes it for a flag that excludes ours
   options->hosts.push_back({-1, fmt::format("job {}", way.job.id), hosts::step_command(nodes, called_path())});
   return end_job(coordinate(std::move(*options)), slurm, way.job);
 }
@@ -187,11 +189,11 @@ Result<int> go(const plan::SlurmTask& way, Launching& launching) {
   }
   auto slurm = launching.plan.options.slurm;
   auto options = remote_options(launching);
-  if (!options) return options.error();
+  if (!options) return meeting.refuse(options.error().message), options.error();
   options->hosts.push_back(agent_here(0, options->machine.hostname));
   options->on_listening = [&meeting](const hosts::Bootstrap& bootstrap) { return meeting.announce(bootstrap); };
   auto end = coordinate(std::move(*options));
-  meeting.conclude();
+  end ? meeting.conclude() : meeting.refuse(end.error().message);
   return end_job(end, slurm, way.job);
 }
 
@@ -235,6 +237,19 @@ Result<int> launch(Launching launching) {
   auto way = launching.plan.way;
   if (!std::holds_alternative<plan::SlurmSubmit>(way)) launching.token = take_token(launching.machine);
   return std::visit([&launching](const auto& chosen) { return go(chosen, launching); }, way);
+}
+
+void refuse_in_step(const plan::Options& options, plan::Machine machine, const Error& error) {
+  auto way = plan::decide_way(options, machine);
+  const auto* task = way ? std::get_if<plan::SlurmTask>(&*way) : nullptr;
+  if (!task || !task->is_leader()) return;
+  Meeting meeting(options.output.directory, *task, machine.environment);
+  if (task->coordinates()) return meeting.refuse(error.message);
+  auto bootstrap = meeting.await(kRefusalPatience);
+  if (!bootstrap) return;  // the others end as well
+  bootstrap->order = task->step.node_id;
+  (void)serve(std::move(*bootstrap), std::move(machine),
+              [error](const hosts::Launch&, plan::Machine&) -> Result<plan::ResolvedProgram> { return error; });
 }
 
 Result<int> run_as_agent(plan::Machine machine) {

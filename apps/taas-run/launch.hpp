@@ -21,6 +21,10 @@ struct Launching {
 /// processes are to be supervised, it goes on in a child of this one.
 Result<int> launch(Launching launching);
 
+/// There is no plan for this task of a SLURM step: the others are told, so that they do not wait for it. Returns when
+/// they know, or after a minute.
+void refuse_in_step(const plan::Options& options, plan::Machine machine, const Error& error);
+
 /// --as-agent: supervises this machine's ranks for a coordinator that is named on the standard input.
 Result<int> run_as_agent(plan::Machine machine);
 

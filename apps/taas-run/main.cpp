@@ -83,7 +83,11 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   }
   if (auto followed = cli::follow_deepspeed(options, machine); !followed) return refuse(followed.error());
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
-  if (!plan) return refuse(plan.error());
+  if (!plan) {
+    say(plan.error());
+    if (!options.dry_run) cli::refuse_in_step(options, std::move(machine), plan.error());
+    return kUsage;
+  }
   if (auto checked = cli::check_foreign_package(*plan); !checked) return refuse(checked.error());
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -26,7 +27,8 @@ using namespace std::chrono_literals;
 constexpr auto kFirstLook = 20ms;
 constexpr auto kLastLook = 250ms;
 constexpr auto kLockPatience = 5s;
-constexpr auto kLeaderPatience = 60s;  // for the leader of a node to be started
+constexpr std::string_view kRefusal = "refused: ";  // what a bootstrap never begins with
+constexpr auto kLeaderPatience = 60s;               // for the leader of a node to be started
 
 /// Whoever else may write the folder must not be able to put a file of theirs in the place of ours, nor a pipe that
 /// nobody writes to.
@@ -49,11 +51,19 @@ Meeting::Meeting(const std::string& output_directory, const plan::SlurmTask& way
     : file_(fmt::format("{}/.taas-{}.{}.{}", output_directory, way.job.id, way.step.id, way.job.restart_count)),
       lock_(lock_path(way, environment)) {}
 
-Result<> Meeting::announce(const hosts::Bootstrap& bootstrap) const {
+Result<> Meeting::announce(const hosts::Bootstrap& bootstrap) const { return write(print_bootstrap(bootstrap)); }
+
+void Meeting::refuse(const std::string& why) const {
+  std::error_code ignored;  // then nothing can be told
+  std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
+  (void)write(fmt::format("{}{}", kRefusal, why));
+}
+
+Result<> Meeting::write(const std::string& text) const {
   auto temporary = fmt::format("{}.{}", file_, random_hex(4));
   Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return system_error("cannot write " + temporary, errno);
-  auto written = write_all(file, print_bootstrap(bootstrap));
+  auto written = write_all(file, text);
   if (written && ::rename(temporary.c_str(), file_.c_str()) == 0) return {};
   auto error = written ? system_error("cannot write " + file_, errno) : written.error();
   ::unlink(temporary.c_str());
@@ -74,6 +84,10 @@ Result<hosts::Bootstrap> Meeting::await(std::chrono::milliseconds patience) cons
     if (file) {
       auto text = read_all(file);  // by its name it could be another file by now
       if (!text) return text.error();
+      if (text->starts_with(kRefusal)) {
+        return usage_error(
+            fmt::format("the first node of the step cannot take part: {}", text->substr(kRefusal.size())));
+      }
       return hosts::parse_bootstrap(*text);
     }
     std::this_thread::sleep_for(pause);

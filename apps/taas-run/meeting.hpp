@@ -21,6 +21,8 @@ class Meeting {
 
   /// The coordinator: writes the file.
   Result<> announce(const hosts::Bootstrap& bootstrap) const;
+  /// In place of that: says why there will be no coordinator, so that nobody waits for it. The file stays.
+  void refuse(const std::string& why) const;
   /// The coordinator: removes it.
   void conclude() const;
   /// The other leaders: waits for the file. Shared file systems tell nobody of a new file, so it is looked for, every
@@ -33,6 +35,8 @@ class Meeting {
   [[nodiscard]] Result<int> wait_for_leader() const;
 
  private:
+  [[nodiscard]] Result<> write(const std::string& text) const;
+
   std::string file_;
   Result<std::string> lock_;  ///< or why there can be none
   Fd held_;

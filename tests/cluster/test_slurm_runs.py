@@ -189,6 +189,63 @@ def test_preemption_with_requeue(slurm, records, tmp_path, way):
     assert_sound(slurm, job)
 
 
+@both_ways
+def test_scancel_is_the_end_with_requeue_too(slurm, records, way):
+    job = slurm.sbatch(script(way, "--requeue", *SMALL, *records.command("saving_rank.py")), *WHOLE, "--requeue")
+    records.wait_for("started-0-*", 8)
+    slurm.scancel(job)
+    assert slurm.wait(job)["JobState"] == "CANCELLED", slurm.report(job)
+    assert_sound(slurm, job)
+    assert slurm.job(job)["Restarts"] == "0", slurm.report(job)
+
+
+# --- what cannot begin ---
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_one_task_that_refuses_ends_all_at_once(slurm, ranks, node):
+    """Not when --join-timeout is over."""
+    command = shlex.join(map(str, (TAAS_RUN, *ranks("*=exit:0"))))
+    task = f'[ $SLURM_NODEID = {node} ] && export PET_NNODES=77; exec {command}'
+    job = slurm.sbatch(f"#!/bin/sh\nsrun --ntasks-per-node=1 sh -c {shlex.quote(task)}\n", "-N2", "--gpus-per-node=2")
+    assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
+    output = slurm.output(job)
+    assert "77" in output and f"{'the first node of the step' if node == 0 else 'g1'} cannot take part" in output, output
+    assert_sound(slurm, job)
+
+
+def test_a_job_with_tasks_by_gpu_starts_a_step_by_node(slurm, records):
+    command = shlex.join([TAAS_RUN, "--gpus", "4", *records.command("report_rank.py")])
+    job = slurm.sbatch(f"#!/bin/sh\n{command}\n", "-N2", "--gpus=4", "--ntasks-per-gpu=1")
+    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
+    assert len(records.environments()) == 4
+
+
+def test_a_step_that_cannot_be_made_ends_the_run_at_once(slurm, records, tmp_path):
+    """Also where --spares ask for more agents than the run needs."""
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/sh\necho srun: error: Unable to create step >&2\nexit 1\n")
+    srun.chmod(0o755)
+    before = f"PATH={shlex.quote(str(tmp_path))}:$PATH\n"
+    job = slurm.sbatch(script("plain", "--gpus", "6", "--gpus-per-node", "2", "--spares", "1",
+                              *records.command("saving_rank.py"), before=before), *WHOLE)
+    assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
+    assert "Unable to create step" in slurm.output(job), slurm.output(job)
+
+
+def test_nodes_that_are_busy_with_another_step_are_named(slurm, ranks, barrier):
+    """srun waits for them; the user reads why."""
+    busy, over = barrier / "busy", barrier / "over"
+    holds = shlex.quote(f"touch {busy}; until [ -e {over} ]; do sleep 0.1; done")
+    before = f"srun -N2 --ntasks-per-node=1 --gpus-per-node=8 sh -c {holds} &\nuntil [ -e {busy} ]; do sleep 0.1; done\n"
+    job = slurm.sbatch(script("plain", "--gpus", "4", *ranks("*=exit:0"), before=before), "-N2", "--gpus-per-node=8")
+    slurm.wait_for(job, {"RUNNING"})
+    output = slurm.cluster.home / f"slurm-{job}.out"
+    wait_until(lambda: output.exists() and "busy with another step" in output.read_text(), "the wait is told")
+    over.touch()
+    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
+    assert "SLURM_OVERLAP=1" in slurm.output(job)
+
+
 def test_a_node_that_fails_is_replaced_by_a_spare(slurm, records):
     """kill -9 of everything of the job on one node, with a spare node in the allocation."""
     command = [TAAS_RUN, "--gpus", "6", "--gpus-per-node", "2", "--spares", "1", *records.command("living_rank.py")]
