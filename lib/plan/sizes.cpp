@@ -23,8 +23,8 @@ Result<> check_one_machine(const SizeRequest& request, const SizeOptions& option
   }
   if (request.nodes && request.nodes->elastic()) {
     return usage_error(
-        fmt::format("--nnodes {}: a range is for nodes that are other machines (--hosts, SLURM, --rdzv-endpoint); say "
-                    "one number",
+        fmt::format("--nnodes {}: a range is for nodes that are other machines: name them with --hosts, or where they "
+                    "meet with --rdzv-endpoint, or use SLURM; else say one number",
                     *options.nnodes));
   }
   return {};

@@ -30,17 +30,26 @@ Result<NodeRange> count_asked(const Options& options, const Machine& machine) {
   return NodeRange{nodes, nodes};
 }
 
-/// Whether the rendezvous flags mean other machines. An address of this machine does so only with all that separates
-/// a meeting of several processes from torchrun's way to say "any port".
+bool has_endpoint(const RendezvousOptions& rendezvous) { return rendezvous.endpoint && !rendezvous.endpoint->empty(); }
+
+/// Whether the rendezvous flags mean other machines, whatever SLURM says. An address of this machine does so only with
+/// all that separates a meeting of several processes from torchrun's way to say "any port".
 bool points_elsewhere(const Options& options, const Machine& machine) {
   const auto& rendezvous = options.rendezvous;
   if (rendezvous.node_rank || options.nodes.is_host) return true;
-  if (rendezvous.endpoint && !rendezvous.endpoint->empty()) {
+  if (has_endpoint(rendezvous)) {
     auto endpoint = read_endpoint(*rendezvous.endpoint);
     bool separate = rendezvous.run_id && has_token(options, machine);
     return endpoint && (!is_loopback(endpoint->host) || separate);
   }
   return rendezvous.master_addr && !is_loopback(*rendezvous.master_addr);
+}
+
+/// A place or a name to meet under: whoever gives one for several nodes means nodes that are started elsewhere, be it in
+/// another terminal.
+bool means_to_meet(const RendezvousOptions& rendezvous) {
+  auto id = rendezvous.run_id.value_or("");
+  return has_endpoint(rendezvous) || (!id.empty() && id != "none");  // torchrun's default
 }
 
 Result<Way> join(const Options& options, const Machine& machine, NodeRange nodes) {
@@ -57,10 +66,9 @@ Result<Way> join(const Options& options, const Machine& machine, NodeRange nodes
   }
   if (!has_token(options, machine)) {
     return usage_error(
-        fmt::format("{} nodes that join need a secret, the same on each: (umask 077; taas-run token > FILE), then "
-                    "--token-file FILE or "
-                    "{}=$(cat FILE)",
-                    nodes.most, kTokenVariable));
+        fmt::format("{} nodes that join need a secret, the same on each, and {} is not set: (umask 077; taas-run token > "
+                    "FILE), then --token-file FILE or {}=$(cat FILE); --standalone simulates the nodes on this machine",
+                    nodes.most, kTokenVariable, kTokenVariable));
   }
   return Join{std::move(meeting->host),
               static_cast<std::uint16_t>(meeting->port),
@@ -115,6 +123,13 @@ Result<Way> use_allocation(SlurmJob job, const Options& options, const Machine& 
   return way;
 }
 
+/// What SLURM says, or else this machine.
+Result<Way> use_slurm(std::optional<SlurmJob> job, const Options& options, const Machine& machine,
+                      const NodeRange& asked) {
+  if (!job) return options.slurm.submit ? Way(SlurmSubmit{}) : Way(OneMachine{});
+  return job->step ? use_step(*job, asked) : use_allocation(std::move(*job), options, machine);
+}
+
 }  // namespace
 
 Result<Way> decide_way(const Options& options, const Machine& machine) {
@@ -135,8 +150,9 @@ Result<Way> decide_way(const Options& options, const Machine& machine) {
           fmt::format("--node-rank {}: --nnodes has to say how many nodes there are", *options.rendezvous.node_rank));
     }
   }
-  if (!*job) return options.slurm.submit ? Way(SlurmSubmit{}) : Way(OneMachine{});
-  return (*job)->step ? use_step(**job, *asked) : use_allocation(std::move(**job), options, machine);
+  auto way = use_slurm(std::move(*job), options, machine, *asked);
+  bool simulated = way && std::holds_alternative<OneMachine>(*way) && asked->most > 1;
+  return simulated && means_to_meet(options.rendezvous) ? join(options, machine, *asked) : way;
 }
 
 }  // namespace taas::plan

@@ -148,7 +148,8 @@ TEST_CASE("impossible and contradicting sizes are named") {
       {size({}, {}, "2:1"), "--nnodes 2:1: not a number of nodes, such as 2, or a range, such as 2:4"},
       {size({}, {}, "1:2:3"), "--nnodes 1:2:3: not a number of nodes, such as 2, or a range, such as 2:4"},
       {size({}, {}, "1:4"),
-       "--nnodes 1:4: a range is for nodes that are other machines (--hosts, SLURM, --rdzv-endpoint); say one number"},
+       "--nnodes 1:4: a range is for nodes that are other machines: name them with --hosts, or where they meet with "
+       "--rdzv-endpoint, or use SLURM; else say one number"},
       {size({}, {}, {}, "many"), "--nproc-per-node many: not a number of processes, auto, gpu or cpu"},
       {size({}, {}, {}, "0"), "--nproc-per-node 0: not a number of processes, auto, gpu or cpu"},
       {size({}, {}, {}, "gpu"), "--nproc-per-node gpu: no GPU is visible here; say cpu or a number"},

@@ -13,6 +13,9 @@ namespace {
 using Environment = std::map<std::string, std::string>;
 
 const Environment kToken{{"TAAS_TOKEN", "secret"}};
+const std::string kNoSecret =
+    "2 nodes that join need a secret, the same on each, and TAAS_TOKEN is not set: (umask 077; taas-run token > FILE), "
+    "then --token-file FILE or TAAS_TOKEN=$(cat FILE); --standalone simulates the nodes on this machine";
 
 Options sized(std::optional<int> gpus, std::optional<std::string> nnodes = {}) {
   Options options;
@@ -57,7 +60,7 @@ TEST_CASE("without a word about others, this machine plays all nodes") {
   only<OneMachine>(way_of(sized(32)));
   only<OneMachine>(way_of(sized({}, "4")));
   only<OneMachine>(way_of(meeting("1", "node7:29500", 0)));
-  only<OneMachine>(way_of(meeting("4", "localhost:29500")));
+  only<OneMachine>(way_of(meeting("1:1", "localhost:0")));
   only<OneMachine>(way_of(sized({}), kToken));
 }
 
@@ -116,27 +119,36 @@ TEST_CASE("a total that needs several nodes says so as well as --nnodes") {
   only<OneMachine>(way_of(options, kToken));
 }
 
-TEST_CASE("nodes may join on one machine, when all says that it is meant") {
+TEST_CASE("an endpoint, an id or a node rank always means nodes that meet, on one machine too") {
   auto options = meeting("2", "localhost:29501");
+  CHECK(only<Join>(way_of(options, kToken)).host == "localhost");
+  CHECK(error_of(options) == kNoSecret);
   options.rendezvous.run_id = "x";
-  only<OneMachine>(way_of(options));
   CHECK(only<Join>(way_of(options, kToken)).rendezvous_id == "x");
-  options.rendezvous.run_id.reset();
-  only<OneMachine>(way_of(options, kToken));
+  CHECK(error_of(options) == kNoSecret);
+  options.rendezvous.endpoint.reset();
+  CHECK(only<Join>(way_of(options, kToken)).port == 29500);
+  CHECK(error_of(options) == kNoSecret);
+  options.rendezvous.run_id = "none";  // torchrun's default
+  only<OneMachine>(way_of(options));
   CHECK(only<Join>(way_of(meeting("2", {}, 1), kToken)).host == "127.0.0.1");
   CHECK(only<Join>(way_of(meeting("2", ":29501", 1), kToken)).host == "127.0.0.1");
 }
 
 TEST_CASE("nodes that join need a secret") {
   auto options = meeting("2", "node7:29501");
-  const std::string why =
-      "2 nodes that join need a secret, the same on each: (umask 077; taas-run token > FILE), then --token-file FILE "
-      "or "
-      "TAAS_TOKEN=$(cat FILE)";
-  CHECK(error_of(options) == why);
-  CHECK(error_of(options, {{"TAAS_TOKEN", ""}}) == why);
+  CHECK(error_of(options) == kNoSecret);
+  CHECK(error_of(options, {{"TAAS_TOKEN", ""}}) == kNoSecret);
   options.nodes.token_file = "token";
   only<Join>(way_of(options));
+}
+
+TEST_CASE("an elastic start without a secret is told of the secret, wherever the nodes are") {
+  for (const auto* endpoint : {"node7:29501", "localhost:29501"}) {
+    auto options = meeting("1:2", endpoint);
+    CHECK(error_of(options) == kNoSecret);
+    CHECK(only<Join>(way_of(options, kToken)).min_nodes == 1);
+  }
 }
 
 TEST_CASE("--standalone is this machine, whatever the rendezvous and SLURM say") {
