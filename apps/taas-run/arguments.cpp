@@ -10,6 +10,8 @@
 #include <sstream>
 #include <vector>
 
+#include "abbreviation.hpp"
+#include "boundary.hpp"
 #include "help_words.hpp"
 #include "suggestion.hpp"
 
@@ -87,14 +89,21 @@ Options add_options(CLI::App& app) {
 }
 
 /// CLI11 takes "--role=" for a flag whose value follows; here the value is the empty text.
-std::vector<std::string> reversed_tokens(std::span<const std::string> arguments) {
+void add_option(std::string option, std::vector<std::string>& tokens) {
+  bool empty_value = option.starts_with("--") && option.find('=') + 1 == option.size() &&
+                     find_flag(std::string_view(option).substr(2, option.size() - 3))->takes_value();
+  if (empty_value) option.pop_back();
+  tokens.push_back(std::move(option));
+  if (empty_value) tokens.emplace_back();
+}
+
+Result<std::vector<std::string>> reversed_tokens(std::span<const std::string> arguments) {
   std::vector<std::string> tokens;
-  for (const auto& argument : arguments) {
-    auto equals = argument.find('=');
-    bool empty_value = argument.starts_with("--") && equals + 1 == argument.size() &&
-                       find_flag(std::string_view(argument).substr(2, equals - 2))->takes_value();
-    tokens.push_back(empty_value ? argument.substr(0, argument.size() - 1) : argument);
-    if (empty_value) tokens.emplace_back();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    auto next = wants_next(arguments[i]);
+    if (!next) return next.error();
+    add_option(spelled_out(arguments[i]), tokens);
+    if (*next && i + 1 < arguments.size()) tokens.push_back(arguments[++i]);
   }
   std::reverse(tokens.begin(), tokens.end());  // as CLI11 wants them
   return tokens;
@@ -128,7 +137,9 @@ Result<> add_item(const CLI::ConfigItem& item, Given& given) {
 Result<Given> read_arguments(std::span<const std::string> arguments) try {
   CLI::App app;
   auto options = add_options(app);
-  app.parse(reversed_tokens(arguments));
+  auto tokens = reversed_tokens(arguments);
+  if (!tokens) return tokens.error();
+  app.parse(std::move(*tokens));
   Given given;
   for (const auto& [name, option] : options) {
     if (option->count() > 0) given.emplace(name, option->results());

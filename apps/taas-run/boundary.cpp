@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <vector>
 
+#include "abbreviation.hpp"
 #include "flags.hpp"
 #include "refused.hpp"
 #include "suggestion.hpp"
@@ -19,14 +21,29 @@ Error unknown_option(std::string_view argument, std::string_view name) {
   return usage_error(fmt::format("{}: no such option; taas-run --help lists them", argument));
 }
 
-/// Whether the option in this argument has its value in the next one.
+Error ambiguous_option(std::string_view argument, const std::vector<const Flag*>& meant) {
+  std::string names;
+  for (const auto* flag : meant) names += fmt::format("{}--{}", names.empty() ? "" : ", ", flag->name);
+  return usage_error(fmt::format("{}: is short for more than one option: {}", argument, names));
+}
+
+/// An option that is refused is never taken for the abbreviation of another.
+Result<const Flag*> find_long_option(std::string_view argument) {
+  auto name = argument.substr(2);
+  auto meant = why_refused(name) ? std::vector<const Flag*>() : flags_meant_by(name);
+  if (meant.empty()) return unknown_option(argument, name);
+  if (meant.size() > 1) return ambiguous_option(argument, meant);
+  return meant.front();
+}
+
+}  // namespace
+
 Result<bool> wants_next(const std::string& argument) {
   std::string_view text(argument);
   if (text.starts_with("--")) {
-    auto name = text.substr(2, text.find('=') - 2);
-    const auto* flag = find_flag(name);
-    if (flag == nullptr) return unknown_option(text.substr(0, text.find('=')), name);
-    return flag->takes_value() && text.find('=') == text.npos;
+    auto flag = find_long_option(text.substr(0, text.find('=')));
+    if (!flag) return flag.error();
+    return (*flag)->takes_value() && text.find('=') == text.npos;
   }
   for (std::size_t i = 1; i < text.size(); ++i) {  // -qv is -q -v, and -t3 is -t 3
     const auto* flag = find_flag(text[i]);
@@ -35,8 +52,6 @@ Result<bool> wants_next(const std::string& argument) {
   }
   return false;
 }
-
-}  // namespace
 
 Result<Boundary> find_program(std::span<const std::string> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -17,4 +17,7 @@ struct Boundary {
 /// Unknown and refused options before it are errors, and so is a missing value.
 Result<Boundary> find_program(std::span<const std::string> arguments);
 
+/// Whether the option in this argument has its value in the next one.
+Result<bool> wants_next(const std::string& argument);
+
 }  // namespace taas::cli

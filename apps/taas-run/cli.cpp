@@ -12,6 +12,7 @@
 #include "completion.hpp"
 #include "flags.hpp"
 #include "man_page.hpp"
+#include "refused.hpp"
 
 namespace taas::cli {
 namespace {
@@ -46,6 +47,16 @@ Given read_pet(const Environment& environment) {
     }
   }
   return given;
+}
+
+/// What is refused as a flag is refused as a variable.
+Result<> check_refused_variables(const Environment& environment) {
+  for (auto name : refused_variables()) {
+    auto found = environment.find(pet_variable(name));
+    if (found == environment.end() || found->second.empty()) continue;
+    return usage_error(fmt::format("{} {}", found->first, *why_refused(name)));
+  }
+  return {};
 }
 
 Given read_other_variables(const Environment& environment) {
@@ -126,6 +137,7 @@ Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const E
   if (command_line->contains("quiet") && command_line->contains("verbose")) {
     return usage_error("--quiet and --verbose exclude each other");
   }
+  if (auto available = check_refused_variables(environment); !available) return available.error();
   auto sources = collect(std::move(*command_line), environment, read_file);
   if (!sources) return sources.error();
   plan::Options options;

@@ -22,6 +22,8 @@ constexpr Refusal kRefusals[] = {
     {"use-env", "is not needed: ranks always read LOCAL_RANK from the environment"},
 };
 
+constexpr std::string_view kVariables[] = {"duplicate-stdout-filters", "duplicate-stderr-filters"};
+
 }  // namespace
 
 std::optional<std::string_view> why_refused(std::string_view name) {
@@ -32,5 +34,7 @@ std::optional<std::string_view> why_refused(std::string_view name) {
   }
   return std::nullopt;
 }
+
+std::span<const std::string_view> refused_variables() { return kVariables; }
 
 }  // namespace taas::cli

@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <limits>
+#include <utility>
 
 #include "setters.hpp"
 
@@ -7,6 +10,16 @@ namespace {
 
 using Kind = Flag::Kind;
 using Origin = Flag::Origin;
+
+Result<> use_signals(plan::Options& options, std::string_view text) {
+  auto signals = read_signals(text);
+  if (!signals) return signals.error();
+  options.supervision.signals_to_handle = std::move(signals->known);
+  for (const auto& name : signals->unknown) {
+    options.without_effect.push_back(fmt::format("{} in --signals-to-handle, which is no signal", name));
+  }
+  return {};
+}
 
 constexpr Flag kSupervisionFlags[] = {
     {"max-restarts", 0, "N", "Restarts of all ranks after a failure (default: 0)",
@@ -18,9 +31,7 @@ constexpr Flag kSupervisionFlags[] = {
        return store(options.supervision.shutdown_timeout, read_seconds(values.back()));
      }},
     {"signals-to-handle", 0, "NAMES", "Signals that stop the run (default: SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
-     [](auto& options, const auto& values) {
-       return store(options.supervision.signals_to_handle, read_signals(values.back()));
-     },
+     [](auto& options, const auto& values) { return use_signals(options, values.back()); },
      Origin::kTorchrun, Kind::kCommaList},
     {"end-with", 0, "PID", "Kill the run when this process has ended: for programs that start taas-run",
      [](auto& options, const auto& values) {

@@ -70,13 +70,18 @@ Result<std::vector<int>> read_integers(std::string_view text) {
   return numbers;
 }
 
-Result<std::vector<int>> read_signals(std::string_view text) {
-  std::vector<int> signals;
-  for (auto name : split(text, ',')) {
+Result<SignalList> read_signals(std::string_view text) {
+  SignalList signals;
+  for (auto part : split(text, ',')) {
+    auto name = trim(part);
+    if (name.empty()) return usage_error("not a list of signals, such as SIGTERM,SIGUSR1");
     int signal = signal_number(name);
-    if (signal == 0) return usage_error("not a list of signals, such as SIGTERM,SIGUSR1");
     if (signal == SIGKILL || signal == SIGSTOP) return usage_error(fmt::format("{} cannot be handled", name));
-    signals.push_back(signal);
+    if (signal == 0) {
+      signals.unknown.emplace_back(name);
+    } else {
+      signals.known.push_back(signal);
+    }
   }
   return signals;
 }

@@ -18,8 +18,13 @@ Result<bool> read_switch(std::string_view text);
 Result<std::chrono::milliseconds> read_seconds(std::string_view text);
 /// "0,1,2"; an empty text is an empty list.
 Result<std::vector<int>> read_integers(std::string_view text);
-/// "SIGTERM,SIGUSR1": names of signals that a process can handle.
-Result<std::vector<int>> read_signals(std::string_view text);
+/// "SIGTERM,SIGUSR1": names of signals that a process can handle. Names that no signal of this system has are only
+/// noted, as under torchrun: a command line may be meant for several systems.
+struct SignalList {
+  std::vector<int> known;
+  std::vector<std::string> unknown;
+};
+Result<SignalList> read_signals(std::string_view text);
 
 /// A whole number from 1, of any size.
 Result<std::int64_t> read_count(std::string_view text);

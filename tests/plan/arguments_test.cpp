@@ -21,6 +21,16 @@ std::string config_error(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("unique beginnings of options and -t=3 are understood, as torchrun's parser has it") {
+  auto given = read_arguments(Words{"--nproc", "4", "--max_r=2", "-t=3", "-qr=1", "--node", "1", "--role", "-t=3"});
+  REQUIRE(given.has_value());
+  CHECK(given->at("nproc-per-node") == Words{"4"});
+  CHECK(given->at("max-restarts") == Words{"2"});
+  CHECK(given->at("tee") == Words{"3"});
+  CHECK(given->at("redirects") == Words{"1"});
+  CHECK(given->at("node-rank") == Words{"1"});  // torchrun's own before --node-timeout
+}
+
 TEST_CASE("values are kept as they were written, in order") {
   auto given = read_arguments(Words{"--gpus", "4", "--nproc_per_node=8", "-t3", "-qm", "--protect", "a", "--protect=b",
                                     "--role=", "--master-addr", "[::1]", "--gpus", "-5"});

@@ -37,6 +37,9 @@ TEST_CASE("the program is the first argument that is neither an option nor a val
       {{"-m", "x", "-t"}, 1, 1},
       {{"-t", "3", "x"}, 2, 2},
       {{"-t3", "x"}, 1, 1},
+      {{"-t=3", "x"}, 1, 1},
+      {{"--nproc", "4", "x"}, 2, 2},
+      {{"--max_r=4", "x"}, 1, 1},
       {{"-qt", "3", "x"}, 2, 2},
       {{"-qmt3", "x"}, 1, 1},
       {{"--role", "--gpus", "x"}, 2, 2},
@@ -56,12 +59,16 @@ TEST_CASE("the program is the first argument that is neither an option nor a val
 
 TEST_CASE("unknown options before the program are refused") {
   CHECK(error_of({"--nproc_per_nod=4", "x"}) == "--nproc_per_nod: no such option; did you mean --nproc-per-node?");
-  CHECK(error_of({"--nproc", "4", "x"}) == "--nproc: no such option; did you mean --nproc-per-node?");
   CHECK(error_of({"--learning-rate", "x"}) == "--learning-rate: no such option; taas-run --help lists them");
   CHECK(error_of({"-z", "x"}) == "-z: no such option; taas-run --help lists them");
   CHECK(error_of({"-qz", "x"}) == "-qz: no such option; taas-run --help lists them");
   CHECK(error_of({"--=4"}) == "--: no such option; taas-run --help lists them");
   CHECK(error_of({"--nproc_per-node", "4", "x"}) == "--nproc_per-node: no such option; did you mean --nproc-per-node?");
+}
+
+TEST_CASE("a beginning that fits several options is refused with their names") {
+  CHECK(error_of({"--rdzv-e=h", "--rdzv", "h", "x"}) ==
+        "--rdzv: is short for more than one option: --rdzv-backend, --rdzv-endpoint, --rdzv-id, --rdzv-conf");
 }
 
 TEST_CASE("options of later versions are refused with that word") {

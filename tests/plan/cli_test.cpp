@@ -336,7 +336,7 @@ TEST_CASE("each wrong value has its own answer") {
       {"--store", "me", "not agent or rank0"},
       {"--max-restarts", "-1", "not a whole number from 0"},
       {"--shutdown-timeout", "-1", "not a number of seconds"},
-      {"--signals-to-handle", "SIGX", "not a list of signals, such as SIGTERM,SIGUSR1"},
+      {"--signals-to-handle", "SIGTERM,", "not a list of signals, such as SIGTERM,SIGUSR1"},
       {"--monitor-interval", "x", "not a number of seconds"},
       {"--event-log-handler", "x",
        "handlers are Python plug-ins of torchrun; the events of a run are in its journal.jsonl"},
