@@ -18,7 +18,7 @@ void LiveRenderer::show(const Event& event) {
   if (auto* line = std::get_if<OutputLine>(&event)) {
     show_line(*line);
   } else {
-    if (auto* happened = std::get_if<RunEvent>(&event)) footer_.update(happened->event);
+    if (auto* happened = std::get_if<RunEvent>(&event)) update(happened->event);
     if (auto* decided = std::get_if<RunAction>(&event)) footer_.update(decided->action);
     if (auto* news = std::get_if<DataNews>(&event)) footer_.update(news->event);
     print_words(narrator_.tell(event));
@@ -56,6 +56,11 @@ void LiveRenderer::resize(int columns) {
 void LiveRenderer::advance(Instant now) {
   now_ = std::max(now_, now);
   narrator_.advance(now);
+}
+
+void LiveRenderer::update(const run::Event& event) {
+  footer_.update(event);
+  if (const auto* gathered = std::get_if<run::NodesGathered>(&event)) lines_.update(*gathered);
 }
 
 void LiveRenderer::show_line(const OutputLine& line) {

@@ -27,6 +27,7 @@ class LiveRenderer : public Renderer {
 
  private:
   void advance(Instant now);
+  void update(const run::Event& event);
   void show_line(const OutputLine& line);
   [[nodiscard]] bool goes_elsewhere(Stream stream) const { return stream == Stream::kStdout && !one_terminal_; }
   void print(const std::vector<ShownLine>& lines);

@@ -24,9 +24,12 @@ RendererOptions::Kind choose_kind(const plan::OutputOptions& output, const plan:
   return can_draw && may_draw ? RendererOptions::Kind::kLive : RendererOptions::Kind::kPlain;
 }
 
-std::vector<std::string> expand_prefixes(const plan::LaunchPlan& plan, const plan::Machine& machine) {
-  auto pattern = plan.options.output.prefix_template;
-  if (pattern.empty()) pattern = value_of(machine, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+std::string prefix_template(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  const auto& chosen = plan.options.output.prefix_template;
+  return chosen.empty() ? value_of(machine, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE") : chosen;
+}
+
+std::vector<std::string> expand_prefixes(const plan::LaunchPlan& plan, const std::string& pattern) {
   std::vector<std::string> prefixes;
   if (pattern.empty()) return prefixes;
   for (const auto& rank : plan.ranks) {
@@ -61,7 +64,9 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.kind = choose_kind(output, machine, terminal);
   options.verbosity = output.verbosity;
   options.outputs = plan.outputs;
-  options.prefixes = expand_prefixes(plan, machine);
+  options.prefix_template = prefix_template(plan, machine);
+  options.prefixes = expand_prefixes(plan, options.prefix_template);
+  options.role = plan.options.rendezvous.role;
   options.max_restarts = plan.options.supervision.max_restarts;
   options.data = {plan.data.count, plan.device == plan::Device::kGpu};
   options.run_start = run_start;

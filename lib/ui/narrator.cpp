@@ -104,7 +104,10 @@ std::vector<std::string> Narrator::tell_message(const Message& message) const {
   return {own_line(warning ? style_.paint(Paint::kYellow, message.text) : message.text, style_)};
 }
 
-std::vector<std::string> Narrator::tell_event(const run::Event& event) const { return debug(now_, describe(event)); }
+std::vector<std::string> Narrator::tell_event(const run::Event& event) {
+  if (const auto* gathered = std::get_if<run::NodesGathered>(&event)) world_size_ = gathered->world_size;
+  return debug(now_, describe(event));
+}
 
 std::vector<std::string> Narrator::tell_action(const run::Action& action) {
   if (auto* notice = std::get_if<run::Notify>(&action)) {

@@ -23,7 +23,7 @@ class Narrator {
 
  private:
   std::vector<std::string> tell_message(const Message& message) const;
-  std::vector<std::string> tell_event(const run::Event& event) const;
+  std::vector<std::string> tell_event(const run::Event& event);
   std::vector<std::string> tell_action(const run::Action& action);
   std::vector<std::string> tell_failure(const run::ReportFailure& failure);
   std::vector<std::string> tell_end(const run::Verdict& verdict);

@@ -4,11 +4,16 @@ namespace taas::ui {
 
 void PlainRenderer::show(const Event& event) {
   if (auto* line = std::get_if<OutputLine>(&event)) return show_line(*line);
+  if (auto* happened = std::get_if<RunEvent>(&event)) update_names(happened->event);
   auto words = narrator_.tell(event);
   if (words.empty()) return;
   print(lines_.flush());  // the launcher's words stand after what the ranks said before
   end_open_line();
   for (const auto& text : words) err_.write(text + '\n');
+}
+
+void PlainRenderer::update_names(const run::Event& event) {
+  if (const auto* gathered = std::get_if<run::NodesGathered>(&event)) lines_.update(*gathered);
 }
 
 void PlainRenderer::show_line(const OutputLine& line) {

@@ -25,6 +25,7 @@ class PlainRenderer : public Renderer {
   void set_output(PublishedOutput output) override { narrator_.set_output(std::move(output)); }
 
  private:
+  void update_names(const run::Event& event);
   void show_line(const OutputLine& line);
   void pass_on(const OutputLine& line);
   void end_open_line();

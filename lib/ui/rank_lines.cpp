@@ -24,10 +24,23 @@ std::string bytes_of(const OutputLine& line) {
 RankLines::RankLines(const RendererOptions& options)
     : outputs_(options.outputs),
       prefixes_(options.prefixes),
+      prefix_template_(options.prefix_template),
+      role_(options.role),
       shown_ranks_(count_shown(options.outputs)),
       stdout_style_(options.stdout_style),
       stderr_style_(options.stderr_style),
       folding_({.shown_ranks = shown_ranks_}) {}
+
+void RankLines::update(const run::NodesGathered& gathered) {
+  if (prefix_template_.empty() || gathered.node_names.empty()) return;
+  std::vector<int> ranks_on_node(gathered.node_names.size());
+  for (std::size_t i = 0; i < std::min(prefixes_.size(), gathered.node_of_rank.size()); ++i) {
+    auto node = static_cast<std::size_t>(gathered.node_of_rank[i].value);
+    if (node >= ranks_on_node.size()) continue;
+    PrefixFields fields{role_, ranks_on_node[node]++, Rank{static_cast<int>(i)}, gathered.node_names[node]};
+    prefixes_[i] = expand_prefix(prefix_template_, fields);
+  }
+}
 
 bool RankLines::shows(const OutputLine& line) const {
   auto rank = static_cast<std::size_t>(line.rank.value);

@@ -27,6 +27,8 @@ class RankLines {
  public:
   explicit RankLines(const RendererOptions& options);
 
+  /// The nodes of a generation have met: whose names are known only now.
+  void update(const run::NodesGathered& gathered);
   [[nodiscard]] bool shows(const OutputLine& line) const;
   /// One rank alone is shown, with nothing in front of its lines: a pipe or a file gets the bytes that it wrote.
   [[nodiscard]] bool exact() const { return shown_ranks_ == 1 && prefixes_.empty(); }
@@ -43,6 +45,8 @@ class RankLines {
 
   std::vector<plan::RankOutput> outputs_;
   std::vector<std::string> prefixes_;
+  std::string prefix_template_;
+  std::string role_;
   std::size_t shown_ranks_;
   Style stdout_style_;
   Style stderr_style_;

@@ -37,6 +37,8 @@ struct RendererOptions {
   plan::Verbosity verbosity = plan::Verbosity::kNormal;
   std::vector<plan::RankOutput> outputs;  ///< by rank
   std::vector<std::string> prefixes;      ///< by rank, from the user's template; empty: the built-in prefix
+  std::string prefix_template;            ///< what they come from, for nodes whose names are known only when they meet
+  std::string role;                       ///< of the ranks, for the template
   int max_restarts = 0;
   DataBoard::Options data;
   Instant run_start{};

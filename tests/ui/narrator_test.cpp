@@ -79,6 +79,17 @@ TEST_CASE("a restart is counted") {
         "taas-run: restarting all 8 ranks, restart 2 of 3");
 }
 
+TEST_CASE("a restart counts the ranks that there are, and none where that is not known yet") {
+  auto normal = narrator(plan::Verbosity::kNormal, 3);
+  normal.tell(RunEvent{run::NodesGathered{2, {NodeIndex{0}, NodeIndex{0}}, {"hosta"}, at_ms(0)}});
+  auto verdict = failure(1, "rank 1 exited with code 3");
+  CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true}}).back() ==
+        "taas-run: restarting all 2 ranks, restart 1 of 3");
+  verdict.cause = run::Cause::kNodeLost;
+  CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true}}).back() ==
+        "taas-run: restarting the ranks with the nodes that are left");
+}
+
 TEST_CASE("a good end is told, but not to quiet users") {
   auto normal = narrator(plan::Verbosity::kNormal);
   normal.tell(RunEvent{run::OutputSettled{"", at_ms(12300)}});

@@ -55,6 +55,19 @@ TEST_CASE("several shown ranks are told apart and folded") {
   CHECK(texts(lines.flush()) == Texts{"[1] alone"});
 }
 
+TEST_CASE("a template has the names of nodes that were not known before they met") {
+  auto options = options_for(3, 3);
+  options.prefix_template = "${role_name}@${hostname}:${local_rank}:${rank} ";
+  options.role = "trainer";
+  options.prefixes = {"", "", ""};
+  RankLines lines(options);
+  lines.update({3, {NodeIndex{0}, NodeIndex{1}, NodeIndex{1}}, {"hosta", "hostb"}, at_ms(0)});
+  CHECK(texts(lines.add(line(0, "x"))) == Texts{"trainer@hosta:0:0 x"});
+  CHECK(texts(lines.add(line(2, "x"))) == Texts{"trainer@hostb:1:2 x"});
+  lines.update({1, {NodeIndex{0}}, {"hostb"}, at_ms(0)});
+  CHECK(texts(lines.add(line(0, "x"))) == Texts{"trainer@hostb:0:0 x"});
+}
+
 TEST_CASE("a template of the user's is used for every line, unfolded") {
   auto options = options_for(2, 2);
   options.prefixes = {"a:", "b:"};
