@@ -46,6 +46,10 @@ sigset_t kept_signals() {
   return signals;
 }
 
+/// A batch system signals all processes of a job: the agent may get its wish before the keeper does, or another signal
+/// after it.
+bool asks_to_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
+
 void say(const std::string& line) {
   static const Fd standard_error(::fcntl(2, F_DUPFD_CLOEXEC, 3));
   [[maybe_unused]] auto unheard = write_all(standard_error, line + "\n");
@@ -80,7 +84,9 @@ class Keeper {
     for (const auto& process : survivors) say(fmt::format("taas-run: process {} could not be killed", process.pid));
     if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
     int signal = WTERMSIG(status);
-    if (signal != forwarded_) {
+    if (asks_to_end(signal)) {
+      if (signal != forwarded_) say(fmt::format("taas-run: stopped by signal {} ({})", signal, ::strsignal(signal)));
+    } else if (signal != forwarded_) {
       say(fmt::format("taas-run: the agent (process {}) was killed by signal {} ({}); all its processes were killed",
                       agent_, signal, ::strsignal(signal)));
     }

@@ -143,6 +143,14 @@ TEST_CASE("kill -9 of the agent: nothing is left, and the keeper says so") {
   CHECK_THAT(read_to_end(launcher.errors), ContainsSubstring("killed by signal 9"));
 }
 
+TEST_CASE("an agent that was told to stop is not said to be killed") {
+  Launcher launcher(start_ranks);
+  wait_for_ranks(launcher);
+  ::kill(launcher.agent, SIGTERM);
+  CHECK(WEXITSTATUS(launcher.keeper_status()) == 128 + SIGTERM);
+  CHECK(read_to_end(launcher.errors) == "taas-run: stopped by signal 15 (Terminated)\n");
+}
+
 TEST_CASE("kill -9 of both at once: the ranks are gone") {
   Launcher launcher([](Agent& agent) {
     agent.start("echo rank; exec sleep 1000");
