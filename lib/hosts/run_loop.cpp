@@ -1,17 +1,25 @@
 #include "hosts/run_loop.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <map>
 
+<<<<<<< HEAD
 #include "hosts/console_queue.hpp"
+=======
+#include "base/files.hpp"
+>>>>>>> 271a6bc (run: print the first failure for whoever started the launcher)
 #include "hosts/display.hpp"
 #include "hosts/incoming_output.hpp"
 #include "hosts/timer.hpp"
 #include "hosts/turns.hpp"
 #include "proc/signals.hpp"
+#include "run/error_file.hpp"
 
 namespace taas::hosts {
 namespace {
@@ -82,6 +90,7 @@ struct RunLoop::State {
   void obey(const run::ClearDeadline&) { deadline.clear(); }
   void obey(const run::RequestStop&) { stop_requested = true; }
   void obey(const run::Finish& action);
+  void record_failure();
   template <class Decided>
   void obey(const Decided&) {}
 
@@ -165,6 +174,7 @@ int RunLoop::execute() {
                         [&state](int signal, Instant at) { state.receive(signal, at); });
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
+  state.record_failure();
   if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());
   state.output.show_all();
   auto shown = state.display.finish();
@@ -235,6 +245,17 @@ void RunLoop::State::act(const run::PlaceOutput& action) {
 void RunLoop::State::obey(const run::Finish& action) {
   display.set_output(options.output_directory, files);
   verdict = action.verdict;
+}
+
+/// For whoever started this launcher, as torchrun does it: a scheduler, or a launcher whose rank this one is.
+void RunLoop::State::record_failure() {
+  auto path = options.machine.environment.find("TORCHELASTIC_ERROR_FILE");
+  bool wanted = path != options.machine.environment.end() && !path->second.empty();
+  if (!wanted || verdict->cause == run::Cause::kSuccess) return;
+  Fd file(::open(path->second.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0644));
+  if (!file) return warn(system_error("cannot write TORCHELASTIC_ERROR_FILE " + path->second, errno));
+  auto written = write_all(file, run::print_error_file(*verdict, std::time(nullptr)));
+  if (!written) warn(std::move(written).error().with("TORCHELASTIC_ERROR_FILE " + path->second));
 }
 
 void RunLoop::State::show(const run::Output& output) {

@@ -1,6 +1,10 @@
 #include "run/error_file.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <sstream>
 
 namespace taas::run {
@@ -35,6 +39,20 @@ std::optional<RecordedError> parse_error_file(std::string_view text) {
   auto message = text_of(inner != nullptr ? inner : outer);
   if (message.empty()) return std::nullopt;
   return RecordedError{std::string(message), split_lines(text_of(member(member(outer, "extraInfo"), "py_callstack")))};
+}
+
+std::string print_error_file(const Verdict& verdict, std::int64_t now) {
+  boost::system::error_code failed;
+  auto document = boost::json::parse(verdict.error_file, failed);
+  const auto* recorded = failed ? nullptr : member(&document, "message");
+  if (recorded == nullptr || !recorded->is_object()) {
+    auto message = recorded == nullptr ? verdict.summary : std::string(text_of(recorded));
+    boost::json::object more{{"py_callstack", fmt::format("{}", fmt::join(verdict.detail, "\n"))},
+                             {"timestamp", std::to_string(now)}};
+    document = {{"message", {{"message", message}, {"extraInfo", std::move(more)}}}};
+  }
+  document.at("message").as_object()["errorCode"] = verdict.exit_code;
+  return boost::json::serialize(document);
 }
 
 }  // namespace taas::run

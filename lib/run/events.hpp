@@ -167,6 +167,7 @@ struct Verdict {
   std::vector<Rank> stopped;        ///< stopped by the launcher
   std::string hint;                 ///< what to do next; may be empty
   std::string log_path;             ///< the culprit's stderr file
+  std::string error_file;           ///< what the culprit wrote into its own; neither in the journal nor on the wire
   int exit_code = 0;                ///< what the launcher returns
   Instant at{};                     ///< of the first failure
 };

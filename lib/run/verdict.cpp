@@ -248,6 +248,7 @@ Verdict judge_hang(Verdict verdict, Hang hang, const GenerationRecord& generatio
   verdict.summary = std::move(hang.summary);
   verdict.detail = std::move(hang.detail);
   verdict.log_path = generation.rank(verdict.culprit).evidence.stderr_path;
+  verdict.error_file = generation.rank(verdict.culprit).evidence.error_file;
   verdict.hint = "all ranks have to make the same calls in the same order: see what that rank did instead";
   verdict.consequences.clear();
   verdict.stopped.clear();
@@ -278,6 +279,7 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   verdict.summary = summarize(culprit, verdict.cause, generation, policy);
   verdict.exit_code = exit_code_of(record, by_us);
   verdict.log_path = record.evidence.stderr_path;
+  verdict.error_file = record.evidence.error_file;
   verdict.at = culprit.cause_at;
   list_others(generation, verdict);
   verdict.hint = hint_for(culprit, generation, policy, verdict);
