@@ -27,6 +27,7 @@ TEST_CASE("words of those who lost a peer") {
            "RuntimeError: Rank 0 successfully reached monitoredBarrier, but received errors... Ranks 1 failed to pass "
            "monitoredBarrier in 1000 ms",
            "RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+           "from rank 0. Please check rank 0 logs for faulty rank.\n Original exception: ",
            "from rank 0. Please check rank 0 logs for faulty rank.",
        }) {
     INFO(words);

@@ -153,6 +153,21 @@ TEST_CASE("a rank that lost a peer is not to blame") {
   }
 }
 
+TEST_CASE("rank 0 names who did not pass the monitored barrier, and others then lose rank 0") {
+  auto record = all_living(3);
+  end(record, 2, 1000, {1},
+      raised("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+             "from rank 0. Please check rank 0 logs for faulty rank.",
+             990));
+  record.stop(SIGTERM, at_ms(1000));
+  end(record, 0, 1100, {1}, raised("RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms", 900));
+  end(record, 1, 1100, kTerminated);
+  auto verdict = judge_failure(record, policy_for(3));
+  CHECK(verdict.culprit == Rank{0});
+  CHECK(verdict.summary.find("Rank 1 failed to pass monitoredBarrier") != std::string::npos);
+  CHECK(verdict.consequences == ranks({2}));
+}
+
 TEST_CASE("those who lost a rank that had ended well are to blame, and told so") {
   auto record = all_living(3);
   end(record, 1, 900, {});
