@@ -35,6 +35,7 @@ struct AgentLoop::State {
   void act(const run::Leave& action) { on_leave(action); }
   void act(const run::SetDeadline& action) { deadline.set(action.at); }
   void act(const run::ClearDeadline&) { deadline.clear(); }
+  void act(const run::TellHere& action) { on_notice(action.text); }
   void act(const run::Notify& action) { say(run::Remark{action.text}); }
 
   void welcome(const run::Welcome& message);
@@ -49,6 +50,7 @@ struct AgentLoop::State {
   Timer deadline;
   std::unique_ptr<Uplink> uplink;
   std::function<void(run::Leave)> on_leave = [](const run::Leave&) {};
+  std::function<void(const std::string&)> on_notice = [](const std::string&) {};
   std::unique_ptr<Node> node;  // from the first Welcome on
   bool takes_files = false;    // the coordinator has said Welcome over the link at hand
   std::unique_ptr<net::Connecting> probing;
@@ -61,6 +63,9 @@ AgentLoop::~AgentLoop() = default;
 
 void AgentLoop::set_uplink(std::unique_ptr<Uplink> uplink) { state_->uplink = std::move(uplink); }
 void AgentLoop::set_on_leave(std::function<void(run::Leave)> on_leave) { state_->on_leave = std::move(on_leave); }
+void AgentLoop::set_on_notice(std::function<void(const std::string&)> on_notice) {
+  state_->on_notice = std::move(on_notice);
+}
 void AgentLoop::set_node(std::unique_ptr<Node> node) { state_->node = std::move(node); }
 void AgentLoop::begin() { state_->uplink->connect(); }
 void AgentLoop::feed(run::AgentEvent event) { state_->feed(std::move(event)); }

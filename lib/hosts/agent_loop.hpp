@@ -45,6 +45,8 @@ class AgentLoop {
   void set_uplink(std::unique_ptr<Uplink> uplink);
   /// Called once; afterwards nothing is sent.
   void set_on_leave(std::function<void(run::Leave)> on_leave);
+  /// What the user of this node's console is to know; by default nobody is told.
+  void set_on_notice(std::function<void(const std::string&)> on_notice);
   /// A node that is prepared already; otherwise Welcome makes one.
   void set_node(std::unique_ptr<Node> node);
   void begin();

@@ -58,6 +58,8 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   return loop;
 }
 
+void say_here(const std::string& text) { std::fputs(fmt::format("taas-run: {}\n", text).c_str(), stderr); }
+
 }  // namespace
 
 Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
@@ -74,12 +76,13 @@ Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
   agent.set_uplink(make_uplink(io, std::move(connect), agent));
   std::optional<run::Leave> left;
   agent.set_on_leave([&left](run::Leave leave) { left = std::move(leave); });
+  agent.set_on_notice(say_here);
   SignalSource source(io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}, [&agent](int signal, Instant at) {
     agent.feed(run::AgentSignalled{signal, at});
   });
   agent.begin();
   while (!left) io.run_one();
-  if (!left->reason.empty()) std::fputs(fmt::format("taas-run: {}\n", left->reason).c_str(), stderr);
+  if (!left->reason.empty()) say_here(left->reason);
   return left->exit_code;
 }
 

@@ -16,6 +16,9 @@ using namespace std::chrono_literals;
 constexpr auto kAgentKillInterval = 1s;
 constexpr Duration kFirstConnectPause = 100ms;
 constexpr Duration kLongestConnectPause = 2s;
+/// Nodes are started one after the other: the first seconds without an answer mean nothing.
+constexpr Duration kFirstNotice = 3s;
+constexpr Duration kNextNotice = 30s;
 
 Instant instant_of(const AgentEvent& event) {
   return std::visit([](const auto& happened) { return happened.at; }, event);
@@ -55,7 +58,7 @@ void Agent::State::announce_deadline() {
   auto fence_at = answered + policy.fence_after;
   bool guarded = phase == Phase::kConnected && !policy.in_process;
   for (const auto& timer :
-       {beat_at, connect_at, give_up_at, kill_at, guarded ? std::optional(fence_at) : std::nullopt}) {
+       {beat_at, connect_at, give_up_at, kill_at, notice_at, guarded ? std::optional(fence_at) : std::nullopt}) {
     if (timer && (!next || *timer < *next)) next = timer;
   }
   if (phase == Phase::kLeft) next.reset();
@@ -72,6 +75,7 @@ void Agent::State::on(const LinkUp& /*event*/) {
   answered = now;  // the coordinator cannot have heard of this link before
   connect_at.reset();
   give_up_at.reset();
+  notice_at.reset();
   send(hello);
   if (!policy.in_process) beat();
 }
@@ -87,6 +91,8 @@ void Agent::State::on(const LinkDown& event) {
   if (event.refused && (ever_connected || policy.coordinator_first)) {
     return leave(1, fmt::format("the coordinator is gone: {}", event.reason));
   }
+  unreachable = event.reason;
+  if (!policy.coordinator_first && !notice_at) notice_at = now + kFirstNotice;
   if (!give_up_at) give_up_at = now + (ever_connected ? policy.rejoin_for : policy.connect_for);
   auto pause = kFirstConnectPause * (1 << std::min(attempts++, 8));
   connect_at = now + std::min(pause, kLongestConnectPause);
@@ -121,7 +127,7 @@ void Agent::State::connect() {
 void Agent::State::leave(int exit_code, std::string reason) {
   parting = {exit_code, std::move(reason)};
   pending.reset();
-  beat_at = connect_at = give_up_at = std::nullopt;
+  beat_at = connect_at = give_up_at = notice_at = std::nullopt;
   phase = living ? Phase::kLeaving : Phase::kLeft;
   if (living) return kill();
   actions.emplace_back(parting);
@@ -143,9 +149,20 @@ void Agent::State::on(const DeadlineReached& /*event*/) {
   if (due(kill_at, now) && living) kill();
   if (due(beat_at, now)) beat();
   if (due(connect_at, now)) actions.emplace_back(Connect{});
+  if (due(notice_at, now)) tell_why_nobody_answers();
   if (!due(give_up_at, now)) return;
   auto patience = ever_connected ? policy.rejoin_for : policy.connect_for;
-  leave(1, fmt::format("the coordinator could not be reached for {:g} s", seconds(patience)));
+  leave(1, fmt::format("the coordinator could not be reached for {:g} s{}{}", seconds(patience),
+                       unreachable.empty() ? "" : ": ", unreachable));
+}
+
+/// One line a reason: who waits sees what the coordinator's machine answers, and can mend it before the time is up.
+void Agent::State::tell_why_nobody_answers() {
+  notice_at = now + kNextNotice;
+  if (phase != Phase::kConnecting || unreachable == told) return;
+  told = unreachable;
+  auto left = give_up_at ? seconds(*give_up_at - now) : 0;
+  actions.emplace_back(TellHere{fmt::format("still looking for the coordinator, for {:.0f} s more: {}", left, told)});
 }
 
 void Agent::State::on(const NodeSaid& event) {

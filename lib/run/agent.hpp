@@ -69,7 +69,12 @@ struct Leave {
   std::string reason;  ///< for the user of this node's console; empty: nothing to say
 };
 
-using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify>;
+/// For the user of this node's console: the coordinator cannot be told.
+struct TellHere {
+  std::string text;
+};
+
+using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify, TellHere>;
 
 /// One node's part of the run's logic: obeys the coordinator, keeps at most one generation alive, and kills it when the
 /// coordinator has not been heard for too long (the fence), so that a run never has two generations at once. Pure.

@@ -54,6 +54,7 @@ struct Agent::State {
   void leave(int exit_code, std::string reason);
   void beat();
   void announce_deadline();
+  void tell_why_nobody_answers();
 
   void perform(CoordinatorMessage message) { actions.emplace_back(Perform{std::move(message)}); }
   void send(AgentMessage message) { actions.emplace_back(Send{std::move(message)}); }
@@ -70,6 +71,9 @@ struct Agent::State {
   Instant answered{};  // when the last heartbeat that was answered had been sent
   bool ever_connected = false;
   int attempts = 0;  // to connect, since the link was lost
+  std::string unreachable;  // why the last attempt to connect failed
+  std::string told;         // of these reasons, the last one that the user was told
+  std::optional<Instant> notice_at;
   int last_signal = 0;
   Instant last_signal_at{};
   Leave parting{};

@@ -48,6 +48,7 @@ std::string brief(const AgentAction& action) {
                                [](const Perform& a) { return "do " + brief(a.message); },
                                [](const Connect&) { return std::string("connect"); },
                                [](const Leave& a) { return fmt::format("leave {} {}", a.exit_code, a.reason); },
+                               [](const TellHere& a) { return "tell " + a.text; },
                                [](const auto&) { return std::string(); }},
                     action);
 }
@@ -189,8 +190,34 @@ TEST_CASE("a coordinator that stays away is waited for a minute") {
   agent.up(0);
   CHECK(agent.down(1000) == Strings{"connect"});
   agent.down(1001);
-  CHECK(agent.deadline(61000) == Strings{"connect", "leave 1 the coordinator could not be reached for 60 s"});
+  CHECK(agent.deadline(61000) == Strings{"connect", "leave 1 the coordinator could not be reached for 60 s: closed"});
   CHECK(agent.up(61001) == Strings{});
+}
+
+TEST_CASE("who waits for a coordinator is told why nobody answers, each reason once") {
+  AgentPolicy policy;
+  policy.connect_for = 600s;
+  Drive agent(policy);
+  auto down = [&agent](const char* why, long when) { return agent.feed(LinkDown{why, at_ms(when)}); };
+  CHECK(down("node1 port 29400: timed out", 0) == Strings{});
+  CHECK(agent.deadline(3000) ==
+        Strings{"connect", "tell still looking for the coordinator, for 597 s more: node1 port 29400: timed out"});
+  down("node1 port 29400: timed out", 8000);
+  CHECK(agent.deadline(33000) == Strings{"connect"});
+  down("node1 port 29400: wrong secret", 34000);
+  CHECK(agent.deadline(63000) ==
+        Strings{"connect", "tell still looking for the coordinator, for 537 s more: node1 port 29400: wrong secret"});
+  down("node1 port 29400: wrong secret", 64000);
+  CHECK(agent.deadline(600000) ==
+        Strings{"connect", "leave 1 the coordinator could not be reached for 600 s: node1 port 29400: wrong secret"});
+}
+
+TEST_CASE("an agent that its coordinator has started bothers nobody while it connects") {
+  AgentPolicy policy;
+  policy.coordinator_first = true;
+  Drive agent(policy);
+  agent.down(0);
+  CHECK(agent.deadline(3000) == Strings{"connect"});
 }
 
 TEST_CASE("dismissed, it leaves when its ranks are gone") {

@@ -90,6 +90,7 @@ class Node {
   void act(const run::SetDeadline& action);
   void act(const run::ClearDeadline&) { ++deadline_; }
   void act(const run::Notify&) {}
+  void act(const run::TellHere&) {}
 
   template <class Order>
   void perform(const Order&) {}
