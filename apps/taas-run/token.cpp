@@ -82,7 +82,8 @@ bool can_bind(const asio::ip::address& address, std::uint16_t port) {
 
 bool says_loopback(const std::string& host) { return host == "localhost" || host.starts_with("127.") || host == "::1"; }
 
-/// A machine's own name may stand for loopback in its /etc/hosts: then all of its addresses are meant.
+/// A machine's own name may stand for loopback in its /etc/hosts: then all of its addresses are meant. Other agents of
+/// the same machine look for it where the name leads them.
 Result<std::vector<std::string>> own_addresses(const plan::Join& way, const std::vector<asio::ip::address>& found) {
   std::vector<std::string> addresses;
   for (const auto& address : found) {
@@ -92,7 +93,7 @@ Result<std::vector<std::string>> own_addresses(const plan::Join& way, const std:
                  !says_loopback(way.host);
   if (!by_name || addresses.empty()) return addresses;
   auto candidates = net::candidate_addresses();
-  if (candidates && !candidates->empty()) return candidates;
+  if (candidates) addresses.insert(addresses.end(), candidates->begin(), candidates->end());
   return addresses;
 }
 
