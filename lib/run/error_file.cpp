@@ -49,7 +49,8 @@ std::string print_error_file(const Verdict& verdict, std::int64_t now) {
     auto message = recorded == nullptr ? verdict.summary : std::string(text_of(recorded));
     boost::json::object more{{"py_callstack", fmt::format("{}", fmt::join(verdict.detail, "\n"))},
                              {"timestamp", std::to_string(now)}};
-    document = {{"message", {{"message", message}, {"extraInfo", std::move(more)}}}};
+    boost::json::object words{{"message", message}, {"extraInfo", std::move(more)}};
+    document = boost::json::object{{"message", std::move(words)}};
   }
   document.at("message").as_object()["errorCode"] = verdict.exit_code;
   return boost::json::serialize(document);

@@ -29,11 +29,12 @@ class Launcher:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign) and k not in names}
         self.environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
 
-    def start(self, *arguments, env=None, **options) -> subprocess.Popen:
+    def start(self, *arguments, env=None, before=(), **options) -> subprocess.Popen:
+        """`before`: words in front of taas-run, a program that starts it."""
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("stdin", subprocess.DEVNULL)
-        process = subprocess.Popen([TAAS_RUN, *map(str, arguments)], cwd=self.folder, text=True,
+        process = subprocess.Popen([*map(str, before), TAAS_RUN, *map(str, arguments)], cwd=self.folder, text=True,
                                    env={**self.environment, **(env or {})}, **options)
         self.started.append(process)
         return process

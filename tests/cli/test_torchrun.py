@@ -5,10 +5,11 @@ import json
 import os
 import pathlib
 import socket
+import subprocess
 import sys
 
 import pytest
-from conftest import DEADLINE_SECONDS
+from conftest import DEADLINE_SECONDS, wait_until
 
 TOUCH = ("import os, pathlib, sys\n"
          "assert os.environ['SENTINEL'] == 'parent'\n"
@@ -169,6 +170,60 @@ def test_two_agents_on_one_machine(launcher, script, touched):
     assert_ranks(touched, 4)
 
 
+@pytest.mark.parametrize("place", [["--nnodes=1:2", "--rdzv-endpoint=node7:29400"], ["--nnodes=2", "--rdzv-id=job8"],
+                                   ["--nnodes=2", "--rdzv-endpoint=localhost:29400", "--rdzv-id=job8"]])
+def test_nodes_that_meet_are_never_simulated_but_told_of_the_secret(launcher, script, touched, place):
+    """In two terminals two complete runs went their way, and both ended well."""
+    result = launcher.run("--nproc-per-node=1", *place, script, touched)
+    assert result.returncode == 2 and "TAAS_TOKEN is not set" in result.stderr, result.stderr
+    assert_ranks(touched, 0)
+
+
+def listens(port: int) -> bool:
+    needle = f":{port:04X}"
+    return any(line.split()[1].endswith(needle) and line.split()[3] == "0A"
+               for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:])
+
+
+def test_who_cannot_join_is_told_why_while_it_waits_and_at_the_end(launcher):
+    """Wherever it failed, all that was said was "the coordinator could not be reached", after minutes of silence."""
+    port, secret = free_port(), "a secret of ours"
+    rest = ["--nnodes=2", "--nproc-per-node=1", "--no-python", "/bin/true"]
+    first = launcher.start("--rdzv-conf=is_host=1", f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=job8", *rest,
+                           env={"TAAS_TOKEN": secret})
+    wait_until(lambda: listens(port), "the first node listens")
+    attempts = [("localhost", "job8", "another secret of ours", "wrong secret (TAAS_TOKEN"),
+                ("localhost", "job9", secret, "another run listens there (--rdzv-id"),
+                ("no-such-host.invalid", "job8", secret, "no address is known for this name"),
+                ("127.0.0.7", "job8", secret, "connection refused")]
+    joining = [launcher.start("--rdzv-conf=is_host=0,join_timeout=4", f"--rdzv-endpoint={host}:{port}", f"--rdzv-id={name}",
+                              *rest, env={"TAAS_TOKEN": token}) for host, name, token, _ in attempts]
+    for process, (*_, reason) in zip(joining, attempts):
+        waiting, end = process.communicate(timeout=DEADLINE_SECONDS)[1].strip().splitlines()
+        assert "still looking for the coordinator" in waiting and reason in waiting
+        assert "the coordinator could not be reached for 4 s" in end and reason in end
+        assert process.returncode == 1
+    first.terminate()
+    first.communicate(timeout=DEADLINE_SECONDS)
+
+
+def test_two_agents_on_a_machine_whose_own_name_is_loopback(launcher, script, touched):
+    """As Debian has it in /etc/hosts: the first listened on the machine's interfaces alone, and the other never found it."""
+    hosts = launcher.folder / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n127.0.0.1 this-machine\n")
+    before = ["unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c",
+              'mount --bind "$1" /etc/hosts && shift && exec "$@"', "sh", hosts]
+    if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
+        pytest.skip("no namespaces for a /etc/hosts of its own")
+    common = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=this-machine:{free_port()}",
+              "--rdzv-id=job8", "--rdzv-conf=join_timeout=20", script, touched]
+    agents = [launcher.start(*common, before=before, env={"TAAS_TOKEN": "a secret of ours"}) for _ in range(2)]
+    for agent in agents:
+        out, err = agent.communicate(timeout=DEADLINE_SECONDS)
+        assert agent.returncode == 0, err
+    assert_ranks(touched, 4)
+
+
 def test_a_stranger_who_takes_names_keeps_no_agents_apart(launcher, script, touched):
     """Any local user could bind this one: both agents then waited for a coordinator until they timed out."""
     port = free_port()
@@ -287,6 +342,30 @@ def test_a_token_is_made_and_a_weak_one_refused(launcher):
     assert weak.returncode == 2 and "taas-run token" in weak.stderr and "hunter2" not in weak.stderr
 
 
+# --- spelling ---
+
+def test_options_are_spelled_as_argparse_lets_users(launcher, shell, touched):
+    result = succeeds(launcher, "--nproc=2", "-t=3", "--no-py", shell, touched)
+    assert_ranks(touched, 2)
+    assert "creating" in result.stdout and "[0]" in result.stdout and "[1]" in result.stdout
+
+
+def test_a_name_that_is_no_signal_is_passed_over_and_said(launcher):
+    result = succeeds(launcher, "--signals-to-handle=SIGTERM,SIGNOPE", "--no-python", "/bin/true")
+    assert "SIGNOPE in --signals-to-handle" in result.stderr
+
+
+def test_filters_are_refused_as_a_variable_too(launcher):
+    result = launcher.run("--no-python", "/bin/true", env={"PET_DUPLICATE_STDOUT_FILTERS": "loss"})
+    assert result.returncode == 2 and "PET_DUPLICATE_STDOUT_FILTERS comes with a later version" in result.stderr
+
+
+def test_a_prefix_has_the_names_of_nodes_that_joined(launcher):
+    result = join_alone(launcher, "-t", "3", "--log-line-prefix-template=<${hostname}>", "--no-python", "/bin/echo", "x",
+                        TAAS_TOKEN="a secret of ours")
+    assert f"<{os.uname().nodename}>x" in result.stdout, result.stdout
+
+
 # --- output ---
 
 def test_log_files_hold_both_streams_by_attempt_and_local_rank(launcher, shell, touched):
@@ -362,6 +441,23 @@ def test_error_file_is_of_the_rank_and_the_attempt_and_its_message_is_the_report
         path = launcher.run_folder() / f"generation-{generation}/rank-0001.error.json"
         assert json.loads(path.read_text()) == message
         assert not path.with_name("rank-0000.error.json").exists()
+
+
+def test_whoever_started_the_launcher_gets_the_first_failure_in_its_own_error_file(launcher):
+    outer = launcher.folder / "outer.json"
+    outer.write_text("what an earlier run left")
+    script = launcher.python("import os\nfrom torch.distributed.elastic.multiprocessing.errors import record\n"
+                             "@record\ndef main():\n    if os.environ['RANK'] == '1':\n        raise KeyError('layer7')\nmain()\n")
+    launcher.run("--nproc-per-node=2", script, env={"TORCHELASTIC_ERROR_FILE": str(outer)})
+    told = json.loads(outer.read_text())["message"]
+    assert "KeyError: 'layer7'" in told["message"] and "in main" in told["extraInfo"]["py_callstack"]
+    assert told["errorCode"] == 1
+    launcher.run("--nproc-per-node=1", "--no-python", "/bin/sh", "-c", "kill -SEGV $$", env={"TORCHELASTIC_ERROR_FILE": str(outer)})
+    told = json.loads(outer.read_text())["message"]
+    assert "SIGSEGV" in told["message"] and told["errorCode"] == 139
+    outer.unlink()
+    succeeds(launcher, "--nproc-per-node=1", "--no-python", "/bin/true", env={"TORCHELASTIC_ERROR_FILE": str(outer)})
+    assert not outer.exists()
 
 
 def test_virtual_local_rank_gives_each_rank_a_device_called_0(launcher):
