@@ -212,12 +212,22 @@ hosts::Bootstrap joining(const plan::Join& way, const plan::LaunchPlan& plan, co
   return bootstrap;
 }
 
+/// The first node's plan counts for all: a node that asked for something else must not run as if it had not.
+Result<int> serve_as_joined(const plan::Join& way, const net::Secret& secret, Launching& launching) {
+  auto bootstrap = joining(way, launching.plan, secret);
+  auto resolve = [here = std::move(launching.plan)](const hosts::Launch& launch, plan::Machine& machine) {
+    auto same = plan::check_same_wishes(here, launch.settings, launch.most_ranks_on_node);
+    return same ? resolve_here(launch, machine) : Result<plan::ResolvedProgram>(same.error());
+  };
+  return serve(std::move(bootstrap), std::move(launching.machine), std::move(resolve));
+}
+
 Result<int> go(const plan::Join& way, Launching& launching) {
   auto secret = joining_secret(way, launching.plan.options.nodes, launching.token);
   if (!secret) return secret.error();
   auto role = choose_role(way, launching.machine.environment);
   if (!role) return role.error();
-  if (!role->coordinates) return serve_as_called(joining(way, launching.plan, *secret), std::move(launching.machine));
+  if (!role->coordinates) return serve_as_joined(way, *secret, launching);
   auto options = remote_options(launching);
   if (!options) return options.error();
   options->secret = std::move(*secret);

@@ -39,12 +39,16 @@ void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Ma
   }
 }
 
-void add_notices(LaunchPlan& plan) {
+void add_notices(LaunchPlan& plan, const Machine& machine) {
   const auto& rendezvous = plan.options.rendezvous;
   if (std::holds_alternative<SlurmTask>(plan.way) && (rendezvous.endpoint || rendezvous.master_addr)) {
     plan.notices.push_back(fmt::format(
         "nodes of a SLURM step find each other: {} is not used",
         rendezvous.endpoint ? "--rdzv-endpoint " + *rendezvous.endpoint : "--master-addr " + *rendezvous.master_addr));
+  }
+  auto timer = machine.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
+  if (timer != machine.environment.end() && timer->second == "1") {
+    plan.notices.emplace_back("without effect here: TORCHELASTIC_ENABLE_FILE_TIMER, since no file timer is served");
   }
   const auto& ignored = plan.options.without_effect;
   if (!ignored.empty()) plan.notices.push_back(fmt::format("without effect here: {}", fmt::join(ignored, ", ")));
@@ -86,7 +90,7 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.data = std::move(*data);
   plan.hosts = names_of(plan.way);
   add_nodes(plan, counts->ranks_on_node, machine);
-  add_notices(plan);
+  add_notices(plan, machine);
   auto outputs = decide_streams(options.output, plan.ranks);
   if (!outputs) return outputs.error();
   plan.outputs = std::move(*outputs);
@@ -111,6 +115,26 @@ RankPlace place_of(const LaunchPlan& plan, Rank rank) {
   const auto& node = plan.nodes[static_cast<std::size_t>(planned.node.value)];
   auto nodes = static_cast<int>(plan.nodes.size());
   return {rank, plan.world_size(), planned.local_rank, node.local_world_size, node.index, nodes};
+}
+
+Result<> check_same_wishes(const LaunchPlan& here, const LaunchSettings& first, int ranks_here) {
+  const auto& size = here.options.size;
+  auto differs = [](std::string_view flag, std::string_view one, std::string_view other) {
+    return usage_error(fmt::format("{} {} here, and {} on the first node: all nodes have to ask for the same, and would "
+                                   "else be another world than was meant",
+                                   flag, one, other));
+  };
+  bool asked = size.nproc_per_node || size.gpus || size.gpus_per_node;
+  int wanted = here.nodes.front().local_world_size;
+  if (asked && wanted != ranks_here) {
+    return differs(size.nproc_per_node ? "--nproc-per-node" : "ranks of a node:", std::to_string(wanted),
+                   std::to_string(ranks_here));
+  }
+  const auto& nodes = first.options.size.nnodes;
+  if (size.nnodes && nodes && *size.nnodes != *nodes) return differs("--nnodes", *size.nnodes, *nodes);
+  const auto& role = here.options.rendezvous.role;
+  if (role != first.options.rendezvous.role) return differs("--role", role, first.options.rendezvous.role);
+  return {};
 }
 
 }  // namespace taas::plan

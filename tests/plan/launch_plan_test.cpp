@@ -66,6 +66,38 @@ TEST_CASE("flags without effect are told in one line") {
         std::vector<std::string>{"without effect here: --monitor-interval, --start-method"});
 }
 
+TEST_CASE("the file timer of torch's agent is not served, and that is said to who asks for it") {
+  auto machine = kMachine;
+  machine.environment["TORCHELASTIC_ENABLE_FILE_TIMER"] = "1";
+  CHECK(make_plan(Options{}, machine, "id")->notices ==
+        std::vector<std::string>{"without effect here: TORCHELASTIC_ENABLE_FILE_TIMER, since no file timer is served"});
+}
+
+TEST_CASE("a node that joins must not ask for another world than the first") {
+  auto joining = [](const char* nnodes, std::optional<std::string> ranks, std::string role) {
+    Options options;
+    options.size.nnodes = nnodes;
+    options.size.nproc_per_node = std::move(ranks);
+    options.rendezvous.role = std::move(role);
+    options.rendezvous.node_rank = 0;
+    Machine machine = kMachine;
+    machine.environment[kTokenVariable] = "secret";
+    auto plan = make_plan(options, machine, "id");
+    REQUIRE(plan.has_value());
+    return *plan;
+  };
+  auto first = launch_settings(joining("2", "3", "default"), kMachine, "");
+  auto said = [&first](const LaunchPlan& here) {
+    auto same = check_same_wishes(here, first, 3);
+    return same ? std::string() : same.error().message.substr(0, same.error().message.find(':'));
+  };
+  CHECK(said(joining("2", "3", "default")).empty());
+  CHECK(said(joining("2", std::nullopt, "default")).empty());
+  CHECK(said(joining("2", "2", "default")) == "--nproc-per-node 2 here, and 3 on the first node");
+  CHECK(said(joining("4", "3", "default")) == "--nnodes 4 here, and 2 on the first node");
+  CHECK(said(joining("2", "3", "actor")) == "--role actor here, and default on the first node");
+}
+
 TEST_CASE("nodes of a list are named, and the plan keeps the way onto them") {
   auto options = with_gpus(16);
   options.nodes.hosts = "a,b,c";
