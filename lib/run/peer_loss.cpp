@@ -30,7 +30,6 @@ constexpr std::array<std::string_view, 24> kLostPeerTexts{
     "Application timeout caused pair closure",
     "Timed out waiting ",
     "connectFullMesh failed",
-    "received errors while waiting for send/recv from rank 0",  // in a monitoredBarrier
     "failed to pass monitoredBarrier",                                     // on rank 0, and names who did not come
     "successfully reached monitoredBarrier, but received errors while",  // on others, once rank 0 has raised that
     "remote process exited or there was a network error",  // NCCL
