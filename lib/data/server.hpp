@@ -31,6 +31,7 @@ struct Job {
   Attempt attempt = 0;
   std::string digest;  ///< of the definition, which is here
   std::string payload;
+  bool has_ended_a_worker = false;  ///< one that had it was lost
 };
 
 /// What a client sent for its tasks: Definition.

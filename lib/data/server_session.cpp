@@ -181,7 +181,8 @@ Result<> ServerSession::handle_task(const Frame& frame) {
           .number = header.number,
           .attempt = header.attempt,
           .digest = std::string(frame.description),
-          .payload = frame.payload};
+          .payload = frame.payload,
+          .has_ended_a_worker = header.has(kTold)};
   const OpenJob open{.slot = header.slot, .told = header.has(kTold)};
   if (!server_.add_job(link_, std::move(job), open)) return protocol_error("an attempt that is sent twice");
   return {};

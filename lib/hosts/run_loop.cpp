@@ -9,11 +9,8 @@
 #include <ctime>
 #include <map>
 
-<<<<<<< HEAD
-#include "hosts/console_queue.hpp"
-=======
 #include "base/files.hpp"
->>>>>>> 271a6bc (run: print the first failure for whoever started the launcher)
+#include "hosts/console_queue.hpp"
 #include "hosts/display.hpp"
 #include "hosts/incoming_output.hpp"
 #include "hosts/timer.hpp"

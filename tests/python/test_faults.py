@@ -67,14 +67,68 @@ def test_an_exception_comes_in_its_place_with_its_index_and_traceback(workers, m
 
 def test_a_batch_that_kills_every_worker_ends_the_loop_with_one_line(monkeypatch, capfd):
     monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
-    with taas.register(DataLoader(Kills(), 8)) as loader:
+    with taas.register(DataLoader(Kills(), 8, num_workers=2)) as loader:
         iterator = iter(loader)
         for _ in range(4):
             next(iterator)
-        with pytest.raises(taas.UndeliverableBatch, match=r"batch 4 of epoch 0, indices \[32, .*: 5 data workers ended"):
+        with pytest.raises(taas.UndeliverableBatch, match=r"batch 4 of epoch 0, indices \[32, .* index 37 of the dataset was killed by SIGKILL"):
             next(iterator)
         assert equal(next(iterator)[1], torch.arange(40, 48)), "the loop may go on"
     assert len(capfd.readouterr().err.splitlines()) <= 4
+
+
+class Waits(Numbers):
+    """Until the test lets it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def __getitem__(self, index):
+        if index == 9:
+            with open(self.path) as fifo:
+                fifo.read()
+        return super().__getitem__(index)
+
+
+def test_a_loop_that_stands_still_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr("taas.loader_iterator._LINE_EVERY_SECONDS", 0.2)
+    os.mkfifo(tmp_path / "fifo")
+    said = threading.Event()
+    lines = []
+    monkeypatch.setattr("taas.events.remark", lambda text: (lines.append(text), said.set()))
+
+    def let_it():
+        said.wait(60)
+        with open(tmp_path / "fifo", "w"):
+            pass
+
+    helper = threading.Thread(target=let_it)
+    helper.start()
+    with taas.register(DataLoader(Waits(tmp_path / "fifo"), 8, num_workers=1)) as loader:
+        assert len(list(loader)) == len(loader)
+    helper.join()
+    assert "batch 1 of epoch 0, indices [8, 9" in lines[0] and "has not come for 0 s; the data worker is slow, or cannot be reached" in lines[0]
+
+
+class Crashes(Numbers):
+    """A decoder that ends its process."""
+
+    def __getitem__(self, index):
+        if index == 37:
+            os.abort()
+        return super().__getitem__(index)
+
+
+def test_the_sample_that_ends_its_process_is_named(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with taas.register(DataLoader(Crashes(), 8, num_workers=2)) as loader:
+        iterator = iter(loader)
+        for _ in range(4):
+            next(iterator)
+        with pytest.raises(taas.UndeliverableBatch, match="index 37 of the dataset was killed by SIGABRT"):
+            next(iterator)
+        assert equal(next(iterator)[1], torch.arange(40, 48)), "the loop may go on"
 
 
 def test_too_little_memory_for_a_batch_is_said(monkeypatch):

@@ -132,6 +132,7 @@ void add_server(nb::module_& module) {
       .def_ro("number", &data::Job::number)
       .def_ro("attempt", &data::Job::attempt)
       .def_ro("digest", &data::Job::digest)
+      .def_ro("has_ended_a_worker", &data::Job::has_ended_a_worker, "A worker that had it was lost.")
       .def_prop_ro("payload",
                    [](const data::Job& self) { return nb::bytes(self.payload.data(), self.payload.size()); });
   nb::class_<PyServer>(module, "Server", "A data worker's end. Takes the listeners over; -1: none.")

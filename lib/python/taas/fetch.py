@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, Callable
 
 from . import unseeded
 from .own_generators import OwnGenerators
@@ -32,6 +32,8 @@ class Fetcher:
         self._is_at_home = is_at_home
         self.failed_index: Any = None
         """The index whose sample raised, when that is known."""
+        self.begins: Callable[[int], None] | None = None
+        """Called with the place in its batch of each sample that is begun."""
         self._generators = OwnGenerators(recipe)
         self._initialised: WorkerInfo | None = None
         self._shards: dict[tuple[Any, int], Shard] = {}
@@ -79,9 +81,11 @@ class Fetcher:
             return self._sample(dataset, indices)
         if getattr(dataset, "__getitems__", None):
             return dataset.__getitems__(indices)
-        return [self._sample(dataset, index) for index in indices]
+        return [self._sample(dataset, index, place) for place, index in enumerate(indices)]
 
-    def _sample(self, dataset: Any, index: Any) -> Any:
+    def _sample(self, dataset: Any, index: Any, place: int = 0) -> Any:
+        if self.begins:
+            self.begins(place)
         try:
             return dataset[index]
         except BaseException:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .registration import Registration
 
 _PATIENCE_SECONDS = 0.1
+_LINE_EVERY_SECONDS = 30.0
 
 
 class LoaderIterator:
@@ -79,12 +80,15 @@ class LoaderIterator:
         return outcome
 
     def _wait(self, task: Task) -> Outcome:
-        start = time.monotonic()
+        start = said = time.monotonic()
         stream = self._feed.stream
         stream.tend()
         while (outcome := stream.next(self._patience(start))) is None:
             stream.tend()
             self._registration.report(self._progress)
+            if time.monotonic() - said >= _LINE_EVERY_SECONDS:
+                said = time.monotonic()
+                self._registration.waits(task, said - start, stream.statistics()["workers"])
             if 0 < self._loader.timeout <= time.monotonic() - start:
                 raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: {describe(task)} is not there")
         self._progress.totals.waited += time.monotonic() - start

@@ -36,12 +36,14 @@ class Ended(Exception):
 class LogicalProcess:
     """A fork of this process that makes the batches of one logical worker. Belongs to whoever made it, who ends it.
 
-    `in_child` is called in the fork first. Raises OSError where there can be no further process.
+    `in_child` is called in the fork first, and `begins` there with the place in its batch of each sample that is begun. Raises
+    OSError where there can be no further process.
     """
 
     _all: ClassVar[set[LogicalProcess]] = set()
 
-    def __init__(self, recipe: Recipe, in_child: Callable[[], None]) -> None:
+    def __init__(self, recipe: Recipe, in_child: Callable[[], None], begins: Callable[[int], None] | None = None) -> None:
+        self._begins = begins
         self._connection, others = socket.socketpair()
         try:
             self._pid = processes.forked(lambda: self._serve(others, recipe, in_child))
@@ -80,6 +82,7 @@ class LogicalProcess:
             other._connection.close()
         in_child()
         fetcher = Fetcher(recipe)
+        fetcher.begins = self._begins
         while True:
             try:
                 payload, stream = _received(connection)

@@ -77,7 +77,7 @@ class OfADataWorker(LogicalProcesses):
     """They die with this process, and it with one of them. Its links close when it dies: they have nothing to do with them."""
 
     def __init__(self) -> None:
-        super().__init__(self._begin)
+        super().__init__(self.begin)
         self._parent = os.getpid()
 
     def answer(self, *of_a_task: Any) -> Answer:
@@ -86,7 +86,8 @@ class OfADataWorker(LogicalProcesses):
         except Ended as ended:
             end_as(ended.status)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """First of all, in a fork."""
         die_with(self._parent)
         _close_links()
 

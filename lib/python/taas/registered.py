@@ -123,6 +123,12 @@ class Registered:
                       f"{failed.where} raised {type(failed.error).__name__}: {failed.error}")
         return True
 
+    def waits(self, task: Task, seconds: float, workers: int) -> None:
+        """The loop has stood still for so long."""
+        asked = "the data worker is" if workers == 1 else f"the {workers} data workers are"
+        why = f"{asked} slow, or cannot be reached" if workers else "there is no data worker"
+        events.remark(f"{self.name}: {describe(task)} has not come for {seconds:.0f} s; {why}")
+
     def state_dict(self) -> dict[str, Any]:
         """Of the loop under way; without one, of the loop to come."""
         progress = self._progress

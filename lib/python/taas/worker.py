@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import torch
 
-from . import definition, events, native, program_state, task
+from . import careful, definition, events, native, program_state, task
 from .answer import Answer, Made, NoMemory, Over, answer_to, raised
 from .fetch import Fetcher
 from .logical_processes import OfADataWorker
@@ -71,6 +71,8 @@ class Worker:
         except BaseException as error:
             return raised(error)
         if not fetcher.recipe.needs_processes:
+            if job.has_ended_a_worker and wanted.turn < 0 and program_state.threads(state) <= 1:
+                return careful.answer_to(wanted, payload, fetcher.recipe, stream, self._processes.begin)
             return answer_to(wanted, fetcher, stream)
         return self._processes.answer(job.digest, fetcher.recipe, state, payload, wanted, stream)
 
