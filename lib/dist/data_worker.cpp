@@ -68,7 +68,7 @@ void answer(data::Server& server, const data::Job& job, const std::map<std::stri
   if (server.is_withdrawn(job)) return server.give_back(job, "withdrawn");
   std::string why = "its definition is not here";
   auto definition = server.definition(job.digest);
-  const auto* loader = definition ? loader_for(loaders, *definition, why) : nullptr;
+  const auto* loader = definition ? loader_for(loaders, definition->bytes, why) : nullptr;
   auto task = DataTask::from_bytes(job.payload);
   if (loader == nullptr || !task) return server.give_back(job, task ? why : "the task is of another release of taas");
   try {

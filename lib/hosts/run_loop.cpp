@@ -255,8 +255,8 @@ void RunLoop::State::record_failure() {
   if (!written) warn(std::move(written).error().with("TORCHELASTIC_ERROR_FILE " + path->second));
 }
 
-void RunLoop::State::show(const run::Output& output) {
-  for (const auto& line : output.lines) {
+void RunLoop::State::show(const run::Output& said) {
+  for (const auto& line : said.lines) {
     auto stream = line.is_stderr ? ui::Stream::kStderr : ui::Stream::kStdout;
     display.show(ui::OutputLine{line.rank, stream, line.text, line.progress, line.at, line.open, line.raw});
   }

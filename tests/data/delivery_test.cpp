@@ -341,7 +341,7 @@ TEST_CASE("memory of a definition goes along: the same on this machine, a copy e
   const auto way = GENERATE(from_range(kWays));
   const std::string text(3'000'001, 'm');
   auto memory = SealedMemory::copy_of(std::as_bytes(std::span(text)));
-  REQUIRE(memory);
+  REQUIRE(memory.has_value());
   const auto inode_of = [](const SealedMemory& of) {
     struct stat status = {};
     return ::fstat(of.descriptor.get(), &status) == 0 ? status.st_ino : 0;
@@ -371,13 +371,13 @@ TEST_CASE("memory of a definition goes along: the same on this machine, a copy e
 
 TEST_CASE("only sealed memory of the size that is said is a dataset's") {
   auto open_to_writing = make_shared_memory(64);
-  REQUIRE(open_to_writing);
-  CHECK_FALSE(SealedMemory::of(std::move(*open_to_writing), 64));
+  REQUIRE(open_to_writing.has_value());
+  CHECK_FALSE(SealedMemory::of(std::move(*open_to_writing), 64).has_value());
   const std::string text(64, 'm');
   auto sealed = SealedMemory::copy_of(std::as_bytes(std::span(text)));
-  REQUIRE(sealed);
-  CHECK_FALSE(SealedMemory::of(Fd(::dup(sealed->descriptor.get())), 65));
-  CHECK(SealedMemory::of(Fd(::dup(sealed->descriptor.get())), 64));
+  REQUIRE(sealed.has_value());
+  CHECK_FALSE(SealedMemory::of(Fd(::dup(sealed->descriptor.get())), 65).has_value());
+  CHECK(SealedMemory::of(Fd(::dup(sealed->descriptor.get())), 64).has_value());
 }
 
 TEST_CASE("a definition that is loaded is let go, and asked for again once it is not loaded any more") {
