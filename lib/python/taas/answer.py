@@ -6,8 +6,12 @@ import traceback
 from typing import Any, NamedTuple
 
 from . import pickling, tree
+from .errors import UndeliverableBatch
 from .fetch import Exhausted, Fetcher
 from .task import Task
+
+_MOST_BYTES = 62 << 20
+_MOST_TEXT = 1 << 20
 
 
 class Made(NamedTuple):
@@ -55,7 +59,11 @@ def raised(error: BaseException, index: Any = None) -> Raised:
     if index is not None and hasattr(error, "add_note"):
         error.add_note(f"index {index!r} of the dataset")
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return Raised(type(error).__name__, text, _pickled(error))
+    pickled = _pickled(error)
+    if len(pickled) > _MOST_BYTES:
+        return raised(UndeliverableBatch(f"taas: the dataset raised a {type(error).__name__} of {len(pickled) / 1e6:.0f} MB, of which a "
+                                         f"data worker can send {_MOST_BYTES / 1e6:.0f} MB"))
+    return Raised(type(error).__name__, text[-_MOST_TEXT:], pickled)
 
 
 def _pickled(error: BaseException) -> bytes:

@@ -32,8 +32,14 @@ def unpickled(type_name: str, text: str, pickled: bytes) -> BaseException:
             return error
     except Exception:
         pass
-    last = (text.strip().splitlines() or [type_name])[-1]
-    return RuntimeError(last if type_name in last else f"{type_name}: {last}")
+    return RuntimeError(_said(type_name, text))
+
+
+def _said(type_name: str, text: str) -> str:
+    """The line of a traceback's text in which the exception says what it is; notes come behind it."""
+    lines = text.strip().splitlines() or [type_name]
+    own = [line for line in lines if line.partition(":")[0].rpartition(".")[2] == type_name]
+    return own[-1] if own else f"{type_name}: {lines[-1]}"
 
 
 def describe(task: Task) -> str:

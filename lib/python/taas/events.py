@@ -54,10 +54,10 @@ def remark_once(text: str) -> None:
 _last: dict[str, float] = {}
 
 
-def loader_at(registered: Registered, progress: Progress, done: bool) -> None:
+def loader_at(registered: Registered, progress: Progress, done: bool, is_left: bool) -> None:
     """How a loader does: once a second, and at the end of each loop."""
     now = time.monotonic()
-    if not done and now - _last.get(registered.name, 0.0) < _EVERY_SECONDS:
+    if not done and not is_left and now - _last.get(registered.name, 0.0) < _EVERY_SECONDS:
         return
     _last[registered.name] = now
     if not os.environ.get("TAAS_EVENTS"):

@@ -14,7 +14,8 @@ from .shard import ChangesItself
 from .task import Task
 
 if TYPE_CHECKING:
-    from .registration import Registration
+    from .progress import Progress
+    from .registered import Registered
 
 _PATIENCE_SECONDS = 0.1
 _LINE_EVERY_SECONDS = 30.0
@@ -23,12 +24,12 @@ _LINE_EVERY_SECONDS = 30.0
 class LoaderIterator:
     """Gives an epoch's batches in the sampler's order, whoever makes them. Closed at its end, and when nobody has it."""
 
-    def __init__(self, registration: Registration, loader: Any) -> None:
+    def __init__(self, registration: Registered, loader: Any) -> None:
         self._registration = registration
         self._loader = loader
         self._progress = registration.begin_epoch(loader)
         self._feed: Feed | None = self._progress.feed
-        self._closing = weakref.finalize(self, Feed.close, self._feed)
+        self._closing = weakref.finalize(self, _leave, self._feed, registration, self._progress)
         self._closing.atexit = False
         self._feed.begin()
 
@@ -107,3 +108,8 @@ class LoaderIterator:
         elif isinstance(outcome, Failed):
             if not self._registration.skips(outcome, task):
                 raise_again(outcome, task)
+
+
+def _leave(feed: Feed, registration: Registered, progress: Progress) -> None:
+    feed.close()
+    registration.report(progress, is_left=True)

@@ -29,7 +29,7 @@ class Ended(Exception):
     """The process has died. `status` is what waitpid() said."""
 
     def __init__(self, status: int) -> None:
-        super().__init__(f"the process of a logical worker was {processes.described(status)}")
+        super().__init__(f"the process of a logical worker {processes.described(status)}")
         self.status = status
 
 

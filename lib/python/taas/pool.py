@@ -96,11 +96,11 @@ class Pool:
 
     def _mourn(self, index: int, process: Process) -> None:
         """Says it once, and holds back where workers die faster than they work."""
-        events.remark_once(f"data worker {index} was {process.why_ended()}; another one has taken its place")
+        events.remark_once(f"data worker {index} {process.why_ended()}; another one has taken its place")
         self._fruitless += 1
         if self._fruitless >= _DEATHS_WITHOUT_A_BATCH:
             raise WorkersKeepDying(f"taas: data workers died {self._fruitless} times and no batch came in between: "
-                                   f"the last one was {process.why_ended()}")
+                                   f"the last one {process.why_ended()}")
         now = time.monotonic()
         self._deaths = [at for at in self._deaths if now - at < _FEW_SECONDS] + [now]
         if len(self._deaths) > _DEATHS_AT_ONCE:

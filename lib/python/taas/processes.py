@@ -34,7 +34,7 @@ class Process:
         return self._status is None
 
     def why_ended(self) -> str:
-        """Of one that is not alive: "killed by SIGKILL", "ended with code 3"."""
+        """Of one that is not alive: "was killed by SIGKILL", "ended with code 3"."""
         return described(self._status or 0)
 
     def signal(self, number: int) -> None:
@@ -57,8 +57,8 @@ def described(status: int) -> str:
     """How a process ended, by what waitpid() said."""
     code = os.waitstatus_to_exitcode(status)
     if code == -signal.SIGKILL:
-        return "killed by SIGKILL (out of memory, perhaps)"
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        return "was killed by SIGKILL (out of memory, perhaps)"
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
 
 
 def fork(run: Callable[[int, socket.socket], None]) -> Starter:

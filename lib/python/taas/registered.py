@@ -107,7 +107,7 @@ class Registered:
         if self._progress is progress:
             self._progress = None
         if progress.is_enough() and speaks_for_all():
-            events.remark_once(f"{self.name}: {progress.enough} samples were taken, as asked for with --units: "
+            events.remark_once(f"{self.name}: {self.totals.samples} samples were taken, in whole batches, as asked for with --units: "
                                "the loop ends")
         self.report(progress, done=True)
         loader = self._loader()
@@ -205,6 +205,6 @@ class Registered:
         initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
         return Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank(), self.ordinal, self.epoch)
 
-    def report(self, progress: Progress, done: bool = False) -> None:
-        """Tells the launcher, now and then."""
-        events.loader_at(self, progress, done)
+    def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None:
+        """Tells the launcher, now and then, and when a loop ends or is left."""
+        events.loader_at(self, progress, done, is_left)

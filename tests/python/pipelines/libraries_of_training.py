@@ -54,7 +54,7 @@ def torchvision_tv_tensors(workers):
     return DataLoader(Made(made), 4, num_workers=workers, collate_fn=list)
 
 
-@pipeline(needs=("timm",), full=True, resumes=False)
+@pipeline(needs=("timm",), full=True, resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader")
 def timm_multi_epochs_loader(workers):
     from timm.data.loader import MultiEpochsDataLoader
 
@@ -87,7 +87,7 @@ def lightning_data_module(workers):
     return module.train_dataloader()
 
 
-@pipeline(needs=("accelerate",), full=True, resumes=False)
+@pipeline(needs=("accelerate",), full=True, resumes=False, refused="iterates over another loader|has an iterator of its own")
 def accelerate_prepared(workers):
     import accelerate
 

@@ -23,7 +23,7 @@ class Deadly(Made):
 
 
 @pipeline(num_workers=(2,), epochs=1, alone=False, resumes=False, sent=False, raises=True,
-          refused=r"batch 0 of epoch 0, indices \[0, 1, 2, 3\].*: \d+ data workers ended")
+          refused=r"batch 0 of epoch 0, indices \[0, 1, 2, 3\].* index 2 of the dataset was killed by SIGKILL")
 def a_sample_that_kills_its_worker(workers):
     return DataLoader(Deadly(2), 4, num_workers=workers)
 
@@ -37,7 +37,8 @@ def too_long(index):
     raise ValueError("x" * (70 << 20))
 
 
-@pipeline(num_workers=(0,), epochs=1, raises=True, seconds=30.0)
+@pipeline(num_workers=(0,), epochs=1, raises=True, resumes=False, seconds=30.0,
+          refused="the dataset raised a ValueError of 73 MB, of which a data worker can send 65 MB")
 def an_exception_of_70_megabytes(workers):
     return DataLoader(Made(too_long, 8), 4, num_workers=workers)
 
