@@ -10,7 +10,6 @@
 #include "hosts/common_environment.hpp"
 #include "hosts/node_state.hpp"
 #include "plan/preload.hpp"
-#include "plan/rank_environment.hpp"
 #include "plan/streams.hpp"
 #include "proc/memory_watch.hpp"
 
@@ -69,7 +68,7 @@ void Node::State::perform(const run::StartRanks& start) {
   places = places_of(start);
   choose_streams(places);
   out_of_memory_kills = oom_kills();
-  bool store_here = plan::launcher_serves_store(options.settings.options, options.settings.world_size);
+  bool store_here = !options.settings.options.rendezvous.store_on_rank0;
   addresses.master_addr = start.master_addr;
   addresses.master_port = start.master_port;
   addresses.servers = start.servers;
@@ -77,7 +76,7 @@ void Node::State::perform(const run::StartRanks& start) {
   addresses.output_directory = folder().staging();
   addresses.stop_file = stop_file();
   if (data) data->set_world_size(start.world_size);
-  if (!store_here) store.reset();  // it only found a free port, for rank 0
+  if (!store_here) store.reset();  // it only found a free port for rank 0
   bool first_node = !places.empty() && places.front().rank.value == 0;
   if (store) first_node ? store->begin_generation(served_address()) : store->rest();
   take_duty(start.output);

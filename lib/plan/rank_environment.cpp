@@ -193,10 +193,6 @@ bool is_python(const ProgramOptions& program) {
   return program.module || program.script || (program.program.ends_with(".py") && !program.no_python);
 }
 
-bool launcher_serves_store(const Options& options, int world_size) {
-  return !options.rendezvous.store_on_rank0 && world_size > 1;
-}
-
 /// Behind what the user has: a package of the same name there wins.
 std::string python_path(const ProgramOptions& program, const Machine& machine) {
   if (machine.python_packages.empty() || !is_python(program)) return "";

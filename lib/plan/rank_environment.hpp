@@ -45,10 +45,6 @@ using Variable = std::pair<std::string, std::string>;
 /// A Python program, as far as its name and options tell: a file without suffix that Python runs is none.
 bool is_python(const ProgramOptions& program);
 
-/// One process alone does without the launcher's store: it may start workers of its own that look for theirs, at an address
-/// of their own, and torch has them believe that a launcher serves it there.
-bool launcher_serves_store(const Options& options, int world_size);
-
 /// PYTHONPATH with the package that comes with taas-run; empty: as it is.
 std::string python_path(const ProgramOptions& program, const Machine& machine);
 
