@@ -36,7 +36,8 @@ std::string without_equals(std::string letters) {
 
 std::vector<const Flag*> flags_meant_by(std::string_view name) {
   if (const auto* flag = find_flag(name)) return {flag};
-  if (name.empty()) return {};
+  bool is_mixed = name.find('-') != name.npos && name.find('_') != name.npos;
+  if (name.empty() || is_mixed) return {};
   auto found = flags_that_begin_with(name);
   if (std::any_of(found.begin(), found.end(), is_torchruns)) {
     std::erase_if(found, [](const Flag* flag) { return !is_torchruns(flag); });

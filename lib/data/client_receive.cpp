@@ -118,7 +118,7 @@ Result<> ClientSession::send_definition(const std::string& digest) {
     Mapping memory;
   };
   auto found = client_.definition(digest);
-  if (!found) return {};  // of a stream that has been closed meanwhile
+  if (!found || !found->bytes) return {};  // of a stream that has been closed meanwhile
   const auto kept = std::make_shared<Kept>(Kept{.definition = std::move(*found), .memory = {}});
   const auto* memory = kept->definition.memory.get();
   OutFrame frame{.header = {.kind = FrameKind::kDefinition, .value = memory ? memory->bytes : 0},

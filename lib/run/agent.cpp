@@ -159,9 +159,9 @@ void Agent::State::on(const DeadlineReached& /*event*/) {
 /// One line a reason: who waits sees what the coordinator's machine answers, and can mend it before the time is up.
 void Agent::State::tell_why_nobody_answers() {
   notice_at = now + kNextNotice;
-  if (phase != Phase::kConnecting || unreachable == told) return;
-  told = unreachable;
   auto left = give_up_at ? seconds(*give_up_at - now) : 0;
+  if (phase != Phase::kConnecting || unreachable == told || left <= 0) return;
+  told = unreachable;
   actions.emplace_back(TellHere{fmt::format("still looking for the coordinator, for {:.0f} s more: {}", left, told)});
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("the program is the first argument that is neither an option nor a val
 }
 
 TEST_CASE("unknown options before the program are refused") {
-  CHECK(error_of({"--nproc_per_nod=4", "x"}) == "--nproc_per_nod: no such option; did you mean --nproc-per-node?");
+  CHECK(error_of({"--nproc_per_nodes=4", "x"}) == "--nproc_per_nodes: no such option; did you mean --nproc-per-node?");
   CHECK(error_of({"--learning-rate", "x"}) == "--learning-rate: no such option; taas-run --help lists them");
   CHECK(error_of({"-z", "x"}) == "-z: no such option; taas-run --help lists them");
   CHECK(error_of({"-qz", "x"}) == "-qz: no such option; taas-run --help lists them");

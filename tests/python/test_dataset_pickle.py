@@ -143,3 +143,14 @@ def test_what_shares_memory_shares_it_there():
         (whole, half), _ = sent((base, base[: len(base) // 2]))
         half += 1
         assert torch.equal(whole[: len(half)], half)
+
+
+def test_classes_that_come_by_value_are_of_their_own_definition():
+    class Sized:
+        size = 1
+
+    first = dataset_pickle.dumped(Sized(), as_forks=False)
+    Sized.size = 2
+    second = dataset_pickle.dumped(Sized(), as_forks=False)
+    loaded = [dataset_pickle.load(sent.pickle, []) for sent in (second, first)]
+    assert [each.size for each in loaded] == [2, 1]

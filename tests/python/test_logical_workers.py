@@ -106,15 +106,15 @@ def test_large_batches_come_whole(monkeypatch):
 
 def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
     loads, let_go = [], []
-    server = types.SimpleNamespace(definition=lambda digest: b"", loaded=loads.append, unloaded=let_go.append,
+    server = types.SimpleNamespace(definition=lambda digest: (b"", -1, 0), loaded=loads.append, unloaded=let_go.append,
                                    put=lambda *_: None, raise_=lambda job, *what: pytest.fail(str(what)))
     loader = DataLoader(Numbers(), 2)
-    monkeypatch.setattr(worker.definition, "load", lambda digest, data: worker.definition.recipe_of(loader))
+    monkeypatch.setattr(worker.definition, "load", lambda digest, *data: worker.definition.recipe_of(loader))
     one = worker.Worker(server, "data worker 0")
     for _ in range(3):
         for rank in range(9):
             payload = Task(Seeds(1, rank, 0, 0), 0, -1, [0, 1]).to_bytes()
-            one.answer(types.SimpleNamespace(digest=f"{rank}", client=rank, stream=0, payload=payload))
+            one.answer(types.SimpleNamespace(digest=f"{rank}", client=rank, stream=0, payload=payload, has_ended_a_worker=False))
     assert loads == [f"{rank}" for rank in range(9)] and not let_go
 
 

@@ -40,7 +40,10 @@ def dumped(what: Any, as_forks: bool) -> Sent:
 
 
 def load(data: Any, beside: list[Any]) -> Any:
-    """In a worker. `beside` are writable buffers, which belong to what is made."""
+    """In a worker. `beside` are writable buffers, which belong to what is made; so do classes that come by value, which would
+    otherwise be those of the definition before, with other attributes.
+    """
+    pickling.forget_classes()
     return pickle.loads(data, buffers=beside)
 
 

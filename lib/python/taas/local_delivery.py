@@ -24,6 +24,7 @@ from .processes import Starter, fork, program
 from .program_state import Captures, digest_of
 from .recipe import recipe_of
 from .remote import RemoteStream, Workers
+from .watch import Watch
 
 _BUFFER_BYTES = 1 << 30
 _TEND_EVERY_SECONDS = 0.05
@@ -80,7 +81,7 @@ class Local(Delivery, Workers):
         now = time.monotonic()
         if self._pool and now - self._tended > _TEND_EVERY_SECONDS:
             self._tended = now
-            self._pool.tend()
+            self._pool.tend(self._is_as_at_the_start)
 
     def batch_came(self) -> None:
         if self._pool:
@@ -89,6 +90,10 @@ class Local(Delivery, Workers):
     def pids(self) -> list[int]:
         """For tests and people: the workers' process ids."""
         return self._pool.pids() if self._pool else []
+
+    def _is_as_at_the_start(self) -> bool:
+        """Whether a worker that is started now is as those that were started for the loops."""
+        return True
 
     def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
         """What workers are to load. `is_other_program`: something that only forks inherit is not what it was."""
@@ -125,16 +130,22 @@ class Forked(Local):
     def __init__(self) -> None:
         super().__init__()
         self._inherited: dict[int, Definition] = {}
+        self._watches: dict[int, Watch] = {}
 
     def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
         known = self._inherited.get(registered.token)
         if registered.fingerprint.has_changed(loader) or known is None or is_other_program:
             known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
+            self._watches[registered.token] = Watch(loader.dataset)
             self._pool.start_anew()
         return known
 
+    def _is_as_at_the_start(self) -> bool:
+        return not any(watch.has_changed() for watch in self._watches.values())
+
     def release(self, token: int) -> None:
         Inherited.forget(self._inherited.pop(token, None))
+        self._watches.pop(token, None)
         super().release(token)
 
     def _starter(self, pool: Pool) -> Starter:

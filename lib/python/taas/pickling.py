@@ -60,6 +60,13 @@ def classes_by_value() -> list[type]:
     return list(getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_CLASS", ()))
 
 
+def forget_classes() -> None:
+    """Classes that come by value from now on are new ones, also where the same have come before."""
+    known = getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_ID", None)
+    if known is not None:
+        known.clear()
+
+
 def culprit(what: Any, name: str, dump: Callable[[Any], bytes] = by_value, depth: int = 4) -> str:
     """Which attribute of `what` it is that cannot be pickled: "dataset.file"."""
     parts = vars(what) if hasattr(what, "__dict__") and not isinstance(what, type) else {}

@@ -8,6 +8,7 @@ import socket
 import tempfile
 import time
 from dataclasses import dataclass
+from typing import Callable
 
 from . import events
 from .processes import Process, Starter
@@ -27,6 +28,7 @@ class _Place:
     path: str
     listener: socket.socket
     process: Process
+    is_given_up: bool = False
 
 
 class Pool:
@@ -64,12 +66,19 @@ class Pool:
             place.process.signal(15)
         for index, place in enumerate(self._places):
             place.process.end()
-            place.process = Process(self.starter(index, place.listener))
+            place.process, place.is_given_up = Process(self.starter(index, place.listener)), False
 
-    def tend(self) -> None:
-        """Starts again what has died. Raises WorkersKeepDying when that has not helped ten times in a row."""
+    def tend(self, may_start: Callable[[], bool] = lambda: True) -> None:
+        """Starts again what has died, if it may. Raises WorkersKeepDying when that has not helped ten times in a row, or nobody
+        is left.
+        """
         for index, place in enumerate(self._places):
-            if not place.process.is_alive():
+            if place.is_given_up or place.process.is_alive():
+                continue
+            place.is_given_up = not may_start()
+            if place.is_given_up:
+                self._go_on_without(index, place.process)
+            else:
                 self._mourn(index, place.process)
                 place.process = Process(self.starter(index, place.listener))
 
@@ -93,6 +102,12 @@ class Pool:
         listener.bind(path)
         listener.listen(_BACKLOG)
         return _Place(path, listener, Process(self.starter(index, listener)))
+
+    def _go_on_without(self, index: int, process: Process) -> None:
+        why = "the dataset has been changed since the loop began, which a new one would see"
+        if all(place.is_given_up for place in self._places):
+            raise WorkersKeepDying(f"taas: data worker {index} {process.why_ended()}, the last one: {why}")
+        events.remark_once(f"data worker {index} {process.why_ended()}; the others go on without it: {why}")
 
     def _mourn(self, index: int, process: Process) -> None:
         """Says it once, and holds back where workers die faster than they work."""
