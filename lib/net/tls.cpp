@@ -108,10 +108,10 @@ std::string explain_handshake(const boost::system::error_code& status) {
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
       return "what answers there is not taas-run";
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:  // it does not know the name that the key was offered under
-      return "another run listens there (--rdzv-id is not the same)";
+      return "another run listens there";
     case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
     case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
-      return "wrong secret (TAAS_TOKEN or --token-file is not the same)";
+      return "wrong secret";
     default:
       return "wrong secret";
   }

@@ -30,6 +30,12 @@ bool due(std::optional<Instant>& timer, Instant now) {
   return true;
 }
 
+std::string with_way_out(std::string reason) {
+  if (reason == "wrong secret") return reason + " (TAAS_TOKEN or --token-file is not the same)";
+  if (reason == "another run listens there") return reason + " (--rdzv-id is not the same)";
+  return reason;
+}
+
 bool asks_to_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
 
 }  // namespace
@@ -91,7 +97,7 @@ void Agent::State::on(const LinkDown& event) {
   if (event.refused && (ever_connected || policy.coordinator_first)) {
     return leave(1, fmt::format("the coordinator is gone: {}", event.reason));
   }
-  unreachable = event.reason;
+  unreachable = with_way_out(event.reason);
   if (!policy.coordinator_first && !notice_at) notice_at = now + kFirstNotice;
   if (!give_up_at) give_up_at = now + (ever_connected ? policy.rejoin_for : policy.connect_for);
   auto pause = kFirstConnectPause * (1 << std::min(attempts++, 8));

@@ -232,19 +232,6 @@ def test_a_step_that_cannot_be_made_ends_the_run_at_once(slurm, records, tmp_pat
     assert "Unable to create step" in slurm.output(job), slurm.output(job)
 
 
-def test_nodes_that_are_busy_with_another_step_are_named(slurm, ranks, barrier):
-    """srun waits for them; the user reads why."""
-    busy, over = barrier / "busy", barrier / "over"
-    holds = shlex.quote(f"touch {busy}; until [ -e {over} ]; do sleep 0.1; done")
-    before = f"srun -N2 --ntasks-per-node=1 --gpus-per-node=8 sh -c {holds} &\nuntil [ -e {busy} ]; do sleep 0.1; done\n"
-    job = slurm.sbatch(script("plain", "--gpus", "4", *ranks("*=exit:0"), before=before), "-N2", "--gpus-per-node=8")
-    slurm.wait_for(job, {"RUNNING"})
-    output = slurm.cluster.home / f"slurm-{job}.out"
-    wait_until(lambda: output.exists() and "busy with another step" in output.read_text(), "the wait is told")
-    over.touch()
-    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
-    assert "SLURM_OVERLAP=1" in slurm.output(job)
-
 
 def test_a_node_that_fails_is_replaced_by_a_spare(slurm, records):
     """kill -9 of everything of the job on one node, with a spare node in the allocation."""
