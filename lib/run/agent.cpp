@@ -31,8 +31,8 @@ bool due(std::optional<Instant>& timer, Instant now) {
 }
 
 std::string with_way_out(std::string reason) {
-  if (reason == "wrong secret") return reason + " (TAAS_TOKEN or --token-file is not the same)";
-  if (reason == "another run listens there") return reason + " (--rdzv-id is not the same)";
+  if (reason.ends_with("wrong secret")) return reason + " (TAAS_TOKEN or --token-file is not the same)";
+  if (reason.ends_with("another run listens there")) return reason + " (--rdzv-id is not the same)";
   return reason;
 }
 
