@@ -31,8 +31,8 @@ constexpr Flag kSupervisionFlags[] = {
        return store(options.supervision.shutdown_timeout, read_seconds(values.back()));
      }},
     {"signals-to-handle", 0, "NAMES", "Signals that stop the run (default: SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
-     [](auto& options, const auto& values) { return use_signals(options, values.back()); },
-     Origin::kTorchrun, Kind::kCommaList},
+     [](auto& options, const auto& values) { return use_signals(options, values.back()); }, Origin::kTorchrun,
+     Kind::kCommaList},
     {"end-with", 0, "PID", "Kill the run when this process has ended: for programs that start taas-run",
      [](auto& options, const auto& values) {
        return store(options.supervision.end_with, read_integer(values.back(), 1, std::numeric_limits<int>::max()));

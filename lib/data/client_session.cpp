@@ -116,7 +116,8 @@ void ClientSession::carry_out(const SendTask& order) {
 }
 
 std::size_t ClientSession::sent_bytes(const Definition& definition) const {
-  return (definition.bytes ? definition.bytes->size() : 0) + (definition.memory && !is_here_ ? definition.memory->bytes : 0);
+  return (definition.bytes ? definition.bytes->size() : 0) +
+         (definition.memory && !is_here_ ? definition.memory->bytes : 0);
 }
 
 /// What a worker would cut the link for, again and again. Empty: it may be sent.

@@ -49,7 +49,8 @@ std::string explain(const boost::system::error_code& status) {
   if (status == error::connection_refused) return "connection refused";
   if (status == error::host_unreachable || status == error::network_unreachable) return "no route to host";
   if (status == error::timed_out) return "timed out";
-  if (status == error::host_not_found || status == error::no_data || status == error::host_not_found_try_again) return "no address is known for this name";
+  if (status == error::host_not_found || status == error::no_data || status == error::host_not_found_try_again)
+    return "no address is known for this name";
   if (status.category() == error::get_ssl_category()) return "the link was tampered with: " + status.message();
   return status.message();
 }

@@ -120,9 +120,10 @@ RankPlace place_of(const LaunchPlan& plan, Rank rank) {
 Result<> check_same_wishes(const LaunchPlan& here, const LaunchSettings& first, int ranks_here) {
   const auto& size = here.options.size;
   auto differs = [](std::string_view flag, std::string_view one, std::string_view other) {
-    return usage_error(fmt::format("{} {} here, and {} on the first node: all nodes have to ask for the same, and would "
-                                   "else be another world than was meant",
-                                   flag, one, other));
+    return usage_error(
+        fmt::format("{} {} here, and {} on the first node: all nodes have to ask for the same, and would "
+                    "else be another world than was meant",
+                    flag, one, other));
   };
   bool asked = size.nproc_per_node || size.gpus || size.gpus_per_node;
   int wanted = here.nodes.front().local_world_size;

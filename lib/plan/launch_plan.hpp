@@ -70,8 +70,8 @@ LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, s
 /// The place of a rank in a full house.
 RankPlace place_of(const LaunchPlan& plan, Rank rank);
 
-/// Whether a node that joins asked for what the first node has planned: as many ranks here, as many nodes, one role. What
-/// a node has not asked for, the first decides.
+/// Whether a node that joins asked for what the first node has planned: as many ranks here, as many nodes, one role.
+/// What a node has not asked for, the first decides.
 Result<> check_same_wishes(const LaunchPlan& here, const LaunchSettings& first, int ranks_here);
 
 }  // namespace taas::plan

@@ -39,7 +39,8 @@ int count_nodes(const SizeRequest& request, const Machine& machine) {
   return ceiling(*request.total, request.most_per_node.value_or(std::max(kDefaultGpusPerNode, machine.gpus)));
 }
 
-/// A total of ranks that share GPUs: each is a node of its own, for the program as it is for NCCL (rank_environment.cpp).
+/// A total of ranks that share GPUs: each is a node of its own, for the program as it is for NCCL
+/// (rank_environment.cpp).
 bool nodes_of_one(const SizeRequest& request, const Machine& machine) {
   bool only_total = request.total && !request.nodes && !request.per_node && !request.most_per_node;
   return only_total && !request.on_cpu && machine.gpus > 0 && *request.total > machine.gpus;
@@ -64,8 +65,9 @@ void add_notices(const SizeRequest& request, const Machine& machine, Sizes& size
   auto where = nodes == 1 ? std::string()
                           : fmt::format(" on {} simulated nodes{}", nodes, describe_spread(sizes.ranks_on_node, full));
   if (sizes.device == Device::kGpu && total > machine.gpus) {
-    sizes.notices.push_back(fmt::format("{} share {}, which is for trying, not for speed: each sees one GPU, as device 0",
-                                        plural(total, "rank"), plural(machine.gpus, "GPU")));
+    sizes.notices.push_back(
+        fmt::format("{} share {}, which is for trying, not for speed: each sees one GPU, as device 0",
+                    plural(total, "rank"), plural(machine.gpus, "GPU")));
   } else if (sizes.device == Device::kGpu && (nodes > 1 || (request.empty() && total > 1))) {
     sizes.notices.push_back(
         fmt::format("{} here: {}, one on each GPU{}", plural(machine.gpus, "GPU"), plural(total, "rank"), where));

@@ -45,8 +45,8 @@ bool points_elsewhere(const Options& options, const Machine& machine) {
   return rendezvous.master_addr && !is_loopback(*rendezvous.master_addr);
 }
 
-/// A place or a name to meet under: whoever gives one for several nodes means nodes that are started elsewhere, be it in
-/// another terminal.
+/// A place or a name to meet under: whoever gives one for several nodes means nodes that are started elsewhere, be it
+/// in another terminal.
 bool means_to_meet(const RendezvousOptions& rendezvous) {
   auto id = rendezvous.run_id.value_or("");
   return has_endpoint(rendezvous) || (!id.empty() && id != "none");  // torchrun's default
@@ -65,10 +65,10 @@ Result<Way> join(const Options& options, const Machine& machine, NodeRange nodes
                                    nodes.most - 1));
   }
   if (!has_token(options, machine)) {
-    return usage_error(
-        fmt::format("{} nodes that join need a secret, the same on each, and {} is not set: (umask 077; taas-run token > "
-                    "FILE), then --token-file FILE or {}=$(cat FILE); --standalone simulates the nodes on this machine",
-                    nodes.most, kTokenVariable, kTokenVariable));
+    return usage_error(fmt::format(
+        "{} nodes that join need a secret, the same on each, and {} is not set: (umask 077; taas-run token > "
+        "FILE), then --token-file FILE or {}=$(cat FILE); --standalone simulates the nodes on this machine",
+        nodes.most, kTokenVariable, kTokenVariable));
   }
   return Join{std::move(meeting->host),
               static_cast<std::uint16_t>(meeting->port),

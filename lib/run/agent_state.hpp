@@ -70,7 +70,7 @@ struct Agent::State {
   std::uint64_t beats = 0;
   Instant answered{};  // when the last heartbeat that was answered had been sent
   bool ever_connected = false;
-  int attempts = 0;  // to connect, since the link was lost
+  int attempts = 0;         // to connect, since the link was lost
   std::string unreachable;  // why the last attempt to connect failed
   std::string told;         // of these reasons, the last one that the user was told
   std::optional<Instant> notice_at;

@@ -63,7 +63,7 @@ struct OutputText {
   bool progress = false;
   std::string text;
   Instant at;
-  bool open = false;  ///< the line has not ended
+  bool open = false;                    ///< the line has not ended
   std::optional<std::string> raw = {};  ///< the bytes that the rank wrote, where the line's form does not tell them
 };
 struct Output {

@@ -30,9 +30,9 @@ constexpr std::array<std::string_view, 24> kLostPeerTexts{
     "Application timeout caused pair closure",
     "Timed out waiting ",
     "connectFullMesh failed",
-    "failed to pass monitoredBarrier",                                     // on rank 0, and names who did not come
+    "failed to pass monitoredBarrier",                                   // on rank 0, and names who did not come
     "successfully reached monitoredBarrier, but received errors while",  // on others, once rank 0 has raised that
-    "remote process exited or there was a network error",  // NCCL
+    "remote process exited or there was a network error",                // NCCL
     "ncclRemoteError",
     "NCCL communicator was aborted",
     "NCCL operations have failed or timed out",

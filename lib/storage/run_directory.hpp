@@ -21,7 +21,7 @@ struct RunDirectoryOptions {
   std::string output = {};  ///< --output; made when it is missing
   std::string run_id = {};  ///< names the run's folder; "-2" and so on is appended when that exists already
   std::optional<std::string> log_dir = {};  ///< --log-dir: torchrun's layout there, for the ranks' log files
-  bool is_latest = true;  ///< the link "latest" leads to it from now on
+  bool is_latest = true;                    ///< the link "latest" leads to it from now on
 };
 
 /// The folder of one run, and where everything in it lies. All paths are absolute. Folders of a generation are made

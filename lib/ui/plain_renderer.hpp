@@ -37,7 +37,7 @@ class PlainRenderer : public Renderer {
   Sink& out_;
   Sink& err_;
   bool one_file_;
-  bool line_is_open_ = false;  // where the launcher's words go
+  bool line_is_open_ = false;                       // where the launcher's words go
   std::map<std::pair<int, Stream>, Instant> bars_;  // when a bar began or was last shown
 };
 

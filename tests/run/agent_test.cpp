@@ -44,13 +44,13 @@ std::string brief(const CoordinatorMessage& message) {
 }
 
 std::string brief(const AgentAction& action) {
-  return std::visit(Overloaded{[](const Send& a) { return "send " + brief(a.message); },
-                               [](const Perform& a) { return "do " + brief(a.message); },
-                               [](const Connect&) { return std::string("connect"); },
-                               [](const Leave& a) { return fmt::format("leave {} {}", a.exit_code, a.reason); },
-                               [](const TellHere& a) { return "tell " + a.text; },
-                               [](const auto&) { return std::string(); }},
-                    action);
+  return std::visit(
+      Overloaded{[](const Send& a) { return "send " + brief(a.message); },
+                 [](const Perform& a) { return "do " + brief(a.message); },
+                 [](const Connect&) { return std::string("connect"); },
+                 [](const Leave& a) { return fmt::format("leave {} {}", a.exit_code, a.reason); },
+                 [](const TellHere& a) { return "tell " + a.text; }, [](const auto&) { return std::string(); }},
+      action);
 }
 
 /// One agent, driven by hand; deadlines are left out of what is returned.
@@ -205,11 +205,13 @@ TEST_CASE("who waits for a coordinator is told why nobody answers, each reason o
   down("node1 port 29400: timed out", 8000);
   CHECK(agent.deadline(33000) == Strings{"connect"});
   down("node1 port 29400: wrong secret", 34000);
-  CHECK(agent.deadline(63000) ==
-        Strings{"connect", "tell still looking for the coordinator, for 537 s more: node1 port 29400: wrong secret"});
+  CHECK(agent.deadline(63000) == Strings{"connect",
+                                         "tell still looking for the coordinator, for 537 s more: node1 port 29400: "
+                                         "wrong secret (TAAS_TOKEN or --token-file is not the same)"});
   down("node1 port 29400: wrong secret", 64000);
-  CHECK(agent.deadline(600000) ==
-        Strings{"connect", "leave 1 the coordinator could not be reached for 600 s: node1 port 29400: wrong secret"});
+  CHECK(agent.deadline(600000) == Strings{"connect",
+                                          "leave 1 the coordinator could not be reached for 600 s: node1 port 29400: "
+                                          "wrong secret (TAAS_TOKEN or --token-file is not the same)"});
 }
 
 TEST_CASE("an agent that its coordinator has started bothers nobody while it connects") {

@@ -41,8 +41,7 @@ TEST_CASE("what is told to whoever started the launcher has its exit code, and t
         R"({"message":{"message":"rank 1 was killed by SIGSEGV","extraInfo":{"py_callstack":"first line\nsecond line",)"
         R"("timestamp":"17"},"errorCode":139}})");
   verdict.error_file = R"({"message": {"message": "KeyError: x", "own": [1]}, "more": 2})";
-  CHECK(print_error_file(verdict, 17) ==
-        R"({"message":{"message":"KeyError: x","own":[1],"errorCode":139},"more":2})");
+  CHECK(print_error_file(verdict, 17) == R"({"message":{"message":"KeyError: x","own":[1],"errorCode":139},"more":2})");
   verdict.error_file = R"({"message": "KeyError: x"})";
   CHECK(parse_error_file(print_error_file(verdict, 17))->message == "KeyError: x");
 }

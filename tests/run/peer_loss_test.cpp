@@ -26,7 +26,8 @@ TEST_CASE("words of those who lost a peer") {
            "BrokenPipeError: [Errno 32] Broken pipe",
            "RuntimeError: Rank 0 successfully reached monitoredBarrier, but received errors... Ranks 1 failed to pass "
            "monitoredBarrier in 1000 ms",
-           "RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+           "RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting for "
+           "send/recv "
            "from rank 0. Please check rank 0 logs for faulty rank.\n Original exception: ",
        }) {
     INFO(words);

@@ -156,9 +156,10 @@ TEST_CASE("a rank that lost a peer is not to blame") {
 TEST_CASE("rank 0 names who did not pass the monitored barrier, and others then lose rank 0") {
   auto record = all_living(3);
   end(record, 2, 1000, {1},
-      raised("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting for send/recv "
-             "from rank 0. Please check rank 0 logs for faulty rank.",
-             990));
+      raised(
+          "RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+          "from rank 0. Please check rank 0 logs for faulty rank.",
+          990));
   record.stop(SIGTERM, at_ms(1000));
   end(record, 0, 1100, {1}, raised("RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms", 900));
   end(record, 1, 1100, kTerminated);
@@ -262,11 +263,12 @@ TEST_CASE("the report always fits") {
 }
 
 TEST_CASE("a GPU's error is the cause, also when the watchdog's abort is faster and others lose their peer") {
-  auto by_watchdog = said({"terminate called after throwing an instance of 'c10::DistBackendError'",
-                           "  what():  [PG ID 0 PG GUID 0(default_pg) Rank 1] Process group watchdog thread terminated with "
-                           "exception: CUDA error: device-side assert triggered",
-                           "NCCL communicator was aborted on rank 1."},
-                          at_ms(90));
+  auto by_watchdog =
+      said({"terminate called after throwing an instance of 'c10::DistBackendError'",
+            "  what():  [PG ID 0 PG GUID 0(default_pg) Rank 1] Process group watchdog thread terminated with "
+            "exception: CUDA error: device-side assert triggered",
+            "NCCL communicator was aborted on rank 1."},
+           at_ms(90));
   auto record = all_living(3);
   record.exited({Generation{0}, Rank{0}, {1}, lost_peer(95), at_ms(99)});
   record.exited({Generation{0}, Rank{1}, {0, SIGABRT}, by_watchdog, at_ms(100)});
