@@ -11,6 +11,8 @@
 #include "hosts/data_reports.hpp"
 #include "hosts/policies.hpp"
 #include "plan/data_environment.hpp"
+#include "plan/data_machines.hpp"
+#include "proc/memory_watch.hpp"
 
 namespace taas::hosts {
 namespace {
@@ -22,8 +24,8 @@ constexpr auto kNewsEvery = std::chrono::seconds(1);
 DataDelivery::DataDelivery(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DataDelivery::~DataDelivery() = default;
 
-Result<std::unique_ptr<DataDelivery>> DataDelivery::prepare(boost::asio::io_context& io, Family& family, DiskThread& disk,
-                                                            DataDeliveryOptions options, Say say) {
+Result<std::unique_ptr<DataDelivery>> DataDelivery::prepare(boost::asio::io_context& io, Family& family,
+                                                            DiskThread& disk, DataDeliveryOptions options, Say say) {
   auto folder = PrivateFolder::make(options.machine.environment);
   if (!folder) return folder.error();
   auto state = std::make_unique<State>(io, family, disk, std::move(options), std::move(say), std::move(*folder));
@@ -71,10 +73,20 @@ Result<> DataDelivery::State::start_workers() {
   if (!data.loader.empty()) preparation.emplace(options.workers, buffer);
   workers = std::make_unique<DataWorkers>(io, family, disk, plan::data_worker_command(options.program),
                                           [this](const DataWorkerEnd& end) { ended(end); });
+  warn_of_memory();
   for (int index = 0; index < static_cast<int>(places.size()); ++index) {
     if (auto started = workers->start(describe(index)); !started) return started;
   }
   return {};
+}
+
+/// A program that is no Python program decides itself what its workers hold.
+void DataDelivery::State::warn_of_memory() {
+  if (!options.program.python) return;
+  auto available = available_memory();
+  if (!available) return;
+  auto warning = plan::data_memory_warning(static_cast<int>(places.size()), options.machine.cores, *available);
+  if (!warning.empty()) say(run::Remark{std::move(warning)});
 }
 
 DataWorkerStart DataDelivery::State::describe(int index) {

@@ -28,6 +28,7 @@ struct DataDelivery::State {
   Result<> open();
   Result<> open_listeners();
   Result<> start_workers();
+  void warn_of_memory();
   [[nodiscard]] DataWorkerStart describe(int index);
   [[nodiscard]] std::string name_of(int index) const;
   void report(std::string_view text);

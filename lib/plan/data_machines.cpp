@@ -99,6 +99,17 @@ int simulated_data_workers(const DataOptions& options, int machines, int cores) 
   return options.cores.value_or(std::max(1, cores / std::max(1, machines)));
 }
 
+std::string data_memory_warning(int workers, int cores, std::int64_t available_bytes) {
+  constexpr std::int64_t kPythonWithTorch = 300'000'000;
+  constexpr double kGiga = 1e9;
+  auto taken = workers * kPythonWithTorch;
+  if (taken <= available_bytes / 2) return "";
+  return fmt::format(
+      "{} data workers take about {:.1f} GB of this machine's {:.1f} GB of available memory, their datasets not "
+      "counted, and it has {} usable core(s): --data-cores or --cpus with a smaller number starts fewer",
+      workers, static_cast<double>(taken) / kGiga, static_cast<double>(available_bytes) / kGiga, cores);
+}
+
 std::string describe(const DataMachines& machines, const DataOptions& options, int cores) {
   if (machines.count == 0) return "batches are made in the ranks";
   auto noun = machines.count == 1 ? "CPU machine" : "CPU machines";

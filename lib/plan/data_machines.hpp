@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ Result<DataMachines> decide_data_machines(const DataOptions& options, const Way&
 
 /// Data worker processes on each of `machines` that one machine with so many usable cores plays.
 int simulated_data_workers(const DataOptions& options, int machines, int cores);
+
+/// A line for the user when so many data workers of a Python program would take more than half of the machine's
+/// available memory before they hold any data; empty: they would not.
+std::string data_memory_warning(int workers, int cores, std::int64_t available_bytes);
 
 /// "2 CPU machines, simulated here, with 4 workers each".
 std::string describe(const DataMachines& machines, const DataOptions& options, int cores);

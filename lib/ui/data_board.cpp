@@ -110,8 +110,8 @@ std::vector<std::string> DataBoard::verdict() const {
   for (const auto& [name, loader] : loaders_) {
     auto all = loader.sum();
     double longest = loader.longest();
-    lines.push_back(fmt::format("data: {}: {} samples, {}/s; the {} waited {:.1f} % for data", name,
-                                with_commas(all.samples), byte_count(longest > 0 ? all.bytes / longest : 0),
+    lines.push_back(fmt::format("data: {}: {} samples in {:.1f} s, {}/s; the {} waited {:.1f} % for data", name,
+                                with_commas(all.samples), longest, byte_count(longest > 0 ? all.bytes / longest : 0),
                                 options_.on_gpus ? "GPUs" : "ranks", percent(all.waited, all.seconds)));
   }
   auto predicted = prediction();

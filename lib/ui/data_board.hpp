@@ -24,7 +24,8 @@ class DataBoard {
   /// "data train: 12,345 samples/s, 5.2 GB/s | 12 batches buffered | waited 0.3 %"; before the first loop what is
   /// prepared. Without colour, not clipped.
   [[nodiscard]] std::vector<std::string> rows() const;
-  /// "data: train: 1,234,567 samples, 5.2 GB/s; the GPUs waited 0.3 % for data; 2 CPU machines would have been enough".
+  /// "data: train: 1,234,567 samples in 61.3 s, 5.2 GB/s; the GPUs waited 0.3 % for data; 2 CPU machines would have
+  /// been enough".
   [[nodiscard]] std::vector<std::string> verdict() const;
 
  private:

@@ -110,6 +110,16 @@ def test_ranks_and_workers_share_a_plan(data):
     end(process)
 
 
+def test_more_workers_than_memory_is_there_for_are_said(data):
+    available = next(int(line.split()[1]) << 10 for line in open("/proc/meminfo") if line.startswith("MemAvailable"))
+    workers = available // 2 // 300_000_000 + 4
+    done = data.run("--cpus", 1, "--data-cores", workers, data.launcher.python(RANK))
+    assert done.returncode == 0
+    assert f"{workers} data workers take about" in done.stderr and "with a smaller number starts fewer" in done.stderr
+    done = data.run("--cpus", 1, "--data-cores", 1, data.launcher.python(RANK))
+    assert "data workers take" not in done.stderr
+
+
 def test_the_plan_is_private(data):
     process = data.start("--cpus", 1, "--data-cores", 1, data.launcher.python(STAY))
     rank, _ = data.wait_for("rank-0", "worker-0")
@@ -262,7 +272,7 @@ to.sendto(b"garbage", os.environ["TAAS_EVENTS"])
 """)
     done = data.run("--cpus", 4, "--data-cores", 1, "--gpus", 2, script)
     assert done.returncode == 0
-    assert ("data: train: 1,000,000 samples, 5.0 GB/s; the ranks waited 0.3 % for data; "
+    assert ("data: train: 1,000,000 samples in 100.0 s, 5.0 GB/s; the ranks waited 0.3 % for data; "
             "1 CPU machine would have been enough") in done.stderr
     assert "something of note" in done.stderr
     told = [json.loads(line) for line in journal(data) if '"data_progress"' in line]

@@ -131,6 +131,15 @@ TEST_CASE("in a heterogeneous job the second component makes batches") {
   CHECK(describe(*machines, with(1), 8) == "1 CPU machine of the job's second component: c0");
 }
 
+TEST_CASE("more data workers than memory is there for are said, with the flags that mend it") {
+  constexpr std::int64_t kGiga = 1'000'000'000;
+  CHECK(data_memory_warning(2, 2, 4 * kGiga).empty());
+  CHECK(data_memory_warning(10, 2, 6 * kGiga).empty());
+  CHECK(data_memory_warning(40, 2, 16 * kGiga) ==
+        "40 data workers take about 12.0 GB of this machine's 16.0 GB of available memory, their datasets not counted, "
+        "and it has 2 usable core(s): --data-cores or --cpus with a smaller number starts fewer");
+}
+
 TEST_CASE("another job has no CPU nodes, but one machine can play them") {
   SlurmJob job;
   job.id = "7";

@@ -82,4 +82,26 @@ TEST_CASE("a plain SIGKILL is not counted") {
   CHECK(oom_kills() == before);
 }
 
+TEST_CASE("the memory that is available is that of the machine, or what its group leaves") {
+  constexpr std::int64_t kLimit = 134217728;
+  auto outside = available_memory();
+  REQUIRE(outside.has_value());
+  CHECK(*outside > 0);
+  LimitedGroup group;
+  auto pipe = make_pipe();
+  REQUIRE(pipe.has_value());
+  auto member = group.usable ? ::fork() : -1;
+  if (member == 0) {
+    bool joined = write_file(group.directory + "/cgroup.procs", std::to_string(::getpid()));
+    std::int64_t left = joined ? available_memory().value_or(-1) : -1;
+    ::_exit(::write(pipe->write.get(), &left, sizeof left) == sizeof left ? 0 : 1);
+  }
+  if (member < 0) SKIP_TEST("no memory control group can be made here");
+  ::waitpid(member, nullptr, 0);
+  std::int64_t left = -1;
+  REQUIRE(::read(pipe->read.get(), &left, sizeof left) == sizeof left);
+  if (left < 0) SKIP_TEST("the memory control group cannot be joined");
+  CHECK(left <= kLimit);
+}
+
 }  // namespace memory_watch_test

@@ -63,7 +63,7 @@ TEST_CASE("the judgement counts all ranks, and what ranks of former generations 
   board.update(progress(0, "train", 500, 5, 1, 1000));
   board.update(progress(0, "train", 100, 1, 0, 2000));  // another process
   board.update(progress(1, "train", 400, 4, 0, 2000));
-  CHECK(board.verdict() == Lines{"data: train: 1,000 samples, 167 kB/s; the GPUs waited 10.0 % for data"});
+  CHECK(board.verdict() == Lines{"data: train: 1,000 samples in 6.0 s, 167 kB/s; the GPUs waited 10.0 % for data"});
 }
 
 TEST_CASE("CPU machines that would have been enough") {
@@ -74,7 +74,7 @@ TEST_CASE("CPU machines that would have been enough") {
     for (int worker = 0; worker < machines; ++worker) board.update(run::DataWork{worker, 10, busy, 110, at_ms(1000)});
     return board.verdict();
   };
-  const std::string kTold = "data: train: 1,000,000 samples, 10.0 MB/s; the ranks waited 0.0 % for data";
+  const std::string kTold = "data: train: 1,000,000 samples in 100.0 s, 10.0 MB/s; the ranks waited 0.0 % for data";
   CHECK(judged(4, 20) == Lines{kTold + "; 1 CPU machine would have been enough"});
   CHECK(judged(4, 45) == Lines{kTold + "; 2 CPU machines would have been enough"});
   CHECK(judged(1, 50) == Lines{kTold + "; 1 CPU machine was enough"});
