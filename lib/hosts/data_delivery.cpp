@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <filesystem>
 #include <numeric>
 
@@ -86,7 +87,8 @@ void DataDelivery::State::warn_of_memory() {
   auto available = available_memory();
   if (!available) return;
   auto warning = plan::data_memory_warning(static_cast<int>(places.size()), options.machine.cores, *available);
-  if (!warning.empty()) say(run::Remark{std::move(warning)});
+  if (warning.empty()) return;
+  boost::asio::post(io, [say = say, warning] { say(run::Remark{warning}); });  // nobody listens before the loop runs
 }
 
 DataWorkerStart DataDelivery::State::describe(int index) {
