@@ -60,6 +60,10 @@ bool tells_of_lost_peer(std::string_view text) {
   return contains_any(text, kLostPeerTexts) && !contains_any(text, kOwnFault);
 }
 
+bool names_lost_peer(std::string_view text) {
+  return text.find("failed to pass monitoredBarrier") != text.npos && tells_of_lost_peer(text);
+}
+
 bool tells_of_timeout(std::string_view text) { return contains_any(text, kTimeout); }
 
 bool tells_of_store_timeout(std::string_view text) { return contains_any(text, kStoreTimeout); }

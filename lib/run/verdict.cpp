@@ -24,13 +24,14 @@ constexpr auto kCleanUp = std::chrono::seconds(10);
 
 /// How well a failure explains the end of the generation.
 enum class Strength {
-  kNone,      ///< it does not: the launcher stopped the rank
-  kLostPeer,  ///< the rank itself says that another one is to blame
-  kLater,     ///< ended after the launcher began to stop, but not in the way a stopped rank ends
-  kStruck,    ///< the same, by a signal that nobody here has sent
-  kLostNode,  ///< a node that was heard of after the launcher began to stop
-  kTold,      ///< had told a fatal error long before it was stopped
-  kOwn,       ///< failed by itself
+  kNone,       ///< it does not: the launcher stopped the rank
+  kLostPeer,   ///< the rank itself says that another one is to blame
+  kNamesPeer,  ///< the same, and it says which one
+  kLater,      ///< ended after the launcher began to stop, but not in the way a stopped rank ends
+  kStruck,     ///< the same, by a signal that nobody here has sent
+  kLostNode,   ///< a node that was heard of after the launcher began to stop
+  kTold,       ///< had told a fatal error long before it was stopped
+  kOwn,        ///< failed by itself
 };
 
 struct Candidate {
@@ -101,6 +102,7 @@ class Judge {
   [[nodiscard]] Strength strength(const RankRecord& record, const FatalError& error) const {
     bool by_us = ended_by_us(record, generation_);
     bool before = !record.ended_after_stop || told(record, error);
+    if (only_lost_a_peer(record, error, by_us) && names_lost_peer(error.text())) return Strength::kNamesPeer;
     if (by_us && !before) return Strength::kNone;
     if (only_lost_a_peer(record, error, by_us)) return before ? Strength::kLostPeer : Strength::kNone;
     if (!before && early_) return Strength::kNone;
@@ -284,7 +286,8 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   list_others(generation, verdict);
   verdict.hint = hint_for(culprit, generation, policy, verdict);
   verdict.detail = excerpt(culprit.error, room_for_detail(verdict, culprit.error));
-  bool in_vain = culprit.strength == Strength::kLostPeer && tells_of_timeout(culprit.error.text());
+  bool lost = culprit.strength == Strength::kLostPeer || culprit.strength == Strength::kNamesPeer;
+  bool in_vain = lost && tells_of_timeout(culprit.error.text());
   if (!in_vain) return verdict;
   auto hang = find_hang(generation, policy);
   return hang ? judge_hang(std::move(verdict), std::move(*hang), generation, policy) : verdict;

@@ -51,6 +51,11 @@ TEST_CASE("words of those with a trouble of their own") {
   }
 }
 
+TEST_CASE("words that name who did not come") {
+  CHECK(names_lost_peer("RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 1000 ms"));
+  CHECK_FALSE(names_lost_peer("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors"));
+}
+
 TEST_CASE("words of those who waited in the store") {
   CHECK(tells_of_store_timeout(
       "torch.distributed.DistStoreError: wait timeout after 2000ms, keys: /default_pg/0//cpu//0/0"));
