@@ -26,9 +26,19 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Goes last, when nobody works in it any more.
+struct TemporaryFolder {
+  fs::path path = fs::temp_directory_path() / ("taas-delivery-" + random_hex(6));
+  TemporaryFolder() = default;
+  ~TemporaryFolder() { fs::remove_all(path); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+};
+
 /// A node's folder, a coordinator's, and a link between them that can be cut: frames go one way, answers the other.
 struct Link {
-  fs::path folder = fs::temp_directory_path() / ("taas-delivery-" + random_hex(6));
+  TemporaryFolder temporary;
+  fs::path folder = temporary.path;
   std::string sent = (folder / "node").string();
   std::string came = (folder / "run/output").string();
   boost::asio::io_context io;
@@ -48,7 +58,6 @@ struct Link {
     fs::create_directories(came);
     incoming.receive({kAgent, "host1", "output"});
   }
-  ~Link() { fs::remove_all(folder); }
 
   DeliveryOptions options() {
     DeliveryOptions made;
