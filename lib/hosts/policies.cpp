@@ -49,6 +49,9 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.closed_grace = 2 * agent_policy(nodes.node_timeout, false).heartbeat_interval;
   policy.gather_timeout = nodes.join_timeout;
   policy.tells_verdict = std::holds_alternative<plan::Join>(plan.way);
+  // A batch system that tells one node to stop means the job.
+  policy.nodes_may_leave =
+      std::holds_alternative<plan::Join>(plan.way) || std::holds_alternative<plan::OverSsh>(plan.way);
   policy.elastic_wait = nodes.elastic_wait;
   policy.loader = plan.options.data.loader;
   policy.data.names = plan.data.names();

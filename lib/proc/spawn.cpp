@@ -201,6 +201,28 @@ Result<Sources> gather(const SpawnRequest& request, const Fd& failures, ChildDes
   return sources;
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TAAS_THREAD_SANITIZER
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+#define TAAS_THREAD_SANITIZER
+#endif
+
+#ifdef TAAS_THREAD_SANITIZER
+
+/// What the thread sanitizer keeps of a thread would be changed by a child that shares its memory.
+Result<int> launch(RankSetup& setup) {
+  BlockedSignals blocked;
+  int pid = ::fork();
+  if (pid == 0) ::_exit(setup.run());
+  if (pid < 0) return system_error("cannot start a process", errno);
+  return pid;
+}
+
+#else
+
 int run_setup(void* setup) { return static_cast<RankSetup*>(setup)->run(); }
 
 /// The child shares memory, and at first descriptors, and the calling thread waits for its exec, as vfork() has it. But
@@ -214,6 +236,8 @@ Result<int> launch(RankSetup& setup) {
   if (pid < 0) return system_error("cannot start a process", errno);
   return pid;
 }
+
+#endif
 
 /// The child's descriptors are open in the launcher during its start only.
 Result<int> launch_with(RankSetup& setup, const SpawnRequest& request, const Fd& failures) {

@@ -27,12 +27,13 @@ struct CoordinatorPolicy {
   Duration gather_timeout = std::chrono::seconds(600);     ///< for enough nodes to be there
   Duration elastic_wait = std::chrono::seconds(30);        ///< for more than min_nodes while hosts are missing
   Duration startup_window = std::chrono::seconds(60);      ///< see Supervisor: start-up errors are not restarted
-  bool tells_verdict = false;  ///< agents have consoles of their own: they are told how the run ended
-  bool in_process = false;     ///< the only agent with ranks is in this process: no heartbeats, no probing
-  DataNodesPolicy data = {};   ///< CPU machines with agents of their own; none: they are simulated in this process
-  std::string loader = {};     ///< --loader: ranks start when data workers have prepared it; empty: at once
-  std::string folder = {};     ///< the mark of the run's folder; an agent that tells another one sees another
-                               ///< folder. Empty: all nodes see the same one
+  bool nodes_may_leave = false;  ///< an agent that is told to stop leaves, where the others are enough for a generation
+  bool tells_verdict = false;    ///< agents have consoles of their own: they are told how the run ended
+  bool in_process = false;       ///< the only agent with ranks is in this process: no heartbeats, no probing
+  DataNodesPolicy data = {};     ///< CPU machines with agents of their own; none: they are simulated in this process
+  std::string loader = {};       ///< --loader: ranks start when data workers have prepared it; empty: at once
+  std::string folder = {};       ///< the mark of the run's folder; an agent that tells another one sees another
+                                 ///< folder. Empty: all nodes see the same one
 };
 
 // What happens. Events of the run itself (RunStarted, SignalReceived, DeadlineReached) come as run::Event.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "run/coordinator_state.hpp"
+#include "run/words.hpp"
 
 namespace taas::run {
 namespace {
@@ -122,11 +123,41 @@ void Coordinator::State::hear(AgentId agent, const AddressesReached& message) {
 
 /// What reaches an agent only, as when its machine is shut down, stops the run as if it had come here. What comes here
 /// as well is not a second wish.
-void Coordinator::State::hear(AgentId /*agent*/, const Signalled& message) {
+void Coordinator::State::hear(AgentId agent, const Signalled& message) {
+  if (may_leave(agent, message.signal)) return let_go(agent, message.signal);
   const auto& preempt = policy.run.preempt_signals;
   bool checkpoint = std::find(preempt.begin(), preempt.end(), message.signal) != preempt.end();
   bool plain = message.signal == SIGUSR1 || message.signal == SIGUSR2;
   if (checkpoint || (!plain && !stop_seen)) on(Event(SignalReceived{message.signal, now}));
+}
+
+/// As when its machine is to be shut down, and the run can do without.
+bool Coordinator::State::may_leave(AgentId agent, int signal) const {
+  const auto& stops = policy.run.stop_signals;
+  bool asked = policy.nodes_may_leave && !stop_seen && !settling && !leaving.contains(agent) && !data.has(agent);
+  return asked && std::ranges::find(stops, signal) != stops.end() && membership.enough_without(agent, now);
+}
+
+void Coordinator::State::let_go(AgentId agent, int signal) {
+  leaving[agent] = signal;
+  membership.leave(agent);
+  reach.forget(agent);
+  auto member = members.find(agent);
+  if (member == members.end()) {
+    notify(fmt::format("{} leaves: it was told to stop by {}", name_of(agents.at(agent).hello), signal_name(signal)));
+    part_with_leaving();
+    return try_gather();
+  }
+  auto node = member->second.shares.front().node;
+  supervise(NodeLeaves{generation, node, agents.at(agent).hello.hostname, signal, now});
+}
+
+/// Nothing of a generation lives there any more.
+void Coordinator::State::part_with_leaving() {
+  for (const auto& [agent, signal] : std::exchange(leaving, {})) {
+    if (agents.contains(agent))
+      dismiss(agent, fmt::format("{}: the run goes on without this node", signal_name(signal)), 128 + signal);
+  }
 }
 
 /// An agent that closed its link has ended, or kills its ranks now. One that does not know of it yet kills them when

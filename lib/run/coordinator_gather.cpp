@@ -26,6 +26,7 @@ void Coordinator::State::carry_out(const GatherNodes& decided) {
   gathering_since = now;
   generation = decided.generation;
   members.clear();
+  part_with_leaving();
   membership.begin(decided.generation, now);
   gather_notice_at = now + kNoticeAfter;
   try_gather();

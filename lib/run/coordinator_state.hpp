@@ -109,6 +109,9 @@ struct Coordinator::State {
   void lose(AgentId agent, std::string reason, Instant last_sign_of_life, Instant gone_at);
   void report_loss(const Hello& hello, const std::vector<NodeShare>& shares, const std::string& reason,
                    Instant last_sign_of_life);
+  [[nodiscard]] bool may_leave(AgentId agent, int signal) const;
+  void let_go(AgentId agent, int signal);
+  void part_with_leaving();
   void lose_the_silent();
   void start_lost_hosts();
 
@@ -154,6 +157,8 @@ struct Coordinator::State {
   Reachability reach;
   DataNodes data;
   std::map<AgentId, Agent> agents;  // those that are welcome
+
+  std::map<AgentId, int> leaving;  // were told to stop, with this signal; still there while the generation is
 
   std::optional<Instant> supervisor_deadline;
   std::optional<Instant> check_agents_at;

@@ -129,10 +129,19 @@ struct NodeLost {
   bool replaceable = false;  ///< another node can take its place, or the run goes on without it: costs no restart
   Instant at;
 };
+/// A node was told to stop, as one that is evicted, and the run can go on without it: its ranks may end like all
+/// others.
+struct NodeLeaves {
+  Generation generation;
+  NodeIndex node;
+  std::string name;  ///< of the machine; may be empty
+  int signal = 0;    ///< that its agent was told with
+  Instant at;
+};
 
 using Event =
     std::variant<RunStarted, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankExited, GenerationGone,
-                 SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed, NodeLost>;
+                 SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed, NodeLost, NodeLeaves>;
 
 inline Instant instant_of(const Event& event) {
   return std::visit([](const auto& happened) { return happened.at; }, event);
@@ -246,6 +255,7 @@ BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at, files))
 
 BOOST_DESCRIBE_STRUCT(NodesGathered, (), (world_size, node_of_rank, node_names, at))
 BOOST_DESCRIBE_STRUCT(GatherFailed, (), (summary, hint, exit_code, at))
+BOOST_DESCRIBE_STRUCT(NodeLeaves, (), (generation, node, name, signal, at))
 BOOST_DESCRIBE_STRUCT(NodeLost, (), (generation, node, name, reason, last_sign_of_life, replaceable, at))
 
 BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kHang, kStoreTimeout, kStopped,

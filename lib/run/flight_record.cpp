@@ -113,7 +113,8 @@ std::vector<int> ranks_of(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     int rank = 0;
     auto begin = i;
-    for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && rank < 100'000'000; ++i) rank = rank * 10 + text[i] - '0';
+    for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && rank < 100'000'000; ++i)
+      rank = rank * 10 + text[i] - '0';
     if (i > begin) ranks.push_back(rank);
     if (i == begin || i < text.size()) ++i;
   }

@@ -152,14 +152,16 @@ Sides sides_of(const GroupView& group, const CollectiveCall& stuck) {
 Hang differing(const GroupView& group, const Sides& sides, std::int64_t number, const Policy& policy) {
   const auto& odd = *group.call(sides.differ.front(), number);
   const auto& usual = *group.call(sides.there.front(), number);
-  auto names = [&](const std::vector<Rank>& ranks) { return name_ranks(ranks, policy.node_of_rank, policy.node_names); };
+  auto names = [&](const std::vector<Rank>& ranks) {
+    return name_ranks(ranks, policy.node_of_rank, policy.node_names);
+  };
   Hang hang{sides.differ, {}, {}};
-  hang.summary = odd.operation == usual.operation
-                     ? fmt::format("{} called {} {} with {}{}, {} with {}{}", names(sides.differ), odd.operation, number,
-                                   odd.shape, with_where({}, odd), names(sides.there), usual.shape,
-                                   with_where({}, usual))
-                     : fmt::format("{} called {}, where {} called {}", names(sides.differ), describe_call(odd),
-                                   names(sides.there), describe_call(usual));
+  hang.summary =
+      odd.operation == usual.operation
+          ? fmt::format("{} called {} {} with {}{}, {} with {}{}", names(sides.differ), odd.operation, number,
+                        odd.shape, with_where({}, odd), names(sides.there), usual.shape, with_where({}, usual))
+          : fmt::format("{} called {}, where {} called {}", names(sides.differ), describe_call(odd), names(sides.there),
+                        describe_call(usual));
   return hang;
 }
 
@@ -169,7 +171,9 @@ std::optional<Hang> hang_of(const GroupView& group, const Policy& policy) {
   auto sides = sides_of(group, *stuck);
   if (!sides.differ.empty()) return differing(group, sides, stuck->number, policy);
   if (sides.missing.empty() || sides.there.empty()) return std::nullopt;
-  auto names = [&](const std::vector<Rank>& ranks) { return name_ranks(ranks, policy.node_of_rank, policy.node_names); };
+  auto names = [&](const std::vector<Rank>& ranks) {
+    return name_ranks(ranks, policy.node_of_rank, policy.node_names);
+  };
   return Hang{sides.missing,
               fmt::format("{} did not come to {}: {} {}", names(sides.missing), describe_call(*stuck),
                           names(sides.there), waited(*stuck)),

@@ -80,6 +80,16 @@ void Membership::lose(AgentId agent, Instant at, Blame blame) {
   if (host.order >= 0) host.start_at = at + pause_after(std::max(host.losses, 1));
 }
 
+void Membership::leave(AgentId agent) {
+  if (auto hello = remove(agent)) host_of(*hello).lost = true;
+}
+
+bool Membership::enough_without(AgentId agent, Instant now) const {
+  auto others = *this;
+  others.leave(agent);
+  return others.enough(now);
+}
+
 void Membership::refuse(AgentId agent, std::string why) {
   if (auto hello = remove(agent)) host_of(*hello).failure = std::move(why);
 }

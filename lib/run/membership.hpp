@@ -46,6 +46,10 @@ class Membership {
   void ready(AgentId agent);
   /// It was there and is lost.
   void lose(AgentId agent, Instant at, Blame blame = Blame::kHost);
+  /// It was there and leaves of its own accord. It may come back like a newcomer, and is not fetched.
+  void leave(AgentId agent);
+  /// There would be enough agents for a generation if this one left.
+  [[nodiscard]] bool enough_without(AgentId agent, Instant now) const;
   /// It was there, cannot take part, and need not try again.
   void refuse(AgentId agent, std::string why);
   /// Nobody came from there, with order -1: of those that have not come, nobody will. `why` names the host.

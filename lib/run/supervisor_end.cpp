@@ -38,6 +38,7 @@ void Supervisor::State::start() {
   phase = Phase::kRunning;
   record = GenerationRecord(record.generation(), policy.world_size);
   started_at = now;
+  departure.reset();
   emit(StartGeneration{record.generation()});
   if (checkpoint_requested) emit(RequestStop{0});
 }
@@ -57,11 +58,12 @@ void Supervisor::State::conclude() {
 
 Verdict Supervisor::State::judge() const {
   if (user_signal != 0) return judge_stop(record, user_signal, now);
+  if (departure) return judge_departure(*departure);
   return record.any_failed() ? judge_failure(record, policy) : judge_success(record, now);
 }
 
-/// It raised an exception, and no rank had talked to the store: a program that fails so would only fail again. A signal,
-/// or an exit code that the program chose, may have any reason.
+/// It raised an exception, and no rank had talked to the store: a program that fails so would only fail again. A
+/// signal, or an exit code that the program chose, may have any reason.
 bool Supervisor::State::failed_at_start() const {
   bool raised = verdict.cause == Cause::kException && policy.startup_needs_store;
   return raised && !record.store_reached() && verdict.at - started_at < policy.startup_window;

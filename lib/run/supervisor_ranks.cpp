@@ -54,6 +54,16 @@ void Supervisor::State::on(const NodeLost& event) {
   check_ranks();
 }
 
+/// All ranks have to stop, since the world changes: those of this node too are given the time to write a checkpoint.
+void Supervisor::State::on(const NodeLeaves& event) {
+  if (event.generation != record.generation() || phase != Phase::kRunning) return;
+  departure = event;
+  notify(describe(event) + ": ranks are told to write a checkpoint");
+  if (!checkpoint_requested) emit(RequestStop{0});  // before the signal, whose handler looks for the wish
+  stop(SIGTERM);
+  check_ranks();
+}
+
 void Supervisor::State::stop(int signal) {
   phase = Phase::kStopping;
   record.stop(signal, now);

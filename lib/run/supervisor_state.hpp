@@ -40,6 +40,7 @@ struct Supervisor::State {
   void on(const RankJoined&);
   void on(const RankExited&);
   void on(const NodeLost&);
+  void on(const NodeLeaves&);
   void on(const GenerationGone&);
   void on(const SignalReceived&);
   void on(const DeadlineReached&);
@@ -83,6 +84,7 @@ struct Supervisor::State {
   Phase phase = Phase::kIdle;
   GenerationRecord record;  // of the generation at hand; while gathering, of the one that is to come
   Instant started_at{};
+  std::optional<NodeLeaves> departure;  // for which the generation at hand was stopped
   int restarts_used = 0;
   int user_signal = 0;  // stopped the run, unless something had failed before
   int last_stop_signal = 0;

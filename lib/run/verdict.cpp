@@ -114,6 +114,10 @@ class Judge {
   bool early_;
 };
 
+std::string node_with_host(NodeIndex node, const std::string& host) {
+  return host.empty() ? fmt::format("node {}", node.value) : fmt::format("node {} ({})", node.value, host);
+}
+
 /// A node that was heard of after the stop explains why others had lost a peer, if nothing better does.
 Candidate weigh(const NodeLost& lost, const GenerationRecord& generation) {
   bool before = !generation.stopped_at() || lost.last_sign_of_life <= *generation.stopped_at();
@@ -261,9 +265,23 @@ Verdict judge_hang(Verdict verdict, Hang hang, const GenerationRecord& generatio
 }  // namespace
 
 std::string describe(const NodeLost& lost) {
-  auto node = fmt::format("node {}", lost.node.value);
-  if (!lost.name.empty()) node += fmt::format(" ({})", lost.name);
-  return fmt::format("{} was lost: {}", node, lost.reason);
+  return fmt::format("{} was lost: {}", node_with_host(lost.node, lost.name), lost.reason);
+}
+
+std::string describe(const NodeLeaves& leaving) {
+  return fmt::format("{} leaves the run: it was told to stop by {}", node_with_host(leaving.node, leaving.name),
+                     signal_name(leaving.signal));
+}
+
+Verdict judge_departure(const NodeLeaves& leaving) {
+  Verdict verdict;
+  verdict.cause = Cause::kNodeLost;
+  verdict.node = leaving.node;
+  verdict.generation = leaving.generation;
+  verdict.summary = describe(leaving);
+  verdict.exit_code = 1;
+  verdict.at = leaving.at;
+  return verdict;
 }
 
 Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) {

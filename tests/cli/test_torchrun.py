@@ -207,6 +207,70 @@ def test_who_cannot_join_is_told_why_while_it_waits_and_at_the_end(launcher):
     first.communicate(timeout=DEADLINE_SECONDS)
 
 
+ELASTIC = """
+import os, pathlib, signal, sys, time
+touched, rank = pathlib.Path(sys.argv[1]), os.environ["RANK"]
+generation, world = int(os.environ["TORCHELASTIC_RESTART_COUNT"]), int(os.environ["WORLD_SIZE"])
+
+def save(*_):
+    (touched / f"saved-{generation}-{rank}").touch()
+    sys.exit(143)
+
+signal.signal(signal.SIGTERM, save)
+(touched / f"began-{generation}-{rank}-of-{world}").touch()
+while generation == 0:
+    time.sleep(0.01)
+while not (touched / "newcomer").exists():
+    time.sleep(0.01)
+sys.exit(3 if world == 1 else 0)
+"""
+
+
+def connections(port: int) -> int:
+    """How many have come to this port of this machine, and are still there."""
+    needle = f":{port:04X}"
+    return sum(line.split()[1].endswith(needle) and line.split()[3] == "01"
+               for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:])
+
+
+def test_a_node_that_is_told_to_stop_leaves_and_a_late_one_joins_with_the_next_generation(launcher, touched):
+    """An evicted pod ended the training of all others with 143."""
+    port = free_port()
+    script, token = launcher.python(ELASTIC), {"TAAS_TOKEN": "a secret of ours"}
+    common = ["--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=50", "--rdzv-backend=c10d",
+              f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=job8", "--rdzv-conf=join_timeout=60,last_call_timeout=30"]
+    first = launcher.start("--rdzv-conf=is_host=1", *common, script, touched, env=token)
+    wait_until(lambda: listens(port), "the first node listens")
+    evicted = launcher.start("--rdzv-conf=is_host=0", *common, script, touched, env=token)
+    wait_until(lambda: len(list(touched.glob("began-0-?-of-2"))) == 2, "two nodes train")
+    evicted.terminate()
+    _, said = evicted.communicate(timeout=DEADLINE_SECONDS)
+    assert evicted.returncode == 143, said
+    assert "SIGTERM" in said
+    assert {path.name for path in touched.glob("saved-*")} == {"saved-0-0", "saved-0-1"}
+    wait_until(lambda: (touched / "began-1-0-of-1").exists(), "the other node trains alone")
+    wait_until(lambda: connections(port) == 1, "the evicted node's connection is gone, and the first node's own is left")
+    late = launcher.start("--rdzv-conf=is_host=0", *common, script, touched, env=token)
+    wait_until(lambda: connections(port) == 2, "a late node has come")
+    (touched / "newcomer").touch()
+    for agent in (first, late):
+        _, said = agent.communicate(timeout=DEADLINE_SECONDS)
+        assert agent.returncode == 0, said
+    told = (launcher.run_folder() / "journal.jsonl").read_text()
+    assert '"node_leaves"' in told and not list(touched.glob("began-1-?-of-2"))
+    assert len([path for path in touched.glob("began-*-of-2") if path.name[6] != "0"]) == 2
+
+
+def test_without_enough_others_a_node_that_is_told_to_stop_ends_the_run(launcher, touched):
+    port = free_port()
+    script, token = launcher.python(ELASTIC), {"TAAS_TOKEN": "a secret of ours"}
+    common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=job8"]
+    agents = [launcher.start(*common, script, touched, env=token) for _ in range(2)]
+    wait_until(lambda: len(list(touched.glob("began-0-?-of-2"))) == 2, "two nodes train")
+    agents[1].terminate()
+    assert [agent.wait(DEADLINE_SECONDS) for agent in agents] == [143, 143]
+
+
 def test_two_agents_on_a_machine_whose_own_name_is_loopback(launcher, script, touched):
     """As Debian has it in /etc/hosts: the first listened on the machine's interfaces alone, and the other never found it."""
     hosts = launcher.folder / "hosts"

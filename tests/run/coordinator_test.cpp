@@ -100,6 +100,38 @@ TEST_CASE("an elastic run goes on with fewer nodes") {
         Strings{"1: start 1 node 0 ranks 0-1 of 4 at 10.0.0.1", "2: start 1 node 1 ranks 2-3 of 4 at 10.0.0.1"});
 }
 
+TEST_CASE("a node that is told to stop leaves when its ranks have ended, and the others go on") {
+  auto wanted = policy(2, 1, 2);
+  wanted.nodes_may_leave = true;
+  Drive run(wanted);
+  run.gather(2);
+  for (int rank = 0; rank < 4; ++rank) run.said(rank / 2, RankSpawned{Generation{0}, Rank{rank}, 1, at_ms(5)}, 5);
+  const std::string kLeaves = "node 1 (host1) leaves the run: it was told to stop by SIGTERM";
+  CHECK(run.said(1, Signalled{SIGTERM}, 1000) == Strings{"say " + kLeaves + ": ranks are told to write a checkpoint",
+                                                         "0: checkpoint 0", "1: checkpoint 0", "0: signal 15 to 2",
+                                                         "1: signal 15 to 2"});
+  for (int rank = 0; rank < 3; ++rank) run.exited(rank / 2, 0, rank, {}, 1010);
+  CHECK(run.exited(1, 0, 3, kTerminated, 1020) == Strings{"0: sweep", "1: sweep"});
+  run.gone(1, 0, 1030);
+  CHECK(run.gone(0, 0, 1040) == Strings{"report " + kLeaves, "0: abandon",
+                                        "1: dismissed 143 SIGTERM: the run goes on without this node",
+                                        "0: start 1 node 0 ranks 0-1 of 2 at 10.0.0.0"});
+  CHECK(run.left(1, 1060) == Strings{});
+}
+
+TEST_CASE("a node that was left over leaves at once, and one that the run needs ends it") {
+  auto wanted = policy(2, 2, 3);
+  wanted.nodes_may_leave = true;
+  Drive run(wanted);
+  run.gather(3);
+  run.said(0, RankSpawned{Generation{0}, Rank{0}, 1, at_ms(5)}, 5);
+  CHECK(run.said(2, Signalled{SIGTERM}, 1000) ==
+        Strings{"say host2 leaves: it was told to stop by SIGTERM",
+                "2: dismissed 143 SIGTERM: the run goes on without this node"});
+  CHECK(run.said(1, Signalled{SIGTERM}, 1100).back() == "0: signal 15 to 1");
+  CHECK(run.said(1, Signalled{SIGTERM}, 1200) == Strings{});
+}
+
 TEST_CASE("an agent that connects again takes the place of its former connection") {
   auto wanted = policy(1, 1, 1);
   wanted.run.max_restarts = 1;

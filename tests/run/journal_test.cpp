@@ -63,6 +63,7 @@ TEST_CASE("every event and action has a line") {
       {OutputSettled{"e", at_ms(0)}, "output_settled"},
       {NodesGathered{2, {}, {"a"}, at_ms(0)}, "nodes_gathered"},
       {GatherFailed{"s", "h", 1, at_ms(0)}, "gather_failed"},
+      {NodeLeaves{kSecond, NodeIndex{1}, "b", SIGTERM, at_ms(0)}, "node_leaves"},
       {NodeLost{kSecond, NodeIndex{1}, "b", "r", at_ms(0), true, at_ms(0)}, "node_lost"},
   };
   for (const auto& [event, name] : events) CHECK(line(event).at("event") == name);
