@@ -133,7 +133,9 @@ void Node::State::hold_output(bool hold) {
   }
 }
 
+/// Who handles a signal looks for the wish to stop: that is on disk before, unless the disk is slow.
 void Node::State::perform(const run::SignalRanks& request) {
+  if (telling_of_stop) return held_signals.push_back(request);
   if (request.generation != generation) return;
   for (Rank rank : request.ranks) {
     auto index = static_cast<std::size_t>(
@@ -156,6 +158,9 @@ void Node::State::sweep(int signal) {
 
 /// Programs that poll find the file; those that handle the signal get it.
 void Node::State::perform(const run::RequestStop& request) {
+  constexpr auto kSlowDisk = std::chrono::milliseconds(500);
+  telling_of_stop = true;
+  signals_held_until.set(steady_now() + kSlowDisk);
   auto failure = std::make_shared<int>(0);
   disk.run(
       [=, path = stop_file()] {
@@ -163,13 +168,22 @@ void Node::State::perform(const run::RequestStop& request) {
         if (!made) *failure = errno;
       },
       [=, this] {
-        if (*failure == 0) return;
-        remark(system_error("cannot tell ranks to write a checkpoint by " + stop_file(), *failure).message);
+        if (*failure != 0) {
+          remark(system_error("cannot tell ranks to write a checkpoint by " + stop_file(), *failure).message);
+        }
+        let_signals_go();
       });
   if (request.signal == 0 && source) source->hurry();  // the user stops the run: no rank waits for an import first
-  for (auto& rank : ranks) {
-    if (request.signal != 0 && rank->running()) rank->signal(request.signal);
-  }
+  if (request.signal == 0) return;
+  run::SignalRanks to_all{generation, {}, request.signal};
+  for (const auto& place : places) to_all.ranks.push_back(place.rank);
+  held_signals.push_back(std::move(to_all));
+}
+
+void Node::State::let_signals_go() {
+  telling_of_stop = false;
+  signals_held_until.clear();
+  for (const auto& signal : std::exchange(held_signals, {})) perform(signal);
 }
 
 void Node::State::perform(const run::DataWorkers& list) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <boost/asio/io_context.hpp>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "hosts/outbox.hpp"
 #include "hosts/rank_process.hpp"
 #include "hosts/rank_source.hpp"
+#include "hosts/timer.hpp"
 #include "net/held_ports.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/family.hpp"
@@ -89,6 +92,7 @@ struct Node::State {
   void settle_output(bool publish, std::function<void(std::string error)> on_done);
   void say_settled(const std::string& error);
   void sweep(int signal);
+  void let_signals_go();
   void hold_output(bool hold);
   void show(std::size_t index, const ui::OutputLine& line);
   void explain_refusal(Rank rank);
@@ -97,7 +101,10 @@ struct Node::State {
   [[nodiscard]] bool is_shown(std::size_t index) const;
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
   [[nodiscard]] const storage::RunDirectory& folder() const { return *opened; }
-  [[nodiscard]] std::string stop_file() const { return folder().path() + "/stop-requested"; }
+  /// A wish to stop one generation, as when a node leaves, is none to stop the next.
+  [[nodiscard]] std::string stop_file() const {
+    return fmt::format("{}/stop-requested-{}", folder().path(), generation.value);
+  }
 
   boost::asio::io_context& io;
   NodeOptions options;
@@ -128,6 +135,9 @@ struct Node::State {
   std::optional<Error> short_of;                    // why there are fewer of these than places
   std::vector<std::unique_ptr<RankProcess>> ranks;  // started ones, in the same order
   std::optional<long> out_of_memory_kills;          // when the generation began
+  bool telling_of_stop = false;                     // the file that says so is being made
+  std::vector<run::SignalRanks> held_signals;
+  Timer signals_held_until{io, [this] { let_signals_go(); }};
   bool held = false;
   bool refusal_explained = false;
   bool limit_told = false;  // of the store

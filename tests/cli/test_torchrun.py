@@ -211,8 +211,11 @@ ELASTIC = """
 import os, pathlib, signal, sys, time
 touched, rank = pathlib.Path(sys.argv[1]), os.environ["RANK"]
 generation, world = int(os.environ["TORCHELASTIC_RESTART_COUNT"]), int(os.environ["WORLD_SIZE"])
+wish = pathlib.Path(os.environ["TAAS_STOP_REQUESTED"])
+assert not wish.exists(), "the wish was one of an earlier generation"
 
 def save(*_):
+    assert generation > 0 or wish.exists()
     (touched / f"saved-{generation}-{rank}").touch()
     sys.exit(143)
 
