@@ -71,7 +71,7 @@ def test_units_end_the_loop_with_a_line(run):
     run.start(1, units=160, world_size=2)
     with taas.register(DataLoader(numbers, 8)) as loader:
         assert [len(loop(loader)) for _ in range(3)] == [10, 0, 0]
-    assert [remark for remark in run.remarks() if "80 samples were taken, as asked for with --units" in remark] == run.remarks()
+    assert [remark for remark in run.remarks() if "80 samples were taken, in whole batches, as asked for with --units" in remark] == run.remarks()
 
 
 @pytest.mark.parametrize("units, batches", [(150, [13, 6]), (1000, [13, 13])])

@@ -1,6 +1,7 @@
 """register and unregister: in place, for one loader, with one clear line when it is not possible."""
 
 import copy
+import gc
 import pickle
 
 import pytest
@@ -75,6 +76,22 @@ def test_in_a_data_worker_nothing_is_registered(monkeypatch):
     monkeypatch.setenv("TAAS_ROLE", "data-worker")
     loader = DataLoader(numbers, 8)
     assert taas.register(loader) is loader and not taas.is_registered(loader) and taas.unregister(loader) is loader
+
+
+def test_only_unregistering_makes_a_place_free():
+    """The place decides about seeds: a loader that was forgotten kept it until the garbage collector came."""
+    def place(loader):
+        return vars(loader)["_taas"].ordinal
+
+    kept, forgotten = taas.register(DataLoader(numbers)), taas.register(DataLoader(numbers))
+    place_of_kept, place_of_forgotten = place(kept), place(forgotten)
+    del forgotten
+    gc.collect()
+    taas.unregister(kept)
+    later = [taas.register(DataLoader(numbers)) for _ in range(2)]
+    assert place(later[0]) == place_of_kept and place(later[1]) > place_of_forgotten
+    for loader in later:
+        taas.unregister(loader)
 
 
 def test_unregistering_during_the_loop_is_said():

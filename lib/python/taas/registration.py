@@ -14,7 +14,7 @@ from . import device as devices, events, own_iteration
 from .registered import Registered
 
 _KEY = "_taas"
-_registered: weakref.WeakSet[Registered] = weakref.WeakSet()
+_taken: set[int] = set()
 _epochs_had: weakref.WeakKeyDictionary[DataLoader, int] = weakref.WeakKeyDictionary()
 
 
@@ -48,7 +48,7 @@ def register(loader: DataLoader, device: Any = None) -> DataLoader:
     registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
-    _registered.add(registered)
+    _taken.add(registered.ordinal)
     if why_plain:
         events.remark_once(f"{registered.name}: {why_plain}")
     else:
@@ -57,9 +57,11 @@ def register(loader: DataLoader, device: Any = None) -> DataLoader:
 
 
 def _free_ordinal() -> int:
-    """The loader's place among those that are registered: the same whenever the program does the same."""
-    taken = {registered.ordinal for registered in _registered}
-    return next(ordinal for ordinal in itertools.count() if ordinal not in taken)
+    """The loader's place among those that are registered: the same whenever the program does the same.
+
+    Only unregister() makes a place free. A loader that is let go of keeps its own: when it goes depends on the garbage collector.
+    """
+    return next(ordinal for ordinal in itertools.count() if ordinal not in _taken)
 
 
 def unregister(loader: DataLoader) -> DataLoader:
@@ -74,7 +76,7 @@ def unregister(loader: DataLoader) -> DataLoader:
                                 "give the loader that taas.register was called with")
     registered = loader.__dict__.pop(_KEY)
     registered.close()
-    _registered.discard(registered)
+    _taken.discard(registered.ordinal)
     _epochs_had[loader] = registered.epoch
     loader.__class__ = _plain_class(type(loader))
     return loader

@@ -120,5 +120,6 @@ def _generator_of(loader: Any) -> Any:
 
 def _kill_a_worker(way: Way) -> None:
     pids = list(way.machines) or next(iter(delivery._deliveries.values())).pids()
-    for pid in pids[:1]:
-        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # it has just been ended, since the dataset had changed
+            return os.kill(pid, signal.SIGKILL)
