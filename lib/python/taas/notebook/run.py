@@ -15,6 +15,7 @@ from typing import Any, Iterator
 from .channel import Channel
 from .errors import CellUsage, Interrupted
 from .folder import CellFolder
+from .lines import Lines
 from .view import View
 
 _TICK_SECONDS = 0.5
@@ -42,7 +43,7 @@ class Run:
         self._view = view
         self._selector = selectors.DefaultSelector()
         self._channel = Channel(folder.socket, self._selector, self._receive)
-        self._rest = {"stdout": b"", "stderr": b""}
+        self._begun = {"stdout": Lines(), "stderr": Lines()}
         self._complaints: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -108,9 +109,9 @@ class Run:
 
     def _read(self, name: str, pipe: Any) -> None:
         data = os.read(pipe.fileno(), _PIECE)
-        *lines, self._rest[name] = (self._rest[name] + data).split(b"\n")
+        lines = self._begun[name].add(data)
         if not data:
-            lines += [self._rest[name]] if self._rest[name] else []
+            lines += filter(None, [self._begun[name].rest()])
             self._selector.unregister(pipe)
             pipe.close()
         for line in lines:
@@ -143,7 +144,7 @@ class Run:
 
     def _on_rank_exited(self, event: dict[str, Any]) -> None:
         status = event["status"]
-        end = signal.Signals(status["signal"]).name if status["signal"] else f"code {status['code']}"
+        end = _signal_name(status["signal"]) if status["signal"] else f"code {status['code']}"
         self.ranks[event["rank"]] = f"ended ({end})"
         if path := event["evidence"].get("stderr_path"):
             self.folder = self.folder or os.path.dirname(os.path.dirname(path))
@@ -184,3 +185,11 @@ class Run:
         self._words.append(f"taas: {words}")  # said by the loop: a handler may stand in the middle of a write
         if self._process and self._process.poll() is None:
             self._process.send_signal(number)
+
+
+def _signal_name(number: int) -> str:
+    """SIGKILL; signal 40, as most real-time signals have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -10,6 +10,7 @@ import sys
 import threading
 from typing import Any, TextIO
 
+from .. import socket_path
 from ..marks import mark
 
 
@@ -23,7 +24,8 @@ class Connection:
         self._process = os.getpid()
         self._socket: socket.socket | None = socket.socket(socket.AF_UNIX)
         try:
-            self._socket.connect(path)
+            with socket_path.short(path) as place:
+                self._socket.connect(place)
         except OSError:
             self._socket = None
 
