@@ -9,7 +9,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from .cell import CellResult, run_cell, runs
 from .errors import CellUsage
-from .marks import without_marks
+from .log_end import last_lines
 from .run import Run
 
 _USAGE = "%taas status, %taas logs [RANK] [LINES], %taas kill, %taas autoload; %%taas OPTIONS above a cell"
@@ -45,7 +45,7 @@ class TaasMagics(Magics):
 
     def _logs(self, words: list[str]) -> None:
         rank, lines = (_number(words, 0, 0), _number(words, 1, 40))
-        text = without_marks(_log_of(_last(), rank)).splitlines()
+        text = [line for file in _logs_of(_last(), rank) for line in last_lines(file, lines)]
         print("\n".join(text[-lines:]))
 
     def _kill(self, _: list[str]) -> None:
@@ -73,8 +73,8 @@ def _number(words: list[str], index: int, default: int) -> int:
         raise CellUsage(f"{words[index]}: not a number; {_USAGE}") from None
 
 
-def _log_of(run: Run, rank: int) -> str:
-    """The end of what a rank has printed: its newest generation's log files."""
+def _logs_of(run: Run, rank: int) -> list[Path]:
+    """Where what a rank has printed is: its newest generation's log files."""
     generations = sorted(Path(run.folder).glob("generation-*"), key=lambda path: int(path.name.rpartition("-")[2]))
     files = [generations[-1] / f"rank-{rank:04}.{kind}" for kind in ("out", "err")] if generations else []
-    return "".join(file.read_text(errors="replace") for file in files if file.exists())
+    return [file for file in files if file.exists()]
