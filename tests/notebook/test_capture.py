@@ -114,3 +114,31 @@ with multiprocessing.get_context("spawn").Pool(1) as pool:
     print(pool.map(work, [1, 2]))
 ''').check()
     assert done.stream() == "once\n[12, 13]\n"
+
+
+def test_cached_and_dispatching_functions_go_with_an_empty_cache(kernel):
+    kernel.run('''
+import functools
+scale = 2
+@functools.lru_cache(maxsize=7)
+def scaled(n):
+    return n * scale
+@functools.cache
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+@functools.singledispatch
+def kind(x):
+    return "other"
+@kind.register
+def _(x: int):
+    return "int"
+class Table:
+    @functools.lru_cache
+    def row(self, n):
+        return n * scale
+scaled(1), fib(5)
+''').check()
+    done = kernel.run("%%taas --gpus 2 --pull fib\nempty = scaled.cache_info().currsize\nscale = 3\n"
+                      "scaled(2), scaled.cache_parameters()['maxsize'], empty, fib(10), kind(1), kind(''), Table().row(5)").check()
+    assert done.result == "(6, 7, 0, 55, 'int', 'other', 15)"
+    assert kernel.run("fib(20), fib.cache_info().hits > 0").check().result == "(6765, True)"

@@ -165,6 +165,37 @@ def test_status_and_logs_of_the_last_run(kernel):
     assert "no such command" in kernel.run("%taas nonsense").error["evalue"]
 
 
+def test_logs_reads_the_end_of_a_file_alone(kernel, project):
+    """And of a line that never ends, such as a progress bar's, no more than a part."""
+    kernel.run('%%taas --gpus 2\nprint("begin")').check()
+    log = next((project / "taas-runs" / "latest").glob("generation-0/rank-0000.out"))
+    with log.open("r+b") as file:
+        file.seek(1 << 28)  # of which nothing is stored
+        file.write(b"\nlast but one\nlast\n")
+    read = "int(open('/proc/self/io').read().split()[1])"
+    kernel.run(f"before = {read}").check()
+    assert kernel.run("%taas logs 0 2").check().stream() == "last but one\nlast\n"
+    kernel.run("%taas logs 0 5").check()
+    assert int(kernel.run(f"{read} - before").check().result) < 1 << 24
+
+
+def test_a_rank_that_is_killed_by_a_signal_without_a_name(kernel):
+    kernel.run("import os, time").check()
+    done = kernel.run('%%taas --gpus 2\nif os.environ["RANK"] == "1":\n    os.kill(os.getpid(), 40)\ntime.sleep(600)')
+    assert (done.error["ename"], done.error["evalue"]) == ("RankFailed", "rank 1 was killed by signal 40")
+    assert "rank 1: ended (signal 40)" in kernel.run("%taas status").check().stream()
+
+
+def test_a_temporary_folder_with_a_long_path(kernel, tmp_path):
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    kernel.run(f"import os, tempfile\nfolder, tempfile.tempdir = tempfile.tempdir, {str(long)!r}").check()
+    done = kernel.run("%%taas --gpus 2 --pull three\nthree = 3\ndisplay({'text/plain': 'in place'}, raw=True)")
+    kernel.run("tempfile.tempdir = folder").check()
+    assert "in place" in [output["data"]["text/plain"] for output in done.check().of("display_data")]
+    assert kernel.run("three").check().result == "3"
+
+
 def test_without_the_extension_it_is_an_ordinary_cell(kernel):
     kernel.run("%unload_ext taas").check()
     assert kernel.run("#!g2.8\n#pragma taas --gpus 2\nimport os\nprint(os.environ.get('RANK'))").check().stream() == "None\n"

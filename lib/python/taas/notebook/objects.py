@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Callable
 
 import cloudpickle
 
+from .. import sendable
 from .memory import Memory, mapped
 
 _SMALL = 1 << 10
@@ -51,6 +52,8 @@ class Sender(cloudpickle.Pickler):
         torch = sys.modules.get("torch")
         if torch and isinstance(obj, (torch.storage.TypedStorage, torch.storage.UntypedStorage)):
             return self._storage(torch, obj)
+        if (reduced := sendable.reduced(obj)) is not NotImplemented:
+            return reduced
         return super().reducer_override(obj)
 
     def _check(self, obj: Any) -> None:
