@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import sys
 from typing import Any
 
 from . import pragma, pull
 from .capture import Capture, capture
-from .command import ask, command, environment, landlock_supported, protects
+from .command import command, environment, landlock_supported, protects
 from .dry_run import tell
 from .errors import CellUsage
 from .failure import failure_of
 from .folder import CellFolder
 from .options import CellOptions, parse
+from .plan import over_several_machines, plan_of
 from .run import Run
 from .view import View
 
@@ -45,19 +45,20 @@ def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
     tree = _tree(text)
     view = View(shell, options.ranks)
     _say_what_is_unusual(options, view)
-    gpus = _plan(options)["device"] != "cpu"
-    found = capture(tree, shell.user_ns, hidden=shell.user_ns_hidden, gpus=gpus, without=options.no_capture,
-                    also=options.capture)
+    plan = plan_of(options)
+    found = capture(tree, shell.user_ns, hidden=shell.user_ns_hidden, gpus=plan["device"] != "cpu",
+                    without=options.no_capture, also=options.capture)
     registered = _registered(found)
     prepared = registered[0] if registered and _has_cpus(options) else None
     if options.dry_run:
         return tell(options, found, registered, prepared, view)
-    return _run(shell, options, text, found, registered, prepared, view)
+    folder = CellFolder(os.path.abspath("taas-runs/cells") if over_several_machines(plan) else None)
+    return _run(shell, options, text, folder, found, registered, prepared, view)
 
 
-def _run(shell: Any, options: CellOptions, text: str, found: Capture, registered: list[str], prepared: str | None,
-         view: View) -> CellResult | None:
-    folder = CellFolder(os.path.abspath("taas-runs/cells") if options.several_machines else None)
+def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found: Capture, registered: list[str],
+         prepared: str | None, view: View) -> CellResult | None:
+    """Removes the folder in the end."""
     try:
         facts = {"registered": registered, "pull": options.pull, "seed": _seed(_tree(text)), "path": _search_path()}
         folder.write(text, found, facts)
@@ -96,14 +97,6 @@ def _say_what_is_unusual(options: CellOptions, view: View) -> None:
         view.say("taas: this kernel has no Landlock: every rank may write to the project's directory")
     elif options.protect and os.getcwd() == "/":
         view.say("taas: the working directory is /, which cannot be kept from ranks: every rank may write there")
-
-
-def _plan(options: CellOptions) -> dict[str, Any]:
-    """What taas-run would do: refuses wrong options, and tells whether ranks have GPUs, before anything is started."""
-    plan = json.loads(ask(["--json", *options.launcher, "-m", "taas.notebook.rank"]))
-    if wrong := [rank for rank in options.ranks if not 0 <= rank < max(1, plan["world_size"])]:
-        raise CellUsage(f"--ranks {wrong[0]}: there are ranks 0 to {plan['world_size'] - 1}")
-    return plan
 
 
 def _registered(found: Capture) -> list[str]:

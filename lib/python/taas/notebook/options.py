@@ -30,11 +30,6 @@ class CellOptions:
     pull: list[str] = field(default_factory=list)
     ranks: list[int] = field(default_factory=lambda: [0])
 
-    @property
-    def several_machines(self) -> bool:
-        """Ranks may run where this machine's memory and sockets cannot be reached."""
-        return bool({"--hosts", "--hostfile", "--slurm", "--rdzv-endpoint", "--node-rank"} & _names(self.launcher))
-
 
 def parse(line: str, head: Head) -> CellOptions:
     """The options of the magic's line and of the cell's head. Raises CellUsage."""

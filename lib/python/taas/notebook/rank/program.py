@@ -24,7 +24,7 @@ _OF_FUTURE = 0x1FF0000
 
 def main(folder: str) -> None:
     """Never returns normally when the cell fails: exits with code 1, or as the cell has asked for."""
-    facts = Facts.read(folder)
+    facts = _facts(folder)
     connection = Connection(facts["socket"])
     connection.send("hello", folder=_run_folder(), run=os.environ.get("TAAS_RUN_ID", ""))
     program = _become_main(facts)
@@ -41,6 +41,15 @@ def main(folder: str) -> None:
         sys.exit(1)
     finally:
         display.finish()
+
+
+def _facts(folder: str) -> Facts:
+    """Ends with one line where another machine's files are not seen."""
+    try:
+        return Facts.read(folder)
+    except FileNotFoundError:
+        sys.exit(f"{os.uname().nodename} does not see the cell's folder {folder}: start the kernel in a folder that all machines "
+                 f"share, or go there with %cd")
 
 
 def _end_at_once() -> None:
