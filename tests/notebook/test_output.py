@@ -1,5 +1,9 @@
 """What a cell shows: live streams, rich output in its place, the other ranks folded."""
 
+import sys
+
+from taas.notebook.view import View
+
 PLOT = "\n".join(["from matplotlib import pyplot", "pyplot.plot([1, 2])", "print('before')", "pyplot.show()", "print('after')"])
 
 
@@ -102,3 +106,61 @@ def test_chosen_ranks_are_shown_with_their_number(kernel):
 def test_much_output_is_complete(kernel):
     done = kernel.run("%%taas --gpus 2\nfor i in range(20000):\n    print(i)").check()
     assert done.stream() == "".join(f"{i}\n" for i in range(20000))
+
+
+class Stream:
+    """Shows what was written when it is flushed, as a kernel's stdout and stderr do now and then."""
+
+    def __init__(self, shown):
+        self._written, self._shown = "", shown
+
+    def write(self, text):
+        self._written += text
+
+    def flush(self):
+        if self._written:
+            self._shown.append(self._written)
+        self._written = ""
+
+
+def test_the_two_streams_are_shown_in_their_order(monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "stdout", Stream(shown))
+    monkeypatch.setattr(sys, "stderr", Stream(shown))
+    view = View(None, [0])
+    for stream, text, progress in [("stderr", "0%", True), ("stderr", "100%", False), ("stdout", "after", False),
+                                   ("stdout", "more", False), ("stderr", "0%", True)]:
+        view.line(0, stream, text, progress=progress, is_open=False, fetch=None)
+    view.flush()
+    assert shown == ["\r0%\r100%\n", "after\nmore\n", "\r0%"]
+
+
+def test_a_bar_that_has_ended_stands_above_what_is_printed_then(kernel):
+    done = kernel.run('''%%taas --gpus 2
+import sys
+for state in range(3):
+    print(f"\\r{state} of 2", end="", file=sys.stderr, flush=True)
+print(file=sys.stderr, flush=True)
+print("after")
+''').check()
+    said = "".join(output["text"] for output in done.of("stream"))
+    assert "2 of 2\nafter\n" in said
+
+
+def test_that_there_is_no_gpu_is_said_once_in_a_kernel_and_in_no_red(new_kernel):
+    kernel = new_kernel()
+    kernel.run("import os\nos.environ['CUDA_VISIBLE_DEVICES'] = ''").check()
+    cells = [kernel.run(f"%%taas --gpus {count}\n1;").check() for count in (2, 3)]
+    said = [[output["data"]["text/plain"] for output in cell.of("display_data")] for cell in cells]
+    assert "no GPU here: 2 CPU ranks with gloo" in said[0] and "no GPU" not in "".join(said[1])
+    assert not any("no GPU" in cell.stream("stderr") for cell in cells)
+
+
+def test_pictures_of_other_ranks_are_counted_and_shown_when_they_are_asked_for(kernel):
+    done = kernel.run(f"%%taas --gpus 3\n{PLOT}").check()
+    assert folds(done)["text/plain"].splitlines()[1:] == ["ranks 1-2: 2 lines, 1 picture (--ranks 1 shows it) ×2"]
+    assert "<img" not in folds(done)["text/html"]
+    pictures = [data for kind, data in shown(done) if kind == "display_data"]
+    assert ["image/png" in data for data in pictures] == [True]
+    done = kernel.run(f"%%taas --gpus 3 --ranks 0,1\n{PLOT}").check()
+    assert ["image/png" in data for kind, data in shown(done) if kind == "display_data"] == [True, True]

@@ -20,7 +20,7 @@ class Folds:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._texts: dict[int, str] = {}
-        self._pictures: dict[int, list[str]] = {}
+        self._pictures: dict[int, int] = {}
         self._identity = {"display_id": uuid.uuid4().hex}
         self._headline = ""
         self._changed = self._drawn = False
@@ -36,9 +36,9 @@ class Folds:
         self._changed = True
 
     def add_bundle(self, rank: int, data: dict[str, Any]) -> None:
-        """Something displayed: its picture, or its text."""
+        """Something displayed: its text. Pictures are counted alone: in a notebook's file those of all ranks would be large."""
         if "image/png" in data:
-            self._pictures.setdefault(rank, []).append(data["image/png"].strip())
+            self._pictures[rank] = self._pictures.get(rank, 0) + 1
         elif "text/plain" in data:
             self.add(rank, data["text/plain"] + "\n")
         self._changed = True
@@ -52,22 +52,20 @@ class Folds:
                                         update=self._drawn)
         self._changed, self._drawn, self._drawn_at = False, True, time.monotonic()
 
-    def groups(self) -> list[tuple[list[int], str, list[str]]]:
-        """Ranks with the same output together: their numbers, the text and the pictures."""
-        found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    def groups(self) -> list[tuple[list[int], str, int]]:
+        """Ranks with the same output together: their numbers, the text and how many pictures each has shown."""
+        found: dict[tuple[str, int], list[int]] = {}
         for rank in sorted({*self._texts, *self._pictures}):
-            key = drawn(self._texts.get(rank, "")), tuple(self._pictures.get(rank, ()))
-            found.setdefault(key, []).append(rank)
-        return [(ranks, text, list(pictures)) for (text, pictures), ranks in found.items()]
+            found.setdefault((drawn(self._texts.get(rank, "")), self._pictures.get(rank, 0)), []).append(rank)
+        return [(ranks, text, pictures) for (text, pictures), ranks in found.items()]
 
     def _html(self) -> str:
         return f"<small>{html.escape(self._headline)}</small>" + "".join(
-            f"<details><summary>{_title(ranks, text)}</summary><pre>{html.escape(text)}</pre>"
-            + "".join(f'<img src="data:image/png;base64,{picture}">' for picture in pictures) + "</details>"
+            f"<details><summary>{_title(ranks, text, pictures)}</summary><pre>{html.escape(text)}</pre></details>"
             for ranks, text, pictures in self.groups())
 
     def _plain(self) -> str:
-        return "\n".join([self._headline, *(_title(ranks, text) for ranks, text, _ in self.groups())])
+        return "\n".join([self._headline, *(_title(ranks, text, pictures) for ranks, text, pictures in self.groups())])
 
 
 def drawn(text: str) -> str:
@@ -75,10 +73,14 @@ def drawn(text: str) -> str:
     return "\n".join(max(line.split("\r")[-1:], key=len) for line in text.rstrip("\n").split("\n"))
 
 
-def _title(ranks: list[int], text: str) -> str:
-    count = len(text.splitlines())
-    lines = f"{count} line" + "s" * (count != 1)
-    return f"{numbers(ranks)}: {lines}" + (f" ×{len(ranks)}" if len(ranks) > 1 else "")
+def _title(ranks: list[int], text: str, pictures: int) -> str:
+    lines = _count(len(text.splitlines()), "line")
+    shown = f", {_count(pictures, 'picture')} (--ranks {ranks[0]} shows {'it' if pictures == 1 else 'them'})" if pictures else ""
+    return f"{numbers(ranks)}: {lines}{shown}" + (f" ×{len(ranks)}" if len(ranks) > 1 else "")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + "s" * (number != 1)
 
 
 def numbers(ranks: list[int]) -> str:

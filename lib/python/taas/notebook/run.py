@@ -20,6 +20,8 @@ from .view import View
 
 _TICK_SECONDS = 0.5
 _PIECE = 1 << 16
+_WITHOUT_GPUS = "no GPU here"
+"""How taas-run begins to say that ranks use the CPU: on such a machine that is true of every cell."""
 _STEPS = ((signal.SIGINT, "SIGINT to all ranks; interrupt again for SIGTERM"),
           (signal.SIGTERM, "SIGTERM to all ranks; interrupt again for SIGKILL"),
           (signal.SIGQUIT, "SIGKILL to all ranks"))
@@ -132,8 +134,11 @@ class Run:
                         is_open=event.get("open", False), fetch=self._channel.drain)
 
     def _on_message(self, event: dict[str, Any]) -> None:
-        if event["level"] != "debug" and not self.interrupts:  # then it is this package that says what is happening
-            self._view.say(f"taas-run: {event['text']}")
+        if event["level"] == "debug" or self.interrupts:  # then it is this package that says what is happening
+            return
+        if event["text"].startswith(_WITHOUT_GPUS):
+            return self._view.note(event["text"])
+        self._view.say(f"taas-run: {event['text']}")
 
     def _on_nodes_gathered(self, event: dict[str, Any]) -> None:
         self.world_size = event["world_size"]

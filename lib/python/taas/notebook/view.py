@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import html
+import re
 import sys
 from typing import Any
 
 from .folds import Folds
 from .marks import split
+
+
+_NUMBER = re.compile(r"\d+")
+_noted: set[str] = set()
 
 
 class View:
@@ -21,12 +27,24 @@ class View:
         self._in_bar: dict[tuple[int, str], bool] = {}
         self._begun: dict[tuple[int, str], bool] = {}
         self._muted: set[tuple[int, str]] = set()
+        self._last_stream = ""
         self._folds = Folds(shell)
         self.result: dict[str, Any] | None = None
 
     def say(self, text: str) -> None:
         """A line of the launcher or of this package."""
         self._write("stderr", text + "\n")
+
+    def note(self, text: str) -> None:
+        """A line that is no warning, in small letters; each one once in a kernel, whatever numbers are in it."""
+        kind = _NUMBER.sub("", text)
+        if kind in _noted:
+            return
+        _noted.add(kind)
+        if self._shell is None:
+            return self._write("stdout", text + "\n")
+        self.flush()
+        self._shell.display_pub.publish({"text/html": f"<small>{html.escape(text)}</small>", "text/plain": text}, {})
 
     def keep(self, message: dict[str, Any]) -> None:
         """A message that is shown once its mark comes by."""
@@ -81,6 +99,9 @@ class View:
         self._write(stream, text)
 
     def _write(self, stream: str, text: str) -> None:
+        if stream != self._last_stream:  # the kernel sends each of the two when it is time, and not in their order
+            self.flush()
+            self._last_stream = stream
         (sys.stdout if stream == "stdout" else sys.stderr).write(text)
 
     def _show(self, rank: int, message: dict[str, Any]) -> None:

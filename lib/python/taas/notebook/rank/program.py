@@ -49,7 +49,7 @@ def _facts(folder: str) -> Facts:
         return Facts.read(folder)
     except FileNotFoundError:
         sys.exit(f"{os.uname().nodename} does not see the cell's folder {folder}: start the kernel in a folder that all machines "
-                 f"share, or go there with %cd")
+                 "share, or go there with %cd")
 
 
 def _end_at_once() -> None:
