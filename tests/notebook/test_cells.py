@@ -117,12 +117,33 @@ def test_exit_codes_of_the_cell(kernel):
 def test_a_syntax_error_starts_nothing(kernel, project):
     assert kernel.run("%%taas --gpus 2\nx = 1 +").error["evalue"] == "line 2 of the cell: 'x = 1 +': invalid syntax"
     assert "'await' outside function" in kernel.run("%%taas --gpus 2\nawait x").error["evalue"]
+    advice = "no event loop runs: put the statements into an async function, and call asyncio.run()"
+    assert advice in kernel.run("%%taas --gpus 2\nimport asyncio\nawait asyncio.sleep(0)").error["evalue"]
+    assert advice not in kernel.run("%%taas --gpus 2\ndef f():\n    await x").error["evalue"]
     assert not (project / "taas-runs").exists()
 
 
 def test_ipythons_own_lines_are_refused_by_their_number(kernel):
     done = kernel.run("%%taas --gpus 2\nx = 1\n%matplotlib inline")
     assert "line 3 of the cell: '%matplotlib inline': this is for IPython" in done.error["evalue"]
+    done = kernel.run("%%taas --gpus 2\nfor i in range(2):\n    files = !ls")
+    assert "line 3 of the cell: 'files = !ls': this is for IPython" in done.error["evalue"]
+
+
+def test_input_says_where_it_belongs(kernel):
+    done = kernel.run("%%taas --gpus 1\nname = input('Who? ')")
+    assert done.error["evalue"] == ("rank 0 of 1: EOFError: ranks have no keyboard: call input() in a cell of its own, whose variable "
+                                    "this cell then reads (line 2 of the cell)")
+
+
+def test_a_pragma_below_a_comment_is_obeyed_and_below_code_it_says_that_it_is_not(kernel):
+    run = "import os\nprint(os.environ.get('RANK'))"
+    assert kernel.run(f"# what this does\n\n#pragma taas --gpus 2\n{run}").check().stream() == "0\n"
+    assert kernel.run(f"#PRAGMA TAAS --gpus 2\n{run}").check().stream() == "0\n"
+    done = kernel.run(f"x = 1\n#pragma taas --gpus 2\n{run}").check()
+    assert done.stream() == "None\n"
+    assert done.stream("stderr") == ("taas: line 2 of the cell: #pragma taas has no effect here: it belongs above the cell's first "
+                                     "statement\n")
 
 
 def test_a_wrong_option_is_one_line(kernel):

@@ -26,7 +26,7 @@ def launcher_words(line, *lines):
     ["#pragma taas --gpus 8 --cpus 1 --units 20480000\n"],
     ["# pragma taas\n"],
     ["#!c1.4\n", "#pragma taas --gpus 2\n"],
-    ["#!mystery\n"],
+    ["#!mystery\n"], ["# about\n", "\n", "#pragma taas --gpus 2\n", "x\n"], ["# about\n", "#!g2.8\n"], ["#PRAGMA TAAS --gpus 2\n"], ["#!G2.8\n"],
 ])
 def test_such_cells_become_the_magic(lines):
     assert pragma.as_magic(lines) == [f"%%taas {pragma.OF_PRAGMA}\n", *lines]
@@ -34,10 +34,26 @@ def test_such_cells_become_the_magic(lines):
 
 @pytest.mark.parametrize("lines", [
     [], ["x = 1\n", "#pragma taas --gpus 8\n"], ["#!/bin/sh\n"], ["#!/usr/bin/env python\n", "x\n"], ["# taas\n"], ["#!c1.4\n", "x\n"],
-    ["#pragma taasx\n"], ["%%bash\n", "#!g2.8\n"],
+    ["#pragma taasx\n"], ["%%bash\n", "#!g2.8\n"], ["# about\n", "x\n", "#pragma taas\n"], ["# about\n", "#!C1.4\n", "x\n"],
 ])
 def test_others_stay_as_they_are(lines):
     assert pragma.as_magic(lines) == lines
+
+
+@pytest.mark.parametrize("text, line", [
+    ("import os\n#pragma taas --gpus 2\nx", 2), ("#pragma taas\nx\n# pragma TAAS --pull x", 3), ("%%time\n#pragma taas --gpus 2\nx", 2),
+    ("%%taas --gpus 2\nx\n#pragma taas --pull x", 3), ("x = 1\n!ls\n%time x\n#pragma taas", 4), ("def f(:\n#pragma taas", 2),
+])
+def test_a_pragma_below_the_head_is_found(text, line):
+    assert pragma.misplaced(text) == line
+
+
+@pytest.mark.parametrize("text", [
+    "", "x", "#pragma taas\nx", "# about\n\n#!g2.8\n#pragma taas\nx", "%%taas\n#pragma taas --gpus 2\nx", "%%bash\nls\n#pragma taas",
+    "text = '''\n#pragma taas\n'''", "x = 1  # pragma taas", "x\n#pragma other", "#pragma taas",
+])
+def test_others_are_none_or_stand_where_they_belong(text):
+    assert pragma.misplaced(text) is None
 
 
 def test_a_known_shape_says_what_a_node_has():
@@ -45,6 +61,21 @@ def test_a_known_shape_says_what_a_node_has():
     assert launcher_words("", "#!g2.8", "#pragma taas --gpus 16") == ["--gpus", "16", "--gpus-per-node", "8"]
     assert launcher_words("--gpus 2 --shape g1.4") == ["--gpus", "2", "--gpus-per-node", "4"]
     assert launcher_words("", "#!c1.4", "#pragma taas --gpus 2") == ["--gpus", "2"]
+    assert launcher_words("", "#!G1.4") == ["--gpus-per-node", "4", "--gpus", "4"]
+
+
+@pytest.mark.parametrize("lines", [["#!g9.99"], ["#!mystery"], ["#!h9.16", "#pragma taas --pull x"]])
+def test_an_unknown_shape_alone_is_refused(lines):
+    with pytest.raises(CellUsage) as error:
+        options.parse("", head(*lines))
+    said = str(error.value)
+    assert said.startswith(f"unknown shape {lines[0][2:]}: say how many GPUs") and "known are g1.1, " in said
+    assert "\n" not in said
+
+
+def test_an_unknown_shape_is_no_matter_where_the_size_is_said():
+    assert launcher_words("", "#!g9.99", "#pragma taas --gpus 2") == ["--gpus", "2", "--gpus-per-node", "99"]
+    assert launcher_words("", "#!c9.99", "#pragma taas") == []
 
 
 @pytest.mark.parametrize("name, gpus, words", [

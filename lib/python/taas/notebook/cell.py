@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from typing import Any
 
@@ -22,6 +23,7 @@ from .view import View
 runs: list[Run] = []
 """All runs of this kernel, the newest last; `%taas` looks at them."""
 _KEPT = 20
+_IPYTHONS = re.compile(r"^[%!]|^[\w., ]+=\s*[%!]|\?$")
 _WITH_TORCH = ("torch", "lightning", "transformers", "accelerate", "deepspeed")
 
 
@@ -85,9 +87,20 @@ def _tree(text: str) -> ast.Module:
     except SyntaxError as error:
         line = text.splitlines()[(error.lineno or 1) - 1].strip()
         why = error.msg
-        if line[:1] in ("%", "!") or line[-1:] == "?":
+        if _IPYTHONS.search(line):
             why = "this is for IPython, and ranks run plain Python: put it into a cell of its own"
+        elif _awaits(text):
+            why += "; in ranks no event loop runs: put the statements into an async function, and call asyncio.run() with it"
         raise CellUsage(f"line {error.lineno} of the cell: {line!r}: {why}") from None
+
+
+def _awaits(text: str) -> bool:
+    """Whether nothing is wrong with the statements but that they await outside of functions, as they may in a notebook."""
+    try:
+        compile(text, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        return True
+    except SyntaxError:
+        return False
 
 
 def _say_what_is_unusual(options: CellOptions, view: View) -> None:

@@ -101,6 +101,8 @@ def _add_shape(options: CellOptions, shape: shapes.Shape) -> None:
     options.shape = shape
     given = _names(options.launcher)
     options.launcher += shape.options
+    if shape.taken_for and shape.gpus != 0 and not given & set(_SIZES):
+        raise CellUsage(shapes.refusal(shape))
     if shape.gpus:
         if "--gpus-per-node" not in given:
             options.launcher += ["--gpus-per-node", str(shape.gpus)]

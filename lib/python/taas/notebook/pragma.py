@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import sys
+import tokenize
 from dataclasses import dataclass
+from typing import Any
 
 from . import shapes
 
@@ -11,7 +16,8 @@ OF_PRAGMA = "--of-pragma"
 """Tells the magic that the cell's first line is not the magic's own."""
 
 _SHAPE = re.compile(r"#!\s*([A-Za-z][\w.-]*)\s*$")
-_PRAGMA = re.compile(r"#\s*pragma\s+taas\b\s*(.*?)\s*$")
+_PRAGMA = re.compile(r"#\s*pragma\s+taas\b\s*(.*?)\s*$", re.IGNORECASE)
+_PYTHON_CELLS = ("%%taas", "%%time", "%%timeit", "%%capture", "%%prun")
 
 
 @dataclass(frozen=True)
@@ -28,16 +34,45 @@ class Head:
 
 
 def read_head(lines: list[str]) -> Head:
-    """The head of a cell; more `#pragma taas` lines add to the first."""
+    """The head of a cell, with other comments in it or not; more `#pragma taas` lines add to the first."""
     shape, pragmas = None, []
     for line in lines:
         if (found := _SHAPE.match(line)) and shape is None and not pragmas:
             shape = found[1]
         elif found := _PRAGMA.match(line):
             pragmas.append(found[1])
-        elif line.strip():
+        elif _is_code(line):
             break
     return Head(shape, " ".join(pragmas) if pragmas else None)
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def misplaced(text: str) -> int | None:
+    """The number of the first line with a `#pragma taas` that is not in the cell's head and so has no effect."""
+    first, *body = text.splitlines(True) or [""]
+    if not first.startswith("%%"):
+        body.insert(0, first)
+    elif first.split()[0] not in _PYTHON_CELLS:
+        return None
+    above = len(text.splitlines()) - len(body)
+    is_head = not above or first.startswith("%%taas")
+    end = next((number for number, line in enumerate(body, 1) if _is_code(line)), len(body) + 1) if is_head else 0
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):  # what has no end; and IPython's own lines
+        for token in tokenize.generate_tokens(io.StringIO("".join(body)).readline):
+            line, column = token.start
+            if token.type == tokenize.COMMENT and line > end and _PRAGMA.match(token.string) and not token.line[:column].strip():
+                return above + line
+    return None
+
+
+def say_misplaced(info: Any) -> None:
+    """For IPython's pre_run_cell: a pragma without effect would be noticed by nobody."""
+    if number := misplaced(info.raw_cell or ""):
+        print(f"taas: line {number} of the cell: #pragma taas has no effect here: it belongs above the cell's first statement",
+              file=sys.stderr)
 
 
 def as_magic(lines: list[str]) -> list[str]:

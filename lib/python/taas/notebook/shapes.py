@@ -35,11 +35,13 @@ class Shape:
 
 def find(name: str) -> Shape:
     """The shape of that name: from the files, a known one, or what the name looks like. Raises CellUsage for a wrong file."""
-    for path, table in _tables():
-        if name in table:
-            return _shape(name, table[name], path)
-    if name in _KNOWN_GPUS:
-        return Shape(name, _KNOWN_GPUS[name])
+    tables = list(_tables())
+    for written in dict.fromkeys([name, name.lower()]):
+        for path, table in tables:
+            if written in table:
+                return _shape(written, table[written], path)
+        if written in _KNOWN_GPUS:
+            return Shape(written, _KNOWN_GPUS[written])
     return _guessed(name)
 
 
@@ -49,6 +51,13 @@ def has_gpus(name: str) -> bool:
         return find(name).gpus != 0
     except CellUsage:
         return True
+
+
+def refusal(shape: Shape) -> str:
+    """Why a cell that names an unknown shape, and not how many ranks there are to be, does not run."""
+    names = [name for _, table in _tables() for name in table]
+    return (f"unknown shape {shape.name}: say how many GPUs the cell wants, as in #pragma taas --gpus 8, or describe the shape in a "
+            f'table ["{shape.name}"] in {_user_file()}; known are {", ".join(dict.fromkeys([*names, *_KNOWN_GPUS]))}')
 
 
 def _guessed(name: str) -> Shape:

@@ -63,6 +63,11 @@ def _end_at_once() -> None:
         os._exit(128 + signal.SIGINT)
 
 
+def _no_input(*_: Any) -> str:
+    """In place of input()."""
+    raise EOFError("ranks have no keyboard: call input() in a cell of its own, whose variable this cell then reads")
+
+
 def _run_folder() -> str:
     """The launcher's folder of this run; every rank has a file in it for its errors."""
     output = os.environ.get("TAAS_OUTPUT_DIR", "")
@@ -75,6 +80,7 @@ def _become_main(facts: Facts) -> types.ModuleType:
     program = types.ModuleType("__main__")
     program.__file__ = facts.cell
     program.__builtins__ = builtins
+    builtins.input = _no_input
     program.__spec__ = importlib.machinery.ModuleSpec(MODULE, None, origin=facts.cell)
     sys.modules["__main__"] = sys.modules[MODULE] = program
     sys.argv[:] = [facts.cell]
