@@ -80,11 +80,22 @@ def test_what_the_cell_has_changed_of_a_function_or_class_comes_back_when_it_is_
 
 
 def test_what_cannot_come_back_is_named(kernel):
-    done = kernel.run("%%taas --gpus 2 --pull a,nothing,file\na = 1\nfile = open('/dev/null')")
+    done = kernel.run("%%taas --gpus 2 --pull a,nothing,file\na = 1\nif a > 1:\n    nothing = 0\nfile = open('/dev/null')")
     assert done.error["ename"] == "PullError"
     assert "--pull nothing: rank 0 has no such variable" in done.traceback
     assert "--pull file (TextIOWrapper): cannot be brought back: an open file" in done.traceback
     assert kernel.run("a").check().result == "1"
+
+
+def test_a_name_that_the_cell_never_has_is_refused_before_anything_is_started(kernel, project):
+    kernel.run("unread = 1\ndef train():\n    global loss\n    loss = 0.5").check()
+    for name in ("los", "unread", "inner"):
+        done = kernel.run(f"%%taas --gpus 2 --pull {name}\ndef step():\n    inner = 1\ntrain()")
+        assert done.error["evalue"] == (f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the "
+                                        "notebook's")
+    assert not (project / "taas-runs").exists()
+    kernel.run("%%taas --gpus 2 --pull loss\ntrain()").check()
+    assert kernel.run("loss").check().result == "0.5"
 
 
 def test_the_first_failing_rank_raises_one_exception_that_points_at_the_cells_line(kernel):

@@ -17,7 +17,8 @@ from .objects import Memory, Sender, Uncapturable
 
 @dataclass
 class Capture:
-    """The captured variables, pickled one after the other, and where their memory is to be."""
+    """The captured variables, pickled one after the other, and where their memory is to be. `words` are what the code of the
+    functions among them mentions."""
 
     names: list[str] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
@@ -26,6 +27,7 @@ class Capture:
     places: list[tuple[int, int, bool]] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
+    words: set[str] = field(default_factory=set)
 
 
 def capture(tree: ast.Module, namespace: dict[str, Any], *, hidden: dict[str, Any], gpus: bool, without: list[str] = (),
@@ -50,6 +52,7 @@ def capture(tree: ast.Module, namespace: dict[str, Any], *, hidden: dict[str, An
         raise CaptureError("\n".join(troubles))
     found.names, found.data, found.places = list(found.values), file.getvalue(), sender.places
     code = compile(tree, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    found.words = sender.words
     found.modules = _submodules(found.values, sender.words | words_of(code))
     found.sources = _sources(namespace)
     return found

@@ -15,6 +15,7 @@ from .dry_run import tell
 from .errors import CellUsage
 from .failure import failure_of
 from .folder import CellFolder
+from .names import may_bind
 from .options import CellOptions, parse
 from .plan import over_several_machines, plan_of
 from .run import Run
@@ -50,6 +51,7 @@ def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
     plan = plan_of(options)
     found = capture(tree, shell.user_ns, hidden=shell.user_ns_hidden, gpus=plan["device"] != "cpu",
                     without=options.no_capture, also=options.capture)
+    _check_pulled(options.pull, tree, found)
     registered = _registered(found)
     prepared = registered[0] if registered and _has_cpus(options) else None
     if options.dry_run:
@@ -110,6 +112,13 @@ def _say_what_is_unusual(options: CellOptions, view: View) -> None:
         view.say("taas: this kernel has no Landlock: every rank may write to the project's directory")
     elif options.protect and os.getcwd() == "/":
         view.say("taas: the working directory is /, which cannot be kept from ranks: every rank may write there")
+
+
+def _check_pulled(names: list[str], tree: ast.Module, found: Capture) -> None:
+    """Raises CellUsage for names that rank 0 cannot have in the end: after hours of training that would be too late."""
+    for name in names:
+        if name not in found.values and not may_bind(tree, found.words, name):
+            raise CellUsage(f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the notebook's")
 
 
 def _registered(found: Capture) -> list[str]:

@@ -14,6 +14,8 @@ from typing import Iterator
 _GLOBAL = {"LOAD_GLOBAL"}
 _NAMED = {"LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME"}
 _BINDING = {"STORE_NAME", "STORE_GLOBAL"}
+_REACHING_GLOBALS = {"exec", "eval", "globals", "vars", "locals", "modules", "__main__"}
+"""What mentions one of these may bind any name."""
 
 
 def globals_of(code: types.CodeType) -> dict[str, int]:
@@ -29,6 +31,21 @@ def words_of(code: types.CodeType) -> set[str]:
     for inner in _inner(code):
         words |= words_of(inner)
     return words
+
+
+def may_bind(tree: ast.Module, words: set[str], name: str) -> bool:
+    """Whether the statements may give the global `name` a value, or functions whose code mentions `words` may. Only what can
+    be told from the code is denied."""
+    code = _compiled_all(tree)
+    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
+        return True
+    return bool({name, *_REACHING_GLOBALS} & words) or bool(_REACHING_GLOBALS & words_of(code)) or _binds(code, name)
+
+
+def _binds(code: types.CodeType, name: str, opcodes: frozenset[str] = frozenset(_BINDING)) -> bool:
+    steps = dis.get_instructions(code)
+    return any(step.opname in opcodes and step.argval == name for step in steps) or any(
+        _binds(inner, name, frozenset({"STORE_GLOBAL"})) for inner in _inner(code))
 
 
 def reads_of(tree: ast.Module) -> dict[str, int]:
@@ -135,7 +152,10 @@ class _Reads:
 
 
 def _compiled(statement: ast.stmt) -> types.CodeType:
-    module = ast.fix_missing_locations(ast.Module(body=[statement], type_ignores=[]))
+    return _compiled_all(ast.fix_missing_locations(ast.Module(body=[statement], type_ignores=[])))
+
+
+def _compiled_all(module: ast.Module) -> types.CodeType:
     return compile(module, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
