@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ memory = Memory()
 memory.place(bytes(100))
 cell = folder.CellFolder()
 cell.write("", Capture(memory=memory), {})
-print(cell.path, flush=True)
+print(cell.path, cell._remover._shell.pid, flush=True)
 sys.stdin.read()
 """
 
@@ -76,14 +77,48 @@ def test_a_running_cell_keeps_its_files_whatever_its_process_number_means_here(p
     assert names(places) == [[], []]
 
 
-def test_what_a_killed_kernel_has_left_goes_with_the_next_cell(places):
+@pytest.fixture
+def kernel(places):
+    """A process with a cell, the cell's folder, and the remover's number."""
     process = subprocess.Popen([sys.executable, "-c", KERNEL, places[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                text=True)
-    left = process.stdout.readline().strip()
+    left, remover = process.stdout.readline().split()
+    yield process, left, int(remover)
+    process.kill()
+    process.communicate()
+
+
+def test_what_a_killed_kernel_has_left_goes_with_it(places, kernel):
+    process, left, remover = kernel
+    assert os.path.exists(left) and len(os.listdir(places[1])) == 1, "it lives"
+    end = os.pidfd_open(remover)
+    process.kill()
+    assert select.select([end], [], [], 180)[0], "the remover has ended"
+    os.close(end)
+    assert names(places) == [[], []]
+
+
+def test_the_remover_ends_with_the_cell_and_removes_nothing_of_others(places):
+    (places[0] / "theirs").write_text("x")
+    cell = written()
+    end = os.pidfd_open(cell._remover._shell.pid)
+    cell.remove()
+    assert select.select([end], [], [], 180)[0]
+    os.close(end)
+    assert names(places) == [["theirs"], []]
+
+
+def test_what_a_killed_kernel_has_left_goes_with_the_next_cell_where_the_remover_was_killed_too(places, kernel):
+    process, left, remover = kernel
     written().remove()
     assert os.path.exists(left) and len(os.listdir(places[1])) == 1, "it lives"
-    process.send_signal(signal.SIGKILL)
+    end = os.pidfd_open(remover)
+    os.kill(remover, signal.SIGKILL)
+    select.select([end], [], [])
+    os.close(end)
+    process.kill()
     process.communicate()
+    assert [len(left) for left in names(places)] == [1, 1]
     written().remove()
     assert names(places) == [[], []]
 

@@ -55,7 +55,7 @@ def test_a_killed_kernel_leaves_no_process(new_kernel):
     kernel.send(STUBBORN.replace("told = []", 'import subprocess\nsubprocess.Popen(["sleep", "600"], start_new_session=True)\ntold = []'))
     while "ready" not in kernel.next_text():
         pass
-    kernel.wait_for_processes(6)  # taas-run's two, the ranks, and what they started
+    kernel.wait_for_processes(7)  # taas-run's two, the ranks, what they started, and who removes the cell's files
     kernel.kill()
     kernel.wait_for_no_process()
 

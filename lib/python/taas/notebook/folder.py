@@ -19,6 +19,7 @@ from typing import Any
 
 from .capture import Capture
 from .kept import Kept, sweep
+from .remover import Remover
 
 MODULE = "taas_cell"
 _SHARED = "/dev/shm"
@@ -40,8 +41,10 @@ class CellFolder:
         if place:
             os.makedirs(place, exist_ok=True)
         self._only_here = place is None
+        self._remover = Remover()
+        self._kept: list[Kept] = []
         self._folder = Kept.folder(place or here)
-        self._kept = [self._folder]
+        self._keep(self._folder)
         # Its path is short wherever the folder is: a socket's may have 107 letters.
         self.socket = os.path.join(self._keep(Kept.folder(here)) if place else self.path, "ranks")
         self.memory = os.path.join(self.path, "memory")
@@ -74,12 +77,14 @@ class CellFolder:
 
     def _keep(self, kept: Kept) -> str:
         self._kept.append(kept)
+        self._remover.add(kept.path)
         return kept.path
 
     def remove(self) -> None:
         """The cell has ended."""
         while self._kept:
             self._kept.pop().remove()
+        self._remover.close()
 
 
 def _room(folder: str) -> int:
