@@ -139,6 +139,7 @@ class Table:
 scaled(1), fib(5)
 ''').check()
     done = kernel.run("%%taas --gpus 2 --pull fib\nempty = scaled.cache_info().currsize\nscale = 3\n"
-                      "scaled(2), scaled.cache_parameters()['maxsize'], empty, fib(10), kind(1), kind(''), Table().row(5)").check()
+                      "size = scaled.cache_parameters()['maxsize']\n"
+                      "scaled(2), size, empty, fib(10), kind(1), kind(''), Table().row(5)").check()
     assert done.result == "(6, 7, 0, 55, 'int', 'other', 15)"
     assert kernel.run("fib(20), fib.cache_info().hits > 0").check().result == "(6765, True)"

@@ -80,7 +80,8 @@ def test_what_the_cell_has_changed_of_a_function_or_class_comes_back_when_it_is_
 
 
 def test_what_cannot_come_back_is_named(kernel):
-    done = kernel.run("%%taas --gpus 2 --pull a,nothing,file\na = 1\nif a > 1:\n    nothing = 0\nfile = open('/dev/null')")
+    done = kernel.run("%%taas --gpus 2 --pull a,nothing,file\na = 1\nif a > 1:\n    nothing = 0\n"
+                      "file = open('/dev/null')")
     assert done.error["ename"] == "PullError"
     assert "--pull nothing: rank 0 has no such variable" in done.traceback
     assert "--pull file (TextIOWrapper): cannot be brought back: an open file" in done.traceback
@@ -91,8 +92,8 @@ def test_a_name_that_the_cell_never_has_is_refused_before_anything_is_started(ke
     kernel.run("unread = 1\ndef train():\n    global loss\n    loss = 0.5").check()
     for name in ("los", "unread", "inner"):
         done = kernel.run(f"%%taas --gpus 2 --pull {name}\ndef step():\n    inner = 1\ntrain()")
-        assert done.error["evalue"] == (f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the "
-                                        "notebook's")
+        assert done.error["evalue"] == (f"--pull {name}: the cell has no such variable: it neither sets it nor reads "
+                                        "one of the notebook's")
     assert not (project / "taas-runs").exists()
     kernel.run("%%taas --gpus 2 --pull loss\ntrain()").check()
     assert kernel.run("loss").check().result == "0.5"
@@ -143,8 +144,8 @@ def test_ipythons_own_lines_are_refused_by_their_number(kernel):
 
 def test_input_says_where_it_belongs(kernel):
     done = kernel.run("%%taas --gpus 1\nname = input('Who? ')")
-    assert done.error["evalue"] == ("rank 0 of 1: EOFError: ranks have no keyboard: call input() in a cell of its own, whose variable "
-                                    "this cell then reads (line 2 of the cell)")
+    assert done.error["evalue"] == ("rank 0 of 1: EOFError: ranks have no keyboard: call input() in a cell of its own, "
+                                    "whose variable this cell then reads (line 2 of the cell)")
 
 
 def test_a_pragma_below_a_comment_is_obeyed_and_below_code_it_says_that_it_is_not(kernel):
@@ -153,8 +154,8 @@ def test_a_pragma_below_a_comment_is_obeyed_and_below_code_it_says_that_it_is_no
     assert kernel.run(f"#PRAGMA TAAS --gpus 2\n{run}").check().stream() == "0\n"
     done = kernel.run(f"x = 1\n#pragma taas --gpus 2\n{run}").check()
     assert done.stream() == "None\n"
-    assert done.stream("stderr") == ("taas: line 2 of the cell: #pragma taas has no effect here: it belongs above the cell's first "
-                                     "statement\n")
+    assert done.stream("stderr") == ("taas: line 2 of the cell: #pragma taas has no effect here: it belongs above the "
+                                     "cell's first statement\n")
 
 
 def test_a_wrong_option_is_one_line(kernel):

@@ -68,7 +68,7 @@ def test_lines_end_where_they_end():
 
 
 def test_a_long_line_costs_no_more_for_each_of_its_pieces():
-    """What had come before is not copied with each piece: that would be half a terabyte here, and never come to its end."""
+    """What had come before is not copied with each piece: that would be half a terabyte here, and never end."""
     lines, piece = Lines(), b"x" * 4096
     for _ in range(1 << 14):
         assert lines.add(piece) == []

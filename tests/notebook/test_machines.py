@@ -44,7 +44,8 @@ def test_cpu_machines_find_the_cell_as_well(kernel, project, tmp_path):
 
 
 def test_a_machine_that_does_not_see_the_cell_says_so_in_one_line(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "taas.notebook.rank", str(tmp_path / "elsewhere")], capture_output=True, text=True)
+    command = [sys.executable, "-m", "taas.notebook.rank", str(tmp_path / "elsewhere")]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"{HERE} does not see the cell's folder {tmp_path}/elsewhere: start the kernel in a folder")
@@ -66,7 +67,8 @@ def allocation(monkeypatch):
 
 @pytest.mark.parametrize("nodes, line, several", [
     ((), "--gpus 2", False), ((), "--gpus 2 --cpus 1", False), ((), "--gpus 2 --cpus 1 --data-hosts one", True),
-    ((), "--gpus 2 --hosts one,two", True), ((), "--gpus 2 --slurm", True), ((), "--gpus 2 --rdzv-endpoint localhost:29500", False),
+    ((), "--gpus 2 --hosts one,two", True), ((), "--gpus 2 --slurm", True),
+    ((), "--gpus 2 --rdzv-endpoint localhost:29500", False),
     ((HERE, "other"), "--gpus 2 --nnodes 2", True), ((HERE,), "--gpus 2", False), (("other",), "--gpus 2", True),
     ((HERE, "other"), "--gpus 2 --nnodes 1 --spares 1", True),
 ])

@@ -26,7 +26,11 @@ def launcher_words(line, *lines):
     ["#pragma taas --gpus 8 --cpus 1 --units 20480000\n"],
     ["# pragma taas\n"],
     ["#!c1.4\n", "#pragma taas --gpus 2\n"],
-    ["#!mystery\n"], ["# about\n", "\n", "#pragma taas --gpus 2\n", "x\n"], ["# about\n", "#!g2.8\n"], ["#PRAGMA TAAS --gpus 2\n"], ["#!G2.8\n"],
+    ["#!mystery\n"],
+    ["# about\n", "\n", "#pragma taas --gpus 2\n", "x\n"],
+    ["# about\n", "#!g2.8\n"],
+    ["#PRAGMA TAAS --gpus 2\n"],
+    ["#!G2.8\n"],
 ])
 def test_such_cells_become_the_magic(lines):
     assert pragma.as_magic(lines) == [f"%%taas {pragma.OF_PRAGMA}\n", *lines]
@@ -34,23 +38,26 @@ def test_such_cells_become_the_magic(lines):
 
 @pytest.mark.parametrize("lines", [
     [], ["x = 1\n", "#pragma taas --gpus 8\n"], ["#!/bin/sh\n"], ["#!/usr/bin/env python\n", "x\n"], ["# taas\n"], ["#!c1.4\n", "x\n"],
-    ["#pragma taasx\n"], ["%%bash\n", "#!g2.8\n"], ["# about\n", "x\n", "#pragma taas\n"], ["# about\n", "#!C1.4\n", "x\n"],
+    ["#pragma taasx\n"], ["%%bash\n", "#!g2.8\n"], ["# about\n", "x\n", "#pragma taas\n"],
+    ["# about\n", "#!C1.4\n", "x\n"],
 ])
 def test_others_stay_as_they_are(lines):
     assert pragma.as_magic(lines) == lines
 
 
 @pytest.mark.parametrize("text, line", [
-    ("import os\n#pragma taas --gpus 2\nx", 2), ("#pragma taas\nx\n# pragma TAAS --pull x", 3), ("%%time\n#pragma taas --gpus 2\nx", 2),
-    ("%%taas --gpus 2\nx\n#pragma taas --pull x", 3), ("x = 1\n!ls\n%time x\n#pragma taas", 4), ("def f(:\n#pragma taas", 2),
+    ("import os\n#pragma taas --gpus 2\nx", 2), ("#pragma taas\nx\n# pragma TAAS --pull x", 3),
+    ("%%time\n#pragma taas --gpus 2\nx", 2), ("%%taas --gpus 2\nx\n#pragma taas --pull x", 3),
+    ("x = 1\n!ls\n%time x\n#pragma taas", 4), ("def f(:\n#pragma taas", 2),
 ])
 def test_a_pragma_below_the_head_is_found(text, line):
     assert pragma.misplaced(text) == line
 
 
 @pytest.mark.parametrize("text", [
-    "", "x", "#pragma taas\nx", "# about\n\n#!g2.8\n#pragma taas\nx", "%%taas\n#pragma taas --gpus 2\nx", "%%bash\nls\n#pragma taas",
-    "text = '''\n#pragma taas\n'''", "x = 1  # pragma taas", "x\n#pragma other", "#pragma taas",
+    "", "x", "#pragma taas\nx", "# about\n\n#!g2.8\n#pragma taas\nx", "%%taas\n#pragma taas --gpus 2\nx",
+    "%%bash\nls\n#pragma taas", "text = '''\n#pragma taas\n'''", "x = 1  # pragma taas", "x\n#pragma other",
+    "#pragma taas",
 ])
 def test_others_are_none_or_stand_where_they_belong(text):
     assert pragma.misplaced(text) is None

@@ -17,8 +17,8 @@ from .objects import Memory, Sender, Uncapturable
 
 @dataclass
 class Capture:
-    """The captured variables, pickled one after the other, and where their memory is to be. `words` are what the code of the
-    functions among them mentions."""
+    """The captured variables, pickled one after the other, and where their memory is to be. `words` are what the code
+    of the functions among them mentions."""
 
     names: list[str] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)

@@ -92,12 +92,13 @@ def _tree(text: str) -> ast.Module:
         if _IPYTHONS.search(line):
             why = "this is for IPython, and ranks run plain Python: put it into a cell of its own"
         elif _awaits(text):
-            why += "; in ranks no event loop runs: put the statements into an async function, and call asyncio.run() with it"
+            why += ("; in ranks no event loop runs: put the statements into an async function, "
+                    "and call asyncio.run() with it")
         raise CellUsage(f"line {error.lineno} of the cell: {line!r}: {why}") from None
 
 
 def _awaits(text: str) -> bool:
-    """Whether nothing is wrong with the statements but that they await outside of functions, as they may in a notebook."""
+    """Whether the statements are right in a notebook, where they may await outside of functions."""
     try:
         compile(text, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         return True
@@ -118,7 +119,8 @@ def _check_pulled(names: list[str], tree: ast.Module, found: Capture) -> None:
     """Raises CellUsage for names that rank 0 cannot have in the end: after hours of training that would be too late."""
     for name in names:
         if name not in found.values and not may_bind(tree, found.words, name):
-            raise CellUsage(f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the notebook's")
+            raise CellUsage(f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the "
+                            "notebook's")
 
 
 def _registered(found: Capture) -> list[str]:

@@ -36,7 +36,7 @@ class Folds:
         self._changed = True
 
     def add_bundle(self, rank: int, data: dict[str, Any]) -> None:
-        """Something displayed: its text. Pictures are counted alone: in a notebook's file those of all ranks would be large."""
+        """Something displayed: its text. Pictures are only counted: those of all ranks make a notebook's file large."""
         if "image/png" in data:
             self._pictures[rank] = self._pictures.get(rank, 0) + 1
         elif "text/plain" in data:
@@ -75,8 +75,9 @@ def drawn(text: str) -> str:
 
 def _title(ranks: list[int], text: str, pictures: int) -> str:
     lines = _count(len(text.splitlines()), "line")
-    shown = f", {_count(pictures, 'picture')} (--ranks {ranks[0]} shows {'it' if pictures == 1 else 'them'})" if pictures else ""
-    return f"{numbers(ranks)}: {lines}{shown}" + (f" ×{len(ranks)}" if len(ranks) > 1 else "")
+    if pictures:
+        lines += f", {_count(pictures, 'picture')} (--ranks {ranks[0]} shows {'it' if pictures == 1 else 'them'})"
+    return f"{numbers(ranks)}: {lines}" + (f" ×{len(ranks)}" if len(ranks) > 1 else "")
 
 
 def _count(number: int, word: str) -> str:

@@ -34,8 +34,8 @@ def words_of(code: types.CodeType) -> set[str]:
 
 
 def may_bind(tree: ast.Module, words: set[str], name: str) -> bool:
-    """Whether the statements may give the global `name` a value, or functions whose code mentions `words` may. Only what can
-    be told from the code is denied."""
+    """Whether the statements may give the global `name` a value, or functions whose code mentions `words` may. Only
+    what can be told from the code is denied."""
     code = _compiled_all(tree)
     if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
         return True

@@ -63,7 +63,8 @@ def misplaced(text: str) -> int | None:
     with contextlib.suppress(tokenize.TokenError, SyntaxError):  # what has no end; and IPython's own lines
         for token in tokenize.generate_tokens(io.StringIO("".join(body)).readline):
             line, column = token.start
-            if token.type == tokenize.COMMENT and line > end and _PRAGMA.match(token.string) and not token.line[:column].strip():
+            is_pragma = token.type == tokenize.COMMENT and _PRAGMA.match(token.string)
+            if is_pragma and line > end and not token.line[:column].strip():
                 return above + line
     return None
 
@@ -71,8 +72,8 @@ def misplaced(text: str) -> int | None:
 def say_misplaced(info: Any) -> None:
     """For IPython's pre_run_cell: a pragma without effect would be noticed by nobody."""
     if number := misplaced(info.raw_cell or ""):
-        print(f"taas: line {number} of the cell: #pragma taas has no effect here: it belongs above the cell's first statement",
-              file=sys.stderr)
+        print(f"taas: line {number} of the cell: #pragma taas has no effect here: it belongs above the cell's first "
+              "statement", file=sys.stderr)
 
 
 def as_magic(lines: list[str]) -> list[str]:

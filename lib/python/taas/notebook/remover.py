@@ -1,7 +1,8 @@
 """Removes files after this process, however that ends: a killed kernel would leave a cell's memory in /dev/shm.
 
-A shell that waits at the end of a pipe which only this process can write to. It is in a session of its own, so that what
-kills the kernel with its group leaves it; where it is killed as well, the next cell's sweep (kept.py) does its work.
+A shell that waits at the end of a pipe which only this process can write to. It is in a session of its own, so that
+what kills the kernel with its group leaves it; where it is killed as well, the next cell's sweep (kept.py) does its
+work.
 """
 
 from __future__ import annotations

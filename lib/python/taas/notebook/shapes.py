@@ -56,8 +56,9 @@ def has_gpus(name: str) -> bool:
 def refusal(shape: Shape) -> str:
     """Why a cell that names an unknown shape, and not how many ranks there are to be, does not run."""
     names = [name for _, table in _tables() for name in table]
-    return (f"unknown shape {shape.name}: say how many GPUs the cell wants, as in #pragma taas --gpus 8, or describe the shape in a "
-            f'table ["{shape.name}"] in {_user_file()}; known are {", ".join(dict.fromkeys([*names, *_KNOWN_GPUS]))}')
+    known = ", ".join(dict.fromkeys([*names, *_KNOWN_GPUS]))
+    return (f"unknown shape {shape.name}: say how many GPUs the cell wants, as in #pragma taas --gpus 8, or describe "
+            f'the shape in a table ["{shape.name}"] in {_user_file()}; known are {known}')
 
 
 def _guessed(name: str) -> Shape:

@@ -48,8 +48,8 @@ def _facts(folder: str) -> Facts:
     try:
         return Facts.read(folder)
     except FileNotFoundError:
-        sys.exit(f"{os.uname().nodename} does not see the cell's folder {folder}: start the kernel in a folder that all machines "
-                 "share, or go there with %cd")
+        sys.exit(f"{os.uname().nodename} does not see the cell's folder {folder}: start the kernel in a folder that "
+                 "all machines share, or go there with %cd")
 
 
 def _end_at_once() -> None:
