@@ -136,10 +136,15 @@ class Table:
     @functools.lru_cache
     def row(self, n):
         return n * scale
+    @functools.cached_property
+    def width(self):
+        """Doc."""
+        return scale + 1
 scaled(1), fib(5)
 ''').check()
-    done = kernel.run("%%taas --gpus 2 --pull fib\nempty = scaled.cache_info().currsize\nscale = 3\n"
+    done = kernel.run("%%taas --gpus 2 --pull fib,Table\nempty = scaled.cache_info().currsize\nscale = 3\n"
                       "size = scaled.cache_parameters()['maxsize']\n"
-                      "scaled(2), size, empty, fib(10), kind(1), kind(''), Table().row(5)").check()
-    assert done.result == "(6, 7, 0, 55, 'int', 'other', 15)"
-    assert kernel.run("fib(20), fib.cache_info().hits > 0").check().result == "(6765, True)"
+                      "scaled(2), size, empty, fib(10), kind(1), kind(''), Table().row(5), Table().width, "
+                      "Table.width.__doc__").check()
+    assert done.result == "(6, 7, 0, 55, 'int', 'other', 15, 4, 'Doc.')"
+    assert kernel.run("fib(20), fib.cache_info().hits > 0, Table().width").check().result == "(6765, True, 3)"

@@ -8,6 +8,7 @@ a rank that writes gets pages of its own.
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import sys
@@ -52,6 +53,9 @@ class Sender(cloudpickle.Pickler):
         torch = sys.modules.get("torch")
         if torch and isinstance(obj, (torch.storage.TypedStorage, torch.storage.UntypedStorage)):
             return self._storage(torch, obj)
+        if type(obj) is functools.cached_property:  # which has a lock of its own before Python 3.12
+            own = {name: part for name, part in vars(obj).items() if name != "lock"}
+            return _new_property, (), own, None, None, _complete_property
         if (reduced := sendable.reduced(obj)) is not NotImplemented:
             return reduced
         return super().reducer_override(obj)
@@ -157,6 +161,14 @@ def _complete_function(function: types.FunctionType, state: Any) -> None:
     for cell, content in zip(function.__closure__ or (), contents):
         if content:
             cell.cell_contents = content[0]
+
+
+def _new_property() -> functools.cached_property[Any]:
+    return functools.cached_property(_new_property)
+
+
+def _complete_property(value: functools.cached_property[Any], own: dict[str, Any]) -> None:
+    vars(value).update(own)
 
 
 def _storage_at(place: int, size: int, dtype: Any, device: str) -> Any:
