@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <filesystem>
 
 #include "base/files.hpp"
 #include "base/shell.hpp"
@@ -141,9 +140,7 @@ json::value data_as_json(const plan::LaunchPlan& plan, const plan::Machine& mach
 plan::PreloadChoice preload_of(const plan::LaunchPlan& plan, const std::vector<std::string>& command) {
   int ranks = is_here(plan) ? plan.world_size() : plan.nodes.front().local_world_size;
   return plan::choose_preload(plan.options, command, ranks, [](const std::string& path) {
-    std::error_code unknown;
-    bool is_file = std::filesystem::is_regular_file(path, unknown);  // a pipe is not to be emptied
-    auto text = is_file ? read_file(path) : Result<std::string>(usage_error(path));
+    auto text = read_regular_file(path, plan::kMostOfSource);
     return text ? std::optional(std::move(*text)) : std::nullopt;
   });
 }

@@ -1,13 +1,17 @@
 #include "local_programs.hpp"
 
+#include <fmt/format.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string_view>
 
+#include "base/files.hpp"
+#include "plan/python_command.hpp"
 #include "proc/python.hpp"
 
 namespace taas {
@@ -16,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr const char* kNoProgram = "/dev/null";
+constexpr std::size_t kBeginning = 4096;
 constexpr std::string_view kShipped[] = {"train"};
 
 fs::path own_folder() { return fs::path(own_path()).parent_path(); }
@@ -30,6 +36,8 @@ bool is_executable_file(const fs::path& path) {
 LocalPrograms::LocalPrograms(const std::map<std::string, std::string>& environment) {
   auto path = environment.find("PATH");
   path_ = path == environment.end() ? kDefaultPath : path->second;
+  auto python = environment.find("PYTHON_EXEC");
+  if (python != environment.end()) chosen_python_ = python->second;
   for (const auto& [name, value] : environment) variables_.push_back(name + "=" + value);
 }
 
@@ -37,7 +45,14 @@ plan::FileKind LocalPrograms::kind(const std::string& path) const {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return plan::FileKind::kMissing;
   if (S_ISDIR(status.st_mode)) return plan::FileKind::kDirectory;
+  bool readable_device = plan::is_stream(path) || path == kNoProgram;
+  if ((S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)) && !readable_device) return plan::FileKind::kDevice;
   return ::access(path.c_str(), X_OK) == 0 ? plan::FileKind::kExecutable : plan::FileKind::kFile;
+}
+
+std::string LocalPrograms::beginning(const std::string& path) const {
+  auto text = read_regular_file(path, kBeginning);
+  return text ? std::move(*text) : std::string();
 }
 
 std::string LocalPrograms::find_in_path(const std::string& name) const { return taas::find_in_path(name, path_); }
@@ -52,8 +67,21 @@ std::string LocalPrograms::find_shipped(const std::string& name) const {
   return "";
 }
 
-std::string LocalPrograms::find_python() const {
-  return taas::find_python(variables_, fs::path(called_path()).parent_path());
+Result<std::string> LocalPrograms::find_python() const {
+  auto python = taas::find_python(variables_, fs::path(called_path()).parent_path());
+  if (!python.empty()) return python;
+  auto missing = [](int system_errno, std::string why) {
+    return Error{ErrorCode::kCannotExecute, system_errno, std::move(why)};
+  };
+  if (chosen_python_.empty()) {
+    return missing(ENOENT, "no Python interpreter found; activate a virtual environment or set PYTHON_EXEC");
+  }
+  bool is_path = chosen_python_.find('/') != chosen_python_.npos;
+  if (is_path && kind(chosen_python_) != plan::FileKind::kMissing) {
+    return missing(EACCES, fmt::format("PYTHON_EXEC={}: not an executable file", chosen_python_));
+  }
+  return missing(ENOENT, fmt::format("PYTHON_EXEC={}: {}; set it to a Python interpreter, or unset it", chosen_python_,
+                                     is_path ? "no such file" : "not in PATH"));
 }
 
 std::string own_path() {

@@ -14,12 +14,14 @@ class LocalPrograms : public plan::ProgramFinder {
   explicit LocalPrograms(const std::map<std::string, std::string>& environment);
 
   plan::FileKind kind(const std::string& path) const override;
+  std::string beginning(const std::string& path) const override;
   std::string find_in_path(const std::string& name) const override;
   std::string find_shipped(const std::string& name) const override;
-  std::string find_python() const override;
+  Result<std::string> find_python() const override;
 
  private:
   std::string path_;
+  std::string chosen_python_;  // $PYTHON_EXEC
   std::vector<std::string> variables_;
 };
 

@@ -26,6 +26,8 @@ namespace {
 using namespace taas;
 
 constexpr int kUsage = 2;
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
 constexpr const char* kMakeToken = "token";  // as the whole command line: a program of that name is ./token
 
 std::map<std::string, std::string> read_environment() {
@@ -55,7 +57,8 @@ void say(const Error& error) { std::fputs(fmt::format("taas-run: {}\n", error.me
 
 int refuse(const Error& error) {
   say(error);
-  return kUsage;
+  if (error.code != ErrorCode::kCannotExecute) return kUsage;
+  return error.system_errno == ENOENT ? kNotFound : kNotExecutable;
 }
 
 /// A reader that has read enough is no failure.
@@ -69,6 +72,8 @@ int print(const std::string& text) {
 /// Programs of other machines are looked for there.
 Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::Machine& machine) {
   bool here = std::holds_alternative<plan::OneMachine>(plan.way);
+  auto readable = plan::check_streamed_program(plan.options.program, plan.world_size(), here);
+  if (!readable) return readable.error();
   if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
   auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
   if (!program) return program.error();

@@ -8,10 +8,11 @@ namespace taas {
 
 /// What kind of failure this is, so that a caller can choose what to do (the exit code, say) without reading the text.
 enum class ErrorCode {
-  kUsage,        ///< the user asked for something that cannot be: exit code 2
-  kSystem,       ///< a system call failed; `system_errno` says why
-  kProtocol,     ///< a peer sent something outside the protocol
-  kUnavailable,  ///< something that is needed is missing or already taken
+  kUsage,          ///< the user asked for something that cannot be: exit code 2
+  kSystem,         ///< a system call failed; `system_errno` says why
+  kProtocol,       ///< a peer sent something outside the protocol
+  kUnavailable,    ///< something that is needed is missing or already taken
+  kCannotExecute,  ///< the program: exit code 127 where `system_errno` is ENOENT, 126 otherwise
 };
 
 /// A failure by value. The message is lower-case, names the path or value, and says what to do next where that is

@@ -41,9 +41,11 @@ Result<std::string> read_file(const std::string& path) {
 Result<std::string> read_all(const Fd& fd) { return read_up_to(fd, "from an open file", kNoLimit); }
 
 Result<std::string> read_regular_file(const std::string& path, std::size_t most) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return system_error("cannot open " + path, errno);
+  if (!S_ISREG(status.st_mode)) return usage_error(path + " is not a regular file");
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return system_error("cannot open " + path, errno);
-  struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error("cannot read " + path, errno);
   if (!S_ISREG(status.st_mode)) return usage_error(path + " is not a regular file");
   return read_up_to(fd, path, most);

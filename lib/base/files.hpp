@@ -16,7 +16,7 @@ Result<std::string> read_file(const std::string& path);
 Result<std::string> read_all(const Fd& fd);
 
 /// The first bytes of a regular file that somebody else may have written, at most so many. Anything else in its place,
-/// such as a FIFO, which could block whoever opens it, is an error.
+/// such as a FIFO, which could block whoever opens it, and whose writer would take that for its reader, is an error.
 Result<std::string> read_regular_file(const std::string& path, std::size_t most);
 
 /// Writes all bytes, through interruptions and short writes.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <csignal>
-#include <filesystem>
+#include <optional>
 
 #include "base/files.hpp"
 #include "hosts/common_environment.hpp"
@@ -19,13 +19,9 @@ namespace {
 /// A log folder that cannot be made leaves the rank without a file, not the run without the rank.
 std::string path_or_none(Result<std::string> path) { return path ? std::move(*path) : std::string(); }
 
-/// A pipe is the rank's to read: to open one is to be the reader that its writer has waited for.
 std::optional<std::string> read_source(const std::string& path) {
-  std::error_code unknown;
-  if (!std::filesystem::is_regular_file(path, unknown)) return std::nullopt;
-  auto text = read_file(path);
-  if (!text) return std::nullopt;
-  return std::move(*text);
+  auto text = read_regular_file(path, plan::kMostOfSource);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 /// torchrun's one macro in the program's arguments.

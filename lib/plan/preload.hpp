@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,7 +25,10 @@ struct PreloadChoice {
   std::vector<std::string> set_by_program = {};  ///< no module may read them at import
 };
 
-/// The text of a file; nothing where it cannot be read.
+/// Imports stand at the beginning of a program; a file that is longer may be anything.
+inline constexpr std::size_t kMostOfSource = 1 << 20;
+
+/// The first kMostOfSource bytes of a regular file; nothing where it cannot be read, or is a pipe, which is the rank's.
 using ReadSource = std::function<std::optional<std::string>(const std::string& path)>;
 
 /// The value of --preload: auto, none, or names of modules.

@@ -2,10 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <string_view>
+
+#include "plan/python_command.hpp"
+#include "plan/python_file.hpp"
 
 namespace taas::plan {
 namespace {
+
+Error not_found(std::string message) { return {ErrorCode::kCannotExecute, ENOENT, std::move(message)}; }
+
+Error not_executable(std::string_view name, std::string_view why, int system_errno = ENOEXEC) {
+  return {ErrorCode::kCannotExecute, system_errno, fmt::format("{}: {}", name, why)};
+}
 
 bool has_slash(const std::string& name) { return name.find('/') != name.npos; }
 
@@ -16,25 +26,37 @@ std::vector<std::string> with_arguments(std::vector<std::string> command, const 
 
 Result<ResolvedProgram> run_with_python(const ProgramOptions& options, const ProgramFinder& finder) {
   auto python = finder.find_python();
-  if (python.empty()) {
-    return usage_error(fmt::format("{}: no Python interpreter found; activate a virtual environment or set PYTHON_EXEC",
-                                   options.program));
-  }
-  std::vector<std::string> command{python, "-u"};
+  if (!python) return std::move(python).error().with(options.program);
+  std::vector<std::string> command{std::move(*python), "-u"};
   if (options.module) command.emplace_back("-m");
   command.push_back(options.program);
   return ResolvedProgram{with_arguments(std::move(command), options), {}, true};
 }
 
+/// As `python FOLDER` does.
+bool has_main(const std::string& folder, const ProgramFinder& finder) {
+  auto kind = finder.kind(folder + "/__main__.py");
+  return kind == FileKind::kFile || kind == FileKind::kExecutable;
+}
+
+Error is_directory(const std::string& name) {
+  return not_executable(name, "a directory without a __main__.py, not a program", EISDIR);
+}
+
 Result<ResolvedProgram> run_script(const ProgramOptions& options, const ProgramFinder& finder) {
-  switch (finder.kind(options.program)) {
-    case FileKind::kMissing:
-      return usage_error(fmt::format("{}: no such file", options.program));
-    case FileKind::kDirectory:
-      return usage_error(fmt::format("{}: a directory, not a program", options.program));
-    default:
-      return run_with_python(options, finder);
-  }
+  const auto& name = options.program;
+  auto kind = finder.kind(name);
+  if (kind == FileKind::kMissing) return not_found(fmt::format("{}: no such file", name));
+  if (kind == FileKind::kDevice) return not_executable(name, "a device, not a program");
+  if (kind == FileKind::kDirectory && !has_main(name, finder)) return is_directory(name);
+  return run_with_python(options, finder);
+}
+
+/// A file that nobody called Python: it has to look like it.
+Result<ResolvedProgram> run_as_python(const ProgramOptions& options, const ProgramFinder& finder) {
+  auto why = why_not_python(options.program, finder.beginning(options.program));
+  if (!why.empty()) return not_executable(options.program, why);
+  return run_script(options, finder);
 }
 
 ResolvedProgram run_as_it_is(std::string path, const ProgramOptions& options) {
@@ -48,11 +70,11 @@ Result<ResolvedProgram> run_without_python(const ProgramOptions& options, const 
     for (auto path : {finder.find_shipped(name), finder.find_in_path(name)}) {
       if (!path.empty()) return run_as_it_is(std::move(path), options);
     }
-    return usage_error(fmt::format("{0}: not in PATH; a file in this folder is ./{0}", name));
+    return not_found(fmt::format("{0}: not in PATH; a file in this folder is ./{0}", name));
   }
   auto kind = finder.kind(name);
-  if (kind == FileKind::kMissing) return usage_error(fmt::format("{}: no such file", name));
-  if (kind == FileKind::kDirectory) return usage_error(fmt::format("{}: a directory, not a program", name));
+  if (kind == FileKind::kMissing) return not_found(fmt::format("{}: no such file", name));
+  if (kind == FileKind::kDirectory) return not_executable(name, "a directory, not a program", EISDIR);
   return run_as_it_is(name, options);
 }
 
@@ -66,11 +88,12 @@ Result<ResolvedProgram> run_by_name(const ProgramOptions& options, const Program
     }
     return resolved;
   }
-  if (here == FileKind::kFile) return run_with_python(options, finder);
+  if (here == FileKind::kFile) return run_as_python(options, finder);
   if (here == FileKind::kExecutable) return run_as_it_is("./" + name, options);
+  if (here == FileKind::kDirectory && has_main(name, finder)) return run_with_python(options, finder);
   if (auto path = finder.find_in_path(name); !path.empty()) return run_as_it_is(std::move(path), options);
-  if (here == FileKind::kDirectory) return usage_error(fmt::format("{}: a directory, not a program", name));
-  return usage_error(fmt::format("{}: neither a file here, nor a program shipped with taas-run, nor in PATH", name));
+  if (here == FileKind::kDirectory) return is_directory(name);
+  return not_found(fmt::format("{}: neither a file here, nor a program shipped with taas-run, nor in PATH", name));
 }
 
 }  // namespace
@@ -87,9 +110,21 @@ Result<ResolvedProgram> resolve_program(const ProgramOptions& options, const Pro
   if (options.module) return run_with_python(options, finder);
   if (options.no_python) return run_without_python(options, finder);
   if (options.program.ends_with(".py")) return run_script(options, finder);
+  if (auto why = why_not_a_program(options.program);
+      !why.empty() && finder.kind(options.program) != FileKind::kMissing) {
+    return not_executable(options.program, why);
+  }
   if (!has_slash(options.program)) return run_by_name(options, finder);
   if (finder.kind(options.program) == FileKind::kExecutable) return run_as_it_is(options.program, options);
-  return run_script(options, finder);
+  return run_as_python(options, finder);
+}
+
+Result<> check_streamed_program(const ProgramOptions& options, int ranks, bool is_here) {
+  if (options.module || !is_stream(options.program) || (ranks == 1 && is_here)) return {};
+  return usage_error(
+      fmt::format("{}: a program that comes through a descriptor can be read by one rank on this machine "
+                  "and no others; save it to a file",
+                  options.program));
 }
 
 }  // namespace taas::plan

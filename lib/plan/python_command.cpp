@@ -17,11 +17,6 @@ bool is_interpreter(std::string_view path) {
   return name.find_first_not_of("0123456789.", kName.size()) == name.npos;
 }
 
-/// What is read of these is gone for whoever reads next, and it is the rank that has to.
-bool is_stream(std::string_view path) {
-  return path.starts_with("/dev/stdin") || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
-}
-
 enum class Word { kOptions, kValueFollows, kModule, kText, kUnknown };
 
 /// Letters may stand in one word: -um, -Werror.
@@ -37,6 +32,10 @@ Word read_word(std::string_view word) {
 }
 
 }  // namespace
+
+bool is_stream(std::string_view path) {
+  return path.starts_with("/dev/stdin") || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
 
 std::optional<PythonCommand> parse_python_command(const std::vector<std::string>& command) {
   if (command.empty() || !is_interpreter(command.front())) return std::nullopt;

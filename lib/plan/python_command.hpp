@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace taas::plan {
@@ -14,6 +15,10 @@ struct PythonCommand {
   std::string program;        ///< the script's path, the module's name, or the program itself
   std::string argument = {};  ///< the first one of a module
 };
+
+/// A descriptor of whoever opens it. What is read of these is gone for whoever reads next, and it is the rank that has
+/// to.
+bool is_stream(std::string_view path);
 
 /// Nothing when it is another program, when Python would read its standard input or another
 /// descriptor, or when an option is not known.

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from conftest import repeated
 
 
@@ -102,9 +103,39 @@ def test_restart_that_cures(launcher):
     assert len(starts) == 8
 
 
+@pytest.mark.parametrize("name", ["missing.py", "./missing", "no-such-program-anywhere"])
+@pytest.mark.parametrize("flags", [[], ["--no-python"], ["--run-path"]])
+def test_a_program_that_does_not_exist_is_127(launcher, name, flags):
+    result = launcher.run(*flags, name)
+    assert result.returncode == 127 and len(report_lines(result)) == 1, result.stderr
+    assert name in result.stderr
+    assert not (launcher.folder / "taas-runs").exists(), "a refused run leaves nothing behind"
+
+
+def test_an_interpreter_that_does_not_exist_is_127(launcher):
+    script = launcher.python("print()\n")
+    for value, why in (("/no/such/python", "no such file"), ("no-such-python", "not in PATH")):
+        result = launcher.run(script, env={"PYTHON_EXEC": value})
+        assert result.returncode == 127 and f"PYTHON_EXEC={value}: {why}" in result.stderr, result.stderr
+    result = launcher.run(script, env={"PYTHON_EXEC": script})
+    assert result.returncode == 126 and "not an executable file" in result.stderr, result.stderr
+
+
+def test_what_cannot_be_executed_is_126_with_advice(launcher):
+    contents = {"run.sh": "#!/bin/sh\nexit 0\n", "cells.ipynb": "{}", "model.pt": "\0" * 100}
+    for (name, content), advice in zip(contents.items(), ("chmod +x run.sh", "jupyter nbconvert", "binary data")):
+        (launcher.folder / name).write_text(content)
+        result = launcher.run(name)
+        assert result.returncode == 126 and len(report_lines(result)) == 1, result.stderr
+        assert advice in result.stderr
+    for name in (".", "/dev/zero"):
+        result = launcher.run(name)
+        assert result.returncode == 126 and "not a program" in result.stderr, result.stderr
+
+
 def test_usage_errors_are_one_line_and_code_2(launcher):
     for arguments in (["--gpus", "0", "x"], ["--nproc-per-node", "many", "/bin/true"], ["--no-such-flag", "/bin/true"],
-                      ["--gpus", "4"], ["missing.py"], ["no-such-program-anywhere"], ["--hosts", "a,b", "/bin/true"]):
+                      ["--gpus", "4"], ["--hosts", "a,b", "/bin/true"]):
         result = launcher.run(*arguments)
         assert result.returncode == 2, (arguments, result)
         assert len(report_lines(result)) <= 2, result.stderr

@@ -7,6 +7,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import zipapp
 
 import pytest
 from conftest import DEADLINE_SECONDS, wait_until
@@ -97,6 +98,36 @@ def test_a_program_that_is_a_pipe_holds_nobody_up(launcher):
         program.write("print('from the pipe')")
     out, err = agent.communicate(timeout=DEADLINE_SECONDS)
     assert agent.returncode == 0 and "from the pipe" in out, err
+
+
+def test_a_program_from_the_standard_input_is_for_one_rank(launcher):
+    """Rank 0 read it, the others ran nothing, and the run ended well."""
+    (launcher.folder / "program.txt").write_text("print('ran')")
+    for count, code, text in ((1, 0, "ran\n"), (2, 2, "")):
+        with open(launcher.folder / "program.txt") as program:
+            result = launcher.run("--nproc-per-node", count, "/dev/stdin", stdin=program)
+        assert (result.returncode, result.stdout) == (code, text), result.stderr
+    assert "save it to a file" in result.stderr
+
+
+def test_folders_and_archives_run_as_python_runs_them(launcher, touched):
+    package = launcher.folder / "package"
+    package.mkdir()
+    (package / "__main__.py").write_text(TOUCH)
+    zipapp.create_archive(package, launcher.folder / "app.pyz")
+    zipapp.create_archive(package, launcher.folder / "shebang.pyz", interpreter="/usr/bin/env python3")
+    (launcher.folder / "shebang.pyz").chmod(0o644)
+    for program in ("package", "./package", "app.pyz", "shebang.pyz"):
+        succeeds(launcher, "--nproc-per-node=2", program, touched)
+        assert_ranks(touched, 2)
+
+
+def test_a_huge_program_is_not_read_to_find_out_what_it_imports(launcher):
+    """All of it was read into the agent's memory, which heard no signal meanwhile."""
+    for length, preload in ((1 << 10, "torch"), (1 << 20, "none (the program does not seem to use torch)")):
+        script = launcher.python("#" * length + "\nimport torch\n")
+        result = succeeds(launcher, "--nproc-per-node=2", "--dry-run", script)
+        assert f"preload  {preload}\n" in result.stdout
 
 
 def test_executable_without_python(launcher, shell, touched):
