@@ -109,29 +109,6 @@ Result<std::vector<std::string>> reversed_tokens(std::span<const std::string> ar
   return tokens;
 }
 
-Result<> add_item(const CLI::ConfigItem& item, Given& given) {
-  if (!item.parents.empty()) return usage_error(fmt::format("[{}]: sections are not known", item.parents.front()));
-  const auto* flag = find_flag(item.name);
-  if (flag == nullptr) {
-    auto nearest = nearest_flag(item.name);
-    auto hint = nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest.substr(2));
-    return usage_error(fmt::format("{}: no such option{}", item.name, hint));
-  }
-  if (flag->origin == Flag::Origin::kInternal || flag->name == "config" || flag->name == "help" ||
-      flag->name == "version" || flag->name == "print-completion") {
-    return usage_error(fmt::format("{}: only for the command line", item.name));
-  }
-  auto values = item.inputs;
-  if (flag->kind == Flag::Kind::kCommaList) values = {fmt::format("{}", fmt::join(item.inputs, ","))};
-  if (values.empty() || (values.size() > 1 && flag->kind != Flag::Kind::kRepeatable)) {
-    return usage_error(fmt::format("{}: one value is wanted, in quotes if it is a text", item.name));
-  }
-  if (!given.emplace(flag->name, std::move(values)).second) {
-    return usage_error(fmt::format("{}: given twice", item.name));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<Given> read_arguments(std::span<const std::string> arguments) try {
@@ -143,17 +120,6 @@ Result<Given> read_arguments(std::span<const std::string> arguments) try {
   Given given;
   for (const auto& [name, option] : options) {
     if (option->count() > 0) given.emplace(name, option->results());
-  }
-  return given;
-} catch (const CLI::Error& error) {
-  return usage_error(error.what());
-}
-
-Result<Given> read_config(const std::string& text) try {
-  std::istringstream input(text);
-  Given given;
-  for (const auto& item : CLI::ConfigTOML().from_config(input)) {
-    if (auto added = add_item(item, given); !added) return added.error();
   }
   return given;
 } catch (const CLI::Error& error) {

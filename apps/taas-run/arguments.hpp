@@ -16,9 +16,6 @@ using Given = std::map<std::string_view, Values>;
 /// Reads the launcher's own arguments: those before the program.
 Result<Given> read_arguments(std::span<const std::string> arguments);
 
-/// Reads a config file: `flag-name = value` for each flag, in TOML.
-Result<Given> read_config(const std::string& text);
-
 /// All flags by group, for a terminal of 80 columns.
 std::string help_text();
 

@@ -10,6 +10,7 @@
 #include "base/version.hpp"
 #include "boundary.hpp"
 #include "completion.hpp"
+#include "config_file.hpp"
 #include "flags.hpp"
 #include "man_page.hpp"
 #include "refused.hpp"

@@ -133,6 +133,14 @@ def test_what_cannot_be_executed_is_126_with_advice(launcher):
         assert result.returncode == 126 and "not a program" in result.stderr, result.stderr
 
 
+def test_a_wrong_config_file_is_told_by_its_line(launcher):
+    for text in ("gpus = 1\ngpus = 2\n", "\nprotect = [1\n", "\ngpus = true\n", "\nrole = trainer\n"):
+        (launcher.folder / "run.toml").write_text(text)
+        result = launcher.run("--config", "run.toml", "/bin/true")
+        assert result.returncode == 2 and len(report_lines(result)) == 1, (text, result.stderr)
+        assert result.stderr.startswith("taas-run: run.toml: line 2: "), result.stderr
+
+
 def test_usage_errors_are_one_line_and_code_2(launcher):
     for arguments in (["--gpus", "0", "x"], ["--nproc-per-node", "many", "/bin/true"], ["--no-such-flag", "/bin/true"],
                       ["--gpus", "4"], ["--hosts", "a,b", "/bin/true"]):

@@ -207,7 +207,7 @@ TEST_CASE("an agent needs no program, and is in no help, config file or suggesti
   CHECK(options({"--as-agent"}).as_agent);
   CHECK(std::get<PrintAndExit>(*read({"--help"})).text.find("agent of one node") == std::string::npos);
   CHECK(error_of({"--config", "run.toml", "x"}, {}, "as-agent = true\n") ==
-        "run.toml: as-agent: only for the command line");
+        "run.toml: line 1: as-agent: only for the command line");
   CHECK(error_of({"--as-agents", "x"}).find("--as-agent?") == std::string::npos);
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("a wrong value is told with the place that it came from") {
   CHECK(error_of({"x"}, {{"PET_NODE_RANK", "-1"}}) == "PET_NODE_RANK=-1: not a whole number from 0");
   CHECK(error_of({"--config", "run.toml", "x"}, {}, "gpus = 0\n") == "run.toml: gpus = 0: not a whole number from 1");
   CHECK(error_of({"--config", "run.toml", "x"}, {}, "gpu = 1\n") ==
-        "run.toml: gpu: no such option; did you mean gpus?");
+        "run.toml: line 1: gpu: no such option; did you mean gpus?");
   CHECK(error_of({"--config", "none.toml", "x"}) == "--config: none.toml: no such file");
 }
 
