@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "boundary.hpp"
 #include "completion.hpp"
@@ -23,6 +24,9 @@ struct Source {
   Given given;
   std::function<std::string(std::string_view flag, const std::string& value)> describe;
 };
+
+/// An empty value would not be seen.
+std::string quoted_if_empty(const std::string& value) { return value.empty() ? "\"\"" : value; }
 
 using Sources = std::vector<Source>;  // the weakest first
 
@@ -86,10 +90,11 @@ Result<Sources> collect(Given command_line, const Environment& environment, cons
       {read_other_variables(environment),
        [](auto, const auto& value) { return fmt::format("{}={}", kShutdownTimeout, value); }},
       {std::move(*config),
-       [path](auto flag, const auto& value) { return fmt::format("{}: {} = {}", path, flag, value); }},
+       [path](auto flag, const auto& value) { return fmt::format("{}: {} = {}", path, flag, quoted_if_empty(value)); }},
       {read_pet(environment),
        [](auto flag, const auto& value) { return fmt::format("{}={}", pet_variable(flag), value); }},
-      {std::move(command_line), [](auto flag, const auto& value) { return fmt::format("--{} {}", flag, value); }}};
+      {std::move(command_line),
+       [](auto flag, const auto& value) { return fmt::format("--{} {}", flag, quoted_if_empty(value)); }}};
 }
 
 /// Each flag once, from the strongest source that has it: a wrong value that is overridden does no harm.
@@ -152,21 +157,14 @@ Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const E
   return options;
 }
 
-/// What users typed is quoted in errors, and could hold anything.
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char byte) { return byte < ' ' || byte == 0x7f; }, '?');
-  return text;
-}
-
 }  // namespace
 
 Result<ParseOutcome> parse(std::span<const std::string> arguments, const Environment& environment,
                            const FileReader& read_file) {
   auto outcome = parse_lines(arguments, environment, read_file);
   if (outcome) return outcome;
-  auto error = std::move(outcome).error();
-  return Error{ErrorCode::kUsage, error.system_errno, one_line(std::move(error.message))};
+  const auto& error = outcome.error();  // it quotes what users typed
+  return Error{ErrorCode::kUsage, error.system_errno, printable(error.message)};
 }
 
 }  // namespace taas::cli

@@ -18,8 +18,8 @@ constexpr Flag kGeneralFlags[] = {
      Origin::kInternal},
     {"print-completion", 0, "bash|zsh|fish", "Print the completions of a shell", nothing, Origin::kTorchrunWithoutPet},
     {"print-man-page", 0, "", "Print the manual page", nothing, Origin::kInternal},
-    {"version", 0, "", "Print the version", nothing, Origin::kOwn},
-    {"help", 'h', "", "Print this", nothing, Origin::kOwn},
+    {"version", 'V', "", "Print the version", nothing, Origin::kOwn},
+    {"help", 'h', "", "Print this", nothing, Origin::kTorchrunWithoutPet},
 };
 
 }  // namespace

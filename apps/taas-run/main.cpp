@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "cli.hpp"
 #include "deepspeed.hpp"
 #include "dry_run.hpp"
@@ -53,7 +54,7 @@ plan::Machine read_machine() {
 }
 
 /// Nothing more can be done where standard error takes nothing either.
-void say(const Error& error) { std::fputs(fmt::format("taas-run: {}\n", error.message).c_str(), stderr); }
+void say(const Error& error) { std::fputs(fmt::format("taas-run: {}\n", printable(error.message)).c_str(), stderr); }
 
 int refuse(const Error& error) {
   say(error);

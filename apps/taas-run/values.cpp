@@ -35,6 +35,8 @@ int signal_number(std::string_view name) {
 Result<int> read_integer(std::string_view text, int least, int most) {
   auto number = plan::parse_integer(text);
   if (number && *number >= least && *number <= most) return *number;
+  bool all_digits = text.find_first_not_of("0123456789") == text.npos;
+  if (!number && !text.empty() && all_digits) return usage_error(fmt::format("too large: the most is {}", most));
   if (most == std::numeric_limits<int>::max()) return usage_error(fmt::format("not a whole number from {}", least));
   return usage_error(fmt::format("not a whole number from {} to {}", least, most));
 }

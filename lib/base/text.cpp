@@ -23,6 +23,24 @@ std::string_view trim(std::string_view text, std::string_view blanks) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (letter == '\n') {
+      shown += "\\n";
+    } else if (letter == '\t') {
+      shown += "\\t";
+    } else if (byte < ' ' || byte == 0x7f) {
+      shown += fmt::format("\\x{:02x}", byte);
+    } else {
+      shown += letter;
+    }
+  }
+  return shown;
+}
+
 std::string plural(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }

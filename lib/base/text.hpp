@@ -17,6 +17,10 @@ std::string_view trim(std::string_view text, std::string_view blanks = kBlanks);
 
 bool contains(std::string_view text, std::string_view part);
 
+/// One line that does to a terminal nothing but stand there, for names that could hold anything: control characters are
+/// written as "\n", "\t" or "\x1b".
+std::string printable(std::string_view text);
+
 /// "1 rank", "8 ranks".
 std::string plural(std::int64_t count, std::string_view what);
 

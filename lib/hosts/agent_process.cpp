@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/ids.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "hosts/links.hpp"
 #include "hosts/policies.hpp"
@@ -58,7 +59,7 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   return loop;
 }
 
-void say_here(const std::string& text) { std::fputs(fmt::format("taas-run: {}\n", text).c_str(), stderr); }
+void say_here(const std::string& text) { std::fputs(fmt::format("taas-run: {}\n", printable(text)).c_str(), stderr); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/text.hpp"
 #include "run/words.hpp"
 #include "ui/rank_set.hpp"
 
@@ -90,18 +91,19 @@ std::vector<std::string> Narrator::tell(const Event& event) {
 }
 
 std::vector<std::string> Narrator::tell_message(const Message& message) const {
+  const auto text = printable(message.text);
   switch (message.level) {
     case Message::Level::kError:
-      return {own_line(style_.paint(Paint::kRed, message.text), style_)};
+      return {own_line(style_.paint(Paint::kRed, text), style_)};
     case Message::Level::kDebug:
-      return debug(message.at, message.text);
+      return debug(message.at, text);
     case Message::Level::kWarning:
     case Message::Level::kInfo:
       break;
   }
   if (verbosity_ == plan::Verbosity::kQuiet) return {};
   bool warning = message.level == Message::Level::kWarning;
-  return {own_line(warning ? style_.paint(Paint::kYellow, message.text) : message.text, style_)};
+  return {own_line(warning ? style_.paint(Paint::kYellow, text) : text, style_)};
 }
 
 std::vector<std::string> Narrator::tell_event(const run::Event& event) {

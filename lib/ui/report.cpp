@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "ui/rank_set.hpp"
 
 namespace taas::ui {
@@ -25,8 +26,8 @@ std::vector<std::string> footer(const run::Verdict& verdict, const Style& style,
     auto noun = verdict.stopped.size() == 1 ? "rank" : "ranks";
     lines.push_back(labelled("stopped", fmt::format("{} {}", verdict.stopped.size(), noun), style));
   }
-  if (!verdict.log_path.empty()) lines.push_back(labelled("log", verdict.log_path, style));
-  if (!verdict.hint.empty()) lines.push_back(labelled("hint", verdict.hint, style));
+  if (!verdict.log_path.empty()) lines.push_back(labelled("log", printable(verdict.log_path), style));
+  if (!verdict.hint.empty()) lines.push_back(labelled("hint", printable(verdict.hint), style));
   if (restart != nullptr) {
     bool free = verdict.cause == run::Cause::kNodeLost;  // a node that can be replaced uses up no restart
     auto count = free ? std::string("the") : fmt::format("all {}", restart->world_size);  // how many is not known yet
@@ -54,7 +55,8 @@ void add_details(const std::vector<std::string>& detail, std::size_t room, std::
 std::vector<std::string> failure_report(const run::Verdict& verdict, const Style& style, const Restart* restart) {
   auto below = footer(verdict, style, restart);
   bool own_fault = verdict.cause == run::Cause::kStopped;
-  std::vector<std::string> lines{own_line(style.paint(own_fault ? Paint::kBold : Paint::kRed, verdict.summary), style)};
+  std::vector<std::string> lines{
+      own_line(style.paint(own_fault ? Paint::kBold : Paint::kRed, printable(verdict.summary)), style)};
   add_details(verdict.detail, kMaxReportLines - 1 - below.size(), lines);
   lines.insert(lines.end(), below.begin(), below.end());
   return lines;
@@ -63,7 +65,8 @@ std::vector<std::string> failure_report(const run::Verdict& verdict, const Style
 std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style) {
   auto text = fmt::format("done in {:.1f} s", seconds(elapsed));
   if (output.files > 0) {
-    text += fmt::format(", {} {} in {}", output.files, output.files == 1 ? "file" : "files", output.directory);
+    text +=
+        fmt::format(", {} {} in {}", output.files, output.files == 1 ? "file" : "files", printable(output.directory));
   }
   return own_line(text, style);
 }

@@ -20,4 +20,10 @@ TEST_CASE("trim takes blanks from the ends only") {
   CHECK(trim("\ta ", " ") == "\ta");
 }
 
+TEST_CASE("what a terminal would obey is written out") {
+  CHECK(printable("plain \xc3\xa9") == "plain \xc3\xa9");
+  CHECK(printable("a\nb\tc\r\x1b[31m\x7f") == "a\\nb\\tc\\x0d\\x1b[31m\\x7f");
+  CHECK(printable("").empty());
+}
+
 }  // namespace text_test

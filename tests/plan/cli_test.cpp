@@ -273,7 +273,7 @@ TEST_CASE("every flag that torchrun reads from PET is read from it, and only tho
         CHECK(outcome.has_value());
       } else {
         REQUIRE(outcome.has_error());
-        CHECK_THAT(outcome.error().message, ContainsSubstring(variable + "=?: "));
+        CHECK_THAT(outcome.error().message, ContainsSubstring(variable + "=\\x01: "));
       }
     }
   }
@@ -348,19 +348,22 @@ TEST_CASE("each wrong value has its own answer") {
       {"--color", "pink", "not one of auto, always, never"},
   };
   for (const auto& row : rows) {
-    CHECK(error_of({row.flag, row.value, "x"}) == std::string(row.flag) + " " + row.value + ": " + row.why);
+    CHECK(error_of({row.flag, row.value, "x"}) ==
+          std::string(row.flag) + " " + (*row.value == 0 ? "\"\"" : row.value) + ": " + row.why);
   }
 }
 
 TEST_CASE("help and version are for printing, and win over a missing program") {
-  for (auto flag : {"--help", "-h"}) {
+  for (auto flag : {"--help", "-h", "--h", "--he"}) {
     auto outcome = read({flag});
     REQUIRE(outcome.has_value());
     CHECK_THAT(std::get<PrintAndExit>(*outcome).text, ContainsSubstring("Usage: taas-run"));
   }
-  auto version = read({"--gpus", "x", "--version"});
-  REQUIRE(version.has_value());
-  CHECK_THAT(std::get<PrintAndExit>(*version).text, ContainsSubstring("taas-run 0."));
+  for (auto flag : {"--version", "-V"}) {
+    auto version = read({"--gpus", "x", flag});
+    REQUIRE(version.has_value());
+    CHECK_THAT(std::get<PrintAndExit>(*version).text, ContainsSubstring("taas-run 0."));
+  }
 }
 
 TEST_CASE("without a program, or with orders that exclude each other") {
@@ -370,8 +373,14 @@ TEST_CASE("without a program, or with orders that exclude each other") {
   CHECK(error_of({"-q", "-v", "x"}) == "--quiet and --verbose exclude each other");
 }
 
+TEST_CASE("an empty value is seen in an error") {
+  CHECK(error_of({"--gpus", "", "x"}) == "--gpus \"\": not a whole number from 1");
+  CHECK(error_of({"--config", "run.toml", "x"}, {}, "gpus = ''\n") ==
+        "run.toml: gpus = \"\": not a whole number from 1");
+}
+
 TEST_CASE("an error is one line whatever was typed") {
-  CHECK(error_of({"--gpus", "1\n2\x1b[31m", "x"}) == "--gpus 1?2?[31m: not a whole number from 1");
+  CHECK(error_of({"--gpus", "1\n2\x1b[31m", "x"}) == "--gpus 1\\n2\\x1b[31m: not a whole number from 1");
 }
 
 }  // namespace cli_test

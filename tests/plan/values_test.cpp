@@ -19,6 +19,8 @@ TEST_CASE("whole numbers within bounds") {
   CHECK(read_integer("0", 1, kAny).error().message == "not a whole number from 1");
   CHECK(read_integer("x", 0, 65535).error().message == "not a whole number from 0 to 65535");
   CHECK(read_integer("65536", 0, 65535).has_error());
+  CHECK(read_integer("100000000000000000000", 1, kAny).error().message == "too large: the most is 2147483647");
+  CHECK(read_integer("", 1, kAny).error().message == "not a whole number from 1");
 }
 
 TEST_CASE("switches") {

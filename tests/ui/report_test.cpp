@@ -22,6 +22,14 @@ TEST_CASE("a report says what failed, what followed, where to read on and what t
               "  stopped: 5 ranks", "  log: /runs/x/generation-0/rank-0003.err", "  hint: look at the log"});
 }
 
+TEST_CASE("control characters in names are written out, those of the rank's own words are not") {
+  auto verdict = failure(0, "cannot execute a\x1b[31m");
+  verdict.detail = {"\x1b[31mred\x1b[0m"};
+  verdict.log_path = "/runs/\n";
+  CHECK(failure_report(verdict, Style()) ==
+        Lines{"taas-run: cannot execute a\\x1b[31m", "    \x1b[31mred\x1b[0m", "  log: /runs/\\n"});
+}
+
 TEST_CASE("a report says nothing about what did not happen") {
   CHECK(failure_report(failure(0, "rank 0 exited with code 1"), Style()) ==
         Lines{"taas-run: rank 0 exited with code 1"});
