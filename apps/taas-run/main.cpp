@@ -18,6 +18,7 @@
 #include "launch.hpp"
 #include "local_programs.hpp"
 #include "net/secret.hpp"
+#include "own_network.hpp"
 #include "plan/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/machine.hpp"
@@ -94,6 +95,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
     if (!options.dry_run) cli::refuse_in_step(options, std::move(machine), plan.error());
     return kUsage;
   }
+  if (auto own = cli::check_own_network(*plan, machine); !own) return refuse(own.error());
   if (auto checked = cli::check_foreign_package(*plan); !checked) return refuse(checked.error());
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());

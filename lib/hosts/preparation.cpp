@@ -23,7 +23,9 @@ void end_with_keeper(boost::asio::io_context& io, Lifeline& lifeline) { lifeline
 
 Result<> end_with_process(boost::asio::io_context& io, const plan::LaunchPlan& plan) {
   int pid = plan.options.supervision.end_with;
-  return pid == 0 ? Result<>() : on_process_end(io, pid, end_at_once);
+  if (pid == 0) return {};
+  auto watched = on_process_end(io, pid, end_at_once);
+  return watched ? watched : std::move(watched).error().with("--end-with");
 }
 
 Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan, const plan::Machine& machine) {

@@ -51,6 +51,11 @@ Result<> check_exclusions(const Options& options) {
   auto hosts = host_flags(options);
   auto joins = join_flags(options.rendezvous);
   bool standalone = options.rendezvous.standalone;
+  const auto& output = options.output;
+  if (!output.unprotected.empty() && output.protected_directories.empty()) {
+    return usage_error(fmt::format("--protect-except {}: only with --protect, which names what is protected",
+                                   output.unprotected.front()));
+  }
   if (hosts.size() == 2) return exclude(hosts[0], hosts[1], "one list of hosts is enough");
   if (standalone && !hosts.empty()) return exclude("--standalone", hosts[0], "the one is for this machine alone");
   if (standalone && options.slurm.submit)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "plan/rendezvous.hpp"
@@ -91,6 +92,8 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.hosts = names_of(plan.way);
   add_nodes(plan, counts->ranks_on_node, machine);
   add_notices(plan, machine);
+  int most_ranks_on_node = *std::max_element(counts->ranks_on_node.begin(), counts->ranks_on_node.end());
+  if (auto there = check_local_ranks(options.output, most_ranks_on_node); !there) return there.error();
   auto outputs = decide_streams(options.output, plan.ranks);
   if (!outputs) return outputs.error();
   plan.outputs = std::move(*outputs);

@@ -1,6 +1,7 @@
 #include "plan/streams.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -19,6 +20,8 @@ class StreamChoice {
   static std::optional<StreamChoice> read(std::string_view text);
 
   [[nodiscard]] bool has_stdout(int local_rank) const { return (mask_of(local_rank) & 1) != 0; }
+  /// -1: it names none.
+  [[nodiscard]] int largest_local_rank() const { return by_local_rank_.empty() ? -1 : by_local_rank_.rbegin()->first; }
   [[nodiscard]] bool has_stderr(int local_rank) const { return (mask_of(local_rank) & 2) != 0; }
 
  private:
@@ -65,6 +68,23 @@ Result<StreamChoice> read_choice(const char* flag, const std::string& text) {
 Result<> check_stream_choice(std::string_view text) {
   if (StreamChoice::read(text)) return {};
   return usage_error("not a choice of streams; 0 is none, 1 stdout, 2 stderr, 3 both, or by local rank: 0:1,1:3");
+}
+
+Result<> check_local_ranks(const OutputOptions& options, int most_ranks_on_node) {
+  auto check = [most_ranks_on_node](const char* flag, const std::string& value, int largest) -> Result<> {
+    if (largest < most_ranks_on_node) return {};
+    return usage_error(fmt::format("{} {}: there is no local rank {}; the largest of a node is {}", flag, value,
+                                   largest, most_ranks_on_node - 1));
+  };
+  for (auto [flag, value] : {std::pair("--redirects", &options.redirects), std::pair("--tee", &options.tee)}) {
+    auto choice = read_choice(flag, *value);
+    if (!choice) return choice.error();
+    if (auto there = check(flag, *value, choice->largest_local_rank()); !there) return there;
+  }
+  const auto& filter = options.local_ranks_filter;
+  auto largest = std::max_element(filter.begin(), filter.end());
+  if (largest == filter.end()) return {};
+  return check("--local-ranks-filter", fmt::format("{}", fmt::join(filter, ",")), *largest);
 }
 
 Result<std::vector<RankOutput>> decide_streams(const OutputOptions& options, const std::vector<RankPlan>& ranks) {

@@ -66,6 +66,12 @@ class RuleMaker {
     ::syscall(SYS_landlock_add_rule, rules_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   }
 
+  [[nodiscard]] bool is_in_protected(const Path& path) const {
+    return std::any_of(protected_.begin(), protected_.end(), [&](const Path& target) {
+      return std::mismatch(target.begin(), target.end(), path.begin(), path.end()).first == target.end();
+    });
+  }
+
   /// Of the protected directories one that is the path, or lies below it; null: none.
   [[nodiscard]] const Path* find_protected_in(const Path& path) const {
     for (const auto& target : protected_) {
@@ -108,6 +114,10 @@ Result<> add_exception(const RuleMaker& maker, const std::string& exception) {
         fmt::format("cannot leave {} writable: all of {} would be, which is to be protected; name "
                     "folders within it",
                     exception, whole->string()));
+  }
+  if (!maker.is_in_protected(path)) {
+    return usage_error(
+        fmt::format("cannot leave {} writable: it is in none of the folders of --protect, and so it is", exception));
   }
   maker.add_rule(path);
   return {};

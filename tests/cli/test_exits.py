@@ -133,6 +133,25 @@ def test_what_cannot_be_executed_is_126_with_advice(launcher):
         assert result.returncode == 126 and "not a program" in result.stderr, result.stderr
 
 
+NO_PROCESS = 2**22 + 1  # above the largest number that Linux gives
+
+
+@pytest.mark.parametrize("flags, why", [
+    (["--end-with", NO_PROCESS], f"--end-with: {NO_PROCESS}: there is no such process"),
+    (["-t", "5:3"], "--tee 5:3: there is no local rank 5; the largest of a node is 1"),
+    (["--local-ranks-filter", "7"], "--local-ranks-filter 7: there is no local rank 7"),
+    (["--protect-except", "/usr"], "--protect-except /usr: only with --protect"),
+    (["--interface", "nope0"], "--interface nope0: no address that others can reach on an interface 'nope0'"),
+    (["--local-addr", "nope.invalid"], "--local-addr nope.invalid: no address is known for this name"),
+    (["--local-addr", "203.0.113.9"], "--local-addr 203.0.113.9: not an address of this machine"),
+    (["--master-addr", "203.0.113.9"], "--master-addr 203.0.113.9: not an address of this machine"),
+])
+def test_what_is_not_there_is_refused(launcher, flags, why):
+    result = launcher.run("--nproc-per-node", 2, *flags, *launcher.ranks("*=exit:0"))
+    assert result.returncode == 2 and why in result.stderr, result.stderr
+    assert not list(launcher.barrier.iterdir()), "no rank was started"
+
+
 def test_a_wrong_config_file_is_told_by_its_line(launcher):
     for text in ("gpus = 1\ngpus = 2\n", "\nprotect = [1\n", "\ngpus = true\n", "\nrole = trainer\n"):
         (launcher.folder / "run.toml").write_text(text)

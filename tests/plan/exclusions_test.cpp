@@ -50,6 +50,15 @@ TEST_CASE("flags that exclude each other are named together") {
   CHECK(check_exclusions(both).has_value());
 }
 
+TEST_CASE("an exception from protection needs some") {
+  Options options;
+  options.output.unprotected = {"data/cache"};
+  CHECK(message_of(check_exclusions(options)) ==
+        "--protect-except data/cache: only with --protect, which names what is protected");
+  options.output.protected_directories = {"data"};
+  CHECK(check_exclusions(options).has_value());
+}
+
 TEST_CASE("flags of a job need one") {
   Options options;
   CHECK(check_job_flags(options, false).has_value());

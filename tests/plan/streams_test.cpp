@@ -57,6 +57,19 @@ TEST_CASE("the console shows rank 0 and what was asked for") {
   }
 }
 
+TEST_CASE("a local rank that no node has is named") {
+  OutputOptions options;
+  options.tee = "0:1,1:3";
+  options.local_ranks_filter = {1, 0};
+  CHECK(check_local_ranks(options, 2).has_value());
+  auto fails = [&options](int most) { return check_local_ranks(options, most).error().message; };
+  CHECK(fails(1) == "--tee 0:1,1:3: there is no local rank 1; the largest of a node is 0");
+  options.tee = "3";
+  CHECK(fails(1) == "--local-ranks-filter 1,0: there is no local rank 1; the largest of a node is 0");
+  options.redirects = "5:3";
+  CHECK(fails(2) == "--redirects 5:3: there is no local rank 5; the largest of a node is 1");
+}
+
 TEST_CASE("a wrong choice of streams is named") {
   for (auto text : {"", "4", "33", "0:4", "0:", ":1", "a:1", "0:1,", "0:1;1:2", "-1:1"}) {
     CAPTURE(text);

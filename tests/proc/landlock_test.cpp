@@ -140,6 +140,16 @@ TEST_CASE("an exception cannot take the whole protection away") {
   }
 }
 
+TEST_CASE("an exception outside of what is protected is an error") {
+  if (!landlock_supported()) SKIP_TEST(kNoLandlock);
+  Tree tree;
+  std::vector<std::string> directories = {tree.folder / "project/shared"};
+  std::vector<std::string> but_for = {tree.folder / "project/shared2"};
+  auto rules = make_read_only(directories, but_for);
+  REQUIRE_FALSE(rules.has_value());
+  CHECK_THAT(rules.error().message, ContainsSubstring(but_for.front()) && ContainsSubstring("in none of the folders"));
+}
+
 TEST_CASE("folders within a protected one can stay writable") {
   if (!landlock_supported()) SKIP_TEST(kNoLandlock);
   Tree tree;
