@@ -22,6 +22,7 @@
 #include "plan/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/machine.hpp"
+#include "proc/open_files.hpp"
 
 namespace {
 
@@ -83,8 +84,14 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   return program;
 }
 
+/// Ranks of other machines are their agents' to count.
+int ranks_here(const plan::LaunchPlan& plan) {
+  return std::holds_alternative<plan::OneMachine>(plan.way) ? plan.world_size() : 0;
+}
+
 int start(plan::Options options, plan::Machine machine, std::vector<std::string> arguments) {
   if (options.as_agent) {
+    if (auto enough = check_open_files_limit(0); !enough) return refuse(enough.error());
     auto code = cli::run_as_agent(std::move(machine));
     return code ? *code : refuse(code.error());
   }
@@ -100,6 +107,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());
   if (options.dry_run) return print(cli::dry_run(*plan, machine, program->command));
+  if (auto enough = check_open_files_limit(ranks_here(*plan)); !enough) return refuse(enough.error());
   auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*program), std::move(arguments)});
   return code ? *code : refuse(code.error());
 }
@@ -108,6 +116,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: the write that is too much fails, and is told of
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments == std::vector<std::string>{kMakeToken}) return print(net::make_token() + "\n");
   auto machine = read_machine();

@@ -4,6 +4,7 @@
 #include "hosts/timer.hpp"
 #include "hosts/turns.hpp"
 #include "net/addresses.hpp"
+#include "proc/open_files.hpp"
 
 namespace taas::hosts {
 namespace {
@@ -109,6 +110,7 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   if (!is_data) {
     auto enough = plan::check_share(launch->settings, options.machine, most_ranks);
     if (!enough) return enough;
+    if (auto room = check_open_files_limit(most_ranks); !room) return room;
   }
   auto program = options.resolve(*launch, options.machine);
   if (!program) return program.error();

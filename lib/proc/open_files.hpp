@@ -3,11 +3,17 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/error.hpp"
+
 namespace taas {
 
 /// Raises this process's soft limit of open files to the hard one: the launcher holds several per rank, and the usual
 /// 1024 is soon reached. Returns the former limit when it changed, to be restored in ranks (programs that use select(),
 /// or close every possible descriptor, rely on a low one).
 std::optional<std::uint64_t> raise_open_files_limit();
+
+/// Whether the hard limit leaves room for a launcher or agent with so many ranks on this machine, before the first
+/// descriptor is short somewhere in the middle of a start.
+Result<> check_open_files_limit(int ranks);
 
 }  // namespace taas

@@ -1,5 +1,9 @@
 """Many ranks and much output at once."""
 
+import resource
+import signal
+
+import pytest
 from conftest import is_gone
 
 
@@ -21,6 +25,40 @@ def test_all_ranks_flood_and_every_byte_is_kept(launcher):
     sizes = [path.stat().st_size for path in launcher.run_folder().rglob("rank-*.out")]
     assert sizes == [3000000] * 8
     assert len(result.stdout) == 3000000
+
+
+def limited(which, limit):
+    return lambda: resource.setrlimit(which, (limit, limit))
+
+
+@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 37), (20, 8, 72), (60, 8, 72)])
+def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, ranks, needed):
+    """The run was aborted, or a rank "cannot duplicate"."""
+    result = launcher.run("--nproc-per-node", ranks, *launcher.ranks("*=exit:0"),
+                          preexec_fn=limited(resource.RLIMIT_NOFILE, limit))
+    assert result.returncode == 2, result.stderr
+    assert f"the limit of open files is {limit}" in result.stderr and f"needs {needed}" in result.stderr
+    assert not (launcher.folder / "taas-runs").exists()
+
+
+def test_as_many_open_files_as_are_said_to_be_needed_are_enough(launcher):
+    for ranks, needed in (1, 37), (8, 72):
+        result = launcher.run("--nproc-per-node", ranks, "/bin/true", preexec_fn=limited(resource.RLIMIT_NOFILE, needed))
+        assert result.returncode == 0, result.stderr
+
+
+def test_a_limit_of_file_sizes_does_not_kill_the_launcher(launcher):
+    """SIGXFSZ did, before a word was said. Ranks get it as ever."""
+    result = launcher.run("--nproc-per-node", 1, "grep", "SigIgn", "/proc/self/status",
+                          preexec_fn=limited(resource.RLIMIT_FSIZE, 0))
+    assert result.returncode == 0 and "File too large" in result.stderr, result.stderr
+    assert int(result.stdout.split()[1], 16) & 1 << (signal.SIGXFSZ - 1) == 0
+
+
+def test_a_full_device_as_console_is_told_of(launcher):
+    with open("/dev/full", "w") as full:
+        result = launcher.run("--nproc-per-node", 1, "echo", "text", stdout=full)
+    assert result.returncode == 1 and "standard output: cannot write: No space left" in result.stderr, result.stderr
 
 
 ASKS_TOO_MUCH = """

@@ -1,5 +1,7 @@
 #include "proc/open_files.hpp"
 
+#include <algorithm>
+
 #include "processes.hpp"
 
 namespace open_files_test {
@@ -24,6 +26,17 @@ TEST_CASE("the limit is raised for the launcher and restored for a rank") {
   CHECK(now.rlim_cur == before.rlim_max);
   CHECK(text == "64\n");
   CHECK_FALSE(again.has_value());
+}
+
+TEST_CASE("a limit that is too low for so many ranks is told with the number needed") {
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(check_open_files_limit(0).has_value());
+  CHECK(check_open_files_limit(1).has_value());
+  if (limit.rlim_max == RLIM_INFINITY) return;
+  auto enough = check_open_files_limit(static_cast<int>(std::min<rlim_t>(limit.rlim_max, 1 << 28)));
+  REQUIRE(enough.has_error());
+  CHECK_THAT(enough.error().message, ContainsSubstring("the limit of open files is " + std::to_string(limit.rlim_max)));
 }
 
 }  // namespace open_files_test
