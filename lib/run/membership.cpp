@@ -25,9 +25,9 @@ Duration pause_after(int losses) {
 
 Membership::Membership(MembershipPolicy policy) : policy_(std::move(policy)) {}
 
-/// A host is known by its place in the list; one without a place by its name.
+/// A host is known by its place in the list, in whose order it is told of; one without a place by its name.
 std::string Membership::key(int order, const std::string& hostname) {
-  return order >= 0 ? fmt::format("#{}", order) : hostname;
+  return order >= 0 ? fmt::format("#{:06}", order) : hostname;
 }
 
 Membership::Host& Membership::host_of(const Hello& hello) {

@@ -208,6 +208,13 @@ TEST_CASE("too few can ever come: the reason is told at once") {
   CHECK(failure(members, 20) == "2 hosts cannot take part: host1 cannot take part: no train; host2: permission denied");
 }
 
+TEST_CASE("hosts that failed are told in the order of the list") {
+  Membership members(policy(12, 12, 12));
+  members.begin(Generation{0}, at_ms(0));
+  for (int order : {10, 2, 1}) members.fail(order, "host" + std::to_string(order), at_ms(10));
+  CHECK(failure(members, 10) == "3 hosts cannot take part: host1; host2; host10");
+}
+
 TEST_CASE("after the timeout the missing ones are named") {
   auto patient = policy(3, 3, 3);
   patient.host_names = {"hosta", "hostb", "hostc"};
