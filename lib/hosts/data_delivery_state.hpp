@@ -23,7 +23,12 @@ namespace taas::hosts {
 struct DataDelivery::State {
   State(boost::asio::io_context& loop, Family& processes, DiskThread& thread, DataDeliveryOptions given, Say tell,
         PrivateFolder made)
-      : io(loop), family(processes), disk(thread), options(std::move(given)), say(std::move(tell)), folder(std::move(made)) {}
+      : io(loop),
+        family(processes),
+        disk(thread),
+        options(std::move(given)),
+        say(std::move(tell)),
+        folder(std::move(made)) {}
 
   Result<> open();
   Result<> open_listeners();
