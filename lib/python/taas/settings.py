@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import numpy
 import torch
@@ -28,6 +28,35 @@ def _attribute(module: str, name: str) -> Setting:
     """A module's attribute. Read where the module is in use, written where it can be imported."""
     return Setting(lambda: getattr(sys.modules.get(module), name, None),
                    lambda value: setattr(importlib.import_module(module), name, value))
+
+
+def _called(module: str, read: str, write: str) -> Setting:
+    """What two functions of a module read and write. Read where the module is in use, written where it can be imported."""
+    return Setting(lambda: getattr(sys.modules.get(module), read, lambda: None)(),
+                   lambda value: getattr(importlib.import_module(module), write)(value))
+
+
+def _pandas_options() -> dict[str, Any] | None:
+    """Those that have plain values; None while nobody uses pandas. pandas.get_option warns of each that is deprecated."""
+    values = getattr(sys.modules.get("pandas._config.config"), "_global_config", None)
+    return None if values is None else dict(_flat(values, ""))
+
+
+def _flat(values: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, (bool, int, float, str)):
+            yield prefix + name, value
+
+
+def _set_pandas_options(wanted: dict[str, Any]) -> None:
+    import pandas
+
+    known = _pandas_options() or {}
+    for name in wanted.keys() & known.keys():
+        if wanted[name] != known[name]:
+            pandas.set_option(name, wanted[name])
 
 
 def _flushes_denormals() -> bool:
@@ -108,11 +137,16 @@ SETTINGS: dict[str, Setting] = {
     "torch.backends.cudnn.benchmark": Setting(torch._C._get_cudnn_benchmark, torch._C._set_cudnn_benchmark),
     "torch.set_float32_matmul_precision": Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     "torch.set_flush_denormal": Setting(_flushes_denormals, torch.set_flush_denormal),
+    "torch.backends.mkldnn.enabled": Setting(torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
     "torch.set_printoptions": Setting(_torch_print_options, lambda value: vars(torch._tensor_str.PRINT_OPTS).update(value)),
     "numpy.seterr": Setting(numpy.geterr, lambda value: numpy.seterr(**value)),
     "numpy.set_printoptions": Setting(_numpy_print_options, lambda value: numpy.set_printoptions(**value)),
     "PIL.ImageFile.LOAD_TRUNCATED_IMAGES": _attribute("PIL.ImageFile", "LOAD_TRUNCATED_IMAGES"),
     "PIL.Image.MAX_IMAGE_PIXELS": _attribute("PIL.Image", "MAX_IMAGE_PIXELS"),
+    "pandas.set_option": Setting(_pandas_options, _set_pandas_options),
+    "cv2.setUseOptimized": _called("cv2", "useOptimized", "setUseOptimized"),
+    "torchvision.set_image_backend": _called("torchvision", "get_image_backend", "set_image_backend"),
+    "monai.data.set_track_meta": _called("monai.data.meta_obj", "get_track_meta", "set_track_meta"),
 }
 """By the names that people know them by, in the order in which they are written."""
 

@@ -193,3 +193,11 @@ def choose_start_method(loader, epoch):
 @pipeline(num_workers=(0,), before_epoch=choose_start_method)
 def the_start_method_is_set_after_registering(workers):
     return loader_of(lambda index: index, workers)
+
+
+@pipeline(needs=("pandas",), full=True)
+def an_option_of_pandas(workers):
+    import pandas
+
+    pandas.set_option("display.precision", 2)
+    return loader_of(lambda index: str(__import__("pandas").Series([index / 3])), workers)
