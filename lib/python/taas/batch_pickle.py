@@ -100,7 +100,8 @@ class _Holes:
 
     def _others(self, value: Any) -> Any:
         above = getattr(super(), "reducer_override", None)
-        return above(value) if above else NotImplemented
+        reduced = above(value) if above else NotImplemented
+        return _with_what_pickling_drops(value) if self._exact and reduced is NotImplemented else reduced
 
     def _hole(self, extent: Extent) -> pickle.PickleBuffer:
         self.extents.append(extent)
@@ -132,6 +133,22 @@ class _Holes:
         array = numpy.asarray(array, order=order)  # type: ignore[call-overload]
         extent = Extent(array, _address_of(array), 1, (array.nbytes,), (1,), is_alone=True)
         return rebuild.array, (self._hole(extent), array.dtype, array.shape, order, array.flags.writeable or not KEEPS_READ_ONLY)
+
+
+_PLAIN = (type(None), bool, int, float, str, bytes)
+
+
+def _with_what_pickling_drops(value: Any) -> Any:
+    """A class's own __getstate__ may leave attributes out, which the plain loader without workers keeps: plain ones go along."""
+    kind = type(value)
+    is_own = hasattr(kind, "__setstate__") or getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)
+    if not is_own or isinstance(value, type) or kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
+        return NotImplemented
+    plain = {name: held for name, held in getattr(value, "__dict__", {}).items() if type(held) in _PLAIN}
+    if not plain:
+        return NotImplemented
+    make, arguments, state, items, pairs = (*value.__reduce_ex__(5), None, None, None)[:5]
+    return make, arguments, (state, plain), items, pairs, rebuild.set_state
 
 
 def _address_of(array: numpy.ndarray) -> int:

@@ -62,6 +62,20 @@ def parameter(*memory: Any) -> torch.nn.Parameter:
     return torch.nn.Parameter(made.detach(), made.requires_grad)
 
 
+def set_state(value: Any, both: tuple[Any, dict[str, Any]]) -> None:
+    """What the class's own __getstate__ gave, and attributes of which it may have left some out."""
+    state, attributes = both
+    if state is not None and hasattr(value, "__setstate__"):
+        value.__setstate__(state)
+    elif state is not None:
+        in_dict, in_slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+        vars(value).update(in_dict or {})
+        for name, held in (in_slots or {}).items():
+            setattr(value, name, held)
+    for name, held in attributes.items():
+        vars(value).setdefault(name, held)
+
+
 def set_attributes(made: torch.Tensor, attributes: dict[str, Any]) -> None:
     """For tensors that have some of their own."""
     vars(made).update(attributes)

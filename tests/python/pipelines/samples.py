@@ -221,3 +221,21 @@ def collated_by_default(workers):
 def collated_by_default_convert(workers):
     return DataLoader(Made(lambda index: {"a": numpy.ones(3) * index, "b": "x"}), batch_size=None, collate_fn=default_convert,
                       num_workers=workers)
+
+
+class Drops:
+    """Its own pickling leaves an attribute out, as BatchEncoding's of transformers does."""
+
+    def __init__(self, index):
+        self.index, self.seen = index, None
+
+    def __getstate__(self):
+        return {"index": self.index}
+
+    def __setstate__(self, state):
+        self.index = state["index"]
+
+
+@of_samples(spawns=True)
+def objects_whose_pickling_drops_an_attribute(workers):
+    return loader_of(Drops, workers)

@@ -48,7 +48,7 @@ def monai_grid_patches(workers):
 
     volumes = [{"image": numpy.arange(1 * 8 * 8 * 4, dtype=numpy.float32).reshape(1, 8, 8, 4) + number} for number in range(6)]
     patches = GridPatchDataset(volumes, PatchIterd(["image"], patch_size=(4, 4, None), start_pos=(0, 0)), with_coordinates=True,
-                               transform=RandShiftIntensityd("image", offsets=1.0, prob=1.0))
+                               transform=RandShiftIntensityd("image", offsets=1.0, prob=1.0).set_random_state(2))
     return DataLoader(ShuffleBuffer(patches, buffer_size=5, seed=3), 3, num_workers=workers)
 
 
