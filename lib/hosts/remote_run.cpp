@@ -49,10 +49,14 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   end_with_keeper(io, lifeline);
   if (auto watched = end_with_process(io, options.plan); !watched) return watched.error();
   std::unique_ptr<RunLoop> run;  // there before the event loop turns for the first time
-  auto listener = net::Listener::listen(io, {options.listen_addresses, options.port, options.secret},
-                                        [&run](std::unique_ptr<net::Link> link) {
-                                          if (run) admit(std::move(link), *run);  // who comes after the end is too late
-                                        });
+  auto listener = net::Listener::listen(
+      io, {options.listen_addresses, options.port, options.secret},
+      [&run](std::unique_ptr<net::Link> link) {
+        if (run) admit(std::move(link), *run);  // who comes after the end is too late
+      },
+      [&run](boost::asio::ip::tcp::socket client) {
+        if (run) lead_to_store(std::move(client), run->store_place());
+      });
   if (!listener) return listener.error();
   auto folder = create_run_folder(options.plan, options.machine);
   if (!folder) return folder.error();

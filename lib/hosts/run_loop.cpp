@@ -115,6 +115,7 @@ struct RunLoop::State {
   std::optional<SignalSource> signals;  // from execute() on
   std::optional<run::Verdict> verdict;
   bool stop_requested = false;
+  StorePlace store_place;
 };
 
 RunLoop::RunLoop(boost::asio::io_context& io, RunLoopOptions options, JournalFile journal)
@@ -179,6 +180,8 @@ int RunLoop::execute() {
   return shown ? code : tell_loss(shown.error(), code);
 }
 
+const StorePlace& RunLoop::store_place() const { return state_->store_place; }
+
 bool RunLoop::told_to_stop() const {
   return state_->stop_requested || (state_->verdict && state_->verdict->cause == run::Cause::kStopped);
 }
@@ -224,6 +227,9 @@ void RunLoop::State::act(const run::Action& action) {
 }
 
 void RunLoop::State::act(const run::Tell& action) {
+  if (const auto* start = std::get_if<run::StartRanks>(&action.message)) {
+    store_place = {start->master_addr, start->master_port};
+  }
   if (auto found = agents.find(action.agent); found != agents.end()) found->second->tell(action.message);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "hosts/journal.hpp"
+#include "hosts/store_passage.hpp"
 #include "plan/launch_plan.hpp"
 #include "run/coordinator.hpp"
 
@@ -51,6 +52,8 @@ class RunLoop {
   int execute();
   /// Somebody wanted the run to stop, or warned that it will have to.
   [[nodiscard]] bool told_to_stop() const;
+  /// Where the store of the generation is whose ranks were started last; without an address before the first one.
+  [[nodiscard]] const StorePlace& store_place() const;
 
  private:
   struct State;

@@ -29,8 +29,9 @@ struct Door {
 
 class Reception : public std::enable_shared_from_this<Reception> {
  public:
-  Reception(asio::io_context& io, std::vector<Acceptor> acceptors, std::function<void(std::unique_ptr<Link>)> on_link)
-      : io_(io), on_link_(std::move(on_link)) {
+  Reception(asio::io_context& io, std::vector<Acceptor> acceptors, std::function<void(std::unique_ptr<Link>)> on_link,
+            std::function<void(tcp::socket)> on_store_client)
+      : io_(io), on_link_(std::move(on_link)), on_store_client_(std::move(on_store_client)) {
     for (auto& acceptor : acceptors) doors_.push_back({std::move(acceptor), asio::steady_timer(io)});
   }
 
@@ -42,6 +43,12 @@ class Reception : public std::enable_shared_from_this<Reception> {
       const auto self = weak.lock();
       if (self && !self->closed_) self->on_link_(std::move(link));
     };
+    if (on_store_client_) {
+      calls.on_store_client = [weak = weak_from_this()](tcp::socket socket) {
+        const auto self = weak.lock();
+        if (self && !self->closed_) self->on_store_client_(std::move(socket));
+      };
+    }
     calls.on_left = [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->open_doors();
     };
@@ -99,6 +106,7 @@ class Reception : public std::enable_shared_from_this<Reception> {
 
   asio::io_context& io_;
   std::function<void(std::unique_ptr<Link>)> on_link_;
+  std::function<void(tcp::socket)> on_store_client_;
   std::vector<Door> doors_;  ///< never moved once started: handlers refer to its elements
   std::shared_ptr<Strangers> strangers_;
   bool closed_ = false;
@@ -117,12 +125,14 @@ class TlsListener : public Listener {
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::listen(asio::io_context& io, ListenOptions options,
-                                                   std::function<void(std::unique_ptr<Link>)> on_link) {
+                                                   std::function<void(std::unique_ptr<Link>)> on_link,
+                                                   std::function<void(tcp::socket)> on_store_client) {
   auto tls = Tls::make(Role::kServer, std::move(options.secret));
   if (!tls) return tls.error();
   auto acceptors = bind_all(io, options.addresses, options.port);
   if (!acceptors) return acceptors.error();
-  auto reception = std::make_shared<Reception>(io, std::move(*acceptors), std::move(on_link));
+  auto reception =
+      std::make_shared<Reception>(io, std::move(*acceptors), std::move(on_link), std::move(on_store_client));
   reception->start(std::move(*tls), options);
   return std::make_unique<TlsListener>(std::move(reception));
 }

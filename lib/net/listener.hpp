@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -26,8 +27,11 @@ struct ListenOptions {
 /// Accepts agents. A peer that does not prove the secret in time, or sends anything else, is closed and forgotten.
 class Listener {
  public:
-  static Result<std::unique_ptr<Listener>> listen(boost::asio::io_context& io, ListenOptions options,
-                                                  std::function<void(std::unique_ptr<Link>)> on_link);
+  /// `on_store_client`, if there is one, is given connections that begin as a client of torch's TCPStore does, with all
+  /// that they said unread.
+  static Result<std::unique_ptr<Listener>> listen(
+      boost::asio::io_context& io, ListenOptions options, std::function<void(std::unique_ptr<Link>)> on_link,
+      std::function<void(boost::asio::ip::tcp::socket)> on_store_client = nullptr);
   virtual ~Listener() = default;
   [[nodiscard]] virtual std::uint16_t port() const = 0;
 };

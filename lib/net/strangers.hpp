@@ -23,7 +23,8 @@ class Strangers : public std::enable_shared_from_this<Strangers> {
  public:
   struct Callbacks {
     std::function<void(std::unique_ptr<Link>)> on_link;
-    std::function<void()> on_left;  ///< there may be room again
+    std::function<void(boost::asio::ip::tcp::socket)> on_store_client;  ///< may be empty: nobody is one
+    std::function<void()> on_left;                                      ///< there may be room again
   };
 
   Strangers(const boost::asio::any_io_executor& executor, std::shared_ptr<Tls> tls, StrangersOptions options,
@@ -38,11 +39,14 @@ class Strangers : public std::enable_shared_from_this<Strangers> {
  private:
   using Time = std::chrono::steady_clock::time_point;
   struct Stranger {
-    std::shared_ptr<TlsLink> link;
+    std::shared_ptr<boost::asio::ip::tcp::socket> socket;  ///< until it has said something
+    std::shared_ptr<TlsLink> link;                         ///< from then on
     Time since;
+    void abandon() const;
   };
   using Place = std::list<Stranger>::iterator;
 
+  void hear(Place place);
   void leave(Place place, bool proved);
   void watch();
   void expire();

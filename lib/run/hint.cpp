@@ -27,6 +27,10 @@ constexpr ByWords kBySharing[] = {
     {"torch.OutOfMemoryError", "ranks share the GPU's memory: start fewer, or use a smaller batch"},
 };
 
+constexpr const char* kPortIsTaken =
+    "another process has that port, the launcher if --master-port names it: env:// finds the store, and without "
+    "--master-port a free port is chosen";
+
 constexpr ByWords kByWords[] = {
     {"CUDA out of memory", "the GPU's memory is full: use a smaller batch"},
     {"CUDA error: out of memory", "the GPU's memory is full: use a smaller batch"},
@@ -46,8 +50,8 @@ constexpr ByWords kByWords[] = {
     {"invalid device ordinal",
      "a node has fewer GPUs than ranks: start fewer ranks, or share GPUs with --oversubscribe"},
     {"no GPUs found", "there is no GPU here: use the gloo backend"},
-    {"ddress already in use", "another process has that port: without --master-port a free one is chosen"},
-    {"EADDRINUSE", "another process has that port: without --master-port a free one is chosen"},
+    {"ddress already in use", kPortIsTaken},
+    {"EADDRINUSE", kPortIsTaken},
     {"ModuleNotFoundError", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No module named ", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No space left on device", "a disk is full: df -h shows which"},

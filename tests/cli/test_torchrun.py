@@ -238,6 +238,29 @@ def test_who_cannot_join_is_told_why_while_it_waits_and_at_the_end(launcher):
     first.communicate(timeout=DEADLINE_SECONDS)
 
 
+NAMED_STORE = """
+import os, socket, struct, sys
+place = (os.environ["GIVEN_ADDRESS"], int(os.environ["GIVEN_PORT"]))
+with socket.create_connection(place) as client:
+    client.sendall(b"\\0" + struct.pack("<I", 0x3C85F7CE) + b"\\7")
+    answer = client.makefile("rb").read(8)
+assert len(answer) == 8, answer
+assert struct.unpack("<q", answer)[0] >= 0
+"""
+
+
+def test_the_store_is_at_the_address_and_port_that_were_given(launcher):
+    """init_method="tcp://localhost:29500" beside --master-addr localhost --master-port 29500: the first node itself was there."""
+    port = free_port()
+    common = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=localhost", f"--master-port={port}",
+              launcher.python(NAMED_STORE)]
+    told = {"TAAS_TOKEN": "a secret of ours", "GIVEN_ADDRESS": "localhost", "GIVEN_PORT": str(port)}
+    agents = [launcher.start(f"--node-rank={rank}", *common, env=told) for rank in range(2)]
+    for agent in agents:
+        _, said = agent.communicate(timeout=DEADLINE_SECONDS)
+        assert agent.returncode == 0, said
+
+
 ELASTIC = """
 import os, pathlib, signal, sys, time
 touched, rank = pathlib.Path(sys.argv[1]), os.environ["RANK"]

@@ -1,5 +1,7 @@
 #include "net/listener.hpp"
 
+#include <boost/asio/read.hpp>
+
 #include "stranger.hpp"
 
 namespace listener_test {
@@ -45,6 +47,29 @@ TEST_CASE("a listener that is gone turns everybody away, strangers too, but keep
         "127.0.0.1 port " + std::to_string(port) + ": connection refused");
   agent.link->send("still here");
   turn_until(io, [&] { return host.ends.front()->frames.size() == 1; });
+}
+
+TEST_CASE("a client of torch's store is passed on with all that it said, and agents still come") {
+  boost::asio::io_context io;
+  std::vector<boost::asio::ip::tcp::socket> clients;
+  std::vector<std::unique_ptr<End>> ends;
+  auto listener = Listener::listen(
+                      io, {.addresses = {"127.0.0.1"}, .secret = secret()},
+                      [&](std::unique_ptr<Link> link) { ends.push_back(std::make_unique<End>(std::move(link))); },
+                      [&](boost::asio::ip::tcp::socket client) { clients.push_back(std::move(client)); })
+                      .value();
+  const std::string kValidate("\0\xce\xf7\x85\x3c", 5);
+  Stranger client(io, listener->port());
+  Stranger silent(io, listener->port());
+  client.say(kValidate);
+  turn_until(io, [&] { return clients.size() == 1; });
+  std::string heard(kValidate.size(), ' ');
+  boost::asio::read(clients.front(), boost::asio::buffer(heard));
+  CHECK(heard == kValidate);
+  End agent(try_connect(io, {.addresses = {}, .port = listener->port(), .secret = {}}).value());
+  turn_until(io, [&] { return ends.size() == 1; });
+  silent.say("GET / HTTP/1.1\r\n\r\n");
+  silent.wait_until_turned_away();
 }
 
 TEST_CASE("the listener may be destroyed by the link that it brings") {

@@ -40,15 +40,15 @@ def torchvision_detection(workers):
     return DataLoader(Pedestrians(), 4, shuffle=True, num_workers=workers, collate_fn=lambda batch: tuple(zip(*batch)))
 
 
-@pipeline(needs=("monai",), full=True, random=True)
+@pipeline(needs=("monai",), full=True)
 def monai_grid_patches(workers):
     """The patch tutorial: an iterable over patches of volumes, with their places, in an order that is shuffled in a buffer."""
     from monai.data import GridPatchDataset, PatchIterd, ShuffleBuffer
-    from monai.transforms import RandShiftIntensityd
+    from monai.transforms import ScaleIntensityd
 
     volumes = [{"image": numpy.arange(1 * 8 * 8 * 4, dtype=numpy.float32).reshape(1, 8, 8, 4) + number} for number in range(6)]
     patches = GridPatchDataset(volumes, PatchIterd(["image"], patch_size=(4, 4, None), start_pos=(0, 0)), with_coordinates=True,
-                               transform=RandShiftIntensityd("image", offsets=1.0, prob=1.0).set_random_state(2))
+                               transform=ScaleIntensityd("image"))
     return DataLoader(ShuffleBuffer(patches, buffer_size=5, seed=3), 3, num_workers=workers)
 
 
