@@ -1,10 +1,12 @@
 """Many ranks and much output at once."""
 
+import os
+import pathlib
 import resource
 import signal
 
 import pytest
-from conftest import is_gone
+from conftest import DEADLINE_SECONDS, is_gone
 
 
 def test_two_hundred_ranks(launcher):
@@ -49,10 +51,27 @@ def test_as_many_open_files_as_are_said_to_be_needed_are_enough(launcher):
 
 def test_a_limit_of_file_sizes_does_not_kill_the_launcher(launcher):
     """SIGXFSZ did, before a word was said. Ranks get it as ever."""
-    result = launcher.run("--nproc-per-node", 1, "grep", "SigIgn", "/proc/self/status",
-                          preexec_fn=limited(resource.RLIMIT_FSIZE, 0))
-    assert result.returncode == 0 and "File too large" in result.stderr, result.stderr
-    assert int(result.stdout.split()[1], 16) & 1 << (signal.SIGXFSZ - 1) == 0
+    go = launcher.folder / "go"
+    process = launcher.start("--nproc-per-node", 1, "sh", "-c", f"grep SigIgn /proc/self/status; until [ -e {go} ]; do :; done")
+    told = process.stdout.readline()
+    for pid in launchers_above(process.pid):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))
+    go.touch()
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0 and "File too large" in err, err
+    assert int(told.split()[1], 16) & 1 << (signal.SIGXFSZ - 1) == 0
+
+
+def launchers_above(first):
+    """The process, and those of its descendants that run the same program."""
+    program, found, waiting = os.readlink(f"/proc/{first}/exe"), [], [first]
+    while waiting:
+        pid = waiting.pop()
+        if os.readlink(f"/proc/{pid}/exe") == program:
+            found.append(pid)
+        for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+            waiting += map(int, children.read_text().split())
+    return found
 
 
 def test_a_full_device_as_console_is_told_of(launcher):

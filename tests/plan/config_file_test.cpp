@@ -78,4 +78,13 @@ TEST_CASE("a value of the wrong type is refused") {
   CHECK(config_error("tee = true\n") == "line 1: tee: a list, a text or a number is wanted");
 }
 
+TEST_CASE("no text is taken for what it is not, however it begins") {
+  for (const char* text : {"[",       "[[",       "[=]",   "[[=]]",    "[.]",      "[a.",      "[a.=]",        ".a = 1",
+                           "a.",      "a..b = 1", "a.= 1", "= 1",      "a = {=1}", "a = {,}",  "a = {.b = 1}", "a = [",
+                           "a = [,]", "\"",       "'''",   "a = \"\\", "\xff",     "a = \xc3", "[\x01]"}) {
+    INFO(text);
+    CHECK(config_error(text).starts_with("line 1: "));
+  }
+}
+
 }  // namespace config_file_test
