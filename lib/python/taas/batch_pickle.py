@@ -142,7 +142,8 @@ def _with_what_pickling_drops(value: Any) -> Any:
     """A class's own __getstate__ may leave attributes out, which the plain loader without workers keeps: plain ones go along."""
     kind = type(value)
     is_own = hasattr(kind, "__setstate__") or getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)
-    if not is_own or isinstance(value, type) or kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
+    reduces_itself = kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__
+    if not is_own or reduces_itself or isinstance(value, type):
         return NotImplemented
     plain = {name: held for name, held in getattr(value, "__dict__", {}).items() if type(held) in _PLAIN}
     if not plain:

@@ -20,7 +20,8 @@ from .frozen import FROZEN
 _MOST_LOOKED_AT = 2000
 _MOST_ITEMS = 64
 _FREE = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, torch.Tensor, torch.Generator, numpy.ndarray,
-         logging.Logger, logging.Handler, io.BytesIO, io.StringIO, mmap.mmap, memoryview, weakref.ref, threading.local, type(threading.Lock()), type(threading.RLock()))
+         logging.Logger, logging.Handler, io.BytesIO, io.StringIO, mmap.mmap, memoryview, weakref.ref,
+         threading.local, type(threading.Lock()), type(threading.RLock()))
 
 
 def found_in(dataset: Any) -> str:
