@@ -52,8 +52,9 @@ def test_as_many_open_files_as_are_said_to_be_needed_are_enough(launcher):
 def test_a_limit_of_file_sizes_does_not_kill_the_launcher(launcher):
     """SIGXFSZ did, before a word was said. Ranks get it as ever."""
     go = launcher.folder / "go"
-    process = launcher.start("--nproc-per-node", 1, "sh", "-c", f"grep SigIgn /proc/self/status; until [ -e {go} ]; do :; done")
-    told = process.stdout.readline()
+    rank = f"grep SigIgn /proc/self/status; echo grep has ended; until [ -e {go} ]; do :; done"
+    process = launcher.start("--nproc-per-node", 1, "sh", "-c", rank)
+    told, _ = process.stdout.readline(), process.stdout.readline()
     for pid in launchers_above(process.pid):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))
     go.touch()
