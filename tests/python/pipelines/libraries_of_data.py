@@ -23,6 +23,8 @@ def huggingface():
     """`datasets`: the tests have a module of this name, too."""
     tests = str(pathlib.Path(__file__).parents[1])
     sys.path[:] = [each for each in sys.path if each != tests] + [tests]
+    if str(getattr(sys.modules.get("datasets"), "__file__", "")).startswith(tests):
+        del sys.modules["datasets"]
     return importlib.import_module("datasets")
 
 
