@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import traceback
+from typing import Any
 
 from . import layout, logical_process, native, random_states, tree, untree
 from .answer import Answer, Made, Over, Raised
@@ -71,8 +72,7 @@ class InProcessStream:
         except Exception as error:
             place = f" (index {self._fetcher.failed_index!r})" if self._fetcher.failed_index is not None else ""
             return Failed(error, traceback.format_exc(), f"the training process{place}")
-        description, size, digest = _digested(batch, task.is_of_the_process)
-        return Ready(batch, size, digest, description)
+        return _ready(batch, task.is_of_the_process)
 
 
 def _outcome_of(answer: Answer) -> Outcome:
@@ -86,11 +86,11 @@ def _outcome_of(answer: Answer) -> Outcome:
     return Refused(f"there is not enough memory for it ({answer.why})")
 
 
-def _digested(batch: object, exact: bool) -> tuple[str, int, int]:
-    """What a data worker would have said of the batch; nothing for what it could not have sent."""
+def _ready(batch: Any, exact: bool) -> Ready:
+    """With `exact` the batch itself. Else what comes of it on its way from a worker, where it can be sent: copies."""
     try:
         description, buffers = tree.encode(batch, exact)
     except Exception:
-        return "", 0, 0
+        return Ready(batch, 0, 0, "")
     payload = layout.joined(buffers)
-    return description, len(payload), native.digest(payload)
+    return Ready(batch if exact else untree.decode(description, payload), len(payload), native.digest(payload), description)

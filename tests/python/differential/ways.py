@@ -28,9 +28,12 @@ class Way:
         return ", ".join(parts)
 
 
-def plain(pipeline: Pipeline) -> list[Way]:
-    """What the others are compared with, by num_workers."""
-    return [Way(number, is_registered=False) for number in pipeline.num_workers]
+def plain(pipeline: Pipeline, full: bool) -> list[Way]:
+    """What the others are compared with, by num_workers; with `full` also with workers that are started."""
+    ways = [Way(number, is_registered=False) for number in pipeline.num_workers]
+    if full:
+        ways += [Way(number, is_registered=False, start_method="spawn") for number in pipeline.num_workers if number]
+    return [way for way in ways if _possible(pipeline, way)]
 
 
 def registered(pipeline: Pipeline, full: bool) -> list[Way]:
@@ -56,13 +59,13 @@ def _all(number: int) -> list[Way]:
     ways += [Way(number, processes=2, resumes=True), Way(number, on_machines=True), Way(number, on_machines=True, resumes=True),
              Way(number, on_machines=True, kills=True)]
     if number:
-        ways += [Way(number, is_registered=False, start_method="spawn"), Way(number, processes=2, start_method="spawn")]
+        ways.append(Way(number, processes=2, start_method="spawn"))
     return ways
 
 
 def _possible(pipeline: Pipeline, way: Way) -> bool:
     return ((pipeline.resumes or not way.resumes) and (pipeline.sent or not _sends(way)) and (pipeline.alone or way.processes != 0)
-            and not (pipeline.refused and not way.is_registered))
+            and not (pipeline.refused and way.start_method and not way.is_registered))
 
 
 def _sends(way: Way) -> bool:

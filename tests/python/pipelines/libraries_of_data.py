@@ -33,6 +33,14 @@ def rows():
         row / 7 for row in range(ROWS)]}
 
 
+def upper_texts(batch):
+    return {"upper": [text.upper() for text in batch["text"]]}
+
+
+def has_several_ids(row):
+    return len(row["ids"]) > 1
+
+
 @pipeline(needs=("datasets",), full=True)
 def huggingface_map(workers):
     made = huggingface().Dataset.from_dict(rows()).map(lambda row: {"length": len(row["ids"])})
@@ -47,7 +55,7 @@ def huggingface_with_torch_format(workers):
 
 @pipeline(needs=("datasets",), full=True)
 def huggingface_transformed_when_read(workers):
-    made = huggingface().Dataset.from_dict(rows()).with_transform(lambda batch: {"upper": [text.upper() for text in batch["text"]]})
+    made = huggingface().Dataset.from_dict(rows()).with_transform(upper_texts)
     return DataLoader(made, 4, num_workers=workers)
 
 
@@ -57,7 +65,7 @@ def stream(shards=4):
 
 @pipeline(needs=("datasets",), full=True)
 def huggingface_streaming(workers):
-    return DataLoader(stream().filter(lambda row: len(row["ids"]) > 1), 4, num_workers=workers, collate_fn=list)
+    return DataLoader(stream().filter(has_several_ids), 4, num_workers=workers, collate_fn=list)
 
 
 @pipeline(needs=("datasets",), full=True, before_epoch=lambda loader, epoch: loader.dataset.set_epoch(epoch))
