@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import measure  # noqa: E402
 
 RANK = str(pathlib.Path(__file__).with_name("objects_rank.py"))
-BATCHES = ("lists", "texts", "dictionaries", "tensors")
+BATCHES = ("lists", "texts", "dictionaries", "tensors", "a_stream")
 DATASETS = ("small", "names", "tensors_200_mb")
 
 

@@ -8,7 +8,7 @@ import time
 
 import taas
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 BATCHES = 300
 WARM_UP = 60
@@ -31,6 +31,15 @@ class Objects(Dataset):
             return list(range(index, index + 512))
         words = [f"word{(index * 7 + place) % 5000}" for place in range(128)]
         return words if self.kind == "texts" else {"id": index, "words": words, "spans": [(place, place + 4) for place in range(64)]}
+
+
+class Streamed(IterableDataset):
+    """Small samples one after the other: each batch is made by the worker that made the one before it in its part of the stream."""
+
+    def __iter__(self):
+        worker = get_worker_info()
+        for index in range(worker.id, 32 * BATCHES, worker.num_workers):
+            yield torch.arange(index, index + 16)
 
 
 class Held(Dataset):
@@ -78,11 +87,18 @@ def starts(loader) -> dict:
     return {"start_seconds": statistics.median(took), "grown_bytes": max(0, resident() - before), "digest": digest.hexdigest()}
 
 
+def made(test: str, kind: str) -> DataLoader:
+    if test == "start":
+        return DataLoader(Held(kind), 8, num_workers=2)
+    if kind == "a_stream":
+        return DataLoader(Streamed(), 32, num_workers=2)
+    return DataLoader(Objects(kind), 32, num_workers=2, collate_fn=list)
+
+
 def main():
     what, way = sys.argv[1:]
     test, _, kind = what.replace("batches_of_", "batches ").replace("start_with_", "start ").partition(" ")
-    loader = DataLoader(Objects(kind), 32, num_workers=2, collate_fn=list) if test == "batches" else \
-        DataLoader(Held(kind), 8, num_workers=2)
+    loader = made(test, kind)
     if way == "taas":
         taas.register(loader)
     print(json.dumps(batches(loader) if test == "batches" else starts(loader)))
