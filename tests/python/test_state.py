@@ -1,13 +1,16 @@
 """A loop that was interrupted goes on where it was: in the order, in the bytes, and in the random states."""
 
 import io
+import os
+import queue
+import threading
 
 import pytest
 import taas
 import torch
 from conftest import equal, loop, seed, states
 from datasets import Augmented, Drawn, Eager, generator, numbers
-from torch.utils.data import DataLoader, DistributedSampler, Sampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Sampler
 
 LOADERS = {
     "shuffled": lambda: DataLoader(Augmented(), 8, shuffle=True),
@@ -124,3 +127,67 @@ def test_the_order_of_another_loader_is_refused(other):
         loader.load_state_dict(state)
         with pytest.raises(ValueError, match="either the dataset, the batch size or the seed is another one"):
             list(loader)
+
+
+class ReadAhead(DataLoader):
+    """By a thread, all that there is."""
+
+    def __iter__(self):
+        batches, ready = super().__iter__(), queue.SimpleQueue()
+        reader = threading.Thread(target=lambda: [ready.put(batch) for batch in [*batches, None]])
+        reader.start()
+        reader.join()
+        yield from iter(ready.get, None)
+
+
+class PairsOfBatches(DataLoader):
+    def __iter__(self):
+        batches = super().__iter__()
+        for batch in batches:
+            yield torch.cat([batch, next(batches)])
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("at", [0, 3, 4])
+def test_resumed_behind_the_batch_that_the_loop_had_though_all_had_been_read(workers, at, monkeypatch):
+    def made():
+        return ReadAhead(range(40), 8, shuffle=True, generator=generator())
+
+    monkeypatch.setenv("TAAS_DATA_WORKERS", workers)
+    whole = [*made()]
+    with taas.register(made()) as loader:
+        for number, batch in enumerate(loader):
+            assert torch.equal(batch, whole[number])
+            if number == at:
+                state = loader.state_dict()
+        assert loader.state_dict() == {"taas": 1, "epoch": 1}
+    with taas.register(made()) as loader:
+        loader.load_state_dict(state)
+        assert equal([*loader], whole[at + 1:])
+
+
+class MadeBy(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return os.getpid()
+
+
+def test_a_thread_that_reads_ahead_leaves_the_random_states_to_the_program(monkeypatch):
+    """Without workers the training process set and put back the random states from which the program draws meanwhile."""
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
+    with taas.register(ReadAhead(MadeBy(), 2)) as loader:
+        assert os.getpid() not in torch.cat([*loader])
+    with taas.register(DataLoader(MadeBy(), 2)) as loader:
+        assert [*torch.cat([*loader])] == [os.getpid()] * 4
+
+
+def test_no_state_where_batches_are_made_of_several():
+    with taas.register(PairsOfBatches(range(32), 8)) as loader:
+        batches = iter(loader)
+        next(batches)
+        with pytest.raises(RuntimeError, match=r"state_dict: .* has been given 1 more than it gave"):
+            loader.state_dict()
+        assert len([*batches]) == 1
+        assert loader.state_dict() == {"taas": 1, "epoch": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import threading
 import traceback
 from typing import Any
 
@@ -20,13 +21,15 @@ from .threads import of_a_worker
 class InProcessStream:
     """One epoch's tasks; each is made when it is asked for. The process' random states stay as they are.
 
-    Logical workers that need processes of their own are forks, as those of the plain loader: they make what they are asked for.
+    Logical workers that need processes of their own are forks, as those of the plain loader: they make what they are asked for. So does
+    a fork where another thread asks than the one that began: the random states are the program's, which draws from them meanwhile.
     """
 
     def __init__(self, recipe: Recipe) -> None:
         self._fetcher = Fetcher(recipe, is_at_home=True)
         self._processes = LogicalProcesses()
         self._tasks: collections.deque[Task] = collections.deque()
+        self._thread = threading.get_ident()
 
     def submit_task(self, task: Task) -> None:
         """One more task, to be made after those before it."""
@@ -34,9 +37,11 @@ class InProcessStream:
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome."""
+        task = self._tasks.popleft()
+        if self._fetcher.recipe.needs_processes or threading.get_ident() != self._thread:
+            return self._made_by_a_fork(task)
         with random_states.kept():
-            task = self._tasks.popleft()
-            return self._made_by_a_fork(task) if self._fetcher.recipe.needs_processes else self._made(task)
+            return self._made(task)
 
     def window(self) -> int:
         """How many tasks may be under way."""

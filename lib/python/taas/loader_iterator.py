@@ -69,7 +69,9 @@ class LoaderIterator:
                 self._progress.count(task, outcome)
                 self._registration.report(self._progress)
                 is_here = self._registration.device is None
-                return pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
+                batch = pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
+                self._registration.gave(batch, self._progress)
+                return batch
             self._without_batch(task, outcome)
 
     def _outcome(self, task: Task) -> Outcome:

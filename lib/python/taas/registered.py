@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any, Callable
+from types import GeneratorType
+from typing import Any, Callable, Iterator
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -21,6 +22,7 @@ from .identity import rank, speaks_for_all, variable_of
 from .loader_iterator import LoaderIterator
 from .order import order_of
 from .outcome import Failed
+from .passed_on import PassedOn
 from .progress import Progress, Totals
 from .recipe import recipe_of
 from .seeds import Seeds
@@ -46,6 +48,7 @@ class Registered:
         self._ahead = Ahead()
         self._current: weakref.ref[LoaderIterator] | None = None
         self._progress: Progress | None = None
+        self._passed_on: PassedOn | None = None
         self._resume: dict[str, Any] | None = None
         self._delivery = delivery_for(loader)
         self.name = self._delivery.name_for(loader) or variable_of(loader) or f"loader {ordinal}"
@@ -67,7 +70,22 @@ class Registered:
             current.close()
         iterator = LoaderIterator(self, loader)
         self._current = weakref.ref(iterator)
+        if self._passed_on and self._progress:
+            self._passed_on.begins(self._state_in(self._progress))
         return iterator
+
+    def followed(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """What an __iter__ of the loader's class gave. Only generators are followed: other objects may have methods that the program calls."""
+        self._passed_on = None
+        if not isinstance(batches, GeneratorType):
+            return batches
+        self._passed_on = PassedOn(self.name, self.state_dict())
+        return self._passed_on.followed(batches)
+
+    def gave(self, batch: Any, progress: Progress) -> None:
+        """The loop's next batch goes to the program, or to an __iter__ of the loader's class."""
+        if self._passed_on:
+            self._passed_on.given(batch, self._state_in(progress))
 
     def begin_epoch(self, loader: DataLoader) -> Progress:
         """Makes the plain loader's draws of iter(), and opens a stream."""
@@ -131,9 +149,12 @@ class Registered:
 
     def state_dict(self) -> dict[str, Any]:
         """Of the loop under way; without one, of the loop to come."""
-        progress = self._progress
-        if progress is None:
-            return {"taas": 1, "epoch": self.epoch}
+        passed_on = self._passed_on
+        if passed_on and not passed_on.has_ended:
+            return passed_on.state()
+        return {"taas": 1, "epoch": self.epoch} if passed_on or self._progress is None else self._state_in(self._progress)
+
+    def _state_in(self, progress: Progress) -> dict[str, Any]:
         return {"taas": 1, "epoch": progress.epoch, "position": progress.order.position(), "digest": progress.digest,
                 "samples": self.totals.samples, "start": progress.start}
 

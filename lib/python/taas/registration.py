@@ -108,6 +108,8 @@ def _registered_class(base: type) -> type:
     """
     names = {name: getattr(base, name) for name in ("__module__", "__qualname__", "__doc__")}
     own = {name: method for name, method in _Methods.items() if not hasattr(base, name) or name == "__reduce_ex__"}
+    if own_iteration.is_own(base, "__iter__"):
+        own["__iter__"] = lambda self: _followed(self, base.__iter__(self))
     below = _Wrapped if own_iteration.is_own(base, "_get_iterator") else _Delivered
     bases = (below,) if base is DataLoader else (base, below)
     return type(base.__name__, bases, {**own, **names, "_taas_plain_class": base})
@@ -131,6 +133,11 @@ class _Wrapped(DataLoader):
     def _get_iterator(self) -> Iterator[Any]:
         registration = _registration_of(self)
         return registration.iterate(self) if registration else super()._get_iterator()
+
+
+def _followed(loader: DataLoader, batches: Iterator[Any]) -> Iterator[Any]:
+    registration = _registration_of(loader)
+    return registration.followed(batches) if registration else batches
 
 
 def _enter(self: Any) -> Any:
@@ -160,15 +167,9 @@ def _required(loader: Any) -> Registered:
 
 
 def _reduce(self: Any, protocol: int) -> Any:
-    """Copies and pickles are of the plain class."""
-    state = {name: value for name, value in self.__dict__.items() if name != _KEY}
-    return _remake, (_plain_class(type(self)), state)
-
-
-def _remake(cls: type, state: dict[str, Any]) -> Any:
-    loader = cls.__new__(cls)
-    loader.__dict__.update(state)
-    return loader
+    """Copies and pickles are of the plain class. The state comes last: it may refer to the loader, as a collate_fn of its own does."""
+    cls = _plain_class(type(self))
+    return cls.__new__, (cls,), {name: value for name, value in self.__dict__.items() if name != _KEY}
 
 
 _Methods = {"__slots__": (), "__enter__": _enter, "__exit__": _exit, "__reduce_ex__": _reduce,

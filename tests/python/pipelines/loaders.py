@@ -40,7 +40,7 @@ class Converted(DataLoader):
             yield {"images": images * 2, "labels": labels}
 
 
-@pipeline(resumes=False)
+@pipeline()
 def batches_converted_by_iter(workers):
     return Converted(Numbers(), batch_size=8, shuffle=True, num_workers=workers)
 
@@ -71,7 +71,7 @@ class Prefetching(DataLoader):
             yield batch
 
 
-@pipeline(resumes=False)
+@pipeline()
 def one_batch_ahead_by_iter(workers):
     return Prefetching(Numbers(), batch_size=8, shuffle=True, num_workers=workers)
 
@@ -87,7 +87,7 @@ class Named(DataLoader):
         return self.name, torch.stack([image for image, _ in samples])
 
 
-@pipeline(sent=False)
+@pipeline()
 def collated_by_the_loader_itself(workers):
     return Named(Numbers(), "a name", workers)
 
