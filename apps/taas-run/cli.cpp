@@ -13,6 +13,7 @@
 #include "completion.hpp"
 #include "config_file.hpp"
 #include "flags.hpp"
+#include "flags_page.hpp"
 #include "man_page.hpp"
 #include "refused.hpp"
 
@@ -124,6 +125,7 @@ Result<std::string> text_to_print(const Given& command_line) {
   if (command_line.contains("help")) return help_text();
   if (command_line.contains("version")) return fmt::format("taas-run {}\n", kLauncherVersion);
   if (command_line.contains("print-man-page")) return man_page();
+  if (command_line.contains("print-flags-page")) return flags_page();
   auto shell = command_line.find("print-completion");
   if (shell == command_line.end()) return std::string();
   auto script = completion(shell->second.back());

@@ -18,6 +18,7 @@ constexpr Flag kGeneralFlags[] = {
      Origin::kInternal},
     {"print-completion", 0, "bash|zsh|fish", "Print the completions of a shell", nothing, Origin::kTorchrunWithoutPet},
     {"print-man-page", 0, "", "Print the manual page", nothing, Origin::kInternal},
+    {"print-flags-page", 0, "", "Print docs/flags.md", nothing, Origin::kInternal},
     {"version", 'V', "", "Print the version", nothing, Origin::kOwn},
     {"help", 'h', "", "Print this", nothing, Origin::kTorchrunWithoutPet},
 };

@@ -112,3 +112,9 @@ def test_the_manual_page_is_readable() -> None:
         assert "--nproc-per-node N|auto|gpu|cpu" in plain and "EXIT STATUS" in plain, plain
     if not found:
         pytest.skip("neither mandoc nor man here")
+
+
+def test_the_page_of_flags_is_that_of_the_parser() -> None:
+    printed = subprocess.run([TAAS_RUN, "--print-flags-page"], capture_output=True, text=True, check=True, timeout=HANG).stdout
+    kept = pathlib.Path(__file__).parents[2] / "docs" / "flags.md"
+    assert kept.read_text() == printed, "run: build/release/bin/taas-run --print-flags-page > docs/flags.md"
