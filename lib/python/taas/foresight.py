@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import threading
 from typing import Any, Callable, Iterator
 
 import numpy
@@ -72,7 +73,8 @@ def copy_of_sampler(loader: DataLoader) -> tuple[Any, Any]:
 class Rehearsal:
     """Draws from a copy of the sampler, with random states of its own. What it says is a prediction.
 
-    A copy that raises knows nothing from then on: the sampler itself will raise in its place, or will not.
+    A copy that raises knows nothing from then on: the sampler itself will raise in its place, or will not. Nor does one that is asked
+    by another thread than it was made by: the process' random states, which it needs for a while, are in use by the program then.
     `states` are the random states that it starts with; `changed` may change the copy of the sampler, or give another.
     """
 
@@ -82,6 +84,7 @@ class Rehearsal:
         sampler = changed(sampler)
         self._states = states
         self._has_raised = False
+        self._thread = threading.get_ident()
         self._draws = self._apart(lambda: PlainDraws(loader, sampler, generator, resumed))
 
     def begin(self) -> None:
@@ -116,7 +119,8 @@ class Rehearsal:
             yield indices
 
     def _apart(self, action: Any) -> Any:
-        if self._has_raised:
+        if self._has_raised or threading.get_ident() != self._thread:
+            self._has_raised = True
             raise Unknown
         with random_states.kept():
             random_states.restore(self._states)

@@ -127,10 +127,13 @@ def _modules_by(names: set[str], known: dict[str, Any]) -> list[types.ModuleType
 
 @functools.lru_cache(maxsize=4096)
 def is_own(module: str | None) -> bool:
-    """True for modules of the program: those outside of Python's own folders and of installed packages, and not taas."""
-    file = getattr(sys.modules.get(module or ""), "__file__", None)
-    if module == "__main__":
+    """True for modules of the program: those outside of Python's own folders and of installed packages, and not taas.
+
+    What is of a module that is not there came by value, as only the program's own code does.
+    """
+    if module == "__main__" or module and module not in sys.modules:
         return True
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
     return bool(file) and module.partition(".")[0] != "taas" and not os.path.abspath(file).startswith(_installed())
 
 

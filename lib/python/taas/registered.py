@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from types import GeneratorType
 from typing import Any, Callable, Iterator
@@ -50,6 +51,7 @@ class Registered:
         self._progress: Progress | None = None
         self._passed_on: PassedOn | None = None
         self._resume: dict[str, Any] | None = None
+        self._thread = threading.get_ident()  # whose random states a loop's draws are
         self._delivery = delivery_for(loader)
         self.name = self._delivery.name_for(loader) or variable_of(loader) or f"loader {ordinal}"
         self._release = weakref.finalize(self, self._delivery.release, self.token)
@@ -90,6 +92,7 @@ class Registered:
     def begin_epoch(self, loader: DataLoader) -> Progress:
         """Makes the plain loader's draws of iter(), and opens a stream."""
         resume, self._resume = self._resume, None
+        self._thread = threading.get_ident()
         self._ahead.notice(loader)
         self._tell_of_own_generators(loader)
         with position.as_at_the_start(loader, resume):
@@ -175,7 +178,7 @@ class Registered:
         self._release()
 
     def _anticipate(self, loader: DataLoader, is_first: bool) -> None:
-        if not self._delivery.count() or self._resume:
+        if not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
             return
         try:
             opening = self._opening(loader)

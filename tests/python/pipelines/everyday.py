@@ -1,5 +1,6 @@
 """What DataLoader takes, in the combinations of ordinary training scripts."""
 
+import numpy
 import torch
 from differential.pipeline import pipeline
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, get_worker_info, random_split
@@ -131,3 +132,17 @@ def all_samples_of_a_batch_in_one_call(workers):
 @pipeline()
 def a_list_is_a_dataset(workers):
     return DataLoader([{"number": number, "name": f"sample {number}"} for number in range(30)], 4, shuffle=True, num_workers=workers)
+
+
+@pipeline(random=True)
+def a_generator_in_the_closure_of_a_local_class(workers):
+    generator = numpy.random.default_rng(3)
+
+    class Noisy(Dataset):
+        def __len__(self):
+            return 40
+
+        def __getitem__(self, index):
+            return index + generator.random()
+
+    return DataLoader(Noisy(), 8, num_workers=workers)

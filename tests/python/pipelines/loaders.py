@@ -1,6 +1,8 @@
 """Subclasses of DataLoader, as the libraries have them, and loaders in unusual hands."""
 
 import pathlib
+import queue
+import threading
 
 import torch
 from datasets import Repeated
@@ -74,6 +76,20 @@ class Prefetching(DataLoader):
 @pipeline()
 def one_batch_ahead_by_iter(workers):
     return Prefetching(Numbers(), batch_size=8, shuffle=True, num_workers=workers)
+
+
+class ReadByAThread(DataLoader):
+    """MONAI's ThreadDataLoader: two batches ahead, while the program draws random numbers."""
+
+    def __iter__(self):
+        batches, ready = super().__iter__(), queue.Queue(2)
+        threading.Thread(target=lambda: [ready.put(batch) for batch in [*batches, None]], daemon=True).start()
+        yield from iter(ready.get, None)
+
+
+@pipeline()
+def batches_read_by_a_thread(workers):
+    return ReadByAThread(Numbers(), batch_size=4, num_workers=workers)
 
 
 class Named(DataLoader):
