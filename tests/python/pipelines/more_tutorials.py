@@ -140,19 +140,19 @@ def huggingface_from_a_generator(workers):
     return DataLoader(stream, 4, num_workers=workers, collate_fn=default_data_collator, drop_last=True)
 
 
-@pipeline(needs=("monai",), full=True)
+@pipeline(needs=("monai",), full=True, seconds=180.0)
 def monai_kept_on_disk(workers):
-    """What has been transformed once is kept in files; images of several sizes are padded while they are collated."""
-    from monai.data import PersistentDataset, pad_list_data_collate, set_track_meta
+    """What has been transformed once is kept in files; images of several sizes are padded."""
+    from monai.data import PersistentDataset, list_data_collate, set_track_meta
     from monai.transforms import Compose, EnsureTyped, NormalizeIntensityd, SpatialPadd
 
     set_track_meta(False)  # which numbers objects by their addresses
     volumes = [{"image": numpy.arange(36, dtype=numpy.float32).reshape(1, 6, 6)[:, :4 + number % 3] + number, "name": f"v{number}"} for number in range(12)]
-    steps = Compose([EnsureTyped("image"), NormalizeIntensityd("image"), SpatialPadd("image", (5, 5))])
-    return DataLoader(PersistentDataset(volumes, steps, cache_dir=place("persistent")), 3, num_workers=workers, collate_fn=pad_list_data_collate)
+    steps = Compose([EnsureTyped("image"), NormalizeIntensityd("image"), SpatialPadd("image", (6, 6))])
+    return DataLoader(PersistentDataset(volumes, steps, cache_dir=place("persistent")), 3, num_workers=workers, collate_fn=list_data_collate)
 
 
-@pipeline(needs=("monai",), full=True)
+@pipeline(needs=("monai",), full=True, seconds=180.0)
 def monai_loader_with_a_thread(workers):
     """A subclass of the loader that reads ahead in a thread."""
     from monai.data import Dataset as MonaiDataset, ThreadDataLoader, set_track_meta
