@@ -41,7 +41,8 @@ void Mean::add(Duration sample) {
 void Schedule::State::on(const WorkerUp& event) {
   forget_attempts(event.worker);
   auto& arrived = worker(event.worker);
-  arrived.up = true;
+  arrived.up = arrived.was_up = true;
+  if (!first_up) first_up = now;
   arrived.since = now;
   for (auto& [id, stream] : streams) give_up_hopeless(id, stream);
 }
@@ -59,6 +60,7 @@ void Schedule::State::on(const Submitted& event) {
   auto& task = stream.tasks.emplace_back();
   task.preferred = event.preferred;
   task.pinned = event.pinned && event.preferred != kNobody;
+  if (task.pinned && !worker(event.preferred).wanted) worker(event.preferred).wanted = now;
   enqueue(stream, event.task.number);
 }
 

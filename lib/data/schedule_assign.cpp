@@ -6,6 +6,8 @@
 namespace taas::data {
 namespace {
 
+constexpr Duration kStartTogether = std::chrono::seconds(1);
+
 QueueKey queue_of(const TaskState& task) { return {task.pinned, task.preferred}; }
 
 }  // namespace
@@ -141,10 +143,22 @@ WorkerIndex Schedule::State::home(const StreamState& stream, WorkerIndex preferr
   return best;
 }
 
+/// Workers start together, one of them is there first, and who gets a pinned task has all that follow it.
+std::optional<Instant> Schedule::State::awaited_until(WorkerIndex preferred) const {
+  const auto& wanted = workers[static_cast<std::size_t>(preferred)];
+  if (wanted.was_up || !first_up) return std::nullopt;
+  auto until = std::max(*first_up, wanted.wanted.value_or(*first_up)) + kStartTogether;
+  return now < until ? std::optional(until) : std::nullopt;
+}
+
 /// Who takes the task now, or nobody. One that is preferred and busy is waited for, unless somebody else has nothing.
 WorkerIndex Schedule::State::taker(const StreamState& stream, const QueueKey& key, WorkerIndex anyone) {
   auto [pinned, preferred] = key;
   if (pinned) {
+    if (auto until = awaited_until(preferred)) {
+      wake_at(*until);
+      return kNobody;
+    }
     WorkerIndex host = home(stream, preferred);
     return host != kNobody && has_room(worker(host)) ? host : kNobody;
   }

@@ -72,6 +72,8 @@ struct Pace {
 
 struct WorkerState {
   bool up = false;
+  bool was_up = false;
+  std::optional<Instant> wanted;   ///< since when there are pinned tasks for it
   std::vector<Attempt> attempts;   ///< sent and not answered
   std::optional<Attempt> running;  ///< what it has begun last, as far as known
   Instant since{};                 ///< what it does now, it has done since then
@@ -94,6 +96,7 @@ struct Schedule::State {
   Attempt last_attempt = 0;
   std::uint64_t assignments = 0;
   std::optional<Instant> alarm;
+  std::optional<Instant> first_up;  ///< of all workers
   Instant now{};
   Pace together;  ///< at this event
   std::vector<ScheduleAction> actions;
@@ -139,6 +142,7 @@ struct Schedule::State {
   [[nodiscard]] bool may_send(const StreamState& stream, std::uint64_t number) const;
   [[nodiscard]] WorkerIndex least_busy(const StreamState& stream, const TaskState* task) const;
   [[nodiscard]] WorkerIndex home(const StreamState& stream, WorkerIndex preferred) const;
+  [[nodiscard]] std::optional<Instant> awaited_until(WorkerIndex preferred) const;
   WorkerIndex taker(const StreamState& stream, const QueueKey& key, WorkerIndex anyone);
   void send(WorkerIndex index, const Task& task);
 

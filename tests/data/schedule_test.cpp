@@ -144,6 +144,23 @@ TEST_CASE("pinned tasks wait for their worker") {
   CHECK(bench.arrives(1, 1) == "keep 0, 1>2 #4");
 }
 
+TEST_CASE("pinned tasks wait for a worker that starts together with the first one") {
+  Bench bench;
+  bench.submit(1, 0, 0, true);
+  bench.submit(1, 1, 1, true);
+  CHECK(bench.up(0) == "0>0 #1");
+  CHECK(bench.wait(900ms).empty());
+  CHECK(bench.up(1) == "1>1 #2");
+}
+
+TEST_CASE("pinned tasks wait once, for a second, for a worker that never comes") {
+  Bench bench;
+  bench.submit(1, 0, 1, true);
+  CHECK(bench.up(0).empty());
+  CHECK(bench.wait(1s) == "0>0 #1");
+  CHECK(bench.submit(2, 0, 1, true) == "0>s2:0 #2");
+}
+
 TEST_CASE("pinned tasks of a lost worker stay together, also when it comes back") {
   Bench bench({.most = 2}, 3);
   bench.submit(1, 0, 1, true);

@@ -5,15 +5,14 @@ The plain loader's workers are such processes, too. One data worker may stand in
 
 from __future__ import annotations
 
+import array
 import io
 import mmap
 import os
 import pickle
 import socket
 import struct
-from typing import Any, Callable, ClassVar
-
-import numpy
+from typing import Any, Callable, ClassVar, Sequence
 
 from . import processes, task
 from .answer import Answer, Made, answer_to
@@ -21,8 +20,10 @@ from .fetch import Fetcher
 from .place_reads import PlaceReads
 from .recipe import Recipe
 
-_MOST_IN_A_SOCKET = 128 << 10
+_MOST_IN_A_PACKET = 128 << 10
 _SIZE = struct.Struct("<Q")
+_IN_A_FILE = b"f"
+_DESCRIPTOR_BYTES = socket.CMSG_SPACE(array.array("i").itemsize)
 
 
 class Ended(Exception):
@@ -44,7 +45,8 @@ class LogicalProcess:
 
     def __init__(self, recipe: Recipe, in_child: Callable[[], None], begins: Callable[[int], None] | None = None) -> None:
         self._begins = begins
-        self._connection, others = socket.socketpair()
+        self._connection, others = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._packets = _Packets(self._connection)
         try:
             self._pid = processes.forked(lambda: self._serve(others, recipe, in_child))
         except OSError:
@@ -56,12 +58,21 @@ class LogicalProcess:
 
     def answer(self, payload: bytes, stream: Any) -> Answer:
         """What comes of the task that `payload` stands for. Raises Ended."""
+        self.ask(payload, stream)
+        return self.receive()
+
+    def ask(self, payload: bytes, stream: Any) -> None:
+        """It makes what it was asked for in this order; a few may be asked for before the first is received. Raises Ended."""
         try:
-            _send(self._connection, (payload, stream))
-            answer, sizes, PlaceReads.seen = _received(self._connection)
-            if isinstance(answer, Made):
-                return answer._replace(buffers=_received_buffers(self._connection, sizes))
-            return answer
+            self._packets.send((payload, stream))
+        except OSError:
+            raise Ended(os.waitpid(self._pid, 0)[1]) from None
+
+    def receive(self) -> Answer:
+        """The next of the answers that were asked for. Raises Ended."""
+        try:
+            (answer, sizes, PlaceReads.seen), memory = self._packets.receive()
+            return answer._replace(buffers=_split(memory, sizes)) if isinstance(answer, Made) else answer
         except (OSError, EOFError):
             raise Ended(os.waitpid(self._pid, 0)[1]) from None
 
@@ -83,34 +94,53 @@ class LogicalProcess:
         in_child()
         fetcher = Fetcher(recipe)
         fetcher.begins = self._begins
+        packets = _Packets(connection)
         while True:
             try:
-                payload, stream = _received(connection)
+                (payload, stream), _ = packets.receive()
             except (OSError, EOFError):
                 return
             answer = answer_to(task.from_bytes(payload), fetcher, stream)
-            _send_answer(connection, answer)
+            views = [memoryview(buffer) for buffer in answer.buffers] if isinstance(answer, Made) else []
+            shown = answer._replace(buffers=[]) if isinstance(answer, Made) else answer
+            packets.send((shown, [view.nbytes for view in views], PlaceReads.seen), views)
 
 
-def _send_answer(connection: socket.socket, answer: Answer) -> None:
-    if not isinstance(answer, Made):
-        _send(connection, (answer, [], PlaceReads.seen))
-        return
-    views = [memoryview(buffer) for buffer in answer.buffers]
-    _send(connection, (answer._replace(buffers=[]), [view.nbytes for view in views], PlaceReads.seen))
-    if sum(view.nbytes for view in views) > _MOST_IN_A_SOCKET:
-        _send_file(connection, views)
-        return
-    for view in views:
-        connection.sendall(view)
+def _split(memory: memoryview, sizes: list[int]) -> list[Any]:
+    buffers, at = [], 0
+    for size in sizes:
+        buffers.append(memory[at:at + size])
+        at += size
+    return buffers
 
 
-def _send_file(connection: socket.socket, views: list[memoryview]) -> None:
-    """What is large is written to memory once, and mapped by the other side."""
-    with open(os.memfd_create("taas-batch"), "wb", buffering=0) as file:
-        for view in views:
-            _write(file, view)
-        socket.send_fds(connection, [b"f"], [file.fileno()])
+class _Packets:
+    """A small message is one packet. What is large is written to memory once, and mapped by the other side."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._memory = bytearray(_MOST_IN_A_PACKET)
+
+    def send(self, what: Any, views: Sequence[memoryview] = ()) -> None:
+        data = pickle.dumps(what, protocol=5)
+        parts = [_SIZE.pack(len(data)), data, *views]
+        if len(data) + sum(view.nbytes for view in views) + _SIZE.size <= _MOST_IN_A_PACKET:
+            self._connection.sendmsg(parts)
+            return
+        with open(os.memfd_create("taas-batch"), "wb", buffering=0) as file:
+            for part in parts:
+                _write(file, memoryview(part))
+            socket.send_fds(self._connection, [_IN_A_FILE], [file.fileno()])
+
+    def receive(self) -> tuple[Any, memoryview]:
+        """What was sent, and the bytes behind it. Raises EOFError when the other side is gone."""
+        count, ancillary, *_ = self._connection.recvmsg_into([self._memory], _DESCRIPTOR_BYTES)
+        if not count:
+            raise EOFError
+        memory = _mapped(ancillary[0][2]) if ancillary else memoryview(bytearray(memoryview(self._memory)[:count]))
+        size, = _SIZE.unpack_from(memory)
+        start = _SIZE.size + size
+        return pickle.loads(memory[_SIZE.size:start]), memory[start:]
 
 
 def _write(file: io.FileIO, view: memoryview) -> None:
@@ -119,39 +149,9 @@ def _write(file: io.FileIO, view: memoryview) -> None:
         left = left[file.write(left):]
 
 
-def _received_file(connection: socket.socket, size: int) -> memoryview:
-    data, (descriptor, *_), *_ = socket.recv_fds(connection, 1, 1)
+def _mapped(descriptors: bytes) -> memoryview:
+    descriptor, = array.array("i", descriptors)
     try:
-        return memoryview(mmap.mmap(descriptor, size))
+        return memoryview(mmap.mmap(descriptor, 0))
     finally:
         os.close(descriptor)
-
-
-def _send(connection: socket.socket, what: Any) -> None:
-    data = pickle.dumps(what, protocol=5)
-    connection.sendall(_SIZE.pack(len(data)) + data)
-
-
-def _received(connection: socket.socket) -> Any:
-    size, = _SIZE.unpack(_filled(connection, _SIZE.size))
-    return pickle.loads(_filled(connection, size))
-
-
-def _received_buffers(connection: socket.socket, sizes: list[int]) -> list[Any]:
-    size, at, buffers = sum(sizes), 0, []
-    memory = _received_file(connection, size) if size > _MOST_IN_A_SOCKET else _filled(connection, size)
-    for size in sizes:
-        buffers.append(memory[at:at + size])
-        at += size
-    return buffers
-
-
-def _filled(connection: socket.socket, size: int) -> memoryview:
-    memory = memoryview(numpy.empty(size, numpy.uint8))
-    at = 0
-    while at < size:
-        count = connection.recv_into(memory[at:], 0, socket.MSG_WAITALL)
-        if not count:
-            raise EOFError
-        at += count
-    return memory

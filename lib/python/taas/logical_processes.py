@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import socket
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from .answer import Answer, NoMemory
 from .logical_process import Ended, LogicalProcess
@@ -32,20 +33,28 @@ class LogicalProcesses:
 
         Raises logical_process.Ended.
         """
-        epoch = stream if recipe.iterable else task.seeds.epoch
-        of_worker = (task.seeds.initial, task.seeds.rank, task.seeds.ordinal, task.logical_worker)
-        key = (of_worker, name, epoch, state)
-        running = self._running.get(key)
-        if running is not None and 0 <= task.turn < running.turn:
-            self._end(key)  # a stream does not go back
-            running = None
         try:
-            running = running or self._started(key, recipe)
+            process = self.process_for(name, recipe, state, task, stream)
         except OSError as error:
-            return NoMemory(f"no further process for a logical worker: {error.strerror}")
+            return no_process(error)
+        return process.answer(payload, stream)
+
+    def running(self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> bool:
+        """Whether the process for `task` is there: process_for() starts and ends none."""
+        running = self._running.get(_key(name, recipe, state, task, stream))
+        return running is not None and not running.is_past(task)
+
+    def process_for(self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> LogicalProcess:
+        """That which makes `task` next. Raises OSError where there can be no further process."""
+        key = _key(name, recipe, state, task, stream)
+        running = self._running.get(key)
+        if running is not None and running.is_past(task):
+            self._end(key)
+            running = None
+        running = running or self._started(key, recipe)
         self._running.move_to_end(key)
         running.turn = task.turn + 1
-        return running.process.answer(payload, stream)
+        return running.process
 
     def close(self) -> None:
         """Ends them all."""
@@ -67,10 +76,25 @@ class LogicalProcesses:
         self._ended = [each for each in (*self._ended, process) if not each.has_ended()]
 
 
+def no_process(error: OSError) -> NoMemory:
+    """What to answer where process_for() has raised."""
+    return NoMemory(f"no further process for a logical worker: {error.strerror}")
+
+
+def _key(name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> Key:
+    epoch = stream if recipe.iterable else task.seeds.epoch
+    of_worker = (task.seeds.initial, task.seeds.rank, task.seeds.ordinal, task.logical_worker)
+    return of_worker, name, epoch, state
+
+
 class _Running:
     def __init__(self, process: LogicalProcess) -> None:
         self.process = process
         self.turn = 0
+
+    def is_past(self, task: Task) -> bool:
+        """A stream does not go back."""
+        return 0 <= task.turn < self.turn
 
 
 class OfADataWorker(LogicalProcesses):
@@ -81,15 +105,31 @@ class OfADataWorker(LogicalProcesses):
         self._parent = os.getpid()
 
     def answer(self, *of_a_task: Any) -> Answer:
-        try:
+        with _dying_with_it():
             return super().answer(*of_a_task)
-        except Ended as ended:
-            end_as(ended.status)
+
+    def ask(self, process: LogicalProcess, payload: bytes, stream: Any) -> None:
+        """As LogicalProcess.ask."""
+        with _dying_with_it():
+            process.ask(payload, stream)
+
+    def receive(self, process: LogicalProcess) -> Answer:
+        """As LogicalProcess.receive."""
+        with _dying_with_it():
+            return process.receive()
 
     def begin(self) -> None:
         """First of all, in a fork."""
         die_with(self._parent)
         _close_links()
+
+
+@contextlib.contextmanager
+def _dying_with_it() -> Iterator[None]:
+    try:
+        yield
+    except Ended as ended:
+        end_as(ended.status)
 
 
 def _close_links() -> None:

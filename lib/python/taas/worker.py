@@ -14,7 +14,8 @@ import torch
 from . import careful, definition, events, native, program_state, task
 from .answer import Answer, Made, NoMemory, Over, answer_to, raised
 from .fetch import Fetcher
-from .logical_processes import OfADataWorker
+from .logical_process import LogicalProcess
+from .logical_processes import OfADataWorker, no_process
 from .plan import Plan, read
 from .prepare import Preparation
 from .program_state import ProgramState
@@ -23,6 +24,8 @@ from .store import Prepared
 from .threads import ForkedThreads
 
 _PATIENCE_SECONDS = 1.0
+_QUICK_SECONDS = 0.002
+_MOST_ASKED = 4  # of the processes of logical workers: more would look like a slow worker to the rank
 _RECIPES_KEPT = 4  # at least; a recipe that some loader of some rank was at last is kept in any case
 
 
@@ -40,13 +43,26 @@ class Worker:
         self._processes = OfADataWorker()
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
         self._last_of: dict[tuple[int, int], str] = {}
+        self._asked: collections.deque[tuple[Any, LogicalProcess]] = collections.deque()
+        self._is_quick = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are answers of logical workers' processes to be sent: see finish()."""
+        return bool(self._asked)
 
     def answer(self, job: Any) -> None:
-        """Makes the job's batch, and sends it or what came instead of it."""
+        """Makes the job's batch, and sends it or what came instead of it; or has a logical worker's process make it."""
         start = time.monotonic()
         state, payload = program_state.split(job.payload)
         self._threads.run(program_state.threads(state), lambda: self._answer(job, state, payload))
         self.batches += 1
+        self.busy += time.monotonic() - start
+
+    def finish(self) -> None:
+        """Sends what was asked for first."""
+        start = time.monotonic()
+        self._finish()
         self.busy += time.monotonic() - start
 
     def pass_remarks_on(self) -> None:
@@ -58,9 +74,11 @@ class Worker:
         if prepared := self._prepared(job, state, payload):
             self._server.put(job, prepared.description, prepared.buffers)
             return
-        self._send(job, self._answer_to(job, state, payload))
+        answer = self._answer_to(job, state, payload)
+        if answer is not None:
+            self._send(job, answer)
 
-    def _answer_to(self, job: Any, state: bytes, payload: bytes) -> Answer:
+    def _answer_to(self, job: Any, state: bytes, payload: bytes) -> Answer | None:
         try:
             self._state.enter(state)
             fetcher = self._fetcher(job.digest)
@@ -70,11 +88,42 @@ class Worker:
             return NoMemory(str(error) or "MemoryError")
         except BaseException as error:
             return raised(error)
-        if not fetcher.recipe.needs_processes:
-            if job.has_ended_a_worker and wanted.turn < 0 and program_state.threads(state) <= 1:
-                return careful.answer_to(wanted, payload, fetcher.recipe, stream, self._processes.begin)
-            return answer_to(wanted, fetcher, stream)
-        return self._processes.answer(job.digest, fetcher.recipe, state, payload, wanted, stream)
+        if fetcher.recipe.needs_processes:
+            return self._ask(job, fetcher.recipe, state, payload, wanted, stream)
+        self._finish_all()
+        if job.has_ended_a_worker and wanted.turn < 0 and program_state.threads(state) <= 1:
+            return careful.answer_to(wanted, payload, fetcher.recipe, stream, self._processes.begin)
+        return answer_to(wanted, fetcher, stream)
+
+    def _ask(self, job: Any, recipe: Recipe, state: bytes, payload: bytes, wanted: task.Task, stream: Any) -> Answer | None:
+        """The answer, where it is there already. While a process makes a quick batch it is given the next ones.
+
+        Whoever has ended a worker is alone under way, so that nobody else is taken for the culprit.
+        """
+        about = job.digest, recipe, state, wanted, stream
+        is_alone = job.has_ended_a_worker or not self._processes.running(*about)
+        if is_alone:
+            self._finish_all()
+        try:
+            process = self._processes.process_for(*about)
+        except OSError as error:
+            return no_process(error)
+        self._processes.ask(process, payload, stream)
+        self._asked.append((job, process))
+        if is_alone or not self._is_quick or len(self._asked) > _MOST_ASKED:
+            self._finish()
+        return None
+
+    def _finish(self) -> None:
+        job, process = self._asked.popleft()
+        start = time.monotonic()
+        answer = self._processes.receive(process)
+        self._is_quick = time.monotonic() - start < _QUICK_SECONDS
+        self._send(job, answer)
+
+    def _finish_all(self) -> None:
+        while self._asked:
+            self._finish()
 
     def _send(self, job: Any, answer: Answer) -> None:
         if isinstance(answer, Made):
@@ -147,9 +196,11 @@ def serve(server: Any, name: str, parent: int, preparation: Preparation | None =
     told = time.monotonic()
     while os.getppid() == parent:
         preparing = preparation is not None and not preparation.is_done
-        job = server.take(0.0 if preparing else _PATIENCE_SECONDS)
+        job = server.take(0.0 if preparing or worker.waits else _PATIENCE_SECONDS)
         if job is not None:
             worker.answer(job)
+        elif worker.waits:
+            worker.finish()
         elif preparing:
             preparation.step()
         if (now := time.monotonic()) - told >= _PATIENCE_SECONDS:
