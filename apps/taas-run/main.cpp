@@ -15,6 +15,7 @@
 #include "deepspeed.hpp"
 #include "dry_run.hpp"
 #include "foreign_package.hpp"
+#include "job_gpus.hpp"
 #include "launch.hpp"
 #include "local_programs.hpp"
 #include "net/secret.hpp"
@@ -96,6 +97,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
     return code ? *code : refuse(code.error());
   }
   if (auto followed = cli::follow_deepspeed(options, machine); !followed) return refuse(followed.error());
+  machine.job_gpus = cli::ask_for_gpus_by_node(options, machine);
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) {
     say(plan.error());

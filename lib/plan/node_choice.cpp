@@ -40,13 +40,20 @@ std::vector<int> fill(int total, const std::vector<int>& bounds) {
   return counts;
 }
 
+std::int64_t sum_of(const std::vector<int>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+/// Over exactly so many nodes, by their GPUs where these are known and enough.
 Result<std::vector<int>> divide(const SizeRequest& request, const NodeHouse& house, std::size_t nodes) {
-  std::vector<int> bounds;
-  std::int64_t places = 0;
+  std::vector<int> bounds, gpus;
   for (std::size_t i = 0; i < nodes; ++i) {
-    bounds.push_back(most_on(house.at(i), request));
-    places += bounds.back();
+    const auto& node = house.at(i);
+    bounds.push_back(most_on(node, request));
+    gpus.push_back(node.gpus > 0 ? std::min(bounds.back(), node.gpus) : bounds.back());
   }
+  if (sum_of(gpus) >= *request.total) return fill(*request.total, gpus);
+  auto places = sum_of(bounds);
   if (places >= *request.total) return fill(*request.total, bounds);
   return usage_error(fmt::format("{} do not fit onto {} of {}: there are {}", plural(*request.total, "rank"),
                                  plural(static_cast<std::int64_t>(nodes), "node"), house.name,

@@ -56,9 +56,10 @@ void add_notices(const NodeHouse& house, const SizeRequest& request, NodeCounts&
 }
 
 /// The shell of salloc is not on a node, and SLURM tells it of --gpus-per-node only.
-void tell_unknown_gpus(const Way& way, const SizeRequest& request, NodeCounts& counts) {
+void tell_unknown_gpus(const Way& way, const NodeHouse& house, const SizeRequest& request, NodeCounts& counts) {
   const auto* allocation = std::get_if<SlurmAllocation>(&way);
   if (!allocation || !request.empty() || allocation->job.gpus_on_node > 0 || !allocation->job.this_node.empty()) return;
+  if (house.resources.gpus.value_or(0) > 0) return;
   counts.notices.push_back(
       fmt::format("job {} does not say here how many GPUs its nodes have: one rank on each; salloc --gpus-per-node N "
                   "(not --gres) tells it, --nproc-per-node N and --gpus N do as well",
@@ -100,8 +101,9 @@ Result<NodeCounts> decide_node_counts(const Options& options, const Way& way, co
   NodeCounts counts{
       request->on_cpu ? Device::kCpu : Device::kGpu, std::move(*ranks), nodes, spares, nodes + spares, {}};
   if (request->nodes && request->nodes->elastic()) counts.min_nodes = request->nodes->least;
-  add_notices(house, *request, counts);
-  tell_unknown_gpus(way, *request, counts);
+  bool own = std::holds_alternative<Join>(way) && counts_by_machine(options.size);
+  own ? tell_own_counts(house, *request, counts) : add_notices(house, *request, counts);
+  tell_unknown_gpus(way, house, *request, counts);
   return counts;
 }
 

@@ -13,23 +13,48 @@ NodeHouse house_of_hosts(const Options& options, const std::vector<Host>& hosts)
   house.hint = ", name:N for one host";
   for (const auto& host : hosts) {
     int slots = host.slots.value_or(0);
-    house.nodes.push_back({host.name, slots, slots > 0 ? slots : kDefaultGpusPerNode, slots});
+    house.nodes.push_back({host.name, slots, slots > 0 ? slots : kDefaultGpusPerNode, slots, 0});
   }
   return house;
 }
 
-/// SLURM gives every node the same GPUs, as far as one of them can tell; without GPUs a task stands for a rank.
-NodeHouse house_of_job(std::string name, const std::vector<std::string>& nodes, const std::vector<int>& tasks, int gpus,
-                       const Machine& machine) {
+/// Each node's GPUs, as SLURM has told; none where it has not. A step may have fewer than its job, of which only this
+/// node can know.
+std::vector<int> gpus_of_nodes(const SlurmJob& job, const std::vector<std::string>& nodes, const Machine& machine) {
+  std::vector<int> gpus;
+  for (const auto& node : nodes) {
+    auto known = machine.job_gpus.find(node);
+    if (known == machine.job_gpus.end()) return {};
+    if (node == job.this_node && known->second != job.gpus_on_node) return {};
+    gpus.push_back(known->second);
+  }
+  return gpus;
+}
+
+/// Where SLURM was not asked, all nodes are taken to have the same GPUs; without GPUs a task stands for a rank.
+NodeHouse house_of_job(std::string name, const SlurmJob& job, const std::vector<std::string>& nodes,
+                       const std::vector<int>& tasks, const Machine& machine) {
   NodeHouse house;
   house.name = std::move(name);
   bool one_task_each = std::all_of(tasks.begin(), tasks.end(), [](int count) { return count <= 1; });
+  auto known = gpus_of_nodes(job, nodes, machine);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    int gpus = known.empty() ? job.gpus_on_node : known[i];
     int natural = gpus > 0 ? gpus : std::max(1, tasks[i]);
     int usual = gpus > 0 || !one_task_each ? natural : kDefaultGpusPerNode;
-    house.nodes.push_back({nodes[i], 0, usual, natural});
+    house.nodes.push_back({nodes[i], 0, usual, natural, known.empty() ? 0 : gpus});
   }
-  house.resources = {gpus, machine.cores};
+  int most = known.empty() ? job.gpus_on_node : *std::max_element(known.begin(), known.end());
+  house.resources = {most, machine.cores, most > 0 && !known.empty()};
+  return house;
+}
+
+/// A task that does not coordinate knows its own GPUs only: whether a total fits is not its to judge.
+NodeHouse house_of_step(const SlurmTask& task, const Machine& machine) {
+  auto name = fmt::format("step {}.{}", task.job.id, task.step.id);
+  auto house = house_of_job(std::move(name), task.job, task.step.nodes, task.step.tasks_on_node, machine);
+  bool judges = task.coordinates() || task.job.gpus_are_even || task.job.gpus_on_node == 0;
+  for (auto& node : house.nodes) node.usual = judges ? node.usual : kMostRanks;
   return house;
 }
 
@@ -53,13 +78,10 @@ NodeHouse house_of_join(const Join& join, const Machine& machine) {
 
 NodeHouse describe_house(const Options& options, const Way& way, const Machine& machine) {
   if (const auto* ssh = std::get_if<OverSsh>(&way)) return house_of_hosts(options, ssh->hosts);
-  if (const auto* task = std::get_if<SlurmTask>(&way)) {
-    auto name = fmt::format("step {}.{}", task->job.id, task->step.id);
-    return house_of_job(std::move(name), task->step.nodes, task->step.tasks_on_node, task->job.gpus_on_node, machine);
-  }
+  if (const auto* task = std::get_if<SlurmTask>(&way)) return house_of_step(*task, machine);
   if (const auto* allocation = std::get_if<SlurmAllocation>(&way)) {
     const auto& job = allocation->job;
-    return house_of_job("job " + job.id, job.nodes, job.tasks_on_node, job.gpus_on_node, machine);
+    return house_of_job("job " + job.id, job, job.nodes, job.tasks_on_node, machine);
   }
   if (const auto* join = std::get_if<Join>(&way)) return house_of_join(*join, machine);
   return open_house("--slurm");

@@ -14,6 +14,7 @@ struct NodeKind {
   int slots = 0;                    ///< most ranks; 0: not bounded
   int usual = kDefaultGpusPerNode;  ///< ranks it gets of a total, as long as there are enough
   int natural = 0;                  ///< ranks it gets when nobody says how many; 0: not known
+  int gpus = 0;                     ///< 0: not known
 };
 
 /// The nodes that a way leads to.

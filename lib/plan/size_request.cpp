@@ -22,6 +22,7 @@ Result<> read_processes(const std::string& text, const NodeResources& node, Size
     request.per_node = number;
     return {};
   }
+  if (text != "cpu" && node.gpus_by_node) return {};
   if (text != "cpu" && !node.gpus) return unknown_here("GPUs");
   if (text == "gpu" && node.gpus == 0) return usage_error("no GPU is visible here; say cpu or a number");
   request.on_cpu = text == "cpu" || node.gpus == 0;

@@ -24,6 +24,7 @@ std::optional<NodeRange> read_node_range(std::string_view text);
 struct NodeResources {
   std::optional<int> gpus;
   std::optional<int> cores;
+  bool gpus_by_node = false;  ///< each node's are known; `gpus` are the most
 };
 
 /// The size options as numbers; absent where the user said nothing.

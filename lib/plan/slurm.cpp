@@ -39,13 +39,19 @@ Result<int> add_up_gpus(const char* variable, const std::string& text) {
   return total;
 }
 
+constexpr std::initializer_list<const char*> kGpusByNode{"SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE_HET_GROUP_0",
+                                                         "SLURM_GPUS_PER_NODE_PACK_GROUP_0"};
+
+bool are_gpus_even(const SlurmVariables& reader) {
+  return std::any_of(kGpusByNode.begin(), kGpusByNode.end(),
+                     [&](const char* variable) { return reader.text(variable).has_value(); });
+}
+
 /// A node of the job knows what it has; the shell of salloc may be elsewhere, and only knows what was asked for.
 Result<int> read_gpus(const SlurmVariables& reader) {
   std::initializer_list<const char*> on_node{"SLURM_GPUS_ON_NODE"};
-  std::initializer_list<const char*> elsewhere{"SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_NODE_HET_GROUP_0",
-                                               "SLURM_GPUS_PER_NODE_PACK_GROUP_0"};
   bool here = reader.text("SLURMD_NODENAME").has_value();
-  for (const char* variable : here ? on_node : elsewhere) {
+  for (const char* variable : here ? on_node : kGpusByNode) {
     if (auto value = reader.text(variable)) return add_up_gpus(variable, *value);
   }
   return here ? count_devices(reader) : 0;
@@ -133,6 +139,7 @@ Result<SlurmJob> read_job(const SlurmVariables& reader, std::string id) {
   if (!restarts) return restarts.error();
   if (!end) return end.error();
   job.gpus_on_node = *gpus;
+  job.gpus_are_even = are_gpus_even(reader);
   job.restart_count = static_cast<int>(std::min<std::int64_t>(*restarts, 1 << 30));
   if (*end > 0) job.end_time = *end;
   job.this_node = reader.text("SLURMD_NODENAME").value_or("");

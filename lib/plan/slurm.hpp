@@ -32,7 +32,8 @@ struct SlurmJob {
   std::string id;
   std::vector<std::string> nodes;        ///< of the first group of a heterogeneous job
   std::vector<int> tasks_on_node;        ///< by node
-  int gpus_on_node = 0;                  ///< of each node, as far as this one can know
+  int gpus_on_node = 0;                  ///< of this node, or of each where they are even
+  bool gpus_are_even = false;            ///< they were asked for by node: each has as many
   std::string this_node;                 ///< SLURM's name of the machine; empty outside of the job's nodes (salloc)
   std::vector<SlurmGroup> groups;        ///< empty unless the job is heterogeneous
   int restart_count = 0;                 ///< how often the job was requeued

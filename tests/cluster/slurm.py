@@ -1,6 +1,7 @@
 """A SLURM of the tests' own: slurmctld and munged on the login node, one slurmd on each node of a Cluster.
 
-g0..g3 have 8 counted GPUs each (partition `main`, and `urgent` that preempts it), c0 and c1 have none (`cpu`).
+g0..g3 have 8 counted GPUs each (partition `main`, and `urgent` that preempts it), c0 and c1 have none (`cpu`). h0
+has four (`uneven`, with g0).
 """
 
 import pathlib
@@ -8,14 +9,14 @@ import subprocess
 
 from namespaces import Cluster
 from processes import DEADLINE_SECONDS, wait_until
-from slurm_daemons import CPU_NODES, GPU_NODES, start, write_files
+from slurm_daemons import CPU_NODES, GPU_NODES, SMALL_NODE, start, write_files
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL"}
 
 
 class Slurm:
     def __init__(self):
-        self.cluster = Cluster(*GPU_NODES, *CPU_NODES)
+        self.cluster = Cluster(*GPU_NODES, *CPU_NODES, SMALL_NODE)
         try:
             self.folder = self.cluster.folder / "slurm"
             write_files(self.folder)

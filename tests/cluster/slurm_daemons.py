@@ -10,6 +10,7 @@ from processes import wait_until
 
 GPU_NODES = ("g0", "g1", "g2", "g3")
 CPU_NODES = ("c0", "c1")
+SMALL_NODE = "h0"  # with half as many GPUs as the others
 GPUS = 8
 # From the request to stop to the kill: enough for ranks on a busy machine; tests with stubborn ones wait so long.
 KILL_WAIT_SECONDS = 10
@@ -52,9 +53,11 @@ SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
 SlurmdDebug=verbose
 NodeName=g[0-3] CPUs=16 RealMemory=1000 Gres=gpu:{gpus} State=UNKNOWN
+NodeName=h0 CPUs=16 RealMemory=1000 Gres=gpu:{few_gpus} State=UNKNOWN
 NodeName=c[0-1] CPUs=16 RealMemory=1000 State=UNKNOWN
 PartitionName=main Nodes=g[0-3] Default=YES MaxTime=60 State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime={grace}
 PartitionName=urgent Nodes=g[0-3] MaxTime=60 State=UP PriorityTier=10 PreemptMode=OFF
+PartitionName=uneven Nodes=g0,h0 MaxTime=60 State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime={grace}
 PartitionName=cpu Nodes=c[0-1] MaxTime=60 State=UP
 """
 
@@ -72,10 +75,11 @@ def write_files(folder: pathlib.Path):
     for number in range(GPUS):  # GPUs are only counted, but SLURM wants character devices
         os.mknod(folder / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     (folder / "etc" / "slurm.conf").write_text(
-        CONFIGURATION.format(folder=folder, kill_wait=KILL_WAIT_SECONDS, gpus=GPUS, grace=GRACE_SECONDS,
+        CONFIGURATION.format(folder=folder, kill_wait=KILL_WAIT_SECONDS, gpus=GPUS, few_gpus=GPUS // 2, grace=GRACE_SECONDS,
                              first_job=first_job()))
     (folder / "etc" / "gres.conf").write_text(
-        f"AutoDetect=off\nNodeName=g[0-3] Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n")
+        f"AutoDetect=off\nNodeName=g[0-3] Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n"
+        f"NodeName={SMALL_NODE} Name=gpu File={folder}/gpu[0-{GPUS // 2 - 1}]\n")
 
 
 def start(cluster: Cluster, folder: pathlib.Path):

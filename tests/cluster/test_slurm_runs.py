@@ -11,7 +11,7 @@ import pytest
 from conftest import TAAS_RUN, some
 from processes import wait_until
 from runs import Records, assert_nothing_left
-from slurm_daemons import GPU_NODES
+from slurm_daemons import GPU_NODES, SMALL_NODE
 
 WHOLE = ("-N4", "--gpus-per-node=8")
 RANKS = 32
@@ -55,6 +55,29 @@ def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
     assert [int(t["GROUP_RANK"]) for t in told] == [rank // 8 for rank in range(RANKS)]
     assert {t["WORLD_SIZE"] for t in told} == {"32"}
     assert_sound(slurm, job)
+
+
+@pytest.mark.parametrize("way, options", [("srun", ("--gpus", "12")), ("plain", ("--gpus", "12")), ("plain", ()),
+                                          ("srun", ("--nnodes", "2", "--nproc-per-node", "gpu"))])
+def test_nodes_with_different_numbers_of_gpus(slurm, records, way, options):
+    """Each has as many ranks as GPUs, so that LOCAL_RANK is a device everywhere."""
+    job = slurm.sbatch(script(way, *options, *records.command("report_rank.py")), "--partition=uneven", "-N2", "--gpus=12")
+    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
+    told = records.environments()
+    assert [t["hostname"] for t in told] == ["g0"] * 8 + [SMALL_NODE] * 4, slurm.output(job)
+    assert [int(t["LOCAL_RANK"]) for t in told] == [*range(8), *range(4)]
+    assert [int(t["LOCAL_WORLD_SIZE"]) for t in told] == [8] * 8 + [4] * 4
+    assert "12 ranks on 2 nodes" in slurm.output(job) and "(8 + 4: LOCAL_WORLD_SIZE differs)" in slurm.output(job)
+    assert_sound(slurm, job)
+
+
+@pytest.mark.parametrize("asked", ["--gpus=12", "--gres=gpu:4"])
+def test_the_shell_of_salloc_learns_the_gpus_of_its_nodes(slurm, records, asked):
+    result = slurm.cluster.login.run("salloc", "--partition=uneven", "-N2", asked, TAAS_RUN,
+                                     *records.command("report_rank.py"))
+    assert result.returncode == 0, result.stderr
+    sizes = [int(t["LOCAL_WORLD_SIZE"]) for t in records.environments()]
+    assert sizes == ([8] * 8 + [4] * 4 if "12" in asked else [4] * 8), result.stderr
 
 
 @both_ways

@@ -36,6 +36,13 @@ Options hosts(Options options) {
 
 const Machine kMachine{"here", 0, 4, {}};
 
+/// The machine of a launcher that has asked SLURM.
+Machine in_a_job(std::map<std::string, int> gpus) {
+  auto machine = kMachine;
+  machine.job_gpus = std::move(gpus);
+  return machine;
+}
+
 NodeCounts counts_of(const Options& options, const Way& way, const Machine& machine = kMachine) {
   auto counts = decide_node_counts(options, way, machine);
   if (!counts) FAIL(counts.error().message);
@@ -157,6 +164,46 @@ TEST_CASE("SLURM's GPUs count where nothing was said, and its tasks where there 
   cpu["SLURM_STEP_TASKS_PER_NODE"] = "3(x3),2";
   CHECK(counts_of(size({}), step(cpu)).ranks_on_node == Counts{3, 3, 3, 2});
   CHECK(counts_of(size(6), step(cpu)).ranks_on_node == Counts{3, 3});
+}
+
+TEST_CASE("each node of a job gets as many ranks as SLURM says it has GPUs") {
+  auto uneven = batch_script();
+  uneven["SLURM_JOB_NODELIST"] = "g0,h0";
+  uneven["SLURM_TASKS_PER_NODE"] = "1(x2)";
+  const auto asked = in_a_job({{"g0", 8}, {"h0", 4}});
+  auto counts = [&](const Options& options) { return counts_of(options, allocation(uneven), asked).ranks_on_node; };
+  CHECK(counts(size({})) == Counts{8, 4});
+  CHECK(counts(size(12)) == Counts{8, 4});
+  CHECK(counts(size(12, {}, "2")) == Counts{8, 4});
+  CHECK(counts(size(10, {}, "2")) == Counts{6, 4});
+  CHECK(counts(size({}, {}, "2")) == Counts{8, 4});
+  CHECK(counts(size({}, {}, {}, "gpu")) == Counts{8, 4});
+  CHECK(counts(size({}, {}, {}, "auto")) == Counts{8, 4});
+  CHECK(counts(size(8)) == Counts{8});
+  CHECK(counts(size({}, {}, {}, "2")) == Counts{2, 2});
+  CHECK(counts(size({}, {}, "2", "6")) == Counts{6, 6});  // the node refuses, unless --oversubscribe allows it
+  auto told = counts_of(size(12), allocation(uneven), asked).notices;
+  CHECK(told == std::vector<std::string>{"12 ranks on 2 nodes of job 17 (8 + 4: LOCAL_WORLD_SIZE differs)"});
+  uneven.erase("SLURMD_NODENAME");  // the shell of salloc
+  uneven.erase("SLURM_GPUS_ON_NODE");
+  CHECK(counts(size({})) == Counts{8, 4});
+  CHECK(counts_of(size({}), allocation(uneven), asked).notices.size() == 1);
+}
+
+TEST_CASE("a step with fewer GPUs than its job counts by itself") {
+  auto part = task_of_step(0);
+  part["SLURM_GPUS_ON_NODE"] = "2";
+  const auto asked = in_a_job({{"g0", 8}, {"g1", 8}, {"g2", 8}, {"g3", 4}});
+  CHECK(counts_of(size({}), step(part), asked).ranks_on_node == Counts{2, 2, 2, 2});
+  CHECK(counts_of(size({}), step(task_of_step(0)), asked).ranks_on_node == Counts{8, 8, 8, 4});
+}
+
+TEST_CASE("a task that does not coordinate does not judge whether ranks fit") {
+  auto small = task_of_step(3);
+  small["SLURM_GPUS_ON_NODE"] = "4";
+  CHECK(counts_of(size(28), step(small)).expected_agents <= 4);
+  small["SLURM_GPUS_PER_NODE"] = "4";  // all are like it
+  CHECK(error_of(size(28), step(small)) == "28 ranks need more than 4 nodes, and step 17.0 has 4 nodes");
 }
 
 TEST_CASE("a submission asks for as many nodes as the ranks need") {
