@@ -209,6 +209,7 @@ hosts::Bootstrap joining(const plan::Join& way, const plan::LaunchPlan& plan, co
   bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
   bootstrap.coordinator_first = false;
   bootstrap.join_timeout_ms = static_cast<int>(nodes.join_timeout.count());
+  if (plan.nodes_count_themselves) bootstrap.ranks = plan.nodes.front().local_world_size;
   return bootstrap;
 }
 

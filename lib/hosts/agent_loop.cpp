@@ -106,7 +106,8 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   auto launch = read_launch(message.run);
   if (!launch) return launch.error();
   bool is_data = options.hello.role == run::AgentRole::kData;
-  const int most_ranks = most_ranks_of(*launch, options.hello.order);
+  const int own = options.hello.ranks;
+  const int most_ranks = own > 0 ? own : most_ranks_of(*launch, options.hello.order);
   if (!is_data) {
     auto enough = plan::check_share(launch->settings, options.machine, most_ranks);
     if (!enough) return enough;

@@ -47,6 +47,7 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   loop.hello.order = options.bootstrap.order;
   loop.hello.gpus = options.machine.gpus;
   loop.hello.cores = options.machine.cores;
+  loop.hello.ranks = options.bootstrap.ranks;
   if (options.bootstrap.data) {
     loop.hello.role = run::AgentRole::kData;
     loop.data_workers = options.bootstrap.data_workers;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plan/rendezvous.hpp"
+#include "plan/size_request.hpp"
 #include "plan/streams.hpp"
 
 namespace taas::plan {
@@ -60,6 +61,14 @@ std::string name_run(const RendezvousOptions& options, std::string otherwise) {
   return name == kNoRunId || name.empty() ? otherwise : name;
 }
 
+Error one_kind_of_processes(const std::string& word, Device here) {
+  bool gpus = here == Device::kGpu;
+  return usage_error(
+      fmt::format("--nproc-per-node {} means {} here, and {} on the first node: all ranks have to be of "
+                  "one kind; --nproc-per-node cpu on each node is one",
+                  word, gpus ? "GPUs" : "cores", gpus ? "cores" : "GPUs"));
+}
+
 }  // namespace
 
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id) {
@@ -92,8 +101,11 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.hosts = names_of(plan.way);
   add_nodes(plan, counts->ranks_on_node, machine);
   add_notices(plan, machine);
-  int most_ranks_on_node = *std::max_element(counts->ranks_on_node.begin(), counts->ranks_on_node.end());
-  if (auto there = check_local_ranks(options.output, most_ranks_on_node); !there) return there.error();
+  plan.nodes_count_themselves = std::holds_alternative<Join>(plan.way) && counts_by_machine(options.size);
+  int most = plan.nodes_count_themselves
+                 ? kMostRanks
+                 : *std::max_element(counts->ranks_on_node.begin(), counts->ranks_on_node.end());
+  if (auto there = check_local_ranks(options.output, most); !there) return there.error();
   auto outputs = decide_streams(options.output, plan.ranks);
   if (!outputs) return outputs.error();
   plan.outputs = std::move(*outputs);
@@ -128,7 +140,9 @@ Result<> check_same_wishes(const LaunchPlan& here, const LaunchSettings& first, 
                     "else be another world than was meant",
                     flag, one, other));
   };
-  bool asked = size.nproc_per_node || size.gpus || size.gpus_per_node;
+  bool by_machine = counts_by_machine(size) && counts_by_machine(first.options.size);
+  if (by_machine && here.device != first.device) return one_kind_of_processes(*size.nproc_per_node, here.device);
+  bool asked = !by_machine && (size.nproc_per_node || size.gpus || size.gpus_per_node);
   int wanted = here.nodes.front().local_world_size;
   if (asked && wanted != ranks_here) {
     return differs(size.nproc_per_node ? "--nproc-per-node" : "ranks of a node:", std::to_string(wanted),

@@ -52,7 +52,9 @@ struct LaunchPlan {
   int min_nodes = 1;                ///< as in NodeCounts, with the two below
   int spares = 0;
   int expected_agents = 1;
-  std::vector<std::string> notices;  ///< one line each: what was inferred and the user should know
+  bool nodes_count_themselves = false;  ///< nodes that join have as many ranks as their own GPUs or cores; `nodes` are
+                                        ///< as if all were like this one
+  std::vector<std::string> notices;     ///< one line each: what was inferred and the user should know
   Options options;
 
   [[nodiscard]] int world_size() const { return static_cast<int>(ranks.size()); }

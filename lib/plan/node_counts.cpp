@@ -38,6 +38,13 @@ std::string names_from(const NodeHouse& house, std::size_t first) {
   return fmt::format("{}{}", fmt::join(names, ", "), all ? "" : ", …");
 }
 
+/// "2 nodes of n0:29500, each with a rank for each of its GPUs (4 here)".
+void tell_own_counts(const NodeHouse& house, const SizeRequest& request, NodeCounts& counts) {
+  auto nodes = plural(static_cast<std::int64_t>(counts.ranks_on_node.size()), "node");
+  counts.notices.push_back(fmt::format("{} of {}, each with a rank for each of its {} ({} here)", nodes, house.name,
+                                       request.on_cpu ? "cores" : "GPUs", counts.ranks_on_node.front()));
+}
+
 void add_notices(const NodeHouse& house, const SizeRequest& request, NodeCounts& counts) {
   auto nodes = counts.ranks_on_node.size();
   auto least = counts.min_nodes < static_cast<int>(nodes) ? fmt::format("{} to ", counts.min_nodes) : std::string();

@@ -68,6 +68,10 @@ std::optional<NodeRange> read_node_range(std::string_view text) {
   return NodeRange{*least, *most};
 }
 
+bool counts_by_machine(const SizeOptions& options) {
+  return !options.gpus && options.nproc_per_node && !parse_integer(*options.nproc_per_node);
+}
+
 Result<SizeRequest> read_size_request(const SizeOptions& options, const NodeResources& resources) {
   SizeRequest request;
   request.total = options.gpus;

@@ -38,6 +38,9 @@ struct SizeRequest {
   [[nodiscard]] bool empty() const { return !total && !most_per_node && !nodes && !per_node; }
 };
 
+/// "gpu", "auto" or "cpu" without a total: among nodes that join, each says for itself how many processes that means.
+bool counts_by_machine(const SizeOptions& options);
+
 /// Reads the options. Values that contradict each other are errors that name both; a total is measured at the most
 /// nodes of a range.
 Result<SizeRequest> read_size_request(const SizeOptions& options, const NodeResources& resources);

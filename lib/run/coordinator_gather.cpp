@@ -11,6 +11,7 @@ namespace taas::run {
 namespace {
 
 constexpr auto kNoticeAfter = std::chrono::seconds(10);
+constexpr int kMostRanksOfNode = 65536;
 
 std::vector<AgentId> distinct(std::vector<AgentId> agents) {
   std::sort(agents.begin(), agents.end());
@@ -66,7 +67,7 @@ void Coordinator::State::gathered(const Chosen& chosen) {
   for (std::size_t node = 0; node < agent_of_node.size(); ++node) {
     AgentId agent = agent_of_node[node];
     NodeIndex index{static_cast<int>(node)};
-    int ranks = policy.ranks_on_node[node];
+    int ranks = ranks_of(agent, node);
     members[agent].shares.push_back({index, Rank{news.world_size}, ranks});
     news.world_size += ranks;
     news.node_of_rank.insert(news.node_of_rank.end(), static_cast<std::size_t>(ranks), index);
@@ -75,6 +76,11 @@ void Coordinator::State::gathered(const Chosen& chosen) {
   }
   servers = servers_of_ranks();
   supervise(std::move(news));
+}
+
+int Coordinator::State::ranks_of(AgentId agent, std::size_t node) const {
+  int own = policy.nodes_count_themselves ? agents.at(agent).hello.ranks : 0;
+  return own > 0 ? std::min(own, kMostRanksOfNode) : policy.ranks_on_node[node];
 }
 
 /// Each node's ports in the order of its ranks, at its address in the network of the first node.

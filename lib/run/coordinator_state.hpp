@@ -128,6 +128,7 @@ struct Coordinator::State {
   // The next generation.
   void try_gather();
   void gathered(const Chosen& chosen);
+  [[nodiscard]] int ranks_of(AgentId agent, std::size_t node) const;
   [[nodiscard]] bool find_address(const std::vector<AgentId>& agents);
   void tell_unreachable(const std::vector<AgentId>& agents);
   [[nodiscard]] std::vector<std::string> servers_of_ranks() const;

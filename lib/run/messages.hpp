@@ -34,6 +34,7 @@ struct Hello {
   int cores = 1;
   std::vector<std::string> addresses;  ///< numeric, where other nodes may be able to reach this one
   AgentRole role = AgentRole::kRanks;
+  int ranks = 0;  ///< how many it wants to have, where nodes count for themselves; 0: as the coordinator has planned
 };
 /// The program was found, the folder can be written, the store listens.
 struct Ready {
@@ -177,7 +178,7 @@ using CoordinatorMessage =
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(AgentRole, kRanks, kData)
-BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses, role))
+BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses, role, ranks))
 BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports, rank_ports, folder))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))

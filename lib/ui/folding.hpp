@@ -29,6 +29,7 @@ class Folding {
     std::size_t max_bytes = 1u << 20;  ///< likewise
   };
   explicit Folding(Options options) : options_(options) {}
+  void set_shown_ranks(std::size_t ranks) { options_.shown_ranks = ranks; }
 
   /// The lines that are ready now, this one perhaps among them.
   std::vector<FoldedLine> add(OutputLine line);

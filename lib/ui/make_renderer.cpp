@@ -64,6 +64,7 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.kind = choose_kind(output, machine, terminal);
   options.verbosity = output.verbosity;
   options.outputs = plan.outputs;
+  if (plan.nodes_count_themselves) options.chosen = output;
   options.prefix_template = prefix_template(plan, machine);
   options.prefixes = expand_prefixes(plan, options.prefix_template);
   options.role = plan.options.rendezvous.role;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/streams.hpp"
 #include "ui/line_assembler.hpp"
 #include "ui/prefix.hpp"
 
@@ -15,6 +16,15 @@ std::size_t count_shown(const std::vector<plan::RankOutput>& outputs) {
   }));
 }
 
+std::vector<plan::RankPlan> place_ranks(const run::NodesGathered& gathered) {
+  std::vector<plan::RankPlan> ranks;
+  std::map<NodeIndex, int> next_on_node;
+  for (auto node : gathered.node_of_rank) {
+    ranks.push_back({Rank{static_cast<int>(ranks.size())}, next_on_node[node]++, node});
+  }
+  return ranks;
+}
+
 }  // namespace
 
 std::string bytes_of(const OutputLine& line) {
@@ -23,6 +33,7 @@ std::string bytes_of(const OutputLine& line) {
 
 RankLines::RankLines(const RendererOptions& options)
     : outputs_(options.outputs),
+      chosen_(options.chosen),
       prefixes_(options.prefixes),
       prefix_template_(options.prefix_template),
       role_(options.role),
@@ -32,14 +43,25 @@ RankLines::RankLines(const RendererOptions& options)
       folding_({.shown_ranks = shown_ranks_}) {}
 
 void RankLines::update(const run::NodesGathered& gathered) {
-  if (prefix_template_.empty() || gathered.node_names.empty()) return;
-  std::vector<int> ranks_on_node(gathered.node_names.size());
-  for (std::size_t i = 0; i < std::min(prefixes_.size(), gathered.node_of_rank.size()); ++i) {
-    auto node = static_cast<std::size_t>(gathered.node_of_rank[i].value);
-    if (node >= ranks_on_node.size()) continue;
-    PrefixFields fields{role_, ranks_on_node[node]++, Rank{static_cast<int>(i)}, gathered.node_names[node]};
-    prefixes_[i] = expand_prefix(prefix_template_, fields);
+  if (gathered.node_names.empty()) return;
+  auto ranks = place_ranks(gathered);
+  if (chosen_) choose_streams(ranks);
+  if (prefix_template_.empty()) return;
+  prefixes_.resize(std::max(prefixes_.size(), ranks.size()));
+  for (const auto& rank : ranks) {
+    auto node = static_cast<std::size_t>(rank.node.value);
+    if (node >= gathered.node_names.size()) continue;
+    PrefixFields fields{role_, rank.local_rank, rank.rank, gathered.node_names[node]};
+    prefixes_[static_cast<std::size_t>(rank.rank.value)] = expand_prefix(prefix_template_, fields);
   }
+}
+
+void RankLines::choose_streams(const std::vector<plan::RankPlan>& ranks) {
+  auto outputs = plan::decide_streams(*chosen_, ranks);
+  if (!outputs) return;  // the plan has read these options before
+  outputs_ = std::move(*outputs);
+  shown_ranks_ = count_shown(outputs_);
+  folding_.set_shown_ranks(shown_ranks_);
 }
 
 bool RankLines::shows(const OutputLine& line) const {

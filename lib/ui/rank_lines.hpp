@@ -43,7 +43,10 @@ class RankLines {
  private:
   [[nodiscard]] std::vector<ShownLine> format(const std::vector<FoldedLine>& lines) const;
 
+  void choose_streams(const std::vector<plan::RankPlan>& ranks);
+
   std::vector<plan::RankOutput> outputs_;
+  std::optional<plan::OutputOptions> chosen_;
   std::vector<std::string> prefixes_;
   std::string prefix_template_;
   std::string role_;

@@ -35,10 +35,11 @@ struct RendererOptions {
   enum class Kind { kPlain, kLive, kJson };
   Kind kind = Kind::kPlain;
   plan::Verbosity verbosity = plan::Verbosity::kNormal;
-  std::vector<plan::RankOutput> outputs;  ///< by rank
-  std::vector<std::string> prefixes;      ///< by rank, from the user's template; empty: the built-in prefix
-  std::string prefix_template;            ///< what they come from, for nodes whose names are known only when they meet
-  std::string role;                       ///< of the ranks, for the template
+  std::vector<plan::RankOutput> outputs;           ///< by rank
+  std::optional<plan::OutputOptions> chosen = {};  ///< what they come from, where ranks are known only when nodes meet
+  std::vector<std::string> prefixes;               ///< by rank, from the user's template; empty: the built-in prefix
+  std::string prefix_template;  ///< what they come from, for nodes whose names are known only when they meet
+  std::string role;             ///< of the ranks, for the template
   int max_restarts = 0;
   DataBoard::Options data;
   Instant run_start{};

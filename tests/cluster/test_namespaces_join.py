@@ -1,6 +1,7 @@
 """torchrun's way: the same command on every node, in any order."""
 
 import itertools
+import os
 import pathlib
 
 import pytest
@@ -29,8 +30,8 @@ class Joining:
         self.arguments = arguments
         self.runs = {}
 
-    def start(self, name: str, *more, env=None):
-        run = self.runs[name] = self.cluster[name].start(TAAS_RUN, *more, *self.arguments, env=env)
+    def start(self, name: str, *more, env=None, before=()):
+        run = self.runs[name] = self.cluster[name].start(*before, TAAS_RUN, *more, *self.arguments, env=env)
         wait_until(lambda: self.cluster[name].processes("taas-run") or run.poll() is not None,
                    f"taas-run runs on {name}, or has done so")
 
@@ -120,6 +121,37 @@ def test_the_exit_code_is_the_culprits_on_every_node(cluster, ranks, token):
     assert {name: r.returncode for name, r in results.items()} == dict.fromkeys(NODES, 42), results
     assert "rank 5" in results["n0"].stderr and "n2" in results["n0"].stderr
     assert_nothing_left(cluster)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: nodes cannot have different numbers")
+def test_each_node_counts_its_own_cores(cluster, records, token):
+    """As its own GPUs, of which there are none here."""
+    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", "cpu", "--master-addr", "n0", "--master-port", 29500,
+                      "--token-file", token, "-t", 3, *records.command("report_rank.py"))
+    joining.start("n0", "--node-rank", 0, before=["taskset", "--cpu-list", min(os.sched_getaffinity(0))])
+    joining.start("n1", "--node-rank", 1)
+    assert_all_ended_well(joining.end())
+    more = len(os.sched_getaffinity(0))
+    told = records.environments()
+    assert [t["hostname"] for t in told] == ["n0"] + ["n1"] * more
+    assert [int(t["LOCAL_WORLD_SIZE"]) for t in told] == [1] + [more] * more
+    assert {int(t["WORLD_SIZE"]) for t in told} == {1 + more}
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_port_that_is_taken_on_one_address_is_taken(cluster, token, version):
+    """Else nodes would look for the first one where somebody else listens."""
+    listen = (f"import socket; s = socket.create_server(('{cluster.address('n0', version)}', 29500), "
+              f"family=socket.AF_INET{'6' if version == 6 else ''}); print('there', flush=True); s.accept()")
+    other = cluster["n0"].start("python3", "-c", listen)
+    assert other.stdout.readline() == "there\n"
+    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500,
+                      "--token-file", token, "--rdzv-conf", "join_timeout=5", "true")
+    joining.start("n0", "--node-rank", 0)
+    result = joining.end()["n0"]
+    assert result.returncode == 2 and "n0:29500 cannot be used" in result.stderr, result.stderr
+    other.kill()
+    other.end()
 
 
 def test_a_stranger_with_another_secret_changes_nothing(cluster, records, token):

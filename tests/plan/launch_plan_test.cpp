@@ -81,6 +81,7 @@ TEST_CASE("a node that joins must not ask for another world than the first") {
     options.rendezvous.role = std::move(role);
     options.rendezvous.node_rank = 0;
     Machine machine = kMachine;
+    machine.gpus = 3;
     machine.environment[kTokenVariable] = "secret";
     auto plan = make_plan(options, machine, "id");
     REQUIRE(plan.has_value());
@@ -96,6 +97,14 @@ TEST_CASE("a node that joins must not ask for another world than the first") {
   CHECK(said(joining("2", "2", "default")) == "--nproc-per-node 2 here, and 3 on the first node");
   CHECK(said(joining("4", "3", "default")) == "--nnodes 4 here, and 2 on the first node");
   CHECK(said(joining("2", "3", "actor")) == "--role actor here, and default on the first node");
+
+  first = launch_settings(joining("2", "gpu", "default"), kMachine, "");
+  auto own = joining("2", "gpu", "default");  // each counts its own GPUs
+  CHECK(own.nodes_count_themselves);
+  CHECK(said(own).empty());
+  CHECK(said(joining("2", "cpu", "default")) == "--nproc-per-node cpu means cores here, and GPUs on the first node");
+  CHECK(said(joining("2", "2", "default")) == "--nproc-per-node 2 here, and 3 on the first node");
+  CHECK_FALSE(joining("2", "2", "default").nodes_count_themselves);
 }
 
 TEST_CASE("nodes of a list are named, and the plan keeps the way onto them") {

@@ -170,6 +170,52 @@ TEST_CASE("a second agent for the same place is sent away") {
         Strings{"say elsewhere was sent away: host0 is node 0 already", "1: dismissed 2 host0 is node 0 already"});
 }
 
+TEST_CASE(
+    "of a host that was lost the agent that is started again and the former one may both come, and nobody reads it") {
+  Drive run(policy(2, 1, 2));
+  run.gather(2);
+  run.left(1, 1000);
+  run.deadline(2000);  // starts it again
+  auto former = hello(1), fetched = hello(1);
+  fetched.instance = "fetched";
+  run.arrive(2, former, 2100);
+  CHECK(run.arrive(3, fetched, 2200) == Strings{"3: dismissed 2 host1 is node 1 already"});
+}
+
+TEST_CASE("hosts that fail one after the other are all in the report, and nowhere else") {
+  auto wanted = policy(3, 3, 3);
+  wanted.answer_patience = 10s;
+  Drive run(wanted);
+  CHECK(run.feed(HostFailed{2, "host2: no route", at_ms(10)}) == Strings{});
+  CHECK(run.feed(HostFailed{0, "host0: no route", at_ms(20)}) == Strings{});
+  auto decided = run.feed(HostFailed{1, "host1: no route", at_ms(30)});
+  CHECK(decided.front() == "report 3 hosts cannot take part: host0: no route; host1: no route; host2: no route");
+}
+
+TEST_CASE("nodes that count for themselves have as many ranks as they say") {
+  auto wanted = policy(3, 3, 3);
+  auto of_own = [](int order, int ranks) {
+    auto own = hello(order);
+    own.ranks = ranks;
+    return own;
+  };
+  for (bool own : {true, false}) {
+    wanted.nodes_count_themselves = own;
+    Drive run(wanted);
+    run.arrive(0, hello(0), 0);
+    run.arrive(1, of_own(1, 4), 0);
+    run.arrive(2, of_own(2, 1), 0);
+    for (int i : {0, 1, 2}) run.said(i, Ready{4711}, 0);
+    for (int i : {0, 1}) run.probed(i, 10);
+    auto decided = run.probed(2, 10);
+    auto text = fmt::format("{}", fmt::join(decided, "\n"));
+    CAPTURE(text);
+    CHECK((text.find("node 1 ranks 2-5 of 7") != text.npos) == own);
+    CHECK((text.find("node 2 ranks 6-6 of 7") != text.npos) == own);
+    CHECK((text.find("node 2 ranks 4-5 of 6") != text.npos) == !own);
+  }
+}
+
 TEST_CASE("another version is sent away with both named, and ends a run that cannot do without") {
   Drive run(policy(1, 1, 1));
   auto other = hello(0);

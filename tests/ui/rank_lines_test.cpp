@@ -68,6 +68,16 @@ TEST_CASE("a template has the names of nodes that were not known before they met
   CHECK(texts(lines.add(line(0, "x"))) == Texts{"trainer@hostb:0:0 x"});
 }
 
+TEST_CASE("ranks that are known only when nodes meet are shown as the flags say") {
+  auto options = options_for(4);  // as if there were two nodes of two
+  options.chosen.emplace().tee = "1:3";
+  RankLines lines(options);
+  lines.update({5, {NodeIndex{0}, NodeIndex{0}, NodeIndex{1}, NodeIndex{1}, NodeIndex{1}}, {"a", "b"}, {}});
+  std::vector<bool> shown;
+  for (int rank = 0; rank < 6; ++rank) shown.push_back(lines.shows(line(rank, "x")));
+  CHECK(shown == std::vector<bool>{true, true, false, true, false, false});
+}
+
 TEST_CASE("a template of the user's is used for every line, unfolded") {
   auto options = options_for(2, 2);
   options.prefixes = {"a:", "b:"};
