@@ -31,7 +31,7 @@ void Coordinator::State::on(const AgentArrived& event) {
     bool is_data = event.hello.role == AgentRole::kData;
     bool twice = is_data || membership.holder(event.hello.order).has_value();
     if (!twice) return membership.arrive(event.agent, event.hello, now), turn_away(event.agent, std::move(why));
-    notify(fmt::format("{} was sent away: {}", name_of(event.hello), why));
+    if (!came_back_twice(event.hello)) notify(fmt::format("{} was sent away: {}", name_of(event.hello), why));
     dismiss(event.agent, why, kUsageError);
     if (!is_data || data.holder(event.hello.order)) return;
     data.fail(event.hello.order);
@@ -60,6 +60,13 @@ std::string Coordinator::State::unwanted(const Hello& hello) const {
     return fmt::format("{} is node {} already", name_of(agents.at(*holder).hello), hello.order);
   }
   return "";
+}
+
+/// A host that was lost is started again, and its former agent looks for the coordinator as well: one of both is
+/// enough.
+bool Coordinator::State::came_back_twice(const Hello& hello) const {
+  auto holder = membership.holder(hello.order);
+  return holder && fetched.contains(hello.order) && agents.at(*holder).hello.hostname == hello.hostname;
 }
 
 void Coordinator::State::dismiss(AgentId agent, const std::string& reason, int exit_code) {
@@ -239,7 +246,10 @@ void Coordinator::State::report_loss(const Hello& hello, const std::vector<NodeS
 
 void Coordinator::State::start_lost_hosts() {
   if (settling || finished) return;
-  for (int order : membership.hosts_to_start(now)) emit(StartAgent{order});
+  for (int order : membership.hosts_to_start(now)) {
+    fetched.insert(order);
+    emit(StartAgent{order});
+  }
   for (int order : data.hosts_to_start(now)) emit(StartAgent{order});
 }
 

@@ -104,6 +104,7 @@ struct Coordinator::State {
   // Agents.
   [[nodiscard]] std::optional<AgentId> connection_of(const std::string& instance) const;
   [[nodiscard]] std::string unwanted(const Hello& hello) const;
+  [[nodiscard]] bool came_back_twice(const Hello& hello) const;
   void dismiss(AgentId agent, const std::string& reason, int exit_code);
   void turn_away(AgentId agent, std::string why);
   void lose(AgentId agent, std::string reason, Instant last_sign_of_life, Instant gone_at);
@@ -158,6 +159,8 @@ struct Coordinator::State {
   Reachability reach;
   DataNodes data;
   std::map<AgentId, Agent> agents;  // those that are welcome
+
+  std::set<int> fetched;  // hosts on which an agent was started again: the former one may come back as well
 
   std::map<AgentId, int> leaving;  // were told to stop, with this signal; still there while the generation is
 
