@@ -8,7 +8,8 @@
 namespace taas::hosts {
 namespace {
 
-constexpr int kHeartbeats = 10;  // in the time after which a silent node is given up
+constexpr auto kAnswerPatience = std::chrono::seconds(10);  // ssh gives a silent host up after eight
+constexpr int kHeartbeats = 10;                             // in the time after which a silent node is given up
 /// SLURM's own SIGKILL comes 30 s after its SIGTERM, unless the site's KillWait is another.
 constexpr std::chrono::milliseconds kJobPatience = std::chrono::seconds(25);
 constexpr auto kLongestInterval = std::chrono::milliseconds(1000);
@@ -49,6 +50,7 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.lost_after = nodes.node_timeout;
   policy.closed_grace = 2 * agent_policy(nodes.node_timeout, false).heartbeat_interval;
   policy.gather_timeout = nodes.join_timeout;
+  if (std::holds_alternative<plan::OverSsh>(plan.way)) policy.answer_patience = kAnswerPatience;
   policy.tells_verdict = std::holds_alternative<plan::Join>(plan.way);
   // A batch system that tells one node to stop means the job.
   policy.nodes_may_leave =

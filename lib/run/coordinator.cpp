@@ -20,8 +20,8 @@ Policy run_policy(const CoordinatorPolicy& policy) {
 }
 
 MembershipPolicy membership_policy(const CoordinatorPolicy& policy) {
-  return {policy.ranks_on_node, policy.min_nodes,      policy.expected_agents,
-          policy.host_names,    policy.gather_timeout, policy.elastic_wait};
+  return {policy.ranks_on_node,  policy.min_nodes,    policy.expected_agents, policy.host_names,
+          policy.gather_timeout, policy.elastic_wait, policy.answer_patience};
 }
 
 }  // namespace

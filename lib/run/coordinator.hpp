@@ -27,7 +27,8 @@ struct CoordinatorPolicy {
   Duration closed_grace = std::chrono::milliseconds(500);  ///< between an agent's closed link and a new generation
   Duration gather_timeout = std::chrono::seconds(600);     ///< for enough nodes to be there
   Duration elastic_wait = std::chrono::seconds(30);        ///< for more than min_nodes while hosts are missing
-  Duration startup_window = std::chrono::seconds(60);      ///< see Supervisor: start-up errors are not restarted
+  Duration answer_patience{};  ///< for hosts that have not answered when others have failed, so that all are named
+  Duration startup_window = std::chrono::seconds(60);  ///< see Supervisor: start-up errors are not restarted
   bool nodes_may_leave = false;  ///< an agent that is told to stop leaves, where the others are enough for a generation
   bool tells_verdict = false;    ///< agents have consoles of their own: they are told how the run ended
   bool in_process = false;       ///< the only agent with ranks is in this process: no heartbeats, no probing

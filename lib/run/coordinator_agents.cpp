@@ -79,9 +79,8 @@ void Coordinator::State::turn_away(AgentId agent, std::string why) {
   auto text = fmt::format("{} cannot take part: {}", name_of(agents.at(agent).hello), why);
   dismiss(agent, why, kUsageError);
   reach.forget(agent);
-  membership.refuse(agent, text);
-  bool fatal = gathering && std::holds_alternative<GatherFailed>(membership.gather(now));
-  if (!fatal) notify(text);
+  membership.refuse(agent, text, now);
+  if (!gathering || !membership.hopeless()) notify(text);
   try_gather();
 }
 
@@ -92,8 +91,7 @@ void Coordinator::State::on(const HostFailed& event) {
     return data_changed();
   }
   membership.fail(event.order, event.message, now);
-  bool fatal = gathering && std::holds_alternative<GatherFailed>(membership.gather(now));
-  if (!fatal) notify(event.message);
+  if (!gathering || !membership.hopeless()) notify(event.message);
   try_gather();
 }
 

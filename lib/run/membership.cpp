@@ -90,13 +90,15 @@ bool Membership::enough_without(AgentId agent, Instant now) const {
   return others.enough(now);
 }
 
-void Membership::refuse(AgentId agent, std::string why) {
+void Membership::refuse(AgentId agent, std::string why, Instant at) {
+  if (!first_failure_) first_failure_ = at;
   if (auto hello = remove(agent)) host_of(*hello).failure = std::move(why);
 }
 
 /// A host that had been there before may come back another time.
 void Membership::fail(int order, std::string why, Instant at) {
   if (holder(order)) return;
+  if (!first_failure_) first_failure_ = at;
   command_failed_ = command_failed_ || order < 0;
   Host& host = hosts_[key(order, "")];
   host.order = order;
@@ -163,8 +165,7 @@ Gathering Membership::gather(Instant now) const {
   std::vector<AgentId> chosen;
   if (there() >= policy_.min_nodes) chosen = fill(now, !enough(now));
   if (static_cast<int>(chosen.size()) < policy_.min_nodes) {
-    if (auto failed = failure(now)) return *failed;
-    return WaitForNodes{begun_ + policy_.gather_timeout};
+    return std::visit([](auto found) { return Gathering(std::move(found)); }, failure(now));
   }
   bool full = static_cast<int>(chosen.size()) == full_house();
   bool better_may_come = full ? earlier_one_is_missing(chosen) : awaited() > 0;
@@ -214,11 +215,15 @@ int Membership::may_come() const {
   return std::max(unknown, preparing) + static_cast<int>(lost);
 }
 
-std::optional<GatherFailed> Membership::failure(Instant now) const {
-  if (there() + may_come() < policy_.min_nodes) {
-    return GatherFailed{failures(), "", generation_.value == 0 ? 2 : 1, now};
+/// A run that cannot begin ends at once, or when all of its hosts have answered.
+std::variant<WaitForNodes, GatherFailed> Membership::failure(Instant now) const {
+  if (hopeless()) {
+    bool begins = generation_.value == 0;
+    auto until = first_failure_.value_or(now) + policy_.answer_patience;
+    if (begins && awaited() > 0 && now < until) return WaitForNodes{until};
+    return GatherFailed{failures(), "", begins ? 2 : 1, now};
   }
-  if (now < begun_ + policy_.gather_timeout) return std::nullopt;
+  if (now < begun_ + policy_.gather_timeout) return WaitForNodes{begun_ + policy_.gather_timeout};
   auto text = fmt::format("waited {:g} s for nodes: {}", seconds(policy_.gather_timeout), who_is_missing());
   return GatherFailed{text, "", 1, now};
 }
@@ -241,6 +246,15 @@ std::vector<std::string> Membership::missing_names() const {
   return names;
 }
 
+/// Those that have neither come nor failed.
+std::vector<std::string> Membership::silent_names() const {
+  std::vector<std::string> names;
+  for (int order = 0; order < policy_.expected_agents; ++order) {
+    if (!holder(order) && !hosts_.contains(key(order, ""))) names.push_back(name_of(order));
+  }
+  return names;
+}
+
 std::string Membership::who_is_missing() const {
   auto text = fmt::format("{} of {} are there", there(), std::max(policy_.min_nodes, 1));
   auto names = missing_names();
@@ -257,6 +271,8 @@ std::string Membership::failures() const {
   for (const auto& [name, host] : hosts_) {
     if (!host.failure.empty()) texts.push_back(host.failure);
   }
+  auto silent = policy_.answer_patience > Duration::zero() ? silent_names() : std::vector<std::string>();
+  for (const auto& name : silent) texts.push_back(fmt::format("{}: no answer yet", name));
   if (texts.size() == 1) return texts.front();
   if (texts.empty()) return fmt::format("there are too few nodes: {}", who_is_missing());
   return fmt::format("{} hosts cannot take part: {}", texts.size(), fmt::join(texts, "; "));

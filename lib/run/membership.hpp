@@ -18,6 +18,7 @@ struct MembershipPolicy {
   std::vector<std::string> host_names;  ///< by order; empty: not known
   Duration gather_timeout = std::chrono::seconds(600);
   Duration elastic_wait = std::chrono::seconds(30);
+  Duration answer_patience{};  ///< see CoordinatorPolicy
 };
 
 /// These agents make up the next generation: by node. One that plays several nodes is there as often.
@@ -51,7 +52,7 @@ class Membership {
   /// There would be enough agents for a generation if this one left.
   [[nodiscard]] bool enough_without(AgentId agent, Instant now) const;
   /// It was there, cannot take part, and need not try again.
-  void refuse(AgentId agent, std::string why);
+  void refuse(AgentId agent, std::string why, Instant at);
   /// Nobody came from there, with order -1: of those that have not come, nobody will. `why` names the host.
   void fail(int order, std::string why, Instant at);
 
@@ -63,6 +64,8 @@ class Membership {
   [[nodiscard]] bool enough(Instant now) const;
   /// There are, or will be when those that were asked for and are still on their way have come.
   [[nodiscard]] bool will_be_enough(Instant now) const;
+  /// Too few are there, and too few can come.
+  [[nodiscard]] bool hopeless() const { return there() + may_come() < policy_.min_nodes; }
   /// "2 of 4 nodes are there; missing: hostc, hostd".
   [[nodiscard]] std::string who_is_missing() const;
 
@@ -94,7 +97,7 @@ class Membership {
   [[nodiscard]] std::vector<AgentId> left_over(Instant now, bool with_barred) const;
   [[nodiscard]] std::vector<AgentId> fill(Instant now, bool with_barred) const;
   [[nodiscard]] bool earlier_one_is_missing(const std::vector<AgentId>& chosen) const;
-  [[nodiscard]] std::optional<GatherFailed> failure(Instant now) const;
+  [[nodiscard]] std::variant<WaitForNodes, GatherFailed> failure(Instant now) const;
   [[nodiscard]] int full_house() const { return static_cast<int>(policy_.ranks_on_node.size()); }
   [[nodiscard]] int plays(AgentId agent) const { return present_.at(agent).hello.plays; }
   [[nodiscard]] int there() const;
@@ -102,6 +105,7 @@ class Membership {
   [[nodiscard]] int may_come() const;
   [[nodiscard]] std::string name_of(int order) const;
   [[nodiscard]] std::vector<std::string> missing_names() const;
+  [[nodiscard]] std::vector<std::string> silent_names() const;
   [[nodiscard]] std::string failures() const;
 
   MembershipPolicy policy_;
@@ -112,6 +116,7 @@ class Membership {
   std::vector<AgentId> seats_;         // by node; some may have left
   Generation generation_{};
   Instant begun_{};
+  std::optional<Instant> first_failure_;
 };
 
 }  // namespace taas::run

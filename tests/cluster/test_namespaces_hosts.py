@@ -134,6 +134,46 @@ def assert_refused(cluster, records, *words, host="n2"):
     assert_nothing_left(cluster)
 
 
+def test_all_hosts_that_fail_are_named_once(cluster, records):
+    """Also those that fail when the run is lost already."""
+    for name in ("n0", "n1", "n3"):
+        cluster.ssh.stop_server(cluster[name])
+    slow = cluster.home / "slow-ssh"  # says of the last one long after the others have failed
+    slow.write_text(f"#!/bin/sh\ncase \"$*\" in *' n3 '*) until [ -e {cluster.home}/go ]; do sleep 0.05; done;; esac\nexec ssh \"$@\"\n")
+    slow.chmod(0o755)
+    run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, "--ssh", slow,
+                              *records.command("report_rank.py"))
+    wait_until(lambda: cluster["n2"].processes("--as-agent"), "the others have been tried")
+    (cluster.home / "go").touch()
+    result = run.end()
+    assert result.returncode == 2, result.stderr
+    assert "3 hosts cannot take part" in result.stderr
+    for name in ("n0", "n1", "n3"):
+        assert len(re.findall(rf"{name}: ssh: .* refused", result.stderr)) == 1, result.stderr
+    assert not records.environments()
+    assert_nothing_left(cluster)
+
+
+def test_a_node_that_can_only_read_the_output_folder(cluster, records):
+    runs = cluster.home / "taas-runs"
+    runs.mkdir()
+    cluster["n2"].mount(runs, runs)
+    cluster["n2"].check("mount", "-o", "remount,bind,ro", runs)
+    assert_refused(cluster, records, "n2 cannot take part", f"cannot write to {runs}", "--output")
+
+
+def test_a_warning_names_its_host(cluster):
+    """Of a log file that cannot be written: its disk on n1 is full."""
+    runs = cluster.home / "taas-runs"
+    runs.mkdir()
+    cluster["n1"].check("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", runs)
+    result = cluster.login.run(TAAS_RUN, "--hosts", "n0,n1", "--nproc-per-node", 1, "--no-python", "sh", "-c",
+                               "[ $RANK = 0 ] || head -c 4000000 /dev/zero")
+    assert result.returncode == 0, result.stderr
+    warnings = [line for line in result.stderr.splitlines() if "training goes on" in line]
+    assert warnings and all(line.startswith("taas-run: n1: ") for line in warnings), result.stderr
+
+
 def test_a_host_that_refuses(cluster, records):
     cluster.ssh.stop_server(cluster["n2"])
     assert_refused(cluster, records, "refused")

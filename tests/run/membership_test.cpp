@@ -204,8 +204,25 @@ TEST_CASE("too few can ever come: the reason is told at once") {
   members.fail(2, "host2: permission denied", at_ms(10));
   CHECK(failure(members, 10) == "host2: permission denied");
   members.arrive(AgentId{1}, hello(1), at_ms(0));
-  members.refuse(AgentId{1}, "host1 cannot take part: no train");
+  members.refuse(AgentId{1}, "host1 cannot take part: no train", at_ms(20));
   CHECK(failure(members, 20) == "2 hosts cannot take part: host1 cannot take part: no train; host2: permission denied");
+}
+
+TEST_CASE("a run that cannot begin waits until all hosts have answered, so that all that fail are named, once") {
+  auto patient = policy(4, 4, 4);
+  patient.answer_patience = 10s;
+  Membership members(patient);
+  members.begin(Generation{0}, at_ms(0));
+  come(members, 0, 0);
+  members.fail(3, "host3: no route", at_ms(10));
+  CHECK(members.hopeless());
+  CHECK(failure(members, 10) == "");
+  CHECK(std::get<WaitForNodes>(members.gather(at_ms(10))).until == at_ms(10010));
+  members.fail(1, "host1: refused", at_ms(20));
+  CHECK(failure(members, 10009) == "");
+  CHECK(failure(members, 10010) == "3 hosts cannot take part: host1: refused; host3: no route; node 2: no answer yet");
+  members.fail(2, "host2: timed out", at_ms(8000));
+  CHECK(failure(members, 8000) == "3 hosts cannot take part: host1: refused; host2: timed out; host3: no route");
 }
 
 TEST_CASE("hosts that failed are told in the order of the list") {
