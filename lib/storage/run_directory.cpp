@@ -154,6 +154,9 @@ Result<RunDirectory> open_run_directory(std::string path, std::string log_dir) {
   }
   RunDirectory run(std::move(path), std::move(log_dir));
   if (auto made = run.make_folders(); !made) return made.error();
+  for (const auto& place : {Place{run.path(), "--output"}, Place{run.log_dir(), "--log-dir"}}) {
+    if (!place.path.empty() && ::access(place.path.c_str(), W_OK) != 0) return unusable(place, "write to", errno);
+  }
   return run;
 }
 

@@ -50,6 +50,18 @@ TEST_CASE("paths are absolute, since ranks may change their folder") {
   CHECK(run.path() == folder / "runs/job");
 }
 
+TEST_CASE("a node that can only read the run's folder refuses") {
+  SmallDisk disk("size=2m");
+  if (!disk.mounted()) SKIP_TEST("mounting needs root");
+  auto run = made({.output = disk.path(), .run_id = "job"});
+  REQUIRE(open_run_directory(run.path(), "").has_value());
+  REQUIRE(disk.make_read_only());
+  auto opened = open_run_directory(run.path(), "");
+  REQUIRE_FALSE(opened.has_value());
+  CHECK(opened.error().message.starts_with("cannot write to " + run.path()));
+  CHECK(opened.error().system_errno == EROFS);
+}
+
 TEST_CASE("a run never shares a folder") {
   TemporaryFolder folder;
   made({.output = folder.path(), .run_id = "job"});
