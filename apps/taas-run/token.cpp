@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <cerrno>
 #include <climits>
 #include <filesystem>
@@ -67,27 +68,32 @@ Result<std::vector<asio::ip::address>> resolve(const plan::Join& way) {
   return addresses;
 }
 
-/// Whether this machine has the address and nobody listens there yet.
-bool can_bind(const asio::ip::address& address, std::uint16_t port) {
+/// What keeps this process from listening there; no error: nothing does. Another machine's address is
+/// address_not_available.
+boost::system::error_code try_to_listen(const asio::ip::address& address, std::uint16_t port) {
   asio::io_context io;
   tcp::acceptor acceptor(io);
   boost::system::error_code failed;
   tcp::endpoint endpoint(address, port);
   acceptor.open(endpoint.protocol(), failed);
   if (!failed) acceptor.set_option(tcp::acceptor::reuse_address(true), failed);
+  if (!failed && address.is_v6()) acceptor.set_option(asio::ip::v6_only(true), failed);
   if (!failed) acceptor.bind(endpoint, failed);
   if (!failed) acceptor.listen(1, failed);
-  return !failed;
+  return failed;
 }
 
 bool says_loopback(const std::string& host) { return host == "localhost" || host.starts_with("127.") || host == "::1"; }
 
-/// A machine's own name may stand for loopback in its /etc/hosts: then all of its addresses are meant. Other agents of
+/// None where the port is taken on one of them: nodes that look for this one there would meet somebody else. A
+/// machine's own name may stand for loopback in its /etc/hosts: then all of its addresses are meant. Other agents of
 /// the same machine look for it where the name leads them.
 Result<std::vector<std::string>> own_addresses(const plan::Join& way, const std::vector<asio::ip::address>& found) {
   std::vector<std::string> addresses;
   for (const auto& address : found) {
-    if (can_bind(address, way.port)) addresses.push_back(address.to_string());
+    auto failed = try_to_listen(address, way.port);
+    if (failed == asio::error::address_in_use) return std::vector<std::string>();
+    if (!failed) addresses.push_back(address.to_string());
   }
   bool by_name = std::all_of(found.begin(), found.end(), [](const auto& address) { return address.is_loopback(); }) &&
                  !says_loopback(way.host);
