@@ -94,6 +94,8 @@ struct RunLoop::State {
   void show(const run::Output& output);
   void tell(const run::DataEvent& event);
   void receive(int signal, Instant at);
+  void note_host(run::AgentId agent, const run::Hello& hello);
+  [[nodiscard]] std::string host_in_front(run::AgentId agent, const std::string& text) const;
   void warn(const Error& error) { display.say(Level::kWarning, error.message); }
 
   boost::asio::io_context& io;
@@ -109,6 +111,7 @@ struct RunLoop::State {
   std::function<void(int)> on_start_agent = [](int) {};
   std::function<void(int)> on_arrival = [](int) {};
   std::map<run::AgentId, std::unique_ptr<Downlink>> agents;
+  std::map<run::AgentId, std::string> hosts;  // names of those with ranks, where there are several machines
   int last_agent = -1;
   Turns<run::CoordinatorEvent> turns;
   std::size_t files = 0;
@@ -132,15 +135,26 @@ void RunLoop::hear(run::AgentId agent, run::AgentMessage message) {
   if (auto* output = std::get_if<run::Output>(&message)) return state_->output.add(agent, std::move(*output));
   if (!std::holds_alternative<run::Heartbeat>(message)) state_->output.keep_order();
   if (const auto* remark = std::get_if<run::Remark>(&message)) {
-    return state_->display.say(Level::kWarning, remark->text);
+    return state_->display.say(Level::kWarning, state_->host_in_front(agent, remark->text));
   }
   if (auto news = data_event(message)) state_->tell(*news);
   auto now = steady_now();
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
+    state_->note_host(agent, *hello);
     state_->on_arrival(hello->order);
     return state_->feed(run::AgentArrived{agent, *hello, now});
   }
   state_->feed(run::AgentSaid{agent, std::move(message), now});
+}
+
+/// Data workers say where they are themselves.
+void RunLoop::State::note_host(run::AgentId agent, const run::Hello& hello) {
+  if (!options.policy.in_process && hello.role == run::AgentRole::kRanks) hosts[agent] = hello.hostname;
+}
+
+std::string RunLoop::State::host_in_front(run::AgentId agent, const std::string& text) const {
+  auto host = hosts.find(agent);
+  return host == hosts.end() || host->second.empty() ? text : fmt::format("{}: {}", host->second, text);
 }
 
 void RunLoop::hear_file(run::AgentId agent, std::string_view frame) {
