@@ -51,6 +51,11 @@ Meeting::Meeting(const std::string& output_directory, const plan::SlurmTask& way
     : file_(fmt::format("{}/.taas-{}.{}.{}", output_directory, way.job.id, way.step.id, way.job.restart_count)),
       lock_(lock_path(way, environment)) {}
 
+/// Those that wait for it have opened it, and wait for its end; the keeper holds it for a moment more.
+Meeting::~Meeting() {
+  if (held_) ::unlink(lock_->c_str());
+}
+
 Result<> Meeting::announce(const hosts::Bootstrap& bootstrap) const { return write(print_bootstrap(bootstrap)); }
 
 void Meeting::refuse(const std::string& why) const {
@@ -113,20 +118,32 @@ Result<> Meeting::lead() {
   return {};
 }
 
+/// By the coordinator; nothing before it is there, and when the run is over.
+std::string Meeting::what_is_told() const {
+  Fd file(::open(file_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file || !is_ours(file)) return {};
+  auto text = read_all(file);
+  return text ? std::move(*text) : std::string();
+}
+
 Result<int> Meeting::wait_for_leader() const {
   if (!lock_) return lock_.error();
   auto until = steady_now() + kLeaderPatience;
-  for (;;) {
+  auto pause = kFirstLook;
+  for (bool seen = false;; pause = std::min<std::chrono::milliseconds>(2 * pause, kLastLook)) {
+    auto told = what_is_told();
+    bool over = told.starts_with(kRefusal) || (seen && told.empty());
+    seen = seen || !told.empty();
     auto file = hosts::open_lock(*lock_);
     if (!file) return file.error();
     bool led = ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (led || steady_now() > until) {
+    if (led || over || steady_now() > until) {
       ::flock(file->get(), LOCK_SH);  // until the leader has ended
       ::unlink(lock_->c_str());
       return 0;
     }
     file = Fd();
-    std::this_thread::sleep_for(kFirstLook);
+    std::this_thread::sleep_for(pause);
   }
 }
 

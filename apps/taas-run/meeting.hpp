@@ -18,6 +18,10 @@ class Meeting {
  public:
   Meeting(const std::string& output_directory, const plan::SlurmTask& way,
           const std::map<std::string, std::string>& environment);
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  /// A leader's lock has no name any more.
+  ~Meeting();
 
   /// The coordinator: writes the file.
   Result<> announce(const hosts::Bootstrap& bootstrap) const;
@@ -31,11 +35,13 @@ class Meeting {
 
   /// A leader: holds the node's lock as long as this process and its children live.
   Result<> lead();
-  /// Another task: returns once its leader has ended, with success, since the leader tells how the run ended.
+  /// Another task: returns once its leader has ended, with success, since the leader tells how the run ended. A task
+  /// that does not see the leader's lock, as with a private /tmp, goes by the file.
   [[nodiscard]] Result<int> wait_for_leader() const;
 
  private:
   [[nodiscard]] Result<> write(const std::string& text) const;
+  [[nodiscard]] std::string what_is_told() const;
 
   std::string file_;
   Result<std::string> lock_;  ///< or why there can be none

@@ -1,5 +1,6 @@
 """taas-run in SLURM: with srun in front, in a job script, submitted, and stopped in all of SLURM's ways."""
 
+import os
 import pathlib
 import re
 import shlex
@@ -254,6 +255,41 @@ def test_a_step_that_cannot_be_made_ends_the_run_at_once(slurm, records, tmp_pat
     assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
     assert "Unable to create step" in slurm.output(job), slurm.output(job)
 
+
+def test_nodes_that_are_busy_with_another_step_are_named(slurm, ranks, barrier):
+    """srun waits for them, and says so itself after two minutes only."""
+    busy = barrier / "busy"
+    holds = shlex.quote(f"touch {busy}; exec sleep 1000")
+    before = f"srun -N2 --ntasks-per-node=1 --gpus-per-node=8 sh -c {holds} &\nuntil [ -e {busy} ]; do sleep 0.1; done\n"
+    job = slurm.sbatch(script("plain", "--gpus", "4", "--gpus-per-node", "2", *ranks("*=exit:0"), before=before), "-N2", "--gpus-per-node=8")
+    slurm.wait_for(job, {"RUNNING"})
+    output = slurm.cluster.home / f"slurm-{job}.out"
+    wait_until(lambda: output.exists() and "busy with another step" in output.read_text(), "the wait is told", 60)
+    assert "SLURM_OVERLAP=1" in slurm.output(job)
+    slurm.scancel(job)
+    assert slurm.wait(job)["JobState"] == "CANCELLED", slurm.report(job)
+
+
+# --- what the tasks of a step share ---
+
+def test_the_locks_of_a_step_go_with_it(slurm, ranks):
+    command = shlex.join(map(str, (TAAS_RUN, "--gpus", "4", *ranks("*=exit:0"))))
+    job = slurm.sbatch(f"#!/bin/sh\nsrun {command}\n", "-N2", "--gpus-per-node=2", "--ntasks-per-node=2")
+    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
+    alone = slurm.sbatch(f"#!/bin/sh\nsrun {command}\n", "-N2", "--gpus-per-node=2", "--ntasks-per-node=1")
+    assert slurm.wait(alone)["ExitCode"] == "0:0", slurm.report(alone)
+    left = [path for of in (job, alone) for path in pathlib.Path(f"/tmp/taas-of-{os.geteuid()}").glob(f"{of}.*")]
+    assert not left
+
+
+def test_tasks_with_a_private_tmp_end_with_their_leader(slurm, ranks):
+    """They do not see its lock; the test's deadline is shorter than their patience."""
+    command = shlex.join(map(str, (TAAS_RUN, "--gpus", "4", *ranks("*=exit:0"))))
+    folder = f"/tmp/taas-of-{os.geteuid()}"
+    inside = f"mkdir -p -m 700 {folder}; mount -t tmpfs -o mode=700 tmpfs {folder}; exec {command}"
+    task = f"exec unshare --mount sh -c {shlex.quote(inside)}"
+    job = slurm.sbatch(f"#!/bin/sh\nsrun sh -c {shlex.quote(task)}\n", "-N2", "--gpus-per-node=2", "--ntasks-per-node=2")
+    assert slurm.wait(job, 45)["ExitCode"] == "0:0", slurm.report(job)
 
 
 def test_a_node_that_fails_is_replaced_by_a_spare(slurm, records):
