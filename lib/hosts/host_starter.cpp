@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/shell.hpp"
 #include "base/text.hpp"
@@ -12,6 +13,8 @@
 namespace taas::hosts {
 namespace {
 
+constexpr const char* kStepCommand = "srun";
+constexpr auto kStepPatience = std::chrono::seconds(5);
 constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
 constexpr int kSshFailed = 255;
@@ -56,13 +59,28 @@ void HostStarter::start(const HostEntry& host) {
   arrived_[host.order] = false;
   HostCommand::Options command{host.argv, options_.environment, print_bootstrap(bootstrap), options_.spared};
   command.on_line = [this, host](const std::string& line) {
-    if (auto text = explain_waiting(host, line); !text.empty()) options_.on_notice(text);
+    if (auto text = explain_waiting(host, line); !text.empty()) tell_waiting(text);
   };
   auto started = HostCommand::start(
       io_, family_, std::move(command),
       [this, host](ExitStatus status, const std::vector<std::string>& last_lines) { ended(host, status, last_lines); });
   if (!started) return on_failed_(host.order, fmt::format("{}: {}", host.name, started.error().message));
   commands_[host.order] = std::move(*started);
+  if (host.argv.front() == kStepCommand) watch_step(host);
+}
+
+/// Agents say their own order, which is not the step's: whoever has come, has come by a step.
+void HostStarter::watch_step(const HostEntry& host) {
+  auto late = [this, host] {
+    bool come = std::any_of(arrived_.begin(), arrived_.end(), [](const auto& entry) { return entry.second; });
+    if (!come && commands_[host.order]->running()) tell_waiting(explain_late_step(host));
+  };
+  auto& timer = steps_[host.order] = std::make_unique<Timer>(io_, std::move(late));
+  timer->set(steady_now() + kStepPatience);
+}
+
+void HostStarter::tell_waiting(const std::string& text) {
+  if (!std::exchange(waiting_told_, true)) options_.on_notice(text);
 }
 
 void HostStarter::ended(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines) {
@@ -70,13 +88,19 @@ void HostStarter::ended(const HostEntry& host, ExitStatus status, const std::vec
   on_failed_(host.order, explain_end(host, status, last_lines));
 }
 
+std::string explain_late_step(const HostEntry& host) {
+  return fmt::format(
+      "{}: srun has not started the step yet: it waits while the nodes are busy with another step of the job, and "
+      "SLURM_OVERLAP=1 in the environment lets both run at once",
+      host.name);
+}
+
 std::string explain_waiting(const HostEntry& host, const std::string& line) {
   bool waits = line.find("temporarily disabled") != line.npos;  // later it says "still disabled"
-  if (host.argv.front() != "srun" || !waits || line.find("nodes are busy") == line.npos) return {};
+  if (host.argv.front() != kStepCommand || !waits || line.find("nodes are busy") == line.npos) return {};
   return fmt::format(
       "{}: its nodes are busy with another step, and srun waits until that ends; SLURM_OVERLAP=1 in the environment "
-      "lets "
-      "both run at once",
+      "lets both run at once",
       host.name);
 }
 
@@ -106,7 +130,7 @@ std::vector<std::string> ssh_command(const std::string& ssh, const std::string& 
 }
 
 std::vector<std::string> step_command(int nodes, const std::string& taas_run) {
-  return {"srun",
+  return {kStepCommand,
           fmt::format("--nodes={}", nodes),
           fmt::format("--ntasks={}", nodes),
           "--ntasks-per-node=1",

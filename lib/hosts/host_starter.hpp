@@ -10,6 +10,7 @@
 #include "base/exit_status.hpp"
 #include "hosts/bootstrap.hpp"
 #include "hosts/host_command.hpp"
+#include "hosts/timer.hpp"
 
 namespace taas::hosts {
 
@@ -47,6 +48,8 @@ class HostStarter {
  private:
   void start(const HostEntry& host);
   void ended(const HostEntry& host, ExitStatus status, const std::vector<std::string>& last_lines);
+  void watch_step(const HostEntry& host);
+  void tell_waiting(const std::string& text);
 
   boost::asio::io_context& io_;
   Family& family_;
@@ -54,7 +57,12 @@ class HostStarter {
   std::function<void(int, const std::string&)> on_failed_;
   std::map<int, std::unique_ptr<HostCommand>> commands_;
   std::map<int, bool> arrived_;
+  std::map<int, std::unique_ptr<Timer>> steps_;  // by order: until srun should have started the step
+  bool waiting_told_ = false;
 };
+
+/// What may keep srun from starting a step, when it has not for a while: it says so itself only after minutes.
+std::string explain_late_step(const HostEntry& host);
 
 /// What a command says that waits for something the user may be able to change, with the way out; else empty.
 std::string explain_waiting(const HostEntry& host, const std::string& line);

@@ -51,6 +51,9 @@ TEST_CASE("a step that waits for busy nodes says so, with the way out") {
   CHECK(text.find("SLURM_OVERLAP=1") != text.npos);
   CHECK(explain_waiting(step, "srun: Step created for job 17").empty());
   CHECK(explain_waiting(kHost, "all nodes are busy").empty());
+  text = explain_late_step(step);
+  CHECK(text.starts_with("job 17: srun has not started the step yet"));
+  CHECK(text.find("SLURM_OVERLAP=1") != text.npos);
 }
 
 TEST_CASE("a step outlives a node that SLURM declares down") {
