@@ -4,6 +4,7 @@ Each count is a row; `--bin` may be given again as `--other` to compare two buil
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import sys
@@ -15,7 +16,7 @@ import restart
 
 RANKS = (8, 64, 256, 512, 1024)
 NODES = (1, 4, 16, 64)
-KINDS = ("ranks", "restart", "agents")
+KINDS = ("ranks", "restart", "agents", "agents-restart")
 
 
 def start_ranks(taas_run, count: int) -> float:
@@ -30,26 +31,44 @@ def restart_ranks(taas_run, count: int) -> float:
     return restart.restart_seconds(command, str(pathlib.Path(taas_run).with_name("bench_rank")))
 
 
-def start_agents(taas_run, count: int) -> float:
-    """Over ssh, one rank each; the sshd of each node is there before."""
+@contextlib.contextmanager
+def nodes(count: int):
+    """A cluster of so many, whose sshd run."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/cluster"))
     from namespaces import Cluster
-    names = [f"n{i}" for i in range(count)]
-    cluster = Cluster(*names)
+    cluster = Cluster(*(f"n{i}" for i in range(count)))
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            before = time.perf_counter()
-            done = cluster.login.run(taas_run, "--hosts", ",".join(names), "--gpus", count, "--gpus-per-node", 1,
-                                     "--no-python", "/bin/true", cwd=folder)
-            took = time.perf_counter() - before
+        yield cluster
     finally:
         cluster.stop()
+
+
+def over_ssh(cluster, taas_run, folder, *words) -> float:
+    """One rank on each node; the seconds of the whole run."""
+    names = [node.name for node in cluster.nodes]
+    before = time.perf_counter()
+    done = cluster.login.run(taas_run, "--hosts", ",".join(names), "--nproc-per-node", 1, *words, cwd=folder)
+    took = time.perf_counter() - before
     if done.returncode != 0:
-        sys.exit(f"{count} agents: exit status {done.returncode}: {done.stderr}")
+        sys.exit(f"{len(names)} agents: exit status {done.returncode}: {done.stderr}")
     return took
 
 
-MEASURES = {"ranks": (start_ranks, RANKS), "restart": (restart_ranks, RANKS), "agents": (start_agents, NODES)}
+def start_agents(taas_run, count: int) -> float:
+    with nodes(count) as cluster, tempfile.TemporaryDirectory() as folder:
+        return over_ssh(cluster, taas_run, folder, "--no-python", "/bin/true")
+
+
+def restart_agents(taas_run, count: int) -> float:
+    """From the failure of rank 0 to the last of the new ranks running."""
+    program = pathlib.Path(taas_run).with_name("bench_rank")
+    with nodes(count) as cluster, tempfile.TemporaryDirectory() as folder:
+        over_ssh(cluster, taas_run, folder, "--max-restarts", 1, "--no-python", program, folder, 0, "heed")
+        return restart.seconds_between(folder, count, 0)
+
+
+MEASURES = {"ranks": (start_ranks, RANKS), "restart": (restart_ranks, RANKS), "agents": (start_agents, NODES),
+            "agents-restart": (restart_agents, NODES)}
 
 
 def arguments() -> argparse.Namespace:

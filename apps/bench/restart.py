@@ -13,14 +13,19 @@ def instant(path: pathlib.Path) -> int:
     return int(path.read_text().split()[0])
 
 
+def seconds_between(folder, ranks: int, failing: int) -> float:
+    """From the failure to the last of the new ranks, by what bench_rank left there."""
+    failed = instant(pathlib.Path(folder) / f"fail-0-{failing}")
+    started = [instant(path) for path in pathlib.Path(folder).glob("start-1-*")]
+    if len(started) != ranks:
+        sys.exit(f"{len(started)} ranks after the restart instead of {ranks}")
+    return (max(started) - failed) / 1e9
+
+
 def restart_seconds(command, program) -> float:
     with tempfile.TemporaryDirectory() as folder:
         measure.wall_seconds([*command, program, folder, str(FAILING), "heed"], folder)
-        failed = instant(pathlib.Path(folder) / f"fail-0-{FAILING}")
-        started = [instant(path) for path in pathlib.Path(folder).glob("start-1-*")]
-    if len(started) != measure.RANKS:
-        sys.exit(f"{command[0]}: {len(started)} ranks after the restart instead of {measure.RANKS}")
-    return (max(started) - failed) / 1e9
+        return seconds_between(folder, measure.RANKS, FAILING)
 
 
 def with_restart(command) -> list:
