@@ -1,6 +1,7 @@
 // bench_rank FOLDER FAILING MODE: a rank whose steps leave their instants (CLOCK_MONOTONIC, ns) and its process id
-// behind in FOLDER/<step>-<generation>-<rank>. In generation 0 all wait for each other, then rank FAILING exits with 7
-// and the others go on until they are stopped; MODE ignore: they ignore SIGTERM. A later generation ends at once.
+// behind in FOLDER/<step>-<generation>-<rank>. In generation 0 rank FAILING waits for all, then exits with 7; the
+// others go on until they are stopped. They do not wait: of many ranks that look for each other a machine sees nothing
+// else. MODE ignore: they ignore SIGTERM. A later generation ends at once.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -48,9 +49,9 @@ int main(int argc, char** argv) {
   if (argv[3] == std::string("ignore")) std::signal(SIGTERM, SIG_IGN);
   note(folder, "start-" + generation + "-" + rank);
   if (generation != "0") return 0;
-  wait_for_all(folder, std::atoi(environment("WORLD_SIZE").c_str()));
   if (rank == argv[2]) {
-    // Time for the others to see the last file too: the failure must find all of them in their pause.
+    wait_for_all(folder, std::atoi(environment("WORLD_SIZE").c_str()));
+    // Time for the last one to get from its file to its pause, where the failure must find it.
     ::usleep(100'000);
     note(folder, "fail-0-" + rank);
     return 7;
