@@ -10,6 +10,7 @@
 #include "base/shell.hpp"
 #include "base/utf8.hpp"
 #include "plan/preload.hpp"
+#include "plan/rendezvous.hpp"
 
 namespace taas::cli {
 namespace {
@@ -31,7 +32,7 @@ plan::RunAddresses addresses_of(const plan::LaunchPlan& plan) {
   plan::RunAddresses addresses;
   addresses.master_addr = is_here(plan) ? "127.0.0.1" : "<an address of node 0>";
   addresses.master_port = static_cast<std::uint16_t>(rendezvous.master_port.value_or(0));
-  addresses.agent_store = !rendezvous.store_on_rank0;
+  addresses.agent_store = plan::launcher_serves_store(plan.options, plan.world_size());
   addresses.output_directory = addresses.error_file = fmt::format("<in {}>", run_folder(plan));
   if (plan.options.data.cpus) addresses.data_plan = addresses.events = "<in a private folder>";
   addresses.flight_records = fmt::format("<in {}>", run_folder(plan));

@@ -80,7 +80,7 @@ constexpr Flag kRendezvousFlags[] = {
      }},
     {"store", 0, "agent|rank0", "Who serves the store: taas-run itself, or rank 0 (default: agent)",
      [](auto& options, const auto& values) -> Result<> {
-       options.rendezvous.store_on_rank0 = values.back() == "rank0";
+       options.rendezvous.store = values.back() == "rank0" ? plan::StoreHost::kRankZero : plan::StoreHost::kLauncher;
        if (values.back() == "rank0" || values.back() == "agent") return {};
        return usage_error("not agent or rank0");
      },

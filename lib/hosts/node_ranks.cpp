@@ -10,6 +10,7 @@
 #include "hosts/common_environment.hpp"
 #include "hosts/node_state.hpp"
 #include "plan/preload.hpp"
+#include "plan/rendezvous.hpp"
 #include "plan/streams.hpp"
 #include "proc/memory_watch.hpp"
 
@@ -64,7 +65,7 @@ void Node::State::perform(const run::StartRanks& start) {
   places = places_of(start);
   choose_streams(places);
   out_of_memory_kills = oom_kills();
-  bool store_here = !options.settings.options.rendezvous.store_on_rank0;
+  bool store_here = plan::launcher_serves_store(options.settings.options, options.settings.world_size);
   addresses.master_addr = start.master_addr;
   addresses.master_port = start.master_port;
   addresses.servers = start.servers;

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "base/version.hpp"
+#include "plan/rendezvous.hpp"
 
 namespace taas::hosts {
 namespace {
@@ -23,7 +24,8 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   policy.world_size = plan.world_size();
   for (const auto& rank : plan.ranks) policy.node_of_rank.push_back(rank.node);
   // A Python program joins a process group soon after its start, or never will. TensorFlow's do without the store.
-  policy.startup_needs_store = plan::is_python(plan.options.program) && !plan.options.rendezvous.store_on_rank0 &&
+  policy.startup_needs_store = plan::is_python(plan.options.program) &&
+                               plan::launcher_serves_store(plan.options, plan.world_size()) &&
                                plan.options.frameworks.framework != plan::Framework::kTensorFlow;
   policy.shares_gpus = plan.options.size.oversubscribe;
   if (plan.job) policy.echo = job_echo(plan.job->step.has_value());

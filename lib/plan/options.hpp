@@ -37,6 +37,13 @@ struct SizeOptions {
   bool oversubscribe = false;                 ///< more ranks than GPUs on purpose
 };
 
+/// Who serves the store.
+enum class StoreHost {
+  kAny,       ///< nothing was said: launcher_serves_store() decides
+  kLauncher,  ///< --store agent
+  kRankZero,  ///< --store rank0
+};
+
 /// The rendezvous and what ranks are told about it.
 struct RendezvousOptions {
   std::optional<std::string> run_id;       ///< --rdzv-id
@@ -47,7 +54,7 @@ struct RendezvousOptions {
   std::optional<int> master_port;          ///< --master-port; absent or 0: the kernel chooses
   std::optional<std::string> local_addr;   ///< --local-addr: where others reach this node
   bool standalone = false;
-  bool store_on_rank0 = false;  ///< --store rank0: the launcher serves no store
+  StoreHost store = StoreHost::kAny;  ///< --store
   std::string role = "default";
   bool virtual_local_rank = false;
 };
@@ -106,10 +113,11 @@ struct Machine {
 // clang-format off
 BOOST_DESCRIBE_ENUM(Color, kAuto, kAlways, kNever)
 BOOST_DESCRIBE_ENUM(Verbosity, kQuiet, kNormal, kVerbose)
+BOOST_DESCRIBE_ENUM(StoreHost, kAny, kLauncher, kRankZero)
 BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script, preload))
 BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
-                                              standalone, store_on_rank0, role, virtual_local_rank))
+                                              standalone, store, role, virtual_local_rank))
 BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, signals_to_handle))
 BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, log_dir, redirects, tee, local_ranks_filter,
                                           prefix_template, verbosity, color, json))

@@ -21,6 +21,14 @@ std::string_view without_brackets(std::string_view host) {
   return inside ? host.substr(1, host.size() - 2) : host;
 }
 
+/// Whether one of torchrun's flags says how many processes there are or where they meet.
+bool asked_as_torchrun(const Options& options) {
+  const auto& rendezvous = options.rendezvous;
+  return options.size.nnodes || options.size.nproc_per_node || rendezvous.standalone || rendezvous.run_id ||
+         rendezvous.endpoint || rendezvous.node_rank || rendezvous.master_addr || rendezvous.master_port ||
+         rendezvous.backend != RendezvousOptions().backend;
+}
+
 std::string host_or_here(std::string_view host) { return std::string(host.empty() ? kThisMachine : host); }
 
 }  // namespace
@@ -86,6 +94,11 @@ Result<RendezvousOptions> decide_rendezvous(RendezvousOptions options, const Way
     return usage_error(fmt::format("--master-port {}: not a port; 0 lets the kernel choose", port));
   }
   return options;
+}
+
+bool launcher_serves_store(const Options& options, int world_size) {
+  if (options.rendezvous.store != StoreHost::kAny) return options.rendezvous.store == StoreHost::kLauncher;
+  return world_size > 1 || asked_as_torchrun(options);
 }
 
 }  // namespace taas::plan

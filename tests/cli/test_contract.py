@@ -17,6 +17,14 @@ def environments(launcher, *arguments, env=None, ranks):
     return [json.loads((folder / f"rank-{rank:04}.out").read_text()) for rank in range(ranks)]
 
 
+def test_one_process_has_its_port_to_itself(launcher):
+    script = launcher.python("import os, socket\n"
+                             "socket.create_server(('127.0.0.1', int(os.environ['MASTER_PORT']))).close()\n"
+                             "print(os.environ['TORCHELASTIC_USE_AGENT_STORE'])\n")
+    result = launcher.run(script)
+    assert (result.returncode, result.stdout) == (0, "False\n"), result.stderr
+
+
 def test_two_simulated_nodes(launcher):
     result = environments(launcher, "--gpus", 12, ranks=12)
     for rank, values in enumerate(result):

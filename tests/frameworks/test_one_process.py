@@ -1,5 +1,6 @@
 """Programs of one process are what they are without a launcher."""
 
+import pytest
 from conftest import PROGRAMS, need
 
 
@@ -17,3 +18,25 @@ def test_a_script_that_knows_nothing_of_ranks(runner):
     script.write_text("import sys\nprint(sys.argv[1:], __name__, sys.stdin.read())\nsys.exit(5)\n")
     alone, below = runner.python(script, "a"), runner.taas_run(script, "a")
     assert (below.returncode, below.stdout) == (alone.returncode, alone.stdout) == (5, "['a'] __main__ \n")
+
+
+@pytest.mark.parametrize("way", ["own", "given", "rpc"])
+def test_workers_of_a_program_find_each_other(runner, way):
+    """With MASTER_PORT set by the program, as PyTorch's tutorials do, with what was there, and over torch.distributed.rpc."""
+    need("torch")
+    script = PROGRAMS / "spawn_workers.py"
+    alone, below = runner.python(script, way), runner.taas_run(script, way)
+    assert alone.returncode == below.returncode == 0, below.stderr
+    assert below.stdout == alone.stdout == "total 6\n"
+
+
+def test_one_process_that_joins_a_group_alone(runner):
+    need("torch")
+    script = runner.folder / "alone.py"
+    script.write_text("import torch, torch.distributed as dist\n"
+                      "dist.init_process_group('gloo')\n"
+                      "total = torch.tensor(7)\n"
+                      "dist.all_reduce(total)\n"
+                      "print(dist.get_world_size(), total.item())\n")
+    below = runner.taas_run(script)
+    assert (below.returncode, below.stdout) == (0, "1 7\n"), below.stderr

@@ -115,7 +115,7 @@ TEST_CASE("every flag ends where it belongs") {
   CHECK(all.rendezvous.node_rank == 0);
   CHECK(all.rendezvous.master_addr == "a");
   CHECK(all.rendezvous.master_port == 7);
-  CHECK(all.rendezvous.store_on_rank0);
+  CHECK(all.rendezvous.store == plan::StoreHost::kRankZero);
   CHECK(all.supervision.max_restarts == 3);
   CHECK(all.supervision.shutdown_timeout == std::chrono::milliseconds(1500));
   CHECK(all.supervision.signals_to_handle == std::vector<int>{SIGTERM, SIGUSR1});
@@ -134,7 +134,7 @@ TEST_CASE("every flag ends where it belongs") {
   CHECK(others.program.no_python);
   CHECK(others.program.script);
   CHECK(others.rendezvous.standalone);
-  CHECK_FALSE(others.rendezvous.store_on_rank0);
+  CHECK(others.rendezvous.store == plan::StoreHost::kLauncher);
   CHECK(others.output.verbosity == plan::Verbosity::kQuiet);
 }
 

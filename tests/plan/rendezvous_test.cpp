@@ -87,4 +87,37 @@ TEST_CASE("endpoints are read in all their spellings") {
   for (auto host : {"node7", "10.0.0.7", "localhost.example", "[fd00::7]"}) CHECK_FALSE(is_loopback(host));
 }
 
+TEST_CASE("one process that none of torchrun's flags asked for serves its own store") {
+  struct Row {
+    const char* asked;
+    void (*ask)(Options&);
+    bool served;
+  };
+  const Row rows[] = {
+      {"nothing", [](Options&) {}, false},
+      {"--gpus", [](Options& o) { o.size.gpus = 1; }, false},
+      {"--max-restarts", [](Options& o) { o.supervision.max_restarts = 3; }, false},
+      {"--store agent", [](Options& o) { o.rendezvous.store = StoreHost::kLauncher; }, true},
+      {"--nproc-per-node", [](Options& o) { o.size.nproc_per_node = "1"; }, true},
+      {"--nnodes", [](Options& o) { o.size.nnodes = "1"; }, true},
+      {"--standalone", [](Options& o) { o.rendezvous.standalone = true; }, true},
+      {"--rdzv-backend", [](Options& o) { o.rendezvous.backend = "c10d"; }, true},
+      {"--rdzv-endpoint", [](Options& o) { o.rendezvous.endpoint = "localhost"; }, true},
+      {"--rdzv-id", [](Options& o) { o.rendezvous.run_id = "job7"; }, true},
+      {"--node-rank", [](Options& o) { o.rendezvous.node_rank = 0; }, true},
+      {"--master-addr", [](Options& o) { o.rendezvous.master_addr = "localhost"; }, true},
+      {"--master-port", [](Options& o) { o.rendezvous.master_port = 29500; }, true},
+  };
+  for (const auto& row : rows) {
+    Options options;
+    row.ask(options);
+    INFO(row.asked);
+    CHECK(launcher_serves_store(options, 1) == row.served);
+    CHECK(launcher_serves_store(options, 2));
+    options.rendezvous.store = StoreHost::kRankZero;
+    CHECK_FALSE(launcher_serves_store(options, 1));
+    CHECK_FALSE(launcher_serves_store(options, 2));
+  }
+}
+
 }  // namespace rendezvous_test

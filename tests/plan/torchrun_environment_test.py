@@ -17,6 +17,8 @@ DUMP = ("import json, os, sys\n"
 DIFFERENT = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "OMP_NUM_THREADS"}
 CASES = [
     ["--nproc-per-node", "2"],
+    ["--nproc-per-node", "1"],
+    ["--standalone"],
     ["--nproc_per_node=2", "--max-restarts", "3", "--role", "trainer"],
     ["--standalone", "--nproc-per-node=2", "--signals-to-handle", "SIGTERM,SIGUSR1"],
     ["--nproc-per-node", "2", "--virtual-local-rank"],
