@@ -57,6 +57,7 @@ Result<std::unique_ptr<HostCommand>> HostCommand::start(boost::asio::io_context&
   request.standard_input = &input->read;
   request.standard_output = &output->write;
   request.standard_error = &output->write;
+  request.open_files_limit = options.open_files_limit;
   request.when_memory_runs_out = WhenMemoryRunsOut::kLikeLauncher;  // with it the agents of other machines would go
   auto child = spawn(request);
   if (!child) return child.error();

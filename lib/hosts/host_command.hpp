@@ -1,8 +1,10 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,9 @@ class HostCommand {
   struct Options {
     std::vector<std::string> argv;
     std::vector<std::string> environment;
-    std::string input;    ///< for its standard input, which is then closed
-    bool spared = false;  ///< no part of a generation: what ends one passes it by
+    std::string input;                                   ///< for its standard input, which is then closed
+    std::optional<std::uint64_t> open_files_limit = {};  ///< to restore, where the launcher raised its own
+    bool spared = false;                                 ///< no part of a generation: what ends one passes it by
     std::function<void(const std::string&)> on_line = [](const std::string&) {};  ///< told what it prints
   };
   /// `on_end` comes once: how it ended, and the last lines it printed.

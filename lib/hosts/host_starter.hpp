@@ -29,9 +29,10 @@ class HostStarter {
  public:
   struct Options {
     std::vector<HostEntry> hosts;
-    std::vector<std::string> environment;  ///< of the commands
-    Bootstrap bootstrap;                   ///< what HostEntry has is filled in for each
-    bool spared = false;                   ///< HostCommand::Options::spared
+    std::vector<std::string> environment;                ///< of the commands
+    Bootstrap bootstrap;                                 ///< what HostEntry has is filled in for each
+    bool spared = false;                                 ///< HostCommand::Options::spared
+    std::optional<std::uint64_t> open_files_limit = {};  ///< HostCommand::Options::open_files_limit
     std::function<void(const std::string&)> on_notice = [](const std::string&) {};
   };
   HostStarter(boost::asio::io_context& io, Family& family, Options options,

@@ -11,6 +11,7 @@
 #include "hosts/run_loop.hpp"
 #include "hosts/timer.hpp"
 #include "proc/family.hpp"
+#include "proc/open_files.hpp"
 #include "proc/signals.hpp"
 #include "storage/folder_marker.hpp"
 
@@ -46,6 +47,7 @@ void part(boost::asio::io_context& io, Family& family) {
 
 Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   boost::asio::io_context io(1);
+  auto open_files_limit = raise_open_files_limit();
   end_with_keeper(io, lifeline);
   if (auto watched = end_with_process(io, options.plan); !watched) return watched.error();
   std::unique_ptr<RunLoop> run;  // there before the event loop turns for the first time
@@ -69,12 +71,16 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   auto policy = make_policy(options, *folder);
   if (!policy) return policy.error();
   RunLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->path()};
+  if (std::holds_alternative<plan::Join>(options.plan.way)) {
+    loop.meeting = {options.listen_addresses, (*listener)->port()};
+  }
   run = std::make_unique<RunLoop>(io, std::move(loop), std::move(*journal));
   Family family(io);
   auto notice = [&run](const std::string& text) {
     if (run) run->say(text);
   };
-  HostStarter starter(io, family, {options.hosts, as_list(options.machine.environment), bootstrap, false, notice},
+  HostStarter starter(io, family,
+                      {options.hosts, as_list(options.machine.environment), bootstrap, false, open_files_limit, notice},
                       [&run](int order, const std::string& message) {
                         if (run) run->host_failed(order, message);
                       });

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "hosts/incoming_output.hpp"
 #include "hosts/timer.hpp"
 #include "hosts/turns.hpp"
+#include "proc/open_files.hpp"
 #include "proc/signals.hpp"
 #include "run/error_file.hpp"
 
@@ -23,6 +25,8 @@ namespace {
 
 using Level = ui::Message::Level;
 
+/// A rank has few connections to the store, and one that is led there takes two descriptors.
+constexpr std::uint64_t kDescriptorsOfClients = 16;
 constexpr auto kTick = std::chrono::milliseconds(500);
 constexpr auto kStalled = std::chrono::milliseconds(1000);  // without a tick: no agent was answered
 constexpr auto kJournalPatience = std::chrono::seconds(5);  // at the end, for its disk
@@ -81,6 +85,7 @@ struct RunLoop::State {
   void act(const run::StartAgent& action) { on_start_agent(action.order); }
   void act(const run::ReceiveFiles& action) { incoming.receive(action); }
   void act(const run::PlaceOutput& action);
+  [[nodiscard]] run::StartRanks through_meeting(run::StartRanks start) const;
   bool drop(run::AgentId agent);
 
   void obey(const run::SetDeadline& action) { deadline.set(action.at); }
@@ -241,10 +246,23 @@ void RunLoop::State::act(const run::Action& action) {
 }
 
 void RunLoop::State::act(const run::Tell& action) {
-  if (const auto* start = std::get_if<run::StartRanks>(&action.message)) {
-    store_place = {start->master_addr, start->master_port};
-  }
-  if (auto found = agents.find(action.agent); found != agents.end()) found->second->tell(action.message);
+  auto found = agents.find(action.agent);
+  const auto* start = std::get_if<run::StartRanks>(&action.message);
+  if (start != nullptr) store_place = {start->master_addr, start->master_port};
+  if (found == agents.end()) return;
+  start != nullptr ? found->second->tell(through_meeting(*start)) : found->second->tell(action.message);
+}
+
+/// torchrun's MASTER_PORT is the port that the user gave, and torch takes only that one for the launcher's: a program
+/// that names it itself, as in tcp://localhost:29500, would try to serve a store there.
+run::StartRanks RunLoop::State::through_meeting(run::StartRanks start) const {
+  const auto& meeting = options.meeting;
+  const auto descriptors = kDescriptorsOfClients * static_cast<std::uint64_t>(start.world_size);
+  const auto address = meeting.address_for(start.master_addr);
+  if (address.empty() || !may_open(descriptors)) return start;
+  start.master_addr = address;
+  start.master_port = meeting.port;
+  return start;
 }
 
 bool RunLoop::State::drop(run::AgentId agent) {

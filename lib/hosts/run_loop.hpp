@@ -27,6 +27,7 @@ struct RunLoopOptions {
   plan::Machine machine;
   std::string output_directory;  ///< where the user finds what ranks wrote
   std::string run_folder = {};   ///< where agents may send files to; empty: they see the same one
+  MeetingPlace meeting = {};     ///< of nodes that join: where ranks look for the store, as under torchrun
 };
 
 /// Drives run::Coordinator: the console, the journal, signals, time, and the agents.

@@ -1,5 +1,6 @@
 #include "hosts/store_passage.hpp"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
@@ -60,7 +61,19 @@ class Passage : public std::enable_shared_from_this<Passage> {
   Buffer answered_;
 };
 
+bool is_loopback(const std::string& text) {
+  Status invalid;
+  const auto address = asio::ip::make_address(text, invalid);
+  return !invalid && address.is_loopback();
+}
+
 }  // namespace
+
+std::string MeetingPlace::address_for(const std::string& master_addr) const {
+  if (std::find(addresses.begin(), addresses.end(), master_addr) != addresses.end()) return master_addr;
+  const bool one_machine = std::all_of(addresses.begin(), addresses.end(), is_loopback);
+  return one_machine && !addresses.empty() ? addresses.front() : std::string();
+}
 
 void lead_to_store(tcp::socket client, const StorePlace& place) {
   Status invalid;

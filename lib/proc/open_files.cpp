@@ -23,6 +23,11 @@ std::optional<std::uint64_t> raise_open_files_limit() {
   return before;
 }
 
+bool may_open(std::uint64_t more) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= kOwn + more;
+}
+
 Result<> check_open_files_limit(int ranks) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return {};

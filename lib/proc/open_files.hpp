@@ -12,6 +12,9 @@ namespace taas {
 /// or close every possible descriptor, rely on a low one).
 std::optional<std::uint64_t> raise_open_files_limit();
 
+/// Whether the soft limit has room for so many descriptors beside a launcher's own.
+bool may_open(std::uint64_t more);
+
 /// Whether the hard limit leaves room for a launcher or agent with so many ranks on this machine, before the first
 /// descriptor is short somewhere in the middle of a start.
 Result<> check_open_files_limit(int ranks);

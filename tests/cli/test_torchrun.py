@@ -246,6 +246,7 @@ with socket.create_connection(place) as client:
     answer = client.makefile("rb").read(8)
 assert len(answer) == 8, answer
 assert struct.unpack("<q", answer)[0] >= 0
+assert os.environ["MASTER_PORT"] == os.environ["GIVEN_PORT"], "torch takes no other port for the launcher's"
 """
 
 
