@@ -31,6 +31,7 @@ Result<std::unique_ptr<Node>> Node::prepare(boost::asio::io_context& io, NodeOpt
   auto state = std::make_unique<State>(io, std::move(options), std::move(say));
   if (auto opened = state->open_store(); !opened) return opened.error();
   if (auto held = state->hold_ports(); !held) return held.error();
+  if (auto opened = state->open_timers(); !opened) return opened.error();
   const auto& output = state->options.settings.options.output;
   if (auto possible = protect(output); !possible) return possible.error();
   auto folder = state->options.open_folder();

@@ -65,6 +65,8 @@ void Node::State::perform(const run::StartRanks& start) {
   places = places_of(start);
   choose_streams(places);
   out_of_memory_kills = oom_kills();
+  expired_timers.clear();
+  if (timers) timers->forget_all();
   bool store_here = plan::launcher_serves_store(options.settings.options, options.settings.world_size);
   addresses.master_addr = start.master_addr;
   addresses.master_port = start.master_port;
@@ -205,6 +207,9 @@ RankCallbacks Node::State::callbacks(Rank rank) {
     writers.one_ended();
     if (data) data->drain();
     evidence.out_of_memory_kill = status.signal == SIGKILL && out_of_memory_struck();
+    if (auto expired = expired_timers.find(rank); expired != expired_timers.end()) {
+      evidence.expired_timer = expired->second;
+    }
     outbox.say(run::RankExited{of, rank, status, std::move(evidence), at});
   };
   return calls;

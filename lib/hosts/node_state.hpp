@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,11 +14,14 @@
 #include "hosts/delivery.hpp"
 #include "hosts/node.hpp"
 #include "hosts/outbox.hpp"
+#include "hosts/private_folder.hpp"
 #include "hosts/rank_process.hpp"
 #include "hosts/rank_source.hpp"
 #include "hosts/timer.hpp"
+#include "hosts/timer_file.hpp"
 #include "net/held_ports.hpp"
 #include "plan/launch_plan.hpp"
+#include "proc/descendants.hpp"
 #include "proc/family.hpp"
 #include "proc/landlock.hpp"
 #include "proc/open_files.hpp"
@@ -40,8 +44,8 @@ struct GenerationPaths {
   std::vector<RankPaths> ranks;
 };
 
-/// The Node's inside. Preparation and orders to what runs are in node.cpp, starting ranks in node_ranks.cpp, and what
-/// becomes of the files that they write in node_output.cpp.
+/// The Node's inside. Preparation and orders to what runs are in node.cpp, starting ranks in node_ranks.cpp, what
+/// becomes of the files that they write in node_output.cpp, and timers that they set in node_timers.cpp.
 struct Node::State {
   State(boost::asio::io_context& loop, NodeOptions given, Say say)
       : io(loop),
@@ -54,6 +58,7 @@ struct Node::State {
   Result<> open_store();
   void tell_limit_of_store(const Error& why);
   Result<> open_data();
+  Result<> open_timers();
   Result<> hold_ports();
 
   template <class Message>
@@ -97,6 +102,13 @@ struct Node::State {
   void show(std::size_t index, const ui::OutputLine& line);
   void explain_refusal(Rank rank);
   void tell_gap_of_protection();
+  /// A process for which a timer was set, and the rank that it is or descends from.
+  struct TimedProcess {
+    Process process;
+    Rank rank;
+  };
+  [[nodiscard]] std::optional<TimedProcess> find_timed(int pid) const;
+  void expire(const run::FileTimer& timer);
   [[nodiscard]] bool out_of_memory_struck() const;
   [[nodiscard]] bool is_shown(std::size_t index) const;
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
@@ -123,6 +135,8 @@ struct Node::State {
   std::unique_ptr<storage::Publisher> publisher;  // where this node publishes for all that see its folder
   std::unique_ptr<Delivery> delivery;             // where the coordinator sees another folder
   std::unique_ptr<DataDelivery> data;             // with --cpus
+  std::optional<PrivateFolder> timer_folder;      // where the environment names no file
+  std::unique_ptr<TimerFile> timers;              // with TORCHELASTIC_ENABLE_FILE_TIMER
 
   Generation generation{-1};
   plan::RunAddresses addresses;
@@ -135,6 +149,7 @@ struct Node::State {
   std::optional<Error> short_of;                    // why there are fewer of these than places
   std::vector<std::unique_ptr<RankProcess>> ranks;  // started ones, in the same order
   std::optional<long> out_of_memory_kills;          // when the generation began
+  std::map<Rank, std::string> expired_timers;       // their scopes, in this generation
   bool telling_of_stop = false;                     // the file that says so is being made
   std::vector<run::SignalRanks> held_signals;
   Timer signals_held_until{io, [this] { let_signals_go(); }};

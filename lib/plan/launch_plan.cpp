@@ -41,16 +41,12 @@ void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Ma
   }
 }
 
-void add_notices(LaunchPlan& plan, const Machine& machine) {
+void add_notices(LaunchPlan& plan) {
   const auto& rendezvous = plan.options.rendezvous;
   if (std::holds_alternative<SlurmTask>(plan.way) && (rendezvous.endpoint || rendezvous.master_addr)) {
     plan.notices.push_back(fmt::format(
         "nodes of a SLURM step find each other: {} is not used",
         rendezvous.endpoint ? "--rdzv-endpoint " + *rendezvous.endpoint : "--master-addr " + *rendezvous.master_addr));
-  }
-  auto timer = machine.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
-  if (timer != machine.environment.end() && timer->second == "1") {
-    plan.notices.emplace_back("without effect here: TORCHELASTIC_ENABLE_FILE_TIMER, since no file timer is served");
   }
   const auto& ignored = plan.options.without_effect;
   if (!ignored.empty()) plan.notices.push_back(fmt::format("without effect here: {}", fmt::join(ignored, ", ")));
@@ -100,7 +96,7 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.data = std::move(*data);
   plan.hosts = names_of(plan.way);
   add_nodes(plan, counts->ranks_on_node, machine);
-  add_notices(plan, machine);
+  add_notices(plan);
   plan.nodes_count_themselves = std::holds_alternative<Join>(plan.way) && counts_by_machine(options.size);
   int most = plan.nodes_count_themselves
                  ? kMostRanks

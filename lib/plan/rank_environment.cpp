@@ -90,6 +90,7 @@ void set_elastic(Writer& writer, const LaunchSettings& settings, Generation gene
   writer.set("TORCHELASTIC_MAX_RESTARTS", supervision.max_restarts);
   writer.set("TORCHELASTIC_USE_AGENT_STORE", std::string(addresses.agent_store ? "True" : "False"));
   writer.set("TORCHELASTIC_ERROR_FILE", addresses.error_file);
+  if (!addresses.timer_file.empty()) writer.set("TORCHELASTIC_TIMER_FILE", addresses.timer_file);
   writer.set("TORCHELASTIC_SIGNALS_TO_HANDLE", signal_names(supervision.signals_to_handle));
 }
 

@@ -37,6 +37,7 @@ struct RunAddresses {
   std::string data_plan = {};             ///< TAAS_DATA_PLAN, and TAAS_ROLE; empty: no data delivery, neither is set
   std::string events = {};                ///< TAAS_EVENTS, with data_plan
   std::vector<std::string> servers = {};  ///< "host:port" of all ranks, for frameworks whose ranks open servers
+  std::string timer_file = {};            ///< TORCHELASTIC_TIMER_FILE; empty: no timers are served
   std::string flight_records = {};        ///< what the names of torch's flight records begin with; empty: torch's own
 };
 

@@ -34,6 +34,7 @@ struct Evidence {
   std::vector<std::string> last_lines;  ///< the last lines of its stderr (of stdout when stderr is empty), oldest first
   Instant first_error_at{};             ///< when the first line of its fatal error arrived; zero: none was seen
   bool out_of_memory_kill = false;      ///< the kernel's out-of-memory killer struck in the run's memory cgroup
+  std::string expired_timer = {};       ///< scope of the timer for which the rank or its descendant was signalled
   std::string error_file;               ///< content of TORCHELASTIC_ERROR_FILE, when the program wrote one
   std::string stderr_path;              ///< where the whole stderr can be read
   std::vector<CollectiveGroup> collectives;  ///< the last calls that torch's flight recorder has written down
@@ -240,7 +241,7 @@ using Action = std::variant<GatherNodes, StartGeneration, SignalRanks, KillGener
 // One description of each struct serves the journal and the wire: a member that is not named here is in neither.
 // clang-format off
 BOOST_DESCRIBE_STRUCT(GpuHolder, (), (pid, name, bytes))
-BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, error_file, stderr_path, collectives, gpu,
+BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, expired_timer, error_file, stderr_path, collectives, gpu,
                                      gpu_holders))
 BOOST_DESCRIBE_STRUCT(RunStarted, (), (at))
 BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at, preloaded))

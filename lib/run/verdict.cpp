@@ -143,7 +143,8 @@ Candidate find_culprit(const GenerationRecord& generation) {
 Cause find_cause(const RankRecord& record, const FatalError& error, bool by_us) {
   if (record.spawn_failed) return Cause::kExecFailed;
   bool killed = record.status.signal == SIGKILL && !by_us;
-  if (killed && record.evidence.out_of_memory_kill) return Cause::kOutOfMemory;
+  const bool by_timer = !record.evidence.expired_timer.empty();
+  if (killed && record.evidence.out_of_memory_kill && !by_timer) return Cause::kOutOfMemory;
   if (record.status.signal == 0 && error.timed_out_in_store()) return Cause::kStoreTimeout;
   bool raised = error.kind == FatalError::Kind::kPython;
   if (raised && (by_us || (record.status.signal == 0 && record.status.code == 1))) return Cause::kException;
@@ -172,6 +173,11 @@ std::string gpu_error(std::string_view text) {
   return fmt::format(": {}", text.substr(begin, text.find_first_of("\n\r", begin) - begin));
 }
 
+/// ": its timer "step" had expired", which the launcher serves for the rank.
+std::string expired_timer(const Evidence& evidence) {
+  return evidence.expired_timer.empty() ? "" : fmt::format(": its timer \"{}\" had expired", evidence.expired_timer);
+}
+
 std::string summarize(const Candidate& culprit, Cause cause, const GenerationRecord& generation, const Policy& policy) {
   const auto& record = generation.rank(culprit.rank);
   auto who = name_ranks({culprit.rank}, policy.node_of_rank, policy.node_names);
@@ -186,10 +192,15 @@ std::string summarize(const Candidate& culprit, Cause cause, const GenerationRec
       return shorten(fmt::format("{} raised {}", who, culprit.error.statement.front()), kMaxSummaryLength);
     case Cause::kSignal:
       return shorten(fmt::format("{} was killed by {}{}{}", who, signal_name(record.status.signal),
-                                 record.status.core_dumped ? " (core dumped)" : "", gpu_error(culprit.error.text())),
+                                 record.status.core_dumped ? " (core dumped)" : "",
+                                 record.evidence.expired_timer.empty() ? gpu_error(culprit.error.text())
+                                                                       : expired_timer(record.evidence)),
                      kMaxSummaryLength);
     default:
-      if (!ended_by_us(record, generation)) return fmt::format("{} exited with code {}", who, record.status.code);
+      if (!ended_by_us(record, generation)) {
+        return shorten(fmt::format("{} exited with code {}{}", who, record.status.code, expired_timer(record.evidence)),
+                       kMaxSummaryLength);
+      }
       return shorten(fmt::format("{} failed: {}", who, culprit.error.statement.front()), kMaxSummaryLength);
   }
 }
@@ -208,6 +219,9 @@ void list_others(const GenerationRecord& generation, Verdict& verdict) {
 
 std::string hint_for(const Candidate& culprit, const GenerationRecord& generation, const Policy& policy,
                      const Verdict& verdict) {
+  if (!generation.rank(culprit.rank).evidence.expired_timer.empty()) {
+    return "it did not release that timer in time: see what it did instead, or give the timer longer";
+  }
   auto gpus = policy.shares_gpus ? Gpus::kShared : Gpus::kOwn;
   auto text = culprit.error.text();
   auto holders = tells_of_full_gpu(text) ? name_gpu_holders(culprit.rank, generation, policy) : std::string();

@@ -66,13 +66,6 @@ TEST_CASE("flags without effect are told in one line") {
         std::vector<std::string>{"without effect here: --monitor-interval, --start-method"});
 }
 
-TEST_CASE("the file timer of torch's agent is not served, and that is said to who asks for it") {
-  auto machine = kMachine;
-  machine.environment["TORCHELASTIC_ENABLE_FILE_TIMER"] = "1";
-  CHECK(make_plan(Options{}, machine, "id")->notices ==
-        std::vector<std::string>{"without effect here: TORCHELASTIC_ENABLE_FILE_TIMER, since no file timer is served"});
-}
-
 TEST_CASE("a node that joins must not ask for another world than the first") {
   auto joining = [](const char* nnodes, std::optional<std::string> ranks, std::string role) {
     Options options;

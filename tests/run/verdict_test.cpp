@@ -36,12 +36,16 @@ TEST_CASE("each way to fail has its cause, its words and its exit code") {
   };
   Evidence starved;
   starved.out_of_memory_kill = true;
+  Evidence late = starved;
+  late.expired_timer = "step";
   const Row rows[]{
       {{42}, {}, Cause::kExitCode, 42, "rank 1 exited with code 42"},
       {{0, SIGSEGV, true}, {}, Cause::kSignal, 139, "rank 1 was killed by SIGSEGV (core dumped)"},
       {{0, SIGKILL}, {}, Cause::kSignal, 137, "rank 1 was killed by SIGKILL"},
       {{0, SIGTERM}, {}, Cause::kSignal, 143, "rank 1 was killed by SIGTERM"},
       {{0, SIGKILL}, starved, Cause::kOutOfMemory, 137, "rank 1 was killed by the kernel's out-of-memory killer"},
+      {{0, SIGKILL}, late, Cause::kSignal, 137, "rank 1 was killed by SIGKILL: its timer \"step\" had expired"},
+      {{4}, late, Cause::kExitCode, 4, "rank 1 exited with code 4: its timer \"step\" had expired"},
       {{0, SIGSEGV}, starved, Cause::kSignal, 139, "rank 1 was killed by SIGSEGV"},
       {{1}, raised("ValueError: bad shape", 10), Cause::kException, 1, "rank 1 raised ValueError: bad shape"},
       {{3}, raised("ValueError: bad shape", 10), Cause::kExitCode, 3, "rank 1 exited with code 3"},

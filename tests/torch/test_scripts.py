@@ -13,8 +13,8 @@ HERE = pathlib.Path(__file__).parent
 DEADLINE_SECONDS = 240
 
 
-def taas_run(folder, *arguments):
-    environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+def taas_run(folder, *arguments, **variables):
+    environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
     return subprocess.run([TAAS_RUN, *map(str, arguments)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=DEADLINE_SECONDS)
 
@@ -135,3 +135,56 @@ def test_record_decorator_still_tells_the_error(tmp_path):
     report = result.stderr[result.stderr.index("taas-run:"):]  # before it stands what rank 0 printed itself
     assert "KeyError" in report and "no such layer" in report
     assert len(report.strip().splitlines()) <= 12, report
+
+
+TIMED = """
+import os, signal, sys, time
+import torch.distributed.elastic.timer as timer
+from torch.distributed.elastic.timer import FileTimerClient
+
+path = os.environ["TORCHELASTIC_TIMER_FILE"]
+timer.configure(FileTimerClient(path))
+with timer.expires(after=3600, scope="done in time"):
+    pass
+if os.environ["RANK"] == "0" or os.environ["TORCHELASTIC_RESTART_COUNT"] == "1":
+    sys.exit()
+client = FileTimerClient(path)
+client.acquire("a step", time.time() - 1)
+signal.pause()
+"""
+
+
+def test_who_does_not_release_a_timer_is_killed_and_named(tmp_path):
+    script = tmp_path / "timed.py"
+    script.write_text(TIMED)
+    result = taas_run(tmp_path, "--nproc-per-node", 2, script, TORCHELASTIC_ENABLE_FILE_TIMER="1")
+    assert result.returncode == 137, result.stderr
+    assert 'rank 1 was killed by SIGKILL: its timer "a step" had expired' in result.stderr, result.stderr
+    again = taas_run(tmp_path, "--nproc-per-node", 2, "--max-restarts", 1, script, TORCHELASTIC_ENABLE_FILE_TIMER="1")
+    assert again.returncode == 0, again.stderr
+
+
+def test_timers_are_served_where_the_environment_says_and_for_descendants_only(tmp_path):
+    script = tmp_path / "timed.py"
+    script.write_text("""
+import os, signal, subprocess, sys, time
+from torch.distributed.elastic.timer import FileTimerClient, FileTimerRequest
+
+client = FileTimerClient(os.environ["TORCHELASTIC_TIMER_FILE"])
+child = subprocess.Popen(["sleep", "infinity"])
+for pid, number in ((os.getppid(), signal.SIGKILL), (int(sys.argv[1]), signal.SIGKILL), (child.pid, signal.SIGTERM)):
+    client._send_request(FileTimerRequest(pid, "ours", 1.0, number))
+print(os.environ["TORCHELASTIC_TIMER_FILE"], child.wait())
+""")
+    place = tmp_path / "timers"
+    with subprocess.Popen(["sleep", "infinity"]) as stranger:
+        result = taas_run(tmp_path, "--nproc-per-node", 1, script, stranger.pid, TORCHELASTIC_ENABLE_FILE_TIMER="1",
+                          TORCHELASTIC_TIMER_FILE=str(place))
+        alive = stranger.poll() is None
+        stranger.kill()
+    assert (result.returncode, result.stdout) == (0, f"{place} -15\n"), result.stderr
+    assert alive
+    assert not place.exists()
+    place.write_text("mine")
+    refused = taas_run(tmp_path, script, 1, TORCHELASTIC_ENABLE_FILE_TIMER="1", TORCHELASTIC_TIMER_FILE=str(place))
+    assert refused.returncode == 2 and str(place) in refused.stderr and place.read_text() == "mine", refused.stderr
