@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "base/ids.hpp"
+#include "storage/move_file.hpp"
 #include "storage/part_file.hpp"
 
 namespace taas::storage {
@@ -80,6 +81,11 @@ Result<Outcome> publish_link(const Publication& publication) {
 Result<Outcome> publish_content(StagedFile staged, const Publication& publication) {
   auto target = fs::path(publication.files) / publication.name;
   if (auto made = make_folder(target.parent_path()); !made) return made.error();
+  if (publication.at_end && move_staged(staged, publication.staging + "/" + publication.name, target.string())) {
+    if (auto flushed = flush_folders(target.parent_path().string(), publication.files); !flushed)
+      return flushed.error();
+    return Outcome::kPublished;
+  }
   PartFile part(Fd(::open(target.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), staged.mode());
   if (!part.fd()) return system_error("cannot create " + target.string(), errno);
   auto copied = copy_content(staged, part.fd());

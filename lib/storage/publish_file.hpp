@@ -15,6 +15,7 @@ struct Publication {
   FileState seen;
   bool link = false;  ///< a symbolic link
   Refusal refusal = Refusal::kMeansWriters;
+  bool at_end = false;  ///< no rank is left that would read the staged file back: it may itself get the name
 };
 
 enum class Outcome {
@@ -24,7 +25,8 @@ enum class Outcome {
   kGone,       ///< not there any more
 };
 
-/// Copies the file beside its final name, flushes it, and renames it: whoever opens the final name finds either the
+/// Copies the file beside its final name, flushes it, and renames it; at the end the staged file is moved there, where
+/// that is possible. Whoever opens the final name finds either the
 /// whole former content or the whole new one. A link into the staging folder is published as one into the published
 /// files. A process that is killed meanwhile leaves nothing behind where the file system has files without a name
 /// (O_TMPFILE); elsewhere a ".part-" stays beside the final name. Blocks for as long as the disk takes: for a thread of

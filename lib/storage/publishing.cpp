@@ -101,7 +101,8 @@ struct Publishing::State : std::enable_shared_from_this<State> {
 
   /// What there is to publish under this name; nothing when that is published already, or not to be.
   std::optional<Examined> examine(const std::string& name) {
-    Examined found{{options.staging, options.files, name, {}, false, meaning_of_refusal()}, StagedFile::Writers::kNone};
+    Examined found{{options.staging, options.files, name, {}, false, meaning_of_refusal(), at_end},
+                   StagedFile::Writers::kNone};
     auto path = options.staging + "/" + name;
     if (auto file = StagedFile::open(path, meaning_of_refusal())) {
       found.publication.seen = file->state();
@@ -278,9 +279,9 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   std::map<std::string, FileState> published;  // the newest content that is published, by name
   std::map<std::string, FileState> torn;       // perhaps unfinished: left by ranks that ended badly
   FailedNames failures;
-  std::optional<Refusal> refusal;              // from the first file on
-  int rounds = 0;                              // of publishing at the end
-  bool cleared = false;                        // what is published was removed, and nothing has come since
+  std::optional<Refusal> refusal;  // from the first file on
+  int rounds = 0;                  // of publishing at the end
+  bool cleared = false;            // what is published was removed, and nothing has come since
   std::function<void()> when_idle;
   std::function<void(std::string)> on_settled;
   std::optional<asio::thread_pool> thread;  // last: its destruction waits for the copy under way

@@ -140,6 +140,57 @@ TEST_CASE("a full disk is named, and leaves the former file whole and no part be
   CHECK(entries(place.files) == 1);
 }
 
+TEST_CASE("at the end a file is moved where it can be, which needs no room on the disk") {
+  Place place;
+  SmallDisk disk("size=1m");
+  if (!disk.mounted()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
+  place.staging = disk.path() + "/staging";
+  place.files = disk.path() + "/files";
+  const std::string text(700'000, 'm');
+  auto publication = place.staged("sub/model.pt", text);
+  CHECK_FALSE(publish_file(publication).has_value());
+  publication.at_end = true;
+  REQUIRE(publish_file(publication).value() == Outcome::kPublished);
+  CHECK(read_text(place.files + "/sub/model.pt") == text);
+  CHECK(entries(place.files + "/sub") == 1);
+  CHECK(entries(place.staging + "/sub") == 0);
+}
+
+TEST_CASE("at the end a file with another name, or one that may be written to, is copied or left alone") {
+  Place place;
+  auto publication = place.staged("model.pt", "content");
+  SECTION("a hard link would lead into the published file") {
+    fs::create_hard_link(place.staging + "/model.pt", place.folder / "link");
+    publication = place.seen("model.pt");
+    publication.at_end = true;
+    REQUIRE(publish_file(publication).value() == Outcome::kPublished);
+    write_text(place.folder / "link", "other");
+    CHECK(read_text(place.files + "/model.pt") == "content");
+    CHECK(fs::exists(place.staging + "/model.pt"));
+  }
+  SECTION("on a file system that does not tell of writers") {
+    publication.at_end = true;
+    publication.refusal = Refusal::kMeansNothing;
+    without_leases([&] { CHECK(publish_file(publication).value() == Outcome::kPublished); });
+    CHECK(fs::exists(place.staging + "/model.pt"));
+  }
+  SECTION("a writer") {
+    Fd writer(::open((place.staging + "/model.pt").c_str(), O_WRONLY | O_CLOEXEC));
+    publication.at_end = true;
+    CHECK(publish_file(publication).value() == Outcome::kBusy);
+    CHECK(fs::exists(place.staging + "/model.pt"));
+  }
+  SECTION("another file system") {
+    SmallDisk disk("size=1m");
+    if (!disk.mounted()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
+    place.files = publication.files = disk.path() + "/files";
+    publication.at_end = true;
+    REQUIRE(publish_file(publication).value() == Outcome::kPublished);
+    CHECK(read_text(place.files + "/model.pt") == "content");
+    CHECK(fs::exists(place.staging + "/model.pt"));
+  }
+}
+
 TEST_CASE("a read-only disk is named") {
   Place place;
   SmallDisk disk("size=1m");
