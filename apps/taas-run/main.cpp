@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "accelerate.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli.hpp"
@@ -82,6 +83,7 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
   if (!program) return program.error();
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
+  if (auto note = cli::note_on_accelerate(*program, machine); !note.empty()) plan.notices.push_back(std::move(note));
   return program;
 }
 

@@ -133,6 +133,7 @@ class SourceReader {
 
   void follow(const std::string& name, const std::string& folder) {
     auto first = name.substr(0, name.find('.'));
+    if (first == "accelerate") text_.accelerates = true;
     if (std::find(std::begin(kTraining), std::end(kTraining), first) != std::end(kTraining)) text_.trains = true;
     auto base = root_;
     auto rest = std::string_view(name);

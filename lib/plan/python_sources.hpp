@@ -12,6 +12,7 @@ namespace taas::plan {
 struct ProgramText {
   bool known = false;                  ///< the program's own text was found
   bool trains = false;                 ///< it imports torch, or a package that does
+  bool accelerates = false;            ///< it imports accelerate
   std::vector<std::string> variables;  ///< that it sets or removes itself
 };
 

@@ -100,3 +100,20 @@ def test_dry_run_shows_it(runner, script):
     first, second = [rank["environment"] for rank in json.loads(result.stdout)["ranks"]]
     assert (first["A"], "A" in second) == ("1", False)
     assert json.loads(second["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
+
+
+def test_accelerate_s_own_settings_are_not_ignored_in_silence(runner):
+    """What `accelerate config` has written is for `accelerate launch`; the package need not be there to see that."""
+    script = runner.folder / "accelerated.py"
+    script.write_text("from accelerate import Accelerator\n")
+    plain = runner.folder / "plain.py"
+    plain.write_text("import sys\n")
+    config = runner.folder / "hf" / "accelerate" / "default_config.yaml"
+    told = {"HF_HOME": str(config.parent.parent)}
+    assert "accelerate launch" not in runner.taas_run("--dry-run", script, **told).stdout
+    config.parent.mkdir(parents=True)
+    config.write_text("mixed_precision: bf16\n")
+    assert f"{config} is read by accelerate launch alone" in runner.taas_run("--dry-run", script, **told).stdout
+    assert "accelerate launch" not in runner.taas_run("--dry-run", plain, **told).stdout
+    said = {**told, "ACCELERATE_MIXED_PRECISION": "bf16"}
+    assert "accelerate launch" not in runner.taas_run("--dry-run", script, **said).stdout

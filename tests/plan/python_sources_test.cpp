@@ -34,6 +34,11 @@ TEST_CASE("a program that imports torch, or what imports it, trains") {
   }
 }
 
+TEST_CASE("a program that imports accelerate is told from others") {
+  CHECK(read_script("from accelerate import Accelerator").accelerates);
+  CHECK_FALSE(read_script("import torch, accelerated").accelerates);
+}
+
 TEST_CASE("modules beside the program are read as well") {
   std::map<std::string, std::string> files{{"app/x.py", "from model import Net\nimport tools.a, tools.b"},
                                            {"app/tools/__init__.py", ""},
