@@ -7,6 +7,10 @@ namespace taas::cli {
 namespace {
 
 constexpr std::string_view kLater = "comes with a later version of taas-run";
+constexpr std::string_view kWhichHosts =
+    "is deepspeed's: --hosts a:4,b:2 says which hosts and how many ranks on each, CUDA_VISIBLE_DEVICES which GPUs";
+constexpr std::string_view kBindCores =
+    "is deepspeed's and is not done here: the program can call os.sched_setaffinity() with its cores, by LOCAL_RANK";
 
 struct Refusal {
   std::string_view name;
@@ -15,6 +19,14 @@ struct Refusal {
 
 constexpr Refusal kRefusals[] = {
     {"join", "is not needed: --rdzv-endpoint HOST:PORT with --nnodes N on every node lets them meet"},
+    {"include", kWhichHosts},
+    {"exclude", kWhichHosts},
+    {"bind-cores-to-rank", kBindCores},
+    {"bind-core-list", kBindCores},
+    {"num-gpus", "is deepspeed's: --nproc-per-node N is the number of ranks on each node, --gpus N on all"},
+    {"num-nodes", "is deepspeed's: use --nnodes N"},
+    {"num-processes", "is accelerate's: use --gpus N"},
+    {"num-machines", "is accelerate's: use --nnodes N"},
     {"numa-binding", kLater},
     {"duplicate-stdout-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
     {"duplicate-stderr-filters", "comes with a later version of taas-run: grep the files in the run's folder"},
