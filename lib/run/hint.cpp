@@ -52,6 +52,10 @@ constexpr ByWords kByWords[] = {
     {"no GPUs found", "there is no GPU here: use the gloo backend"},
     {"ddress already in use", kPortIsTaken},
     {"EADDRINUSE", kPortIsTaken},
+    {"Gloo connectFullMesh failed",
+     "ranks could not connect to each other: where a program calls init_process_group() again, --store rank0 gives "
+     "each "
+     "call a new store"},
     {"ModuleNotFoundError", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No module named ", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No space left on device", "a disk is full: df -h shows which"},
