@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr const char* kNoProgram = "/dev/null";
 constexpr std::size_t kBeginning = 4096;
-constexpr std::string_view kShipped[] = {"train"};
 
 fs::path own_folder() { return fs::path(own_path()).parent_path(); }
 
@@ -59,7 +58,8 @@ std::string LocalPrograms::find_in_path(const std::string& name) const { return 
 
 /// Beside the launcher in a build folder, in libexec of an installation.
 std::string LocalPrograms::find_shipped(const std::string& name) const {
-  if (std::find(std::begin(kShipped), std::end(kShipped), name) == std::end(kShipped)) return "";
+  const auto& all = plan::kShippedPrograms;
+  if (std::find(std::begin(all), std::end(all), name) == std::end(all)) return "";
   fs::path folder = own_folder();
   for (const auto& place : {folder / name, folder.parent_path() / "libexec" / "taas" / name}) {
     if (is_executable_file(place)) return place;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <string_view>
 
 #include "plan/python_command.hpp"
@@ -93,6 +95,12 @@ Result<ResolvedProgram> run_by_name(const ProgramOptions& options, const Program
   if (here == FileKind::kDirectory && has_main(name, finder)) return run_with_python(options, finder);
   if (auto path = finder.find_in_path(name); !path.empty()) return run_as_it_is(std::move(path), options);
   if (here == FileKind::kDirectory) return is_directory(name);
+  if (std::find(std::begin(kShippedPrograms), std::end(kShippedPrograms), name) != std::end(kShippedPrograms)) {
+    return not_found(
+        fmt::format("{}: this installation of taas-run comes without it: ./scripts/quickstart in a clone "
+                    "builds it with libtaas, for your torch; a wheel or .deb has no libtaas",
+                    name));
+  }
   return not_found(fmt::format("{}: neither a file here, nor a program shipped with taas-run, nor in PATH", name));
 }
 

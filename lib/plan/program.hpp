@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -9,6 +10,9 @@
 namespace taas::plan {
 
 enum class FileKind { kMissing, kDirectory, kDevice, kFile, kExecutable };
+
+/// Programs that come with taas-run where libtaas is built, which belongs to one release of torch.
+inline constexpr std::string_view kShippedPrograms[] = {"train"};
 
 /// What resolving a program asks of the world. The launcher has the real one, tests a table.
 class ProgramFinder {
@@ -23,7 +27,7 @@ class ProgramFinder {
   virtual std::string beginning(const std::string& path) const = 0;
   /// The first executable of this name in PATH; empty when there is none.
   virtual std::string find_in_path(const std::string& name) const = 0;
-  /// Path of a program that comes with taas-run; empty when there is none of this name.
+  /// Path of a program that comes with taas-run; empty when there is none of this name, or this installation lacks it.
   virtual std::string find_shipped(const std::string& name) const = 0;
   /// The Python interpreter: $PYTHON_EXEC, the active virtual environment's, PATH's; an error says which is missing.
   virtual Result<std::string> find_python() const = 0;

@@ -144,6 +144,11 @@ TEST_CASE("what is found nowhere, and what cannot be run, is an error that names
   CHECK(fails(program("nothing"), ENOENT) ==
         "nothing: neither a file here, nor a program shipped with taas-run, nor in PATH");
   auto plain = program("nothing");
+  Table without_shipped;
+  auto missing = resolve_program(program("train"), without_shipped);
+  REQUIRE(missing.has_error());
+  CHECK(missing.error().system_errno == ENOENT);
+  CHECK_THAT(missing.error().message, ContainsSubstring("train: this installation of taas-run comes without it"));
   plain.no_python = true;
   CHECK(fails(plain, ENOENT) == "nothing: not in PATH; a file in this folder is ./nothing");
   plain.program = "./nothing";
