@@ -6,6 +6,12 @@
 #include "proc/preloaded_python.hpp"
 
 namespace taas::hosts {
+namespace {
+
+/// What lib/python/preload says of a module that is not installed.
+constexpr const char* kNoModule = "there is no module";
+
+}  // namespace
 
 RankSource::RankSource(boost::asio::io_context& io, Family& family, RankSourceOptions options,
                        std::function<void(std::string)> remark)
@@ -53,9 +59,11 @@ void RankSource::settle(const std::string& refusal) {
   if (auto go = std::exchange(go_, nullptr)) go();
 }
 
+/// A program that only may use torch runs without it as well.
 void RankSource::give_up(const std::string& why) {
   given_up_ = true;
-  remark_(fmt::format("not preloaded: {}; each rank starts a Python of its own", why));
+  const bool guessed_wrong = options_.choice.by_itself && why.find(kNoModule) != why.npos;
+  if (!guessed_wrong) remark_(fmt::format("not preloaded: {}; each rank starts a Python of its own", why));
 }
 
 void RankSource::hurry() {

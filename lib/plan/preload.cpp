@@ -23,7 +23,7 @@ constexpr std::string_view kReadAtLoad[] = {"ATEN_",     "BLIS_",    "DNNL_", "G
 constexpr std::string_view kReadLater[] = {"TORCH_EXTENSIONS_DIR", "TORCH_FR_", "TORCH_HOME", "TORCH_NCCL_",
                                            "TORCH_SHOW_CPP_STACKTRACES"};
 
-PreloadChoice none(std::string why, bool is_news) { return {{}, 0, std::move(why), is_news}; }
+PreloadChoice none(std::string why, bool is_news) { return {{}, 0, std::move(why), is_news, false}; }
 
 template <std::size_t N>
 bool begins_with_one(std::string_view text, const std::string_view (&prefixes)[N]) {
@@ -77,7 +77,7 @@ PreloadChoice choose_preload(const Options& options, const std::vector<std::stri
                             fmt::join(text.variables.begin(), rest, ", ")),
                 true);
   }
-  PreloadChoice choice{{}, command->options, "", false, std::move(text.variables)};
+  PreloadChoice choice{{}, command->options, "", false, !asked, std::move(text.variables)};
   if (!asked) choice.modules.emplace_back(kDefaultModule);
   for (auto name : split(asked ? std::string_view(wanted) : std::string_view(), ',')) {
     if (!name.empty()) choice.modules.emplace_back(name);

@@ -22,6 +22,7 @@ struct PreloadChoice {
   std::size_t options = 0;                       ///< words of the command before the program
   std::string why;                               ///< for people, of an empty choice
   bool is_news = false;                          ///< the user may have expected another choice
+  bool by_itself = false;                        ///< nobody has named these modules
   std::vector<std::string> set_by_program = {};  ///< no module may read them at import
 };
 

@@ -28,7 +28,6 @@ constexpr std::string_view kTraining[] = {"accelerate",
                                           "nemo",
                                           "peft",
                                           "pl_bolts",
-                                          "taas",
                                           "timm",
                                           "torch",
                                           "pytorch_lightning",
@@ -133,8 +132,8 @@ class SourceReader {
 
   void follow(const std::string& name, const std::string& folder) {
     auto first = name.substr(0, name.find('.'));
-    if (first == "accelerate") text_.accelerates = true;
     if (std::find(std::begin(kTraining), std::end(kTraining), first) != std::end(kTraining)) text_.trains = true;
+    if (first == "accelerate") text_.accelerates = true;
     auto base = root_;
     auto rest = std::string_view(name);
     if (name.starts_with('.')) {

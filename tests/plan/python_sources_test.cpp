@@ -29,7 +29,7 @@ TEST_CASE("a program that imports torch, or what imports it, trains") {
     CHECK(read_script(text).trains);
   }
   for (auto text : {"", "import os", "# import torch", "print('import torch')", "import torchless", "import my.torch",
-                    "from . import torch_free"}) {
+                    "from . import torch_free", "import jax, taas\ntaas.jax_initialize()"}) {
     CHECK_FALSE(read_script(text).trains);
   }
 }

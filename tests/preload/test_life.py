@@ -234,6 +234,16 @@ def test_a_program_without_torch_costs_nothing_by_itself(machine, script):
     assert "preload" not in run.console
 
 
+def test_a_program_that_does_without_torch_is_told_nothing(machine, script):
+    (machine.folder / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    program = script("try:\n    import torch\nexcept ImportError:\n    print('without')\n")
+    run = machine.launch("--nproc-per-node", 2, program)
+    assert (run.code, run.preloaded()) == (0, [False, False])
+    assert run.output(1) == ("without\n", "") and "preload" not in run.console, run.console
+    asked = machine.launch("--preload", "torch", "--nproc-per-node", 2, program)
+    assert asked.console.count("not preloaded: there is no module torch") == 1, asked.console
+
+
 def test_a_program_that_is_not_python(machine):
     run = machine.launch("--nproc-per-node", 2, "/bin/true")
     assert run.code == 0 and "preload" not in run.console
