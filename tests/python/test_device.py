@@ -11,7 +11,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop, wait_until
-from datasets import Big, Numbers, numbers
+from own_datasets import Big, Numbers, numbers
 from fake_gpu import all_here, copies, cuda  # noqa: F401
 from taas import cuda_copies, delivery, device, nested, pinning
 from torch.utils.data import DataLoader, IterableDataset

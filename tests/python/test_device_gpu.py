@@ -7,7 +7,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop
-from datasets import Big, Nested, numbers
+from own_datasets import Big, Nested, numbers
 from taas import loader_iterator, nested
 from torch.utils.data import DataLoader
 

@@ -6,7 +6,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, registered_loop, seed, states
-from datasets import (Augmented, Drawn, Eager, Endless, InOneGo, Lazy, Nested, Numbers, Offset, Sharded, doubled, generator,
+from own_datasets import (Augmented, Drawn, Eager, Endless, InOneGo, Lazy, Nested, Numbers, Offset, Sharded, doubled, generator,
                       numbers, set_offset)
 from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, RandomSampler, SequentialSampler, Subset,
                               SubsetRandomSampler, TensorDataset, WeightedRandomSampler)

@@ -8,7 +8,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
-from datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow
+from own_datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow
 from taas import delivery
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -60,7 +60,7 @@ def test_an_exception_comes_in_its_place_with_its_index_and_traceback(workers, m
             next(iterator)
         assert "index 37" in "".join(raised.value.__notes__)
         text = str(raised.value.__cause__) if workers else "".join(str(entry) for entry in raised.traceback)
-        assert "datasets.py" in text
+        assert "own_datasets.py" in text
         assert equal(next(iterator)[1], torch.arange(40, 48)), "the loop may go on"
         assert len(list(iterator)) == 7
 

@@ -9,7 +9,7 @@ import pytest
 import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, wait_until
-from datasets import Big, Numbers, Slow, numbers
+from own_datasets import Big, Numbers, Slow, numbers
 from taas import delivery
 from torch.utils.data import DataLoader
 

@@ -10,7 +10,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
-from datasets import Numbers
+from own_datasets import Numbers
 from taas import delivery, events, worker
 from taas.seeds import Seeds
 from taas.task import Task

@@ -12,7 +12,7 @@ import pytest
 import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
-from datasets import Augmented, Carries, Drawn, Fails, Noted, Numbers, numbers
+from own_datasets import Augmented, Carries, Drawn, Fails, Noted, Numbers, numbers
 from taas import delivery, events
 from taas.plan import read
 from taas.prepare import Preparation
@@ -141,13 +141,13 @@ def test_the_next_epoch_is_under_way_before_this_one_ends(run, monkeypatch, tmp_
 
 @pytest.mark.parametrize("name", ["plain_loader", "loader"])
 def test_prepared_before_there_is_a_rank(run, name):
-    import datasets
-    run.start(2, loader=f"datasets:{name}")
+    import own_datasets
+    run.start(2, loader=f"own_datasets:{name}")
     wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) == 2)
     prepared = of_kind(run, "prepared")
     assert sum({event["worker"]: event["batches"] for event in prepared}.values()) == 13
     seed()
-    loader = taas.register(getattr(datasets, name))
+    loader = taas.register(getattr(own_datasets, name))
     try:
         seen = loop(loader)
     finally:
@@ -164,23 +164,23 @@ def test_prepared_before_there_is_a_rank(run, name):
 
 
 def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypatch):
-    import datasets
-    run.start(1, loader="datasets:loader_of_rank")
+    import own_datasets
+    run.start(1, loader="own_datasets:loader_of_rank")
     wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
     assert of_kind(run, "prepared")[-1]["batches"] == 0
     assert run.remarks() == ["nothing is prepared before the ranks start: the dataset asks for its rank"]
     monkeypatch.setenv("RANK", "3")
-    with taas.register(datasets.loader_of_rank) as loader:
+    with taas.register(own_datasets.loader_of_rank) as loader:
         assert loop(loader)[0].tolist() == list(range(3000, 3008))
 
 
 def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run):
-    import datasets
-    run.start(1, loader="datasets:loader_of_floats")
+    import own_datasets
+    run.start(1, loader="own_datasets:loader_of_floats")
     wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
     torch.set_default_dtype(torch.float64)
     try:
-        with taas.register(datasets.loader_of_floats) as loader:
+        with taas.register(own_datasets.loader_of_floats) as loader:
             assert loop(loader)[0].dtype == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
@@ -191,7 +191,7 @@ def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run
 def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch):
     for module in (torch, torch.random):
         monkeypatch.setattr(module, "initial_seed", module.initial_seed)  # a preparation replaces it
-    run.start(0, loader="datasets:plain_loader")
+    run.start(0, loader="own_datasets:plain_loader")
     preparation = Preparation(read(run.path), 0)
     told, answers = [], iter([False, False, True])
     monkeypatch.setattr(preparation, "_reported", float("inf"))
@@ -204,8 +204,8 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
 
 
 @pytest.mark.parametrize("name, line", [
-    ("datasets:nothing", "ValueError: module datasets has no 'nothing'"),
-    ("datasets:numbers", "ValueError: 'numbers' of module datasets is of type Numbers, not a torch.utils.data.DataLoader"),
+    ("own_datasets:nothing", "ValueError: module own_datasets has no 'nothing'"),
+    ("own_datasets:numbers", "ValueError: 'numbers' of module own_datasets is of type Numbers, not a torch.utils.data.DataLoader"),
     ("no_such:loader", "ModuleNotFoundError: No module named 'no_such'"),
 ])
 def test_a_loader_that_cannot_be_imported_ends_the_worker_with_a_line(run, name, line, capfd):

@@ -7,7 +7,7 @@ import pickle
 import pytest
 import taas
 from conftest import equal, loop, seed, states
-from datasets import Numbers, Repeated, numbers
+from own_datasets import Numbers, Repeated, numbers
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 

@@ -8,7 +8,7 @@ import taas
 import torch
 import torch.distributed as dist
 from conftest import equal, seed, states
-from datasets import Numbers, numbers
+from own_datasets import Numbers, numbers
 from taas import random_states
 from taas.draws import Unknown
 from taas.foresight import Rehearsal

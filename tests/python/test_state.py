@@ -9,7 +9,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop, seed, states
-from datasets import Augmented, Drawn, Eager, generator, numbers
+from own_datasets import Augmented, Drawn, Eager, generator, numbers
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Sampler
 
 LOADERS = {

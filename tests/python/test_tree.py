@@ -6,7 +6,7 @@ import numpy
 import pytest
 import torch
 from conftest import equal
-from datasets import Pair
+from own_datasets import Pair
 from taas import layout, tree, untree
 
 BATCHES = [

@@ -139,17 +139,19 @@ _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
 def _with_what_pickling_drops(value: Any) -> Any:
-    """A class's own __getstate__ may leave attributes out, which the plain loader without workers keeps: plain ones go along."""
+    """A class's own __getstate__ may leave attributes out, which the plain loader without workers keeps: plain ones go along. Its
+    __setstate__ may add some, which go again."""
     kind = type(value)
     is_own = hasattr(kind, "__setstate__") or getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)
     reduces_itself = kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__
     if not is_own or reduces_itself or isinstance(value, type):
         return NotImplemented
-    plain = {name: held for name, held in getattr(value, "__dict__", {}).items() if type(held) in _PLAIN}
-    if not plain:
+    if not hasattr(value, "__dict__"):
         return NotImplemented
+    plain = {name: held for name, held in vars(value).items() if type(held) in _PLAIN}
+    names = tuple(vars(value))
     make, arguments, state, items, pairs = (*value.__reduce_ex__(5), None, None, None)[:5]
-    return make, arguments, (state, plain), items, pairs, rebuild.set_state
+    return make, arguments, (state, plain, names), items, pairs, rebuild.set_state
 
 
 def _address_of(array: numpy.ndarray) -> int:

@@ -3,49 +3,67 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import threading
 import traceback
 from typing import Any
 
-from . import layout, logical_process, native, random_states, tree, untree
+from . import layout, native, random_states, tree, untree
 from .answer import Answer, Made, Over, Raised
 from .errors import unpickled
 from .fetch import Exhausted, Fetcher
-from .logical_processes import LogicalProcesses
+from .logical_process import Ended as ProcessEnded, LogicalProcess
 from .outcome import Ended, Failed, Outcome, Ready, Refused
 from .recipe import Recipe
 from .task import Task
 from .threads import of_a_worker
 
+_TASKS_OF_A_WORKER = 2  # under way, as with the plain loader's prefetch_factor
+_leaving: list[LogicalProcess] = []
+
 
 class InProcessStream:
-    """One epoch's tasks; each is made when it is asked for. The process' random states stay as they are.
+    """One epoch's tasks. The process' random states stay as they are.
 
-    Logical workers that need processes of their own are forks, as those of the plain loader: they make what they are asked for. So does
-    a fork where another thread asks than the one that began: the random states are the program's, which draws from them meanwhile.
+    With num_workers each logical worker is a fork, made when the epoch begins, as those of the plain loader. Otherwise a task is done
+    when it is asked for; by a fork as well where another thread asks than the one that began: the random states are the program's,
+    which draws from them meanwhile.
     """
 
     def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
         self._fetcher = Fetcher(recipe, is_at_home=True)
-        self._processes = LogicalProcesses()
         self._tasks: collections.deque[Task] = collections.deque()
         self._thread = threading.get_ident()
+        self._workers: list[LogicalProcess] = []
+        if recipe.needs_processes or recipe.num_workers and recipe.forks:
+            for number in range(recipe.num_workers):
+                self._start(number)
 
     def submit_task(self, task: Task) -> None:
         """One more task, to be made after those before it."""
         self._tasks.append(task)
+        if self._workers:
+            with contextlib.suppress(ProcessEnded):  # next() says so
+                self._workers[task.logical_worker].ask(task.to_bytes(), None)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome."""
         task = self._tasks.popleft()
-        if self._fetcher.recipe.needs_processes or threading.get_ident() != self._thread:
-            return self._made_by_a_fork(task)
-        with random_states.kept():
-            return self._made(task)
+        if not self._workers and threading.get_ident() == self._thread:
+            with random_states.kept():
+                return self._made(task)
+        if not self._workers:
+            self._start(-1)
+            self._workers[-1].ask(task.to_bytes(), None)
+        try:
+            return _outcome_of(self._workers[task.logical_worker].receive())
+        except ProcessEnded as ended:
+            return Refused(str(ended))
 
     def window(self) -> int:
         """How many tasks may be under way."""
-        return 1
+        return _TASKS_OF_A_WORKER * len(self._workers) or 1 if self._recipe.num_workers else 1
 
     def statistics(self) -> dict[str, int]:
         """For the launcher: there are no workers."""
@@ -59,14 +77,14 @@ class InProcessStream:
 
     def close(self) -> None:
         self._tasks.clear()
-        self._processes.close()
+        for process in self._workers:
+            process.end()
+        _leaving[:] = [process for process in (*_leaving, *self._workers) if not process.has_ended()]
+        self._workers.clear()
 
-    def _made_by_a_fork(self, task: Task) -> Outcome:
-        try:
-            with of_a_worker(task.logical_worker):
-                return _outcome_of(self._processes.answer("", self._fetcher.recipe, b"", task.to_bytes(), task, None))
-        except logical_process.Ended as ended:
-            return Refused(str(ended))
+    def _start(self, logical_worker: int) -> None:
+        with of_a_worker(logical_worker):
+            self._workers.append(LogicalProcess(self._recipe, lambda: None))
 
     def _made(self, task: Task) -> Outcome:
         try:

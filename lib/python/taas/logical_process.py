@@ -45,6 +45,7 @@ class LogicalProcess:
 
     def __init__(self, recipe: Recipe, in_child: Callable[[], None], begins: Callable[[int], None] | None = None) -> None:
         self._begins = begins
+        self._status: int | None = None
         self._connection, others = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._packets = _Packets(self._connection)
         try:
@@ -66,7 +67,7 @@ class LogicalProcess:
         try:
             self._packets.send((payload, stream))
         except OSError:
-            raise Ended(os.waitpid(self._pid, 0)[1]) from None
+            raise self._why_ended() from None
 
     def receive(self) -> Answer:
         """The next of the answers that were asked for. Raises Ended."""
@@ -74,7 +75,7 @@ class LogicalProcess:
             (answer, sizes, PlaceReads.seen), memory = self._packets.receive()
             return answer._replace(buffers=_split(memory, sizes)) if isinstance(answer, Made) else answer
         except (OSError, EOFError):
-            raise Ended(os.waitpid(self._pid, 0)[1]) from None
+            raise self._why_ended() from None
 
     def end(self) -> None:
         """It is not needed any more. It ends by itself, and is to be waited for: see has_ended()."""
@@ -83,10 +84,18 @@ class LogicalProcess:
 
     def has_ended(self) -> bool:
         """Asks the system, without waiting."""
-        try:
-            return os.waitpid(self._pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            return True
+        if self._status is None:
+            try:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            self._status = status if pid else None
+        return self._status is not None
+
+    def _why_ended(self) -> Ended:
+        if self._status is None:
+            self._status = os.waitpid(self._pid, 0)[1]
+        return Ended(self._status)
 
     def _serve(self, connection: socket.socket, recipe: Recipe, in_child: Callable[[], None]) -> None:
         for other in (self, *self._all):  # they see the end of their connection when this process' parent closes it

@@ -62,9 +62,9 @@ def parameter(*memory: Any) -> torch.nn.Parameter:
     return torch.nn.Parameter(made.detach(), made.requires_grad)
 
 
-def set_state(value: Any, both: tuple[Any, dict[str, Any]]) -> None:
-    """What the class's own __getstate__ gave, and attributes of which it may have left some out."""
-    state, attributes = both
+def set_state(value: Any, given: tuple[Any, dict[str, Any], tuple[str, ...]]) -> None:
+    """What the class's own __getstate__ gave, attributes of which it may have left some out, and the names of all that there were."""
+    state, attributes, names = given
     if state is not None and hasattr(value, "__setstate__"):
         value.__setstate__(state)
     elif state is not None:
@@ -74,6 +74,8 @@ def set_state(value: Any, both: tuple[Any, dict[str, Any]]) -> None:
             setattr(value, name, held)
     for name, held in attributes.items():
         vars(value).setdefault(name, held)
+    for name in vars(value).keys() - names:  # made by __setstate__
+        del vars(value)[name]
 
 
 def set_attributes(made: torch.Tensor, attributes: dict[str, Any]) -> None:

@@ -14,10 +14,10 @@ from .ways import Way, plain, registered
 def faults_of(pipeline: Pipeline, machines: Any, full: bool) -> list[str]:
     """One line for each way in which the promise is not kept. `machines` is a run with two data workers."""
     baselines, ways = plain(pipeline, full), registered(pipeline, full)
-    killing = [way for way in ways if way.kills and way.on_machines]
-    results = run_all({way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, pipeline.seconds)
+    killing, seconds = [way for way in ways if way.kills and way.on_machines], pipeline.seconds * (3 if full else 1)
+    results = run_all({way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, seconds)
     for way in killing:
-        results |= run_all({way: _action(pipeline, way, machines)}, pipeline.seconds)
+        results |= run_all({way: _action(pipeline, way, machines)}, seconds)
         machines.revive()
     wrong = [f"{way}: the pipeline itself raised {said}" for way in baselines
              if (said := _said(results[way].value)) and not pipeline.raises and not way.start_method]
@@ -61,7 +61,7 @@ def _fault(pipeline: Pipeline, way: Way, results: dict[Way, Result]) -> list[str
         return []
     if not line and pipeline.says and way.is_registered and not re.search(pipeline.says, said := _said(result.value)):
         line = f"its exception does not say {pipeline.says!r}{said}"
-    if not line and pipeline.falls_back and way.is_registered:
+    if not line and pipeline.falls_back and way.is_registered and not way.on_machines:  # a run's remarks go to the launcher
         line = _without_its_line(pipeline, result)
     return [f"{way}: {line}"] if line else []
 

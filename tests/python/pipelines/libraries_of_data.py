@@ -1,9 +1,7 @@
 """Libraries that bring data: webdataset, torchdata, HF datasets, pyarrow, h5py, lmdb, zarr, pandas."""
 
-import importlib
 import io
 import pathlib
-import sys
 import tarfile
 import tempfile
 
@@ -19,13 +17,10 @@ def place(name):
     return pathlib.Path(tempfile.gettempdir()) / name
 
 
-def huggingface():
-    """`datasets`: the tests have a module of this name, too."""
-    tests = str(pathlib.Path(__file__).parents[1])
-    sys.path[:] = [each for each in sys.path if each != tests] + [tests]
-    if str(getattr(sys.modules.get("datasets"), "__file__", "")).startswith(tests):
-        del sys.modules["datasets"]
-    return importlib.import_module("datasets")
+def _huggingface():
+    import datasets
+
+    return datasets
 
 
 def rows():
@@ -43,24 +38,24 @@ def has_several_ids(row):
 
 @pipeline(needs=("datasets",), full=True)
 def huggingface_map(workers):
-    made = huggingface().Dataset.from_dict(rows()).map(lambda row: {"length": len(row["ids"])})
+    made = _huggingface().Dataset.from_dict(rows()).map(lambda row: {"length": len(row["ids"])})
     return DataLoader(made, 4, shuffle=True, num_workers=workers, collate_fn=list)
 
 
 @pipeline(needs=("datasets",), full=True)
 def huggingface_with_torch_format(workers):
-    made = huggingface().Dataset.from_dict({"x": numpy.arange(60.0).reshape(ROWS, 2), "y": list(range(ROWS))}).with_format("torch")
+    made = _huggingface().Dataset.from_dict({"x": numpy.arange(60.0).reshape(ROWS, 2), "y": list(range(ROWS))}).with_format("torch")
     return DataLoader(made, 4, shuffle=True, num_workers=workers)
 
 
 @pipeline(needs=("datasets",), full=True)
 def huggingface_transformed_when_read(workers):
-    made = huggingface().Dataset.from_dict(rows()).with_transform(upper_texts)
+    made = _huggingface().Dataset.from_dict(rows()).with_transform(upper_texts)
     return DataLoader(made, 4, num_workers=workers)
 
 
 def stream(shards=4):
-    return huggingface().Dataset.from_dict(rows()).to_iterable_dataset(num_shards=shards)
+    return _huggingface().Dataset.from_dict(rows()).to_iterable_dataset(num_shards=shards)
 
 
 @pipeline(needs=("datasets",), full=True)
@@ -76,7 +71,8 @@ def huggingface_streaming_shuffled(workers):
 @pipeline(needs=("datasets",), full=True)
 def huggingface_split_by_node(workers):
     streamed = stream()
-    split = importlib.import_module("datasets.distributed").split_dataset_by_node
+    from datasets.distributed import split_dataset_by_node as split
+
     return DataLoader(split(streamed, rank=1, world_size=2), 4, num_workers=workers, collate_fn=list)
 
 
@@ -117,7 +113,7 @@ def webdataset_its_own_loader(workers):
     return webdataset.WebLoader(made, batch_size=3, num_workers=workers).pipeline[0]
 
 
-@pipeline(needs=("torchdata",), full=True, resumes=False)
+@pipeline(needs=("torchdata",), full=True, resumes=False, refused="has an iterator of its own")
 def torchdata_stateful_loader(workers):
     from pipelines.everyday import Numbers
     from torchdata.stateful_dataloader import StatefulDataLoader

@@ -148,14 +148,6 @@ def lhotse_buckets(workers):
     return DataLoader(Cuts(), sampler=sampler, batch_size=None, num_workers=workers)
 
 
-@pipeline(needs=("torchaudio",), full=True)
-def torchaudio_spectra(workers):
-    import torchaudio.transforms
-
-    steps = torchaudio.transforms.MelSpectrogram(8000, n_fft=64, n_mels=8)
-    return DataLoader(Made(lambda index: steps(torch.sin(torch.arange(400) * (index + 1) / 50))), 4, num_workers=workers)
-
-
 @pipeline(needs=("tensordict",), full=True)
 def tensordict_batches(workers):
     from tensordict import TensorDict

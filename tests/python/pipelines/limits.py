@@ -28,7 +28,7 @@ def a_sample_that_kills_its_worker(workers):
     return DataLoader(Deadly(2), 4, num_workers=workers)
 
 
-@pipeline(num_workers=(0,), epochs=1, seconds=30.0)
+@pipeline(num_workers=(0,), epochs=1, seconds=30.0, resumes=False)
 def long_documents_of_chinese(workers):
     return DataLoader(Made(lambda index: "\u4e2d" * 6000, 600), 600, num_workers=workers, collate_fn=as_they_are)
 

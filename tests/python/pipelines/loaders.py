@@ -5,7 +5,7 @@ import queue
 import threading
 
 import torch
-from datasets import Repeated
+from own_datasets import Repeated
 from differential.pipeline import pipeline
 from pipelines.everyday import Numbers
 from torch.utils.data import DataLoader, Dataset

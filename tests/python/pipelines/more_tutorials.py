@@ -6,7 +6,6 @@ import tempfile
 import numpy
 import torch
 from differential.pipeline import pipeline
-from pipelines.libraries_of_data import huggingface
 from torch.utils.data import DataLoader, Dataset
 
 
@@ -133,9 +132,10 @@ def padded(rows):
 @pipeline(needs=("datasets", "transformers"), full=True, before_epoch=lambda loader, epoch: loader.dataset.set_epoch(epoch))
 def huggingface_from_a_generator(workers):
     """A stream of a generator's shards, shuffled, padded by batches, collated by transformers' own function."""
+    from datasets import IterableDataset
     from transformers import default_data_collator
 
-    stream = huggingface().IterableDataset.from_generator(documents_of, gen_kwargs={"shards": ["a", "b", "c"]})
+    stream = IterableDataset.from_generator(documents_of, gen_kwargs={"shards": ["a", "b", "c"]})
     stream = stream.shuffle(seed=7, buffer_size=6).map(padded, batched=True, batch_size=4, remove_columns=["shard", "ids"])
     return DataLoader(stream, 4, num_workers=workers, collate_fn=default_data_collator, drop_last=True)
 

@@ -7,7 +7,6 @@ import tempfile
 import numpy
 import torch
 from differential.pipeline import pipeline
-from pipelines.libraries_of_data import huggingface
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 
@@ -101,10 +100,10 @@ def torch_geometric_dynamic_batches(workers):
 @pipeline(needs=("datasets", "transformers", "tokenizers"), full=True, random=True)
 def language_model_of_mixed_corpora(workers):
     """Two corpora interleaved by probability, a tokenizer, masks drawn in the collator."""
+    import datasets as library
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-    library = huggingface()
     words = {word: number for number, word in enumerate(["[PAD]", "[MASK]", "[UNK]", *(f"w{number}" for number in range(50))])}
     plain = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()

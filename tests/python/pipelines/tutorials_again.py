@@ -8,7 +8,6 @@ import tempfile
 import numpy
 import torch
 from differential.pipeline import pipeline
-from pipelines.libraries_of_data import huggingface
 from torch.utils.data import DataLoader, Dataset, IterableDataset, WeightedRandomSampler, get_worker_info
 
 
@@ -74,7 +73,8 @@ def torch_geometric_heterogeneous(workers):
 @pipeline(needs=("datasets",), full=True)
 def huggingface_interleaved(workers):
     """Streams of two corpora, mixed by probabilities, batched and formatted as numpy."""
-    made = huggingface()
+    import datasets as made
+
     corpora = [made.Dataset.from_dict({"source": [name] * 20, "value": [numpy.full(3, row).tolist() for row in range(20)]})
                .to_iterable_dataset(num_shards=2) for name in ("a", "b")]
     mixed = made.interleave_datasets(corpora, probabilities=[0.7, 0.3], seed=5, stopping_strategy="all_exhausted")
