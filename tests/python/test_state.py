@@ -116,12 +116,14 @@ def test_an_order_that_cannot_be_drawn_again_is_refused(workers, monkeypatch):
     assert len(str(refusal.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("other", [lambda: DataLoader(AnotherLength(), 4, shuffle=True), lambda: DataLoader(Augmented(), 5, shuffle=True)],
-                         ids=["a shorter dataset", "another batch size"])
+@pytest.mark.parametrize("other", [lambda: DataLoader(AnotherLength(), 4, shuffle=True), lambda: DataLoader(Augmented(), 5, shuffle=True),
+                                   lambda: DataLoader(range(4), 4, shuffle=True)],
+                         ids=["a shorter dataset", "another batch size", "fewer batches"])
 def test_the_order_of_another_loader_is_refused(other):
     seed()
     with taas.register(DataLoader(Augmented(), 4, shuffle=True)) as loader:
-        next(iter(loader))
+        batches = iter(loader)
+        next(batches), next(batches)
         state = loader.state_dict()
     with taas.register(other()) as loader:
         loader.load_state_dict(state)

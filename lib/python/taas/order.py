@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader
 
 from .foresight import Trust
 from .indices import Indices
+from .order_digest import AnotherOrder
 from .recipe import Recipe, recipe_of
 from .seeds import Seeds
 from .task import Task
@@ -50,13 +51,18 @@ class MapOrder:
 
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
-        return {"batch": self._number, "order": self._indices.digest.state()}
+        digest = self._indices.digest
+        return {"batch": self._number, "taken": digest.state_behind(self._number), "order": digest.state()}
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Draws, and drops, what the loop has had before it was interrupted. Raises AnotherOrder where that is not the same."""
         for _ in range(position["batch"]):
-            self.certain()
+            try:
+                self.certain()
+            except StopIteration:
+                raise AnotherOrder from None
             self.delivered()
+        self._indices.digest.expect(tuple(position["taken"]))
         self._indices.digest.expect(tuple(position["order"]))
 
     def _task(self, number: int, indices: Any) -> Task:

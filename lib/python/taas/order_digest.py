@@ -41,6 +41,10 @@ class OrderDigest:
         """How many were drawn, and the digest of all of them."""
         return self._count, self._values[-1]
 
+    def state_behind(self, count: int) -> tuple[int, int]:
+        """The same as it was when so many were drawn: as many as the loop has had. No more than 4,096 are drawn ahead of it."""
+        return count, self._values[-1 - (self._count - count)]
+
     def expect(self, state: tuple[int, int]) -> None:
         """After as many draws as in `state`, the digest must be the one there. Raises AnotherOrder."""
         self._expected = state

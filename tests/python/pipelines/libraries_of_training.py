@@ -133,7 +133,7 @@ def monai_dictionaries(workers):
     return MonaiLoader(CacheDataset(rows, steps, progress=False), batch_size=4, shuffle=True, num_workers=workers)
 
 
-@pipeline(needs=("lhotse",), full=True)
+@pipeline(needs=("lhotse",), full=True, resumes=False)  # the sampler's state is that of its last epoch's end: refused
 def lhotse_buckets(workers):
     from lhotse import CutSet
     from lhotse.dataset import DynamicBucketingSampler
