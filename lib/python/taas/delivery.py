@@ -50,6 +50,9 @@ class InProcess(Delivery):
 
     is_apart = False
 
+    def __init__(self) -> None:
+        self._unused: dict[int, list[InProcessStream]] = {}  # by registration
+
     @classmethod
     def in_the_place_of(cls, other: Delivery) -> InProcess:
         """With what the run wants of it."""
@@ -58,8 +61,15 @@ class InProcess(Delivery):
         return delivery
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
+        """The first stream begins with the dataset as it is now: a sampler may change it when it is drawn."""
+        self.release(registered.token)
         recipe = recipe_of(loader)
-        return Opening("", lambda: InProcessStream(recipe))
+        first = self._unused[registered.token] = [InProcessStream(recipe)]
+        return Opening("", lambda: first.pop() if first else InProcessStream(recipe))
+
+    def release(self, token: int) -> None:
+        for unused in self._unused.pop(token, []):
+            unused.close()
 
 
 _deliveries: dict[str, Delivery] = {}
