@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 #include <boost/mp11/algorithm.hpp>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -101,13 +102,22 @@ class JsonReader {
   [[nodiscard]] Error error() const;
 
  private:
-  /// Only a number that T holds exactly is taken.
+  /// Only a number that T holds exactly is taken; of one with a fraction its millionths.
   template <class T>
   bool read_number(const Json& json, T& value) {
     if (!json.is_number()) return fail("not a number");
     boost::system::error_code status;
     value = json.to_number<T>(status);
+    if constexpr (std::is_floating_point_v<T>) return (!status && to_millionths(value)) || fail("not a number in range");
     return !status || fail("not a number in range");
+  }
+  /// The parser's last digits are not exact, and what was written must say the same when it is read.
+  template <class T>
+  static bool to_millionths(T& value) {
+    constexpr T kMost = 8e9;  // as exact as a double is
+    if (!(std::abs(value) <= kMost)) return false;
+    value = std::round(value * 1e6) / 1e6;
+    return true;
   }
   template <class T>
   bool read_member(const Json* json, std::string_view name, T& value) {
