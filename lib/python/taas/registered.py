@@ -77,7 +77,7 @@ class Registered:
         return iterator
 
     def followed(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """What an __iter__ of the loader's class gave. Only generators are followed: other objects may have methods that the program calls."""
+        """What an __iter__ of the loader's class gave. Only generators are followed: other objects may have methods of their own."""
         self._passed_on = None
         if not isinstance(batches, GeneratorType):
             return batches

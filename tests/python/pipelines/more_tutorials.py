@@ -44,8 +44,8 @@ def tensorclass_of_a_memory_map(workers):
         images: torch.Tensor
         targets: torch.Tensor
 
-    data = Images(images=MemoryMappedTensor.empty((24, 3, 4), dtype=torch.uint8), targets=MemoryMappedTensor.empty((24,), dtype=torch.int64),
-                  batch_size=[24]).memmap_()
+    images, targets = MemoryMappedTensor.empty((24, 3, 4), dtype=torch.uint8), MemoryMappedTensor.empty((24,), dtype=torch.int64)
+    data = Images(images=images, targets=targets, batch_size=[24]).memmap_()
     for number in range(24):
         data[number] = Images(images=torch.full((3, 4), number, dtype=torch.uint8), targets=torch.tensor(number), batch_size=[])
     return DataLoader(data, 5, shuffle=True, num_workers=workers, collate_fn=lambda batch: (batch.images.float() / 255, batch.targets))
@@ -147,9 +147,11 @@ def monai_kept_on_disk(workers):
     from monai.transforms import Compose, EnsureTyped, NormalizeIntensityd, SpatialPadd
 
     set_track_meta(False)  # which numbers objects by their addresses
-    volumes = [{"image": numpy.arange(36, dtype=numpy.float32).reshape(1, 6, 6)[:, :4 + number % 3] + number, "name": f"v{number}"} for number in range(12)]
+    plane = numpy.arange(36, dtype=numpy.float32).reshape(1, 6, 6)
+    volumes = [{"image": plane[:, :4 + number % 3] + number, "name": f"v{number}"} for number in range(12)]
     steps = Compose([EnsureTyped("image"), NormalizeIntensityd("image"), SpatialPadd("image", (6, 6))])
-    return DataLoader(PersistentDataset(volumes, steps, cache_dir=place("persistent")), 3, num_workers=workers, collate_fn=list_data_collate)
+    kept = PersistentDataset(volumes, steps, cache_dir=place("persistent"))
+    return DataLoader(kept, 3, num_workers=workers, collate_fn=list_data_collate)
 
 
 @pipeline(needs=("monai",), full=True, seconds=180.0)
