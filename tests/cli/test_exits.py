@@ -88,7 +88,8 @@ def test_restart_until_the_budget_is_spent(launcher):
 
 
 def test_an_exception_before_the_store_is_not_tried_again(launcher):
-    script = launcher.python("print('once', flush=True)\nfor epoch in range(epochz):\n    pass\n")
+    script = launcher.python("import os, signal\nif os.environ['RANK'] == '1':\n    signal.pause()\n"
+                             "print('once', flush=True)\nfor epoch in range(epochz):\n    pass\n")
     result = launcher.run("--nproc-per-node", 2, "--max-restarts", 3, script)
     assert (result.returncode, result.stdout) == (1, "once\n"), result.stderr
     assert "NameError: name 'epochz' is not defined" in result.stderr
