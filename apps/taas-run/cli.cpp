@@ -33,15 +33,6 @@ using Sources = std::vector<Source>;  // the weakest first
 
 constexpr const char* kShutdownTimeout = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";  // torchrun reads it as well
 
-std::string pet_variable(std::string_view flag) {
-  auto name = fmt::format("PET_{}", flag);
-  std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
-    if (letter == '-') return '_';
-    return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
-  });
-  return name;
-}
-
 /// An empty variable counts as unset.
 Given read_pet(const Environment& environment) {
   Given given;

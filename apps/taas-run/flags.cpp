@@ -1,5 +1,7 @@
 #include "flags.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -46,6 +48,15 @@ const Flag* find_flag(std::string_view name) {
 
 const Flag* find_flag(char short_name) {
   return find([&](const Flag& flag) { return short_name != 0 && flag.short_name == short_name; });
+}
+
+std::string pet_variable(std::string_view flag) {
+  auto name = fmt::format("PET_{}", flag);
+  std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
+    if (letter == '-') return '_';
+    return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  });
+  return name;
 }
 
 }  // namespace taas::cli

@@ -48,6 +48,9 @@ FlagGroup general_flags();
 /// The words that a flag's value can be, as its entry names them; empty when it is of another kind.
 std::vector<std::string_view> choices(const Flag& flag);
 
+/// The variable that a torchrun flag of this name has its default from: PET_NPROC_PER_NODE.
+std::string pet_variable(std::string_view flag);
+
 /// All groups, in the order of the help.
 std::span<const FlagGroup> flag_groups();
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "flags.hpp"
 
@@ -42,14 +41,6 @@ std::string wrapped(std::string_view text, std::string_view indent) {
   return lines + "\n";
 }
 
-std::string variable_of(const Flag& flag) {
-  std::string name = "PET_";
-  for (char letter : flag.name) {
-    name += letter == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  }
-  return name;
-}
-
 /// What Markdown would take for something else stands for itself.
 std::string escaped(std::string_view text) {
   std::string safe;
@@ -64,7 +55,7 @@ std::string page_entry(const Flag& flag) {
   auto name = flag.short_name == 0 ? std::string() : fmt::format("`-{}`, ", flag.short_name);
   name += flag.takes_value() ? fmt::format("`--{} {}`", flag.name, flag.value) : fmt::format("`--{}`", flag.name);
   auto variable =
-      flag.origin == Flag::Origin::kTorchrun ? fmt::format(" Variable: `{}`.", variable_of(flag)) : std::string();
+      flag.origin == Flag::Origin::kTorchrun ? fmt::format(" Variable: `{}`.", pet_variable(flag.name)) : std::string();
   return wrapped(fmt::format("- {}: {}.{}", name, escaped(flag.help), variable), "  ");
 }
 

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <string.h>
 
 #include <algorithm>
 #include <map>
@@ -8,6 +7,7 @@
 #include "base/text.hpp"
 #include "hosts/node_state.hpp"
 #include "proc/descendants.hpp"
+#include "run/words.hpp"
 
 // Timers that ranks set: torchrun's TORCHELASTIC_ENABLE_FILE_TIMER.
 
@@ -21,11 +21,6 @@ constexpr const char* kFile = "TORCHELASTIC_TIMER_FILE";
 std::string value_of(const std::map<std::string, std::string>& environment, const char* name) {
   auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
-}
-
-std::string name_signal(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
 }  // namespace
@@ -70,7 +65,7 @@ void Node::State::expire(const run::FileTimer& timer) {
   auto scope = printable(timer.scope.substr(0, kLongestScope));
   auto who = fmt::format("rank {}: the timer \"{}\" of process {} has expired", found->rank.value, scope, timer.pid);
   if (timer.signal <= 0) return remark(who + ", and names no signal to end it with");
-  remark(fmt::format("{}, which is sent {}", who, name_signal(timer.signal)));
+  remark(fmt::format("{}, which is sent {}", who, run::signal_name(timer.signal)));
   expired_timers[found->rank] = std::move(scope);
   signal_processes({found->process}, timer.signal);
 }

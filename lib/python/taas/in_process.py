@@ -63,7 +63,7 @@ class InProcessStream:
 
     def window(self) -> int:
         """How many tasks may be under way."""
-        return _TASKS_OF_A_WORKER * len(self._workers) or 1 if self._recipe.num_workers else 1
+        return max(1, _TASKS_OF_A_WORKER * len(self._workers) if self._recipe.num_workers else 1)
 
     def statistics(self) -> dict[str, int]:
         """For the launcher: there are no workers."""

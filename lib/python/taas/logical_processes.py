@@ -56,11 +56,6 @@ class LogicalProcesses:
         running.turn = task.turn + 1
         return running.process
 
-    def close(self) -> None:
-        """Ends them all."""
-        for key in list(self._running):
-            self._end(key)
-
     def _started(self, key: Key, recipe: Recipe) -> _Running:
         siblings = [other for other in self._running if other[0] == key[0]]
         for other in siblings[:len(siblings) + 1 - _KEPT_OF_EACH]:
