@@ -15,6 +15,7 @@
 
 #include "base/files.hpp"
 #include "proc/descendants.hpp"
+#include "proc/open_files.hpp"
 #include "proc/signals.hpp"
 
 namespace taas {
@@ -105,6 +106,7 @@ Result<> start_agent(pid_t keeper) {
   become_subreaper();
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return system_error("cannot be tied to the keeper process", errno);
   if (::getppid() != keeper) ::_exit(128 + SIGKILL);  // it died before the kernel was told to watch it
+  reserve_open_files();
   return {};
 }
 

@@ -1,8 +1,13 @@
 #include "proc/open_files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "base/fd.hpp"
 #include "base/text.hpp"
 
 namespace taas {
@@ -11,6 +16,8 @@ namespace {
 // Measured with programs that use no store: the least is 28 and 5 for each rank (two pipes, two log files, a pidfd).
 constexpr std::uint64_t kOwn = 32;
 constexpr std::uint64_t kPerRank = 5;
+
+constexpr rlim_t kReserved = 1024;  // 8 KiB of the kernel's memory
 
 }  // namespace
 
@@ -21,6 +28,13 @@ std::optional<std::uint64_t> raise_open_files_limit() {
   limit.rlim_cur = limit.rlim_max;
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
   return before;
+}
+
+void reserve_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == 0) return;
+  auto last = static_cast<int>(std::min(limit.rlim_cur, kReserved) - 1);
+  Fd highest(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, last));  // closed at once: the table does not shrink
 }
 
 bool may_open(std::uint64_t more) {

@@ -2,7 +2,9 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -122,6 +124,19 @@ TEST_CASE("the keeper ends with the agent's exit code") {
     CHECK(WEXITSTATUS(status) == code);
     CHECK(read_to_end(launcher.errors).empty());
   }
+}
+
+TEST_CASE("an agent's table of descriptors has room for many ranks before there are threads") {
+  auto room = [] {
+    auto status = read_file("/proc/self/status").value();
+    auto name = status.find("FDSize:");
+    return name == std::string::npos ? 0 : std::stoi(status.substr(name + 7));
+  };
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const auto least = std::min<rlim_t>(limit.rlim_cur, 1024);
+  Launcher launcher([&](Agent&) { ::_exit(static_cast<rlim_t>(room()) >= least ? 0 : 1); });
+  CHECK(WEXITSTATUS(launcher.keeper_status()) == 0);
 }
 
 TEST_CASE("kill -9 of the keeper: nothing is left") {
