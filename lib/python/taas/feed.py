@@ -85,8 +85,9 @@ class Feed:
         self.stream.close()
 
     def _fill(self, taken: int) -> None:
+        window = self.stream.window()
         try:
-            while len(self._submitted) < self.stream.window():
+            while len(self._submitted) < window:
                 self._submit(self._order.ahead(len(self._submitted) - taken))
         except StopIteration:
             self.is_all_submitted = True

@@ -14,7 +14,7 @@ import socket
 import struct
 from typing import Any, Callable, ClassVar, Sequence
 
-from . import processes, task
+from . import processes, task, unseeded
 from .answer import Answer, Made, answer_to
 from .fetch import Fetcher
 from .place_reads import PlaceReads
@@ -101,6 +101,7 @@ class LogicalProcess:
         for other in (self, *self._all):  # they see the end of their connection when this process' parent closes it
             other._connection.close()
         in_child()
+        unseeded.stay()
         fetcher = Fetcher(recipe)
         fetcher.begins = self._begins
         packets = _Packets(connection)

@@ -8,10 +8,11 @@ import pickle
 import struct
 from typing import Any
 
-from . import native
+from . import native, task
 
 _CHAIN = struct.Struct("<Q")
 _KEPT = 4096
+_LIST, _ONE = b"l", b"i"  # no pickle begins so
 
 
 class AnotherOrder(ValueError):
@@ -61,6 +62,8 @@ class OrderDigest:
 
 def _by_value(indices: Any) -> bytes:
     """The same for equal indices, whichever of them are one object; nothing for those that cannot be pickled."""
+    if integers := task.integers(indices if type(indices) is list else [indices]):
+        return (_LIST if type(indices) is list else _ONE) + integers
     file = io.BytesIO()
     pickler = pickle.Pickler(file, protocol=5)
     pickler.fast = True  # remembers no objects

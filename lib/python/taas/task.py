@@ -45,12 +45,19 @@ def _body_of(task: Task) -> tuple[int, bytes]:
     if task.turn >= 0:
         return _SHARD, _TURN.pack(task.turn)
     indices = task.indices
-    if type(indices) is list and set(map(type, indices)) == {int}:
-        try:
-            return _INTEGERS, array.array("q", indices).tobytes()
-        except OverflowError:
-            pass
+    if type(indices) is list and (body := integers(indices)):
+        return _INTEGERS, body
     return _PICKLED, pickle.dumps(indices, protocol=5)
+
+
+def integers(values: list[Any]) -> bytes | None:
+    """Eight bytes for each. None where there is none, and where one is something else, or too large."""
+    if set(map(type, values)) != {int}:
+        return None
+    try:
+        return array.array("q", values).tobytes()
+    except OverflowError:
+        return None
 
 
 def from_bytes(payload: bytes) -> Task:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import random
+import secrets
 import sys
 from typing import Any, Iterator
 
 import torch
 
 _plain_seed = random.Random.seed
+_plain_seed_of_torch = torch.random.seed
 _BITS = 256
 
 
@@ -24,6 +26,7 @@ class _Source:
         self._numbers = random.Random(0)
         self._seed: int | None = 0
         self.has_given = False
+        self.is_in_use = False
 
     def restart(self, seed: int) -> None:
         self._seed = seed
@@ -51,7 +54,7 @@ def has_given() -> bool:
 
 
 def _seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-    _plain_seed(self, _source.bits(_BITS) if a is None else a, version)
+    _plain_seed(self, _source.bits(_BITS) if a is None and _source.is_in_use else a, version)
 
 
 def _seed_the_global_one(a: Any = None, version: int = 2) -> None:
@@ -59,22 +62,45 @@ def _seed_the_global_one(a: Any = None, version: int = 2) -> None:
 
 
 def _seed_torch() -> int:
+    if not _source.is_in_use:
+        return _plain_seed_of_torch()
     seed = _source.bits(63)
     torch.default_generator.manual_seed(seed)
     return seed
 
 
+def _randbits(count: int) -> int:
+    return _source.bits(count) if _source.is_in_use else secrets.randbits(count)
+
+
 @contextlib.contextmanager
 def repeatable() -> Iterator[None]:
     """Inside, generators without a seed are the same whenever the code is run again under the same seed."""
-    places = [(random.Random, "seed", _seed), (random, "seed", _seed_the_global_one), (torch, "seed", _seed_torch),
-              (torch.random, "seed", _seed_torch), (sys.modules.get("numpy.random.bit_generator"), "randbits", _source.bits)]
-    before = [(where, name, getattr(where, name)) for where, name, _ in places if hasattr(where, name)]
-    for where, name, function in places:
-        if hasattr(where, name):
-            setattr(where, name, function)
+    before, was_in_use = _exchange(), _source.is_in_use
+    _source.is_in_use = True
     try:
         yield
     finally:
+        _source.is_in_use = was_in_use
         for where, name, function in before:
             setattr(where, name, function)
+
+
+def stay() -> None:
+    """In a data worker: repeatable() need not put the functions that seed in their places for each batch. A class that is
+    changed costs all that is done with it next.
+    """
+    _exchange()
+
+
+def _exchange() -> list[tuple[Any, str, Any]]:
+    """Puts in their places those that are not there yet; returns what was there."""
+    before = []
+    for where, name, function in ((random.Random, "seed", _seed), (random, "seed", _seed_the_global_one),
+                                  (torch, "seed", _seed_torch), (torch.random, "seed", _seed_torch),
+                                  (sys.modules.get("numpy.random.bit_generator"), "randbits", _randbits)):
+        found = getattr(where, name, function)
+        if found is not function:
+            before.append((where, name, found))
+            setattr(where, name, function)
+    return before

@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import torch
 
-from . import careful, definition, events, native, program_state, task
+from . import careful, definition, events, native, program_state, task, unseeded
 from .answer import Answer, Made, NoMemory, Over, answer_to, raised
 from .fetch import Fetcher
 from .logical_process import LogicalProcess
@@ -192,6 +192,7 @@ def serve(server: Any, name: str, parent: int, preparation: Preparation | None =
     something, it prepares. `report` is called about once a second."""
     native.module.tune_allocator()
     torch.set_num_threads(1)
+    unseeded.stay()
     worker = Worker(server, name, preparation, is_fork)
     told = time.monotonic()
     while os.getppid() == parent:
