@@ -34,12 +34,17 @@ class Ahead:
         self._sampler_epoch: Any = None
         self._step = 1
 
+    @property
+    def is_open(self) -> bool:
+        """False while there is nothing more to ask for: it has been, or was wrong too often."""
+        return bool(self._trust) and self._waiting is None
+
     def ask(self, loader: DataLoader, seeds: Seeds, opening: Opening, workers: int, resumed: bool, is_first: bool) -> None:
         """Submits the first tasks of the loop that would begin if it began now; nothing where these cannot be told.
 
         A program that has called set_epoch before is expected to do so again, except before its first loop.
         """
-        if not self._trust or self._waiting:
+        if not self.is_open:
             return
         count = min(_TASKS_AT_MOST, _TASKS_PER_WORKER * workers)
         try:

@@ -17,6 +17,7 @@ _OF_THE_LAUNCHER = ("TAAS_", "TORCHELASTIC_", "TORCH_NCCL_", "TORCH_FR_", "NCCL_
 """How the variables begin that tell a rank how to communicate, and where its files are."""
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_own(name: str) -> bool:
     """True for what belongs to the process that has it, whichever rank it works for."""
     return name.startswith(_OF_THE_LAUNCHER) or name in _OF_THE_PROCESS or name in place.VARIABLES
@@ -33,14 +34,14 @@ def _at_the_start() -> dict[str, str]:
         return dict(os.environ)
 
 
-def of_this_machine() -> dict[str, Any]:
-    """All of it, for workers on the same machine."""
-    return {"all": {name: value for name, value in os.environ.items() if not _is_own(name)}}
+def of_this_machine(now: dict[str, str]) -> dict[str, Any]:
+    """All of it, for workers on the same machine. `now` is a copy of os.environ."""
+    return {"all": {name: value for name, value in now.items() if not _is_own(name)}}
 
 
-def of_the_script() -> dict[str, Any]:
+def of_the_script(now: dict[str, str]) -> dict[str, Any]:
     """What the program has changed since it was started: for workers on machines with variables of their own."""
-    start, now = _at_the_start(), dict(os.environ)
+    start = _at_the_start()
     return {"changed": {name: value for name, value in now.items() if start.get(name) != value and not _is_own(name)},
             "removed": sorted(name for name in start if name not in now and not _is_own(name))}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import torch.distributed
@@ -29,9 +28,9 @@ Group = tuple[str, int, int]
 """The backend of the default group, the rank in it and its size."""
 
 
-def variables() -> dict[str, str]:
-    """Those of this rank."""
-    return {name: os.environ[name] for name in VARIABLES if name in os.environ}
+def variables(now: dict[str, str]) -> dict[str, str]:
+    """Those of this rank. `now` is a copy of os.environ."""
+    return {name: now[name] for name in VARIABLES & now.keys()}
 
 
 def group() -> Group | None:

@@ -108,18 +108,24 @@ def _functions(what: Any, depth: int = _DEPTH) -> list[types.FunctionType]:
 
 def looked_up(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
     """(module, name, value) of the globals that its code names, and of what it may look up in modules."""
-    codes = list(with_inner(function.__code__))
-    named = {name for code in codes for name in code.co_names}
+    named, in_text = _named_in(function.__code__)
     for name in named & function.__globals__.keys():
         yield function.__module__, name, function.__globals__[name]
-    in_text = {text for code in codes for text in code.co_consts if isinstance(text, str)}
     for module in _modules_by(named, function.__globals__):
         for name in (named | in_text) & vars(module).keys():
             if is_own(module.__name__) or (_is_plain(vars(module)[name]) and not name.startswith("__")):
                 yield module.__name__, name, vars(module)[name]
 
 
-def _modules_by(names: set[str], known: dict[str, Any]) -> list[types.ModuleType]:
+@functools.lru_cache(maxsize=4096)
+def _named_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The names in code, and the texts."""
+    codes = list(with_inner(code))
+    return (frozenset(name for code in codes for name in code.co_names),
+            frozenset(text for code in codes for text in code.co_consts if isinstance(text, str)))
+
+
+def _modules_by(names: frozenset[str], known: dict[str, Any]) -> list[types.ModuleType]:
     """The modules that code names, those included that it imports itself."""
     found = [known.get(name, sys.modules.get(name)) for name in names]
     return [module for module in found if isinstance(module, types.ModuleType)]

@@ -31,8 +31,9 @@ def captured(num_workers: int, same_machine: bool, values: dict[str, str] | None
     now = settings.read_all()
     if num_workers:
         now["torch.set_num_threads"] = 1  # as the plain loader's workers
-    variables = environment.of_this_machine() if same_machine else environment.of_the_script()
-    state = {"settings": now, "environment": variables, "place": place.variables(), "group": place.group(),
+    variables = dict(os.environ)
+    of_program = environment.of_this_machine(variables) if same_machine else environment.of_the_script(variables)
+    state = {"settings": now, "environment": of_program, "place": place.variables(variables), "group": place.group(),
              "path": [os.path.abspath(folder) for folder in sys.path], "main": _main_file(), "globals": values or {}}
     if not same_machine:
         state["hash"] = hash(_PROBE)

@@ -178,7 +178,7 @@ class Registered:
         self._release()
 
     def _anticipate(self, loader: DataLoader, is_first: bool) -> None:
-        if not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
+        if not self._ahead.is_open or not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
             return
         try:
             opening = self._opening(loader)
