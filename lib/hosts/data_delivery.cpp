@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/text.hpp"
 #include "base/disk_thread.hpp"
 #include "hosts/data_delivery_state.hpp"
 #include "hosts/data_reports.hpp"
-#include "hosts/policies.hpp"
 #include "plan/data_environment.hpp"
 #include "plan/data_machines.hpp"
 #include "proc/memory_watch.hpp"
@@ -106,7 +106,7 @@ DataWorkerStart DataDelivery::State::describe(int index) {
   for (auto& [name, value] : plan::data_worker_environment(options.settings, options.machine, place)) {
     variables.insert_or_assign(name, value);
   }
-  start.environment = as_list(variables);
+  start.environment = assignments(variables);
   start.read_only = options.read_only;
   return start;
 }

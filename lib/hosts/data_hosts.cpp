@@ -1,7 +1,8 @@
 #include "hosts/data_hosts.hpp"
 
-#include "hosts/links.hpp"
-#include "hosts/policies.hpp"
+#include "base/text.hpp"
+#include "hosts/downlink.hpp"
+#include "hosts/coordinator_policy.hpp"
 #include "hosts/timer.hpp"
 #include "net/listener.hpp"
 
@@ -28,7 +29,7 @@ DataHostLinks::~DataHostLinks() = default;
 Result<std::unique_ptr<DataHostLinks>> DataHostLinks::listen(boost::asio::io_context& io,
                                                              const LocalRunOptions& options) {
   std::unique_ptr<State> state(new State{io, *options.data_hosts, options.plan.options.nodes,
-                                         as_list(options.machine.environment), nullptr, nullptr, nullptr});
+                                         assignments(options.machine.environment), nullptr, nullptr, nullptr});
   auto listener = net::Listener::listen(io, {state->hosts.listen_addresses, 0, state->hosts.secret},
                                         [raw = state.get()](std::unique_ptr<net::Link> link) {
                                           if (raw->run != nullptr) admit(std::move(link), *raw->run);

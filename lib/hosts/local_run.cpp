@@ -9,7 +9,7 @@
 #include "hosts/data_hosts.hpp"
 #include "hosts/launch.hpp"
 #include "hosts/node.hpp"
-#include "hosts/policies.hpp"
+#include "hosts/coordinator_policy.hpp"
 #include "hosts/preparation.hpp"
 #include "hosts/run_loop.hpp"
 #include "storage/run_directory.hpp"

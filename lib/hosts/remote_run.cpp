@@ -3,10 +3,11 @@
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
+#include "base/text.hpp"
 #include "base/ids.hpp"
 #include "hosts/launch.hpp"
-#include "hosts/links.hpp"
-#include "hosts/policies.hpp"
+#include "hosts/downlink.hpp"
+#include "hosts/coordinator_policy.hpp"
 #include "hosts/preparation.hpp"
 #include "hosts/run_loop.hpp"
 #include "hosts/timer.hpp"
@@ -80,7 +81,7 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
     if (run) run->say(text);
   };
   HostStarter starter(io, family,
-                      {options.hosts, as_list(options.machine.environment), bootstrap, false, open_files_limit, notice},
+                      {options.hosts, assignments(options.machine.environment), bootstrap, false, open_files_limit, notice},
                       [&run](int order, const std::string& message) {
                         if (run) run->host_failed(order, message);
                       });

@@ -6,7 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/error.hpp"
 #include "plan/host_list.hpp"
 #include "plan/options.hpp"
 #include "plan/slurm.hpp"
@@ -52,11 +51,6 @@ struct Join {
 };
 
 using Way = std::variant<OneMachine, OverSsh, SlurmTask, SlurmAllocation, SlurmSubmit, Join>;
-
-/// How the ranks get onto nodes: what the flags say, in this order: --standalone, --hosts, torchrun's rendezvous, SLURM
-/// (of which the program may be a task, or inside an allocation), else this machine. Flags that exclude each other are
-/// errors that name both. The hosts' texts are read here; the token of Join only has to be there.
-Result<Way> decide_way(const Options& options, const Machine& machine);
 
 /// One line for people: "4 hosts over ssh".
 std::string describe(const Way& way);

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "run/generation.hpp"
-#include "run/supervisor.hpp"
+#include "run/policy.hpp"
 
 namespace taas::run {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "run/generation.hpp"
-#include "run/supervisor.hpp"
+#include "run/policy.hpp"
 
 namespace taas::run {
 

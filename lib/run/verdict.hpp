@@ -1,7 +1,7 @@
 #pragma once
 
 #include "run/generation.hpp"
-#include "run/supervisor.hpp"
+#include "run/policy.hpp"
 
 namespace taas::run {
 

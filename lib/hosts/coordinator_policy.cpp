@@ -1,23 +1,18 @@
-#include "hosts/policies.hpp"
+#include "hosts/coordinator_policy.hpp"
 
 #include <algorithm>
 #include <csignal>
 
 #include "base/version.hpp"
+#include "hosts/agent_policy.hpp"
 #include "plan/rendezvous.hpp"
 
 namespace taas::hosts {
 namespace {
 
 constexpr auto kAnswerPatience = std::chrono::seconds(10);  // ssh gives a silent host up after eight
-constexpr int kHeartbeats = 10;                             // in the time after which a silent node is given up
 /// SLURM's own SIGKILL comes 30 s after its SIGTERM, unless the site's KillWait is another.
 constexpr std::chrono::milliseconds kJobPatience = std::chrono::seconds(25);
-constexpr auto kLongestInterval = std::chrono::milliseconds(1000);
-
-/// srun tells all processes of a step what it is told, SIGINT included. Elsewhere in a job a person may be at a
-/// terminal.
-run::EchoPolicy job_echo(bool in_step) { return {std::chrono::seconds(2), in_step}; }
 
 run::Policy run_policy(const plan::LaunchPlan& plan) {
   run::Policy policy;
@@ -65,14 +60,6 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   return policy;
 }
 
-run::AgentPolicy agent_policy(std::chrono::milliseconds node_timeout, bool in_step) {
-  run::AgentPolicy policy;
-  if (in_step) policy.echo = job_echo(in_step);
-  policy.heartbeat_interval = std::min<Duration>(node_timeout / kHeartbeats, kLongestInterval);
-  policy.fence_after = node_timeout * 6 / 10;
-  return policy;
-}
-
 Bootstrap meeting_point(const plan::NodesOptions& nodes, const net::Secret& secret, std::vector<std::string> addresses,
                         std::uint16_t port) {
   Bootstrap bootstrap;
@@ -83,13 +70,6 @@ Bootstrap meeting_point(const plan::NodesOptions& nodes, const net::Secret& secr
   bootstrap.interface = nodes.interface;
   bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
   return bootstrap;
-}
-
-std::vector<std::string> as_list(const std::map<std::string, std::string>& environment) {
-  std::vector<std::string> list;
-  list.reserve(environment.size());
-  for (const auto& [name, value] : environment) list.push_back(name + "=" + value);
-  return list;
 }
 
 }  // namespace taas::hosts

@@ -1,4 +1,4 @@
-#include "plan/ways.hpp"
+#include "plan/decide_launch_mode.hpp"
 
 #include <fmt/format.h>
 
