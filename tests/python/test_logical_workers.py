@@ -57,6 +57,30 @@ def test_no_logical_worker_sees_what_another_has_set(make, processes, monkeypatc
     assert (calls, opened, CountsStreams.begun) == (0, set(), 0)
 
 
+class Strong(Numbers):
+    strength = 1
+
+    def __getitem__(self, index):
+        return index, self.strength, calls
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_persistent_workers_keep_what_they_began_with(processes, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
+    seen = []
+    for register in (False, True):
+        loader = DataLoader(Strong(20), 3, num_workers=2, collate_fn=list, persistent_workers=True, worker_init_fn=open_once)
+        if register:
+            taas.register(loader)
+        seen.append([])
+        for epoch in range(3):
+            loader.dataset.strength = epoch
+            seen[-1] += [batch for _, batch in zip(range(7 - epoch), loader)]  # the last two loops are left early
+        if register:
+            taas.unregister(loader)
+    assert equal(*seen)
+
+
 class Own(Numbers):
     def __getitem__(self, index):
         return os.getpid()

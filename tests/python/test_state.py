@@ -193,3 +193,30 @@ def test_no_state_where_batches_are_made_of_several():
             loader.state_dict()
         assert len([*batches]) == 1
         assert loader.state_dict() == {"taas": 1, "epoch": 1}
+
+
+class Following(Dataset):
+    """Gives what its own iterator has next, whatever the index."""
+
+    def __init__(self):
+        self.following = iter(range(1000))
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        return next(self.following)
+
+
+def test_a_place_that_no_state_holds_is_refused(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
+    loader = taas.register(DataLoader(Following(), 4))
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    taas.unregister(loader)
+    again = taas.register(DataLoader(Following(), 4))
+    again.load_state_dict(state)
+    with pytest.raises(ValueError, match="the dataset holds a range_iterator, and how far that was is not in the state"):
+        iter(again)
+    taas.unregister(again)

@@ -1,4 +1,4 @@
-#include "data/client.hpp"
+#include "data/client/client.hpp"
 
 #include <fcntl.h>
 #include <nanobind/stl/optional.h>
@@ -6,7 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "data/cuda_copier.hpp"
+#include "data/memory/cuda_copier.hpp"
 #include "native.hpp"
 #include "net/secret.hpp"
 

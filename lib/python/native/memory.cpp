@@ -1,6 +1,6 @@
 #include <malloc.h>
 
-#include "data/digest.hpp"
+#include "data/wire/digest.hpp"
 #include "native.hpp"
 
 namespace taas::native {

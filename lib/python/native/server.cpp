@@ -1,4 +1,4 @@
-#include "data/server.hpp"
+#include "data/server/server.hpp"
 
 #include <fcntl.h>
 #include <nanobind/stl/optional.h>

@@ -9,7 +9,8 @@ from torch.utils.data import DataLoader
 
 from . import events, native
 from .feed import Opening
-from .in_process import InProcessStream
+from .in_process import InProcessStream, end_all
+from .logical_process import LogicalProcess
 from .recipe import recipe_of, start_method
 
 
@@ -52,6 +53,7 @@ class InProcess(Delivery):
 
     def __init__(self) -> None:
         self._unused: dict[int, list[InProcessStream]] = {}  # by registration
+        self._persistent: dict[int, list[LogicalProcess]] = {}
 
     @classmethod
     def in_the_place_of(cls, other: Delivery) -> InProcess:
@@ -62,12 +64,17 @@ class InProcess(Delivery):
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         """The first stream begins with the dataset as it is now: a sampler may change it when it is drawn."""
-        self.release(registered.token)
+        self._close_unused(registered.token)
         recipe = recipe_of(loader)
-        first = self._unused[registered.token] = [InProcessStream(recipe)]
-        return Opening("", lambda: first.pop() if first else InProcessStream(recipe))
+        kept = self._persistent.setdefault(registered.token, []) if loader.persistent_workers else None
+        first = self._unused[registered.token] = [InProcessStream(recipe, kept)]
+        return Opening("", lambda: first.pop() if first else InProcessStream(recipe, kept))
 
     def release(self, token: int) -> None:
+        self._close_unused(token)
+        end_all(self._persistent.pop(token, []))
+
+    def _close_unused(self, token: int) -> None:
         for unused in self._unused.pop(token, []):
             unused.close()
 

@@ -30,13 +30,17 @@ class InProcessStream:
     which draws from them meanwhile.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, persistent: list[LogicalProcess] | None = None) -> None:
+        """`persistent`: logical workers of the loops before, or room for those of this one: they stay when it ends."""
         self._recipe = recipe
         self._fetcher = Fetcher(recipe, is_at_home=True)
         self._tasks: collections.deque[Task] = collections.deque()
         self._thread = threading.get_ident()
-        self._workers: list[LogicalProcess] = []
-        if recipe.needs_processes or recipe.num_workers and recipe.forks:
+        self._is_persistent = persistent is not None
+        self._workers: list[LogicalProcess] = persistent if persistent is not None else []
+        if any(process.has_ended() for process in self._workers):
+            end_all(self._workers)
+        if not self._workers and (recipe.needs_processes or recipe.num_workers and recipe.forks):
             for number in range(recipe.num_workers):
                 self._start(number)
 
@@ -76,11 +80,13 @@ class InProcessStream:
         """There is no memory of the delivery."""
 
     def close(self) -> None:
+        if self._is_persistent and self._workers:
+            with contextlib.suppress(ProcessEnded):
+                for task in self._tasks:  # answers that nobody waits for any more
+                    self._workers[task.logical_worker].receive()
+        else:
+            end_all(self._workers)
         self._tasks.clear()
-        for process in self._workers:
-            process.end()
-        _leaving[:] = [process for process in (*_leaving, *self._workers) if not process.has_ended()]
-        self._workers.clear()
 
     def _start(self, logical_worker: int) -> None:
         with of_a_worker(logical_worker):
@@ -96,6 +102,14 @@ class InProcessStream:
             place = f" (index {self._fetcher.failed_index!r})" if self._fetcher.failed_index is not None else ""
             return Failed(error, traceback.format_exc(), f"the training process{place}")
         return _ready(batch, task.is_of_the_process)
+
+
+def end_all(processes: list[LogicalProcess]) -> None:
+    """Of an epoch, or a loader, that is over."""
+    for process in processes:
+        process.end()
+    _leaving[:] = [process for process in (*_leaving, *processes) if not process.has_ended()]
+    processes.clear()
 
 
 def _outcome_of(answer: Answer) -> Outcome:

@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any
+from typing import Any, Iterator
 
 import numpy
 import torch
@@ -28,16 +28,25 @@ def found_in(dataset: Any) -> str:
     """The type of the first such thing, or nothing. Forks share the place in an open file, and each goes on by itself with a
     generator: batches are right only as long as one process makes them all.
     """
+    return next((type(value).__name__ for value, parts in _held_by(dataset) if parts is None), "")
+
+
+def iterator_in(dataset: Any) -> str:
+    """The type of the first iterator of Python's own that it holds, or nothing: what it gives next is in no state."""
+    return next((type(value).__name__ for value, _ in _held_by(dataset)
+                 if hasattr(value, "__next__") and type(value).__module__ in ("builtins", "itertools")), "")
+
+
+def _held_by(dataset: Any) -> Iterator[tuple[Any, list[Any] | None]]:
+    """What can be reached from it, with the parts of each: see _parts()."""
     waiting, seen = [dataset], {id(dataset)}
     while waiting and len(seen) < _MOST_LOOKED_AT:
         value = waiting.pop()
         parts = _parts(value)
-        if parts is None:
-            return type(value).__name__
-        new = [part for part in parts if type(part) not in FROZEN and id(part) not in seen]
+        yield value, parts
+        new = [part for part in parts or () if type(part) not in FROZEN and id(part) not in seen]
         seen.update(map(id, new))
         waiting += new
-    return ""
 
 
 def _parts(value: Any) -> list[Any] | None:

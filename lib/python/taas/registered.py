@@ -94,6 +94,8 @@ class Registered:
         resume, self._resume = self._resume, None
         self._thread = threading.get_ident()
         self._ahead.notice(loader)
+        if resume:
+            self._refuse_what_is_in_no_state(loader)
         self._tell_of_own_generators(loader)
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
@@ -113,6 +115,12 @@ class Registered:
         self.epoch += 1
         self._progress = progress
         return progress
+
+    def _refuse_what_is_in_no_state(self, loader: DataLoader) -> None:
+        """In the middle of a loop, that is: a dataset as it is made begins its own iterators anew."""
+        if not isinstance(loader.dataset, IterableDataset) and (kind := process_bound.iterator_in(loader.dataset)):
+            raise ValueError(f"taas: load_state_dict: the dataset holds a {kind}, and how far that was is not in the state: load a state "
+                             "of the end of a loop, or take samples by their index")
 
     def foresee(self, progress: Progress) -> None:
         """All of a loop is under way: workers go on with the next one, where that can be told already. Called often."""

@@ -59,6 +59,13 @@ def _set_pandas_options(wanted: dict[str, Any]) -> None:
             pandas.set_option(name, wanted[name])
 
 
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # somebody has removed it
+        return None
+
+
 def _flushes_denormals() -> bool:
     return bool(torch.tensor(1e-310, dtype=torch.float64).mul(1.0) == 0)
 
@@ -117,7 +124,7 @@ def _named_dtype(name: str) -> torch.dtype:
 
 
 SETTINGS: dict[str, Setting] = {
-    "the working directory": Setting(os.getcwd, os.chdir),
+    "the working directory": Setting(_working_directory, os.chdir),
     "sys.argv": Setting(lambda: list(sys.argv), lambda value: sys.argv.__setitem__(slice(None), value)),
     "the recursion limit": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
     "the locale": Setting(lambda: locale.setlocale(locale.LC_ALL), lambda value: locale.setlocale(locale.LC_ALL, value)),

@@ -31,6 +31,7 @@ class Pipeline:
     spawns        takes a slow way in the quick run, too: a worker that is started, and imports torch
     resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
     as_spawned    the plain loader's spawned workers give something else than forks: registered ones are compared with those
+    after_a_death what the one line matches of a loop that may end where a worker dies
     sent          False where data workers on other machines cannot be sent the dataset
     """
 
@@ -54,6 +55,7 @@ class Pipeline:
     spawns: bool = False
     resumes: bool = True
     as_spawned: bool = False
+    after_a_death: str = ""
     sent: bool = True
 
     @property

@@ -100,7 +100,8 @@ class Draws(Database):
         return next(self.following)
 
 
-@of_samples(num_workers=(0,), sent=False, alone=False, falls_back="its dataset holds a range_iterator, which only one process can use")
+@of_samples(num_workers=(0,), sent=False, alone=False, resumes=False,  # a state of the middle of its loop is refused
+            falls_back="its dataset holds a range_iterator, which only one process can use")
 def an_iterator_of_its_own(workers):
     return DataLoader(Draws(), 4, num_workers=workers)
 

@@ -1,5 +1,5 @@
 """Turns the forked process into a rank, as spawn() of taas-run makes one from a fresh process. The order of things and the numbers
-of steps are those of lib/proc/spawn.cpp."""
+of steps are those of lib/proc/spawn/spawn.cpp."""
 
 import os
 import struct
