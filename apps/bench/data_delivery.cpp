@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "data/client.hpp"
-#include "data/digest.hpp"
-#include "data/memory.hpp"
-#include "data/server.hpp"
-#include "data/sockets.hpp"
+#include "data/client/client.hpp"
+#include "data/wire/digest.hpp"
+#include "data/memory/memory.hpp"
+#include "data/server/server.hpp"
+#include "data/transport/sockets.hpp"
 
 namespace {
 

@@ -9,22 +9,22 @@
 #include <variant>
 #include <vector>
 
-#include "accelerate.hpp"
+#include "frameworks/accelerate.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "cli.hpp"
-#include "deepspeed.hpp"
-#include "dry_run.hpp"
-#include "foreign_package.hpp"
-#include "job_gpus.hpp"
-#include "launch.hpp"
-#include "local_programs.hpp"
+#include "parse/cli.hpp"
+#include "frameworks/deepspeed.hpp"
+#include "start/dry_run.hpp"
+#include "frameworks/foreign_package.hpp"
+#include "start/job_gpus.hpp"
+#include "start/launch.hpp"
+#include "start/local_programs.hpp"
 #include "net/secret.hpp"
-#include "own_network.hpp"
-#include "plan/data_environment.hpp"
+#include "start/own_network.hpp"
+#include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
-#include "proc/machine.hpp"
-#include "proc/open_files.hpp"
+#include "proc/machine/machine.hpp"
+#include "proc/spawn/open_files.hpp"
 
 namespace {
 
@@ -76,7 +76,7 @@ int print(const std::string& text) {
 
 /// Programs of other machines are looked for there.
 Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::Machine& machine) {
-  bool here = std::holds_alternative<plan::OneMachine>(plan.way);
+  bool here = std::holds_alternative<plan::OneMachine>(plan.launch_mode);
   auto readable = plan::check_streamed_program(plan.options.program, plan.world_size(), here);
   if (!readable) return readable.error();
   if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
@@ -89,7 +89,7 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
 
 /// Ranks of other machines are their agents' to count.
 int ranks_here(const plan::LaunchPlan& plan) {
-  return std::holds_alternative<plan::OneMachine>(plan.way) ? plan.world_size() : 0;
+  return std::holds_alternative<plan::OneMachine>(plan.launch_mode) ? plan.world_size() : 0;
 }
 
 int start(plan::Options options, plan::Machine machine, std::vector<std::string> arguments) {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "plan/exclusions.hpp"
-#include "plan/launch_settings.hpp"
-#include "plan/node_counts.hpp"
-#include "plan/rendezvous.hpp"
-#include "plan/size_request.hpp"
+#include "plan/options/exclusions.hpp"
+#include "plan/options/launch_settings.hpp"
+#include "plan/sizes/node_counts.hpp"
+#include "plan/launch_mode/rendezvous.hpp"
+#include "plan/sizes/size_request.hpp"
 
 namespace taas::plan {
 namespace {
@@ -53,7 +53,7 @@ bool means_to_meet(const RendezvousOptions& rendezvous) {
   return has_endpoint(rendezvous) || (!id.empty() && id != "none");  // torchrun's default
 }
 
-Result<Way> join(const Options& options, const Machine& machine, NodeRange nodes) {
+Result<LaunchMode> join(const Options& options, const Machine& machine, NodeRange nodes) {
   const auto& rendezvous = options.rendezvous;
   auto meeting = read_meeting_point(rendezvous);
   if (!meeting) return meeting.error();
@@ -87,7 +87,7 @@ bool is_step_of(const SlurmJob& job, const Options& options, const NodeRange& no
   return options.rendezvous.node_rank.value_or(job.step->node_id) == job.step->node_id;
 }
 
-Result<Way> use_hosts(const Options& options) {
+Result<LaunchMode> use_hosts(const Options& options) {
   const auto& nodes = options.nodes;
   auto hosts = nodes.hosts ? parse_hosts(*nodes.hosts) : parse_hostfile(nodes.hostfile_text);
   if (hosts) return OverSsh{std::move(*hosts)};
@@ -100,7 +100,7 @@ bool is_first_node(const SlurmJob& job, const Machine& machine) {
 }
 
 /// srun started this process.
-Result<Way> use_step(const SlurmJob& job, const NodeRange& asked) {
+Result<LaunchMode> use_step(const SlurmJob& job, const NodeRange& asked) {
   const auto& step = *job.step;
   bool alone = step.nodes.size() == 1 && step.tasks_on_node.front() == 1;
   if (!alone) return SlurmTask{job, step};
@@ -114,26 +114,26 @@ Result<Way> use_step(const SlurmJob& job, const NodeRange& asked) {
 }
 
 /// A batch script or a shell of salloc: a step of its own is only needed for other machines than this one.
-Result<Way> use_allocation(SlurmJob job, const Options& options, const Machine& machine) {
+Result<LaunchMode> use_allocation(SlurmJob job, const Options& options, const Machine& machine) {
   bool here = is_first_node(job, machine);
   if (here && job.nodes.size() == 1) return OneMachine{};
-  Way way = SlurmAllocation{std::move(job)};
-  auto counts = decide_node_counts(options, way, machine);
+  LaunchMode mode = SlurmAllocation{std::move(job)};
+  auto counts = decide_node_counts(options, mode, machine);
   if (!counts) return counts.error();
   if (here && counts->expected_agents == 1) return OneMachine{};
-  return way;
+  return mode;
 }
 
 /// What SLURM says, or else this machine.
-Result<Way> use_slurm(std::optional<SlurmJob> job, const Options& options, const Machine& machine,
+Result<LaunchMode> use_slurm(std::optional<SlurmJob> job, const Options& options, const Machine& machine,
                       const NodeRange& asked) {
-  if (!job) return options.slurm.submit ? Way(SlurmSubmit{}) : Way(OneMachine{});
+  if (!job) return options.slurm.submit ? LaunchMode(SlurmSubmit{}) : LaunchMode(OneMachine{});
   return job->step ? use_step(*job, asked) : use_allocation(std::move(*job), options, machine);
 }
 
 }  // namespace
 
-Result<Way> decide_way(const Options& options, const Machine& machine) {
+Result<LaunchMode> decide_launch_mode(const Options& options, const Machine& machine) {
   if (auto allowed = check_exclusions(options); !allowed) return allowed.error();
   if (options.rendezvous.standalone) return OneMachine{};
   if (options.nodes.hosts || options.nodes.hostfile) return use_hosts(options);
@@ -151,9 +151,9 @@ Result<Way> decide_way(const Options& options, const Machine& machine) {
           fmt::format("--node-rank {}: --nnodes has to say how many nodes there are", *options.rendezvous.node_rank));
     }
   }
-  auto way = use_slurm(std::move(*job), options, machine, *asked);
-  bool simulated = way && std::holds_alternative<OneMachine>(*way) && asked->most > 1;
-  return simulated && means_to_meet(options.rendezvous) ? join(options, machine, *asked) : way;
+  auto mode = use_slurm(std::move(*job), options, machine, *asked);
+  bool simulated = mode && std::holds_alternative<OneMachine>(*mode) && asked->most > 1;
+  return simulated && means_to_meet(options.rendezvous) ? join(options, machine, *asked) : mode;
 }
 
 }  // namespace taas::plan

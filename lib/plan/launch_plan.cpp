@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plan/rendezvous.hpp"
-#include "plan/size_request.hpp"
+#include "plan/launch_mode/rendezvous.hpp"
+#include "plan/sizes/size_request.hpp"
 #include "plan/streams.hpp"
 
 namespace taas::plan {
@@ -16,18 +16,18 @@ namespace {
 constexpr const char* kNoRunId = "none";  // torchrun's default of --rdzv-id
 
 /// Names of the machines in the order of their nodes, where they are known beforehand.
-std::vector<std::string> names_of(const Way& way) {
-  if (const auto* task = std::get_if<SlurmTask>(&way)) return task->step.nodes;
-  if (const auto* allocation = std::get_if<SlurmAllocation>(&way)) return allocation->job.nodes;
+std::vector<std::string> names_of(const LaunchMode& mode) {
+  if (const auto* task = std::get_if<SlurmTask>(&mode)) return task->step.nodes;
+  if (const auto* allocation = std::get_if<SlurmAllocation>(&mode)) return allocation->job.nodes;
   std::vector<std::string> names;
-  if (const auto* ssh = std::get_if<OverSsh>(&way)) {
+  if (const auto* ssh = std::get_if<OverSsh>(&mode)) {
     for (const auto& host : ssh->hosts) names.push_back(host.name);
   }
   return names;
 }
 
 void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Machine& machine) {
-  bool here = std::holds_alternative<OneMachine>(plan.way);
+  bool here = std::holds_alternative<OneMachine>(plan.launch_mode);
   auto names = plan.hosts;
   names.resize(ranks_on_node.size(), here ? machine.hostname : std::string());
   int next_rank = 0;
@@ -43,7 +43,7 @@ void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Ma
 
 void add_notices(LaunchPlan& plan) {
   const auto& rendezvous = plan.options.rendezvous;
-  if (std::holds_alternative<SlurmTask>(plan.way) && (rendezvous.endpoint || rendezvous.master_addr)) {
+  if (std::holds_alternative<SlurmTask>(plan.launch_mode) && (rendezvous.endpoint || rendezvous.master_addr)) {
     plan.notices.push_back(fmt::format(
         "nodes of a SLURM step find each other: {} is not used",
         rendezvous.endpoint ? "--rdzv-endpoint " + *rendezvous.endpoint : "--master-addr " + *rendezvous.master_addr));
@@ -68,24 +68,24 @@ Error one_kind_of_processes(const std::string& word, Device here) {
 }  // namespace
 
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id) {
-  auto way = decide_way(options, machine);
-  if (!way) return way.error();
-  return make_plan(options, machine, std::move(run_id), std::move(*way));
+  auto mode = decide_launch_mode(options, machine);
+  if (!mode) return mode.error();
+  return make_plan(options, machine, std::move(run_id), std::move(*mode));
 }
 
-Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, Way way) {
-  auto counts = decide_node_counts(options, way, machine);
+Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, LaunchMode mode) {
+  auto counts = decide_node_counts(options, mode, machine);
   if (!counts) return counts.error();
-  auto rendezvous = decide_rendezvous(options.rendezvous, way);
+  auto rendezvous = decide_rendezvous(options.rendezvous, mode);
   if (!rendezvous) return rendezvous.error();
 
   LaunchPlan plan;
   plan.options = options;
   plan.options.rendezvous = std::move(*rendezvous);
   plan.run_id = name_run(plan.options.rendezvous, std::move(run_id));
-  plan.way = std::move(way);
+  plan.launch_mode = std::move(mode);
   if (auto job = read_slurm(machine.environment)) plan.job = std::move(*job);  // the way has judged it
-  auto data = decide_data_machines(options.data, plan.way, plan.job);
+  auto data = decide_data_machines(options.data, plan.launch_mode, plan.job);
   if (!data) return data.error();
   plan.device = counts->device;
   plan.min_nodes = counts->min_nodes;
@@ -94,10 +94,10 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   plan.notices = std::move(counts->notices);
   if (options.data.cpus || options.data.hosts) plan.options.data.cpus = data->count;
   plan.data = std::move(*data);
-  plan.hosts = names_of(plan.way);
+  plan.hosts = names_of(plan.launch_mode);
   add_nodes(plan, counts->ranks_on_node, machine);
   add_notices(plan);
-  plan.nodes_count_themselves = std::holds_alternative<Join>(plan.way) && counts_by_machine(options.size);
+  plan.nodes_count_themselves = std::holds_alternative<Join>(plan.launch_mode) && counts_by_machine(options.size);
   int most = plan.nodes_count_themselves
                  ? kMostRanks
                  : *std::max_element(counts->ranks_on_node.begin(), counts->ranks_on_node.end());

@@ -6,16 +6,16 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "plan/data_machines.hpp"
-#include "plan/launch_settings.hpp"
-#include "plan/node_counts.hpp"
-#include "plan/options.hpp"
-#include "plan/rank_environment.hpp"
-#include "plan/ways.hpp"
+#include "plan/sizes/data_machines.hpp"
+#include "plan/options/launch_settings.hpp"
+#include "plan/sizes/node_counts.hpp"
+#include "plan/options/options.hpp"
+#include "plan/environment/rank_environment.hpp"
+#include "plan/launch_mode/launch_mode.hpp"
 
 namespace taas::plan {
 
-/// One machine, or a simulated one on this machine. Of a run over several machines this is the full house: which
+/// One machine, or a simulated one on this machine. Of a run over several machines this is the full world: which
 /// machine really is which node is known when the run starts.
 struct NodePlan {
   NodeIndex index;
@@ -41,7 +41,7 @@ struct RankOutput {
 /// Everything about a launch that can be decided without doing it.
 struct LaunchPlan {
   std::string run_id;  ///< --rdzv-id where it counts, else the one given to make_plan()
-  Way way;
+  LaunchMode launch_mode;
   std::optional<SlurmJob> job;  ///< that this process is in, whatever the way
   Device device = Device::kCpu;
   std::vector<NodePlan> nodes;
@@ -64,12 +64,12 @@ struct LaunchPlan {
 /// of the rendezvous amount to is in master_port: 0 or absent means that the kernel chooses.
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id);
 /// The same for a way that was decided before.
-Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, Way way);
+Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, LaunchMode launch_mode);
 
 /// What the nodes of this run are told.
 LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, std::string working_directory);
 
-/// The place of a rank in a full house.
+/// The place of a rank in a full world.
 RankPlace place_of(const LaunchPlan& plan, Rank rank);
 
 /// Whether a node that joins asked for what the first node has planned: as many ranks here, as many nodes, one role.

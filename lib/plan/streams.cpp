@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "plan/numbers.hpp"
+#include "plan/options/numbers.hpp"
 
 namespace taas::plan {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/disk_thread.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "ui/events.hpp"
-#include "ui/sink.hpp"
+#include "ui/text/events.hpp"
+#include "ui/text/sink.hpp"
 
 namespace taas::ui {
 

@@ -4,7 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/utf8.hpp"
-#include "run/journal.hpp"
+#include "run/messages/journal.hpp"
 
 namespace taas::ui {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ui/narrator.hpp"
-#include "ui/rank_lines.hpp"
+#include "ui/view/narrator.hpp"
+#include "ui/view/rank_lines.hpp"
 
 namespace taas::ui {
 
@@ -25,7 +25,7 @@ class JsonRenderer : public Renderer {
   RankLines lines_;
   plan::Verbosity verbosity_;
   Instant run_start_;
-  DataBoard data_;
+  DataProgressView data_;
   Instant data_told_;  // when data delivery said something last
   Sink& out_;
 };

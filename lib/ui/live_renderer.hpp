@@ -2,9 +2,9 @@
 
 #include <chrono>
 
-#include "ui/footer.hpp"
-#include "ui/narrator.hpp"
-#include "ui/rank_lines.hpp"
+#include "ui/view/footer.hpp"
+#include "ui/view/narrator.hpp"
+#include "ui/view/rank_lines.hpp"
 
 namespace taas::ui {
 

@@ -5,7 +5,7 @@
 #include "ui/json_renderer.hpp"
 #include "ui/live_renderer.hpp"
 #include "ui/plain_renderer.hpp"
-#include "ui/prefix.hpp"
+#include "ui/text/prefix.hpp"
 
 namespace taas::ui {
 namespace {

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "ui/narrator.hpp"
-#include "ui/rank_lines.hpp"
+#include "ui/view/narrator.hpp"
+#include "ui/view/rank_lines.hpp"
 
 namespace taas::ui {
 

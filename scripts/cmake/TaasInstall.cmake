@@ -35,7 +35,7 @@ if(SKBUILD AND TAAS_STATIC)
   endforeach()
 endif()
 include(TaasPackage)
-if(NOT TARGET taas_dist)
+if(NOT TARGET taas_training)
   return()
 endif()
 
@@ -44,7 +44,7 @@ list(GET TAAS_TORCH_FACTS 2 TAAS_TORCH_VERSION)
 
 # One shared library: a program then needs neither our own static parts nor the packages they are made with. libtorch is
 # found where it was at build time; the nccl plugin lies beside the library.
-add_library(taas SHARED $<TARGET_OBJECTS:taas_dist> $<TARGET_OBJECTS:taas_data> $<TARGET_OBJECTS:taas_net>
+add_library(taas SHARED $<TARGET_OBJECTS:taas_training> $<TARGET_OBJECTS:taas_data> $<TARGET_OBJECTS:taas_net>
                         $<TARGET_OBJECTS:taas_base>)
 set_target_properties(taas PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN;${TAAS_TORCH_DIR}/lib")

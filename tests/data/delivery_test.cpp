@@ -7,7 +7,7 @@
 #include <cstring>
 #include <deque>
 
-#include "data/digest.hpp"
+#include "data/wire/digest.hpp"
 #include "worker.hpp"
 
 namespace delivery_test {
@@ -255,7 +255,7 @@ TEST_CASE("what is above a limit is an error that says so, and the link stays") 
 }
 
 TEST_CASE("a machine without descriptors for shared memory is an error that says so, and the next batch comes") {
-  const Way way{.name = "unix", .family = Family::kUnix};
+  const Way way{.name = "unix", .family = AddressFamily::kUnix};
   Worker worker(way);
   Client client(options_for(way));
   client.set_workers({worker.address()});

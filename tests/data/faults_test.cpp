@@ -2,8 +2,8 @@
 #include <array>
 #include <functional>
 
-#include "data/frame.hpp"
-#include "data/handshake.hpp"
+#include "data/wire/frame.hpp"
+#include "data/transport/handshake.hpp"
 #include "relay.hpp"
 #include "worker.hpp"
 
@@ -32,7 +32,7 @@ std::unique_ptr<Transport> log_in(const WorkerAddress& address, const Way& way) 
   Wakeup wakeup;
   const auto handshake = Handshake::make(net::Role::kClient, {.run_id = kRun, .key = kKey}, way.encryption).value();
   return handshake
-      .run(connect_tcp(address.address, address.port, wakeup, kPatience).value(), Family::kTcp, wakeup, kPatience)
+      .run(connect_tcp(address.address, address.port, wakeup, kPatience).value(), AddressFamily::kTcp, wakeup, kPatience)
       .value();
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("a worker that sends nonsense is dropped, and its tasks go to another 
   Wakeup wakeup;
   REQUIRE(wait_until_ready(listener, Ready::kRead, wakeup, kPatience));
   const auto handshake = Handshake::make(net::Role::kServer, {.run_id = kRun, .key = kKey}, way.encryption).value();
-  const auto transport = handshake.run(accept_from(listener), Family::kTcp, wakeup, kPatience).value();
+  const auto transport = handshake.run(accept_from(listener), AddressFamily::kTcp, wakeup, kPatience).value();
   send_all(*transport, text(encode({.kind = FrameKind::kReady}, "")));
   wait_until([&] { return client.statistics().workers_up == 2; });
   const auto stream = client.open(definition());

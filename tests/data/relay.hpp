@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "data/sockets.hpp"
+#include "data/transport/sockets.hpp"
 #include "worker.hpp"
 
 namespace taas::data {

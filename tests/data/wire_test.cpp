@@ -1,4 +1,4 @@
-// Outbox and inbox at the two ends of a socket.
+// FrameWriter and inbox at the two ends of a socket.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <random>
 
 #include "catch.hpp"
-#include "data/inbox.hpp"
-#include "data/memory.hpp"
-#include "data/outbox.hpp"
+#include "data/wire/frame_reader.hpp"
+#include "data/memory/memory.hpp"
+#include "data/wire/frame_writer.hpp"
 
 namespace wire_test {
 
@@ -51,7 +51,7 @@ struct Line {
     const auto make = kind == Kind::kUnix ? make_unix_transport : make_tcp_transport;
     left = make(Fd(ends[0]));
     right = make(Fd(ends[1]));
-    inbox = std::make_unique<Inbox>(*right, kept);
+    inbox = std::make_unique<FrameReader>(*right, kept);
   }
   void exchange() {
     for (bool more = true; !outbox.empty() || more;) {
@@ -68,8 +68,8 @@ struct Line {
   std::unique_ptr<Transport> left;
   std::unique_ptr<Transport> right;
   Kept kept;
-  Outbox outbox;
-  std::unique_ptr<Inbox> inbox;
+  FrameWriter outbox;
+  std::unique_ptr<FrameReader> inbox;
 };
 
 std::string numbers(std::size_t size) {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "data/client.hpp"
-#include "data/server.hpp"
-#include "data/sockets.hpp"
+#include "data/client/client.hpp"
+#include "data/server/server.hpp"
+#include "data/transport/sockets.hpp"
 
 // What the tests of delivery share: data workers in threads, and what they make.
 namespace taas::data {
@@ -29,12 +29,12 @@ struct Way {
   const char* name;
   Encryption encryption = Encryption::kPlain;
   Compression compression = Compression::kNone;
-  Family family = Family::kTcp;
+  AddressFamily family = AddressFamily::kTcp;
 };
 inline const std::vector<Way> kWays{
     {.name = "plain"},
     {.name = "tls", .encryption = Encryption::kTls},
-    {.name = "unix", .family = Family::kUnix},
+    {.name = "unix", .family = AddressFamily::kUnix},
     {.name = "plain lz4", .compression = Compression::kLz4},
     {.name = "plain zstd", .compression = Compression::kZstd},
     {.name = "tls lz4", .encryption = Encryption::kTls, .compression = Compression::kLz4},
@@ -84,7 +84,7 @@ class Worker {
 
   explicit Worker(const Way& way, std::string key = kKey, Make make = &Worker::answer)
       : way_(way), key_(std::move(key)), make_(std::move(make)) {
-    if (way.family == Family::kTcp) {
+    if (way.family == AddressFamily::kTcp) {
       listener_ = listen_tcp("127.0.0.1", 0).value();
       address_ = {.name = "worker", .address = "127.0.0.1", .port = port_of(listener_).value(), .unix_path = {}};
     } else {
@@ -99,7 +99,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void start() {
-    const bool tcp = way_.family == Family::kTcp;
+    const bool tcp = way_.family == AddressFamily::kTcp;
     server_ = std::make_unique<Server>(ServerOptions{.run_id = kRun,
                                                      .key = key_,
                                                      .encryption = way_.encryption,

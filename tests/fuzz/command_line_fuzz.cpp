@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "cli.hpp"
-#include "dry_run.hpp"
+#include "parse/cli.hpp"
+#include "start/dry_run.hpp"
 #include "plan/launch_plan.hpp"
 
 using namespace taas;

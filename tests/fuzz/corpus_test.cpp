@@ -5,7 +5,7 @@
 #include <set>
 
 #include "catch.hpp"
-#include "run/wire.hpp"
+#include "run/messages/wire.hpp"
 
 namespace corpus_test {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/inbox.hpp"
+#include "data/wire/frame_reader.hpp"
 
 namespace {
 
@@ -54,7 +54,7 @@ struct Seen : FrameHandler {
 std::string read(std::string_view bytes, std::size_t piece) {
   Pieces transport(bytes, piece);
   Seen seen;
-  Inbox inbox(transport, seen);
+  FrameReader inbox(transport, seen);
   for (;;) {
     const auto more = inbox.receive();
     if (!more && more.error().message.empty()) std::abort();

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "run/file_frames.hpp"
-#include "storage/folder_below.hpp"
+#include "run/messages/file_frames.hpp"
+#include "storage/delivery/folder_below.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace taas;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "run/flight_record.hpp"
+#include "run/events/flight_record.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kMost = 4;

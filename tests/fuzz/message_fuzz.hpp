@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "run/wire.hpp"
+#include "run/messages/wire.hpp"
 
 /// What a peer that has the secret may send: bytes to a message or an error. A message that is understood says the same
 /// once it was written and read again.

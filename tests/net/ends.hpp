@@ -10,7 +10,7 @@
 
 #include "catch.hpp"
 #include "net/link.hpp"
-#include "net/listener.hpp"
+#include "net/connect/listener.hpp"
 
 /// In place of the usual 5 s, where a test says nothing else: the machine may be busy.
 constexpr std::chrono::milliseconds kLongPatience = std::chrono::seconds(60);

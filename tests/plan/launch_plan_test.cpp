@@ -106,7 +106,7 @@ TEST_CASE("nodes of a list are named, and the plan keeps the way onto them") {
   options.nodes.spares = 1;
   auto plan = make_plan(options, kMachine, "id");
   REQUIRE(plan.has_value());
-  CHECK(std::holds_alternative<OverSsh>(plan->way));
+  CHECK(std::holds_alternative<OverSsh>(plan->launch_mode));
   REQUIRE(plan->nodes.size() == 2);
   CHECK(plan->nodes[0].hostname == "a");
   CHECK(plan->nodes[1].hostname == "b");

@@ -16,8 +16,8 @@
 #include "base/files.hpp"
 #include "base/ids.hpp"
 #include "catch.hpp"
-#include "proc/exits.hpp"
-#include "proc/spawn.hpp"
+#include "proc/family/exits.hpp"
+#include "proc/spawn/spawn.hpp"
 
 // Real processes for the tests of this layer. Every wait has a deadline that only a failing test reaches.
 

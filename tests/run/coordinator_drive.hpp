@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/coordinator.hpp"
+#include "run/coordinator/coordinator.hpp"
 #include "scenario.hpp"
 
 // What tests of the coordinator feed it with, and what it decides in few words.

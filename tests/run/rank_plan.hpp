@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "random.hpp"
-#include "run/events.hpp"
+#include "run/events/events.hpp"
 
 namespace taas::run {
 

@@ -3,8 +3,8 @@
 #include <csignal>
 #include <initializer_list>
 
-#include "run/supervisor.hpp"
-#include "run/verdict.hpp"
+#include "run/supervisor/supervisor.hpp"
+#include "run/verdict/verdict.hpp"
 
 namespace taas::run {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "run/journal.hpp"
+#include "run/messages/journal.hpp"
 
 namespace taas::run {
 namespace {

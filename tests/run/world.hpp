@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rank_plan.hpp"
-#include "run/supervisor.hpp"
+#include "run/supervisor/supervisor.hpp"
 
 namespace taas::run {
 

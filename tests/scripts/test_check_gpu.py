@@ -81,12 +81,12 @@ def test_bus_bandwidth_is_counted_as_nccl_tests_count_it():
 
 
 def test_outcomes_are_read_from_ctest():
-    said = """    Start  9: dist.nccl_on_gpus
-1/3 Test  #9: dist.nccl_on_gpus ..................   Passed    3.79 sec
-2/3 Test #61: dist.data_on_gpu .........***Skipped   0.61 sec
+    said = """    Start  9: training.nccl_on_gpus
+1/3 Test  #9: training.nccl_on_gpus ..................   Passed    3.79 sec
+2/3 Test #61: training.data_on_gpu .........***Skipped   0.61 sec
 3/3 Test #62: python.device_gpu .......***Failed    2.00 sec
 """
-    assert sharing.parse_ctest(said) == {"dist.nccl_on_gpus": "Passed", "dist.data_on_gpu": "Skipped", "python.device_gpu": "Failed"}
+    assert sharing.parse_ctest(said) == {"training.nccl_on_gpus": "Passed", "training.data_on_gpu": "Skipped", "python.device_gpu": "Failed"}
 
 
 def test_rates_of_an_epoch_are_those_at_its_end_but_not_of_the_first():

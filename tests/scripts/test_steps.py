@@ -34,7 +34,7 @@ REPORT = """
     mkdir -p "$builds/release/Testing/Temporary"
     printf '%s\\n' 'SKIPPED [2] tests/cli/test_x.py:7: only in the full run (TAAS_FULL=1)' 'SKIPPED [1] a.py:3: no zsh' \
       >"$builds/release/Testing/Temporary/LastTest.log"
-    echo ' 3/78 Test #61: dist.nccl_on_gpus ........***Skipped   0.61 sec' >"$builds/ctest.log"
+    echo ' 3/78 Test #61: training.nccl_on_gpus ........***Skipped   0.61 sec' >"$builds/ctest.log"
     say_skipped release "$builds/ctest.log"
     conclude"""
 

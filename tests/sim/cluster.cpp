@@ -5,7 +5,7 @@
 #include <csignal>
 #include <utility>
 
-#include "run/journal.hpp"
+#include "run/messages/journal.hpp"
 
 namespace taas::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "node.hpp"
-#include "run/coordinator.hpp"
+#include "run/coordinator/coordinator.hpp"
 #include "settings.hpp"
 
 namespace taas::sim {

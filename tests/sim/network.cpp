@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "cluster.hpp"
-#include "run/shorten.hpp"
-#include "run/wire.hpp"
+#include "run/messages/shorten.hpp"
+#include "run/messages/wire.hpp"
 
 namespace taas::sim {
 

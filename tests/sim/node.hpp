@@ -8,7 +8,7 @@
 
 #include "agenda.hpp"
 #include "pipe.hpp"
-#include "run/agent.hpp"
+#include "run/agent/agent.hpp"
 #include "run/random.hpp"
 
 namespace taas::sim {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "run/coordinator.hpp"
+#include "run/coordinator/coordinator.hpp"
 #include "run/random.hpp"
 
 namespace taas::sim {

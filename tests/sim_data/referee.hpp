@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/schedule.hpp"
+#include "data/schedule/schedule.hpp"
 
 namespace taas::sim_data {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "data/schedule.hpp"
+#include "data/schedule/schedule.hpp"
 #include "run/random.hpp"
 
 namespace taas::sim_data {

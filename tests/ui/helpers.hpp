@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ui/renderer.hpp"
+#include "ui/view/renderer.hpp"
 
 namespace taas::ui {
 

@@ -1,0 +1,56 @@
+#include "frameworks/accelerate.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/files.hpp"
+#include "plan/program/python_command.hpp"
+#include "plan/program/python_sources.hpp"
+
+namespace taas::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Environment = std::map<std::string, std::string>;
+
+std::string value_or(const Environment& environment, const char* name, std::string otherwise) {
+  auto found = environment.find(name);
+  return found == environment.end() || found->second.empty() ? std::move(otherwise) : found->second;
+}
+
+/// Where `accelerate config` writes to: accelerate/commands/config/config_args.py.
+fs::path find_default_config(const Environment& environment) {
+  auto caches = value_or(environment, "XDG_CACHE_HOME", value_or(environment, "HOME", "") + "/.cache");
+  auto folder = fs::path(value_or(environment, "HF_HOME", caches + "/huggingface")) / "accelerate";
+  std::error_code unknown;
+  for (const auto* name : {"default_config.yaml", "default_config.json"}) {
+    if (fs::is_regular_file(folder / name, unknown)) return folder / name;
+  }
+  return {};
+}
+
+bool says_itself(const Environment& environment) {
+  auto first = environment.lower_bound("ACCELERATE_");
+  return first != environment.end() && first->first.starts_with("ACCELERATE_");
+}
+
+std::optional<std::string> read_source(const std::string& path) {
+  auto text = read_regular_file(path, plan::kMostOfSource);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
+}
+
+}  // namespace
+
+std::string note_on_accelerate(const plan::ResolvedProgram& program, const plan::Machine& machine) {
+  auto config = find_default_config(machine.environment);
+  if (config.empty() || says_itself(machine.environment)) return {};
+  auto command = plan::parse_python_command(program.command);
+  if (!command || !plan::read_program(*command, read_source).accelerates) return {};
+  return fmt::format("{} is read by accelerate launch alone: what it says is ACCELERATE_* in the environment here",
+                     config.string());
+}
+
+}  // namespace taas::cli

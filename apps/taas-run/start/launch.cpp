@@ -1,0 +1,282 @@
+#include "start/launch.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "base/ids.hpp"
+#include "node/agent_process.hpp"
+#include "launch/local_run.hpp"
+#include "launch/remote_run.hpp"
+#include "start/local_programs.hpp"
+#include "start/meeting.hpp"
+#include "net/addresses.hpp"
+#include "plan/decide_launch_mode.hpp"
+#include "proc/family/keeper.hpp"
+#include "start/requeue.hpp"
+#include "run/coordinator/data_nodes.hpp"
+#include "start/submit.hpp"
+#include "start/token.hpp"
+
+namespace taas::cli {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+constexpr int kKeyBytes = 32;
+constexpr auto kRefusalPatience = std::chrono::seconds(60);
+constexpr int kDataGroup = 1;  // of a heterogeneous job
+
+std::string working_directory() {
+  std::error_code unknown;
+  return std::filesystem::current_path(unknown).string();
+}
+
+/// The secret of nodes that join is the launcher's: ranks have no use for it, whatever way they are started.
+std::string take_token(plan::Machine& machine) {
+  auto token = machine.environment.extract(plan::kTokenVariable);
+  ::unsetenv(plan::kTokenVariable);  // nor have ssh, srun and the agents that this process starts
+  return token ? std::move(token.mapped()) : std::string();
+}
+
+/// What an agent does with Welcome: goes to the user's folder, and looks for the program there.
+Result<plan::ResolvedProgram> resolve_here(const node::Launch& launch, plan::Machine& machine) {
+  std::error_code failed;
+  std::filesystem::current_path(launch.settings.working_directory, failed);
+  if (failed) {
+    return system_error(fmt::format("the working directory {} cannot be used there", launch.settings.working_directory),
+                        failed.value());
+  }
+  return plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
+}
+
+/// An agent that the launcher has started takes the user's environment over as well.
+Result<plan::ResolvedProgram> resolve_as_caller(const node::Launch& launch, plan::Machine& machine) {
+  plan::bring_along(launch.settings.environment, machine.environment);
+  return resolve_here(launch, machine);
+}
+
+template <class Resolve>
+Result<int> serve(node::Bootstrap bootstrap, plan::Machine machine, Resolve resolve) {
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  return node::serve_as_agent({std::move(bootstrap), std::move(machine), resolve}, std::move(*lifeline));
+}
+
+/// For a node on which the user, or a batch system, called taas-run as on the others: its environment is its own, as
+/// under torchrun.
+Result<int> serve_as_called(node::Bootstrap bootstrap, plan::Machine machine) {
+  return serve(std::move(bootstrap), std::move(machine), resolve_here);
+}
+
+/// Where other machines may find this one.
+Result<std::vector<std::string>> listen_addresses(const plan::LaunchPlan& plan) {
+  auto addresses = net::candidate_addresses(plan.options.nodes.interface);
+  if (addresses && addresses->empty()) return std::vector<std::string>{kLoopback};
+  return addresses;
+}
+
+Result<launch::RemoteRunOptions> remote_options(Launching& launching) {
+  auto addresses = listen_addresses(launching.plan);
+  if (!addresses) return addresses.error();
+  launch::RemoteRunOptions options;
+  options.secret = {launching.plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
+  options.listen_addresses = std::move(*addresses);
+  options.working_directory = working_directory();
+  options.plan = std::move(launching.plan);
+  options.machine = std::move(launching.machine);
+  return options;
+}
+
+Result<int> exit_code_of(const Result<launch::RunEnd>& end) {
+  if (!end) return end.error();
+  return end->exit_code;
+}
+
+/// A job that is asked for with --requeue and was told to stop goes back into the queue: last of all, since this ends
+/// it. A run that ended with 0 has done its work.
+Result<int> end_job(const Result<launch::RunEnd>& end, const plan::SlurmOptions& slurm, const plan::SlurmJob& job) {
+  if (end && end->told_to_stop && end->exit_code != 0 && slurm.requeue) requeue(job.id);
+  return exit_code_of(end);
+}
+
+/// CPU machines: their orders follow those of the nodes.
+void add_data_hosts(std::vector<launch::HostEntry>& entries, const plan::LaunchPlan& plan) {
+  const auto& nodes = plan.options.nodes;
+  auto path = nodes.remote_taas_run.value_or(called_path());
+  int order = plan.expected_agents;
+  if (!plan.data.group.empty()) {
+    launch::HostEntry step{run::kEveryDataNode, "the step of CPU machines",
+                          launch::step_command(plan.data.count, called_path(), kDataGroup)};
+    step.data = true;
+    step.order_base = order;
+    entries.push_back(std::move(step));
+  }
+  for (const auto& host : plan.data.hosts) {
+    launch::HostEntry entry{order++, host.name, launch::ssh_command(nodes.ssh_command, destination(host), path)};
+    entry.data = true;
+    entry.data_workers = host.slots.value_or(0);
+    entries.push_back(std::move(entry));
+  }
+}
+
+Result<launch::RunEnd> coordinate(launch::RemoteRunOptions options) {
+  add_data_hosts(options.hosts, options.plan);
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  return launch::coordinate(std::move(options), std::move(*lifeline));
+}
+
+Result<std::optional<launch::DataHosts>> data_hosts_of(const plan::LaunchPlan& plan) {
+  if (plan.data.names().empty()) return std::nullopt;
+  auto addresses = listen_addresses(plan);
+  if (!addresses) return addresses.error();
+  launch::DataHosts data;
+  data.secret = {plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
+  data.listen_addresses = std::move(*addresses);
+  data.working_directory = working_directory();
+  add_data_hosts(data.hosts, plan);
+  return std::optional(std::move(data));
+}
+
+launch::HostEntry agent_here(int order, const std::string& name) { return {order, name, {called_path(), "--as-agent"}}; }
+
+Result<int> go(const plan::OneMachine&, Launching& launching) {
+  auto data_hosts = data_hosts_of(launching.plan);
+  if (!data_hosts) return data_hosts.error();
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  return launch::run_on_this_machine(
+      {std::move(launching.plan), std::move(launching.machine), std::move(launching.program), std::move(*data_hosts)},
+      std::move(*lifeline));
+}
+
+Result<int> go(const plan::OverSsh& mode, Launching& launching) {
+  const auto nodes = launching.plan.options.nodes;
+  auto wanted = static_cast<std::size_t>(launching.plan.expected_agents);
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  auto path = nodes.remote_taas_run.value_or(called_path());
+  for (std::size_t i = 0; i < std::min(wanted, mode.hosts.size()); ++i) {
+    const auto& host = mode.hosts[i];
+    options->hosts.push_back(
+        {static_cast<int>(i), host.name, launch::ssh_command(nodes.ssh_command, destination(host), path)});
+  }
+  return exit_code_of(coordinate(std::move(*options)));
+}
+
+Result<int> go(const plan::SlurmAllocation& mode, Launching& launching) {
+  auto nodes = launching.plan.expected_agents;
+  auto slurm = launching.plan.options.slurm;
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  options->machine.environment.erase("SLURM_NTASKS_PER_GPU");  // srun takes it for a flag that excludes ours
+  options->hosts.push_back({-1, fmt::format("job {}", mode.job.id), launch::step_command(nodes, called_path())});
+  return end_job(coordinate(std::move(*options)), slurm, mode.job);
+}
+
+Result<int> go(const plan::SlurmTask& mode, Launching& launching) {
+  Meeting meeting(launching.plan.options.output.directory, mode, launching.machine.environment);
+  if (!mode.is_leader()) return meeting.wait_for_leader();
+  if (auto led = meeting.lead(); !led) return led.error();
+  if (!mode.coordinates()) {
+    auto bootstrap = meeting.await(launching.plan.options.nodes.join_timeout);
+    if (!bootstrap) return bootstrap.error();
+    bootstrap->order = mode.step.node_id;
+    return serve_as_called(std::move(*bootstrap), std::move(launching.machine));
+  }
+  auto slurm = launching.plan.options.slurm;
+  auto options = remote_options(launching);
+  if (!options) return meeting.refuse(options.error().message), options.error();
+  options->hosts.push_back(agent_here(0, options->machine.hostname));
+  options->on_listening = [&meeting](const node::Bootstrap& bootstrap) { return meeting.announce(bootstrap); };
+  auto end = coordinate(std::move(*options));
+  end ? meeting.conclude() : meeting.refuse(end.error().message);
+  return end_job(end, slurm, mode.job);
+}
+
+node::Bootstrap joining(const plan::Join& mode, const plan::LaunchPlan& plan, const net::Secret& secret) {
+  const auto& nodes = plan.options.nodes;
+  node::Bootstrap bootstrap;
+  bootstrap.run_id = secret.run_id;
+  bootstrap.key = net::print_key(secret.key);
+  bootstrap.addresses = {mode.host};
+  bootstrap.port = mode.port;
+  bootstrap.order = mode.node_rank.value_or(-1);
+  bootstrap.interface = nodes.interface;
+  bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
+  bootstrap.coordinator_first = false;
+  bootstrap.join_timeout_ms = static_cast<int>(nodes.join_timeout.count());
+  if (plan.nodes_count_themselves) bootstrap.ranks = plan.nodes.front().local_world_size;
+  return bootstrap;
+}
+
+/// The first node's plan counts for all: a node that asked for something else must not run as if it had not.
+Result<int> serve_as_joined(const plan::Join& mode, const net::Secret& secret, Launching& launching) {
+  auto bootstrap = joining(mode, launching.plan, secret);
+  auto resolve = [here = std::move(launching.plan)](const node::Launch& launch, plan::Machine& machine) {
+    auto same = plan::check_same_wishes(here, launch.settings, launch.most_ranks_on_node);
+    return same ? resolve_here(launch, machine) : Result<plan::ResolvedProgram>(same.error());
+  };
+  return serve(std::move(bootstrap), std::move(launching.machine), std::move(resolve));
+}
+
+Result<int> go(const plan::Join& mode, Launching& launching) {
+  auto secret = joining_secret(mode, launching.plan.options.nodes, launching.token);
+  if (!secret) return secret.error();
+  auto role = choose_role(mode, launching.machine.environment);
+  if (!role) return role.error();
+  if (!role->coordinates) return serve_as_joined(mode, *secret, launching);
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  options->secret = std::move(*secret);
+  options->port = mode.port;
+  options->listen_addresses = std::move(role->listen_addresses);
+  options->hosts.push_back(agent_here(mode.node_rank.value_or(0), options->machine.hostname));
+  return exit_code_of(coordinate(std::move(*options)));
+}
+
+Result<int> go(const plan::SlurmSubmit&, Launching& launching) {
+  return submit(launching.plan, called_path(), launching.arguments);
+}
+
+}  // namespace
+
+Result<int> launch(Launching launching) {
+  auto mode = launching.plan.launch_mode;
+  if (!std::holds_alternative<plan::SlurmSubmit>(mode)) launching.token = take_token(launching.machine);
+  return std::visit([&launching](const auto& chosen) { return go(chosen, launching); }, mode);
+}
+
+void refuse_in_step(const plan::Options& options, plan::Machine machine, const Error& error) {
+  auto mode = plan::decide_launch_mode(options, machine);
+  const auto* task = mode ? std::get_if<plan::SlurmTask>(&*mode) : nullptr;
+  if (!task || !task->is_leader()) return;
+  Meeting meeting(options.output.directory, *task, machine.environment);
+  if (task->coordinates()) return meeting.refuse(error.message);
+  auto bootstrap = meeting.await(kRefusalPatience);
+  if (!bootstrap) return;  // the others end as well
+  bootstrap->order = task->step.node_id;
+  (void)serve(std::move(*bootstrap), std::move(machine),
+              [error](const node::Launch&, plan::Machine&) -> Result<plan::ResolvedProgram> { return error; });
+}
+
+Result<int> run_as_agent(plan::Machine machine) {
+  take_token(machine);
+  std::string line;
+  std::getline(std::cin, line);
+  auto bootstrap = node::parse_bootstrap(line);
+  if (!bootstrap) return bootstrap.error();
+  if (bootstrap->order < 0) {
+    auto node = slurm_node(machine.environment);
+    bootstrap->order = node < 0 ? node : node + bootstrap->order_base;
+  }
+  auto name = machine.environment.find("SLURMD_NODENAME");
+  if (bootstrap->name.empty() && name != machine.environment.end()) bootstrap->name = name->second;
+  return serve(std::move(*bootstrap), std::move(machine), resolve_as_caller);
+}
+
+}  // namespace taas::cli

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "data/client/client.hpp"
+#include "data/transport/handshake.hpp"
+#include "data/transport/wakeup.hpp"
+
+namespace taas::data {
+
+struct SendTask {
+  Attempt attempt = 0;
+  Task task;
+  std::string definition;  ///< its digest
+  std::shared_ptr<const std::string> payload;
+  std::size_t expected_bytes = 0;  ///< of the batch, 0: not known
+  bool told = false;               ///< Assign::told
+};
+struct SendWithdraw {
+  Attempt attempt = 0;
+};
+using LinkOrder = std::variant<SendTask, SendWithdraw>;
+
+/// A client's connection to one data worker, made again whenever it breaks. Owns a thread.
+class ClientLink {
+ public:
+  ClientLink(Client::State& client, WorkerIndex worker, WorkerAddress address);
+  ~ClientLink();
+  ClientLink(const ClientLink&) = delete;
+  ClientLink& operator=(const ClientLink&) = delete;
+
+  void start();
+  /// Ends the connection and the thread.
+  void stop();
+
+  /// With the client's mutex.
+  void post(LinkOrder order);
+
+  [[nodiscard]] const WorkerAddress& address() const { return address_; }
+
+  // The client's, under its mutex.
+  std::vector<LinkOrder> orders;
+  bool up = false;
+  int refusals = 0;     ///< handshakes in a row that showed no worker of this run
+  std::string refusal;  ///< why this worker cannot be used at all; empty: it can, or may come
+
+ private:
+  friend class ClientSession;
+  void run();
+  bool serve(std::unique_ptr<Transport> transport);
+  Result<std::unique_ptr<Transport>> connect();
+  Result<std::unique_ptr<Transport>> connect_by(AddressFamily family);
+
+  Client::State& client_;
+  WorkerIndex worker_;
+  WorkerAddress address_;
+  std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+  AddressFamily family_ = AddressFamily::kTcp;
+};
+
+}  // namespace taas::data

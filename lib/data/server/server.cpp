@@ -1,0 +1,152 @@
+#include "data/server/server.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "data/server/server_state.hpp"
+
+namespace taas::data {
+
+namespace {
+
+/// Counts as unsent as long as somebody has it.
+struct Unsent {
+  std::shared_ptr<void> keep;
+  std::shared_ptr<std::atomic<std::size_t>> count;
+  std::size_t bytes;
+
+  Unsent(std::shared_ptr<void> kept, std::shared_ptr<std::atomic<std::size_t>> counted, std::size_t size)
+      : keep(std::move(kept)), count(std::move(counted)), bytes(size) {
+    *count += bytes;
+  }
+  ~Unsent() { *count -= bytes; }
+  Unsent(const Unsent&) = delete;
+  Unsent& operator=(const Unsent&) = delete;
+};
+
+/// Each buffer is made to begin at a multiple of the alignment.
+std::vector<std::span<const std::byte>> align(std::vector<std::span<const std::byte>> buffers) {
+  static constexpr std::array<std::byte, kBufferAlignment> kZeros{};
+  std::vector<std::span<const std::byte>> aligned;
+  std::size_t at = 0;
+  for (const auto& buffer : buffers) {
+    if (const auto past = at % kBufferAlignment; past != 0) {
+      aligned.push_back(std::span(kZeros).first(kBufferAlignment - past));
+      at += kBufferAlignment - past;
+    }
+    if (buffer.empty()) continue;
+    aligned.push_back(buffer);
+    at += buffer.size();
+  }
+  return aligned;
+}
+
+FrameHeader header_for(FrameKind kind, const Job& job) {
+  return {.kind = kind, .stream = job.stream, .number = job.number, .attempt = job.attempt};
+}
+
+/// An exception that fits into a frame: without the pickle, and with the end of its text, where it does not.
+Raised cut(Raised what) {
+  constexpr std::size_t kLastWords = std::size_t{1} << 20;
+  if (what.text.size() + what.pickled.size() > most_payload(FrameKind::kRaised)) {
+    what.pickled.clear();
+    if (what.text.size() > kLastWords) what.text.erase(0, what.text.size() - kLastWords);
+  }
+  what.type.resize(std::min<std::size_t>(what.type.size(), most_description(FrameKind::kRaised)));
+  return what;
+}
+
+std::string too_large(const char* what, std::size_t bytes, std::uint64_t most) {
+  return fmt::format("ValueError: {} has {:.1f} MB, and may have {:.1f} MB", what, static_cast<double>(bytes) / 1e6,
+                     static_cast<double>(most) / 1e6);
+}
+
+}  // namespace
+
+Server::Server(ServerOptions options) : state_(std::make_shared<State>(std::move(options))) {}
+
+Server::~Server() {
+  if (::getpid() == state_->process) {
+    state_->stop();
+  } else {
+    static_cast<void>(new std::shared_ptr<State>(state_));  // a forked child: its threads are not here
+  }
+}
+
+std::optional<Job> Server::take(Duration patience) {
+  auto& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (!state.jobs_changed.wait_for(lock, patience, [&] { return !state.queue.empty(); })) return {};
+  auto job = state.queue.take();
+  if (auto* open = state.find_open(*job)) open->begun = steady_now();
+  state.tell_begun(lock, *job);
+  return job;
+}
+
+std::shared_ptr<const ReceivedDefinition> Server::definition(const std::string& digest) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->definitions.find(digest);
+  return found == state_->definitions.end() ? nullptr : found->second;
+}
+
+void Server::loaded(const std::string& digest) {
+  std::shared_ptr<const ReceivedDefinition> received;  // let go after the mutex
+  const std::lock_guard lock(state_->mutex);
+  if (const auto found = state_->definitions.find(digest); found != state_->definitions.end())
+    received.swap(found->second);
+}
+
+void Server::unloaded(const std::string& digest) { state_->forget_definition(digest); }
+
+void Server::put(const Job& job, std::string description, std::vector<std::span<const std::byte>> buffers,
+                 std::shared_ptr<void> keep) {
+  const auto most = most_description(FrameKind::kBatch);
+  if (description.size() > most)
+    return raise(job, {.type = "ValueError",
+                       .text = too_large("the description of a batch", description.size(), most),
+                       .pickled = {},
+                       .worker = -1});
+  auto aligned = align(std::move(buffers));
+  auto unsent = std::make_shared<Unsent>(std::move(keep), state_->unsent, size_of(aligned));
+  auto header = header_for(FrameKind::kBatch, job);
+  header.number = state_->microseconds_on(job);
+  state_->answer(job, {.header = header,
+                       .description = std::move(description),
+                       .buffers = std::move(aligned),
+                       .keep = std::move(unsent)});
+}
+
+void Server::raise(const Job& job, const Raised& what) {
+  auto sent = cut(what);
+  auto header = header_for(FrameKind::kRaised, job);
+  header.value = sent.text.size();
+  state_->answer(job, text_frame(header, std::move(sent.type), sent.text + sent.pickled));
+}
+
+void Server::exhausted(const Job& job) {
+  state_->answer(job, {.header = header_for(FrameKind::kExhausted, job), .description = {}, .buffers = {}, .keep = {}});
+}
+
+void Server::give_back(const Job& job, std::string why) {
+  why.resize(std::min<std::size_t>(why.size(), most_description(FrameKind::kReturned)));
+  state_->answer(
+      job, {.header = header_for(FrameKind::kReturned, job), .description = std::move(why), .buffers = {}, .keep = {}});
+}
+
+bool Server::is_withdrawn(const Job& job) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto* open = state_->find_open(job);
+  return open == nullptr || open->withdrawn;
+}
+
+std::size_t Server::unsent_bytes() const { return *state_->unsent; }
+
+std::vector<std::string> Server::take_remarks() {
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->remarks, {});
+}
+
+}  // namespace taas::data

@@ -1,0 +1,98 @@
+#include "launch/remote_run.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <csignal>
+
+#include "base/text.hpp"
+#include "base/ids.hpp"
+#include "node/launch.hpp"
+#include "launch/downlink.hpp"
+#include "launch/coordinator_policy.hpp"
+#include "node/preparation.hpp"
+#include "launch/coordinator_loop.hpp"
+#include "base/timer.hpp"
+#include "proc/family/family.hpp"
+#include "proc/spawn/open_files.hpp"
+#include "proc/spawn/signals.hpp"
+#include "storage/folder_marker.hpp"
+
+namespace taas::launch {
+namespace {
+
+constexpr int kDataKeyBytes = 32;
+constexpr int kMarkBytes = 8;
+constexpr auto kDismissalPatience = std::chrono::seconds(3);  // for agents that were dismissed
+
+/// Where no mark can be left, each node is taken to have a folder of its own: what it delivers is then there already.
+Result<run::CoordinatorPolicy> make_policy(const RemoteRunOptions& options, const storage::RunDirectory& folder) {
+  auto policy = coordinator_policy(options.plan);
+  auto run_mark = random_hex(kMarkBytes);
+  auto mark = storage::mark_folder(folder.path(), run_mark);
+  if (!mark) return mark.error();
+  policy.folder = mark->empty() ? run_mark : *mark;
+  policy.launch = node::print_launch(options.plan, options.machine, options.working_directory, folder,
+                               random_hex(kDataKeyBytes), run_mark);
+  return policy;
+}
+
+/// Agents that were dismissed end by themselves, and with them what they were started with; the rest is ended.
+void part(boost::asio::io_context& io, Family& family) {
+  bool gone = false;
+  Timer patience(io, [&] { family.sweep(SIGKILL, [&] { gone = true; }); });
+  patience.set(steady_now() + kDismissalPatience);
+  family.sweep(0, [&] { gone = true; });
+  while (!gone) io.run_one();
+}
+
+}  // namespace
+
+Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
+  boost::asio::io_context io(1);
+  auto open_files_limit = raise_open_files_limit();
+  node::end_with_keeper(io, lifeline);
+  if (auto watched = node::end_with_process(io, options.plan); !watched) return watched.error();
+  std::unique_ptr<CoordinatorLoop> run;  // there before the event loop turns for the first time
+  auto listener = net::Listener::listen(
+      io, {options.listen_addresses, options.port, options.secret},
+      [&run](std::unique_ptr<net::Link> link) {
+        if (run) admit(std::move(link), *run);  // who comes after the end is too late
+      },
+      [&run](boost::asio::ip::tcp::socket client) {
+        if (run) node::lead_to_store(std::move(client), run->store_place());
+      });
+  if (!listener) return listener.error();
+  auto folder = node::create_run_folder(options.plan, options.machine);
+  if (!folder) return folder.error();
+  auto journal = JournalFile::open(folder->journal_path(), steady_now());
+  if (!journal) return journal.error();
+  auto bootstrap =
+      meeting_point(options.plan.options.nodes, options.secret, options.listen_addresses, (*listener)->port());
+  if (auto told = options.on_listening(bootstrap); !told) return told.error();
+
+  auto policy = make_policy(options, *folder);
+  if (!policy) return policy.error();
+  CoordinatorLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->path()};
+  if (std::holds_alternative<plan::Join>(options.plan.launch_mode)) {
+    loop.meeting = {options.listen_addresses, (*listener)->port()};
+  }
+  run = std::make_unique<CoordinatorLoop>(io, std::move(loop), std::move(*journal));
+  Family family(io);
+  auto notice = [&run](const std::string& text) {
+    if (run) run->say(text);
+  };
+  HostStarter starter(io, family,
+                      {options.hosts, assignments(options.machine.environment), bootstrap, false, open_files_limit, notice},
+                      [&run](int order, const std::string& message) {
+                        if (run) run->host_failed(order, message);
+                      });
+  run->set_on_start_agent([&starter](int order) { starter.start(order); });
+  run->set_on_arrival([&starter](int order) { starter.arrived(order); });
+  starter.start_all();
+  RunEnd end{run->execute(), run->told_to_stop()};
+  hold_stop_signals();
+  run.reset();
+  part(io, family);
+  return end;
+}
+
+}  // namespace taas::launch

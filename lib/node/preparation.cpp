@@ -1,0 +1,40 @@
+#include "node/preparation.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include "proc/family/descendants.hpp"
+#include "proc/spawn/process_end.hpp"
+
+namespace taas::node {
+namespace {
+
+constexpr auto kKillPatience = std::chrono::seconds(5);  // for processes that are stuck in the kernel
+
+[[noreturn]] void end_at_once() {
+  kill_and_reap_descendants(kKillPatience);
+  ::_exit(128 + SIGKILL);
+}
+
+}  // namespace
+
+void end_with_keeper(boost::asio::io_context& io, Lifeline& lifeline) { lifeline.on_keeper_death(io, end_at_once); }
+
+Result<> end_with_process(boost::asio::io_context& io, const plan::LaunchPlan& plan) {
+  int pid = plan.options.supervision.end_with;
+  if (pid == 0) return {};
+  auto watched = on_process_end(io, pid, end_at_once);
+  return watched ? watched : std::move(watched).error().with("--end-with");
+}
+
+Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+  storage::RunDirectoryOptions options;
+  options.output = plan.options.output.directory;
+  options.run_id = plan.run_id;
+  options.log_dir = plan.options.output.log_dir;
+  options.is_latest = !machine.environment.contains("TAAS_RUN_ID");
+  return storage::create_run_directory(std::move(options));
+}
+
+}  // namespace taas::node

@@ -1,0 +1,237 @@
+#include "node/process/rank_process.hpp"
+
+#include <algorithm>
+
+#include "base/files.hpp"
+#include "base/timer.hpp"
+#include "proc/output/capture.hpp"
+#include "proc/family/family.hpp"
+#include "proc/machine/gpu_memory.hpp"
+#include "proc/spawn/null_device.hpp"
+#include "proc/spawn/spawn.hpp"
+#include "run/verdict/gpu_memory.hpp"
+#include "ui/text/line_assembler.hpp"
+
+namespace taas::node {
+namespace {
+
+/// A prompt or a bar's state has no line end: it is shown when nothing has followed it for this long.
+constexpr auto kQuiet = std::chrono::milliseconds(200);
+constexpr std::size_t kMostOfRecord = 16 << 20;  // 2,000 calls with their stacks are 1 to 2 MB
+constexpr std::size_t kCallsOfGroup = 4;         // before the one that hangs nothing is of interest
+/// Of the program's own error file. A longer one is not the description of an error that torch's @record writes.
+constexpr std::size_t kMostErrorFile = 256 * 1024;
+
+constexpr auto kPatienceWithDriver = std::chrono::milliseconds(500);  // it needs some milliseconds
+
+std::optional<std::string_view> value_in(const std::vector<std::string>& environment, const std::string& name) {
+  auto found = std::ranges::find_if(environment, [&](const auto& entry) { return entry.starts_with(name + "="); });
+  if (found == environment.end()) return std::nullopt;
+  return std::string_view(*found).substr(name.size() + 1);
+}
+
+/// One of a rank's two output streams: its pipe, its lines, its last words.
+struct OutputStream {
+  std::unique_ptr<Capture> capture;
+  ui::LineAssembler assembler;
+  LastWords last_words;
+  std::unique_ptr<Timer> quiet;
+  bool waiting_for_quiet = false;
+  Instant last_bytes_at{};
+};
+
+/// There is such a file only after a hang, or what torch takes for one.
+std::vector<run::CollectiveGroup> collectives_in(const std::string& flight_record) {
+  auto record = read_regular_file(flight_record, kMostOfRecord);
+  auto groups = record ? run::read_flight_record(*record, kCallsOfGroup) : std::nullopt;
+  return groups ? std::move(*groups) : std::vector<run::CollectiveGroup>();
+}
+
+/// Others than the rank itself, whose own memory is free by now.
+void ask_who_holds_gpu(run::Evidence& evidence, int pid) {
+  for (auto& holder : gpu_memory_holders(evidence.gpu, kPatienceWithDriver)) {
+    if (holder.pid != pid)
+      evidence.gpu_holders.push_back({holder.pid, std::move(holder.name), holder.bytes.value_or(0)});
+  }
+}
+
+/// The record is of interest of a rank that was stopped too: the others may have waited for it.
+void read_evidence(run::Evidence& evidence, int pid, const std::string& flight_record, const std::string& error_file) {
+  if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid);
+  if (!flight_record.empty()) evidence.collectives = collectives_in(flight_record);
+  if (error_file.empty()) return;
+  if (auto text = read_regular_file(error_file, kMostErrorFile)) evidence.error_file = std::move(*text);
+}
+
+}  // namespace
+
+struct RankProcess::State : std::enable_shared_from_this<State> {
+  explicit State(DiskThread& thread) : disk(thread) {}
+
+  DiskThread& disk;
+  RankStart start;
+  RankCallbacks callbacks;
+  OutputStream out;
+  OutputStream err;
+  Family* family = nullptr;
+  int pid = -1;
+  bool preloaded = false;
+  bool running = true;
+  bool paused = false;
+
+  OutputStream& stream(ui::Stream which) { return which == ui::Stream::kStdout ? out : err; }
+
+  void open(boost::asio::io_context& io, ui::Stream which, Fd pipe, const std::string& path) {
+    CaptureCallbacks capture;
+    capture.on_bytes = [this, which](std::string_view bytes, Instant at) { take(which, bytes, at); };
+    capture.on_log_error = callbacks.on_log_error;
+    stream(which).quiet = std::make_unique<Timer>(io, [this, which] { quiet_or_wait(which); });
+    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), CaptureLog{&disk, path}, std::move(capture));
+  }
+
+  void take(ui::Stream which, std::string_view bytes, Instant at) {
+    OutputStream& from = stream(which);
+    from.last_bytes_at = at;
+    pass_on(which, from.assembler.add(bytes), at);
+    if (from.waiting_for_quiet || !from.assembler.has_partial()) return;
+    from.waiting_for_quiet = true;
+    from.quiet->set(at + kQuiet);
+  }
+
+  /// A busy loop, or a console that holds the rank back, is no sign that the rank is quiet.
+  void quiet_or_wait(ui::Stream which) {
+    OutputStream& from = stream(which);
+    if (!paused) from.capture->drain_now();
+    Instant now = steady_now();
+    if (!paused && now - from.last_bytes_at >= kQuiet) return show_partial(which, now);
+    from.quiet->set(now + kQuiet);
+  }
+
+  void show_partial(ui::Stream which, Instant at) {
+    stream(which).waiting_for_quiet = false;
+    pass_on(which, stream(which).assembler.flush_partial(), at);
+  }
+
+  void pass_on(ui::Stream which, std::vector<ui::AssembledLine> lines, Instant at) {
+    for (auto& line : lines) {
+      if (!line.progress && !line.text.empty()) stream(which).last_words.add(line.text, at);
+      callbacks.on_line({start.rank, which, std::move(line.text), line.progress, at, line.open, std::move(line.raw)});
+    }
+  }
+
+  void flush() {
+    for (auto which : {ui::Stream::kStdout, ui::Stream::kStderr}) {
+      stream(which).capture->drain_now();
+      pass_on(which, stream(which).assembler.finish(), steady_now());
+    }
+  }
+
+  /// Both pipes already hold all that the process itself has written: its last words are complete before its end is
+  /// told.
+  void ended(run::ExitStatus status, Instant at) {
+    running = false;
+    for (auto which : {ui::Stream::kStdout, ui::Stream::kStderr}) {
+      stream(which).capture->drain_now();
+      show_partial(which, at);
+    }
+    auto found = std::make_shared<run::Evidence>(last_words(status));
+    disk.run([=, failed = !status.success(), process = pid, record = start.flight_record,
+              error = start.error_file] { read_evidence(*found, process, record, failed ? error : ""); },
+             [=, weak = weak_from_this()] {
+               if (auto self = weak.lock()) self->callbacks.on_exit(status, std::move(*found), at);
+             });
+  }
+
+  run::Evidence last_words(const run::ExitStatus& status) const {
+    run::Evidence evidence;
+    if (status.success()) return evidence;
+    bool silent = err.last_words.empty();
+    evidence.last_lines = silent ? out.last_words.lines() : err.last_words.lines();
+    evidence.first_error_at = err.last_words.first_error_at();
+    evidence.stderr_path = silent && !out.last_words.empty() ? start.stdout_path : start.stderr_path;
+    evidence.gpu = full_gpu(evidence.last_lines);
+    return evidence;
+  }
+
+  /// The one on which the rank found too little memory, as the driver names it; empty: there is none.
+  std::string full_gpu(const std::vector<std::string>& last_lines) const {
+    auto line = std::ranges::find_if(last_lines, run::tells_of_full_gpu);
+    if (line == last_lines.end()) return {};
+    return name_of_visible_gpu(gpu_of_error(*line), value_in(start.environment, "CUDA_VISIBLE_DEVICES")).value_or("");
+  }
+};
+
+RankProcess::RankProcess(std::shared_ptr<State> state) : state_(std::move(state)) {}
+RankProcess::~RankProcess() = default;
+
+Result<PreparedRank> PreparedRank::make(RankStart start) {
+  auto out = make_pipe();
+  if (!out) return out.error();
+  auto err = make_pipe();
+  if (!err) return err.error();
+  PreparedRank prepared{std::move(start), Fd(), std::move(*out), std::move(*err)};
+  if (prepared.start.inherits_stdin) return prepared;
+  auto null = open_null();
+  if (!null) return null.error();
+  prepared.input = std::move(*null);
+  return prepared;
+}
+
+SpawnRequest PreparedRank::request() const {
+  SpawnRequest request;
+  request.argv = start.argv;
+  request.environment = start.environment;
+  if (input) request.standard_input = &input;
+  request.standard_output = &out.write;
+  request.standard_error = &err.write;
+  request.inherited = start.inherited;
+  request.read_only = start.read_only;
+  request.open_files_limit = start.open_files_limit;
+  return request;
+}
+
+Result<std::unique_ptr<RankProcess>> RankProcess::start(boost::asio::io_context& io, Family& family, DiskThread& disk,
+                                                        RankStart start, RankCallbacks callbacks) {
+  auto prepared = PreparedRank::make(std::move(start));
+  if (!prepared) return prepared.error();
+  auto child = spawn(prepared->request());
+  if (!child) return child.error();
+  return adopt(io, family, disk, std::move(*prepared), std::move(*child), std::move(callbacks));
+}
+
+std::unique_ptr<RankProcess> RankProcess::adopt(boost::asio::io_context& io, Family& family, DiskThread& disk,
+                                                PreparedRank prepared, Child child, RankCallbacks callbacks) {
+  auto state = std::make_shared<State>(disk);
+  state->start = std::move(prepared.start);
+  state->callbacks = std::move(callbacks);
+  state->open(io, ui::Stream::kStdout, std::move(prepared.out.read), state->start.stdout_path);
+  state->open(io, ui::Stream::kStderr, std::move(prepared.err.read), state->start.stderr_path);
+  state->family = &family;
+  state->pid = child.pid;
+  state->preloaded = child.preloaded;
+  family.watch(std::move(child), [weak = state->weak_from_this()](ExitStatus status, Instant at) {
+    if (auto self = weak.lock()) self->ended(status, at);
+  });
+  return std::unique_ptr<RankProcess>(new RankProcess(std::move(state)));
+}
+
+int RankProcess::pid() const { return state_->pid; }
+bool RankProcess::preloaded() const { return state_->preloaded; }
+bool RankProcess::running() const { return state_->running; }
+void RankProcess::signal(int number) { state_->family->signal_group(state_->pid, number); }
+
+void RankProcess::pause() {
+  state_->paused = true;
+  state_->out.capture->pause();
+  state_->err.capture->pause();
+}
+
+void RankProcess::resume() {
+  state_->paused = false;
+  state_->out.capture->resume();
+  state_->err.capture->resume();
+}
+
+void RankProcess::flush() { state_->flush(); }
+
+}  // namespace taas::node

@@ -1,0 +1,240 @@
+#include "plan/environment/rank_environment.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "plan/environment/extra_variables.hpp"
+#include "plan/environment/tensorflow_config.hpp"
+
+namespace taas::plan {
+namespace {
+
+std::optional<std::string> find(const Machine& machine, const char* name) {
+  auto found = machine.environment.find(name);
+  if (found == machine.environment.end()) return std::nullopt;
+  return found->second;
+}
+
+/// Sets variables, and collects those of which the user's own value wins.
+class Writer {
+ public:
+  explicit Writer(const Machine& machine) : machine_(machine) {}
+
+  void set(const char* name, std::string value) { variables_.emplace_back(name, std::move(value)); }
+  void set(const char* name, int value) { set(name, std::to_string(value)); }
+  void set_default(const char* name, std::string value) {
+    if (!machine_.environment.contains(name)) set(name, std::move(value));
+  }
+  /// In place of what was set before.
+  void replace(Variable variable) {
+    std::erase_if(variables_, [&](const Variable& other) { return other.first == variable.first; });
+    variables_.push_back(std::move(variable));
+  }
+  std::vector<Variable> take() && { return std::move(variables_); }
+
+ private:
+  const Machine& machine_;
+  std::vector<Variable> variables_;
+};
+
+std::string signal_names(std::vector<int> signals) {
+  if (signals.empty()) signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  std::vector<std::string> names;
+  for (int signal : signals) {
+    const char* name = ::sigabbrev_np(signal);
+    names.push_back(name == nullptr ? std::to_string(signal) : fmt::format("SIG{}", name));
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+/// More ranks on the machine than it has GPUs: --oversubscribe.
+bool shares_gpus(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  int ranks = settings.simulated ? place.world_size : place.local_world_size;
+  return settings.device == Device::kGpu && machine.gpus > 0 && ranks > machine.gpus;
+}
+
+/// Each rank sees one device, as device 0.
+bool sees_one_device(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  return settings.options.rendezvous.virtual_local_rank || shares_gpus(settings, machine, place);
+}
+
+void set_ranks(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  const auto& rendezvous = settings.options.rendezvous;
+  writer.set("RANK", place.rank.value);
+  writer.set("WORLD_SIZE", place.world_size);
+  writer.set("LOCAL_RANK", sees_one_device(settings, machine, place) ? 0 : place.local_rank);
+  writer.set("LOCAL_WORLD_SIZE", place.local_world_size);
+  writer.set("GROUP_RANK", place.node.value);
+  writer.set("GROUP_WORLD_SIZE", place.nodes);
+  writer.set("NODE_RANK", place.node.value);
+  writer.set("ROLE_NAME", rendezvous.role);
+  writer.set("ROLE_RANK", place.rank.value);
+  writer.set("ROLE_WORLD_SIZE", place.world_size);
+  writer.set("LOCAL_SIZE", place.local_world_size);
+  writer.set("CROSS_RANK", place.node.value);
+  writer.set("CROSS_SIZE", place.nodes);
+}
+
+void set_elastic(Writer& writer, const LaunchSettings& settings, Generation generation, const RunAddresses& addresses) {
+  const auto& supervision = settings.options.supervision;
+  writer.set("MASTER_ADDR", addresses.master_addr);
+  writer.set("MASTER_PORT", addresses.master_port);
+  writer.set("TORCHELASTIC_RUN_ID", settings.run_id);
+  writer.set("TORCHELASTIC_RESTART_COUNT", settings.restarts_before + generation.value);
+  writer.set("TORCHELASTIC_MAX_RESTARTS", supervision.max_restarts);
+  writer.set("TORCHELASTIC_USE_AGENT_STORE", std::string(addresses.agent_store ? "True" : "False"));
+  writer.set("TORCHELASTIC_ERROR_FILE", addresses.error_file);
+  if (!addresses.timer_file.empty()) writer.set("TORCHELASTIC_TIMER_FILE", addresses.timer_file);
+  writer.set("TORCHELASTIC_SIGNALS_TO_HANDLE", signal_names(supervision.signals_to_handle));
+}
+
+/// Devices of the launcher itself, in the order that CUDA numbers them: a subset given to a rank is named by these.
+std::vector<std::string> visible_devices(const Machine& machine, const char* variable) {
+  std::vector<std::string> devices;
+  if (auto value = find(machine, variable)) {
+    for (auto entry : split(*value, ',')) devices.emplace_back(trim(entry, " "));
+    devices.resize(std::min(devices.size(), static_cast<std::size_t>(machine.gpus)));  // from a bad entry on: ignored
+  } else {
+    for (int device = 0; device < machine.gpus; ++device) devices.push_back(std::to_string(device));
+  }
+  return devices;
+}
+
+/// The devices of one rank: its own one (ranks that share GPUs are dealt over them round robin), its node's share where
+/// this machine plays several nodes (each of them counts local ranks from 0), else all.
+std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPlace& place, bool own,
+                                    const std::vector<std::string>& all) {
+  int before = settings.simulated ? place.rank.value - place.local_rank : 0;  // ranks of nodes that this machine plays
+  int first = before + (own ? place.local_rank : 0);
+  int count = own ? 1 : place.local_world_size;
+  std::vector<std::string> devices;
+  for (int i = 0; i < std::min(count, static_cast<int>(all.size())); ++i) {
+    devices.push_back(all[static_cast<std::size_t>(first + i) % all.size()]);
+  }
+  return devices;
+}
+
+void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  bool own = sees_one_device(settings, machine, place);
+  if (machine.gpus == 0) {  // as torchrun does: the number of the GPU that the rank would have
+    if (own) writer.set_default("CUDA_VISIBLE_DEVICES", std::to_string(place.local_rank));
+    return;
+  }
+  if (!own && (settings.device == Device::kCpu || !settings.simulated)) return;
+  bool hip = !find(machine, "HIP_VISIBLE_DEVICES").value_or("").empty();  // it wins over CUDA's on ROCm
+  auto all = visible_devices(machine, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
+  auto list = fmt::format("{}", fmt::join(devices_of(settings, place, own, all), ","));
+  if (hip) writer.set("HIP_VISIBLE_DEVICES", list);
+  writer.set("CUDA_VISIBLE_DEVICES", list);
+}
+
+/// Gloo takes one interface, and left alone looks the machine's name up, which is slow or fails where the name does not
+/// resolve. NCCL finds its way by itself.
+std::string interface_for_gloo(const RunAddresses& addresses) {
+  if (!addresses.interface.empty()) return addresses.interface;
+  const auto& master = addresses.master_addr;
+  return master == "localhost" || master == "::1" || master.starts_with("127.") ? "lo" : "";
+}
+
+/// NCCL refuses two ranks on one GPU of one host, and tells hosts apart by this id: ranks with an id of their own talk
+/// over sockets, whatever they share. What belongs to faster ways between hosts stays out of it.
+void set_sharing(Writer& writer, const LaunchSettings& settings, const RankPlace& place, const RunAddresses& addresses) {
+  writer.set("NCCL_HOSTID", fmt::format("{}-rank-{}", settings.run_id, place.rank.value));
+  writer.set_default("NCCL_NET", "Socket");
+  writer.set_default("NCCL_MNNVL_ENABLE", "0");
+  if (auto interface = interface_for_gloo(addresses); !interface.empty()) {
+    writer.set_default("NCCL_SOCKET_IFNAME", "=" + interface);
+  }
+}
+
+void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
+                  const RunAddresses& addresses) {
+  writer.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  writer.set_default("OMP_NUM_THREADS", std::to_string(omp_threads(settings, machine, place)));
+  if (auto interface = interface_for_gloo(addresses); !interface.empty()) {
+    writer.set_default("GLOO_SOCKET_IFNAME", std::move(interface));
+  }
+}
+
+/// What torch remembers of the last collectives goes into the run's folder when one of them hangs.
+void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddresses& addresses) {
+  writer.set_default("TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
+  if (!find(machine, "TORCH_NCCL_TRACE_BUFFER_SIZE")) writer.set_default("TORCH_FR_BUFFER_SIZE", "2000");
+  // A rank whose watchdog has found a hang waits four times so long for the others' records before it ends: a minute
+  // would be torch's own choice. The records are written within milliseconds.
+  if (!find(machine, "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC")) writer.set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800");
+  bool chosen = addresses.flight_records.empty() || find(machine, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
+  if (!chosen) writer.set_default("TORCH_FR_DUMP_TEMP_FILE", addresses.flight_records);
+}
+
+void set_framework(Writer& writer, const FrameworkOptions& options, const RankPlace& place,
+                   const RunAddresses& addresses) {
+  bool tensorflow = options.framework == Framework::kTensorFlow;
+  if (tensorflow) writer.set("TF_CONFIG", tensorflow_config(addresses.servers, place.rank));
+  for (auto& variable : extra_variables(options, place.rank)) writer.replace(std::move(variable));
+}
+
+void set_data(Writer& writer, const RunAddresses& addresses) {
+  if (addresses.data_plan.empty()) return;
+  writer.set("TAAS_ROLE", std::string("rank"));
+  writer.set("TAAS_DATA_PLAN", addresses.data_plan);
+  writer.set("TAAS_EVENTS", addresses.events);
+  writer.set_default(kHashSeed.first, kHashSeed.second);
+}
+
+}  // namespace
+
+bool is_python(const ProgramOptions& program) {
+  return program.module || program.script || (program.program.ends_with(".py") && !program.no_python);
+}
+
+/// Behind what the user has: a package of the same name there wins.
+std::string python_path(const ProgramOptions& program, const Machine& machine) {
+  if (machine.python_packages.empty() || !is_python(program)) return "";
+  auto own = find(machine, "PYTHONPATH").value_or("");
+  return own.empty() ? machine.python_packages : own + ":" + machine.python_packages;
+}
+
+int omp_threads(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+  return std::max(1, machine.cores / (settings.simulated ? place.world_size : place.local_world_size));
+}
+
+int ports_for_ranks(const Options& options, int ranks) {
+  return options.frameworks.framework == Framework::kTensorFlow ? ranks : 0;
+}
+
+std::vector<Variable> rank_environment(const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
+                                       Generation generation, const RunAddresses& addresses) {
+  Writer writer(machine);
+  set_ranks(writer, settings, machine, place);
+  set_elastic(writer, settings, generation, addresses);
+  set_defaults(writer, settings, machine, place, addresses);
+  set_devices(writer, settings, machine, place);
+  if (shares_gpus(settings, machine, place)) set_sharing(writer, settings, place, addresses);
+  writer.set("TAAS_OUTPUT_DIR", addresses.output_directory);
+  writer.set("TAAS_RUN_ID", settings.run_id);
+  set_data(writer, addresses);
+  if (auto path = python_path(settings.options.program, machine); !path.empty()) writer.set("PYTHONPATH", path);
+  if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
+  writer.set_default("WANDB_RUN_GROUP", settings.run_id);
+  set_flight_recorder(writer, machine, addresses);
+  set_framework(writer, settings.options.frameworks, place, addresses);
+  return std::move(writer).take();
+}
+
+Result<> check_share(const LaunchSettings& settings, const Machine& machine, int ranks) {
+  bool enough = machine.gpus == 0 || ranks <= machine.gpus;  // without any GPU these are CPU ranks
+  if (enough || settings.device == Device::kCpu || settings.options.size.oversubscribe) return {};
+  auto text = fmt::format("{} ranks need {} GPUs, and {} visible here: --gpus-per-node says how many a node has", ranks,
+                          ranks, machine.gpus == 1 ? "1 is" : fmt::format("{} are", machine.gpus));
+  if (find(machine, "SLURM_JOB_ID")) text += "; srun --gpu-bind=none shows all of a node's to each task";
+  return usage_error(std::move(text));
+}
+
+}  // namespace taas::plan

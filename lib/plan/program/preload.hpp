@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "plan/options/options.hpp"
+#include "plan/program/program.hpp"
+
+namespace taas::plan {
+
+inline constexpr const char* kPreloadAuto = "auto";
+inline constexpr const char* kPreloadNone = "none";
+
+/// Whether ranks come out of a Python that has imported modules already, and which.
+struct PreloadChoice {
+  std::vector<std::string> modules;              ///< empty: every rank starts by itself
+  std::size_t options = 0;                       ///< words of the command before the program
+  std::string why;                               ///< for people, of an empty choice
+  bool is_news = false;                          ///< the user may have expected another choice
+  bool by_itself = false;                        ///< nobody has named these modules
+  std::vector<std::string> set_by_program = {};  ///< no module may read them at import
+};
+
+/// Imports stand at the beginning of a program; a file that is longer may be anything.
+inline constexpr std::size_t kMostOfSource = 1 << 20;
+
+/// The first kMostOfSource bytes of a regular file; nothing where it cannot be read, or is a pipe, which is the rank's.
+using ReadSource = std::function<std::optional<std::string>(const std::string& path)>;
+
+/// The value of --preload: auto, none, or names of modules.
+Result<> check_preload(std::string_view value);
+
+/// Decides by --preload, and for `auto` by what the program and the files that it imports from beside it look like.
+/// `ranks` are those of one machine; sources are read relative to the working directory.
+PreloadChoice choose_preload(const Options& options, const std::vector<std::string>& command, int ranks,
+                             const ReadSource& read);
+
+}  // namespace taas::plan

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "plan/options/options.hpp"
+
+namespace taas::plan {
+
+inline constexpr int kDefaultGpusPerNode = 8;
+inline constexpr int kMostRanks = 65536;
+
+/// Least and most of "N" or "MIN:MAX".
+struct NodeRange {
+  int least = 1;
+  int most = 1;
+  [[nodiscard]] bool elastic() const { return least < most; }
+};
+std::optional<NodeRange> read_node_range(std::string_view text);
+
+/// What "auto", "gpu" and "cpu" count on a node. Absent numbers are those of a machine that is not known yet.
+struct NodeResources {
+  std::optional<int> gpus;
+  std::optional<int> cores;
+  bool gpus_by_node = false;  ///< each node's are known; `gpus` are the most
+};
+
+/// The size options as numbers; absent where the user said nothing.
+struct SizeRequest {
+  std::optional<int> total;
+  std::optional<int> most_per_node;
+  std::optional<NodeRange> nodes;
+  std::optional<int> per_node;
+  bool on_cpu = false;
+
+  [[nodiscard]] bool empty() const { return !total && !most_per_node && !nodes && !per_node; }
+};
+
+/// "gpu", "auto" or "cpu" without a total: among nodes that join, each says for itself how many processes that means.
+bool counts_by_machine(const SizeOptions& options);
+
+/// Reads the options. Values that contradict each other are errors that name both; a total is measured at the most
+/// nodes of a range.
+Result<SizeRequest> read_size_request(const SizeOptions& options, const NodeResources& resources);
+
+}  // namespace taas::plan

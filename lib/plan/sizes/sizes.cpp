@@ -1,0 +1,126 @@
+#include "plan/sizes/sizes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "base/text.hpp"
+#include "plan/options/numbers.hpp"
+#include "plan/sizes/size_request.hpp"
+
+namespace taas::plan {
+namespace {
+
+constexpr std::size_t kMostNodesSpelledOut = 8;
+
+/// What one machine cannot do.
+Result<> check_one_machine(const SizeRequest& request, const SizeOptions& options) {
+  if (!request.total && !request.nodes && !request.per_node && request.most_per_node) {
+    return usage_error(fmt::format("--gpus-per-node {} says nothing by itself: add --gpus N", *request.most_per_node));
+  }
+  if (request.nodes && request.nodes->elastic()) {
+    return usage_error(
+        fmt::format("--nnodes {}: a range is for nodes that are other machines: name them with --hosts, or where they "
+                    "meet with --rdzv-endpoint, or use SLURM; else say one number",
+                    *options.nnodes));
+  }
+  return {};
+}
+
+int ceiling(int total, int part) { return total / part + (total % part == 0 ? 0 : 1); }
+
+/// How many nodes a total needs when nothing else was said. A machine with more than eight GPUs is still one node.
+int count_nodes(const SizeRequest& request, const Machine& machine) {
+  if (request.nodes) return request.nodes->most;
+  if (request.per_node) return *request.total / *request.per_node;
+  return ceiling(*request.total, request.most_per_node.value_or(std::max(kDefaultGpusPerNode, machine.gpus)));
+}
+
+/// A total of ranks that share GPUs: each is a node of its own, for the program as it is for NCCL
+/// (rank_environment.cpp).
+bool nodes_of_one(const SizeRequest& request, const Machine& machine) {
+  bool only_total = request.total && !request.nodes && !request.per_node && !request.most_per_node;
+  return only_total && !request.on_cpu && machine.gpus > 0 && *request.total > machine.gpus;
+}
+
+Result<std::vector<int>> place(const SizeRequest& request, const Machine& machine) {
+  if (request.empty()) return std::vector<int>{std::max(1, machine.gpus)};
+  std::int64_t nodes = request.nodes ? request.nodes->most : 1;
+  std::int64_t total = request.total ? std::int64_t{*request.total}
+                                     : nodes * request.per_node.value_or(request.most_per_node.value_or(1));
+  if (total > kMostRanks) {
+    return usage_error(fmt::format("{} ranks are too many for one machine: at most {}", total, kMostRanks));
+  }
+  if (request.total) nodes = nodes_of_one(request, machine) ? total : count_nodes(request, machine);
+  return spread_ranks(static_cast<int>(total), static_cast<int>(nodes));
+}
+
+void add_notices(const SizeRequest& request, const Machine& machine, Sizes& sizes) {
+  int total = std::accumulate(sizes.ranks_on_node.begin(), sizes.ranks_on_node.end(), 0);
+  auto nodes = static_cast<int>(sizes.ranks_on_node.size());
+  int full = request.per_node.value_or(request.most_per_node.value_or(kDefaultGpusPerNode));
+  auto where = nodes == 1 ? std::string()
+                          : fmt::format(" on {} simulated nodes{}", nodes, describe_spread(sizes.ranks_on_node, full));
+  if (sizes.device == Device::kGpu && total > machine.gpus) {
+    sizes.notices.push_back(
+        fmt::format("{} share {}, which is for trying, not for speed: each sees one GPU, as device 0",
+                    plural(total, "rank"), plural(machine.gpus, "GPU")));
+  } else if (sizes.device == Device::kGpu && (nodes > 1 || (request.empty() && total > 1))) {
+    sizes.notices.push_back(
+        fmt::format("{} here: {}, one on each GPU{}", plural(machine.gpus, "GPU"), plural(total, "rank"), where));
+  } else if (sizes.device == Device::kCpu && (nodes > 1 || request.total)) {
+    sizes.notices.push_back(
+        fmt::format("{}{} with gloo{}", machine.gpus == 0 ? "no GPU here: " : "", plural(total, "CPU rank"), where));
+  }
+}
+
+Result<> check_gpus(const Sizes& sizes, const SizeOptions& options, const Machine& machine) {
+  int total = std::accumulate(sizes.ranks_on_node.begin(), sizes.ranks_on_node.end(), 0);
+  if (sizes.device == Device::kCpu || total <= machine.gpus || options.oversubscribe) return {};
+  return usage_error(fmt::format(
+      "{} need {}, and this machine has {}: --hosts or SLURM add machines, --oversubscribe lets ranks share GPUs",
+      plural(total, "rank"), plural(total, "GPU"), machine.gpus));
+}
+
+}  // namespace
+
+std::vector<int> spread_ranks(int total, int nodes) {
+  std::vector<int> counts(static_cast<std::size_t>(nodes), total / nodes);
+  std::for_each_n(counts.begin(), total % nodes, [](int& count) { ++count; });
+  return counts;
+}
+
+std::string describe_spread(const std::vector<int>& counts, int full) {
+  auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  if (*least == *most && *most == full) return {};
+  auto sizes = counts.size() <= kMostNodesSpelledOut ? fmt::format("{}", fmt::join(counts, " + "))
+                                                     : fmt::format("{} to {} each", *least, *most);
+  return fmt::format(" ({}{})", sizes, *least == *most ? "" : ": LOCAL_WORLD_SIZE differs");
+}
+
+Result<> check_node_count(std::string_view text) {
+  if (read_node_range(text)) return {};
+  return usage_error("not a number of nodes, such as 2, or a range, such as 2:4");
+}
+
+Result<> check_process_count(std::string_view text) {
+  if (text == "auto" || text == "gpu" || text == "cpu" || parse_integer(text).value_or(0) > 0) return {};
+  return usage_error("not a number of processes, auto, gpu or cpu");
+}
+
+Result<Sizes> decide_sizes(const SizeOptions& options, const Machine& machine) {
+  auto request = read_size_request(options, {machine.gpus, machine.cores});
+  if (!request) return request.error();
+  if (auto possible = check_one_machine(*request, options); !possible) return possible.error();
+  auto counts = place(*request, machine);
+  if (!counts) return counts.error();
+  Sizes sizes{machine.gpus > 0 && !request->on_cpu ? Device::kGpu : Device::kCpu, std::move(*counts), {}};
+  if (auto enough = check_gpus(sizes, options, machine); !enough) return enough.error();
+  add_notices(*request, machine, sizes);
+  return sizes;
+}
+
+}  // namespace taas::plan

@@ -1,0 +1,59 @@
+#include "proc/machine/gpu_memory.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "proc/machine/nvml.hpp"
+
+namespace taas {
+namespace {
+
+std::string program_name(int pid) {
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm"), name);
+  return name;
+}
+
+}  // namespace
+
+int gpu_of_error(std::string_view text) {
+  constexpr std::string_view kMark = "GPU ";
+  int index = 0;
+  for (auto at = text.find(kMark); at != text.npos; at = text.find(kMark, at + 1)) {
+    const auto* begin = text.data() + at + kMark.size();
+    auto [end, error] = std::from_chars(begin, text.data() + text.size(), index);
+    if (error == std::errc{} && std::string_view(end, text.data() + text.size()).starts_with(" has ")) return index;
+  }
+  return 0;
+}
+
+std::optional<std::string> name_of_visible_gpu(int index, std::optional<std::string_view> visible) {
+  if (!visible) return std::to_string(index);
+  auto rest = *visible;
+  for (; index > 0; --index) {
+    auto comma = rest.find(',');
+    if (comma == rest.npos) return std::nullopt;
+    rest.remove_prefix(comma + 1);
+  }
+  auto name = rest.substr(0, rest.find(','));
+  while (name.starts_with(' ')) name.remove_prefix(1);
+  if (name.empty() || name.starts_with('-')) return std::nullopt;
+  return std::string(name);
+}
+
+std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, std::chrono::milliseconds patience) {
+  auto answer = std::make_shared<std::promise<std::vector<GpuMemoryHolder>>>();
+  auto holders = answer->get_future();
+  std::thread([answer, gpu] { answer->set_value(Nvml().holders(gpu)); }).detach();
+  if (holders.wait_for(patience) != std::future_status::ready) return {};
+  auto found = holders.get();
+  for (auto& holder : found) holder.name = program_name(holder.pid);
+  std::ranges::stable_sort(found, std::greater(), [](const auto& holder) { return holder.bytes.value_or(0); });
+  return found;
+}
+
+}  // namespace taas

@@ -1,0 +1,83 @@
+#include "proc/machine/nvml.hpp"
+
+#include <dlfcn.h>
+
+#include <cctype>
+#include <charconv>
+
+namespace taas {
+namespace {
+
+using Device = struct nvmlDevice_st*;
+constexpr int kSuccess = 0, kInsufficientSize = 7;
+constexpr unsigned long long kNotAvailable = ~0ULL;
+constexpr unsigned kRoom = 16;  // processes; more are asked for when there are more
+
+/// nvmlProcessInfo_t of the second version on.
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
+};
+
+using Simple = int (*)();
+using ByIndex = int (*)(unsigned index, Device* device);
+using ByUuid = int (*)(const char* uuid, Device* device);
+using Processes = int (*)(Device device, unsigned* count, ProcessInfo* processes);
+
+template <class Function>
+Function find(void* library, const char* name) {
+  return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+bool find_device(void* library, const std::string& gpu, Device& device) {
+  if (!gpu.empty() && std::isdigit(static_cast<unsigned char>(gpu[0])) != 0) {
+    unsigned index = 0;
+    std::from_chars(gpu.data(), gpu.data() + gpu.size(), index);
+    auto by_index = find<ByIndex>(library, "nvmlDeviceGetHandleByIndex_v2");
+    return by_index != nullptr && by_index(index, &device) == kSuccess;
+  }
+  auto by_uuid = find<ByUuid>(library, "nvmlDeviceGetHandleByUUID");
+  return by_uuid != nullptr && by_uuid(gpu.c_str(), &device) == kSuccess;
+}
+
+std::vector<ProcessInfo> running(void* library, Device device) {
+  auto ask = find<Processes>(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+  if (ask == nullptr) ask = find<Processes>(library, "nvmlDeviceGetComputeRunningProcesses_v2");
+  if (ask == nullptr) return {};
+  std::vector<ProcessInfo> processes(kRoom);
+  auto count = static_cast<unsigned>(processes.size());
+  int result = ask(device, &count, processes.data());
+  if (result == kInsufficientSize) {
+    processes.resize(count + kRoom);
+    count = static_cast<unsigned>(processes.size());
+    result = ask(device, &count, processes.data());
+  }
+  processes.resize(result == kSuccess ? count : 0);
+  return processes;
+}
+
+}  // namespace
+
+Nvml::Nvml() : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+  auto start = find<Simple>(library_, "nvmlInit_v2");
+  initialised_ = start != nullptr && start() == kSuccess;
+}
+
+Nvml::~Nvml() {
+  auto stop = find<Simple>(library_, "nvmlShutdown");
+  if (initialised_ && stop != nullptr) stop();
+}
+
+std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu) const {
+  Device device = nullptr;
+  std::vector<GpuMemoryHolder> found;
+  if (!initialised_ || !find_device(library_, gpu, device)) return found;
+  for (const auto& process : running(library_, device)) {
+    auto bytes = process.used == kNotAvailable ? std::nullopt : std::optional<std::uint64_t>(process.used);
+    found.push_back({static_cast<int>(process.pid), {}, bytes});
+  }
+  return found;
+}
+
+}  // namespace taas

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proc/machine/gpu_memory.hpp"
+
+namespace taas {
+
+/// NVIDIA's management library, as far as it is used here; its functions are found by name, since few machines have it.
+/// Numbers and layouts: docs.nvidia.com/deploy/nvml-api.
+class Nvml {
+ public:
+  Nvml();
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  /// Of compute processes; without their names. Empty when the library or the GPU is not there.
+  std::vector<GpuMemoryHolder> holders(const std::string& gpu) const;
+
+ private:
+  void* library_ = nullptr;  ///< never unloaded: it may have threads
+  bool initialised_ = false;
+};
+
+}  // namespace taas

@@ -1,0 +1,153 @@
+#include "run/verdict/fatal_error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
+
+#include "run/verdict/error_file.hpp"
+#include "run/verdict/native_error.hpp"
+#include "run/verdict/peer_loss.hpp"
+#include "run/verdict/traceback.hpp"
+#include "run/events/words.hpp"
+
+namespace taas::run {
+namespace {
+
+constexpr std::size_t kMaxLineLength = 200;
+constexpr std::size_t kMaxLinesAfter = 10;  // warnings of a shutdown; a program that goes on says more
+constexpr std::size_t kTailLines = 3;       // of a program that says nothing we know
+
+bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == line.npos; }
+
+std::vector<std::string> statement_of(const Traceback& traceback) {
+  std::vector<std::string> statement{traceback.raised};
+  statement.insert(statement.end(), traceback.message.begin(), traceback.message.end());
+  return statement;
+}
+
+bool only_lost_a_peer(const Traceback& traceback) {
+  return tells_of_lost_peer(fmt::format("{}", fmt::join(statement_of(traceback), "\n")));
+}
+
+/// The last exception of a chain is what was raised, unless it only says that a peer went away (while cleaning up, say)
+/// and one before it says more.
+const Traceback& best_of_chain(const std::vector<Traceback>& found) {
+  auto best = found.size() - 1;
+  for (auto i = best; only_lost_a_peer(found[best]) && found[i].continues && i > 0;) {
+    if (!only_lost_a_peer(found[--i])) best = i;
+  }
+  return found[best];
+}
+
+FatalError from_python(const std::vector<Traceback>& found) {
+  const Traceback& traceback = best_of_chain(found);
+  FatalError error{FatalError::Kind::kPython, statement_of(traceback), {}, true};
+  auto frames = own_frames(traceback);
+  std::for_each(frames.rbegin(), frames.rend(), [&](const Frame& frame) {
+    error.frames.push_back({frame.where});
+    if (!frame.source.empty()) error.frames.back().push_back(frame.source);
+  });
+  return error;
+}
+
+FatalError from_native(const NativeError& native) {
+  FatalError error{FatalError::Kind::kNative, native.statement, {}, true};
+  for (const auto& frame : native.frames) error.frames.push_back({frame});
+  return error;
+}
+
+FatalError from_silence(const std::vector<std::string>& lines) {
+  FatalError error;
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(error.statement), std::not_fn(is_blank));
+  return error;
+}
+
+std::optional<FatalError> from_error_file(const std::string& text) {
+  auto recorded = parse_error_file(text);
+  if (!recorded) return std::nullopt;
+  if (auto found = find_tracebacks(recorded->callstack); !found.empty()) return from_python(found);
+  return FatalError{FatalError::Kind::kPython, {recorded->message}, {}, true};
+}
+
+/// A Python exception that ends in an abort of the interpreter's shutdown is still the cause.
+bool python_is_the_cause(const std::vector<Traceback>& python, const std::optional<NativeError>& native) {
+  if (python.empty()) return false;
+  return !native || native->begin <= python.back().end + kMaxLinesAfter;
+}
+
+/// Blank lines, and the C++ stack that torch puts below a message.
+bool says_nothing(const std::string& line) {
+  auto text = without_rank_prefix(line);
+  return is_blank(line) || text.starts_with("frame #") || text.starts_with("Exception raised from");
+}
+
+bool is_last(const std::vector<std::string>& lines, std::size_t end) {
+  auto after = std::count_if(lines.begin() + static_cast<std::ptrdiff_t>(end), lines.end(), std::not_fn(says_nothing));
+  return after <= static_cast<std::ptrdiff_t>(kMaxLinesAfter);
+}
+
+}  // namespace
+
+FatalError find_fatal_error(const Evidence& evidence) {
+  if (auto recorded = from_error_file(evidence.error_file)) return *recorded;
+  const std::vector<std::string>& lines = evidence.last_lines;
+  auto python = find_tracebacks(lines);
+  auto native = find_native_error(lines);
+  FatalError error;
+  if (python_is_the_cause(python, native)) {
+    error = from_python(python);
+    error.last_words = is_last(lines, std::max(python.back().end, native ? native->end : 0));
+  } else if (native) {
+    error = from_native(*native);
+    error.last_words = is_last(lines, native->end);
+  }
+  return error.last_words ? error : from_silence(lines);
+}
+
+std::string FatalError::text() const {
+  auto known = kind == Kind::kNone ? std::min(statement.size(), kTailLines) : statement.size();
+  return fmt::format("{}", fmt::join(statement.end() - static_cast<std::ptrdiff_t>(known), statement.end(), "\n"));
+}
+
+bool FatalError::only_lost_a_peer() const { return tells_of_lost_peer(text()) || timed_out_in_store(); }
+
+bool FatalError::timed_out_in_store() const { return tells_of_store_timeout(text()); }
+
+namespace {
+
+/// As many of the nearest frames as fit, never half of one.
+std::size_t frames_that_fit(const FatalError& error, std::size_t room) {
+  std::size_t count = 0;
+  for (; count < error.frames.size() && error.frames[count].size() <= room; ++count) room -= error.frames[count].size();
+  return count;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& lines) {
+  to.insert(to.end(), lines.begin(), lines.end());
+}
+
+}  // namespace
+
+/// Python prints the nearest frame last, above the exception; native reports print it first, below what happened.
+std::vector<std::string> excerpt(const FatalError& error, std::size_t limit) {
+  bool python = error.kind == FatalError::Kind::kPython;
+  bool tail = error.kind == FatalError::Kind::kNone;
+  auto nearest = error.frames.empty() ? 0 : error.frames.front().size();
+  auto size = std::min(error.statement.size(), limit - std::min(nearest, limit - 1));
+  std::vector<std::string> statement(
+      tail ? error.statement.end() - static_cast<std::ptrdiff_t>(size) : error.statement.begin(),
+      tail ? error.statement.end() : error.statement.begin() + static_cast<std::ptrdiff_t>(size));
+  auto count = frames_that_fit(error, limit - size);
+  std::vector<std::string> lines;
+  if (!python) append(lines, statement);
+  for (std::size_t i = 0; i < count; ++i) append(lines, error.frames[python ? count - 1 - i : i]);
+  if (python) append(lines, statement);
+  for (auto& line : lines) line = shorten(line, kMaxLineLength);
+  return lines;
+}
+
+}  // namespace taas::run

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "run/events/generation.hpp"
+#include "run/events/policy.hpp"
+
+namespace taas::run {
+
+/// The judgement over a generation in which something failed. Candidates are the failures that the launcher did not
+/// cause by stopping, in the order in which their causes were seen: the first line of a fatal error where there is one,
+/// the exit otherwise, and a lost node's last sign of life. A rank that only lost a peer is to blame only when there is
+/// nobody else.
+Verdict judge_failure(const GenerationRecord& generation, const Policy& policy);
+
+/// "node 2 (hostb) was lost: no sign of life for 2.5 s".
+std::string describe(const NodeLost& lost);
+
+/// "node 2 (hostb) leaves the run: it was told to stop by SIGTERM".
+std::string describe(const NodeLeaves& leaving);
+
+/// What ranks did once they were told to stop for it is their own way to end.
+Verdict judge_departure(const NodeLeaves& leaving);
+
+/// The user stopped the run: nobody is to blame.
+Verdict judge_stop(const GenerationRecord& generation, int signal, Instant at);
+
+/// Training ended well.
+Verdict judge_success(const GenerationRecord& generation, Instant at);
+
+/// There were not enough nodes for a generation.
+Verdict judge_missing_nodes(Generation generation, const GatherFailed& event);
+
+/// Training ended well, but what it wrote is not on disk.
+Verdict judge_output(Verdict verdict, const std::string& error);
+
+}  // namespace taas::run

@@ -1,0 +1,135 @@
+#include "training/backend/nccl.hpp"
+
+#include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "training/backend/nccl_plugin.hpp"
+#include "taas/error.hpp"
+
+namespace taas {
+namespace {
+
+/// The plugin and why it is not there. Never unloaded: libtorch registers itself in tables that outlive everything.
+struct Plugin {
+  MakeNccl make = nullptr;
+  GpuUuid uuid = nullptr;
+  MakeStepGraph make_graph = nullptr;
+  CudaStreams streams = nullptr;
+  std::string problem;
+  bool broken = false;  ///< there is a driver, but no plugin
+};
+
+/// On the run path of the program, or in the library folder beside the program's own ($ORIGIN is the loader's word for
+/// it).
+void* open_plugin() {
+  void* library = ::dlopen(kNcclPlugin, RTLD_NOW | RTLD_GLOBAL);
+  if (library) return library;
+  return ::dlopen((std::string("$ORIGIN/../" TAAS_LIBDIR "/") + kNcclPlugin).c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
+Plugin load() {
+  Plugin loaded;
+  if (!::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) {
+    loaded.problem = "this machine has no NVIDIA driver";
+    return loaded;
+  }
+  void* library = open_plugin();
+  if (!library) {
+    loaded.problem = ::dlerror();
+    loaded.broken = true;
+    return loaded;
+  }
+  loaded.make = reinterpret_cast<MakeNccl>(::dlsym(library, kMakeNccl));
+  loaded.uuid = reinterpret_cast<GpuUuid>(::dlsym(library, kGpuUuid));
+  loaded.make_graph = reinterpret_cast<MakeStepGraph>(::dlsym(library, kMakeStepGraph));
+  loaded.streams = reinterpret_cast<CudaStreams>(::dlsym(library, kCudaStreams));
+  return loaded;
+}
+
+const Plugin& plugin() {
+  static const Plugin loaded = load();
+  return loaded;
+}
+
+void warn_once_if_broken() {
+  static const bool broken = plugin().broken;
+  if (!broken) return;
+  TORCH_WARN_ONCE("this machine has an NVIDIA driver, but its GPUs cannot be used: ", plugin().problem);
+}
+
+bool hides_all_gpus() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible && (*visible == '\0' || std::string_view(visible) == "-1");
+}
+
+const bool kLoadedBeforeMain = hides_all_gpus() || (plugin(), true);
+
+std::string host_name() {
+  if (const char* chosen = std::getenv("NCCL_HOSTID")) return chosen;
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return std::string(name.data()) + "/" + boot;
+}
+
+void require_gpu(const char* what) {
+  if (cuda_device_count() > 0) return;
+  throw ConfigError(std::string(what) + " cannot be used: " + (plugin().make ? "no GPU is visible" : plugin().problem));
+}
+
+/// The launcher's default, or nobody's choice.
+void end_with_the_process() {
+  constexpr const char* kName = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+  const char* chosen = std::getenv(kName);
+  if (!chosen || std::string_view(chosen) == "1") ::setenv(kName, "3", 1);
+}
+
+}  // namespace
+
+int cuda_device_count() {
+  warn_once_if_broken();
+  if (!plugin().make || !at::hasCUDA()) return 0;
+  return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
+}
+
+std::vector<void*> cuda_streams(int device) {
+  std::vector<void*> streams;
+  if (plugin().streams) plugin().streams(device, streams);
+  return streams;
+}
+
+std::string gpu_name(int index) {
+  std::string uuid;
+  if (plugin().uuid) plugin().uuid(index, uuid);
+  return uuid + " of host " + host_name();
+}
+
+c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments& arguments, int gpu) {
+  require_gpu("nccl");
+  end_with_the_process();
+  c10::intrusive_ptr<c10d::Backend> backend;
+  plugin().make(arguments, backend);
+  backend->setGroupUid("0");
+  const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(gpu));
+  backend->setBoundDeviceId(device);
+  backend->eagerConnectSingleDevice(device);
+  return backend;
+}
+
+std::unique_ptr<detail::StepGraph> make_step_graph(int gpu) {
+  require_gpu("a CUDA graph");
+  std::unique_ptr<detail::StepGraph> graph;
+  plugin().make_graph(gpu, graph);
+  return graph;
+}
+
+}  // namespace taas

@@ -1,0 +1,41 @@
+#include "training/backend/nccl_plugin.hpp"
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+extern "C" void taas_make_nccl(const taas::BackendArguments& arguments, c10::intrusive_ptr<c10d::Backend>& result) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = arguments.timeout;
+  result = c10::make_intrusive<c10d::ProcessGroupNCCL>(arguments.store, arguments.rank, arguments.world_size, options);
+}
+
+extern "C" void taas_gpu_uuid(int index, std::string& result) {
+  cudaDeviceProp properties{};
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  result = "GPU-";
+  for (std::size_t i = 0; i < sizeof(properties.uuid.bytes); ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
+    result += digits;
+    if (i == 3 || i == 5 || i == 7 || i == 9) result += '-';
+  }
+}
+
+/// Pools deal their streams out in turn.
+extern "C" void taas_cuda_streams(int device, std::vector<void*>& result) {
+  auto index = static_cast<c10::DeviceIndex>(device);
+  result = {c10::cuda::getDefaultCUDAStream(index).stream()};
+  auto [least, greatest] = c10::cuda::CUDAStream::priority_range();
+  for (int priority = greatest; priority <= least; ++priority) {
+    for (;;) {
+      void* stream = c10::cuda::getStreamFromPool(priority, index).stream();
+      if (std::find(result.begin(), result.end(), stream) != result.end()) break;
+      result.push_back(stream);
+    }
+  }
+}

@@ -1,0 +1,22 @@
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "training/backend/nccl.hpp"
+#include "taas/error.hpp"
+
+namespace taas {
+
+int cuda_device_count() { return 0; }
+
+std::vector<void*> cuda_streams(int) { return {}; }
+
+std::string gpu_name(int) { return {}; }
+
+c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments&, int) {
+  throw ConfigError("nccl cannot be used: this libtaas was built with a torch that has no CUDA");
+}
+
+std::unique_ptr<detail::StepGraph> make_step_graph(int) {
+  throw ConfigError("a CUDA graph cannot be used: this libtaas was built with a torch that has no CUDA");
+}
+
+}  // namespace taas

@@ -1,0 +1,175 @@
+#include "training/data/data_loop.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "training/data/data_pinning.hpp"
+#include "taas/error.hpp"
+
+namespace taas {
+namespace {
+
+using namespace std::chrono_literals;
+
+data::Definition definition_of(const std::string& text) {
+  auto half = [](std::uint64_t word) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string digits;
+    for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[(word >> shift) & 15];
+    return digits;
+  };
+  return {.digest = half(digest_of_text(text)) + half(digest_of_text("loader " + text)),
+          .bytes = std::make_shared<const std::string>(text)};
+}
+
+}  // namespace
+
+Batches::Loop::~Loop() {
+  if (client() != nullptr) client()->close(stream);
+}
+
+void Batches::Loop::begin() {
+  if (auto* remote = client())
+    stream = remote->open(definition_of(describe_loader(loader->name, loader->dataset->size())));
+  for (std::int64_t skipped = 0; skipped < loader->epoch.taken; ++skipped) draw();
+  fill();
+}
+
+std::optional<DataTask> Batches::Loop::draw() {
+  if (drained) return std::nullopt;
+  auto indices = sampler->next(loader->options.batch_size);
+  bool is_batch =
+      indices && !indices->empty() && (indices->size() == loader->options.batch_size || !loader->options.drop_last);
+  drained = !is_batch;
+  if (drained) return std::nullopt;
+  return DataTask{.seed = seeds.of_batch(drawn++), .indices = std::move(*indices)};
+}
+
+void Batches::Loop::fill() {
+  std::size_t window = client() != nullptr ? loader->run->window(largest) : 1;
+  while (asked.size() < window) {
+    auto task = draw();
+    if (!task) return;
+    if (auto* remote = client()) remote->submit(stream, task->to_bytes());
+    asked.push_back(std::move(*task));
+  }
+}
+
+std::optional<Tensors> Batches::Loop::next() {
+  while (!done) {
+    fill();
+    if (asked.empty() || has_enough()) {
+      finish();
+      break;
+    }
+    auto task = std::move(asked.front());
+    asked.pop_front();
+    ++loader->epoch.taken;
+    if (auto taken = take(task)) return count(task, std::move(*taken));
+  }
+  return std::nullopt;
+}
+
+std::optional<Batches::Loop::Taken> Batches::Loop::take(const DataTask& task) {
+  auto began = steady_now();
+  try {
+    auto taken = client() != nullptr ? receive() : make(task);
+    loader->totals.waited += seconds(steady_now() - began);
+    return taken;
+  } catch (const DataError& error) {
+    if (!loader->run || !loader->run->plan().skips_errors) throw;
+    remark_on_data(loader->name + ": batch " + std::to_string(loader->epoch.taken - 1) + " of epoch " +
+                   std::to_string(loader->epoch.number) + " is left out: " + error.what());
+    return std::nullopt;
+  }
+}
+
+Batches::Loop::Taken Batches::Loop::make(const DataTask& task) {
+  const UntouchedState untouched;
+  auto tensors = loader->make(task);
+  auto made = made_batch(tensors);
+  std::size_t bytes = 0;
+  for (const auto& buffer : made.buffers) bytes += buffer.size();
+  auto payload = payload_digest(made);
+  return {staging.moved(std::move(tensors)), payload, std::move(made.description), bytes};
+}
+
+DataStaging::Staged Batches::Loop::wait_for_next() {
+  constexpr Duration kPatience = 100ms;
+  const auto& options = loader->options;
+  auto source = [this](Duration patience) { return client()->next(stream, patience); };
+  for (;;) {
+    loader->run->tend();
+    report();
+    if (options.pin_memory || !options.device.is_cpu()) pin_memory_of(*client());
+    if (auto staged = staging.next(source, asked.size() + 1, kPatience)) return std::move(*staged);
+  }
+}
+
+Batches::Loop::Taken Batches::Loop::receive() {
+  auto staged = wait_for_next();
+  auto* delivery = &staged.delivery;
+  if (auto* batch = std::get_if<data::Batch>(delivery)) {
+    largest = std::max({largest, batch->payload.size(), std::size_t{1}});
+    return {staging.tensors_of(staged), batch->digest, *batch->description, batch->payload.size()};
+  }
+  if (auto* raised = std::get_if<data::Raised>(delivery)) {
+    throw DataError(raised->text + " (" + loader->run->worker_name(raised->worker) + ")");
+  }
+  auto* failed = std::get_if<data::Undeliverable>(delivery);
+  throw DataError("a batch of '" + loader->name + "' cannot be made: " + (failed ? failed->message : "it has no data"));
+}
+
+Tensors Batches::Loop::count(const DataTask& task, Taken taken) {
+  auto& totals = loader->totals;
+  totals.samples += task.indices.size();
+  totals.bytes += taken.bytes;
+  ++totals.batches;
+  loader->epoch.digest = chain_digest(loader->epoch.digest, taken.payload, taken.description);
+  report();
+  bool to_pin = loader->options.pin_memory && loader->options.device.is_cpu();
+  return to_pin ? pinned(std::move(taken.tensors)) : std::move(taken.tensors);
+}
+
+bool Batches::Loop::has_enough() const {
+  auto wanted = loader->run ? loader->run->plan().samples_wanted() : 0;
+  return wanted > 0 && loader->totals.samples >= wanted;
+}
+
+void Batches::Loop::finish() {
+  done = true;
+  if (has_enough()) {
+    remark_on_data(loader->name + ": " + std::to_string(loader->run->plan().samples_wanted()) +
+                   " samples were taken, as asked for with --units: the loop ends");
+  }
+  report();
+  auto& epoch = loader->epoch;
+  epoch = {.number = epoch.number + 1, .taken = 0, .digest = epoch.digest, .order = {}};
+  loader->begun = false;
+}
+
+void Batches::Loop::report() {
+  auto now = steady_now();
+  if (!done && now - reported < 1s) return;
+  reported = now;
+  auto& totals = loader->totals;
+  totals.seconds += seconds(now - std::exchange(since, now));
+  totals.done = done;
+  totals.rank = static_cast<int>(seeds.rank);
+  if (auto* remote = client()) {
+    auto statistics = remote->statistics(stream);
+    totals.buffered = statistics.waiting;
+    totals.workers = statistics.workers_up;
+    totals.hedged = statistics.hedged;
+  }
+  report_data(totals);
+}
+
+Batches::Batches(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
+Batches::Batches(Batches&&) noexcept = default;
+Batches& Batches::operator=(Batches&&) noexcept = default;
+Batches::~Batches() = default;
+
+std::optional<Tensors> Batches::next() { return loop_->next(); }
+
+}  // namespace taas

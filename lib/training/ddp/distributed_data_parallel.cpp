@@ -1,0 +1,223 @@
+#include "taas/distributed_data_parallel.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/util/Type.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <unordered_set>
+
+#include "training/ddp/backward_sink.hpp"
+#include "training/backend/c10_error.hpp"
+#include "training/ddp/parameter_check.hpp"
+#include "training/group/process_group_state.hpp"
+#include "training/graph/recording.hpp"
+#include "training/ddp/reducer.hpp"
+#include "taas/error.hpp"
+
+namespace taas::detail {
+namespace {
+
+using torch::nn::Module;
+
+constexpr std::int64_t kMiB = 1024 * 1024;
+constexpr double kDefaultBucketMiB = 25;
+constexpr std::int64_t kFirstBucketBytes = kMiB;
+constexpr std::size_t kBroadcastBucketBytes = 250 * kMiB;
+
+/// Each once, by its first name, in the order of definition: what Python's wrapper gives its reducer.
+std::vector<NamedTensor> trained_parameters(const Module& module) {
+  std::vector<NamedTensor> parameters;
+  std::unordered_set<const at::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (item.value().requires_grad() && seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      parameters.emplace_back(item.key(), item.value());
+    }
+  }
+  return parameters;
+}
+
+std::vector<bool> expect_sparse(const Module& module, const std::vector<NamedTensor>& parameters) {
+  std::unordered_set<const at::TensorImpl*> sparse;
+  for (const auto& part : module.modules()) {
+    const auto* embedding = part->as<torch::nn::EmbeddingImpl>();
+    if (embedding && embedding->options.sparse()) sparse.insert(embedding->weight.unsafeGetTensorImpl());
+    const auto* bag = part->as<torch::nn::EmbeddingBagImpl>();
+    if (bag && bag->options.sparse()) sparse.insert(bag->weight.unsafeGetTensorImpl());
+  }
+  std::vector<bool> expected;
+  for (const auto& [name, tensor] : parameters) expected.push_back(sparse.contains(tensor.unsafeGetTensorImpl()));
+  return expected;
+}
+
+std::vector<at::Tensor> defined(std::vector<at::Tensor> tensors) {
+  std::erase_if(tensors, [](const at::Tensor& tensor) { return !tensor.defined(); });
+  return tensors;
+}
+
+void check_module(const std::vector<NamedTensor>& parameters, c10::Device group_device) {
+  if (parameters.empty()) throw InvalidArgument("the module has no parameter that needs a gradient: nothing to reduce");
+  const auto& [first_name, first] = parameters.front();
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.device() != first.device()) {
+      throw InvalidArgument("parameter " + name + " is on " + tensor.device().str() + " but " + first_name + " on " +
+                            first.device().str() + ": a module has to be on one device");
+    }
+  }
+  if (first.device() != group_device) {
+    throw InvalidArgument("parameter " + first_name + " is on " + first.device().str() + " but this group works on " +
+                          group_device.str() + ": move the module there first, with module->to(group.device())");
+  }
+}
+
+ReducerOptions reducer_options(const DistributedDataParallelOptions& options) {
+  const double cap = options.bucket_cap_mb.value_or(kDefaultBucketMiB);
+  if (!(cap > 0)) throw InvalidArgument("bucket_cap_mb must be above 0, not " + std::to_string(cap));
+  ReducerOptions result;
+  result.bucket_bytes = static_cast<std::int64_t>(cap * static_cast<double>(kMiB));
+  result.first_bucket_bytes = options.bucket_cap_mb ? result.bucket_bytes : kFirstBucketBytes;
+  result.find_unused_parameters = options.find_unused_parameters;
+  result.static_graph = options.static_graph;
+  result.gradient_as_bucket_view = options.gradient_as_bucket_view;
+  result.broadcast_buffers = options.broadcast_buffers;
+  return result;
+}
+
+/// Writing to a buffer in place would make backward refuse graphs that used it before; what is written belongs to the
+/// next forward, so the versions stay.
+class KeepVersions {
+ public:
+  explicit KeepVersions(const std::vector<at::Tensor>& tensors) : tensors_(tensors) {
+    for (const auto& tensor : tensors_) versions_.push_back(tensor._version());
+  }
+  ~KeepVersions() {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      auto counter = tensors_[i].unsafeGetTensorImpl()->version_counter();  // shared with the tensor
+      counter.set_version(versions_[i]);
+    }
+  }
+  KeepVersions(const KeepVersions&) = delete;
+  KeepVersions& operator=(const KeepVersions&) = delete;
+
+ private:
+  const std::vector<at::Tensor>& tensors_;
+  std::vector<std::int64_t> versions_;
+};
+
+}  // namespace
+
+class DataParallelCore::Impl {
+ public:
+  Impl(std::shared_ptr<Module> module, ProcessGroup group, const DistributedDataParallelOptions& options)
+      : module_(std::move(module)), group_(std::move(group)), options_(options) {
+    const auto parameters = trained_parameters(*module_);
+    const auto reducer_settings = reducer_options(options);
+    check_module(parameters, group_.device());
+    if (!group_.native()) return;
+    if (options.init_sync) synchronize(parameters);
+    reducer_ = std::make_shared<Reducer>(group_, parameters, expect_sparse(*module_, parameters), reducer_settings);
+    sink_->reducer = reducer_;
+    sink_->static_graph = options.static_graph;
+  }
+
+  void before_forward() {
+    if (!reducer_) return;
+    if (recording() && options_.find_unused_parameters) {
+      throw InvalidArgument(
+          "a step with find_unused_parameters cannot be recorded: what is unused is found on the CPU");
+    }
+    const bool training = c10::GradMode::is_enabled();
+    if (training && gradient_sync_) reducer_->start_forward();
+    if (training) reducer_->rebuild_buckets();
+    if (options_.broadcast_buffers && buffer_sync_) synchronize_buffers();
+  }
+
+  bool wants_outputs() const {
+    if (!reducer_) return false;
+    return options_.static_graph ? !sink_->delayed_reduction_queued : options_.find_unused_parameters;
+  }
+
+  void after_forward(const std::vector<at::Tensor*>& outputs) {
+    if (!reducer_) return;
+    buffer_sync_ = c10::GradMode::is_enabled() && gradient_sync_;
+    if (buffer_sync_) reducer_->prepare_for_backward(options_.static_graph ? Tensors() : values_of(outputs));
+    if (wants_outputs()) replace_by_sink(outputs);
+  }
+
+  void zero_grad() {
+    for (auto& parameter : module_->parameters()) parameter.mutable_grad() = at::Tensor();
+  }
+
+  bool set_gradient_sync(bool sync) { return std::exchange(gradient_sync_, sync); }
+
+ private:
+  using Tensors = std::vector<at::Tensor>;
+
+  static Tensors values_of(const std::vector<at::Tensor*>& outputs) {
+    Tensors values;
+    for (const auto* output : outputs) {
+      if (output->defined()) values.push_back(*output);
+    }
+    return values;
+  }
+
+  void replace_by_sink(const std::vector<at::Tensor*>& outputs) {
+    std::vector<at::Tensor*> in_graph;
+    for (auto* output : outputs) {
+      if (output->defined() && output->grad_fn()) in_graph.push_back(output);
+    }
+    if (in_graph.empty()) return;
+    const auto passed = pass_through_sink(sink_, values_of(in_graph));
+    for (std::size_t i = 0; i < passed.size(); ++i) *in_graph[i] = passed[i];
+  }
+
+  void synchronize(const std::vector<NamedTensor>& parameters) {
+    check_same_parameters(group_, parameters);
+    Tensors states;
+    for (const auto& parameter : module_->parameters()) states.push_back(parameter.detach());
+    if (options_.broadcast_buffers) {
+      for (const auto& buffer : defined(module_->buffers())) states.push_back(buffer.detach());
+    }
+    broadcast_from_rank_0(states);
+  }
+
+  /// Collected anew each time: a module may have replaced its buffers.
+  void synchronize_buffers() {
+    const auto buffers = defined(module_->buffers());
+    if (buffers.empty()) return;
+    at::NoGradGuard no_grad;
+    KeepVersions versions(buffers);
+    broadcast_from_rank_0(buffers);
+  }
+
+  void broadcast_from_rank_0(const Tensors& tensors) {
+    communicating("broadcast of parameters and buffers",
+                  [&] { c10d::broadcast_coalesced(group_.state().group, tensors, kBroadcastBucketBytes, 0); });
+  }
+
+  std::shared_ptr<Module> module_;
+  ProcessGroup group_;
+  DistributedDataParallelOptions options_;
+  std::shared_ptr<Reducer> reducer_;  ///< null in a group of one process
+  c10::intrusive_ptr<SinkState> sink_ = c10::make_intrusive<SinkState>();
+  bool gradient_sync_ = true;
+  bool buffer_sync_ = true;  ///< the forward before was one whose gradients were to be reduced
+};
+
+DataParallelCore::DataParallelCore(std::shared_ptr<Module> module, ProcessGroup group,
+                                   const DistributedDataParallelOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(module), std::move(group), options)) {}
+DataParallelCore::~DataParallelCore() = default;
+
+void DataParallelCore::before_forward() { impl_->before_forward(); }
+bool DataParallelCore::wants_outputs() const { return impl_->wants_outputs(); }
+void DataParallelCore::after_forward(const std::vector<at::Tensor*>& outputs) { impl_->after_forward(outputs); }
+void DataParallelCore::zero_grad() { impl_->zero_grad(); }
+bool DataParallelCore::set_gradient_sync(bool sync) { return impl_->set_gradient_sync(sync); }
+
+void DataParallelCore::refuse_output_type(std::string_view type) {
+  throw InvalidArgument("forward returns a " + c10::demangle(std::string(type).c_str()) +
+                        ", in which no tensors can be found: give it a visit_tensors member (taas/output_tensors.hpp)");
+}
+
+}  // namespace taas::detail

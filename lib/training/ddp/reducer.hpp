@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "training/ddp/parameter_check.hpp"
+#include "taas/process_group.hpp"
+
+namespace taas {
+
+struct ReducerOptions {
+  std::int64_t bucket_bytes = 0;
+  std::int64_t first_bucket_bytes = 0;
+  bool find_unused_parameters = false;
+  bool static_graph = false;
+  bool gradient_as_bucket_view = false;
+  bool broadcast_buffers = false;  ///< only for the log
+};
+
+/// Averages gradients over the ranks while backward runs. The one place that knows c10d::Reducer, whose constructor
+/// grows from release to release; an own reducer can stand beside it behind the same functions.
+class Reducer {
+ public:
+  /// `parameters` need gradients, each is there once; `expect_sparse` says for each whether its gradient is sparse.
+  Reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters, const std::vector<bool>& expect_sparse,
+          const ReducerOptions& options);
+  ~Reducer();
+
+  void start_forward();
+  /// Once, after the first backward, buckets are made anew in the order in which gradients came. A collective.
+  void rebuild_buckets();
+  /// The next backward will be reduced; `outputs` only where unused parameters are to be found.
+  void prepare_for_backward(const std::vector<at::Tensor>& outputs);
+  /// Static graph: at the end of the first backward, reduces everything at once.
+  void delay_all_reduce();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace taas

@@ -1,0 +1,188 @@
+// libtorch knows how to save each kind of optimizer, but only into an archive of its own layout, in which parameters
+// are named by their address. Here that archive is turned into Python's layout and back.
+#include <torch/optim/optimizer.h>
+#include <torch/serialize/archive.h>
+
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "training/checkpoint/pickle.hpp"
+#include "taas/checkpoint.hpp"
+#include "taas/error.hpp"
+
+namespace taas {
+namespace {
+
+using Dict = c10::impl::GenericDict;
+using List = c10::impl::GenericList;
+using torch::serialize::InputArchive;
+using torch::serialize::OutputArchive;
+
+List plain_list() { return List(c10::AnyType::get()); }
+
+/// An archive that was written can be read only after a trip through its serialised form.
+InputArchive reopen(OutputArchive& written) {
+  std::stringstream stream;
+  written.save_to(stream);
+  InputArchive archive;
+  archive.load_from(stream);
+  return archive;
+}
+
+InputArchive child(InputArchive& archive, const std::string& key) {
+  InputArchive inner;
+  archive.read(key, inner);
+  return inner;
+}
+
+Dict fields_of(InputArchive archive) {
+  auto fields = plain_dict();
+  for (const auto& key : archive.keys()) {
+    c10::IValue value;
+    archive.read(key, value);
+    fields.insert(key, value.isTensor() ? c10::IValue(value.toTensor().detach().cpu()) : value);
+  }
+  return fields;
+}
+
+void write_fields(OutputArchive& archive, const std::string& key, const Dict& fields) {
+  OutputArchive inner(archive.compilation_unit());
+  for (const auto& field : fields) {
+    auto name = field.key().toStringRef();
+    if (name == "params") continue;
+    // Python counts steps in a tensor, libtorch in an integer
+    bool counter = name == "step" && field.value().isTensor();
+    inner.write(name, counter ? c10::IValue(field.value().toTensor().item<std::int64_t>()) : field.value());
+  }
+  archive.write(key, inner);
+}
+
+void write_size(OutputArchive& archive, const std::string& key, std::size_t size) {
+  archive.write(key, torch::tensor(static_cast<std::int64_t>(size)));
+}
+
+std::string address_of(const at::Tensor& tensor) {
+  return std::to_string(reinterpret_cast<std::size_t>(tensor.unsafeGetTensorImpl()));
+}
+
+/// The group with its parameters as their addresses: the names under which libtorch looks for their states.
+void write_group(OutputArchive& archive, const std::string& key, const Dict& options,
+                 const std::vector<at::Tensor>& parameters) {
+  OutputArchive group(archive.compilation_unit());
+  write_size(group, "params/size", parameters.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    group.write("params/" + std::to_string(i), c10::IValue(address_of(parameters[i])));
+  write_fields(group, "options", options);
+  archive.write(key, group);
+}
+
+/// On the parameter's device, as the optimizer will want them; counters stay where they are.
+Dict moved_to(const at::Tensor& parameter, const Dict& fields) {
+  auto moved = plain_dict();
+  for (const auto& field : fields) {
+    bool beside = field.value().isTensor() && field.value().toTensor().dim() > 0;
+    moved.insert(field.key(),
+                 beside ? c10::IValue(field.value().toTensor().to(parameter.device(), false, true)) : field.value());
+  }
+  return moved;
+}
+
+void check_shapes(std::int64_t index, const at::Tensor& parameter, const Dict& fields) {
+  for (const auto& field : fields) {
+    if (!field.value().isTensor() || field.value().toTensor().dim() == 0) continue;
+    if (field.value().toTensor().sizes() != parameter.sizes())
+      throw CheckpointError("the optimizer state of parameter " + std::to_string(index) + " has another shape (" +
+                            field.key().toStringRef() + ") than the parameter");
+  }
+}
+
+/// All parameters of all groups, in the order of their indices in Python's layout.
+std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<at::Tensor> all;
+  for (const auto& group : optimizer.param_groups())
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  return all;
+}
+
+void check_groups(const torch::optim::Optimizer& optimizer, const List& groups) {
+  auto own = optimizer.param_groups().size();
+  if (groups.size() != own)
+    throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
+                          " parameter groups but the optimizer " + std::to_string(own));
+  for (std::size_t i = 0; i < own; ++i) {
+    auto saved = groups.get(i).toGenericDict().at("params").toListRef().size();
+    auto wanted = optimizer.param_groups()[i].params().size();
+    if (saved != wanted)
+      throw CheckpointError("parameter group " + std::to_string(i) + " has " + std::to_string(saved) +
+                            " parameters in the checkpoint but " + std::to_string(wanted) + " in the optimizer");
+  }
+}
+
+OutputArchive to_archive(const torch::optim::Optimizer& optimizer, const Dict& states, const List& groups) {
+  check_groups(optimizer, groups);
+  auto parameters = parameters_of(optimizer);
+  OutputArchive archive;
+  archive.write("pytorch_version", c10::IValue("1.5.0"));  // libtorch's name for this layout
+  OutputArchive state_archive(archive.compilation_unit());
+  for (const auto& entry : states) {
+    auto index = entry.key().toInt();
+    const auto& parameter = parameters.at(static_cast<std::size_t>(index));
+    auto fields = entry.value().toGenericDict();
+    check_shapes(index, parameter, fields);
+    write_fields(state_archive, address_of(parameter), moved_to(parameter, fields));
+  }
+  archive.write("state", state_archive);
+  OutputArchive groups_archive(archive.compilation_unit());
+  write_size(groups_archive, "param_groups/size", groups.size());
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    write_group(groups_archive, "param_groups/" + std::to_string(i), groups.get(i).toGenericDict(),
+                optimizer.param_groups()[i].params());
+  archive.write("param_groups", groups_archive);
+  return archive;
+}
+
+}  // namespace
+
+c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer) {
+  OutputArchive written;
+  optimizer.save(written);
+  auto archive = reopen(written);
+  auto state_archive = child(archive, "state");
+  auto groups_archive = child(archive, "param_groups");
+  auto states = plain_dict();
+  auto groups = plain_list();
+  std::int64_t index = 0;
+  for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    auto group_archive = child(groups_archive, "param_groups/" + std::to_string(i));
+    auto group = fields_of(child(group_archive, "options"));
+    auto indices = plain_list();
+    for (const auto& parameter : optimizer.param_groups()[i].params()) {
+      InputArchive fields;
+      if (state_archive.try_read(address_of(parameter), fields)) states.insert(index, fields_of(std::move(fields)));
+      indices.push_back(index++);
+    }
+    group.insert("params", indices);
+    groups.push_back(group);
+  }
+  auto all = plain_dict();
+  all.insert("state", states);
+  all.insert("param_groups", groups);
+  return all;
+}
+
+void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue& state) {
+  try {
+    auto all = state.toGenericDict();
+    auto written = to_archive(optimizer, all.at("state").toGenericDict(), all.at("param_groups").toList());
+    auto archive = reopen(written);
+    optimizer.load(archive);
+  } catch (const CheckpointError&) {
+    throw;
+  } catch (const std::exception&) {
+    throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
+  }
+}
+
+}  // namespace taas

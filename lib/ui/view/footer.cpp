@@ -1,0 +1,76 @@
+#include "ui/view/footer.hpp"
+
+#include <fmt/format.h>
+
+#include "ui/text/utf8.hpp"
+
+namespace taas::ui {
+namespace {
+
+std::string clock_text(Duration elapsed) {
+  auto total = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
+  if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
+  return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+}
+
+}  // namespace
+
+Footer::Footer(const RendererOptions& options)
+    : run_start_(options.run_start),
+      max_restarts_(options.max_restarts),
+      world_size_(options.outputs.size()),
+      style_(options.stderr_style),
+      data_(options.data) {}
+
+void Footer::update(const run::Event& event) {
+  if (auto* spawned = std::get_if<run::RankSpawned>(&event)) up_.insert(spawned->rank);
+  if (auto* joined = std::get_if<run::RankJoined>(&event)) joined_.insert(joined->rank);
+  if (auto* exited = std::get_if<run::RankExited>(&event)) {
+    up_.erase(exited->rank);
+    clear_progress(exited->rank);
+  }
+}
+
+void Footer::update(const run::Action& action) {
+  if (auto* start = std::get_if<run::StartGeneration>(&action)) {
+    running_ = true;
+    generation_ = start->generation.value;
+    up_.clear();
+    joined_.clear();
+  }
+  if (std::holds_alternative<run::Finish>(action)) {
+    running_ = false;
+    finished_ = true;
+  }
+}
+
+void Footer::set_progress(Rank rank, std::string text) {
+  if (!progress_.empty() && progress_rank_ < rank) return;
+  progress_rank_ = rank;
+  progress_ = std::move(text);
+}
+
+void Footer::clear_progress(Rank rank) {
+  if (progress_rank_ == rank) progress_.clear();
+}
+
+std::vector<std::string> Footer::rows(Instant now, int columns) const {
+  std::vector<std::string> rows;
+  if (!finished_) {
+    for (const auto& row : data_.rows()) rows.push_back(style_.paint(Paint::kDim, clip(row, columns)));
+  }
+  if (!running_) return rows;
+  if (!progress_.empty()) rows.push_back(clip(progress_, columns));
+  rows.push_back(style_.paint(Paint::kDim, clip(status(now), columns)));
+  return rows;
+}
+
+std::string Footer::status(Instant now) const {
+  auto text = fmt::format("taas-run {} | {} of {} {} up", clock_text(now - run_start_), up_.size(), world_size_,
+                          world_size_ == 1 ? "rank" : "ranks");
+  if (!joined_.empty()) text += fmt::format(", {} joined", joined_.size());
+  if (generation_ > 0) text += fmt::format(" | restart {} of {}", generation_, max_restarts_);
+  return text;
+}
+
+}  // namespace taas::ui

@@ -1,0 +1,78 @@
+#include "ui/view/report.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "ui/text/rank_set.hpp"
+
+namespace taas::ui {
+namespace {
+
+std::string count_of_ranks(const std::vector<Rank>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", format_rank_set(ranks));
+}
+
+std::string labelled(std::string_view label, std::string_view text, const Style& style) {
+  return fmt::format("  {} {}", style.paint(Paint::kBold, fmt::format("{}:", label)), text);
+}
+
+/// What stands below the details.
+std::vector<std::string> footer(const run::Verdict& verdict, const Style& style, const Restart* restart) {
+  std::vector<std::string> lines;
+  if (!verdict.consequences.empty()) {
+    lines.push_back(labelled("also failed", count_of_ranks(verdict.consequences) + " (after it)", style));
+  }
+  if (!verdict.stopped.empty()) {
+    auto noun = verdict.stopped.size() == 1 ? "rank" : "ranks";
+    lines.push_back(labelled("stopped", fmt::format("{} {}", verdict.stopped.size(), noun), style));
+  }
+  if (!verdict.log_path.empty()) lines.push_back(labelled("log", printable(verdict.log_path), style));
+  if (!verdict.hint.empty()) lines.push_back(labelled("hint", printable(verdict.hint), style));
+  if (restart != nullptr) {
+    bool free = verdict.cause == run::Cause::kNodeLost;  // a node that can be replaced uses up no restart
+    auto count = free ? std::string("the") : fmt::format("all {}", restart->world_size);  // how many is not known yet
+    auto who = restart->world_size == 1 && !free ? "rank 0" : fmt::format("{} ranks", count);
+    auto which =
+        free ? " with the nodes that are left" : fmt::format(", restart {} of {}", restart->number, restart->limit);
+    lines.push_back(own_line(fmt::format("restarting {}{}", who, which), style));
+  }
+  return lines;
+}
+
+/// The details that fit: the beginning says where, the end says what, so the middle goes.
+void add_details(const std::vector<std::string>& detail, std::size_t room, std::vector<std::string>& lines) {
+  auto fits = detail.size() <= room;
+  auto tail = fits ? detail.size() : room - 2;
+  if (!fits) {
+    lines.push_back("    " + detail.front());
+    lines.push_back("    ...");
+  }
+  for (auto i = detail.size() - tail; i < detail.size(); ++i) lines.push_back("    " + detail[i]);
+}
+
+}  // namespace
+
+std::vector<std::string> failure_report(const run::Verdict& verdict, const Style& style, const Restart* restart) {
+  auto below = footer(verdict, style, restart);
+  bool own_fault = verdict.cause == run::Cause::kStopped;
+  std::vector<std::string> lines{
+      own_line(style.paint(own_fault ? Paint::kBold : Paint::kRed, printable(verdict.summary)), style)};
+  add_details(verdict.detail, kMaxReportLines - 1 - below.size(), lines);
+  lines.insert(lines.end(), below.begin(), below.end());
+  return lines;
+}
+
+std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style) {
+  auto text = fmt::format("done in {:.1f} s", seconds(elapsed));
+  if (output.files > 0) {
+    text +=
+        fmt::format(", {} {} in {}", output.files, output.files == 1 ? "file" : "files", printable(output.directory));
+  }
+  return own_line(text, style);
+}
+
+std::string own_line(std::string_view text, const Style& style) {
+  return fmt::format("{} {}", style.paint(Paint::kBold, "taas-run:"), text);
+}
+
+}  // namespace taas::ui

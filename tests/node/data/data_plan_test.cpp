@@ -1,0 +1,59 @@
+#include "node/data/data_plan.hpp"
+
+#include <sys/stat.h>
+
+#include <boost/json/parse.hpp>
+
+#include "base/files.hpp"
+#include "catch.hpp"
+#include "node/process/private_folder.hpp"
+
+namespace data_plan_test {
+
+using namespace taas;
+using namespace taas::node;
+
+namespace {
+
+DataPlan plan_of(int workers) {
+  DataPlan plan;
+  plan.run_id = "run";
+  plan.key = std::string(64, 'a');
+  plan.options.cpus = 2;
+  plan.options.units = 10;
+  plan.options.plain = true;
+  plan.options.compression = plan::Compression::kZstd;
+  plan.options.on_error = plan::OnDataError::kSkip;
+  plan.options.loader = "data:train";
+  plan.world_size = 4;
+  for (int i = 0; i < workers; ++i) plan.workers.push_back({"worker " + std::to_string(i), "127.0.0.1", 70, "/x/0"});
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("the plan's form") {
+  auto expected = R"({"run":"run","key":")" + std::string(64, 'a') +
+                  R"(","workers":[{"name":"worker 0","address":"127.0.0.1","port":70,"unix":"/x/0"}],"cpus":2,)"
+                  R"("encryption":"plain","compression":"zstd","buffer_bytes":1073741824,"units":10,"on_error":"skip",)"
+                  R"("loader":"data:train","world_size":4})";
+  CHECK(print_data_plan(plan_of(1)) == expected);
+}
+
+TEST_CASE("the file is the owner's, and is replaced whole") {
+  auto folder = PrivateFolder::make();
+  REQUIRE(folder.has_value());
+  auto path = folder->path() + "/plan.json";
+  REQUIRE(write_data_plan(path, plan_of(1)).has_value());
+  struct stat first {};
+  REQUIRE(::stat(path.c_str(), &first) == 0);
+  CHECK((first.st_mode & 0777) == 0600);
+  REQUIRE(write_data_plan(path, plan_of(2)).has_value());
+  struct stat second {};
+  REQUIRE(::stat(path.c_str(), &second) == 0);
+  CHECK(first.st_ino != second.st_ino);
+  CHECK(boost::json::parse(read_file(path).value()).at("workers").as_array().size() == 2);
+  CHECK_FALSE(write_data_plan(folder->path() + "/none/plan.json", plan_of(1)).has_value());
+}
+
+}  // namespace data_plan_test

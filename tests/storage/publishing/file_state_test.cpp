@@ -1,0 +1,76 @@
+#include "storage/publishing/file_state.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "catch.hpp"
+#include "storage/refused_calls.hpp"
+#include "storage/temporary_folder.hpp"
+
+namespace file_state_test {
+
+using namespace taas;
+using namespace taas::storage;
+
+namespace {
+
+/// Nobody else has the file open: whatever is not a lease is a refusal.
+bool has_leases(const std::string& path) {
+  write_text(path, "x");
+  return StagedFile::open(path).value().writers() == StagedFile::Writers::kNone;
+}
+
+}  // namespace
+
+TEST_CASE("the state changes with every new content") {
+  TemporaryFolder folder;
+  auto path = folder / "file";
+  write_text(path, "one");
+  auto before = StagedFile::open(path).value().state();
+  CHECK(StagedFile::open(path).value().state() == before);
+  write_text(path, "three");
+  CHECK(StagedFile::open(path).value().state() != before);
+}
+
+TEST_CASE("a file system that refuses leases is not taken for one that has them") {
+  TemporaryFolder folder;
+  without_leases([&] { CHECK_FALSE(has_leases(folder / "file")); });
+}
+
+TEST_CASE("an open writer is seen") {
+  TemporaryFolder folder;
+  auto path = folder / "file";
+  if (!has_leases(path)) SKIP_TEST("this file system has no leases");
+  CHECK(StagedFile::open(path).value().writers() == StagedFile::Writers::kNone);
+  Fd writer(::open(path.c_str(), O_WRONLY));
+  CHECK(StagedFile::open(path).value().writers() == StagedFile::Writers::kOpen);
+  writer.reset();
+  CHECK(StagedFile::open(path).value().writers() == StagedFile::Writers::kNone);
+}
+
+TEST_CASE("a writer that comes is noticed and let pass on release") {
+  TemporaryFolder folder;
+  auto path = folder / "file";
+  if (!has_leases(path)) SKIP_TEST("this file system has no leases");
+  auto file = StagedFile::open(path).value();
+  CHECK(file.still_unwritten());
+  CHECK_FALSE(Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK)));
+  CHECK_FALSE(file.still_unwritten());
+  file.release();
+  CHECK(Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK)));
+}
+
+TEST_CASE("only regular files are opened") {
+  TemporaryFolder folder;
+  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  CHECK(StagedFile::open(folder / "fifo").error().system_errno == EINVAL);
+  CHECK(StagedFile::open(folder / "link").error().system_errno == ELOOP);
+  CHECK(StagedFile::open(folder / "missing").error().system_errno == ENOENT);
+  CHECK(link_state(folder / "link").has_value());
+  CHECK(link_state(folder / "fifo").error().system_errno == EINVAL);
+}
+
+}  // namespace file_state_test

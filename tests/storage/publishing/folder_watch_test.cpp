@@ -1,0 +1,87 @@
+#include "storage/publishing/folder_watch.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/fd.hpp"
+#include "catch.hpp"
+#include "storage/temporary_folder.hpp"
+
+namespace folder_watch_test {
+
+using namespace taas;
+using namespace taas::storage;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Watched {
+  TemporaryFolder folder;
+  boost::asio::io_context io;
+  std::vector<FoundFile> found;
+  std::unique_ptr<FolderWatch> watch =
+      FolderWatch::start(io, folder.path(), [this](const std::vector<FoundFile>& files) {
+        found.insert(found.end(), files.begin(), files.end());
+      }).value();
+
+  bool has(const std::string& name, bool closed) {
+    return std::any_of(found.begin(), found.end(),
+                       [&](const FoundFile& file) { return file.name == name && file.closed == closed; });
+  }
+  /// Runs the loop until a file is told of; false after ten seconds without.
+  bool waits_for(const std::string& name, bool closed = true) {
+    while (!has(name, closed)) {
+      if (io.run_one_for(std::chrono::seconds(10)) == 0) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a file is told of when it is closed") {
+  Watched watched;
+  Fd writer(::open((watched.folder / "a").c_str(), O_WRONLY | O_CREAT, 0644));
+  CHECK(watched.waits_for("a", false));
+  CHECK_FALSE(watched.has("a", true));
+  writer.reset();
+  CHECK(watched.waits_for("a"));
+}
+
+TEST_CASE("renames and links into place are told of") {
+  Watched watched;
+  write_text(watched.folder / "a.tmp", "text");
+  fs::rename(watched.folder / "a.tmp", watched.folder / "a");
+  CHECK(watched.waits_for("a"));
+  fs::create_hard_link(watched.folder / "a", watched.folder / "b");
+  CHECK(watched.waits_for("b", false));
+}
+
+TEST_CASE("folders made later are watched, and what was in them is found") {
+  Watched watched;
+  write_text(watched.folder / "x/y/before", "text");
+  CHECK(watched.waits_for("x/y/before", false));
+  write_text(watched.folder / "x/y/after", "text");
+  CHECK(watched.waits_for("x/y/after"));
+}
+
+TEST_CASE("a renamed folder is known by its new name") {
+  Watched watched;
+  write_text(watched.folder / "old/deep/a", "text");
+  REQUIRE(watched.waits_for("old/deep/a", false));
+  fs::rename(watched.folder / "old", watched.folder / "new");
+  CHECK(watched.waits_for("new/deep/a", false));
+  write_text(watched.folder / "new/deep/b", "text");
+  CHECK(watched.waits_for("new/deep/b"));
+}
+
+TEST_CASE("nothing is told after the end") {
+  Watched watched;
+  write_text(watched.folder / "a", "text");
+  watched.watch.reset();
+  watched.io.run_for(std::chrono::seconds(10));
+  CHECK(watched.found.empty());
+}
+
+}  // namespace folder_watch_test

@@ -1,0 +1,70 @@
+#include "ui/view/footer.hpp"
+
+#include "catch.hpp"
+#include "ui/helpers.hpp"
+
+namespace footer_test {
+
+using namespace taas;
+using namespace taas::ui;
+
+using Rows = std::vector<std::string>;
+
+namespace {
+
+Footer started(int world = 8, int generation = 0) {
+  auto options = options_for(world);
+  options.max_restarts = 3;
+  Footer footer(options);
+  footer.update(run::Action{run::StartGeneration{Generation{generation}}});
+  return footer;
+}
+
+}  // namespace
+
+TEST_CASE("the footer stands only while ranks run") {
+  Footer footer(options_for(8));
+  CHECK(footer.rows(at_ms(0), 80).empty());
+  footer.update(run::Action{run::StartGeneration{}});
+  CHECK(footer.rows(at_ms(0), 80).size() == 1);
+  footer.update(run::Action{run::Finish{}});
+  CHECK(footer.rows(at_ms(0), 80).empty());
+}
+
+TEST_CASE("the footer counts ranks and time") {
+  auto footer = started();
+  CHECK(footer.rows(at_ms(0), 80) == Rows{"taas-run 0:00 | 0 of 8 ranks up"});
+  for (int rank = 0; rank < 3; ++rank) footer.update(run::Event{run::RankSpawned{{}, Rank{rank}, 1, at_ms(0)}});
+  footer.update(run::Event{run::RankJoined{{}, Rank{1}, at_ms(0)}});
+  footer.update(run::Event{run::RankExited{{}, Rank{2}, {}, {}, at_ms(0)}});
+  CHECK(footer.rows(at_ms(65000), 80) == Rows{"taas-run 1:05 | 2 of 8 ranks up, 1 joined"});
+  CHECK(footer.rows(at_ms(3600000), 80) == Rows{"taas-run 1:00:00 | 2 of 8 ranks up, 1 joined"});
+}
+
+TEST_CASE("a restart begins counting anew") {
+  auto footer = started();
+  footer.update(run::Event{run::RankSpawned{{}, Rank{0}, 1, at_ms(0)}});
+  footer.update(run::Action{run::StartGeneration{Generation{1}}});
+  CHECK(footer.rows(at_ms(0), 80) == Rows{"taas-run 0:00 | 0 of 8 ranks up | restart 1 of 3"});
+}
+
+TEST_CASE("the lowest rank's bar is shown above") {
+  auto footer = started(1);
+  footer.set_progress(Rank{2}, "two");
+  CHECK(footer.rows(at_ms(0), 80).front() == "two");
+  footer.set_progress(Rank{0}, "zero");
+  footer.set_progress(Rank{2}, "two again");
+  CHECK(footer.rows(at_ms(0), 80) == Rows{"zero", "taas-run 0:00 | 0 of 1 rank up"});
+  footer.clear_progress(Rank{2});
+  CHECK(footer.rows(at_ms(0), 80).size() == 2);
+  footer.clear_progress(Rank{0});
+  CHECK(footer.rows(at_ms(0), 80).size() == 1);
+}
+
+TEST_CASE("rows fit the terminal") {
+  auto footer = started();
+  footer.set_progress(Rank{0}, "a bar that is much too long");
+  CHECK(footer.rows(at_ms(0), 8) == Rows{"a bar th", "taas-run"});
+}
+
+}  // namespace footer_test
