@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "data/client/client.hpp"
-#include "data/wire/digest.hpp"
 #include "data/memory/memory.hpp"
 #include "data/server/server.hpp"
 #include "data/transport/sockets.hpp"
+#include "data/wire/digest.hpp"
 
 namespace {
 

@@ -9,22 +9,22 @@
 #include <variant>
 #include <vector>
 
-#include "frameworks/accelerate.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "parse/cli.hpp"
+#include "frameworks/accelerate.hpp"
 #include "frameworks/deepspeed.hpp"
-#include "start/dry_run.hpp"
 #include "frameworks/foreign_package.hpp"
-#include "start/job_gpus.hpp"
-#include "start/launch.hpp"
-#include "start/local_programs.hpp"
 #include "net/secret.hpp"
-#include "start/own_network.hpp"
+#include "parse/cli.hpp"
 #include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
+#include "start/dry_run.hpp"
+#include "start/job_gpus.hpp"
+#include "start/launch.hpp"
+#include "start/local_programs.hpp"
+#include "start/own_network.hpp"
 
 namespace {
 

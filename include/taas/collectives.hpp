@@ -20,15 +20,16 @@ class Work {
   /// Under gloo: returns when the result is in place, and throws CommunicationError when a rank is gone or the group's
   /// timeout has passed.
   ///
-  /// Under nccl, for tensors on a GPU: orders the result before later work of the current stream, and returns at once. What
-  /// goes wrong on the GPU later is no exception: when a rank is gone or the group's timeout has passed, torch's watchdog
-  /// ends this process, and no later work of the stream is done with half a result (TORCH_NCCL_ASYNC_ERROR_HANDLING=3).
+  /// Under nccl, for tensors on a GPU: orders the result before later work of the current stream, and returns at once.
+  /// What goes wrong on the GPU later is no exception: when a rank is gone or the group's timeout has passed, torch's
+  /// watchdog ends this process, and no later work of the stream is done with half a result
+  /// (TORCH_NCCL_ASYNC_ERROR_HANDLING=3).
   ///
   /// May be called more than once, also for other streams.
   void wait();
 
-  /// Returns when the result is in place, under each backend; throws CommunicationError when it is not within `timeout`, or
-  /// as wait() does. The collective goes on after a timeout: wait again, or end the process.
+  /// Returns when the result is in place, under each backend; throws CommunicationError when it is not within
+  /// `timeout`, or as wait() does. The collective goes on after a timeout: wait again, or end the process.
   void wait(std::chrono::milliseconds timeout);
 
   class Impl;
@@ -85,8 +86,8 @@ struct Message {
   int tag = 0;  ///< as in send() and recv()
 };
 
-/// All of these at once, in no order: what ranks that exchange tensors call. Under nccl, a rank that calls send_async() and
-/// then recv_async() waits for ever, from some size on, for one that does the same.
+/// All of these at once, in no order: what ranks that exchange tensors call. Under nccl, a rank that calls send_async()
+/// and then recv_async() waits for ever, from some size on, for one that does the same.
 void send_recv(const ProcessGroup& group, const std::vector<Message>& sends, const std::vector<Message>& receives);
 Work send_recv_async(const ProcessGroup& group, const std::vector<Message>& sends,
                      const std::vector<Message>& receives);

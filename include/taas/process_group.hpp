@@ -13,7 +13,8 @@ class ProcessGroup;
 namespace taas {
 
 enum class Backend {
-  kAuto,  ///< nccl when every rank has a GPU of its own, gloo otherwise, with a warning where there are GPUs; all ranks agree
+  kAuto,  ///< nccl when every rank has a GPU of its own, gloo otherwise, with a warning where there are GPUs; all ranks
+          ///< agree
   kGloo,
   kNccl,
 };
@@ -45,8 +46,8 @@ class ProcessGroup {
   c10d::ProcessGroup* native() const;
 
   /// Ends the group on this rank, once its collectives are through; every rank calls it. No copy may be used for a
-  /// collective afterwards. Without a call the last copy does it, or, while an exception ends its scope, drops what is under
-  /// way. Throws CommunicationError.
+  /// collective afterwards. Without a call the last copy does it, or, while an exception ends its scope, drops what is
+  /// under way. Throws CommunicationError.
   void shutdown() const;
 
   explicit ProcessGroup(std::shared_ptr<const ProcessGroupState> state);
@@ -65,8 +66,9 @@ class ProcessGroup {
 /// default action, a group of several processes ignores it from here on. A handler of the program's own stays.
 ///
 /// Throws ConfigError for a variable that is missing, is no number or does not fit, or when ranks ask for different
-/// backends or cannot have the one that is asked for (two ranks with one GPU, too few GPUs); CommunicationError naming the
-/// missing ranks when not all have joined within the timeout, or when the backend cannot be set up: nccl connects here.
+/// backends or cannot have the one that is asked for (two ranks with one GPU, too few GPUs); CommunicationError naming
+/// the missing ranks when not all have joined within the timeout, or when the backend cannot be set up: nccl connects
+/// here.
 ///
 /// With nccl asked for by name a group of one process is a real one.
 ProcessGroup init(const InitOptions& options = {});

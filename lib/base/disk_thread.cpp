@@ -34,8 +34,8 @@ struct DiskThread::State : std::enable_shared_from_this<State> {
     if (!std::exchange(will_wake, true)) boost::asio::post(io, [self = shared_from_this()] { self->wake(); });
   }
 
-  /// Once for all that one handler of the event loop gives, and after it: a thread that wakes up for each piece takes the
-  /// processor from the loop that many times.
+  /// Once for all that one handler of the event loop gives, and after it: a thread that wakes up for each piece takes
+  /// the processor from the loop that many times.
   void wake() {
     will_wake = false;
     if (!std::exchange(started, true)) quiet_thread([self = shared_from_this()] { self->work(); }).detach();
@@ -124,7 +124,9 @@ void DiskThread::run(std::function<void()> work, std::function<void()> then) {
   state_->add({std::move(work), std::move(then)});
 }
 
-void DiskThread::after(std::function<void()> then) { run([] {}, std::move(then)); }
+void DiskThread::after(std::function<void()> then) {
+  run([] {}, std::move(then));
+}
 
 bool DiskThread::finish(Duration patience) { return state_->finish(patience); }
 

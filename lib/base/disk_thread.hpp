@@ -13,8 +13,8 @@ namespace taas {
 class DiskThread {
  public:
   explicit DiskThread(boost::asio::io_context& io);
-  /// What waits is finished first, unless the disk takes nothing for kPatience, or finish() has just found that it takes
-  /// nothing. Nothing follows any more.
+  /// What waits is finished first, unless the disk takes nothing for kPatience, or finish() has just found that it
+  /// takes nothing. Nothing follows any more.
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;

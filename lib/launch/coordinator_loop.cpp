@@ -10,12 +10,12 @@
 #include <ctime>
 #include <map>
 
+#include "base/event_queue.hpp"
 #include "base/files.hpp"
+#include "base/timer.hpp"
 #include "launch/output/console_queue.hpp"
 #include "launch/output/display.hpp"
 #include "launch/output/incoming_output.hpp"
-#include "base/timer.hpp"
-#include "base/event_queue.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "proc/spawn/signals.hpp"
 #include "run/verdict/error_file.hpp"
@@ -180,7 +180,9 @@ void CoordinatorLoop::set_on_start_agent(std::function<void(int order)> on_start
   state_->on_start_agent = std::move(on_start_agent);
 }
 
-void CoordinatorLoop::set_on_arrival(std::function<void(int order)> on_arrival) { state_->on_arrival = std::move(on_arrival); }
+void CoordinatorLoop::set_on_arrival(std::function<void(int order)> on_arrival) {
+  state_->on_arrival = std::move(on_arrival);
+}
 
 void CoordinatorLoop::say(std::string text) { state_->display.say(Level::kInfo, std::move(text)); }
 

@@ -25,9 +25,9 @@ struct CoordinatorLoopOptions {
   run::CoordinatorPolicy policy;
   plan::LaunchPlan plan;  ///< of a full house
   plan::Machine machine;
-  std::string output_directory;  ///< where the user finds what ranks wrote
-  std::string run_folder = {};   ///< where agents may send files to; empty: they see the same one
-  node::MeetingPlace meeting = {};     ///< of nodes that join: where ranks look for the store, as under torchrun
+  std::string output_directory;     ///< where the user finds what ranks wrote
+  std::string run_folder = {};      ///< where agents may send files to; empty: they see the same one
+  node::MeetingPlace meeting = {};  ///< of nodes that join: where ranks look for the store, as under torchrun
 };
 
 /// Drives run::Coordinator: the console, the journal, signals, time, and the agents.

@@ -60,8 +60,8 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   return policy;
 }
 
-node::Bootstrap meeting_point(const plan::NodesOptions& nodes, const net::Secret& secret, std::vector<std::string> addresses,
-                        std::uint16_t port) {
+node::Bootstrap meeting_point(const plan::NodesOptions& nodes, const net::Secret& secret,
+                              std::vector<std::string> addresses, std::uint16_t port) {
   node::Bootstrap bootstrap;
   bootstrap.run_id = secret.run_id;
   bootstrap.key = net::print_key(secret.key);

@@ -1,9 +1,9 @@
 #include "launch/data_hosts.hpp"
 
 #include "base/text.hpp"
-#include "launch/downlink.hpp"
-#include "launch/coordinator_policy.hpp"
 #include "base/timer.hpp"
+#include "launch/coordinator_policy.hpp"
+#include "launch/downlink.hpp"
 #include "net/connect/listener.hpp"
 
 namespace taas::launch {

@@ -3,8 +3,8 @@
 #include <boost/asio/io_context.hpp>
 #include <memory>
 
-#include "launch/local_run.hpp"
 #include "launch/coordinator_loop.hpp"
+#include "launch/local_run.hpp"
 
 namespace taas::launch {
 

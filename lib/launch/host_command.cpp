@@ -4,8 +4,8 @@
 
 #include "base/files.hpp"
 #include "node/process/last_words.hpp"
-#include "proc/output/capture.hpp"
 #include "proc/family/family.hpp"
+#include "proc/output/capture.hpp"
 #include "proc/spawn/spawn.hpp"
 #include "ui/text/line_assembler.hpp"
 

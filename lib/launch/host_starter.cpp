@@ -57,8 +57,8 @@ void HostStarter::start(const HostEntry& host) {
   bootstrap.data_workers = host.data_workers;
   if (host.order >= 0) bootstrap.name = host.name;
   arrived_[host.order] = false;
-  HostCommand::Options command{host.argv, options_.environment, node::print_bootstrap(bootstrap), options_.open_files_limit,
-                               options_.spared};
+  HostCommand::Options command{host.argv, options_.environment, node::print_bootstrap(bootstrap),
+                               options_.open_files_limit, options_.spared};
   command.on_line = [this, host](const std::string& line) {
     if (auto text = explain_waiting(host, line); !text.empty()) tell_waiting(text);
   };

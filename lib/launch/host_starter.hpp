@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/exit_status.hpp"
-#include "node/bootstrap.hpp"
-#include "launch/host_command.hpp"
 #include "base/timer.hpp"
+#include "launch/host_command.hpp"
+#include "node/bootstrap.hpp"
 
 namespace taas::launch {
 
@@ -30,7 +30,7 @@ class HostStarter {
   struct Options {
     std::vector<HostEntry> hosts;
     std::vector<std::string> environment;                ///< of the commands
-    node::Bootstrap bootstrap;                                 ///< what HostEntry has is filled in for each
+    node::Bootstrap bootstrap;                           ///< what HostEntry has is filled in for each
     bool spared = false;                                 ///< HostCommand::Options::spared
     std::optional<std::uint64_t> open_files_limit = {};  ///< HostCommand::Options::open_files_limit
     std::function<void(const std::string&)> on_notice = [](const std::string&) {};

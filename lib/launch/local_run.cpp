@@ -5,13 +5,13 @@
 
 #include "base/ids.hpp"
 #include "base/version.hpp"
-#include "node/agent_loop.hpp"
+#include "launch/coordinator_loop.hpp"
+#include "launch/coordinator_policy.hpp"
 #include "launch/data_hosts.hpp"
+#include "node/agent_loop.hpp"
 #include "node/launch.hpp"
 #include "node/node.hpp"
-#include "launch/coordinator_policy.hpp"
 #include "node/preparation.hpp"
-#include "launch/coordinator_loop.hpp"
 #include "storage/run_directory.hpp"
 
 namespace taas::launch {
@@ -23,7 +23,8 @@ constexpr const char* kStoreAddress = "127.0.0.1";  // every rank is here, whate
 /// The link between a coordinator and an agent in the same process: calls.
 class CallingUplink : public node::Uplink {
  public:
-  CallingUplink(node::AgentLoop& agent, CoordinatorLoop& run, run::AgentId number) : agent_(agent), run_(run), number_(number) {}
+  CallingUplink(node::AgentLoop& agent, CoordinatorLoop& run, run::AgentId number)
+      : agent_(agent), run_(run), number_(number) {}
   void connect() override { agent_.feed(run::LinkUp{steady_now()}); }
   void send(const run::AgentMessage& message) override { run_.hear(number_, message); }
   void send_file(std::string) override {}  // it is the same folder

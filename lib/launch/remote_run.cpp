@@ -3,14 +3,14 @@
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
-#include "base/text.hpp"
 #include "base/ids.hpp"
-#include "node/launch.hpp"
-#include "launch/downlink.hpp"
-#include "launch/coordinator_policy.hpp"
-#include "node/preparation.hpp"
-#include "launch/coordinator_loop.hpp"
+#include "base/text.hpp"
 #include "base/timer.hpp"
+#include "launch/coordinator_loop.hpp"
+#include "launch/coordinator_policy.hpp"
+#include "launch/downlink.hpp"
+#include "node/launch.hpp"
+#include "node/preparation.hpp"
 #include "proc/family/family.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "proc/spawn/signals.hpp"
@@ -31,7 +31,7 @@ Result<run::CoordinatorPolicy> make_policy(const RemoteRunOptions& options, cons
   if (!mark) return mark.error();
   policy.folder = mark->empty() ? run_mark : *mark;
   policy.launch = node::print_launch(options.plan, options.machine, options.working_directory, folder,
-                               random_hex(kDataKeyBytes), run_mark);
+                                     random_hex(kDataKeyBytes), run_mark);
   return policy;
 }
 
@@ -80,11 +80,11 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   auto notice = [&run](const std::string& text) {
     if (run) run->say(text);
   };
-  HostStarter starter(io, family,
-                      {options.hosts, assignments(options.machine.environment), bootstrap, false, open_files_limit, notice},
-                      [&run](int order, const std::string& message) {
-                        if (run) run->host_failed(order, message);
-                      });
+  HostStarter starter(
+      io, family, {options.hosts, assignments(options.machine.environment), bootstrap, false, open_files_limit, notice},
+      [&run](int order, const std::string& message) {
+        if (run) run->host_failed(order, message);
+      });
   run->set_on_start_agent([&starter](int order) { starter.start(order); });
   run->set_on_arrival([&starter](int order) { starter.arrived(order); });
   starter.start_all();

@@ -1,8 +1,8 @@
 #include "node/agent_loop.hpp"
 
+#include "base/event_queue.hpp"
 #include "base/json/json.hpp"
 #include "base/timer.hpp"
-#include "base/event_queue.hpp"
 #include "net/addresses.hpp"
 #include "proc/spawn/open_files.hpp"
 

@@ -10,10 +10,10 @@
 #include "base/ids.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "node/uplink.hpp"
+#include "net/addresses.hpp"
 #include "node/agent_policy.hpp"
 #include "node/preparation.hpp"
-#include "net/addresses.hpp"
+#include "node/uplink.hpp"
 #include "proc/spawn/signals.hpp"
 
 namespace taas::node {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "plan/program/program.hpp"
 #include "plan/environment/rank_environment.hpp"
+#include "plan/program/program.hpp"
 #include "run/messages/messages.hpp"
 #include "storage/run_directory.hpp"
 

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "base/files.hpp"
-#include "node/process/common_environment.hpp"
 #include "node/node_state.hpp"
-#include "plan/program/preload.hpp"
+#include "node/process/common_environment.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
+#include "plan/program/preload.hpp"
 #include "plan/streams.hpp"
 #include "proc/machine/memory_watch.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "node/agent_loop.hpp"
 #include "net/link.hpp"
+#include "node/agent_loop.hpp"
 
 namespace taas::node {
 

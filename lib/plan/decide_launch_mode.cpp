@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/launch_mode/rendezvous.hpp"
 #include "plan/options/exclusions.hpp"
 #include "plan/options/launch_settings.hpp"
 #include "plan/sizes/node_counts.hpp"
-#include "plan/launch_mode/rendezvous.hpp"
 #include "plan/sizes/size_request.hpp"
 
 namespace taas::plan {
@@ -126,7 +126,7 @@ Result<LaunchMode> use_allocation(SlurmJob job, const Options& options, const Ma
 
 /// What SLURM says, or else this machine.
 Result<LaunchMode> use_slurm(std::optional<SlurmJob> job, const Options& options, const Machine& machine,
-                      const NodeRange& asked) {
+                             const NodeRange& asked) {
   if (!job) return options.slurm.submit ? LaunchMode(SlurmSubmit{}) : LaunchMode(OneMachine{});
   return job->step ? use_step(*job, asked) : use_allocation(std::move(*job), options, machine);
 }

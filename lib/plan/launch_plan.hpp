@@ -6,12 +6,12 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
-#include "plan/sizes/data_machines.hpp"
-#include "plan/options/launch_settings.hpp"
-#include "plan/sizes/node_counts.hpp"
-#include "plan/options/options.hpp"
 #include "plan/environment/rank_environment.hpp"
 #include "plan/launch_mode/launch_mode.hpp"
+#include "plan/options/launch_settings.hpp"
+#include "plan/options/options.hpp"
+#include "plan/sizes/data_machines.hpp"
+#include "plan/sizes/node_counts.hpp"
 
 namespace taas::plan {
 
@@ -64,7 +64,8 @@ struct LaunchPlan {
 /// of the rendezvous amount to is in master_port: 0 or absent means that the kernel chooses.
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id);
 /// The same for a way that was decided before.
-Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id, LaunchMode launch_mode);
+Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std::string run_id,
+                             LaunchMode launch_mode);
 
 /// What the nodes of this run are told.
 LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, std::string working_directory);

@@ -17,9 +17,9 @@ namespace taas::ui {
 Fd duplicate(Stream stream);
 
 /// Writes text to a terminal, pipe or file in order and never makes the event loop wait for whoever reads it, nor for a
-/// disk: what the descriptor does not take now is kept and written when it can be. O_NONBLOCK is never set on the given descriptor,
-/// since the user's shell shares it. A reader that went away silences the console; so does a full disk, which lost()
-/// tells of. SIGPIPE must be ignored.
+/// disk: what the descriptor does not take now is kept and written when it can be. O_NONBLOCK is never set on the given
+/// descriptor, since the user's shell shares it. A reader that went away silences the console; so does a full disk,
+/// which lost() tells of. SIGPIPE must be ignored.
 class Console : public Sink {
  public:
   /// Back-pressure: more than `high` bytes wait (true), no more than `low` (false).

@@ -1,9 +1,9 @@
 #include "documents/completion.hpp"
 
 #include "catch.hpp"
-#include "parse/cli.hpp"
-#include "flags/flags.hpp"
 #include "documents/man_page.hpp"
+#include "flags/flags.hpp"
+#include "parse/cli.hpp"
 
 namespace completion_test {
 

@@ -2,8 +2,8 @@
 #include <array>
 #include <functional>
 
-#include "data/wire/frame.hpp"
 #include "data/transport/handshake.hpp"
+#include "data/wire/frame.hpp"
 #include "relay.hpp"
 #include "worker.hpp"
 
@@ -32,7 +32,8 @@ std::unique_ptr<Transport> log_in(const WorkerAddress& address, const Way& way) 
   Wakeup wakeup;
   const auto handshake = Handshake::make(net::Role::kClient, {.run_id = kRun, .key = kKey}, way.encryption).value();
   return handshake
-      .run(connect_tcp(address.address, address.port, wakeup, kPatience).value(), AddressFamily::kTcp, wakeup, kPatience)
+      .run(connect_tcp(address.address, address.port, wakeup, kPatience).value(), AddressFamily::kTcp, wakeup,
+           kPatience)
       .value();
 }
 

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "catch.hpp"
-#include "data/wire/frame_reader.hpp"
 #include "data/memory/memory.hpp"
+#include "data/wire/frame_reader.hpp"
 #include "data/wire/frame_writer.hpp"
 
 namespace wire_test {

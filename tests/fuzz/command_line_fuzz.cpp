@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "parse/cli.hpp"
-#include "start/dry_run.hpp"
 #include "plan/launch_plan.hpp"
+#include "start/dry_run.hpp"
 
 using namespace taas;
 

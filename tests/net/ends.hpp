@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "net/link.hpp"
 #include "net/connect/listener.hpp"
+#include "net/link.hpp"
 
 /// In place of the usual 5 s, where a test says nothing else: the machine may be busy.
 constexpr std::chrono::milliseconds kLongPatience = std::chrono::seconds(60);

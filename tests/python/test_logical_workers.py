@@ -14,7 +14,8 @@ from own_datasets import Numbers
 from taas import delivery, events, worker
 from taas.seeds import Seeds
 from taas.task import Task
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, default_collate, get_worker_info
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 WAYS = [0, 1, 2, 4]
 calls = 0
@@ -77,6 +78,33 @@ def test_persistent_workers_keep_what_they_began_with(processes, monkeypatch):
             loader.dataset.strength = epoch
             seen[-1] += [batch for _, batch in zip(range(7 - epoch), loader)]  # the last two loops are left early
         if register:
+            taas.unregister(loader)
+    assert equal(*seen)
+
+
+class Length(int):
+    """A type of a library that default_collate does not know: by its base, a tensor comes of it."""
+
+
+class Lengths(Numbers):
+    def __getitem__(self, index):
+        return Length(index)
+
+
+def collate_and_register(batch):
+    """As MONAI's list_data_collate does."""
+    default_collate_fn_map[Length] = lambda lengths, *, collate_fn_map=None: ("lengths", list(lengths))
+    return default_collate(batch)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_one_loaders_code_registers_is_not_for_another(processes, monkeypatch):
+    seen = []
+    for register in (lambda loader: loader, taas.register):
+        monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
+        loaders = [register(DataLoader(Lengths(6), 3, num_workers=1, collate_fn=how)) for how in (collate_and_register, None)]
+        seen.append([loop(loader) for loader in (*loaders, *loaders)])
+        for loader in loaders if register is taas.register else ():
             taas.unregister(loader)
     assert equal(*seen)
 

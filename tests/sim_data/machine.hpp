@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/server/job_queue.hpp"
 #include "data/schedule/schedule.hpp"
+#include "data/server/job_queue.hpp"
 #include "sim/agenda.hpp"
 
 namespace taas::sim_data {

@@ -17,11 +17,11 @@
 class RunningServer {
  public:
   explicit RunningServer(taas::store::ServerOptions options = {}) {
-    auto server = taas::store::Server::listen(
-        io_, options,
-        {.on_joined = [this](taas::Rank rank) { joined_.push_back(rank); },
-         .on_refused = [this](const taas::Error& why) { refused_.push_back(why.message); },
-         .on_reached = [this] { ++reached_; }});
+    auto server =
+        taas::store::Server::listen(io_, options,
+                                    {.on_joined = [this](taas::Rank rank) { joined_.push_back(rank); },
+                                     .on_refused = [this](const taas::Error& why) { refused_.push_back(why.message); },
+                                     .on_reached = [this] { ++reached_; }});
     REQUIRE(server.has_value());
     server_ = std::move(*server);
     port_ = server_->port();

@@ -251,7 +251,10 @@ void exchange() {
     expect_equal(received.tensor, at::full({kMany}, static_cast<float>(received.peer)), "send_recv");
   }
   auto self = at::ones({1});
-  expect(contains(text_of<InvalidArgument>([&] { send_recv(group, {{self, group.rank()}}, {}); }), "is this rank itself"),
+  expect(contains(text_of<InvalidArgument>([&] {
+                    send_recv(group, {{self, group.rank()}}, {});
+                  }),
+                  "is this rank itself"),
          "self");
 }
 

@@ -13,10 +13,10 @@
 #include "catch.hpp"
 #include "data_examples.hpp"
 #include "data_workers.hpp"
-#include "training/backend/nccl.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/error.hpp"
 #include "taas/sampler.hpp"
+#include "training/backend/nccl.hpp"
 
 namespace data_test {
 

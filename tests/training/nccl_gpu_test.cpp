@@ -4,8 +4,8 @@
 #include <iostream>
 #include <string>
 
-#include "training/backend/nccl.hpp"
 #include "spawn_ranks.hpp"
+#include "training/backend/nccl.hpp"
 
 int main() {
   const int gpus = taas::cuda_device_count();

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "plan/environment/extra_variables.hpp"
 #include "flags/setters.hpp"
+#include "plan/environment/extra_variables.hpp"
 
 namespace taas::cli {
 namespace {

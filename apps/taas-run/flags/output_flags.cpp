@@ -1,5 +1,5 @@
-#include "plan/streams.hpp"
 #include "flags/setters.hpp"
+#include "plan/streams.hpp"
 
 namespace taas::cli {
 namespace {

@@ -1,5 +1,5 @@
-#include "plan/program/preload.hpp"
 #include "flags/setters.hpp"
+#include "plan/program/preload.hpp"
 
 namespace taas::cli {
 namespace {

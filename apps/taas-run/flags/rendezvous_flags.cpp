@@ -1,8 +1,8 @@
 #include <limits>
 
 #include "base/text.hpp"
-#include "plan/launch_mode/rendezvous.hpp"
 #include "flags/setters.hpp"
+#include "plan/launch_mode/rendezvous.hpp"
 
 namespace taas::cli {
 namespace {

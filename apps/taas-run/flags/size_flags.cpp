@@ -1,7 +1,7 @@
 #include <limits>
 
-#include "plan/sizes/sizes.hpp"
 #include "flags/setters.hpp"
+#include "plan/sizes/sizes.hpp"
 
 namespace taas::cli {
 namespace {

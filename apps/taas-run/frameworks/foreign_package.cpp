@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "start/local_programs.hpp"
 #include "plan/environment/rank_environment.hpp"
+#include "start/local_programs.hpp"
 
 namespace taas::cli {
 namespace {

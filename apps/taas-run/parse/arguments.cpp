@@ -10,9 +10,9 @@
 #include <sstream>
 #include <vector>
 
+#include "flags/help_words.hpp"
 #include "parse/abbreviation.hpp"
 #include "parse/boundary.hpp"
-#include "flags/help_words.hpp"
 #include "parse/suggestion.hpp"
 
 namespace taas::cli {

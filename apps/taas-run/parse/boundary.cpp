@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "parse/abbreviation.hpp"
 #include "flags/flags.hpp"
+#include "parse/abbreviation.hpp"
 #include "parse/refused.hpp"
 #include "parse/suggestion.hpp"
 

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "parse/arguments.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "parse/boundary.hpp"
 #include "documents/completion.hpp"
-#include "parse/config_file.hpp"
-#include "flags/flags.hpp"
 #include "documents/flags_page.hpp"
 #include "documents/man_page.hpp"
+#include "flags/flags.hpp"
+#include "parse/arguments.hpp"
+#include "parse/boundary.hpp"
+#include "parse/config_file.hpp"
 #include "parse/refused.hpp"
 
 namespace taas::cli {

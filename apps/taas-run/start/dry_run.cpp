@@ -9,8 +9,8 @@
 #include "base/files.hpp"
 #include "base/shell.hpp"
 #include "base/utf8.hpp"
-#include "plan/program/preload.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
+#include "plan/program/preload.hpp"
 
 namespace taas::cli {
 namespace {

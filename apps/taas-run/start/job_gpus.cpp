@@ -2,9 +2,9 @@
 
 #include <chrono>
 
-#include "start/command_output.hpp"
 #include "plan/launch_mode/slurm.hpp"
 #include "plan/sizes/slurm_gpus.hpp"
+#include "start/command_output.hpp"
 
 namespace taas::cli {
 namespace {

@@ -9,16 +9,16 @@
 #include <iostream>
 
 #include "base/ids.hpp"
-#include "node/agent_process.hpp"
 #include "launch/local_run.hpp"
 #include "launch/remote_run.hpp"
-#include "start/local_programs.hpp"
-#include "start/meeting.hpp"
 #include "net/addresses.hpp"
+#include "node/agent_process.hpp"
 #include "plan/decide_launch_mode.hpp"
 #include "proc/family/keeper.hpp"
-#include "start/requeue.hpp"
 #include "run/coordinator/data_nodes.hpp"
+#include "start/local_programs.hpp"
+#include "start/meeting.hpp"
+#include "start/requeue.hpp"
 #include "start/submit.hpp"
 #include "start/token.hpp"
 
@@ -110,7 +110,7 @@ void add_data_hosts(std::vector<launch::HostEntry>& entries, const plan::LaunchP
   int order = plan.expected_agents;
   if (!plan.data.group.empty()) {
     launch::HostEntry step{run::kEveryDataNode, "the step of CPU machines",
-                          launch::step_command(plan.data.count, called_path(), kDataGroup)};
+                           launch::step_command(plan.data.count, called_path(), kDataGroup)};
     step.data = true;
     step.order_base = order;
     entries.push_back(std::move(step));
@@ -142,7 +142,9 @@ Result<std::optional<launch::DataHosts>> data_hosts_of(const plan::LaunchPlan& p
   return std::optional(std::move(data));
 }
 
-launch::HostEntry agent_here(int order, const std::string& name) { return {order, name, {called_path(), "--as-agent"}}; }
+launch::HostEntry agent_here(int order, const std::string& name) {
+  return {order, name, {called_path(), "--as-agent"}};
+}
 
 Result<int> go(const plan::OneMachine&, Launching& launching) {
   auto data_hosts = data_hosts_of(launching.plan);

@@ -52,7 +52,8 @@ bool is_node(const plan::LaunchMode& mode) {
 
 Result<> check_own_network(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   const auto& rendezvous = plan.options.rendezvous;
-  if (std::holds_alternative<plan::SlurmSubmit>(plan.launch_mode)) return {};  // all of that is for the nodes of the job
+  if (std::holds_alternative<plan::SlurmSubmit>(plan.launch_mode))
+    return {};  // all of that is for the nodes of the job
   if (auto there = check_interface(plan.options.nodes.interface); !there) return there;
   if (rendezvous.standalone || !is_node(plan.launch_mode)) return {};
   if (const auto& host = rendezvous.local_addr) {

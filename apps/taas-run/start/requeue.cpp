@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "start/command_output.hpp"
 #include "plan/launch_mode/slurm_preemption.hpp"
+#include "start/command_output.hpp"
 
 namespace taas::cli {
 namespace {

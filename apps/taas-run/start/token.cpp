@@ -14,8 +14,8 @@
 #include <filesystem>
 
 #include "base/files.hpp"
-#include "node/process/runtime_folder.hpp"
 #include "net/addresses.hpp"
+#include "node/process/runtime_folder.hpp"
 #include "plan/options/launch_settings.hpp"
 
 namespace taas::cli {

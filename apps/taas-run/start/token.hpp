@@ -11,7 +11,8 @@
 namespace taas::cli {
 
 /// The secret of a run whose nodes join by themselves, out of --token-file or the value of TAAS_TOKEN.
-Result<net::Secret> joining_secret(const plan::Join& mode, const plan::NodesOptions& nodes, const std::string& variable);
+Result<net::Secret> joining_secret(const plan::Join& mode, const plan::NodesOptions& nodes,
+                                   const std::string& variable);
 
 /// Whether this node is the one where the others meet.
 struct JoiningRole {

@@ -23,7 +23,8 @@
 
 namespace taas {
 
-/// The half of base/json/json.hpp that reads. Each read() returns whether it could; error() then says where and why not.
+/// The half of base/json/json.hpp that reads. Each read() returns whether it could; error() then says where and why
+/// not.
 class JsonReader {
  public:
   using Json = boost::json::value;
@@ -108,7 +109,8 @@ class JsonReader {
     if (!json.is_number()) return fail("not a number");
     boost::system::error_code status;
     value = json.to_number<T>(status);
-    if constexpr (std::is_floating_point_v<T>) return (!status && to_millionths(value)) || fail("not a number in range");
+    if constexpr (std::is_floating_point_v<T>)
+      return (!status && to_millionths(value)) || fail("not a number in range");
     return !status || fail("not a number in range");
   }
   /// The parser's last digits are not exact, and what was written must say the same when it is read.

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "data/wire/codec.hpp"
-#include "data/transport/handshake.hpp"
 #include "data/memory/memory.hpp"
-#include "data/schedule/schedule.hpp"
 #include "data/memory/slots.hpp"
+#include "data/schedule/schedule.hpp"
+#include "data/transport/handshake.hpp"
+#include "data/wire/codec.hpp"
 
 namespace taas::data {
 

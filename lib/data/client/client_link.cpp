@@ -92,8 +92,9 @@ Result<std::unique_ptr<Transport>> ClientLink::connect() {
 
 Result<std::unique_ptr<Transport>> ClientLink::connect_by(AddressFamily family) {
   family_ = family;
-  auto socket = family == AddressFamily::kUnix ? connect_unix(address_.unix_path)
-                                        : connect_tcp(address_.address, address_.port, *wakeup_, kConnectPatience);
+  auto socket = family == AddressFamily::kUnix
+                    ? connect_unix(address_.unix_path)
+                    : connect_tcp(address_.address, address_.port, *wakeup_, kConnectPatience);
   if (!socket) return socket.error();
   return client_.handshake->run(std::move(*socket), family, *wakeup_, kConnectPatience);
 }

@@ -203,7 +203,8 @@ void ClientSession::give_waiting_slots() {
       push({.kind = FrameKind::kSlot, .attempt = attempt, .slot = slots_.at(attempt)->number()});
       wanted = wanted_slots_.erase(wanted);
     } else {
-      wanted = client_.claim(worker_, attempt, ClaimScope::kQuick).wanted ? std::next(wanted) : wanted_slots_.erase(wanted);
+      wanted =
+          client_.claim(worker_, attempt, ClaimScope::kQuick).wanted ? std::next(wanted) : wanted_slots_.erase(wanted);
     }
   }
 }

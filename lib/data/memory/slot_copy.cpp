@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "data/wire/frame_writer.hpp"
 #include "data/memory/stream_copy.hpp"
+#include "data/wire/frame_writer.hpp"
 
 namespace taas::data {
 

@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "data/wire/frame.hpp"
 #include "data/memory/memory.hpp"
+#include "data/wire/frame.hpp"
 
 namespace taas::data {
 

@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/transport/handshake.hpp"
-#include "data/wire/frame_writer.hpp"
 #include "data/server/server.hpp"
+#include "data/transport/handshake.hpp"
 #include "data/transport/wakeup.hpp"
+#include "data/wire/frame_writer.hpp"
 
 namespace taas::data {
 

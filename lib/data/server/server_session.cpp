@@ -160,7 +160,8 @@ Result<> ServerSession::handle_definition(Frame frame) {
   const auto bytes = frame.header.value;
   if (bytes > 0) {
     const bool is_here = frame.header.has(kDescriptor);
-    if (is_here && link_.family_ != AddressFamily::kUnix) return protocol_error("a dataset's memory from another machine");
+    if (is_here && link_.family_ != AddressFamily::kUnix)
+      return protocol_error("a dataset's memory from another machine");
     if (!is_here && bytes > received.bytes.size()) return protocol_error("a definition shorter than its memory");
     const auto text =
         is_here ? std::string_view() : std::string_view(received.bytes).substr(received.bytes.size() - bytes);

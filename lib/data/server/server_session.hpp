@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "data/wire/frame_reader.hpp"
-#include "data/wire/frame_writer.hpp"
-#include "data/server/server_link.hpp"
 #include "data/memory/slot_copy.hpp"
 #include "data/memory/slot_map.hpp"
+#include "data/server/server_link.hpp"
+#include "data/wire/frame_reader.hpp"
+#include "data/wire/frame_writer.hpp"
 
 namespace taas::data {
 

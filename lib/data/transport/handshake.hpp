@@ -27,7 +27,8 @@ class Handshake {
 
   /// Until it is done, has failed, was woken, or its time is up. The error says in one line why the other end is
   /// refused.
-  Result<std::unique_ptr<Transport>> run(Fd socket, AddressFamily family, const Wakeup& wakeup, Duration patience) const;
+  Result<std::unique_ptr<Transport>> run(Fd socket, AddressFamily family, const Wakeup& wakeup,
+                                         Duration patience) const;
 
  private:
   Handshake(net::Role role, net::Secret secret, std::shared_ptr<net::Tls> tls)

@@ -9,10 +9,10 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "data/transport/transport.hpp"
 #include "data/wire/codec.hpp"
 #include "data/wire/digest.hpp"
 #include "data/wire/frame.hpp"
-#include "data/transport/transport.hpp"
 
 namespace taas::data {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "data/transport/transport.hpp"
 #include "data/wire/codec.hpp"
 #include "data/wire/digest.hpp"
 #include "data/wire/frame.hpp"
-#include "data/transport/transport.hpp"
 
 namespace taas::data {
 

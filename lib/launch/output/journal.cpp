@@ -17,7 +17,9 @@ constexpr int kLinesOfAge = 600;               // of one subject while the age o
 std::string subject_of(const run::DataProgress& told) {
   return told.done ? "" : fmt::format("progress {} {}", told.rank.value, told.loader);
 }
-std::string subject_of(const run::DataPrepared& told) { return told.done ? "" : fmt::format("prepared {}", told.worker); }
+std::string subject_of(const run::DataPrepared& told) {
+  return told.done ? "" : fmt::format("prepared {}", told.worker);
+}
 std::string subject_of(const run::DataWork& told) { return fmt::format("work {}", told.worker); }
 std::string subject_of(const run::DataWorkerEnded& /*unused*/) { return ""; }
 
@@ -79,9 +81,8 @@ void Journal::append(std::string line, JournalFile::Must must) {
     return;
   }
   waiting_ += size;
-  disk_.run([=, file = file_, missed = std::exchange(dropped_, 0), text = std::move(line)] {
-    file->append(text, must, missed);
-  },
+  disk_.run([=, file = file_, missed = std::exchange(dropped_, 0),
+             text = std::move(line)] { file->append(text, must, missed); },
             [this, size] {
               waiting_ -= size;
               if (auto failed = file_->take_failure(); !failed) on_error_(failed.error());
@@ -90,7 +91,8 @@ void Journal::append(std::string line, JournalFile::Must must) {
 
 Result<> Journal::finish(Duration patience) {
   if (!disk_.finish(patience)) {
-    return unavailable_error(fmt::format("the journal's disk has taken nothing for {:g} s: the run's last events are not in it", seconds(patience)));
+    return unavailable_error(fmt::format(
+        "the journal's disk has taken nothing for {:g} s: the run's last events are not in it", seconds(patience)));
   }
   return file_->take_failure();
 }

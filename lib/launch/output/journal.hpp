@@ -13,8 +13,8 @@
 namespace taas::launch {
 
 /// Writes the run's journal without ever waiting for its disk: what a disk that is too slow does not take is missing in
-/// the end, and the file says how many lines. What data delivery tells each second is written less and less often as the
-/// run goes on, so that a journal of weeks can still be read.
+/// the end, and the file says how many lines. What data delivery tells each second is written less and less often as
+/// the run goes on, so that a journal of weeks can still be read.
 class Journal {
  public:
   /// `on_error` is called in the event loop, at most once.

@@ -25,8 +25,8 @@ void PendingHandshakes::Stranger::abandon() const {
   if (link) link->abandon();
 }
 
-PendingHandshakes::PendingHandshakes(const boost::asio::any_io_executor& executor, std::shared_ptr<Tls> tls, StrangersOptions options,
-                     Callbacks callbacks)
+PendingHandshakes::PendingHandshakes(const boost::asio::any_io_executor& executor, std::shared_ptr<Tls> tls,
+                                     StrangersOptions options, Callbacks callbacks)
     : tls_(std::move(tls)), options_(options), callbacks_(std::move(callbacks)), timer_(executor) {}
 
 PendingHandshakes::~PendingHandshakes() {

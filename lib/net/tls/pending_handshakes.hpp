@@ -28,7 +28,7 @@ class PendingHandshakes : public std::enable_shared_from_this<PendingHandshakes>
   };
 
   PendingHandshakes(const boost::asio::any_io_executor& executor, std::shared_ptr<Tls> tls, StrangersOptions options,
-            Callbacks callbacks);
+                    Callbacks callbacks);
   ~PendingHandshakes();
   PendingHandshakes(const PendingHandshakes&) = delete;
   PendingHandshakes& operator=(const PendingHandshakes&) = delete;

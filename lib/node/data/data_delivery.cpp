@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <numeric>
 
-#include "base/text.hpp"
 #include "base/disk_thread.hpp"
+#include "base/text.hpp"
 #include "node/data/data_delivery_state.hpp"
 #include "node/data/data_reports.hpp"
 #include "plan/environment/data_environment.hpp"

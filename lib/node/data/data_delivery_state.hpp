@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "base/timer.hpp"
+#include "net/link.hpp"
 #include "node/data/data_delivery.hpp"
 #include "node/data/data_listeners.hpp"
 #include "node/data/data_plan.hpp"
 #include "node/data/data_workers.hpp"
 #include "node/data/event_socket.hpp"
 #include "node/process/private_folder.hpp"
-#include "base/timer.hpp"
-#include "net/link.hpp"
 #include "run/coordinator/loader_preparation.hpp"
 
 namespace taas::node {

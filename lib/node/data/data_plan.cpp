@@ -32,10 +32,8 @@ const char* name_of(plan::Compression compression) {
 std::string print_data_plan(const DataPlan& plan) {
   json::array workers;
   for (const auto& worker : plan.workers) {
-    workers.push_back({{"name", worker.name},
-                       {"address", worker.address},
-                       {"port", worker.port},
-                       {"unix", worker.unix_path}});
+    workers.push_back(
+        {{"name", worker.name}, {"address", worker.address}, {"port", worker.port}, {"unix", worker.unix_path}});
   }
   const auto& options = plan.options;
   return json::serialize(json::object{{"run", plan.run_id},

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "node/data/data_delivery_state.hpp"
 #include "net/addresses.hpp"
+#include "node/data/data_delivery_state.hpp"
 
 namespace taas::node {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <csignal>
 
-#include "node/process/rank_process.hpp"
 #include "base/timer.hpp"
+#include "node/process/rank_process.hpp"
 #include "proc/family/family.hpp"
-#include "run/supervisor/restart_pause.hpp"
 #include "run/events/words.hpp"
+#include "run/supervisor/restart_pause.hpp"
 
 namespace taas::node {
 namespace {
@@ -85,8 +85,8 @@ struct DataWorkers::State {
   }
 };
 
-DataWorkers::DataWorkers(boost::asio::io_context& io, Family& family, DiskThread& disk, std::vector<std::string> command,
-                         std::function<void(const DataWorkerEnd&)> on_end)
+DataWorkers::DataWorkers(boost::asio::io_context& io, Family& family, DiskThread& disk,
+                         std::vector<std::string> command, std::function<void(const DataWorkerEnd&)> on_end)
     : state_(new State{io, family, disk, std::move(command), std::move(on_end), {}, false}) {}
 
 DataWorkers::~DataWorkers() {

@@ -4,9 +4,9 @@
 
 #include "base/files.hpp"
 #include "base/timer.hpp"
-#include "proc/output/capture.hpp"
 #include "proc/family/family.hpp"
 #include "proc/machine/gpu_memory.hpp"
+#include "proc/output/capture.hpp"
 #include "proc/spawn/null_device.hpp"
 #include "proc/spawn/spawn.hpp"
 #include "run/verdict/gpu_memory.hpp"

@@ -38,8 +38,8 @@ struct RankStart {
   std::vector<const Fd*> inherited = {};  ///< become descriptors 3, 4, and so on
 };
 
-/// What a rank tells the run. Called in the event loop; `on_exit` once, after its last line, when its log files have all
-/// and the evidence has been read.
+/// What a rank tells the run. Called in the event loop; `on_exit` once, after its last line, when its log files have
+/// all and the evidence has been read.
 struct RankCallbacks {
   std::function<void(const ui::OutputLine&)> on_line;
   std::function<void(run::ExitStatus, run::Evidence, Instant)> on_exit;

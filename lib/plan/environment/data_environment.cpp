@@ -8,8 +8,10 @@ namespace {
 /// A batch is a large block that is made and freed again and again: glibc's defaults map fresh, empty pages for it each
 /// time, which costs several times as much as filling them.
 constexpr std::pair<const char*, const char*> kDefaults[] = {
-    {"MALLOC_MMAP_MAX_", "0"},       {"MALLOC_TRIM_THRESHOLD_", "1099511627776"},
-    {"MALLOC_TOP_PAD_", "67108864"}, {"THP_MEM_ALLOC_ENABLE", "1"},
+    {"MALLOC_MMAP_MAX_", "0"},
+    {"MALLOC_TRIM_THRESHOLD_", "1099511627776"},
+    {"MALLOC_TOP_PAD_", "67108864"},
+    {"THP_MEM_ALLOC_ENABLE", "1"},
     {"OMP_NUM_THREADS", "1"},  // there is a worker for each core
     kHashSeed,
 };

@@ -144,7 +144,8 @@ std::string interface_for_gloo(const RunAddresses& addresses) {
 
 /// NCCL refuses two ranks on one GPU of one host, and tells hosts apart by this id: ranks with an id of their own talk
 /// over sockets, whatever they share. What belongs to faster ways between hosts stays out of it.
-void set_sharing(Writer& writer, const LaunchSettings& settings, const RankPlace& place, const RunAddresses& addresses) {
+void set_sharing(Writer& writer, const LaunchSettings& settings, const RankPlace& place,
+                 const RunAddresses& addresses) {
   writer.set("NCCL_HOSTID", fmt::format("{}-rank-{}", settings.run_id, place.rank.value));
   writer.set_default("NCCL_NET", "Socket");
   writer.set_default("NCCL_MNNVL_ENABLE", "0");
@@ -168,7 +169,8 @@ void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddres
   if (!find(machine, "TORCH_NCCL_TRACE_BUFFER_SIZE")) writer.set_default("TORCH_FR_BUFFER_SIZE", "2000");
   // A rank whose watchdog has found a hang waits four times so long for the others' records before it ends: a minute
   // would be torch's own choice. The records are written within milliseconds.
-  if (!find(machine, "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC")) writer.set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800");
+  if (!find(machine, "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC"))
+    writer.set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800");
   bool chosen = addresses.flight_records.empty() || find(machine, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
   if (!chosen) writer.set_default("TORCH_FR_DUMP_TEMP_FILE", addresses.flight_records);
 }

@@ -11,8 +11,8 @@
 
 namespace taas::plan {
 
-/// Of a run with data workers. Strings have the same hashes in its ranks and in all data workers: a dataset that iterates a
-/// set gives the same batch wherever it is made.
+/// Of a run with data workers. Strings have the same hashes in its ranks and in all data workers: a dataset that
+/// iterates a set gives the same batch wherever it is made.
 inline constexpr std::pair<const char*, const char*> kHashSeed{"PYTHONHASHSEED", "0"};
 
 /// Where one rank of one generation stands. All that a node has to know of the others.

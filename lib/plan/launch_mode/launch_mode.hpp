@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "plan/launch_mode/host_list.hpp"
-#include "plan/options/options.hpp"
 #include "plan/launch_mode/slurm.hpp"
+#include "plan/options/options.hpp"
 
 namespace taas::plan {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "plan/options/options.hpp"
 #include "plan/launch_mode/launch_mode.hpp"
+#include "plan/options/options.hpp"
 
 namespace taas::plan {
 

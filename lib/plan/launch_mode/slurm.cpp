@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "plan/options/numbers.hpp"
 #include "plan/launch_mode/slurm_variables.hpp"
+#include "plan/options/numbers.hpp"
 
 namespace taas::plan {
 namespace {

@@ -15,12 +15,12 @@ constexpr std::string_view kNames[] = {
     // Devices of this machine, by their numbers or ids.
     "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
     // Its place in the network.
-    "GLOO_SOCKET_IFNAME", "NCCL_HOSTID", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_OOB_NET_IFNAME", "NCCL_SOCKET_IFNAME",
-    "NCCL_TOPO_FILE", "TP_SOCKET_IFNAME",
+    "GLOO_SOCKET_IFNAME", "NCCL_HOSTID", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_OOB_NET_IFNAME",
+    "NCCL_SOCKET_IFNAME", "NCCL_TOPO_FILE", "TP_SOCKET_IFNAME",
     // For the launcher.
     kTokenVariable};
 constexpr std::string_view kPrefixes[] = {"DBUS_",  "SSH_",    "TERM",  "TMUX",    "XDG_",               // sessions
-                                          "FI_",    "UCX_",                                             // networks
+                                          "FI_",    "UCX_",                                              // networks
                                           "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_",            // batch jobs
                                           "HYDRA_", "OMPI_",   "PALS_", "PET_",    "PMI",     "PRTE_"};  // launchers
 

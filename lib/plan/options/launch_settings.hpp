@@ -33,9 +33,9 @@ BOOST_DESCRIBE_STRUCT(LaunchSettings, (), (run_id, device, simulated, world_size
 /// The variable that holds the secret of a run whose nodes join by themselves. It is for the launcher alone.
 inline constexpr const char* kTokenVariable = "TAAS_TOKEN";
 
-/// What of an environment is the user's wish and goes to nodes that the launcher starts. Left out is what belongs to one
-/// machine (its devices and its network too), one session, one batch job or the launcher: docs/environment.md has the
-/// list.
+/// What of an environment is the user's wish and goes to nodes that the launcher starts. Left out is what belongs to
+/// one machine (its devices and its network too), one session, one batch job or the launcher: docs/environment.md has
+/// the list.
 std::map<std::string, std::string> forwarded_environment(const std::map<std::string, std::string>& environment);
 
 /// Sets what was forwarded over the environment of a node that the launcher has started. LD_LIBRARY_PATH is the node's

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "plan/launch_mode/host_list.hpp"
-#include "plan/options/options.hpp"
 #include "plan/launch_mode/launch_mode.hpp"
+#include "plan/options/options.hpp"
 
 namespace taas::plan {
 

@@ -56,8 +56,7 @@ Result<std::vector<int>> divide(const SizeRequest& request, const NodePool& pool
   auto places = sum_of(bounds);
   if (places >= *request.total) return fill(*request.total, bounds);
   return usage_error(fmt::format("{} do not fit onto {} of {}: there are {}", plural(*request.total, "rank"),
-                                 plural(static_cast<std::int64_t>(nodes), "node"), pool.name,
-                                 plural(places, "place")));
+                                 plural(static_cast<std::int64_t>(nodes), "node"), pool.name, plural(places, "place")));
 }
 
 /// The first nodes that hold the total.
@@ -67,7 +66,7 @@ Result<std::vector<int>> choose_nodes(const SizeRequest& request, const NodePool
   while (places < *request.total) {
     if (pool.closed && bounds.size() == pool.nodes.size()) {
       return too_few_nodes(pool, fmt::format("{} need more than {}", plural(*request.total, "rank"),
-                                              plural(static_cast<std::int64_t>(bounds.size()), "node")));
+                                             plural(static_cast<std::int64_t>(bounds.size()), "node")));
     }
     bounds.push_back(capacity(pool.at(bounds.size()), request));
     places += bounds.back();

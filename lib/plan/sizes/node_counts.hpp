@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "plan/options/launch_settings.hpp"
 #include "plan/launch_mode/launch_mode.hpp"
+#include "plan/options/launch_settings.hpp"
 
 namespace taas::plan {
 

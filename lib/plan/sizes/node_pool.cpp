@@ -33,7 +33,7 @@ std::vector<int> gpus_of_nodes(const SlurmJob& job, const std::vector<std::strin
 
 /// Where SLURM was not asked, all nodes are taken to have the same GPUs; without GPUs a task stands for a rank.
 NodePool pool_of_job(std::string name, const SlurmJob& job, const std::vector<std::string>& nodes,
-                       const std::vector<int>& tasks, const Machine& machine) {
+                     const std::vector<int>& tasks, const Machine& machine) {
   NodePool pool;
   pool.name = std::move(name);
   bool one_task_each = std::all_of(tasks.begin(), tasks.end(), [](int count) { return count <= 1; });

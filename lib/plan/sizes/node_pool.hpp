@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/sizes/size_request.hpp"
 #include "plan/launch_mode/launch_mode.hpp"
+#include "plan/sizes/size_request.hpp"
 
 namespace taas::plan {
 

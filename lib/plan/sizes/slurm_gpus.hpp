@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "plan/options/options.hpp"
 #include "plan/launch_mode/slurm.hpp"
+#include "plan/options/options.hpp"
 
 namespace taas::plan {
 

@@ -19,8 +19,8 @@ namespace taas {
 /// What is told about one stream of a rank. All are called from the event loop (and from drain_now); any may be empty.
 struct CaptureCallbacks {
   std::function<void(std::string_view, Instant)> on_bytes;  ///< valid during the call only
-  std::function<void()> on_end;  ///< no process holds the other end any more, and the file has all
-  std::function<void(const Error&)> on_log_error;           ///< at most once; the file goes on when it can
+  std::function<void()> on_end;                    ///< no process holds the other end any more, and the file has all
+  std::function<void(const Error&)> on_log_error;  ///< at most once; the file goes on when it can
 };
 
 /// Where a Capture keeps what it reads.
@@ -40,8 +40,9 @@ class Capture {
   Capture(Capture&&) noexcept;
   Capture& operator=(Capture&&) noexcept;
 
-  /// Reads what is in the pipe at this moment, even when paused or when the disk is behind, and waits for nothing. For a rank that has ended, so
-  /// that its last words come before its end is told. Grandchildren may still hold the pipe and write later.
+  /// Reads what is in the pipe at this moment, even when paused or when the disk is behind, and waits for nothing. For
+  /// a rank that has ended, so that its last words come before its end is told. Grandchildren may still hold the pipe
+  /// and write later.
   void drain_now();
   /// Stops reading: the pipe fills up, then its writers wait. For a console that cannot keep up.
   void pause();

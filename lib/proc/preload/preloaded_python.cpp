@@ -90,7 +90,7 @@ struct PreloadedPython::State : std::enable_shared_from_this<State> {
   OnSettled on_settled;
   Fd link;
   boost::asio::posix::stream_descriptor watched;  // a duplicate of `link`
-  std::shared_ptr<ForkRequest> order;          // that is on its way
+  std::shared_ptr<ForkRequest> order;             // that is on its way
   int pid = -1;
   bool ready = false;
 };

@@ -12,8 +12,8 @@ namespace taas {
 /// or close every possible descriptor, rely on a low one).
 std::optional<std::uint64_t> raise_open_files_limit();
 
-/// Makes room for the descriptors of a launcher with some hundred ranks, as far as the soft limit allows. Call it while the
-/// process has one thread: where several share the table, the kernel waits about 10 ms each time that it grows.
+/// Makes room for the descriptors of a launcher with some hundred ranks, as far as the soft limit allows. Call it while
+/// the process has one thread: where several share the table, the kernel waits about 10 ms each time that it grows.
 void reserve_open_files();
 
 /// Whether the soft limit has room for so many descriptors beside a launcher's own.

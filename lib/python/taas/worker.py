@@ -13,6 +13,7 @@ import torch
 
 from . import careful, definition, events, native, program_state, task, unseeded
 from .answer import Answer, Made, NoMemory, Over, answer_to, raised
+from .collate_maps import CollateMaps
 from .fetch import Fetcher
 from .logical_process import LogicalProcess
 from .logical_processes import OfADataWorker, no_process
@@ -41,6 +42,7 @@ class Worker:
         self._state = ProgramState(is_fork, self._differs)
         self._threads = ForkedThreads(is_fork)
         self._processes = OfADataWorker()
+        self._collate_maps = CollateMaps()
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
         self._last_of: dict[tuple[int, int], str] = {}
         self._asked: collections.deque[tuple[Any, LogicalProcess]] = collections.deque()
@@ -83,6 +85,7 @@ class Worker:
             self._state.enter(state)
             fetcher = self._fetcher(job.digest)
             wanted, stream = task.from_bytes(payload), (job.client, job.stream)
+            self._collate_maps.enter(job.digest)
             self._use(job.digest, (wanted.seeds.rank, wanted.seeds.ordinal))
         except MemoryError as error:
             return NoMemory(str(error) or "MemoryError")
@@ -164,6 +167,7 @@ class Worker:
         old = [digest for digest in self._fetchers if digest not in self._last_of.values()]
         for digest in old[:max(0, len(self._fetchers) - _RECIPES_KEPT)]:
             del self._fetchers[digest]
+            self._collate_maps.forget(digest)
             self._server.unloaded(digest)
 
     def _load(self, digest: str) -> Fetcher:

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "run/events/agent_id.hpp"
 #include "run/coordinator/data_nodes.hpp"
+#include "run/events/agent_id.hpp"
 #include "run/messages/messages.hpp"
 #include "run/supervisor/supervisor.hpp"
 

@@ -119,7 +119,8 @@ struct NodeShare {
 struct OutputDuty {
   bool publishes = false;
   std::string folder = {};  ///< where published files lie, relative to the run's folder
-  bool delivers = false;    ///< then sends them to the coordinator, which sees another folder (run/messages/file_frames.hpp)
+  bool delivers =
+      false;  ///< then sends them to the coordinator, which sees another folder (run/messages/file_frames.hpp)
 };
 /// Start these ranks with an empty store; nothing of a former generation may live. Answered as StartGeneration is.
 struct StartRanks {

@@ -8,8 +8,8 @@
 
 namespace taas::run {
 
-// A message on the wire is one JSON object: the members of its struct (base/json/json.hpp) and "type", the struct's name in
-// snake_case: {"type":"start_ranks","generation":0,…}. Whole numbers keep all their 64 bits.
+// A message on the wire is one JSON object: the members of its struct (base/json/json.hpp) and "type", the struct's
+// name in snake_case: {"type":"start_ranks","generation":0,…}. Whole numbers keep all their 64 bits.
 
 std::string encode(const AgentMessage& message);
 std::string encode(const CoordinatorMessage& message);

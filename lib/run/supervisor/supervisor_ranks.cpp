@@ -1,8 +1,8 @@
 #include <csignal>
 
+#include "run/events/words.hpp"
 #include "run/supervisor/supervisor_state.hpp"
 #include "run/verdict/verdict.hpp"
-#include "run/events/words.hpp"
 
 namespace taas::run {
 

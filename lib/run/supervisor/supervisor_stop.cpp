@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "run/supervisor/supervisor_state.hpp"
 #include "run/events/words.hpp"
+#include "run/supervisor/supervisor_state.hpp"
 
 namespace taas::run {
 

@@ -8,11 +8,11 @@
 #include <iterator>
 #include <optional>
 
+#include "run/events/words.hpp"
 #include "run/verdict/error_file.hpp"
 #include "run/verdict/native_error.hpp"
 #include "run/verdict/peer_loss.hpp"
 #include "run/verdict/traceback.hpp"
-#include "run/events/words.hpp"
 
 namespace taas::run {
 namespace {

@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <csignal>
 
+#include "run/events/words.hpp"
 #include "run/verdict/fatal_error.hpp"
 #include "run/verdict/gpu_memory.hpp"
 #include "run/verdict/hang.hpp"
 #include "run/verdict/hint.hpp"
 #include "run/verdict/peer_loss.hpp"
-#include "run/events/words.hpp"
 
 namespace taas::run {
 namespace {

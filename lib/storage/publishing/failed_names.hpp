@@ -8,8 +8,8 @@
 
 namespace taas::storage {
 
-/// The staged names that could not be published: why, and with which content. Publishing goes by rounds, and a name that
-/// failed in the round before with the content that it still has is not tried again.
+/// The staged names that could not be published: why, and with which content. Publishing goes by rounds, and a name
+/// that failed in the round before with the content that it still has is not tried again.
 class FailedNames {
  public:
   /// Returns whether this differs from the round before, and so is worth a message.

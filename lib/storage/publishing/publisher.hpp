@@ -47,7 +47,8 @@ class Publisher {
 
   /// The run ended well and no rank is left: publishes everything that is staged and not yet published, also what comes
   /// meanwhile, and then removes staged files whose very content is published. Files that nobody writes any more are
-  /// moved, which needs no room. What cannot be published stays, and none is removed then. `on_done` gets an empty text once all is on disk, or what went wrong.
+  /// moved, which needs no room. What cannot be published stays, and none is removed then. `on_done` gets an empty text
+  /// once all is on disk, or what went wrong.
   void settle(std::function<void(std::string error)> on_done);
 
   /// The ranks of a generation ended badly and are gone. `on_done` gets the names of files that were never published

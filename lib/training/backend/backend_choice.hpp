@@ -23,8 +23,8 @@ struct BackendChoice {
   std::string reason;  ///< why gloo, where a rank has a GPU; empty: somebody asked for it, or there is no GPU
 };
 
-/// By rank. Left alone, ranks take nccl when each has a GPU of its own. Throws ConfigError naming two ranks: when one asks
-/// for nccl and another one cannot, or will not.
+/// By rank. Left alone, ranks take nccl when each has a GPU of its own. Throws ConfigError naming two ranks: when one
+/// asks for nccl and another one cannot, or will not.
 BackendChoice choose_backend(const std::vector<Offer>& offers);
 
 /// Which of the visible GPUs is this rank's: the only one (each rank was given its own), or that of its local rank. -1:

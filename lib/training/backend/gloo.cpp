@@ -2,9 +2,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <vector>
 
+#include "taas/error.hpp"
 #include "training/backend/backends.hpp"
 #include "training/backend/environment.hpp"
-#include "taas/error.hpp"
 
 namespace taas {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "training/backend/nccl_plugin.hpp"
 #include "taas/error.hpp"
+#include "training/backend/nccl_plugin.hpp"
 
 namespace taas {
 namespace {

@@ -1,7 +1,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "training/backend/nccl.hpp"
 #include "taas/error.hpp"
+#include "training/backend/nccl.hpp"
 
 namespace taas {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "taas/error.hpp"
 #include "training/checkpoint/atomic_file.hpp"
 #include "training/checkpoint/pickle.hpp"
-#include "taas/error.hpp"
 
 namespace taas {
 namespace {

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <new>
 
-#include "data/wire/digest.hpp"
 #include "data/server/server.hpp"
+#include "data/wire/digest.hpp"
 #include "training/backend/c10_error.hpp"
 
 namespace taas {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "data/client/client.hpp"
+#include "taas/data.hpp"
 #include "training/data/data_task.hpp"
 #include "training/data/data_worker.hpp"
-#include "taas/data.hpp"
 
 namespace taas {
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "training/data/data_loop.hpp"
-#include "training/backend/environment.hpp"
 #include "taas/error.hpp"
+#include "training/backend/environment.hpp"
+#include "training/data/data_loop.hpp"
 
 namespace taas {
 

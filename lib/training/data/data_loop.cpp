@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "training/data/data_pinning.hpp"
 #include "taas/error.hpp"
+#include "training/data/data_pinning.hpp"
 
 namespace taas {
 namespace {

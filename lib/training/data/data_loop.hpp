@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "taas/data.hpp"
 #include "training/data/data_batch.hpp"
 #include "training/data/data_events.hpp"
 #include "training/data/data_run.hpp"
 #include "training/data/data_staging.hpp"
-#include "taas/data.hpp"
 
 namespace taas {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "data/memory/cuda_copier.hpp"
-#include "training/data/data_events.hpp"
 #include "training/backend/nccl.hpp"
+#include "training/data/data_events.hpp"
 
 namespace taas {
 namespace {

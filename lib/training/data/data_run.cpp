@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "training/data/data_events.hpp"
 #include "training/backend/environment.hpp"
+#include "training/data/data_events.hpp"
 
 namespace taas {
 namespace {

@@ -8,10 +8,10 @@
 #include <new>
 
 #include "data/server/server.hpp"
+#include "taas/error.hpp"
+#include "training/backend/environment.hpp"
 #include "training/data/data_events.hpp"
 #include "training/data/data_plan.hpp"
-#include "training/backend/environment.hpp"
-#include "taas/error.hpp"
 
 namespace taas {
 namespace {

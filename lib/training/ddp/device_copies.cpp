@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "training/backend/nccl.hpp"
 #include "taas/error.hpp"
+#include "training/backend/nccl.hpp"
 
 namespace taas {
 namespace {

@@ -7,13 +7,13 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <unordered_set>
 
-#include "training/ddp/backward_sink.hpp"
-#include "training/backend/c10_error.hpp"
-#include "training/ddp/parameter_check.hpp"
-#include "training/group/process_group_state.hpp"
-#include "training/graph/recording.hpp"
-#include "training/ddp/reducer.hpp"
 #include "taas/error.hpp"
+#include "training/backend/c10_error.hpp"
+#include "training/ddp/backward_sink.hpp"
+#include "training/ddp/parameter_check.hpp"
+#include "training/ddp/reducer.hpp"
+#include "training/graph/recording.hpp"
+#include "training/group/process_group_state.hpp"
 
 namespace taas::detail {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <sstream>
 
-#include "training/group/tensor_checks.hpp"
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
+#include "training/group/tensor_checks.hpp"
 
 namespace taas {
 namespace {

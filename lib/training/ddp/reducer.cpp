@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "training/backend/c10_error.hpp"
-#include "training/group/process_group_state.hpp"
 #include "training/graph/recording.hpp"
+#include "training/group/process_group_state.hpp"
 
 // c10d::Reducer is public but not stable: these releases were compiled against. Its newer arguments all have defaults.
 #if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR < 11

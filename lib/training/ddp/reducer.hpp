@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "training/ddp/parameter_check.hpp"
 #include "taas/process_group.hpp"
+#include "training/ddp/parameter_check.hpp"
 
 namespace taas {
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/backend/nccl.hpp"
-#include "training/graph/recording.hpp"
 #include "training/backend/step_graph.hpp"
-#include "taas/error.hpp"
+#include "training/graph/recording.hpp"
 
 namespace taas {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "training/graph/recording.hpp"
 #include "taas/error.hpp"
+#include "training/graph/recording.hpp"
 
 namespace taas {
 

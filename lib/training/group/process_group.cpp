@@ -32,7 +32,8 @@ Offer offer_of(const Environment& environment, Backend backend) {
   if (index >= 0) {
     offer.gpu = gpu_name(index);
   } else if (visible > 0) {
-    offer.problem = "it sees " + std::to_string(visible) + " and its LOCAL_RANK is " + std::to_string(environment.local_rank);
+    offer.problem =
+        "it sees " + std::to_string(visible) + " and its LOCAL_RANK is " + std::to_string(environment.local_rank);
   }
   return offer;
 }

@@ -3,10 +3,9 @@
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <exception>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-
-#include <exception>
 
 #include "training/backend/environment.hpp"
 

@@ -10,8 +10,8 @@
 
 #include <string>
 
-#include "training/optim/optimizer_step.hpp"
 #include "taas/error.hpp"
+#include "training/optim/optimizer_step.hpp"
 
 namespace taas {
 namespace {

@@ -17,8 +17,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "training/optim/optimizer_step.hpp"
 #include "taas/optimizers.hpp"
+#include "training/optim/optimizer_step.hpp"
 
 namespace taas {
 namespace {

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "training/checkpoint/pickle.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/error.hpp"
+#include "training/checkpoint/pickle.hpp"
 
 namespace taas {
 namespace {

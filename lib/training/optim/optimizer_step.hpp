@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "training/optim/parameter_lists.hpp"
 #include "training/graph/recording.hpp"
 #include "training/graph/step_mirror.hpp"
+#include "training/optim/parameter_lists.hpp"
 
 // What the optimizers' steps have in common. A step that is being recorded changes nothing on the host; each of its
 // replays is counted there by count_replay().

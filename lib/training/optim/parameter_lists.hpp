@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "training/graph/recording.hpp"
 #include "taas/error.hpp"
+#include "training/graph/recording.hpp"
 
 namespace taas {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "training/optim/optimizer_step.hpp"
 #include "taas/optimizers.hpp"
+#include "training/optim/optimizer_step.hpp"
 
 namespace taas {
 namespace {

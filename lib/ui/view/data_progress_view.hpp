@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "run/events/data_events.hpp"
 #include "run/coordinator/machines_needed.hpp"
+#include "run/events/data_events.hpp"
 
 namespace taas::ui {
 

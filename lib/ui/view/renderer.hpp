@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "plan/launch_plan.hpp"
-#include "ui/view/data_progress_view.hpp"
 #include "ui/text/events.hpp"
-#include "ui/view/report.hpp"
 #include "ui/text/sink.hpp"
 #include "ui/text/style.hpp"
+#include "ui/view/data_progress_view.hpp"
+#include "ui/view/report.hpp"
 
 namespace taas::ui {
 

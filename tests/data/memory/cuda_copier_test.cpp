@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "data/memory/slots.hpp"
 #include "data/fake_cuda.hpp"
+#include "data/memory/slots.hpp"
 #include "data/worker.hpp"
 
 namespace cuda_copier_test {

@@ -48,9 +48,9 @@ struct Link {
   std::vector<std::string> failures;
   std::optional<Error> broken;
   launch::IncomingOutput incoming{io,
-                          (folder / "run").string(),
-                          {[this](run::AgentId to, const run::CoordinatorMessage& answer) { hear(to, answer); },
-                           [this](std::string text) { warnings.push_back(std::move(text)); }}};
+                                  (folder / "run").string(),
+                                  {[this](run::AgentId to, const run::CoordinatorMessage& answer) { hear(to, answer); },
+                                   [this](std::string text) { warnings.push_back(std::move(text)); }}};
   Delivery delivery{io, options()};
 
   Link() {

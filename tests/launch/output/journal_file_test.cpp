@@ -6,9 +6,9 @@
 #include <boost/json/parse.hpp>
 #include <sstream>
 
-#include "proc/file_size_limit.hpp"
 #include "base/files.hpp"
 #include "catch.hpp"
+#include "proc/file_size_limit.hpp"
 
 namespace journal_file_test {
 

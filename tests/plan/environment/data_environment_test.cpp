@@ -70,7 +70,8 @@ TEST_CASE("ranks hear of data delivery when there is any") {
   RunAddresses addresses;
   Machine machine{"here", 0, 4, {}, "/taas/python"};
   auto plain = rank_environment(settings_of("train.py"), machine, {}, Generation{0}, addresses);
-  for (auto name : {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_EVENTS", "PYTHONHASHSEED"}) CHECK(value_of(plain, name) == "-");
+  for (auto name : {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_EVENTS", "PYTHONHASHSEED"})
+    CHECK(value_of(plain, name) == "-");
   CHECK(value_of(plain, "PYTHONPATH") == "/taas/python");
   addresses.data_plan = "/private/plan.json";
   addresses.events = "/private/events";

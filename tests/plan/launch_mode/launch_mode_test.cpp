@@ -1,6 +1,5 @@
-#include "plan/decide_launch_mode.hpp"
-
 #include "catch.hpp"
+#include "plan/decide_launch_mode.hpp"
 #include "plan/slurm_environment.hpp"
 
 namespace ways_test {

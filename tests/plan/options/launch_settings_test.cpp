@@ -11,10 +11,12 @@ using namespace taas::plan;
 using Environment = std::map<std::string, std::string>;
 
 TEST_CASE("the user's wishes go to other nodes, what belongs to a machine or session stays") {
-  const Environment wishes{
-      {"PATH", "/opt/bin"},          {"LD_LIBRARY_PATH", "/opt/lib"}, {"VIRTUAL_ENV", "/venv"}, {"PYTHONPATH", "/src"},
-      {"NCCL_DEBUG", "INFO"},        {"OMP_NUM_THREADS", "4"},        {"LANG", "C.UTF-8"},      {"WANDB_API_KEY", "x"},
-      {"TAAS_ANYTHING", "1"},        {"HF_HOME", "/data"},            {"PMATCH", ""},           {"SLURMY", "no prefix"}};
+  const Environment wishes{{"PATH", "/opt/bin"},     {"LD_LIBRARY_PATH", "/opt/lib"},
+                           {"VIRTUAL_ENV", "/venv"}, {"PYTHONPATH", "/src"},
+                           {"NCCL_DEBUG", "INFO"},   {"OMP_NUM_THREADS", "4"},
+                           {"LANG", "C.UTF-8"},      {"WANDB_API_KEY", "x"},
+                           {"TAAS_ANYTHING", "1"},   {"HF_HOME", "/data"},
+                           {"PMATCH", ""},           {"SLURMY", "no prefix"}};
   Environment all = wishes;
   for (auto stays : {"HOME",
                      "USER",

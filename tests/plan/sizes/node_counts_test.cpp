@@ -27,7 +27,9 @@ LaunchMode step(SlurmEnvironment environment) {
   auto job = read_slurm(environment).value().value();
   return SlurmTask{job, *job.step};
 }
-LaunchMode allocation(const SlurmEnvironment& environment) { return SlurmAllocation{read_slurm(environment).value().value()}; }
+LaunchMode allocation(const SlurmEnvironment& environment) {
+  return SlurmAllocation{read_slurm(environment).value().value()};
+}
 
 Options hosts(Options options) {
   options.nodes.hosts = "…";  // the way has them

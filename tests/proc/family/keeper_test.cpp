@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "proc/family/family.hpp"
-#include "proc/spawn/signals.hpp"
 #include "proc/processes.hpp"
+#include "proc/spawn/signals.hpp"
 
 namespace keeper_test {
 

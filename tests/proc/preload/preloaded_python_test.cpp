@@ -11,8 +11,8 @@
 #include "base/files.hpp"
 #include "proc/family/descendants.hpp"
 #include "proc/family/family.hpp"
-#include "proc/spawn/python.hpp"
 #include "proc/processes.hpp"
+#include "proc/spawn/python.hpp"
 
 namespace preloaded_python_test {
 

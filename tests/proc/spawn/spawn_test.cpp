@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <fstream>
 
-#include "proc/spawn/child_descriptors.hpp"
 #include "proc/processes.hpp"
+#include "proc/spawn/child_descriptors.hpp"
 
 namespace spawn_test {
 

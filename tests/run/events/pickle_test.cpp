@@ -40,10 +40,11 @@ TEST_CASE("a list that is named twice is the same one, filled later or not") {
   CHECK(read_pickle("\x80\x02]q\x00(h\x01.\x00"sv) == std::nullopt);
   CHECK(read_pickle("\x80\x02]q\x01]q\x02(h\x02K\x05"
                     "e."sv) == std::nullopt);  // two values are left
-  auto read = read_pickle("\x80\x02}q\x00(X\x01\x00\x00\x00"
-                          "a]q\x01X\x01\x00\x00\x00"
-                          "bh\x01K\x07"
-                          "au."sv);
+  auto read = read_pickle(
+      "\x80\x02}q\x00(X\x01\x00\x00\x00"
+      "a]q\x01X\x01\x00\x00\x00"
+      "bh\x01K\x07"
+      "au."sv);
   REQUIRE(read.has_value());
   CHECK(*read == boost::json::value{{"a", boost::json::array{7}}, {"b", boost::json::array{7}}});
 }

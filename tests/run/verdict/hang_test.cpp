@@ -2,8 +2,8 @@
 
 #include "base/files.hpp"
 #include "catch.hpp"
-#include "run/verdict/verdict.hpp"
 #include "run/scenario.hpp"
+#include "run/verdict/verdict.hpp"
 
 namespace hang_test {
 

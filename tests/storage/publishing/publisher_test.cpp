@@ -11,10 +11,10 @@
 #include "base/files.hpp"
 #include "catch.hpp"
 #include "storage/child_process.hpp"
+#include "storage/liveness.hpp"
+#include "storage/publishing/file_state.hpp"
 #include "storage/refused_calls.hpp"
 #include "storage/small_disk.hpp"
-#include "storage/publishing/file_state.hpp"
-#include "storage/liveness.hpp"
 #include "storage/temporary_folder.hpp"
 
 namespace publisher_test {

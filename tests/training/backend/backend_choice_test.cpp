@@ -38,7 +38,8 @@ TEST_CASE("A wish is followed or refused, by the ranks' numbers") {
   CHECK(choose_backend({with("a"), gloo}).reason.empty());
   CHECK(choose_backend({nccl, with("b")}).nccl);
   CHECK_THROWS_WITH(choose_backend({gloo, nccl}), "rank 1 asks for nccl but rank 0 asks for gloo");
-  CHECK_THROWS_WITH(choose_backend({nccl, kTooFew}), ContainsSubstring("rank 0 asks for nccl but rank 1 has no GPU: it"));
+  CHECK_THROWS_WITH(choose_backend({nccl, kTooFew}),
+                    ContainsSubstring("rank 0 asks for nccl but rank 1 has no GPU: it"));
   CHECK_THROWS_WITH(choose_backend({in_vain}), "rank 0 asks for nccl but rank 0 has no GPU");
   CHECK_THROWS_WITH(choose_backend({nccl, with("a")}), ContainsSubstring("--oversubscribe"));
 }

@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "catch.hpp"
-#include "training/backend/step_graph.hpp"
-#include "training/spawn_ranks.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/error.hpp"
 #include "taas/optimizers.hpp"
+#include "training/backend/step_graph.hpp"
+#include "training/spawn_ranks.hpp"
 
 namespace graphed_step_test {
 

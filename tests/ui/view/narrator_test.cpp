@@ -3,8 +3,8 @@
 #include <csignal>
 
 #include "catch.hpp"
-#include "ui/helpers.hpp"
 #include "run/events/words.hpp"
+#include "ui/helpers.hpp"
 
 namespace narrator_test {
 
