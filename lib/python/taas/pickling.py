@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
+import sys
+import types
 from typing import Any, Callable
 
 try:
@@ -11,6 +14,7 @@ try:
 except ImportError:  # pragma: no cover
     cloudpickle = None
 
+from .program_globals import is_own
 from .sendable import reduced
 
 
@@ -24,7 +28,27 @@ class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: 
     def reducer_override(self, value: Any) -> Any:
         found = reduced(value)
         above = getattr(super(), "reducer_override", None)
-        return found if found is not NotImplemented or above is None else above(value)
+        if found is not NotImplemented or above is None:
+            return found
+        found = above(value)
+        if isinstance(value, types.FunctionType) and type(found) is tuple and _is_of_an_own_module(value):
+            return (_function_of, (value.__module__, found[0], *found[1]), *found[2:])
+        return found
+
+
+def _is_of_an_own_module(function: types.FunctionType) -> bool:
+    """True for a lambda or a local function of a module of the program that others can import."""
+    module = sys.modules.get(function.__module__)
+    return (module is not None and function.__module__ != "__main__" and function.__globals__ is vars(module)
+            and module.__spec__ is not None and is_own(function.__module__))
+
+
+def _function_of(module: str, make: Callable[..., Any], code: types.CodeType, own: dict[str, Any], *rest: Any) -> Any:
+    """Its globals are the module's, which functions that come by reference have as well; where there is none, its own."""
+    try:
+        return make(code, vars(importlib.import_module(module)), *rest)
+    except Exception:
+        return make(code, own, *rest)
 
 
 def by_value(what: Any) -> bytes:
