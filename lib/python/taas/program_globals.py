@@ -133,14 +133,18 @@ def _modules_by(names: frozenset[str], known: dict[str, Any]) -> list[types.Modu
 
 @functools.lru_cache(maxsize=4096)
 def is_own(module: str | None) -> bool:
-    """True for modules of the program: those outside of Python's own folders and of installed packages, and not taas.
+    """True for modules of the program: those outside of Python's own folders and of installed packages (wherever a .pth file or
+    PYTHONPATH has them), and not taas.
 
     What is of a module that is not there came by value, as only the program's own code does.
     """
     if module == "__main__" or module and module not in sys.modules:
         return True
     file = getattr(sys.modules.get(module or ""), "__file__", None)
-    return bool(file) and module.partition(".")[0] != "taas" and not os.path.abspath(file).startswith(_installed())
+    if not file or module.partition(".")[0] == "taas":
+        return False
+    path = os.path.abspath(file)
+    return not path.startswith(_installed()) and not {"site-packages", "dist-packages"} & set(path.split(os.sep))
 
 
 @functools.lru_cache(maxsize=1)
