@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import functools
 import hashlib
-import itertools
 import pickle
 import random
-import types
 from typing import Any, Callable, Iterator, NamedTuple
 
 import numpy
 import torch
 
-from .program_globals import is_own, looked_up
+from .reach import reached_from
 from .recipe import Recipe
 
 _MOST = 1000
-_ITEMS = 64
-_LEAVES = (type(None), bool, int, float, complex, str, bytes, bytearray, torch.Tensor, numpy.ndarray, numpy.generic,
-           types.BuiltinFunctionType)
+_LEAVES = (type(None), bool, int, float, complex, str, bytes, bytearray, torch.Tensor, numpy.ndarray, numpy.generic)
 
 
 class _Access(NamedTuple):
@@ -59,7 +54,7 @@ def found_in(recipe: Recipe) -> list[Any]:
         if _access_to(value):
             found.append(value)
         else:
-            waiting.extend(_inside(value))
+            waiting.extend(reached_from(value))
     return found
 
 
@@ -72,40 +67,6 @@ def _access_to(value: Any) -> _Access | None:
 
 def _shared() -> tuple[Any, ...]:
     return torch.default_generator, getattr(random, "_inst", None), getattr(numpy.random.mtrand, "_rand", None)
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    if isinstance(value, types.FunctionType):
-        yield from (cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell))
-        yield from value.__defaults__ or ()
-        yield from _of_globals(value) if is_own(value.__module__) else ()
-    elif isinstance(value, types.MethodType):
-        yield from (value.__self__, value.__func__)
-    elif isinstance(value, functools.partial):
-        yield from (value.func, *value.args, *value.keywords.values())
-    elif isinstance(value, type):
-        yield from vars(value).values() if is_own(value.__module__) else ()
-    elif isinstance(value, dict):
-        yield from itertools.islice(value.values(), _ITEMS)
-    elif isinstance(value, (list, tuple)):
-        yield from itertools.islice(value, _ITEMS)
-    elif not isinstance(value, types.ModuleType):
-        with contextlib.suppress(Exception):  # objects that stand for others may do anything
-            yield from itertools.islice(vars(value).values(), _ITEMS)
-        yield from type(value).__mro__
-
-
-def _of_globals(function: types.FunctionType) -> Iterator[Any]:
-    """In the same order in every process."""
-    return (value for _, _, value in sorted(looked_up(function), key=lambda found: found[:2]))
-
-
-def _is_empty(cell: Any) -> bool:
-    try:
-        cell.cell_contents
-    except ValueError:
-        return True
-    return False
 
 
 class OwnGenerators:

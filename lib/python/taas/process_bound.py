@@ -1,8 +1,10 @@
-"""What a dataset holds that belongs to one process: open files, connections, generators under way."""
+"""What a loader's code can reach that belongs to one process: open files, connections, generators under way."""
 
 from __future__ import annotations
 
+import collections
 import copyreg
+import functools
 import io
 import logging
 import mmap
@@ -16,49 +18,60 @@ import numpy
 import torch
 
 from .frozen import FROZEN
+from .reach import reached_from
 
 _MOST_LOOKED_AT = 2000
 _MOST_ITEMS = 64
-_FREE = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, torch.Tensor, torch.Generator, numpy.ndarray,
-         logging.Logger, logging.Handler, io.BytesIO, io.StringIO, mmap.mmap, memoryview, weakref.ref,
-         threading.local, type(threading.Lock()), type(threading.RLock()))
+_FREE = (types.ModuleType, torch.Tensor, torch.Generator, numpy.ndarray, logging.Logger, logging.Handler, io.BytesIO, io.StringIO,
+         mmap.mmap, memoryview, weakref.ref, threading.local, type(threading.Lock()), type(threading.RLock()))
+_CODE = (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 
 
-def found_in(dataset: Any) -> str:
-    """The type of the first such thing, or nothing. Forks share the place in an open file, and each goes on by itself with a
-    generator: batches are right only as long as one process makes them all.
+def found_in(part: Any, but: Any = None) -> str:
+    """The type of the first such thing that a dataset or a collate_fn can reach, or nothing; it does not look into `but`.
+
+    Forks share the place in an open file, and each goes on by itself with a generator: batches are right only as long as one
+    process makes them all.
     """
-    return next((type(value).__name__ for value, parts in _held_by(dataset) if parts is None), "")
+    return next((type(value).__name__ for value, parts in _reached(part, but) if parts is None), "")
 
 
 def iterator_in(dataset: Any) -> str:
     """The type of the first iterator of Python's own that it holds, or nothing: what it gives next is in no state."""
-    return next((type(value).__name__ for value, _ in _held_by(dataset)
+    return next((type(value).__name__ for value, _ in _reached(dataset, parts_of=_held)
                  if hasattr(value, "__next__") and type(value).__module__ in ("builtins", "itertools")), "")
 
 
-def _held_by(dataset: Any) -> Iterator[tuple[Any, list[Any] | None]]:
-    """What can be reached from it, with the parts of each: see _parts()."""
-    waiting, seen = [dataset], {id(dataset)}
+def _reached(part: Any, but: Any = None, parts_of: Any = None) -> Iterator[tuple[Any, list[Any] | None]]:
+    """Each value with its parts: see _parts()."""
+    waiting, seen = [part], {id(part), id(but)}
     while waiting and len(seen) < _MOST_LOOKED_AT:
         value = waiting.pop()
-        parts = _parts(value)
+        parts = (parts_of or _parts)(value)
         yield value, parts
-        new = [part for part in parts or () if type(part) not in FROZEN and id(part) not in seen]
+        new = [each for each in parts or () if type(each) not in FROZEN and id(each) not in seen]
         seen.update(map(id, new))
         waiting += new
 
 
+def _held(value: Any) -> list[Any] | None:
+    """Its parts, but nothing that only its code can reach."""
+    return [] if isinstance(value, _CODE) else _parts(value)
+
+
 def _parts(value: Any) -> list[Any] | None:
-    """What `value` holds; None when it is bound to its process: it has a place that moves, or says that it cannot be pickled."""
-    if isinstance(value, _FREE) or value is sys.stdout or value is sys.stderr:
+    """What `value` reaches; None when it is bound to its process: it has a place that moves, or says that it cannot be pickled."""
+    if isinstance(value, _FREE) or value is sys.stdout or value is sys.stderr or (isinstance(value, io.IOBase) and value.closed):
         return []
+    if isinstance(value, _CODE):
+        return list(reached_from(value))
     if hasattr(value, "__next__") or (isinstance(value, threading.Thread) and value.is_alive()):
         return None
-    own = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in copyreg._slotnames(type(value)))]
-    if isinstance(value, dict):
+    own = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in copyreg._slotnames(type(value))),
+           *type(value).__mro__]
+    if isinstance(value, (dict, types.MappingProxyType)):
         return list(value.values())[:_MOST_ITEMS] + own
-    if isinstance(value, (list, tuple, set)):
+    if isinstance(value, (list, tuple, set, collections.deque)):
         return list(value)[:_MOST_ITEMS] + own
     return own if _can_be_reduced(value) else None
 

@@ -196,8 +196,11 @@ class Registered:
 
     def _stay_where_it_must(self, loader: DataLoader) -> None:
         """With num_workers=0 a dataset may count on being in one process."""
-        if not loader.num_workers and self._delivery.is_forked and (kind := process_bound.found_in(loader.dataset)):
-            self.at_home(loader, f"holds a {kind}, which only one process can use")
+        if not loader.num_workers and self._delivery.is_forked:
+            for part in ("dataset", "collate_fn"):
+                if kind := process_bound.found_in(getattr(loader, part), but=loader):
+                    self.at_home(loader, f"its {part} holds a {kind}, which only one process can use")
+                    return
 
     def _unless_it_changes(self, loader: DataLoader) -> Callable[[], Opening | None]:
         """With num_workers=0 batches show what the program, or the sampler, does to the dataset during the loop."""
@@ -209,13 +212,14 @@ class Registered:
             if isinstance(dataset, IterableDataset):
                 raise RuntimeError(f"taas: the dataset of {self.name} was changed during a loop over it, which data workers do not "
                                    "see: change it between two loops, or give the loader num_workers=1")
-            return self.at_home(loader, "was changed during a loop over it, which with num_workers=0 is to be seen in the next batch")
+            return self.at_home(loader, "its dataset was changed during a loop over it, which with num_workers=0 is to be seen in the next "
+                                         "batch")
 
         return instead
 
     def at_home(self, loader: DataLoader, why: str) -> Opening:
         """From now on the training process makes the batches, as the plain loader's num_workers=0 says."""
-        events.remark_once(f"{self.name}: its dataset {why}: from now on the training process makes its batches; with num_workers=1 "
+        events.remark_once(f"{self.name}: {why}: from now on the training process makes its batches; with num_workers=1 "
                            "data workers can make them")
         self._delivery = InProcess.in_the_place_of(self._delivery)
         return self._opening(loader)
