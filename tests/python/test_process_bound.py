@@ -1,4 +1,6 @@
-"""What only one process can use is found wherever the loader's code reaches it: with num_workers=0 that process is the program's."""
+"""What only one process can use is found wherever the loader's code reaches it. With num_workers=0 that process is the program's, with 1
+a fork of it.
+"""
 
 import collections
 import dataclasses
@@ -95,6 +97,14 @@ def test_an_open_file_of_collate_fn_is_found_as_well(monkeypatch, capfd):
         assert set(loader) == {os.getpid()}
         taas.unregister(loader)
     assert "its collate_fn holds a BufferedReader, which only one process can use" in capfd.readouterr().err
+
+
+def test_with_one_worker_a_fork_of_the_program_reads_though_others_are_there_for_another_loader(capfd):
+    with open(__file__, "rb") as file, taas.register(DataLoader(range(8), 4, num_workers=2)) as other:
+        list(other)
+        with taas.register(DataLoader(in_a_closure(file), 1, num_workers=1)) as loader:
+            assert len({int(process) for process in loader} - {os.getpid()}) == 1
+    assert "from now on one fork of the training process makes its batches" in capfd.readouterr().err
 
 
 @dataclasses.dataclass

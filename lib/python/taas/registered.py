@@ -195,12 +195,13 @@ class Registered:
         self._ahead.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
 
     def _stay_where_it_must(self, loader: DataLoader) -> None:
-        """With num_workers=0 a dataset may count on being in one process."""
-        if not loader.num_workers and self._delivery.is_forked:
-            for part in ("dataset", "collate_fn"):
-                if kind := process_bound.found_in(getattr(loader, part), but=loader):
-                    self.at_home(loader, f"its {part} holds a {kind}, which only one process can use")
-                    return
+        """With num_workers up to 1 the loader's code may count on being in one process. A stream is read by one for each worker."""
+        if not self._delivery.is_forked or loader.num_workers > (0 if isinstance(loader.dataset, IterableDataset) else 1):
+            return
+        for part in ("dataset", "collate_fn"):
+            if kind := process_bound.found_in(getattr(loader, part), but=loader):
+                self.at_home(loader, f"its {part} holds a {kind}, which only one process can use")
+                return
 
     def _unless_it_changes(self, loader: DataLoader) -> Callable[[], Opening | None]:
         """With num_workers=0 batches show what the program, or the sampler, does to the dataset during the loop."""
@@ -212,15 +213,16 @@ class Registered:
             if isinstance(dataset, IterableDataset):
                 raise RuntimeError(f"taas: the dataset of {self.name} was changed during a loop over it, which data workers do not "
                                    "see: change it between two loops, or give the loader num_workers=1")
-            return self.at_home(loader, "its dataset was changed during a loop over it, which with num_workers=0 is to be seen in the next "
-                                         "batch")
+            return self.at_home(loader, "its dataset was changed during a loop over it, which with num_workers=0 is to be seen in the "
+                                        "next batch")
 
         return instead
 
     def at_home(self, loader: DataLoader, why: str) -> Opening:
-        """From now on the training process makes the batches, as the plain loader's num_workers=0 says."""
-        events.remark_once(f"{self.name}: {why}: from now on the training process makes its batches; with num_workers=1 "
-                           "data workers can make them")
+        """From now on the training process makes the batches, as the plain loader's num_workers=0 says; with 1, a fork of it."""
+        who = ("one fork of the training process makes its batches" if loader.num_workers else
+               "the training process makes its batches; with num_workers=1 another process can make them")
+        events.remark_once(f"{self.name}: {why}: from now on {who}")
         self._delivery = InProcess.in_the_place_of(self._delivery)
         return self._opening(loader)
 
