@@ -68,6 +68,20 @@ def in_a_row(file):
     return called(collections.deque([file]))
 
 
+def in_a_cache(file):
+    return called(cached(functools.lru_cache(maxsize=4), file))
+
+
+def in_a_cache_without_a_limit(file):
+    return called(cached(functools.cache, file))
+
+
+def cached(cache, file):
+    path, opened = file.name, cache(lambda path: open(path, "rb"))
+    opened(path)
+    return lambda: reading(opened(path))
+
+
 def called(what):
     class Calls(Rows):
         def __init__(self):
@@ -79,7 +93,8 @@ def called(what):
     return Calls()
 
 
-@pytest.mark.parametrize("held", [in_a_closure, in_the_class, in_a_global, in_a_static_method, in_a_bound_method, in_a_partial, in_a_row])
+@pytest.mark.parametrize("held", [in_a_closure, in_the_class, in_a_global, in_a_static_method, in_a_bound_method, in_a_partial, in_a_row,
+                                  in_a_cache, in_a_cache_without_a_limit])
 def test_an_open_file_leaves_the_batches_to_the_program(held, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
     with open(__file__, "rb") as file:

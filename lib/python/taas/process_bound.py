@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copyreg
 import functools
+import gc
 import io
 import logging
 import mmap
@@ -24,6 +25,7 @@ _MOST_LOOKED_AT = 2000
 _MOST_ITEMS = 64
 _FREE = (types.ModuleType, torch.Tensor, torch.Generator, numpy.ndarray, logging.Logger, logging.Handler, io.BytesIO, io.StringIO,
          mmap.mmap, memoryview, weakref.ref, threading.local, type(threading.Lock()), type(threading.RLock()))
+_CACHED = type(functools.lru_cache(len))
 _CODE = (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 
 
@@ -65,6 +67,8 @@ def _parts(value: Any) -> list[Any] | None:
         return []
     if isinstance(value, _CODE):
         return list(reached_from(value))
+    if isinstance(value, _CACHED):
+        return _cached_by(value)
     if hasattr(value, "__next__") or (isinstance(value, threading.Thread) and value.is_alive()):
         return None
     own = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in copyreg._slotnames(type(value))),
@@ -74,6 +78,13 @@ def _parts(value: Any) -> list[Any] | None:
     if isinstance(value, (list, tuple, set, collections.deque)):
         return list(value)[:_MOST_ITEMS] + own
     return own if _can_be_reduced(value) else None
+
+
+def _cached_by(function: Any) -> list[Any]:
+    """What functools.lru_cache keeps for `function`, and the function."""
+    held = gc.get_referents(function)
+    values = [value for part in held if type(part) is dict for value in list(part.values())[:_MOST_ITEMS]]
+    return [part for part in (*held, *values) if type(part) is not dict and type(part).__name__ != "_lru_list_elem"]
 
 
 def _can_be_reduced(value: Any) -> bool:
