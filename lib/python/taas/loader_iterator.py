@@ -77,8 +77,8 @@ class LoaderIterator:
     def _outcome(self, task: Task) -> Outcome:
         outcome = self._wait(task)
         if isinstance(outcome, Failed) and isinstance(outcome.error, ChangesItself):
-            self._feed.move(self._registration.at_home(self._loader, "its dataset changes while it is iterated, which with num_workers=0 "
-                                                       "the program and the next loop see"), task)
+            why = "its dataset changes while it is iterated, which with num_workers=0 the program and the next loop see"
+            self._feed.move(self._registration.at_home(self._loader, why), task)
             return self._wait(task)
         return outcome
 

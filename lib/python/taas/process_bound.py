@@ -62,7 +62,7 @@ def _held(value: Any) -> list[Any] | None:
 
 
 def _parts(value: Any) -> list[Any] | None:
-    """What `value` reaches; None when it is bound to its process: it has a place that moves, or says that it cannot be pickled."""
+    """What `value` reaches; None when it is bound to its process: it has a place that moves, or says it cannot be pickled."""
     if isinstance(value, _FREE) or value is sys.stdout or value is sys.stderr or (isinstance(value, io.IOBase) and value.closed):
         return []
     if isinstance(value, _CODE):

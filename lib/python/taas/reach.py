@@ -1,4 +1,4 @@
-"""What objects hold, and what their code can reach: closures, defaults, and the globals of the program's own modules that it names."""
+"""What objects hold, and what their code can reach: closures, defaults, the globals that it names of the program's own modules."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class Registered:
         self._ahead.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
 
     def _stay_where_it_must(self, loader: DataLoader) -> None:
-        """With num_workers up to 1 the loader's code may count on being in one process. A stream is read by one for each worker."""
+        """With num_workers up to 1 the loader's code may count on being in one process; a stream is read by one for each worker."""
         if not self._delivery.is_forked or loader.num_workers > (0 if isinstance(loader.dataset, IterableDataset) else 1):
             return
         for part in ("dataset", "collate_fn"):
@@ -213,8 +213,8 @@ class Registered:
             if isinstance(dataset, IterableDataset):
                 raise RuntimeError(f"taas: the dataset of {self.name} was changed during a loop over it, which data workers do not "
                                    "see: change it between two loops, or give the loader num_workers=1")
-            return self.at_home(loader, "its dataset was changed during a loop over it, which with num_workers=0 is to be seen in the "
-                                        "next batch")
+            why = "its dataset was changed during a loop over it, which with num_workers=0 is to be seen in the next batch"
+            return self.at_home(loader, why)
 
         return instead
 

@@ -1,4 +1,4 @@
-"""Pipelines after the libraries' own tutorials, by names and features that no other file here uses: a fourth eight, about sources."""
+"""Pipelines after the libraries' own tutorials, by names and features that no other file uses: a fourth eight, about sources."""
 
 import pathlib
 import tempfile
@@ -98,7 +98,8 @@ def huggingface_folder_of_images(workers):
     folder = place("pictures/train")
     for number in range(20):
         Image.new("RGB", (8, 6), (number, 2 * number, 3)).save(folder / f"{number}.png")
-    (folder / "metadata.jsonl").write_text("".join(json.dumps({"file_name": f"{row}.png", "text": f"picture {row}"}) + "\n" for row in range(20)))
+    told = [json.dumps({"file_name": f"{row}.png", "text": f"picture {row}"}) for row in range(20)]
+    (folder / "metadata.jsonl").write_text("\n".join(told))
     pictures = load_dataset("imagefolder", data_dir=str(place("pictures")), split="train", cache_dir=str(place("cache")))
 
     def shown(rows):

@@ -1,4 +1,4 @@
-"""Pipelines after the libraries' own tutorials, by names and features that no other file here uses: a fifth eight, and one more, about tasks."""
+"""Pipelines after the libraries' own tutorials, by names and features that no other file uses: a fifth eight and one, about tasks."""
 
 import itertools
 import pathlib
@@ -37,7 +37,8 @@ def permuted_language_model(workers):
     words = {word: number for number, word in enumerate(["<pad>", "<mask>", "<cls>", "<sep>", *(f"w{number}" for number in range(30))])}
     plain = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
     plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="<pad>", mask_token="<mask>", cls_token="<cls>", sep_token="<sep>")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="<pad>", mask_token="<mask>", cls_token="<cls>",
+                                        sep_token="<sep>")
     rows = [{"input_ids": tokenizer(" ".join(f"w{(row + word) % 30}" for word in range(12)))["input_ids"]} for row in range(30)]
     return DataLoader(rows, 4, shuffle=True, num_workers=workers, collate_fn=DataCollatorForPermutationLanguageModeling(tokenizer))
 
@@ -140,7 +141,8 @@ def huggingface_parquet_streamed(workers):
     from datasets import load_dataset
 
     for part in range(4):
-        rows = {"number": range(part * 12, part * 12 + 12), "text": [f"row {row}" for row in range(12)], "vector": [[row / 2] * 3 for row in range(12)]}
+        rows = {"number": range(part * 12, part * 12 + 12), "text": [f"row {row}" for row in range(12)],
+                "vector": [[row / 2] * 3 for row in range(12)]}
         pyarrow.parquet.write_table(pyarrow.table(rows), place("parquet") / f"part-{part}.parquet", row_group_size=5)
     files = [str(place("parquet") / f"part-{part}.parquet") for part in range(4)]
     stream = load_dataset("parquet", data_files={"train": files}, split="train", streaming=True, cache_dir=str(place("cache")))
