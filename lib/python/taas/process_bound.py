@@ -13,7 +13,7 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import numpy
 import torch
@@ -35,21 +35,21 @@ def found_in(part: Any, but: Any = None) -> str:
     Forks share the place in an open file, and each goes on by itself with a generator: batches are right only as long as one
     process makes them all.
     """
-    return next((type(value).__name__ for value, parts in _reached(part, but) if parts is None), "")
+    return next((type(value).__name__ for value, parts in _reached(part, _parts, but) if parts is None), "")
 
 
 def iterator_in(dataset: Any) -> str:
     """The type of the first iterator of Python's own that it holds, or nothing: what it gives next is in no state."""
-    return next((type(value).__name__ for value, _ in _reached(dataset, parts_of=_held)
+    return next((type(value).__name__ for value, _ in _reached(dataset, _held)
                  if hasattr(value, "__next__") and type(value).__module__ in ("builtins", "itertools")), "")
 
 
-def _reached(part: Any, but: Any = None, parts_of: Any = None) -> Iterator[tuple[Any, list[Any] | None]]:
-    """Each value with its parts: see _parts()."""
+def _reached(part: Any, parts_of: Callable[[Any], list[Any] | None], but: Any = None) -> Iterator[tuple[Any, list[Any] | None]]:
+    """Each value with its parts; these are None for what is bound to its process."""
     waiting, seen = [part], {id(part), id(but)}
     while waiting and len(seen) < _MOST_LOOKED_AT:
         value = waiting.pop()
-        parts = (parts_of or _parts)(value)
+        parts = parts_of(value)
         yield value, parts
         new = [each for each in parts or () if type(each) not in FROZEN and id(each) not in seen]
         seen.update(map(id, new))
