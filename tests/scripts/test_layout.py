@@ -1,0 +1,66 @@
+"""The rooms of lib and apps, and the documents about them: what docs/ARCHITECTURE.md promises of both."""
+
+import collections
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCES = [*ROOT.glob("lib/**/*.?pp"), *ROOT.glob("apps/**/*.?pp")]
+DOCUMENTS = [ROOT / "README.md", *(page for page in ROOT.glob("docs/*.md") if page.name != "flags.md")]
+MOST_FILES = 25
+COLUMNS = 100
+
+
+def includes():
+    """By folder, the other folders that its files include."""
+    found = collections.defaultdict(set)
+    for source in SOURCES:
+        for name in re.findall(r'#include "([^"]+)"', source.read_text()):
+            there = next((base / name for base in (ROOT / "lib", source.parent, ROOT / "apps/taas-run") if (base / name).exists()), None)
+            if there and there.parent != source.parent:
+                found[source.parent].add(there.resolve().parent)
+    return found
+
+
+def circle(graph):
+    """The folders of one circle, or nothing."""
+    done = set()
+
+    def walk(folder, way):
+        if folder in way:
+            return way[way.index(folder):]
+        if folder in done:
+            return []
+        found = next((circle for other in sorted(graph.get(folder, ())) if (circle := walk(other, [*way, folder]))), [])
+        done.add(folder)
+        return found
+
+    return next((found for folder in sorted(graph) if (found := walk(folder, []))), [])
+
+
+def test_a_circle_is_found():
+    assert circle({1: {2}, 2: {3}, 3: {2}}) == [2, 3]
+
+
+def test_includes_between_rooms_go_one_way():
+    assert len(includes()) > 30
+    assert [str(folder.relative_to(ROOT)) for folder in circle(includes())] == []
+
+
+def test_no_room_of_sources_is_crowded():
+    counts = collections.Counter(source.parent for source in [*SOURCES, *ROOT.glob("lib/**/CMakeLists.txt")])
+    assert {str(room.relative_to(ROOT)): count for room, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_each_layer_is_in_the_architecture():
+    layers = {folder.name for folder in (ROOT / "lib").iterdir() if folder.is_dir()}
+    told = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.MULTILINE)
+    assert sorted(layers) == sorted(told)
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_lines_of_documents_are_short(page):
+    lines = page.read_text().splitlines()
+    assert [(number, line) for number, line in enumerate(lines, 1) if len(line) > COLUMNS and "http" not in line] == []
