@@ -13,7 +13,7 @@ constexpr auto kProbePatience = std::chrono::seconds(3);
 
 Result<Launch> read_launch(const std::string& text) {
   auto value = parse_json(text);
-  if (!value) return protocol_error("the launch is no JSON");
+  if (!value) return protocol_error("launch settings are not valid JSON");
   return from_json<Launch>(*value);
 }
 

@@ -254,7 +254,7 @@ def test_copies_are_asked_for_on_their_own_stream_and_the_loop_s_stream_waits(mo
 
 @pytest.mark.parametrize("wrong, words", [
     ("cuda", "PyTorch sees no GPU on this machine"), ("cuda:9", "no GPU on this machine"), ("meta", "'cuda' or 'cuda:1'"),
-    ("gpu", "is no device"), (3.5, "is no device"),
+    ("gpu", "is not a device"), (3.5, "is not a device"),
 ])
 def test_a_device_that_is_not_there_is_one_line(monkeypatch, wrong, words):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)

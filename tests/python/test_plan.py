@@ -87,7 +87,7 @@ def test_broken_samples_are_skipped_with_a_count(run):
     run.start(1, on_error="skip")
     with taas.register(DataLoader(Fails(), 8)) as loader:
         assert len(loop(loader)) == 12
-    assert any("batch 4 of epoch 0" in remark and "the 1. so far" in remark and "KeyError" in remark for remark in run.remarks())
+    assert any("batch 4 of epoch 0" in remark and "is skipped (1 so far)" in remark and "KeyError" in remark for remark in run.remarks())
 
 
 def test_killed_workers_come_back_at_their_address(run):

@@ -16,7 +16,7 @@ Result<> use_signals(plan::Options& options, std::string_view text) {
   if (!signals) return signals.error();
   options.supervision.signals_to_handle = std::move(signals->known);
   for (const auto& name : signals->unknown) {
-    options.without_effect.push_back(fmt::format("{} in --signals-to-handle, which is no signal", name));
+    options.without_effect.push_back(fmt::format("{} in --signals-to-handle, which is not a signal", name));
   }
   return {};
 }

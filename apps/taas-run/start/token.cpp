@@ -150,7 +150,7 @@ Result<JoiningRole> choose_role(const plan::Join& mode, const std::map<std::stri
   if (!addresses) return addresses.error();
   if (told == true && addresses->empty()) {
     return unavailable_error(
-        fmt::format("{}:{} cannot be used on this node, which is to be the first: it is no address "
+        fmt::format("{}:{} cannot be used on this node, which is to be the first: it is not an address "
                     "of this machine, or the port is taken",
                     mode.host, mode.port));
   }

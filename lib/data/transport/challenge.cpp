@@ -102,7 +102,7 @@ Result<> prove_as_client(Talk talk, const net::Secret& secret) {
 Result<> prove_as_server(Talk talk, const net::Secret& secret) {
   const auto greeting = talk.hear(kGreeting.size() + kNonceBytes);
   if (!greeting) return greeting.error();
-  if (!greeting->starts_with(kGreeting)) return protocol_error("what calls is no client of this run in plain mode");
+  if (!greeting->starts_with(kGreeting)) return protocol_error("the caller is not a client of this run in plain mode");
   const auto nonce = make_nonce();
   if (!nonce) return nonce.error();
   const Conversation conversation{secret, greeting->substr(kGreeting.size()), *nonce};

@@ -63,7 +63,7 @@ Result<run::AgentMessage> parse_data_report(std::string_view bytes, Instant at) 
   auto value = parse_json(bytes);
   if (!value) return value.error();
   const auto* report = value->if_object();
-  if (report == nullptr) return protocol_error("a report that is no object");
+  if (report == nullptr) return protocol_error("a report that is not a JSON object");
   auto kind = text(*report, "kind");
   int worker = small_count(*report, "worker");
   if (kind == "data") return run::AgentMessage(progress(*report, at));

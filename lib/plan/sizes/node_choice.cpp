@@ -94,7 +94,7 @@ Result<std::vector<int>> choose_elastic(const SizeRequest& request, const NodePo
   int most = request.nodes->most;
   if (request.total && *request.total % most != 0) {
     return usage_error(
-        fmt::format("--gpus {} is no multiple of {}: the nodes of a range are equal", *request.total, most));
+        fmt::format("--gpus {} is not a multiple of {}: the nodes of a range are equal", *request.total, most));
   }
   if (request.total) return std::vector<int>(static_cast<std::size_t>(most), *request.total / most);
   auto counts = fill_nodes(request, pool, static_cast<std::size_t>(most));

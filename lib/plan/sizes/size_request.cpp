@@ -39,7 +39,7 @@ Result<> check_agreement(const SizeRequest& request) {
   if (!request.total) return {};
   std::int64_t total = *request.total;
   if (request.per_node && total % *request.per_node != 0) {
-    return usage_error(fmt::format("--gpus {} and --nproc-per-node {} disagree: {} is no multiple of {}", total,
+    return usage_error(fmt::format("--gpus {} and --nproc-per-node {} disagree: {} is not a multiple of {}", total,
                                    *request.per_node, total, *request.per_node));
   }
   if (!request.nodes) return {};

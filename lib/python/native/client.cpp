@@ -46,7 +46,7 @@ Enum chosen(const std::string& text, std::initializer_list<std::pair<const char*
   for (const auto& [name, value] : choices) {
     if (text == name) return value;
   }
-  throw nb::value_error(("'" + text + "' is no choice here").c_str());
+  throw nb::value_error(("'" + text + "' is not one of the choices").c_str());
 }
 
 std::string parse_key(const std::string& hexadecimal) {

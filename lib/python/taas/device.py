@@ -35,7 +35,7 @@ def chosen(device: Any) -> torch.device | None:
     try:
         wanted = torch.device(device)
     except (RuntimeError, TypeError):
-        raise ValueError(f"device={device!r} is no device: give 'cuda', 'cuda:1' or 'cpu'") from None
+        raise ValueError(f"device={device!r} is not a device: give 'cuda', 'cuda:1' or 'cpu'") from None
     if wanted.type == "cpu":
         return None
     if wanted.type != "cuda":

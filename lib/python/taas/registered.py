@@ -148,7 +148,7 @@ class Registered:
         if self._delivery.on_error != "skip":
             return False
         self.totals.skipped += 1
-        events.remark(f"{self.name}: {describe(task)} is skipped, the {self.totals.skipped}. so far: "
+        events.remark(f"{self.name}: {describe(task)} is skipped ({self.totals.skipped} so far): "
                       f"{failed.where} raised {type(failed.error).__name__}: {failed.error}")
         return True
 

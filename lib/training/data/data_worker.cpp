@@ -79,7 +79,7 @@ void answer(data::Server& server, const data::Job& job, const std::map<std::stri
   } catch (const std::exception& error) {
     server.raise(job, {.type = "exception", .text = error.what(), .pickled = {}});
   } catch (...) {
-    server.raise(job, {.type = "exception", .text = "something that is no std::exception was thrown", .pickled = {}});
+    server.raise(job, {.type = "exception", .text = "something other than a std::exception was thrown", .pickled = {}});
   }
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("values of --preload") {
     CHECK(check_preload(value).has_value());
   for (auto value : {"", "torch,", ",", "a b", ".a", "a.", "x-y"}) CHECK(check_preload(value).has_error());
   CHECK(check_preload("a-b").error().message ==
-        "\"a-b\" is no module: auto, none, or names like torch,torch.distributed");
+        "\"a-b\" is not a module name: auto, none, or names like torch,torch.distributed");
 }
 
 }  // namespace

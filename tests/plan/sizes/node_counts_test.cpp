@@ -131,7 +131,7 @@ TEST_CASE("nodes of a range are equal") {
   CHECK(counts_of(hosts(size(8, {}, "1:4")), over_ssh("a,b,c,d")).ranks_on_node == Counts{2, 2, 2, 2});
   CHECK(counts_of(hosts(size({}, {}, "1:2")), over_ssh("a:4,b:8")).ranks_on_node == Counts{4, 4});
   CHECK(error_of(hosts(size(9, {}, "2:4")), over_ssh("a,b,c,d")) ==
-        "--gpus 9 is no multiple of 4: the nodes of a range are equal");
+        "--gpus 9 is not a multiple of 4: the nodes of a range are equal");
 }
 
 TEST_CASE("nodes that join are counted by torchrun's flags, and are like this one") {
@@ -237,7 +237,7 @@ TEST_CASE("what does not fit is named with its numbers") {
        "--nproc-per-node cpu: the cores of other machines are not known here; say a number"},
       {size(2000000000), "a", "more than 65536 ranks are not possible"},
       {size({}, {}, "2", "60000"), "a,b", "more than 65536 ranks are not possible"},
-      {size(12, {}, {}, "8"), "a,b", "--gpus 12 and --nproc-per-node 8 disagree: 12 is no multiple of 8"},
+      {size(12, {}, {}, "8"), "a,b", "--gpus 12 and --nproc-per-node 8 disagree: 12 is not a multiple of 8"},
   };
   for (const auto& row : rows) CHECK(error_of(hosts(row.options), over_ssh(row.list)) == row.message);
   CHECK(error_of(size({}), SlurmSubmit{}) ==

@@ -139,7 +139,7 @@ TEST_CASE("impossible and contradicting sizes are named") {
       {size(4, 0), "--gpus-per-node 0: at least 1 is needed"},
       {size({}, 4), "--gpus-per-node 4 says nothing by itself: add --gpus N"},
       {size({}, 4, {}, "8"), "--nproc-per-node 8 and --gpus-per-node 4 disagree: give one of them"},
-      {size(12, {}, {}, "8"), "--gpus 12 and --nproc-per-node 8 disagree: 12 is no multiple of 8"},
+      {size(12, {}, {}, "8"), "--gpus 12 and --nproc-per-node 8 disagree: 12 is not a multiple of 8"},
       {size(16, {}, "3", "8"), "--gpus 16 disagrees with --nnodes 3 times --nproc-per-node 8"},
       {size(2, {}, "3"), "--gpus 2 is less than --nnodes 3: a node would get nothing"},
       {size(16, 4, "2"), "--gpus 16 is more than --nnodes 2 times --gpus-per-node 4"},
