@@ -11,7 +11,7 @@ from conftest import equal, seed, states
 from own_datasets import Numbers, numbers
 from taas import random_states
 from taas.draws import Unknown
-from taas.foresight import Rehearsal
+from taas.sampler_prediction import Rehearsal
 from torch.utils.data import DataLoader, Sampler
 
 _counter = itertools.count()

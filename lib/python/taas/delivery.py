@@ -27,7 +27,7 @@ class Delivery:
     is_forked = False
     """True when workers are forks, which have the dataset as it is without being sent it."""
 
-    anticipates = False
+    prefetches = False
     """True when batches may be asked for before the first loop: workers are there anyhow."""
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:

@@ -1,4 +1,4 @@
-"""Tasks ahead of the loop: submitted as they are foreseen, checked when they are certain."""
+"""Tasks ahead of the loop: submitted as they are predicted, checked when they are certain."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Opening:
 
 
 class Feed:
-    """Keeps a stream filled from an order. A task that was foreseen wrongly is thrown away with all behind it.
+    """Keeps a stream filled from an order. A task that was predicted wrongly is thrown away with all behind it.
 
     `stream` may have `submitted` in it already; `disappointed` is called when one of these was wrong. Once `instead`, which is
     asked before each batch, gives another opening, all batches from this one on come from there.
@@ -49,7 +49,7 @@ class Feed:
         self._opening = opening
         self.stream = stream or opening()
         self._submitted = collections.deque(submitted)
-        self._anticipated = len(submitted)
+        self._prefetched = len(submitted)
         self._disappointed = disappointed
         self.is_all_submitted = False  # the epoch's last task is under way, as far as can be told
 
@@ -65,13 +65,13 @@ class Feed:
             self._opening, self.instead = opening, None
             self._start_anew()
         if self._submitted and not _same(self._submitted[0], task):
-            self._disappointed() if self._anticipated > 0 else self._order.mistaken()
+            self._disappointed() if self._prefetched > 0 else self._order.mistaken()
             self._start_anew()
         if not self._submitted:
             self._submit(task)
         self._fill(1)
         self._submitted.popleft()
-        self._anticipated -= 1
+        self._prefetched -= 1
         return task
 
     def move(self, opening: Opening, task: Task) -> None:
@@ -102,7 +102,7 @@ class Feed:
         self.stream.close()
         self.stream = self._opening()
         self._submitted.clear()
-        self._anticipated = 0
+        self._prefetched = 0
 
 
 def _same(one: Task, other: Task) -> bool:

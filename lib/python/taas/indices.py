@@ -8,8 +8,8 @@ from torch.utils.data import DataLoader
 
 from . import random_states
 from .draws import PlainDraws
-from .foresight import Rehearsal, Trust, is_settled_at_first_draw
 from .order_digest import OrderDigest
+from .sampler_prediction import PredictionBudget, Rehearsal, is_settled_at_first_draw
 
 
 class Indices:
@@ -19,11 +19,11 @@ class Indices:
     and, when it has its batch, `delivered`.
     """
 
-    def __init__(self, loader: DataLoader, trust: Trust, resumed: bool = False) -> None:
-        self._trust = trust
+    def __init__(self, loader: DataLoader, budget: PredictionBudget, resumed: bool = False) -> None:
+        self._budget = budget
         sampler = loader._index_sampler
         self._settled = is_settled_at_first_draw(sampler)
-        self._rehearsal = None if self._settled or not trust else _rehearsed(loader, resumed)
+        self._rehearsal = None if self._settled or not budget else _rehearsed(loader, resumed)
         self.digest = OrderDigest()
         self._draws = PlainDraws(loader, sampler, loader.generator, resumed, self.digest.note)
         self._synchronised = loader.num_workers > 0
@@ -56,13 +56,13 @@ class Indices:
         """
         if self._settled and self._draws.has_begun:
             return self._draws.ahead(position)
-        if self._rehearsal and self._trust and self._synchronised:
+        if self._rehearsal and self._budget and self._synchronised:
             return self._rehearsal.ahead(position)
         return self._draws.known(position)
 
     def mistaken(self) -> None:
         """What `ahead` has said was wrong."""
-        self._trust.mistaken()
+        self._budget.mistaken()
 
 
 def _rehearsed(loader: DataLoader, resumed: bool) -> Rehearsal | None:

@@ -60,7 +60,7 @@ class LoaderIterator:
                 raise StopIteration
             task = self._feed.next_task()
             if self._feed.is_all_submitted:
-                self._registration.foresee(self._progress)
+                self._registration.prefetch_next(self._progress)
             if self._loader.pin_memory:
                 self._feed.stream.pin()
             outcome = self._outcome(task)

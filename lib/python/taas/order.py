@@ -7,10 +7,10 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from .foresight import Trust
 from .indices import Indices
 from .order_digest import AnotherOrder
 from .recipe import Recipe, recipe_of
+from .sampler_prediction import PredictionBudget
 from .seeds import Seeds
 from .task import Task
 
@@ -18,11 +18,11 @@ from .task import Task
 class MapOrder:
     """Tasks of a map-style dataset: the index sampler's batches, numbered from 0."""
 
-    def __init__(self, loader: DataLoader, seeds: Seeds, trust: Trust, resumed: bool) -> None:
+    def __init__(self, loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool) -> None:
         self._recipe = recipe_of(loader)
         self._seeds = seeds
         self._number = 0
-        self._indices = Indices(loader, trust, resumed)
+        self._indices = Indices(loader, budget, resumed)
 
     def begin(self) -> None:
         """Makes the draws of the plain loader's iter() that come after its workers were started."""
@@ -127,10 +127,10 @@ class ShardOrder:
         return Task(self._seeds, turn * self._recipe.shards + shard, shard if self._recipe.num_workers else -1, turn=turn)
 
 
-def order_of(loader: DataLoader, seeds: Seeds, trust: Trust, resumed: bool) -> MapOrder | ShardOrder:
+def order_of(loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool) -> MapOrder | ShardOrder:
     """The epoch that begins now: makes the draws of the plain loader's iter() that come before its workers are started."""
     recipe = recipe_of(loader)
     if not recipe.iterable:
-        return MapOrder(loader, seeds, trust, resumed)
-    Indices(loader, trust, resumed).begin()
+        return MapOrder(loader, seeds, budget, resumed)
+    Indices(loader, budget, resumed).begin()
     return ShardOrder(recipe, seeds)

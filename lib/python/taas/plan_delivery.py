@@ -32,7 +32,7 @@ def delivery_of_plan(path: str) -> Delivery:
 class FromRun(Delivery, Workers):
     """One client for all registered loaders, under the run's budget for a rank."""
 
-    anticipates = True
+    prefetches = True
 
     def __init__(self, watched: Watched) -> None:
         Workers.__init__(self)

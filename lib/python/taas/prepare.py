@@ -17,12 +17,12 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 from . import definition, events, program_state, random_states, unseeded
 from .answer import Answer, Made, answer_to
 from .fetch import Fetcher
-from .foresight import Rehearsal
 from .logical_processes import OfADataWorker
 from .order import ShardOrder
 from .place_reads import PlaceReads, notice_place
 from .plan import Plan
 from .recipe import recipe_of
+from .sampler_prediction import Rehearsal
 from .seeds import Seeds, seed_all
 from .store import Prepared, Store
 from .task import Task

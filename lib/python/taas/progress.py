@@ -43,7 +43,7 @@ class Progress:
     enough: int = 0
     batch_size: int = 1
     digest: int = 0
-    has_foreseen: bool = False  # the next loop's first batches
+    has_prefetched: bool = False  # the next loop's first batches
     _since: float = field(default_factory=time.monotonic)
 
     def clock(self) -> None:

@@ -12,20 +12,20 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from . import events, own_generators, position, process_bound
-from .anticipation import Ahead
 from .delivery import InProcess, delivery_for
 from .device import on_device
 from .errors import describe
 from .feed import Opening
 from .fingerprint import Fingerprint
-from .foresight import Trust, needs_no_state
 from .identity import rank, speaks_for_all, variable_of
 from .loader_iterator import LoaderIterator
 from .order import order_of
 from .outcome import Failed
 from .passed_on import PassedOn
+from .prefetch import Prefetch
 from .progress import Progress, Totals
 from .recipe import recipe_of
+from .sampler_prediction import PredictionBudget, needs_no_state
 from .seeds import Seeds
 from .task import Task
 from .watch import Watch
@@ -45,8 +45,8 @@ class Registered:
         self._loader = weakref.ref(loader)
         self.ordinal = ordinal
         self.epoch = epoch
-        self._trust = Trust()
-        self._ahead = Ahead()
+        self._budget = PredictionBudget()
+        self._prefetched = Prefetch()
         self._current: weakref.ref[LoaderIterator] | None = None
         self._progress: Progress | None = None
         self._passed_on: PassedOn | None = None
@@ -63,8 +63,8 @@ class Registered:
 
     def prepare(self, loader: DataLoader) -> None:
         """Called once the loader is registered: where workers are there already, they begin."""
-        if self._delivery.anticipates:
-            self._anticipate(loader, is_first=True)
+        if self._delivery.prefetches:
+            self._prefetch(loader, is_first=True)
 
     def iterate(self, loader: DataLoader) -> LoaderIterator:
         """A new loop."""
@@ -93,19 +93,19 @@ class Registered:
         """Makes the plain loader's draws of iter(), and opens a stream."""
         resume, self._resume = self._resume, None
         self._thread = threading.get_ident()
-        self._ahead.notice(loader)
+        self._prefetched.notice(loader)
         if resume:
             self._refuse_what_is_in_no_state(loader)
         self._tell_of_own_generators(loader)
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
-            order = order_of(loader, self._seeds(loader), self._trust, self._is_resumed(loader))
+            order = order_of(loader, self._seeds(loader), self._budget, self._is_resumed(loader))
             self._stay_where_it_must(loader)
             opening = self._opening(loader)
             order.begin()
             if resume:
                 order.skip_to(resume["position"])
-        feed = self._ahead.feed(order, opening)
+        feed = self._prefetched.feed(order, opening)
         if not loader.num_workers and self._delivery.is_apart:
             feed.instead = self._unless_it_changes(loader)
         progress = Progress(self.epoch, order, feed, start, self.totals)
@@ -122,14 +122,14 @@ class Registered:
             raise ValueError(f"taas: load_state_dict: the dataset holds a {kind}, and how far that was is not in the state: load a state "
                              "of the end of a loop, or take samples by their index")
 
-    def foresee(self, progress: Progress) -> None:
+    def prefetch_next(self, progress: Progress) -> None:
         """All of a loop is under way: workers go on with the next one, where that can be told already. Called often."""
-        if progress.has_foreseen or progress.enough or not self._delivery.anticipates:
+        if progress.has_prefetched or progress.enough or not self._delivery.prefetches:
             return
-        progress.has_foreseen = True
+        progress.has_prefetched = True
         loader = self._loader()
         if loader is not None and needs_no_state(loader):
-            self._anticipate(loader, is_first=False)
+            self._prefetch(loader, is_first=False)
 
     def end_epoch(self, progress: Progress) -> None:
         """The loop has had its last batch."""
@@ -141,7 +141,7 @@ class Registered:
         self.report(progress, done=True)
         loader = self._loader()
         if loader is not None and not progress.is_enough():
-            self._anticipate(loader, is_first=False)
+            self._prefetch(loader, is_first=False)
 
     def skips(self, failed: Failed, task: Task) -> bool:
         """True when --data-on-error says that batches which cannot be made are left out."""
@@ -179,20 +179,20 @@ class Registered:
 
     def close(self) -> None:
         """The loader is unregistered: workers that nobody needs go."""
-        self._ahead.close()
+        self._prefetched.close()
         if 0 < self.totals.samples < self._delivery.samples_wanted and speaks_for_all():
             events.remark(f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units "
                           "asks of this rank were taken: the loops over it ended before")
         self._release()
 
-    def _anticipate(self, loader: DataLoader, is_first: bool) -> None:
-        if not self._ahead.is_open or not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
+    def _prefetch(self, loader: DataLoader, is_first: bool) -> None:
+        if not self._prefetched.is_open or not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
             return
         try:
             opening = self._opening(loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
-        self._ahead.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
+        self._prefetched.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
 
     def _stay_where_it_must(self, loader: DataLoader) -> None:
         """With num_workers up to 1 the loader's code may count on being in one process; a stream is read by one for each worker."""

@@ -33,7 +33,7 @@ def is_settled_at_first_draw(sampler: Any) -> bool:
 
 
 def needs_no_state(loader: DataLoader) -> bool:
-    """True when the order of the next epoch does not hang on the process' random states: it can be told at any time."""
+    """True when the order of the next epoch does not depend on the process' random states: it can be told at any time."""
     sampler = loader._index_sampler
     sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
     if type(sampler) in _STATELESS:
@@ -135,7 +135,7 @@ class Rehearsal:
                 self._states = random_states.capture()
 
 
-class Trust:
+class PredictionBudget:
     """Whether a loader's sampler is worth rehearsing: not after it has drawn something else three times."""
 
     def __init__(self) -> None:

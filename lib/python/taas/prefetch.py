@@ -8,9 +8,9 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from .feed import Feed, Opening, Stream
-from .foresight import Trust, first_batches
 from .order import ShardOrder
 from .recipe import recipe_of
+from .sampler_prediction import PredictionBudget, first_batches
 from .seeds import Seeds
 from .task import Task
 
@@ -19,25 +19,25 @@ _TASKS_AT_MOST = 64
 
 
 @dataclass
-class _Anticipated:
+class _Prefetched:
     stream: Stream
     tasks: list[Task]
     digest: str
 
 
-class Ahead:
+class Prefetch:
     """Asks for the beginning of one loader's next loop, until it was wrong three times. Touches no random state."""
 
     def __init__(self) -> None:
-        self._trust = Trust()
-        self._waiting: _Anticipated | None = None
+        self._budget = PredictionBudget()
+        self._waiting: _Prefetched | None = None
         self._sampler_epoch: Any = None
         self._step = 1
 
     @property
     def is_open(self) -> bool:
         """False while there is nothing more to ask for: it has been, or was wrong too often."""
-        return bool(self._trust) and self._waiting is None
+        return bool(self._budget) and self._waiting is None
 
     def ask(self, loader: DataLoader, seeds: Seeds, opening: Opening, workers: int, resumed: bool, is_first: bool) -> None:
         """Submits the first tasks of the loop that would begin if it began now; nothing where these cannot be told.
@@ -51,7 +51,7 @@ class Ahead:
             tasks = _tasks(loader, seeds, 0 if is_first else self._step, resumed, count)
         except Exception:  # a sampler that cannot be copied
             return
-        self._waiting = _Anticipated(opening(), tasks, opening.digest)
+        self._waiting = _Prefetched(opening(), tasks, opening.digest)
         for task in tasks:
             self._waiting.stream.submit_task(task)
 
@@ -65,7 +65,7 @@ class Ahead:
         """For the loop that begins: goes on with what was asked for, if the dataset is the same still."""
         waiting, self._waiting = self._waiting, None
         if waiting and waiting.tasks and waiting.digest == opening.digest:
-            return Feed(order, opening, waiting.stream, waiting.tasks, self._trust.mistaken)
+            return Feed(order, opening, waiting.stream, waiting.tasks, self._budget.mistaken)
         if waiting:
             waiting.stream.close()
         return Feed(order, opening)
