@@ -23,7 +23,7 @@ class Downlink {
 
 struct CoordinatorLoopOptions {
   run::CoordinatorPolicy policy;
-  plan::LaunchPlan plan;  ///< of a full house
+  plan::LaunchPlan plan;  ///< with all nodes there
   plan::Machine machine;
   std::string output_directory;     ///< where the user finds what ranks wrote
   std::string run_folder = {};      ///< where agents may send files to; empty: they see the same one

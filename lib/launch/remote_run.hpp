@@ -13,7 +13,7 @@ namespace taas::launch {
 
 /// A run whose nodes are other processes, on this machine or on others: this process coordinates.
 struct RemoteRunOptions {
-  plan::LaunchPlan plan;  ///< of a full house
+  plan::LaunchPlan plan;  ///< with all nodes there
   plan::Machine machine;
   std::string working_directory;
   net::Secret secret;

@@ -11,6 +11,9 @@ SOURCES = [*ROOT.glob("lib/**/*.?pp"), *ROOT.glob("apps/**/*.?pp")]
 DOCUMENTS = [ROOT / "README.md", *(page for page in ROOT.glob("docs/*.md") if page.name != "flags.md")]
 MOST_FILES = 25
 COLUMNS = 100
+RETIRED = {"Way": "LaunchMode", "NodeHouse": "NodePool", "RunLoop": "CoordinatorLoop", "RoomBell": "MemoryWaiters", "Look": "ClaimScope",
+           "LowWater": "ReceiveLowWatermark", "Inbox": "FrameReader", "Strangers": "PendingHandshakes", "PreloadedOrder": "ForkRequest",
+           "DataBoard": "DataProgressView", "foresight": "sampler_prediction", "anticipation": "prefetch", "Trust": "PredictionBudget"}
 
 
 def includes():
@@ -58,6 +61,20 @@ def test_each_layer_is_in_the_architecture():
     layers = {folder.name for folder in (ROOT / "lib").iterdir() if folder.is_dir()}
     told = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.MULTILINE)
     assert sorted(layers) == sorted(told)
+
+
+def test_each_word_of_the_glossary_is_there_once():
+    glossary = (ROOT / "docs/ARCHITECTURE.md").read_text().partition("\n## Words\n")[2].partition("\n## ")[0]
+    words = re.findall(r"^\| ([^|]+) \|", glossary, re.MULTILINE)[1:]
+    assert len(words) > 20
+    assert [word for word, count in collections.Counter(words).items() if count > 1] == []
+
+
+def test_names_that_were_given_up_stay_so():
+    names = re.compile(r"\b(" + "|".join(RETIRED) + r")\b")
+    found = {str(source.relative_to(ROOT)): f"{old.group()}: say {RETIRED[old.group()]}" for source in [*SOURCES, *ROOT.glob("lib/**/*.py")]
+             if (old := names.search(source.read_text()))}
+    assert found == {}
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)

@@ -20,7 +20,7 @@ struct ListenOptions {
   std::uint16_t port = 0;              ///< 0: the kernel chooses
   Secret secret;
   std::chrono::milliseconds patience{5000};         ///< for a stranger to prove the secret
-  std::chrono::milliseconds crowded_patience{500};  ///< the same while the house is full
+  std::chrono::milliseconds crowded_patience{500};  ///< the same while there is no room for more
   int most_strangers = 64;                          ///< at a time; further ones wait in the kernel's queue
 };
 

@@ -16,7 +16,7 @@ namespace taas::run {
 /// What the logic needs to know to choose nodes.
 struct CoordinatorPolicy {
   Policy run;                           ///< world_size and node_of_rank are overwritten for each generation
-  std::vector<int> ranks_on_node;       ///< of a full house; its size is the most nodes a generation has
+  std::vector<int> ranks_on_node;       ///< with all nodes there; its size is the most nodes a generation has
   bool nodes_count_themselves = false;  ///< an agent that says Hello::ranks gets as many, whatever ranks_on_node says
   int min_nodes = 1;        ///< fewer than ranks_on_node.size() only for elastic runs, whose nodes are equal
   int expected_agents = 1;  ///< hosts that were asked: nobody else is waited for

@@ -12,7 +12,7 @@
 namespace taas::run {
 
 struct MembershipPolicy {
-  std::vector<int> ranks_on_node;  ///< of a full house
+  std::vector<int> ranks_on_node;  ///< with all nodes there
   int min_nodes = 1;
   int expected_agents = 1;
   std::vector<std::string> host_names;  ///< by order; empty: not known
