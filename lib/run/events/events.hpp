@@ -228,7 +228,8 @@ struct Notify {
 /// Tell the user that a generation failed (and, with `restarting`, that the next one begins).
 struct ReportFailure {
   Verdict verdict;
-  bool restarting;
+  bool restarting = false;
+  int restart = 0;  ///< the number of the next one, of those that --max-restarts allows; 0: it costs none
 };
 /// The run is over.
 struct Finish {
@@ -274,7 +275,7 @@ BOOST_DESCRIBE_STRUCT(ClearDeadline, (), ())
 BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal))
 BOOST_DESCRIBE_STRUCT(SettleOutput, (), (publish))
 BOOST_DESCRIBE_STRUCT(Notify, (), (text))
-BOOST_DESCRIBE_STRUCT(ReportFailure, (), (verdict, restarting))
+BOOST_DESCRIBE_STRUCT(ReportFailure, (), (verdict, restarting, restart))
 BOOST_DESCRIBE_STRUCT(Finish, (), (verdict))
 // clang-format on
 

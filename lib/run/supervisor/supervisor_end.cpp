@@ -50,9 +50,10 @@ void Supervisor::State::conclude() {
   bool failed = verdict.cause != Cause::kSuccess && verdict.cause != Cause::kStopped;
   bool again = failed && restarts();
   if (failed && !again) explain_no_restart();
-  if (failed) emit(ReportFailure{verdict, again});
+  bool costs = again && costs_a_restart();
+  if (costs) ++restarts_used;
+  if (failed) emit(ReportFailure{verdict, again, costs ? restarts_used : 0});
   if (!again) return settle();
-  if (costs_a_restart()) ++restarts_used;
   gather(Generation{record.generation().value + 1});
 }
 

@@ -29,12 +29,17 @@ void Footer::update(const run::Event& event) {
     up_.erase(exited->rank);
     clear_progress(exited->rank);
   }
+  if (auto* gathered = std::get_if<run::NodesGathered>(&event)) {
+    world_size_ = static_cast<std::size_t>(gathered->world_size);
+  }
 }
 
 void Footer::update(const run::Action& action) {
-  if (auto* start = std::get_if<run::StartGeneration>(&action)) {
+  if (auto* failure = std::get_if<run::ReportFailure>(&action); failure && failure->restart > 0) {
+    restarts_ = failure->restart;
+  }
+  if (std::holds_alternative<run::StartGeneration>(action)) {
     running_ = true;
-    generation_ = start->generation.value;
     up_.clear();
     joined_.clear();
   }
@@ -69,7 +74,7 @@ std::string Footer::status(Instant now) const {
   auto text = fmt::format("taas-run {} | {} of {} {} up", clock_text(now - run_start_), up_.size(), world_size_,
                           world_size_ == 1 ? "rank" : "ranks");
   if (!joined_.empty()) text += fmt::format(", {} joined", joined_.size());
-  if (generation_ > 0) text += fmt::format(" | restart {} of {}", generation_, max_restarts_);
+  if (restarts_ > 0) text += fmt::format(" | restart {} of {}", restarts_, max_restarts_);
   return text;
 }
 

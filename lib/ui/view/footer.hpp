@@ -33,7 +33,7 @@ class Footer {
   Style style_;
   bool running_ = false;
   bool finished_ = false;
-  int generation_ = 0;
+  int restarts_ = 0;
   std::set<Rank> up_;
   std::set<Rank> joined_;
   Rank progress_rank_{-1};

@@ -122,7 +122,7 @@ std::vector<std::string> Narrator::tell_action(const run::Action& action) {
 
 std::vector<std::string> Narrator::tell_failure(const run::ReportFailure& failure) {
   reported_ = failure.verdict;
-  Restart restart{world_size_, failure.verdict.generation.value + 1, max_restarts_};
+  Restart restart{world_size_, failure.restart, max_restarts_};
   return failure_report(failure.verdict, style_, failure.restarting ? &restart : nullptr);
 }
 

@@ -29,11 +29,10 @@ std::vector<std::string> footer(const run::Verdict& verdict, const Style& style,
   if (!verdict.log_path.empty()) lines.push_back(labelled("log", printable(verdict.log_path), style));
   if (!verdict.hint.empty()) lines.push_back(labelled("hint", printable(verdict.hint), style));
   if (restart != nullptr) {
-    bool free = verdict.cause == run::Cause::kNodeLost;  // a node that can be replaced uses up no restart
-    auto count = free ? std::string("the") : fmt::format("all {}", restart->world_size);  // how many is not known yet
-    auto who = restart->world_size == 1 && !free ? "rank 0" : fmt::format("{} ranks", count);
-    auto which =
-        free ? " with the nodes that are left" : fmt::format(", restart {} of {}", restart->number, restart->limit);
+    bool lost = verdict.cause == run::Cause::kNodeLost;  // how many ranks come next is not known yet
+    auto all = restart->world_size == 1 ? "rank 0" : fmt::format("all {} ranks", restart->world_size);
+    auto who = lost ? "the ranks with the nodes that are left" : all;
+    auto which = restart->number > 0 ? fmt::format(", restart {} of {}", restart->number, restart->limit) : "";
     lines.push_back(own_line(fmt::format("restarting {}{}", who, which), style));
   }
   return lines;

@@ -14,7 +14,7 @@ inline constexpr std::size_t kMaxReportLines = 12;
 /// What comes after a failure: nothing, or a restart of all ranks.
 struct Restart {
   int world_size = 0;
-  int number = 0;  ///< 1 for the first restart
+  int number = 0;  ///< 1 for the first one; 0: it is none of those that are counted
   int limit = 0;   ///< --max-restarts
 };
 

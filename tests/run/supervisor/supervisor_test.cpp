@@ -544,6 +544,19 @@ TEST_CASE("only an exception before any rank has talked to the store is not rest
   CHECK(report.verdict.hint.starts_with("not restarted: no rank had reached the store; ") == !restarts);
 }
 
+TEST_CASE("a lost node that can be replaced is not counted among the restarts") {
+  Supervisor supervisor(policy_for(1, 1));
+  supervisor.handle(RunStarted{at_ms(0)});
+  supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(0)});
+  supervisor.handle(NodeLost{Generation{0}, NodeIndex{0}, "hosta", "gone", at_ms(1), true, at_ms(2)});
+  auto lost = supervisor.handle(GenerationGone{Generation{0}, at_ms(3)});
+  supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(4)});
+  supervisor.handle(RankExited{Generation{1}, Rank{0}, {3}, {}, at_ms(5)});
+  auto failed = supervisor.handle(GenerationGone{Generation{1}, at_ms(6)});
+  CHECK(std::get<ReportFailure>(lost.front()).restart == 0);
+  CHECK(std::get<ReportFailure>(failed.front()).restart == 1);
+}
+
 TEST_CASE("what says that the run will end soon goes to ranks once, and they go on") {
   auto policy = policy_for(2, 1);
   policy.preempt_signals = {SIGUSR1, SIGTERM};

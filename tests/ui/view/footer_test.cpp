@@ -44,8 +44,17 @@ TEST_CASE("the footer counts ranks and time") {
 TEST_CASE("a restart begins counting anew") {
   auto footer = started();
   footer.update(run::Event{run::RankSpawned{{}, Rank{0}, 1, at_ms(0)}});
+  footer.update(run::Action{run::ReportFailure{{}, true, 1}});
   footer.update(run::Action{run::StartGeneration{Generation{1}}});
   CHECK(footer.rows(at_ms(0), 80) == Rows{"taas-run 0:00 | 0 of 8 ranks up | restart 1 of 3"});
+}
+
+TEST_CASE("a lost node that is replaced costs no restart, and the world may be another one") {
+  auto footer = started();
+  footer.update(run::Action{run::ReportFailure{{}, true, 0}});
+  footer.update(run::Event{run::NodesGathered{4, {}, {}, at_ms(0)}});
+  footer.update(run::Action{run::StartGeneration{Generation{1}}});
+  CHECK(footer.rows(at_ms(0), 80) == Rows{"taas-run 0:00 | 0 of 4 ranks up"});
 }
 
 TEST_CASE("the lowest rank's bar is shown above") {

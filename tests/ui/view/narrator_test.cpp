@@ -74,8 +74,8 @@ TEST_CASE("an end that was not reported before is") {
 TEST_CASE("a restart is counted") {
   auto normal = narrator(plan::Verbosity::kNormal, 3);
   auto verdict = failure(1, "rank 1 exited with code 3");
-  verdict.generation = Generation{1};
-  CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true}}).back() ==
+  verdict.generation = Generation{4};  // three of them for lost nodes that were replaced
+  CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true, 2}}).back() ==
         "taas-run: restarting all 8 ranks, restart 2 of 3");
 }
 
@@ -83,11 +83,13 @@ TEST_CASE("a restart counts the ranks that there are, and none where that is not
   auto normal = narrator(plan::Verbosity::kNormal, 3);
   normal.tell(RunEvent{run::NodesGathered{2, {NodeIndex{0}, NodeIndex{0}}, {"hosta"}, at_ms(0)}});
   auto verdict = failure(1, "rank 1 exited with code 3");
-  CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true}}).back() ==
+  CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true, 1}}).back() ==
         "taas-run: restarting all 2 ranks, restart 1 of 3");
   verdict.cause = run::Cause::kNodeLost;
   CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true}}).back() ==
         "taas-run: restarting the ranks with the nodes that are left");
+  CHECK(normal.tell(RunAction{run::ReportFailure{verdict, true, 2}}).back() ==
+        "taas-run: restarting the ranks with the nodes that are left, restart 2 of 3");
 }
 
 TEST_CASE("a good end is told, but not to quiet users") {
