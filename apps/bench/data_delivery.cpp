@@ -149,12 +149,12 @@ void delivered(Figures& figures, const Sizes& sizes, const Batches& batches, Enc
   std::vector<std::uint64_t> digests;
   for (const auto& batch : batches) digests.push_back(digest_of(batch));
   const auto serve = [&] {
-    serve_batches({.run_id = "bench",
-                   .key = kKey,
-                   .encryption = encryption,
-                   .tcp_listener = is_here ? Fd() : std::move(listener),
-                   .unix_listener = is_here ? std::move(listener) : Fd()},
-                  batches);
+    ServerOptions served;
+    served.run_id = "bench";
+    served.key = kKey;
+    served.encryption = encryption;
+    (is_here ? served.unix_listener : served.tcp_listener) = std::move(listener);
+    serve_batches(std::move(served), batches);
   };
   const auto receive = [&] {
     Client client({.run_id = "bench", .key = kKey, .encryption = encryption, .schedule = {}});

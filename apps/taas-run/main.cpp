@@ -9,7 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/environment/environment.hpp"
+#include "base/exit_status.hpp"
 #include "base/files.hpp"
+#include "base/log/log_file.hpp"
 #include "base/text.hpp"
 #include "frameworks/accelerate.hpp"
 #include "frameworks/deepspeed.hpp"
@@ -30,16 +33,15 @@ namespace {
 
 using namespace taas;
 
-constexpr int kUsage = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr const char* kMakeToken = "token";  // as the whole command line: a program of that name is ./token
 
-std::map<std::string, std::string> read_environment() {
-  std::map<std::string, std::string> variables;
+Environment read_environment() {
+  Environment variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view text = *entry;
-    auto equals = text.find('=');
+    auto equals = text.find('=');  // an empty name is none that a shell could set, but is passed on like all others
     if (equals != std::string_view::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
@@ -62,7 +64,7 @@ void say(const Error& error) { std::fputs(fmt::format("taas-run: {}\n", printabl
 
 int refuse(const Error& error) {
   say(error);
-  if (error.code != ErrorCode::kCannotExecute) return kUsage;
+  if (error.code != ErrorCode::kCannotExecute) return kUsageExitCode;
   return error.system_errno == ENOENT ? kNotFound : kNotExecutable;
 }
 
@@ -92,19 +94,30 @@ int ranks_here(const plan::LaunchPlan& plan) {
   return std::holds_alternative<plan::OneMachine>(plan.launch_mode) ? plan.world_size() : 0;
 }
 
+/// --log-level or else TAAS_LOG; agents that a coordinator starts are told by it.
+Result<> begin_log(plan::OutputOptions& output, const plan::Machine& machine) {
+  bool by_variable = output.log_level.empty();
+  if (by_variable) output.log_level = value_of(machine.environment, kLogVariable);
+  auto settings = parse_log_settings(output.log_level);
+  if (!settings) return std::move(settings).error().with(kLogVariable);
+  log::configure(*settings);
+  return {};
+}
+
 int start(plan::Options options, plan::Machine machine, std::vector<std::string> arguments) {
   if (options.as_agent) {
     if (auto enough = check_open_files_limit(0); !enough) return refuse(enough.error());
     auto code = cli::run_as_agent(std::move(machine));
     return code ? *code : refuse(code.error());
   }
+  if (auto begun = begin_log(options.output, machine); !begun) return refuse(begun.error());
   if (auto followed = cli::follow_deepspeed(options, machine); !followed) return refuse(followed.error());
   machine.job_gpus = cli::ask_for_gpus_by_node(options, machine);
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) {
     say(plan.error());
     if (!options.dry_run) cli::refuse_in_step(options, std::move(machine), plan.error());
-    return kUsage;
+    return kUsageExitCode;
   }
   if (auto own = cli::check_own_network(*plan, machine); !own) return refuse(own.error());
   if (auto checked = cli::check_foreign_package(*plan); !checked) return refuse(checked.error());

@@ -2,6 +2,9 @@
 
 namespace taas {
 
+/// The exit code of what cannot begin as it was asked for, as of ErrorCode::kUsage.
+inline constexpr int kUsageExitCode = 2;
+
 /// How a process ended.
 struct ExitStatus {
   int code = 0;    ///< exit code, when `signal` is 0

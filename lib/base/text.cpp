@@ -45,13 +45,6 @@ std::string plural(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-std::vector<std::string> assignments(const std::map<std::string, std::string>& environment) {
-  std::vector<std::string> list;
-  list.reserve(environment.size());
-  for (const auto& [name, value] : environment) list.push_back(name + "=" + value);
-  return list;
-}
-
 std::string snake_case(std::string_view name) {
   if (name.size() > 1 && name[0] == 'k' && std::isupper(static_cast<unsigned char>(name[1])) != 0)
     name.remove_prefix(1);

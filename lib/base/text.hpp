@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +23,6 @@ std::string printable(std::string_view text);
 
 /// "1 rank", "8 ranks".
 std::string plural(std::int64_t count, std::string_view what);
-
-/// "NAME=value" each.
-std::vector<std::string> assignments(const std::map<std::string, std::string>& environment);
 
 /// "RankExited" and "kExitCode" as "rank_exited" and "exit_code".
 std::string snake_case(std::string_view name);

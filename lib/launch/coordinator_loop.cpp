@@ -1,24 +1,23 @@
 #include "launch/coordinator_loop.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <map>
 
 #include "base/event_queue.hpp"
-#include "base/files.hpp"
+#include "base/log/log.hpp"
 #include "base/timer.hpp"
+#include "launch/failure_record.hpp"
 #include "launch/output/console_queue.hpp"
 #include "launch/output/display.hpp"
 #include "launch/output/incoming_output.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "proc/spawn/signals.hpp"
-#include "run/verdict/error_file.hpp"
+#include "run/events/type_name.hpp"
 
 namespace taas::launch {
 namespace {
@@ -92,7 +91,6 @@ struct CoordinatorLoop::State {
   void obey(const run::ClearDeadline&) { deadline.clear(); }
   void obey(const run::RequestStop&) { stop_requested = true; }
   void obey(const run::Finish& action);
-  void record_failure();
   template <class Decided>
   void obey(const Decided&) {}
 
@@ -144,7 +142,10 @@ void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
   }
   if (auto news = data_event(message)) state_->tell(*news);
   auto now = steady_now();
+  log::debug(LogPart::kCoordinator, "agent {} says {}", agent.value, run::alternative_name(message));
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
+    log::info(LogPart::kCoordinator, "agent {} is {} of {}, version {}, at {}", agent.value, hello->order,
+              hello->hostname, hello->version, fmt::join(hello->addresses, ", "));
     state_->note_host(agent, *hello);
     state_->on_arrival(hello->order);
     return state_->feed(run::AgentArrived{agent, *hello, now});
@@ -169,10 +170,13 @@ void CoordinatorLoop::hear_file(run::AgentId agent, std::string_view frame) {
 
 void CoordinatorLoop::leave(run::AgentId agent, const std::string& reason, bool closed_by_agent) {
   if (!state_->drop(agent)) return;
+  log::info(LogPart::kCoordinator, "agent {} is gone: {}{}", agent.value, reason,
+            closed_by_agent ? " (closed there)" : "");
   state_->feed(run::AgentLeft{agent, reason, closed_by_agent, steady_now()});
 }
 
 void CoordinatorLoop::host_failed(int order, const std::string& message) {
+  log::warning(LogPart::kCoordinator, "the agent of host {} has failed: {}", order, message);
   state_->feed(run::HostFailed{order, message, steady_now()});
 }
 
@@ -193,7 +197,9 @@ int CoordinatorLoop::execute() {
                         [&state](int signal, Instant at) { state.receive(signal, at); });
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
-  state.record_failure();
+  if (auto written = record_failure(*state.verdict, state.options.machine.environment); !written) {
+    state.warn(written.error());
+  }
   if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());
   state.output.show_all();
   auto shown = state.display.finish();
@@ -224,13 +230,19 @@ void CoordinatorLoop::State::note_stall() {
   auto former = ticked;
   if (!former || now - *former < kTick + kStalled) return;
   ticked = now;
+  log::warning(LogPart::kCoordinator, "nothing was done for {} ms: this process did not run",
+               std::chrono::duration_cast<std::chrono::milliseconds>(now - *former).count());
   feed(run::CoordinatorStalled{now - *former, now});
 }
 
 void CoordinatorLoop::State::feed(run::CoordinatorEvent event) {
   note_stall();
   turns.feed(std::move(event), [this](const run::CoordinatorEvent& next) {
-    for (const auto& action : coordinator.handle(next)) carry_out(action);
+    log::trace(LogPart::kCoordinator, "event {}", run::alternative_name(next));
+    for (const auto& action : coordinator.handle(next)) {
+      log::trace(LogPart::kCoordinator, "action {}", run::alternative_name(action));
+      carry_out(action);
+    }
   });
 }
 
@@ -252,6 +264,7 @@ void CoordinatorLoop::State::act(const run::Tell& action) {
   const auto* start = std::get_if<run::StartRanks>(&action.message);
   if (start != nullptr) store_place = {start->master_addr, start->master_port};
   if (found == agents.end()) return;
+  log::debug(LogPart::kCoordinator, "tells agent {} {}", action.agent.value, run::alternative_name(action.message));
   start != nullptr ? found->second->tell(through_meeting(*start)) : found->second->tell(action.message);
 }
 
@@ -282,17 +295,6 @@ void CoordinatorLoop::State::act(const run::PlaceOutput& action) {
 void CoordinatorLoop::State::obey(const run::Finish& action) {
   display.set_output(options.output_directory, files);
   verdict = action.verdict;
-}
-
-/// For whoever started this launcher, as torchrun does it: a scheduler, or a launcher whose rank this one is.
-void CoordinatorLoop::State::record_failure() {
-  auto path = options.machine.environment.find("TORCHELASTIC_ERROR_FILE");
-  bool wanted = path != options.machine.environment.end() && !path->second.empty();
-  if (!wanted || verdict->cause == run::Cause::kSuccess) return;
-  Fd file(::open(path->second.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0644));
-  if (!file) return warn(system_error("cannot write TORCHELASTIC_ERROR_FILE " + path->second, errno));
-  auto written = write_all(file, run::print_error_file(*verdict, std::time(nullptr)));
-  if (!written) warn(std::move(written).error().with("TORCHELASTIC_ERROR_FILE " + path->second));
 }
 
 void CoordinatorLoop::State::show(const run::Output& said) {

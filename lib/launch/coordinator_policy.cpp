@@ -60,15 +60,16 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   return policy;
 }
 
-node::Bootstrap meeting_point(const plan::NodesOptions& nodes, const net::Secret& secret,
+node::Bootstrap meeting_point(const plan::Options& options, const net::Secret& secret,
                               std::vector<std::string> addresses, std::uint16_t port) {
   node::Bootstrap bootstrap;
   bootstrap.run_id = secret.run_id;
   bootstrap.key = net::print_key(secret.key);
   bootstrap.addresses = std::move(addresses);
   bootstrap.port = port;
-  bootstrap.interface = nodes.interface;
-  bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
+  bootstrap.interface = options.nodes.interface;
+  bootstrap.node_timeout_ms = static_cast<int>(options.nodes.node_timeout.count());
+  bootstrap.log_level = options.output.log_level;
   return bootstrap;
 }
 

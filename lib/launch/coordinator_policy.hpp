@@ -14,7 +14,7 @@ namespace taas::launch {
 run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan);
 
 /// Where agents that this process starts find it.
-node::Bootstrap meeting_point(const plan::NodesOptions& nodes, const net::Secret& secret,
+node::Bootstrap meeting_point(const plan::Options& options, const net::Secret& secret,
                               std::vector<std::string> addresses, std::uint16_t port);
 
 }  // namespace taas::launch

@@ -1,5 +1,6 @@
 #include "launch/data_hosts.hpp"
 
+#include "base/environment/environment.hpp"
 #include "base/text.hpp"
 #include "base/timer.hpp"
 #include "launch/coordinator_policy.hpp"
@@ -16,7 +17,7 @@ constexpr auto kPartingPatience = std::chrono::seconds(3);  // for agents that w
 struct DataHostLinks::State {
   boost::asio::io_context& io;
   DataHosts hosts;
-  plan::NodesOptions nodes;
+  plan::Options options;
   std::vector<std::string> environment;
   std::unique_ptr<net::Listener> listener;
   std::unique_ptr<HostStarter> starter;
@@ -28,7 +29,7 @@ DataHostLinks::~DataHostLinks() = default;
 
 Result<std::unique_ptr<DataHostLinks>> DataHostLinks::listen(boost::asio::io_context& io,
                                                              const LocalRunOptions& options) {
-  std::unique_ptr<State> state(new State{io, *options.data_hosts, options.plan.options.nodes,
+  std::unique_ptr<State> state(new State{io, *options.data_hosts, options.plan.options,
                                          assignments(options.machine.environment), nullptr, nullptr, nullptr});
   auto listener = net::Listener::listen(io, {state->hosts.listen_addresses, 0, state->hosts.secret},
                                         [raw = state.get()](std::unique_ptr<net::Link> link) {
@@ -42,7 +43,8 @@ Result<std::unique_ptr<DataHostLinks>> DataHostLinks::listen(boost::asio::io_con
 void DataHostLinks::start(CoordinatorLoop& run, Family& family) {
   State& state = *state_;
   state.run = &run;
-  auto bootstrap = meeting_point(state.nodes, state.hosts.secret, state.hosts.listen_addresses, state.listener->port());
+  auto bootstrap =
+      meeting_point(state.options, state.hosts.secret, state.hosts.listen_addresses, state.listener->port());
   HostStarter::Options options{state.hosts.hosts, state.environment, std::move(bootstrap), true};
   state.starter = std::make_unique<HostStarter>(state.io, family, std::move(options),
                                                 [&state](int order, const std::string& message) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/ids.hpp"
+#include "base/log/log_file.hpp"
 #include "base/version.hpp"
 #include "launch/coordinator_loop.hpp"
 #include "launch/coordinator_policy.hpp"
@@ -101,6 +102,7 @@ node::NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
     if (!folder) return folder.error();
     auto file = JournalFile::open(folder->journal_path(), steady_now());
     if (!file) return file.error();
+    log::open(folder->own_logs(), "launcher");
     opened.journal = std::move(*file);
     opened.folder = *folder;
     return folder;

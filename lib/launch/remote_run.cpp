@@ -3,7 +3,9 @@
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
+#include "base/environment/environment.hpp"
 #include "base/ids.hpp"
+#include "base/log/log_file.hpp"
 #include "base/text.hpp"
 #include "base/timer.hpp"
 #include "launch/coordinator_loop.hpp"
@@ -46,7 +48,7 @@ void part(boost::asio::io_context& io, Family& family) {
 
 }  // namespace
 
-Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
+Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
   boost::asio::io_context io(1);
   auto open_files_limit = raise_open_files_limit();
   node::end_with_keeper(io, lifeline);
@@ -63,10 +65,10 @@ Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline) {
   if (!listener) return listener.error();
   auto folder = node::create_run_folder(options.plan, options.machine);
   if (!folder) return folder.error();
+  log::open(folder->own_logs(), "coordinator");
   auto journal = JournalFile::open(folder->journal_path(), steady_now());
   if (!journal) return journal.error();
-  auto bootstrap =
-      meeting_point(options.plan.options.nodes, options.secret, options.listen_addresses, (*listener)->port());
+  auto bootstrap = meeting_point(options.plan.options, options.secret, options.listen_addresses, (*listener)->port());
   if (auto told = options.on_listening(bootstrap); !told) return told.error();
 
   auto policy = make_policy(options, *folder);

@@ -31,6 +31,6 @@ struct RunEnd {
 };
 
 /// An error is of the time before the first agent: nobody has been told of it yet.
-Result<RunEnd> coordinate(RemoteRunOptions options, Lifeline lifeline);
+Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline);
 
 }  // namespace taas::launch

@@ -12,8 +12,16 @@ namespace taas::net {
 
 using Acceptor = boost::asio::ip::tcp::acceptor;
 
-/// Close-on-exec listeners on all of these numeric addresses, with one port for all of them; 0: the kernel chooses.
-Result<std::vector<Acceptor>> bind_all(boost::asio::io_context& io, const std::vector<std::string>& addresses,
-                                       std::uint16_t port);
+struct BindRequest {
+  std::vector<std::string> addresses;  ///< numeric ones of this machine
+  std::uint16_t port = 0;              ///< the same on all of them; 0: the kernel chooses
+  int backlog = Acceptor::max_listen_connections;
+  bool some_suffice = false;  ///< an address that this machine does not have is an error only if no other is left
+  std::string purpose = "for other nodes";                                   ///< in errors
+  std::string another_port = "choose another port, or none for a free one";  ///< in errors: what a user can do
+};
+
+/// Close-on-exec listeners on all of the addresses.
+Result<std::vector<Acceptor>> bind_all(boost::asio::io_context& io, const BindRequest& request);
 
 }  // namespace taas::net

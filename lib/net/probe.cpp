@@ -3,6 +3,7 @@
 #include <list>
 #include <utility>
 
+#include "base/log/log.hpp"
 #include "net/addresses.hpp"
 #include "net/sockets.hpp"
 
@@ -62,6 +63,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
   void on_answer(Target& target, const error_code& status) {
     error_code ignored;
     target.reached = !status;
+    log::debug(LogPart::kNet, "probe of {} port {}: {}", target.address, port_, status ? explain(status) : "reached");
     if (target.reached) target.from = target.socket.local_endpoint(ignored).address().to_string();
     target.socket.close(ignored);
     if (--open_ == 0) finish();

@@ -2,9 +2,12 @@
 
 #include "base/event_queue.hpp"
 #include "base/json/json.hpp"
+#include "base/log/log.hpp"
+#include "base/log/log_file.hpp"
 #include "base/timer.hpp"
 #include "net/addresses.hpp"
 #include "proc/spawn/open_files.hpp"
+#include "run/events/type_name.hpp"
 
 namespace taas::node {
 namespace {
@@ -30,7 +33,10 @@ struct AgentLoop::State {
   void carry_out(const run::AgentAction& action) {
     std::visit([this](const auto& decided) { act(decided); }, action);
   }
-  void act(const run::Send& action) { uplink->send(action.message); }
+  void act(const run::Send& action) {
+    log::debug(LogPart::kAgent, "says {}", run::alternative_name(action.message));
+    uplink->send(action.message);
+  }
   void act(const run::Perform& action);
   void act(const run::Connect&);
   void act(const run::Leave& action) { on_leave(action); }
@@ -73,7 +79,11 @@ void AgentLoop::feed(run::AgentEvent event) { state_->feed(std::move(event)); }
 
 void AgentLoop::State::feed(run::AgentEvent event) {
   turns.feed(std::move(event), [this](const run::AgentEvent& next) {
-    for (const auto& action : agent.handle(next)) carry_out(action);
+    log::trace(LogPart::kAgent, "event {}", run::alternative_name(next));
+    for (const auto& action : agent.handle(next)) {
+      log::trace(LogPart::kAgent, "action {}", run::alternative_name(action));
+      carry_out(action);
+    }
   });
 }
 
@@ -84,6 +94,7 @@ void AgentLoop::State::act(const run::Connect&) {
 }
 
 void AgentLoop::State::act(const run::Perform& action) {
+  log::debug(LogPart::kAgent, "was told {}", run::alternative_name(action.message));
   if (const auto* message = std::get_if<run::Welcome>(&action.message)) return welcome(*message);
   if (const auto* message = std::get_if<run::ProbeAddresses>(&action.message)) return probe(*message);
   if (node) node->perform(action.message);
@@ -92,7 +103,11 @@ void AgentLoop::State::act(const run::Perform& action) {
 void AgentLoop::State::welcome(const run::Welcome& message) {
   if (node) node->link_is_new();
   takes_files = true;
-  if (auto prepared = prepare(message); !prepared) return say(run::Refused{prepared.error().message});
+  if (auto prepared = prepare(message); !prepared) {
+    log::warning(LogPart::kAgent, "this node refuses the run: {}", prepared.error().message);
+    return say(run::Refused{prepared.error().message});
+  }
+  log::info(LogPart::kAgent, "ready; the store has port {}", node->store_port());
   say(run::Ready{node->store_port(), node->data_ports(), node->rank_ports(), node->folder_mark()});
 }
 
@@ -130,7 +145,14 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   wanted.send_file = [this](std::string frame) {
     if (takes_files) uplink->send_file(std::move(frame));
   };
-  wanted.open_folder = [&launch] { return storage::open_run_directory(launch->run_folder, launch->log_folder); };
+  // A machine that was frozen since it was told to start ranks has a fence to heed first.
+  wanted.before_start = [this] { feed(run::DeadlineReached{steady_now()}); };
+  wanted.open_folder = [&launch, &hello = options.hello] {
+    auto folder = storage::open_run_directory(launch->run_folder, launch->log_folder);
+    const auto* kind = hello.role == run::AgentRole::kData ? "data-agent" : "agent";
+    if (folder) log::open(folder->own_logs(), fmt::format("{}-{}", kind, log::name_for_file(hello.hostname)));
+    return folder;
+  };
   auto made = Node::prepare(io, std::move(wanted), [this](run::AgentMessage said) { say(std::move(said)); });
   if (!made) return made.error();
   node = std::move(*made);

@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "base/ids.hpp"
+#include "base/log/log.hpp"
+#include "base/log/log_file.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "net/addresses.hpp"
@@ -60,11 +62,15 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   return loop;
 }
 
-void say_here(const std::string& text) { std::fputs(fmt::format("taas-run: {}\n", printable(text)).c_str(), stderr); }
+void say_here(const std::string& text) {
+  log::info(LogPart::kAgent, "said on the console: {}", text);
+  std::fputs(fmt::format("taas-run: {}\n", printable(text)).c_str(), stderr);
+}
 
 }  // namespace
 
 Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
+  if (auto wish = parse_log_settings(options.bootstrap.log_level)) log::configure(*wish);
   boost::asio::io_context io(1);
   end_with_keeper(io, lifeline);
   auto key = net::parse_key(options.bootstrap.key);

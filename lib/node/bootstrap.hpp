@@ -26,11 +26,12 @@ struct Bootstrap {
   int data_workers = 0;           ///< how many; 0: as --data-cores says, or one for each core
   int join_timeout_ms = 60000;    ///< how long a coordinator that cannot be reached is looked for
   int ranks = 0;                  ///< Hello::ranks
+  std::string log_level;          ///< as plan::OutputOptions has it
 };
 
 // clang-format off
 BOOST_DESCRIBE_STRUCT(Bootstrap, (), (run_id, key, addresses, port, name, order, interface, node_timeout_ms,
-                                      coordinator_first, order_base, data, data_workers, join_timeout_ms, ranks))
+                                      coordinator_first, order_base, data, data_workers, join_timeout_ms, ranks, log_level))
 // clang-format on
 
 /// One line, its end included.

@@ -1,14 +1,12 @@
 #include "node/node.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
-#include "base/fd.hpp"
+#include "base/log/log.hpp"
 #include "node/node_state.hpp"
 #include "storage/folder_marker.hpp"
 
@@ -37,6 +35,7 @@ Result<std::unique_ptr<Node>> Node::prepare(boost::asio::io_context& io, NodeOpt
   auto folder = state->options.open_folder();
   if (!folder) return folder.error();
   state->opened = std::move(*folder);
+  state->open_output();
   if (const auto& run = state->options.run_mark; !run.empty()) {
     auto mark = storage::mark_folder(state->folder().path(), run);
     if (!mark) return mark.error();
@@ -98,6 +97,33 @@ Result<> Node::State::open_data() {
   return {};
 }
 
+Result<> Node::State::open_timers() {
+  if (options.store_addresses.empty()) return {};
+  NodeTimers::Callbacks calls;
+  calls.find_rank = [this](int pid) { return rank_of(pid); };
+  calls.remark = [this](std::string text) { remark(std::move(text)); };
+  auto opened_timers = NodeTimers::open(io, options.machine.environment, std::move(calls));
+  if (!opened_timers) return opened_timers.error();
+  timers = std::move(*opened_timers);
+  if (timers) addresses.timer_file = timers->path();
+  return {};
+}
+
+std::optional<Rank> Node::State::rank_of(int pid) const {
+  auto found = std::find_if(ranks.begin(), ranks.end(), [pid](const auto& rank) { return rank->pid() == pid; });
+  return found == ranks.end() ? std::nullopt
+                              : std::optional(places[static_cast<std::size_t>(found - ranks.begin())].rank);
+}
+
+void Node::State::open_output() {
+  NodeOutputOptions wanted;
+  wanted.hostname = options.machine.hostname;
+  wanted.writers_alive = [this] { return writers.all_alive(); };
+  wanted.send_file = options.send_file;
+  wanted.remark = [this](std::string text) { remark(std::move(text)); };
+  output.emplace(io, *opened, std::move(wanted));
+}
+
 /// A server of a rank is found where the store is.
 Result<> Node::State::hold_ports() {
   auto ports = net::HeldPorts::hold(io, options.listen_address, options.rank_ports);
@@ -126,6 +152,23 @@ void Node::perform(const run::CoordinatorMessage& message) {
   std::visit([this](const auto& asked) { state_->perform(asked); }, message);
 }
 
+void Node::link_is_new() {
+  state_->outbox.begin_anew();
+  state_->output->begin_anew();
+}
+
+void Node::State::perform(const run::Settle& request) {
+  source.reset();  // no generation follows: its memory is given back while output is put on disk
+  output->settle(request.publish, [this](const std::string& error) { say_settled(error); });
+}
+
+void Node::State::say_settled(const std::string& error) {
+  // Log files are whole then, too.
+  disk.after([=, files = output->published(), this] {
+    outbox.say_last(run::OutputSettled{error, steady_now(), files});
+  });
+}
+
 void Node::State::hold_output(bool hold) {
   held = hold;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -134,19 +177,20 @@ void Node::State::hold_output(bool hold) {
   }
 }
 
-/// Who handles a signal looks for the wish to stop: that is on disk before, unless the disk is slow.
-void Node::State::perform(const run::SignalRanks& request) {
-  if (telling_of_stop) return held_signals.push_back(request);
+void Node::State::signal(const run::SignalRanks& request) {
   if (request.generation != generation) return;
   for (Rank rank : request.ranks) {
     auto index = static_cast<std::size_t>(
         std::find_if(places.begin(), places.end(), [&](const auto& place) { return place.rank == rank; }) -
         places.begin());
-    if (index < ranks.size() && ranks[index]->running()) ranks[index]->signal(request.signal);
+    if (index >= ranks.size() || !ranks[index]->running()) continue;
+    log::debug(LogPart::kProcess, "signal {} goes to rank {}", request.signal, rank.value);
+    ranks[index]->signal(request.signal);
   }
 }
 
 void Node::State::sweep(int signal) {
+  log::info(LogPart::kProcess, "all of generation {} is to end, by signal {}", generation.value, signal);
   start_wanted = false;
   if (source) source->forget();
   starting.clear();
@@ -157,34 +201,13 @@ void Node::State::sweep(int signal) {
   });
 }
 
-/// Programs that poll find the file; those that handle the signal get it.
 void Node::State::perform(const run::RequestStop& request) {
-  constexpr auto kSlowDisk = std::chrono::milliseconds(500);
-  telling_of_stop = true;
-  signals_held_until.set(steady_now() + kSlowDisk);
-  auto failure = std::make_shared<int>(0);
-  disk.run(
-      [=, path = stop_file()] {
-        Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-        if (!made) *failure = errno;
-      },
-      [=, this] {
-        if (*failure != 0) {
-          remark(system_error("cannot tell ranks to write a checkpoint by " + stop_file(), *failure).message);
-        }
-        let_signals_go();
-      });
+  stop_wish.tell(stop_file());
   if (request.signal == 0 && source) source->hurry();  // the user stops the run: no rank waits for an import first
   if (request.signal == 0) return;
   run::SignalRanks to_all{generation, {}, request.signal};
   for (const auto& place : places) to_all.ranks.push_back(place.rank);
-  held_signals.push_back(std::move(to_all));
-}
-
-void Node::State::let_signals_go() {
-  telling_of_stop = false;
-  signals_held_until.clear();
-  for (const auto& signal : std::exchange(held_signals, {})) perform(signal);
+  stop_wish.pass(to_all);
 }
 
 void Node::State::perform(const run::DataWorkers& list) {

@@ -35,6 +35,8 @@ struct NodeOptions {
   std::string run_mark;  ///< of the run, as in storage::mark_folder(); empty: one folder for all nodes
   /// Sends a frame of a file (run/messages/file_frames.hpp) to the coordinator; without a link it is lost.
   std::function<void(std::string frame)> send_file = [](const std::string&) {};
+  /// Called before ranks are spawned, in the event loop: the start was asked for some time ago, and may be taken back.
+  std::function<void()> before_start = {};
   /// Called last, so that a run that is refused leaves no folder behind.
   std::function<Result<storage::RunDirectory>()> open_folder;
 };

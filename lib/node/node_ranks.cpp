@@ -6,7 +6,9 @@
 #include <csignal>
 #include <optional>
 
+#include "base/environment/environment.hpp"
 #include "base/files.hpp"
+#include "base/log/log.hpp"
 #include "node/node_state.hpp"
 #include "node/process/common_environment.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
@@ -31,27 +33,15 @@ std::vector<std::string> fill_in_local_rank(std::vector<std::string> command, in
   return command;
 }
 
-std::vector<plan::RankPlace> places_of(const run::StartRanks& start) {
-  std::vector<plan::RankPlace> places;
-  for (const auto& share : start.shares) {
-    for (int local = 0; local < share.local_world_size; ++local) {
-      places.push_back({Rank{share.first_rank.value + local}, start.world_size, local, share.local_world_size,
-                        share.node, start.nodes});
-    }
-  }
-  return places;
-}
-
 /// On the disk thread.
 GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
-                           const std::vector<plan::RankPlace>& places) {
+                           const std::vector<RankPlace>& places) {
   GenerationPaths made;
   made.flight_records = path_or_none(folder.flight_records(generation));
   for (const auto& place : places) {
-    storage::RankPlace where{place.rank, place.node, place.local_rank};
-    made.ranks.push_back({path_or_none(folder.rank_log(generation, where, storage::LogStream::kStdout)),
-                          path_or_none(folder.rank_log(generation, where, storage::LogStream::kStderr)),
-                          path_or_none(folder.error_file(generation, where))});
+    made.ranks.push_back({path_or_none(folder.rank_log(generation, place, storage::LogStream::kStdout)),
+                          path_or_none(folder.rank_log(generation, place, storage::LogStream::kStderr)),
+                          path_or_none(folder.error_file(generation, place))});
   }
   return made;
 }
@@ -62,11 +52,10 @@ void Node::State::perform(const run::StartRanks& start) {
   generation = start.generation;
   ranks.clear();
   writers.clear();
-  places = places_of(start);
+  places = place_ranks(start.shares, start.world_size, start.nodes);
   choose_streams(places);
   out_of_memory_kills = oom_kills();
-  expired_timers.clear();
-  if (timers) timers->forget_all();
+  if (timers) timers->begin_generation();
   bool store_here = plan::launcher_serves_store(options.settings.options, options.settings.world_size);
   addresses.master_addr = start.master_addr;
   addresses.master_port = start.master_port;
@@ -74,11 +63,12 @@ void Node::State::perform(const run::StartRanks& start) {
   addresses.agent_store = store_here;
   addresses.output_directory = folder().staging();
   addresses.stop_file = stop_file();
+  addresses.log_folder = folder().own_logs();
   if (data) data->set_world_size(start.world_size);
   if (!store_here) store.reset();  // it only found a free port for rank 0
   bool first_node = !places.empty() && places.front().rank.value == 0;
   if (store) first_node ? store->begin_generation(served_address()) : store->rest();
-  take_duty(start.output);
+  output->take(start.output);
   start_wanted = true;
   auto made = std::make_shared<GenerationPaths>();
   disk.run([=, where = folder(), of = generation, all = places] { *made = make_paths(where, of, all); },
@@ -91,7 +81,11 @@ void Node::State::use(GenerationPaths made) {
   paths = std::move(made.ranks);
   if (!source && read_only) tell_gap_of_protection();
   if (!source) source = make_source();
-  source->prepare([this] { return common(); }, [this] { start_all(); });
+  source->prepare([this] { return common(); },
+                  [this] {
+                    if (options.before_start) options.before_start();
+                    if (start_wanted) start_all();
+                  });
 }
 
 /// On several machines the one by which all nodes reach this one.
@@ -115,7 +109,7 @@ void Node::State::start_all() {
   if (starting.empty()) return;
   std::vector<SpawnRequest> requests;
   for (const auto& one : starting) requests.push_back(one.request());
-  source->spawn(std::move(requests), [this](std::size_t i, Result<Child> child) { take(i, std::move(child)); });
+  source->spawn(requests, [this](std::size_t i, Result<Child> child) { take(i, std::move(child)); });
 }
 
 void Node::State::take(std::size_t index, Result<Child> child) {
@@ -125,12 +119,15 @@ void Node::State::take(std::size_t index, Result<Child> child) {
   if (last && short_of) say_failed(places[index + 1], *short_of);
 }
 
-void Node::State::say_failed(const plan::RankPlace& place, const Error& error) {
+void Node::State::say_failed(const RankPlace& place, const Error& error) {
+  log::warning(LogPart::kProcess, "rank {} cannot be started: {}", place.rank.value, error.message);
   outbox.say(run::RankSpawnFailed{generation, place.rank, error.system_errno, error.message, steady_now()});
 }
 
-void Node::State::adopt(const plan::RankPlace& place, PreparedRank prepared, Child child) {
+void Node::State::adopt(const RankPlace& place, PreparedRank prepared, Child child) {
   auto process = RankProcess::adopt(io, family, disk, std::move(prepared), std::move(child), callbacks(place.rank));
+  log::info(LogPart::kProcess, "rank {} of generation {} is process {}{}", place.rank.value, generation.value,
+            process->pid(), process->preloaded() ? ", preloaded" : "");
   outbox.say(run::RankSpawned{generation, place.rank, process->pid(), steady_now(), process->preloaded()});
   writers.add(process->pid());
   if (held && is_shown(ranks.size())) process->pause();
@@ -159,14 +156,12 @@ CommonEnvironment Node::State::common() const {
   return common_environment(environments, names);
 }
 
-void Node::State::choose_streams(const std::vector<plan::RankPlace>& wanted) {
-  std::vector<plan::RankPlan> plans;
-  for (const auto& place : wanted) plans.push_back({place.rank, place.local_rank, place.node});
-  auto chosen = plan::decide_streams(options.settings.options.output, plans);
+void Node::State::choose_streams(const std::vector<RankPlace>& wanted) {
+  auto chosen = plan::decide_streams(options.settings.options.output, wanted);
   outputs = chosen ? std::move(*chosen) : std::vector<plan::RankOutput>(wanted.size());
 }
 
-RankStart Node::State::describe(const plan::RankPlace& place, const RankPaths& files) {
+RankStart Node::State::describe(const RankPlace& place, const RankPaths& files) {
   RankStart start;
   start.rank = place.rank;
   start.argv = fill_in_local_rank(options.program.command, place.local_rank);
@@ -183,7 +178,7 @@ RankStart Node::State::describe(const plan::RankPlace& place, const RankPaths& f
   return start;
 }
 
-std::vector<std::string> Node::State::environment_of(const plan::RankPlace& place, const std::string& error) const {
+std::vector<std::string> Node::State::environment_of(const RankPlace& place, const std::string& error) const {
   plan::RunAddresses known = addresses;
   known.error_file = error;
   const auto& settings = options.settings;
@@ -191,10 +186,7 @@ std::vector<std::string> Node::State::environment_of(const plan::RankPlace& plac
   for (auto& [name, value] : plan::rank_environment(settings, options.machine, place, generation, known)) {
     variables.insert_or_assign(name, value);
   }
-  std::vector<std::string> list;
-  list.reserve(variables.size());
-  for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
-  return list;
+  return assignments(variables);
 }
 
 RankCallbacks Node::State::callbacks(Rank rank) {
@@ -204,12 +196,12 @@ RankCallbacks Node::State::callbacks(Rank rank) {
     remark(error.message + "; training goes on, and the file when it can be written again");
   };
   calls.on_exit = [this, rank, of = generation](ExitStatus status, run::Evidence evidence, Instant at) {
+    log::info(LogPart::kProcess, "rank {} of generation {} has ended: code {}, signal {}", rank.value, of.value,
+              status.code, status.signal);
     writers.one_ended();
     if (data) data->drain();
     evidence.out_of_memory_kill = status.signal == SIGKILL && out_of_memory_struck();
-    if (auto expired = expired_timers.find(rank); expired != expired_timers.end()) {
-      evidence.expired_timer = expired->second;
-    }
+    if (timers) evidence.expired_timer = timers->expired(rank).value_or("");
     outbox.say(run::RankExited{of, rank, status, std::move(evidence), at});
   };
   return calls;

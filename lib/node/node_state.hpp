@@ -3,30 +3,26 @@
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/disk_thread.hpp"
-#include "base/timer.hpp"
 #include "net/held_ports.hpp"
 #include "node/data/data_delivery.hpp"
 #include "node/node.hpp"
-#include "node/output/delivery.hpp"
+#include "node/output/node_output.hpp"
 #include "node/output/outbox.hpp"
-#include "node/process/private_folder.hpp"
 #include "node/process/rank_process.hpp"
 #include "node/process/rank_source.hpp"
-#include "node/timer_file.hpp"
+#include "node/stop_wish.hpp"
+#include "node/timers/node_timers.hpp"
 #include "plan/launch_plan.hpp"
-#include "proc/family/descendants.hpp"
 #include "proc/family/family.hpp"
 #include "proc/spawn/landlock.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "storage/liveness.hpp"
-#include "storage/publishing/publisher.hpp"
 #include "store/server.hpp"
 
 namespace taas::node {
@@ -44,8 +40,8 @@ struct GenerationPaths {
   std::vector<RankPaths> ranks;
 };
 
-/// The Node's inside. Preparation and orders to what runs are in node.cpp, starting ranks in node_ranks.cpp, what
-/// becomes of the files that they write in node_output.cpp, and timers that they set in node_timers.cpp.
+/// The Node's inside: the ranks of the generation at hand, and the parts around them. Preparation and orders to what
+/// runs are in node.cpp, starting ranks in node_ranks.cpp.
 struct Node::State {
   State(boost::asio::io_context& loop, NodeOptions given, Say say)
       : io(loop),
@@ -64,51 +60,39 @@ struct Node::State {
   template <class Message>
   void perform(const Message&) {}
   void perform(const run::StartRanks& start);
-  void perform(const run::SignalRanks& request);
+  void perform(const run::SignalRanks& request) { stop_wish.pass(request); }
   void perform(const run::KillGeneration&) { sweep(SIGKILL); }
   void perform(const run::SweepGeneration& request) { sweep(request.signal); }
   void perform(const run::OutputShown&) { outbox.shown(); }
   void perform(const run::RequestStop& request);
   void perform(const run::Settle& request);
-  void perform(const run::Abandon&);
+  void perform(const run::Abandon&) { output->abandon(); }
   void perform(const run::DataWorkers& list);
-  void perform(const run::FileProgress& progress) {
-    if (delivery) delivery->hear(progress);
-  }
-  void perform(const run::FileStored& stored) {
-    if (delivery) delivery->hear(stored);
-  }
+  void perform(const run::FileProgress& progress) { output->hear(progress); }
+  void perform(const run::FileStored& stored) { output->hear(stored); }
 
   void use(GenerationPaths made);
   void start_all();
   void take(std::size_t index, Result<Child> child);
-  void adopt(const plan::RankPlace& place, PreparedRank prepared, Child child);
-  void say_failed(const plan::RankPlace& place, const Error& error);
+  void adopt(const RankPlace& place, PreparedRank prepared, Child child);
+  void say_failed(const RankPlace& place, const Error& error);
   std::unique_ptr<RankSource> make_source();
   [[nodiscard]] CommonEnvironment common() const;
   [[nodiscard]] std::string served_address() const;
-  RankStart describe(const plan::RankPlace& place, const RankPaths& files);
+  RankStart describe(const RankPlace& place, const RankPaths& files);
   RankCallbacks callbacks(Rank rank);
-  [[nodiscard]] std::vector<std::string> environment_of(const plan::RankPlace& place, const std::string& error) const;
-  void choose_streams(const std::vector<plan::RankPlace>& places);
-  void take_duty(const run::OutputDuty& duty);
-  void watch_output(const std::string& files);
-  void deliver_output();
-  void settle_output(bool publish, std::function<void(std::string error)> on_done);
+  [[nodiscard]] std::vector<std::string> environment_of(const RankPlace& place, const std::string& error) const;
+  void choose_streams(const std::vector<RankPlace>& places);
+  void open_output();
   void say_settled(const std::string& error);
+  void signal(const run::SignalRanks& request);
   void sweep(int signal);
-  void let_signals_go();
   void hold_output(bool hold);
   void show(std::size_t index, const ui::OutputLine& line);
   void explain_refusal(Rank rank);
   void tell_gap_of_protection();
-  /// A process for which a timer was set, and the rank that it is or descends from.
-  struct TimedProcess {
-    Process process;
-    Rank rank;
-  };
-  [[nodiscard]] std::optional<TimedProcess> find_timed(int pid) const;
-  void expire(const run::FileTimer& timer);
+  /// Whose own process this is.
+  [[nodiscard]] std::optional<Rank> rank_of(int pid) const;
   [[nodiscard]] bool out_of_memory_struck() const;
   [[nodiscard]] bool is_shown(std::size_t index) const;
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
@@ -132,16 +116,16 @@ struct Node::State {
   std::string folder_mark;
   /// What a rank still writes as it dies may be half a file: then nothing is published until the run has ended well.
   storage::WritingProcesses writers;
-  std::unique_ptr<storage::Publisher> publisher;  // where this node publishes for all that see its folder
-  std::unique_ptr<Delivery> delivery;             // where the coordinator sees another folder
-  std::unique_ptr<DataDelivery> data;             // with --cpus
-  std::optional<PrivateFolder> timer_folder;      // where the environment names no file
-  std::unique_ptr<TimerFile> timers;              // with TORCHELASTIC_ENABLE_FILE_TIMER
+  std::optional<NodeOutput> output;    // always, once prepared
+  std::unique_ptr<DataDelivery> data;  // with --cpus
+  std::unique_ptr<NodeTimers> timers;  // with TORCHELASTIC_ENABLE_FILE_TIMER
+  StopWish stop_wish{io, disk, [this](const run::SignalRanks& request) { signal(request); },
+                     [this](std::string text) { remark(std::move(text)); }};
 
   Generation generation{-1};
   plan::RunAddresses addresses;
   std::unique_ptr<RankSource> source;               // from the first generation on
-  std::vector<plan::RankPlace> places;              // of this node's ranks, in order
+  std::vector<RankPlace> places;                    // of this node's ranks, in order
   bool start_wanted = false;                        // from the order on, until all of it is to end
   std::vector<RankPaths> paths;                     // of the ranks' files, in the same order
   std::vector<plan::RankOutput> outputs;            // which of their streams the console shows
@@ -149,10 +133,6 @@ struct Node::State {
   std::optional<Error> short_of;                    // why there are fewer of these than places
   std::vector<std::unique_ptr<RankProcess>> ranks;  // started ones, in the same order
   std::optional<long> out_of_memory_kills;          // when the generation began
-  std::map<Rank, std::string> expired_timers;       // their scopes, in this generation
-  bool telling_of_stop = false;                     // the file that says so is being made
-  std::vector<run::SignalRanks> held_signals;
-  Timer signals_held_until{io, [this] { let_signals_go(); }};
   bool held = false;
   bool refusal_explained = false;
   bool limit_told = false;  // of the store

@@ -2,8 +2,8 @@
 
 #include <cerrno>
 
+#include "base/log/log.hpp"
 #include "net/frames.hpp"
-#include "run/messages/shorten.hpp"
 #include "run/messages/wire.hpp"
 
 namespace taas::node {
@@ -24,10 +24,12 @@ class LinkedUplink : public Uplink {
     link_.reset();
     connecting_ = net::connect(io_, options_, [this](Result<std::unique_ptr<net::Link>> link) {
       if (!link) {
+        log::info(LogPart::kAgent, "the coordinator is not reached: {}", link.error().message);
         bool refused = link.error().system_errno == ECONNREFUSED;
         return agent_.feed(run::LinkDown{link.error().message, steady_now(), refused});
       }
       link_ = std::move(*link);
+      log::info(LogPart::kAgent, "linked with the coordinator at {}", link_->peer_address());
       listen();
       agent_.feed(run::LinkUp{steady_now()});
     });
@@ -55,6 +57,7 @@ class LinkedUplink : public Uplink {
 
   void lose(const std::string& reason) {
     link_.reset();
+    log::warning(LogPart::kAgent, "the link with the coordinator is lost: {}", reason);
     agent_.feed(run::LinkDown{reason, steady_now(), false});
   }
 

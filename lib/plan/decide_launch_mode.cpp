@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/environment/environment.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
 #include "plan/options/exclusions.hpp"
 #include "plan/options/launch_settings.hpp"
@@ -15,8 +16,7 @@ namespace taas::plan {
 namespace {
 
 bool has_token(const Options& options, const Machine& machine) {
-  auto variable = machine.environment.find(kTokenVariable);
-  return options.nodes.token_file || (variable != machine.environment.end() && !variable->second.empty());
+  return options.nodes.token_file || !value_of(machine.environment, kTokenVariable).empty();
 }
 
 /// Least and most nodes, as far as the flags alone say it.

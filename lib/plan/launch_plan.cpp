@@ -30,15 +30,12 @@ void add_nodes(LaunchPlan& plan, const std::vector<int>& ranks_on_node, const Ma
   bool here = std::holds_alternative<OneMachine>(plan.launch_mode);
   auto names = plan.hosts;
   names.resize(ranks_on_node.size(), here ? machine.hostname : std::string());
-  int next_rank = 0;
-  for (int local_world_size : ranks_on_node) {
-    NodeIndex index{static_cast<int>(plan.nodes.size())};
+  auto shares = share_ranks(ranks_on_node);
+  for (const auto& [node, first_rank, local_world_size] : shares) {
     auto& name = names[plan.nodes.size()];
-    plan.nodes.push_back({index, std::move(name), here && names.size() > 1, Rank{next_rank}, local_world_size});
-    for (int local_rank = 0; local_rank < local_world_size; ++local_rank) {
-      plan.ranks.push_back({Rank{next_rank++}, local_rank, index});
-    }
+    plan.nodes.push_back({node, std::move(name), here && names.size() > 1, first_rank, local_world_size});
   }
+  plan.ranks = place_ranks(shares);
 }
 
 void add_notices(LaunchPlan& plan) {
@@ -54,7 +51,8 @@ void add_notices(LaunchPlan& plan) {
 
 std::string name_run(const RendezvousOptions& options, std::string otherwise) {
   auto name = options.run_id.value_or(kNoRunId);
-  return name == kNoRunId || name.empty() ? otherwise : name;
+  if (name == kNoRunId || name.empty()) return otherwise;
+  return name;
 }
 
 Error one_kind_of_processes(const std::string& word, Device here) {
@@ -119,13 +117,6 @@ LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, s
   settings.environment = forwarded_environment(machine.environment);
   settings.working_directory = std::move(working_directory);
   return settings;
-}
-
-RankPlace place_of(const LaunchPlan& plan, Rank rank) {
-  const auto& planned = plan.ranks[static_cast<std::size_t>(rank.value)];
-  const auto& node = plan.nodes[static_cast<std::size_t>(planned.node.value)];
-  auto nodes = static_cast<int>(plan.nodes.size());
-  return {rank, plan.world_size(), planned.local_rank, node.local_world_size, node.index, nodes};
 }
 
 Result<> check_same_wishes(const LaunchPlan& here, const LaunchSettings& first, int ranks_here) {

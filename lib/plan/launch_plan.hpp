@@ -25,13 +25,6 @@ struct NodePlan {
   int local_world_size = 0;
 };
 
-/// One training process: who it is. Its environment is made by rank_environment() once the store's address is known.
-struct RankPlan {
-  Rank rank;
-  int local_rank = 0;
-  NodeIndex node;
-};
-
 /// Which of a rank's streams go where, after -r, -t and --local-ranks-filter. The files hold everything, always.
 struct RankOutput {
   bool stdout_on_console = false;
@@ -46,7 +39,7 @@ struct LaunchPlan {
   Device device = Device::kCpu;
   std::vector<NodePlan> nodes;
   std::vector<std::string> hosts;   ///< all that are asked, spares too, where their names are known beforehand
-  std::vector<RankPlan> ranks;      ///< ranks[i].rank.value == i
+  std::vector<RankPlace> ranks;     ///< ranks[i].rank.value == i
   std::vector<RankOutput> outputs;  ///< by rank
   DataMachines data;                ///< none without --cpus
   int min_nodes = 1;                ///< as in NodeCounts, with the two below
@@ -69,9 +62,6 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
 
 /// What the nodes of this run are told.
 LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, std::string working_directory);
-
-/// The place of a rank in a full world.
-RankPlace place_of(const LaunchPlan& plan, Rank rank);
 
 /// Whether a node that joins asked for what the first node has planned: as many ranks here, as many nodes, one role.
 /// What a node has not asked for, the first decides.

@@ -87,7 +87,7 @@ Result<> check_local_ranks(const OutputOptions& options, int most_ranks_on_node)
   return check("--local-ranks-filter", fmt::format("{}", fmt::join(filter, ",")), *largest);
 }
 
-Result<std::vector<RankOutput>> decide_streams(const OutputOptions& options, const std::vector<RankPlan>& ranks) {
+Result<std::vector<RankOutput>> decide_streams(const OutputOptions& options, const std::vector<RankPlace>& ranks) {
   auto redirects = read_choice("--redirects", options.redirects);
   if (!redirects) return redirects.error();
   auto tee = read_choice("--tee", options.tee);

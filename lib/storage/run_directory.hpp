@@ -5,17 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/ranks/rank_placement.hpp"
 
 namespace taas::storage {
 
 enum class LogStream { kStdout, kStderr };
-
-/// Where a rank stands: torchrun's layout of log files goes by node and local rank.
-struct RankPlace {
-  Rank rank = {};
-  NodeIndex node = {};
-  int local_rank = 0;
-};
 
 struct RunDirectoryOptions {
   std::string output = {};  ///< --output; made when it is missing
@@ -32,6 +26,8 @@ class RunDirectory {
   /// This run's own folder below --log-dir; empty: none was asked for.
   [[nodiscard]] const std::string& log_dir() const { return log_dir_; }
   [[nodiscard]] std::string journal_path() const { return path_ + "/journal.jsonl"; }
+  /// Where the launcher's own processes write their logs (base/log/log.hpp).
+  [[nodiscard]] std::string own_logs() const { return path_ + "/log"; }
   /// TAAS_OUTPUT_DIR: where ranks write.
   [[nodiscard]] std::string staging() const { return path_ + "/.staging"; }
   /// Where what they wrote is published.

@@ -204,7 +204,7 @@ struct Database::Handler {
   }
 
  private:
-  static Result<Pieces> silent(Result<> done) {
+  static Result<Pieces> silent(const Result<>& done) {
     if (!done) return done.error();
     return Pieces();
   }

@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/log/log.hpp"
+#include "net/sockets.hpp"
 #include "store/connection.hpp"
 #include "store/joining.hpp"
 #include "store/listeners.hpp"
@@ -49,7 +51,7 @@ bool concerns_one_client(const boost::system::error_code& status) {
 
 class Server::Impl final : public ConnectionOwner, public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& io, std::vector<Acceptor> acceptors, const ServerOptions& options, Observer observer)
+  Impl(asio::io_context& io, std::vector<net::Acceptor> acceptors, const ServerOptions& options, Observer observer)
       : io_(io),
         observer_(std::move(observer)),
         longest_turn_(options.longest_turn),
@@ -70,6 +72,8 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
   int connections() const { return static_cast<int>(connections_.size()); }
 
   void begin_generation(const std::string& address) {
+    log::info(LogPart::kStore, "port {} serves a generation at {}", port(),
+              address.empty() ? "all addresses" : address);
     forget();
     serves_ = true;
     boost::system::error_code any;
@@ -99,7 +103,7 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
 
  private:
   struct Listener {
-    Acceptor acceptor;
+    net::Acceptor acceptor;
     asio::steady_timer retry;
   };
 
@@ -139,7 +143,7 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
 };
 
 void Server::Impl::await_clients(Listener& listener) {
-  listener.acceptor.async_wait(Acceptor::wait_read,
+  listener.acceptor.async_wait(net::Acceptor::wait_read,
                                [weak = weak_from_this(), &listener](const boost::system::error_code& status) {
                                  const auto self = weak.lock();
                                  if (self && !status) self->accept_clients(listener);
@@ -187,10 +191,11 @@ bool Server::Impl::is_served(const tcp::socket& socket) const {
 }
 
 void Server::Impl::add_connection(tcp::socket socket) {
-  set_close_on_exec(socket.native_handle());
+  net::set_close_on_exec(socket.native_handle());
   const ClientId id{next_client_++};
   auto connection = std::make_shared<Connection>(std::move(socket), id, *this, budget_);
   connections_.emplace(id.value, connection);
+  log::debug(LogPart::kStore, "client {} has connected, {} are there", id.value, connections());
   strangers_.insert(id.value);
   connection->start();
 }
@@ -240,11 +245,15 @@ void Server::Impl::on_closed(Connection& connection, const Error* reason) {
   database_.drop(connection.id());
   strangers_.erase(connection.id().value);
   connections_.erase(connection.id().value);
+  log::debug(LogPart::kStore, "client {} is gone{}{}", connection.id().value, reason ? ": " : "",
+             reason ? reason->message : "");
   if (reason && observer_.on_refused) observer_.on_refused(*reason);
 }
 
 void Server::Impl::note_joined(Rank rank) {
-  if (joined_.insert(rank).second && observer_.on_joined) observer_.on_joined(rank);
+  if (!joined_.insert(rank).second) return;
+  log::debug(LogPart::kStore, "rank {} has joined", rank.value);
+  if (observer_.on_joined) observer_.on_joined(rank);
 }
 
 Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io, const ServerOptions& options, Observer observer) {

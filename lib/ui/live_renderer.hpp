@@ -23,7 +23,7 @@ class LiveRenderer : public Renderer {
   void tick(Instant now) override;
   void finish() override;
   void resize(int columns) override;
-  void set_output(PublishedOutput output) override { narrator_.set_output(std::move(output)); }
+  void set_output(const PublishedOutput& output) override { narrator_.set_output(output); }
 
  private:
   void advance(Instant now);

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment/environment.hpp"
 #include "ui/json_renderer.hpp"
 #include "ui/live_renderer.hpp"
 #include "ui/plain_renderer.hpp"
@@ -10,15 +11,10 @@
 namespace taas::ui {
 namespace {
 
-std::string value_of(const plan::Machine& machine, const char* name) {
-  auto found = machine.environment.find(name);
-  return found == machine.environment.end() ? std::string() : found->second;
-}
-
 RendererOptions::Kind choose_kind(const plan::OutputOptions& output, const plan::Machine& machine,
                                   const Terminal& terminal) {
   if (output.json) return RendererOptions::Kind::kJson;
-  auto name = value_of(machine, "TERM");
+  auto name = value_of(machine.environment, "TERM");
   bool can_draw = terminal.stderr_is_terminal && !name.empty() && name != "dumb";
   bool may_draw = output.color != plan::Color::kNever && output.verbosity != plan::Verbosity::kQuiet;
   return can_draw && may_draw ? RendererOptions::Kind::kLive : RendererOptions::Kind::kPlain;
@@ -26,7 +22,7 @@ RendererOptions::Kind choose_kind(const plan::OutputOptions& output, const plan:
 
 std::string prefix_template(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   const auto& chosen = plan.options.output.prefix_template;
-  return chosen.empty() ? value_of(machine, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE") : chosen;
+  return chosen.empty() ? value_of(machine.environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE") : chosen;
 }
 
 std::vector<std::string> expand_prefixes(const plan::LaunchPlan& plan, const std::string& pattern) {
@@ -79,7 +75,7 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   return options;
 }
 
-std::unique_ptr<Renderer> make_renderer(RendererOptions options, Sink& out, Sink& err) {
+std::unique_ptr<Renderer> make_renderer(const RendererOptions& options, Sink& out, Sink& err) {
   switch (options.kind) {
     case RendererOptions::Kind::kJson:
       return std::make_unique<JsonRenderer>(options, out);

@@ -22,7 +22,7 @@ class PlainRenderer : public Renderer {
   [[nodiscard]] std::optional<Instant> next_deadline() const override { return lines_.next_deadline(); }
   void tick(Instant now) override { print(lines_.due(now)); }
   void finish() override { print(lines_.flush()); }
-  void set_output(PublishedOutput output) override { narrator_.set_output(std::move(output)); }
+  void set_output(const PublishedOutput& output) override { narrator_.set_output(output); }
 
  private:
   void update_names(const run::Event& event);

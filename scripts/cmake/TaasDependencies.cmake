@@ -14,8 +14,9 @@ find_package(Boost 1.81 REQUIRED COMPONENTS filesystem json)
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
-# Its headers are all that is used, and nothing of it is linked.
+# Their headers are all that is used, and nothing of them is linked.
 find_path(TAAS_TOML_HEADERS toml++/toml.h REQUIRED DOC "The folder of toml++/toml.h (libtomlplusplus-dev)")
+find_path(TAAS_SPDLOG_HEADERS spdlog/spdlog.h REQUIRED DOC "The folder of spdlog/spdlog.h (libspdlog-dev)")
 
 if(TAAS_STATIC)
   # Debian has no static fmt: its headers hold all of it, and the linker then leaves the shared library out.

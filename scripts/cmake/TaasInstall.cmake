@@ -24,7 +24,7 @@ endif()
 if(SKBUILD AND TAAS_STATIC)
   # What is linked in asks for its notice (Boost's licence does not, for object code). Debian keeps each package's with its
   # headers.
-  set(_taas_linked cli11 fmt lz4 ssl tomlplusplus xxhash zstd)
+  set(_taas_linked cli11 fmt lz4 spdlog ssl tomlplusplus xxhash zstd)
   list(TRANSFORM _taas_linked PREPEND /usr/share/doc/lib OUTPUT_VARIABLE _taas_notices)
   list(TRANSFORM _taas_notices APPEND -dev/copyright)
   file(GLOB _taas_notices ${_taas_notices})

@@ -80,6 +80,25 @@ under_sanitizer() {
   fi
 }
 
+# tidy: what clang-tidy finds in the launcher. It reads the files in the batches in which they are compiled.
+tidy() {
+  if ! command -v run-clang-tidy >/dev/null; then
+    [ -z "${CI:-}" ] || { failures+=("clang-tidy") && reruns+=("apt-get install clang-tidy"); }
+    finish "skipped: no clang-tidy here"
+    return
+  fi
+  configure tidy
+  local command=(run-clang-tidy -quiet -p "$builds/tidy" -j "$(build_jobs)" "^(?!.*nanobind)")
+  if logged tidy "${command[@]}"; then
+    finish "nothing was found"
+  else
+    failures+=("clang-tidy")
+    reruns+=("${command[*]}")
+    grep -A 5 'error: ' "$builds/tidy.log" | head -n 100
+    finish "FAILED; all of the output is in $builds/tidy.log"
+  fi
+}
+
 # True when clang can link a fuzzer: distributions ship its runtime in a package of its own.
 has_fuzzer_runtime() {
   command -v clang++ >/dev/null && echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |

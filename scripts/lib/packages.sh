@@ -38,7 +38,7 @@ boost_release() {
 
 missing_packages() {
   local package
-  for package in g++ cmake ninja-build ccache libcli11-dev libfmt-dev libtomlplusplus-dev libssl-dev catch2 zlib1g-dev libxxhash-dev \
+  for package in g++ cmake ninja-build ccache libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev libssl-dev catch2 zlib1g-dev libxxhash-dev \
     liblz4-dev libzstd-dev python3-dev python3-venv git ca-certificates; do
     is_installed "$package" || echo "$package"
   done
@@ -46,7 +46,7 @@ missing_packages() {
 
 install_packages() {
   if ! command -v apt-get >/dev/null; then
-    say "this is not Debian or Ubuntu: g++ >= 12, CMake >= 3.22, Ninja, Boost >= 1.81, CLI11, fmt, toml++, OpenSSL 3, zlib, Catch2"
+    say "this is not Debian or Ubuntu: g++ >= 12, CMake >= 3.22, Ninja, Boost >= 1.81, CLI11, fmt, spdlog, toml++, OpenSSL 3, zlib, Catch2"
     finish "and Python >= 3.10 with venv have to be there already"
     return
   fi
@@ -90,10 +90,10 @@ test_packages() {
   [ "$(id -u)" != 0 ] || echo openssh-client openssh-server iproute2 nftables e2fsprogs mount slurm-wlm munge
 }
 
-# What the fuzzers need, where it is offered: clang, and its runtime in a package of its own.
-fuzzer_packages() {
+# What the fuzzers need, where it is offered: clang, and its runtime in a package of its own; and clang-tidy.
+clang_packages() {
   local package
-  for package in clang libclang-rt-dev; do
+  for package in clang libclang-rt-dev clang-tidy; do
     if is_installed "$package" || is_offered "$package"; then echo "$package"; fi
   done
 }

@@ -228,3 +228,13 @@ def test_a_folder_of_another_run_is_refused(cluster, runs, apart):
     result = runs.run({0: {"a": "2"}})
     assert result.returncode != 0
     assert f"{runs.folder} is left over from another run" in result.stderr, result.stderr
+
+
+def test_each_process_of_the_launcher_has_a_log_of_its_own(cluster, runs):
+    result = runs.run({}, options=["--log-level", "debug"])
+    assert result.returncode == 0, result.stderr
+    logs = {file.name.rpartition("-")[0]: file.read_text() for file in (runs.folder / "log").glob("*.log")}
+    assert sorted(logs) == ["agent-n0", "agent-n1", "coordinator"]
+    assert "info agent: linked with the coordinator at" in logs["agent-n1"]  # from before it knew the folder
+    assert "debug net: handshake of" in logs["agent-n0"]
+    assert "says hello" in logs["coordinator"]

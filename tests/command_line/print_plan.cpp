@@ -14,8 +14,8 @@ using namespace taas;
 
 namespace {
 
-cli::Environment read_environment() {
-  cli::Environment variables;
+Environment read_environment() {
+  Environment variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string text = *entry;
     variables.emplace(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));

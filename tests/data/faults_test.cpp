@@ -90,16 +90,16 @@ TEST_CASE("a task that ends every worker is an error that says so, and the other
   const auto stream = client.open(definition());
   for (std::size_t i = 0; i < 10; ++i) client.submit(stream, task(i, 1000));
   for (std::size_t i = 0; i < kDeadly; ++i) expect_batch(client, stream, task(i, 1000));
-  std::optional<Delivery> delivery;
+  std::optional<Outcome> outcome;
   int deaths = 0;
-  for (; !delivery && deaths < 100; delivery = client.next(stream, std::chrono::milliseconds(1))) {
+  for (; !outcome && deaths < 100; outcome = client.next(stream, std::chrono::milliseconds(1))) {
     if (!worker.is_dead()) continue;
     ++deaths;
     worker.stop();
     worker.start();
   }
-  REQUIRE(delivery);
-  CHECK(std::get<Undeliverable>(*delivery).message == "5 data workers ended, or were lost, while they worked on it");
+  REQUIRE(outcome);
+  CHECK(std::get<Undeliverable>(*outcome).message == "5 data workers ended, or were lost, while they worked on it");
   CHECK(deaths <= 6);  // the first one may not have said what it worked on
   for (std::size_t i = kDeadly + 1; i < 10; ++i) expect_batch(client, stream, task(i, 1000));
 }

@@ -35,8 +35,8 @@ std::vector<std::string> lines(std::string_view text) {
   return all;
 }
 
-cli::Environment variables(std::string_view text) {
-  cli::Environment all;
+Environment variables(std::string_view text) {
+  Environment all;
   for (const auto& line : lines(text)) {
     std::string_view rest(line);
     auto name = take(rest, "=");

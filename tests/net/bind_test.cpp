@@ -12,7 +12,7 @@ using namespace taas::net;
 
 TEST_CASE("all addresses get the same port, and no child inherits a listener") {
   boost::asio::io_context io;
-  const auto acceptors = bind_all(io, {"127.0.0.1", "127.0.0.2", "::1"}, 0);
+  const auto acceptors = bind_all(io, {.addresses = {"127.0.0.1", "127.0.0.2", "::1"}});
   REQUIRE(acceptors.has_value());
   REQUIRE(acceptors->size() == 3);
   for (const auto& acceptor : *acceptors) {
@@ -24,9 +24,9 @@ TEST_CASE("all addresses get the same port, and no child inherits a listener") {
 
 TEST_CASE("a port that is taken is refused by name") {
   boost::asio::io_context io;
-  const auto first = bind_all(io, {"127.0.0.1"}, 0);
+  const auto first = bind_all(io, {.addresses = {"127.0.0.1"}});
   const auto port = first.value().front().local_endpoint().port();
-  const auto second = bind_all(io, {"127.0.0.1"}, port);
+  const auto second = bind_all(io, {.addresses = {"127.0.0.1"}, .port = port});
   REQUIRE_FALSE(second.has_value());
   CHECK(second.error().code == ErrorCode::kUnavailable);
   CHECK_THAT(second.error().message, ContainsSubstring(fmt::format("127.0.0.1 port {} is already in use", port)));
@@ -34,9 +34,18 @@ TEST_CASE("a port that is taken is refused by name") {
 
 TEST_CASE("an address must be a numeric one of this machine") {
   boost::asio::io_context io;
-  CHECK(bind_all(io, {}, 0).error().code == ErrorCode::kUsage);
-  CHECK_THAT(bind_all(io, {"localhost"}, 0).error().message, ContainsSubstring("'localhost'"));
-  CHECK_THAT(bind_all(io, {"192.0.2.1"}, 0).error().message, ContainsSubstring("192.0.2.1"));
+  CHECK(bind_all(io, BindRequest{}).error().code == ErrorCode::kUsage);
+  CHECK_THAT(bind_all(io, {.addresses = {"localhost"}}).error().message, ContainsSubstring("'localhost'"));
+  CHECK_THAT(bind_all(io, {.addresses = {"192.0.2.1"}}).error().message, ContainsSubstring("192.0.2.1"));
+}
+
+TEST_CASE("an address that this machine lacks may be left out, but not all of them") {
+  boost::asio::io_context io;
+  const auto bound = bind_all(io, {.addresses = {"192.0.2.1", "127.0.0.1"}, .some_suffice = true});
+  REQUIRE(bound.has_value());
+  CHECK(bound->size() == 1);
+  const auto none = bind_all(io, {.addresses = {"192.0.2.1"}, .some_suffice = true, .purpose = "for the store"});
+  CHECK_THAT(none.error().message, ContainsSubstring("192.0.2.1 port 0 for the store"));
 }
 
 }  // namespace bind_test

@@ -4,7 +4,7 @@ import selectors
 import socket
 
 import pytest
-from taas.notebook import socket_path
+from taas.notebook.files import socket_path
 from taas.notebook.channel import Channel
 from taas.notebook.lines import Lines
 from taas.notebook.rank.connection import Connection

@@ -8,17 +8,17 @@ import subprocess
 import sys
 
 import pytest
-from taas.notebook import folder
-from taas.notebook.capture import Capture
-from taas.notebook.memory import Memory
+from taas.notebook.files import folder
+from taas.notebook.variables.capture import Capture
+from taas.notebook.variables.memory import Memory
 
 NOBODYS_PROCESS = 1 << 22  # above the highest number that Linux gives
 FOREIGN_USER = 65534
 KERNEL = """
 import sys
-from taas.notebook import folder
-from taas.notebook.capture import Capture
-from taas.notebook.memory import Memory
+from taas.notebook.files import folder
+from taas.notebook.variables.capture import Capture
+from taas.notebook.variables.memory import Memory
 folder._SHARED = sys.argv[1]
 memory = Memory()
 memory.place(bytes(100))

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from taas.notebook.names import globals_of, may_bind, reads_of
+from taas.notebook.variables.names import globals_of, may_bind, reads_of
 
 CASES = {
     "a": {"a"},

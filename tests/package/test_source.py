@@ -58,7 +58,7 @@ def test_a_compiled_wheel_needs_nothing_but_the_c_library(source_distribution: p
     assert "LICENSE" in notices and (not pathlib.Path("/usr/share/doc/libssl-dev").exists() or "libssl-dev.txt" in notices)
     environment.pip("install", wheel)
     assert environment.launch("--gpus", 8, environment.script("")).returncode == 0
-    assert environment.python("import taas.native as n; assert n.module, n.why_absent").returncode == 0
+    assert environment.python("import taas.runtime.native as n; assert n.module, n.why_absent").returncode == 0
     policy = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True, timeout=HANG)
     assert "manylinux_2_" in policy.stdout, policy.stdout + policy.stderr
 
@@ -89,5 +89,5 @@ def test_one_wheel_serves_python_3_12_and_later(tmp_path: pathlib.Path) -> None:
     done = subprocess.run([python, "-m", "taas", "--version"], capture_output=True, text=True, timeout=HANG,
                           env={"PYTHONPATH": str(tmp_path / "site"), "PATH": "/usr/bin:/bin"})
     assert done.stdout.startswith("taas-run "), done.stderr
-    native = "import taas.native as n; assert n.module.__file__.endswith('abi3.so')"
+    native = "import taas.runtime.native as n; assert n.module.__file__.endswith('abi3.so')"
     subprocess.run([python, "-c", native], check=True, timeout=HANG, env={"PYTHONPATH": str(tmp_path / "site")})

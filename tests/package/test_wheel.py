@@ -99,11 +99,11 @@ def test_ranks_with_torch_and_the_native_module(installed: Environment) -> None:
         pytest.skip("no torch in this interpreter")
     borrowed = pathlib.Path(torch.stdout.strip()).parents[1]
     script = installed.script("""
-import taas, taas.native, torch, torch.distributed as dist
+import taas, taas.runtime.native, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 value = torch.ones(1)
 dist.all_reduce(value)
-print(int(value), taas.native.module.__file__, taas.register.__name__)
+print(int(value), taas.runtime.native.module.__file__, taas.register.__name__)
 """)
     run = installed.launch("--gpus", 2, script, PYTHONPATH=str(borrowed))
     assert run.returncode == 0, run.stderr

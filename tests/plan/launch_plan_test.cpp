@@ -115,7 +115,7 @@ TEST_CASE("nodes of a list are named, and the plan keeps the way onto them") {
   CHECK(plan->spares == 1);
   CHECK(plan->expected_agents == 3);
   CHECK(plan->min_nodes == 2);
-  auto place = place_of(*plan, Rank{9});
+  auto place = plan->ranks.at(9);
   CHECK(place.local_rank == 1);
   CHECK(place.node == NodeIndex{1});
   CHECK(place.world_size == 16);

@@ -10,10 +10,7 @@ using namespace taas::plan;
 namespace {
 
 /// Two nodes with two ranks each.
-std::vector<RankPlan> four_ranks() {
-  return {
-      {Rank{0}, 0, NodeIndex{0}}, {Rank{1}, 1, NodeIndex{0}}, {Rank{2}, 0, NodeIndex{1}}, {Rank{3}, 1, NodeIndex{1}}};
-}
+std::vector<RankPlace> four_ranks() { return place_ranks(share_ranks(std::vector<int>{2, 2})); }
 
 /// What the console shows, by rank: "-" nothing, "o" stdout, "e" stderr, "b" both.
 std::string shown(const std::string& redirects, const std::string& tee, std::vector<int> filter = {}) {

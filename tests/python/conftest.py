@@ -15,7 +15,7 @@ import numpy
 import pytest
 import taas
 import torch
-from taas import delivery
+from taas.delivery import delivery
 
 DEADLINE_SECONDS = 120
 

@@ -7,7 +7,9 @@ import os
 import pytest
 import torch
 from conftest import wait_until
-from taas import delivery, device, events, native, nested, pinning
+from taas.batch import nested
+from taas.delivery import delivery, device, pinning
+from taas.runtime import events, native
 
 STREAM = 0x10
 

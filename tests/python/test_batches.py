@@ -6,7 +6,7 @@ import numpy
 import pytest
 import taas
 from batches import Generated, Generator, as_it_is, difference
-from taas import layout, tree, untree
+from taas.batch import layout, tree, untree
 from torch.utils.data import DataLoader
 
 GENERATED = 10_000 if os.environ.get("TAAS_FULL") else 250

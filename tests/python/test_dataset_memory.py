@@ -11,8 +11,8 @@ import pytest
 import taas
 from conftest import DEADLINE_SECONDS
 from process_datasets import InMemory
-from taas import native
-from taas.dataset_memory import DatasetMemory, mapped
+from taas.runtime import native
+from taas.dataset.dataset_memory import DatasetMemory, mapped
 from torch.utils.data import DataLoader
 
 

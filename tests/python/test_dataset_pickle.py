@@ -5,7 +5,7 @@ import os
 import numpy
 import pytest
 import torch
-from taas import dataset_pickle, file_memory
+from taas.dataset import dataset_pickle, file_memory
 
 BYTES = 1 << 20
 

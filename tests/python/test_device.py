@@ -13,7 +13,8 @@ import torch
 from conftest import equal, loop, wait_until
 from own_datasets import Big, Numbers, numbers
 from fake_gpu import all_here, copies, cuda  # noqa: F401
-from taas import cuda_copies, delivery, device, nested, pinning
+from taas.batch import cuda_copies, nested
+from taas.delivery import delivery, device, pinning
 from torch.utils.data import DataLoader, IterableDataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")

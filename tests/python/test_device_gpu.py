@@ -8,7 +8,8 @@ import taas
 import torch
 from conftest import equal, loop
 from own_datasets import Big, Nested, numbers
-from taas import loader_iterator, nested
+from taas.batch import nested
+from taas.delivery import loader_iterator
 from torch.utils.data import DataLoader
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")

@@ -9,7 +9,7 @@ import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
 from own_datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow
-from taas import delivery
+from taas.delivery import delivery
 from torch.utils.data import DataLoader, IterableDataset
 
 
@@ -92,11 +92,11 @@ class Waits(Numbers):
 
 
 def test_a_loop_that_stands_still_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr("taas.loader_iterator._LINE_EVERY_SECONDS", 0.2)
+    monkeypatch.setattr("taas.delivery.loader_iterator._LINE_EVERY_SECONDS", 0.2)
     os.mkfifo(tmp_path / "fifo")
     said = threading.Event()
     lines = []
-    monkeypatch.setattr("taas.events.remark", lambda text: "batch 1 of" in text and (lines.append(text), said.set()))
+    monkeypatch.setattr("taas.runtime.events.remark", lambda text: "batch 1 of" in text and (lines.append(text), said.set()))
 
     def let_it():
         said.wait(60)

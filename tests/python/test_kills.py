@@ -14,7 +14,8 @@ from differential.child import run_all
 from differential.looks import looks_of
 from differential.process_state import seed
 from pipelines import collates, iterables, samples
-from taas import delivery, pool, register
+from taas import register
+from taas.delivery import delivery, pool
 from torch.utils.data import DataLoader
 
 DEATHS = 50

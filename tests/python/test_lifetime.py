@@ -10,7 +10,7 @@ import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, wait_until
 from own_datasets import Big, Numbers, Slow, numbers
-from taas import delivery
+from taas.delivery import delivery
 from torch.utils.data import DataLoader
 
 
@@ -153,7 +153,7 @@ def test_programs_end(ending, tmp_path):
 
 def test_workers_end_with_a_killed_program(tmp_path):
     script = tmp_path / "program.py"
-    script.write_text("import os, taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\nfrom taas import delivery\n"
+    script.write_text("import os, taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\nfrom taas.delivery import delivery\n"
                       "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\nnext(iter(loader))\n"
                       "print(*delivery._deliveries['fork'].pids(), flush=True)\nos.kill(os.getpid(), 9)")
     ended = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, timeout=DEADLINE_SECONDS)

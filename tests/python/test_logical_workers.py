@@ -11,9 +11,11 @@ import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
 from own_datasets import Numbers
-from taas import delivery, events, worker
-from taas.seeds import Seeds
-from taas.task import Task
+from taas.delivery import delivery
+from taas.runtime import events
+from taas.worker import worker
+from taas.order.seeds import Seeds
+from taas.order.task import Task
 from torch.utils.data import DataLoader, IterableDataset, default_collate, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 

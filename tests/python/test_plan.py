@@ -13,15 +13,42 @@ import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
 from own_datasets import Augmented, Carries, Drawn, Fails, Noted, Numbers, numbers
-from taas import delivery, events
-from taas.plan import read
-from taas.prepare import Preparation
+from taas.delivery import delivery
+from taas.runtime import events
+from taas.runtime.plan import read
+from taas.worker.prepare import Preparation
 from torch.utils.data import DataLoader, DistributedSampler
 
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ":".join([*sys.path, str(pathlib.Path(__file__).parent)]))
+
+
+CONTRACT = pathlib.Path(__file__).parents[1] / "contract"  # what the launcher's own tests write and read
+
+
+def test_the_plan_as_the_launcher_writes_it():
+    plan = read(str(CONTRACT / "plan.json"))
+    assert (plan.run, plan.key, plan.encryption, plan.compression) == ("run", "0123456789abcdef" * 4, "plain", "zstd")
+    assert (plan.buffer_bytes, plan.units, plan.on_error, plan.loader, plan.world_size) == (1 << 30, 10, "skip", "data:train", 4)
+    here, gone = plan.workers
+    assert here == {"name": "data-worker 0", "address": "127.0.0.1", "port": 70, "unix": "/x/0"}
+    assert not gone["address"] and not gone["unix"]
+
+
+def test_reports_have_the_form_that_the_launcher_reads(tmp_path, monkeypatch):
+    monkeypatch.setattr(events, "_socket", None)
+    monkeypatch.setenv("TAAS_EVENTS", str(tmp_path / "events"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as launcher:
+        launcher.bind(str(tmp_path / "events"))
+        sent = [events.DataProgress(3, "train", samples=10, batches=2, bytes=3_000_000_000, seconds=1.5, waited=0.25, buffered=4,
+                                    workers=5, hedged=6, done=True),
+                events.DataWork(2, batches=3, busy=0.5, seconds=2.0), events.DataPrepared(1, batches=7, bytes=8, done=True),
+                events.Remark("four words for people")]
+        assert all(events.send(report) for report in sent)
+        heard = [json.loads(launcher.recv(1 << 16)) for _ in sent]
+    assert heard == [json.loads(line) for line in (CONTRACT / "reports.jsonl").read_text().splitlines()]
 
 
 def of_kind(run, kind):
@@ -195,7 +222,7 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
     preparation = Preparation(read(run.path), 0)
     told, answers = [], iter([False, False, True])
     monkeypatch.setattr(preparation, "_reported", float("inf"))
-    monkeypatch.setattr(events, "send", lambda event, wait: told.append((event["batches"], event["done"], wait)) or next(answers))
+    monkeypatch.setattr(events, "send", lambda report, wait: told.append((report.batches, report.done, wait)) or next(answers))
     while not preparation.is_done:
         preparation.step()
     for _ in range(4):
@@ -254,17 +281,31 @@ def test_the_end_of_a_loop_is_told_to_a_busy_launcher(tmp_path, monkeypatch):
         launcher.bind(str(tmp_path / "events"))
         launcher.settimeout(DEADLINE_SECONDS)
         taken = 0
-        while events.send({"number": taken}):
+        while events.send(events.Remark(str(taken))):
             taken += 1
         assert taken >= 10
         told = []
-        end = threading.Thread(target=lambda: told.append(events.send({"number": "the last"}, wait=True)))
+        end = threading.Thread(target=lambda: told.append(events.send(events.Remark("the last"), wait=True)))
         end.start()
         wait_until(lambda: not end.is_alive() or status_of(end.native_id).startswith("S"))
-        assert [json.loads(launcher.recv(1 << 16))["number"] for _ in range(taken + 1)] == [*range(taken), "the last"]
+        assert [json.loads(launcher.recv(1 << 16))["text"] for _ in range(taken + 1)] == [*map(str, range(taken)), "the last"]
         end.join()
         assert told == [True]
 
 
 def status_of(thread):
     return pathlib.Path(f"/proc/self/task/{thread}/stat").read_text().rsplit(")", 1)[1].strip()
+
+
+def test_both_ends_write_what_their_links_do_to_the_log(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("TAAS_LOG", "data=info")
+    monkeypatch.setenv("TAAS_LOG_DIR", str(tmp_path / "log"))
+    run.start(1)
+    with taas.register(DataLoader(numbers, 8)) as loader:
+        loop(loader)
+
+    def text(name):
+        return "".join(file.read_text() for file in (tmp_path / "log").glob(f"{name}-*.log"))
+
+    wait_until(lambda: " info data: linked with " in text("rank-0-data"))
+    wait_until(lambda: " info data: client " in text("data-worker-0"))

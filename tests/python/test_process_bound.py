@@ -12,8 +12,8 @@ import types
 
 import pytest
 import taas
-from taas import own_generators, process_bound
-from taas.recipe import recipe_of
+from taas.code import own_generators, process_bound
+from taas.code.recipe import recipe_of
 from torch.utils.data import DataLoader
 
 OPEN = open(__file__, "rb")

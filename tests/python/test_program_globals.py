@@ -4,7 +4,7 @@ import importlib
 import sys
 
 import pytest
-from taas.program_globals import is_own
+from taas.code.program_globals import is_own
 
 
 @pytest.fixture(params=["of_the_program", "venv/lib/python3/site-packages", "usr/lib/python3/dist-packages"])

@@ -36,11 +36,11 @@ def test_other_loaders_stay_as_they_are():
         assert type(other) is DataLoader and not taas.is_registered(other)
 
 
-def test_as_a_context_manager_and_by_the_old_name():
+def test_as_a_context_manager():
     with taas.register(DataLoader(numbers, 8)) as loader:
         assert taas.is_registered(loader)
     assert not taas.is_registered(loader)
-    assert taas.unregistered(taas.register(loader)) is loader
+    assert taas.unregister(taas.register(loader)) is loader
     with taas.register(loader):
         taas.unregister(loader)
 

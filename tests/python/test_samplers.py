@@ -9,9 +9,9 @@ import torch
 import torch.distributed as dist
 from conftest import equal, seed, states
 from own_datasets import Numbers, numbers
-from taas import random_states
-from taas.draws import Unknown
-from taas.sampler_prediction import Rehearsal
+from taas.program import random_states
+from taas.order.draws import Unknown
+from taas.order.sampler_prediction import Rehearsal
 from torch.utils.data import DataLoader, Sampler
 
 _counter = itertools.count()

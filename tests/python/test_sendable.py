@@ -7,7 +7,7 @@ import threading
 import weakref
 
 import pytest
-from taas import pickling
+from taas.code import pickling
 
 SCRIPT = """
 import functools, threading

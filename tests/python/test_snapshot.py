@@ -12,8 +12,8 @@ import threading
 import numpy
 import pytest
 import torch
-from taas.fingerprint import Fingerprint
-from taas.snapshot import Snapshot, TooMuch
+from taas.dataset.fingerprint import Fingerprint
+from taas.dataset.snapshot import Snapshot, TooMuch
 from torch.utils.data import DataLoader, Dataset
 
 Pair = collections.namedtuple("Pair", "path label")
@@ -189,7 +189,7 @@ def test_an_unchanged_dataset_is_not_pickled_again(monkeypatch):
     dataset = Large()
     fingerprint, loader = Fingerprint(), DataLoader(dataset, 2)
     first = fingerprint.definition(loader)
-    monkeypatch.setattr("taas.fingerprint.pickled", lambda recipe: pytest.fail("it was pickled again"))
+    monkeypatch.setattr("taas.dataset.fingerprint.pickled", lambda recipe: pytest.fail("it was pickled again"))
     assert fingerprint.definition(loader) is first
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import equal
 from own_datasets import Pair
-from taas import layout, tree, untree
+from taas.batch import layout, tree, untree
 
 BATCHES = [
     torch.arange(6).view(2, 3), torch.arange(6).view(2, 3).t(), torch.zeros(3, dtype=torch.bfloat16) + 1.5, torch.tensor(2.5),

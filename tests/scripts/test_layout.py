@@ -1,5 +1,6 @@
 """The rooms of lib and apps, and the documents about them: what docs/ARCHITECTURE.md promises of both."""
 
+import ast
 import collections
 import pathlib
 import re
@@ -43,6 +44,37 @@ def circle(graph):
     return next((found for folder in sorted(graph) if (found := walk(folder, []))), [])
 
 
+def python_imports():
+    """By module of the package `taas`, the other ones that it imports, inside functions too. The package itself does not count:
+    `from . import _native` asks for a part of it."""
+    package = ROOT / "lib/python/taas"
+    modules = {".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): file
+               for file in package.rglob("*.py")}
+    found = collections.defaultdict(set)
+    for name, file in modules.items():
+        inside = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                home = ".".join([*inside[:len(inside) + 1 - node.level], *([node.module] if node.module else [])])
+                found[name] |= {there if (there := f"{home}.{each.name}") in modules else home for each in node.names}
+    return {name: others - {name, "taas"} for name, others in found.items()}
+
+
+def test_modules_of_python_import_one_way():
+    imports = python_imports()
+    assert sum(map(len, imports.values())) > 200
+    assert circle(imports) == []
+
+
+def test_rooms_of_python_import_one_way():
+    """The public surface is above all rooms; a room of the notebook is one by itself."""
+    rooms = collections.defaultdict(set)
+    for name, others in python_imports().items():
+        here = name.rpartition(".")[0]
+        rooms[here] |= {there for other in others if (there := other.rpartition(".")[0]) not in (here, "taas")}
+    assert [room for room in circle(rooms) if not room.startswith("taas.notebook")] == []
+
+
 def test_a_circle_is_found():
     assert circle({1: {2}, 2: {3}, 3: {2}}) == [2, 3]
 
@@ -53,7 +85,8 @@ def test_includes_between_rooms_go_one_way():
 
 
 def test_no_room_of_sources_is_crowded():
-    counts = collections.Counter(source.parent for source in [*SOURCES, *ROOT.glob("lib/**/CMakeLists.txt")])
+    modules = [file for file in ROOT.glob("lib/python/**/*.py") if file.name not in ("__init__.py", "__main__.py")]
+    counts = collections.Counter(source.parent for source in [*SOURCES, *ROOT.glob("lib/**/CMakeLists.txt"), *modules])
     assert {str(room.relative_to(ROOT)): count for room, count in counts.items() if count > MOST_FILES} == {}
 
 

@@ -116,8 +116,9 @@ void Cluster::check_failure(const run::Verdict& verdict) {
     return;
   }
   if (verdict.cause == run::Cause::kNodesMissing) {
-    require(missing_allowed_ || settings_.longest_start > settings_.policy.gather_timeout,
-            "nodes are missed: " + verdict.summary);
+    constexpr auto kToBeReady = std::chrono::seconds(1);  // besides the disk
+    const auto last_ready = settings_.longest_start + settings_.disk + kToBeReady;
+    require(missing_allowed_ || last_ready > settings_.policy.gather_timeout, "nodes are missed: " + verdict.summary);
     return;
   }
   require(broken_ranks_.contains(verdict.culprit), "a rank is blamed that nothing has happened to: " + verdict.summary);

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "cluster.hpp"
-#include "run/messages/shorten.hpp"
 #include "run/messages/wire.hpp"
 
 namespace taas::sim {

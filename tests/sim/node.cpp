@@ -125,6 +125,7 @@ void Node::perform(const run::StartRanks& order) {
   auto folders_made = random_.up_to(disk);
   if (folders_made == Duration{}) return start(order);
   later(folders_made, [this, order, mine = ++starting_, of = incarnation_] {
+    if (mine == starting_ && of == incarnation_) tell(run::DeadlineReached{});  // as the agent's loop does
     if (mine == starting_ && of == incarnation_) start(order);
   });
 }

@@ -15,7 +15,7 @@ using namespace taas::sim_data;
 
 namespace {
 
-Outcome simulate(std::uint64_t seed, bool tell) {
+RunOutcome simulate(std::uint64_t seed, bool tell) {
   Random random(seed);
   World world(seed, draw_settings(random));
   if (tell) world.on_line = [](const std::string& line) { std::cout << line << '\n'; };

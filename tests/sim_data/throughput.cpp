@@ -31,7 +31,7 @@ Settings calm_settings(std::vector<double> slowness, int credits, Duration step,
   return settings;
 }
 
-Outcome run(const Settings& settings) {
+RunOutcome run(const Settings& settings) {
   auto outcome = World(1, settings).run();
   for (const auto& violation : outcome.violations) std::cout << violation << '\n';
   return outcome;

@@ -18,7 +18,7 @@ World::World(std::uint64_t seed, Settings settings) : agenda_(kStart), random_(s
   for (const auto& loader : settings_.loaders) loaders_.emplace_back().settings = loader;
 }
 
-Outcome World::run() {
+RunOutcome World::run() {
   start_rank();
   for (int fault = 0; fault < settings_.faults; ++fault) {
     agenda_.after(random_.up_to(expected_length()), [this] { draw_fault(); });

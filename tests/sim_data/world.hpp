@@ -13,7 +13,7 @@
 namespace taas::sim_data {
 
 /// How a simulated run went.
-struct Outcome {
+struct RunOutcome {
   std::vector<std::string> violations;  ///< invariants that did not hold
   Duration length{};
   Duration longest_wait{};  ///< of a loop for one batch
@@ -30,7 +30,7 @@ class World {
   World(std::uint64_t seed, Settings settings);
   /// Called with a line for everything that happens and is decided.
   std::function<void(const std::string&)> on_line;
-  Outcome run();
+  RunOutcome run();
 
  private:
   /// A connection to a worker, while it is open at the rank's end.
@@ -118,7 +118,7 @@ class World {
   StreamId last_stream_ = 0;
   int taken_ = 0;
   Duration trouble_{};  ///< how long faults last, all together
-  Outcome outcome_;
+  RunOutcome outcome_;
 };
 
 }  // namespace taas::sim_data

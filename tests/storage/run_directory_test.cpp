@@ -101,10 +101,10 @@ TEST_CASE("--log-dir has torchrun's layout, without collisions between simulated
   RunDirectoryOptions options{.output = folder / "runs", .run_id = "job7", .log_dir = folder / "logs"};
   auto run = made(options);
   auto log = [&](RankPlace place) { return run.rank_log(Generation{0}, place, LogStream::kStdout).value(); };
-  RankPlace second{Rank{1}, NodeIndex{0}, 1};
-  CHECK(log({Rank{0}, NodeIndex{0}, 0}) == folder / "logs/job7/attempt_0/0/stdout.log");
+  RankPlace second{.rank = Rank{1}, .local_rank = 1};
+  CHECK(log({Rank{0}}) == folder / "logs/job7/attempt_0/0/stdout.log");
   CHECK(log(second) == folder / "logs/job7/attempt_0/1/stdout.log");
-  CHECK(log({Rank{2}, NodeIndex{1}, 0}) == folder / "logs/job7/node_1/attempt_0/0/stdout.log");
+  CHECK(log({.rank = Rank{2}, .node = NodeIndex{1}}) == folder / "logs/job7/node_1/attempt_0/0/stdout.log");
   CHECK(run.rank_log(Generation{2}, second, LogStream::kStderr).value() == folder / "logs/job7/attempt_2/1/stderr.log");
   CHECK(run.error_file(Generation{0}, second).value() == folder / "logs/job7/attempt_0/1/error.json");
   CHECK(fs::is_directory(folder / "logs/job7/node_1/attempt_0/0"));

@@ -64,6 +64,18 @@ def resume(folder):
     assert "epoch" not in done.stdout and "accuracy" in done.stdout, done.stdout
 
 
+def logs(folder):
+    """What TAAS_LOG turns on is in TAAS_LOG_DIR, and a wish that is none is refused in one line."""
+    wish = {"TAAS_LOG": "training=info", "TAAS_LOG_DIR": os.path.join(folder, "log")}
+    train(*TINY, "--epochs", "1", "--output", folder, **wish)
+    (name,) = os.listdir(wish["TAAS_LOG_DIR"])
+    assert name.startswith("rank-0-"), name
+    with open(os.path.join(wish["TAAS_LOG_DIR"], name), encoding="utf-8") as file:
+        text = file.read()
+    assert " info training: rank 0 of 1, local rank 0" in text and "checkpoint.pt, " in text, text
+    refused(*TINY, code=2, saying="TAAS_LOG: loud: not a level of the log", TAAS_LOG="loud")
+
+
 def stopped(folder):
     """Told to stop within an epoch it writes a checkpoint; going on from there gives the bytes of a run without stop."""
     straight, parts = os.path.join(folder, "straight"), os.path.join(folder, "parts")
@@ -123,4 +135,4 @@ def wrong_input(folder):
 if __name__ == "__main__":
     TRAIN = sys.argv[1]
     with tempfile.TemporaryDirectory() as scratch:
-        {case.__name__: case for case in (alone, learns, resume, stopped, two_ranks, wrong_input)}[sys.argv[2]](scratch)
+        {case.__name__: case for case in (alone, learns, resume, logs, stopped, two_ranks, wrong_input)}[sys.argv[2]](scratch)

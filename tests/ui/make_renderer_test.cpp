@@ -16,7 +16,7 @@ constexpr Terminal kTerminal{true, true, true, 100};
 plan::LaunchPlan two_ranks() {
   plan::LaunchPlan plan;
   plan.nodes = {{NodeIndex{0}, "host-a", false, Rank{0}, 2}};
-  plan.ranks = {{Rank{0}, 0, NodeIndex{0}}, {Rank{1}, 1, NodeIndex{0}}};
+  plan.ranks = place_ranks({{NodeIndex{0}, Rank{0}, 2}});
   plan.outputs = {{true, true}, {}};
   return plan;
 }

@@ -1,3 +1,4 @@
+#include "base/log/log_settings.hpp"
 #include "flags/setters.hpp"
 #include "plan/streams.hpp"
 
@@ -23,6 +24,12 @@ Result<> store_verbosity(plan::Options& options, const std::string& text, plan::
   auto wanted = read_switch(text);
   if (!wanted) return wanted.error();
   if (*wanted) options.output.verbosity = verbosity;
+  return {};
+}
+
+Result<> check_log_level(std::string_view text) {
+  auto settings = parse_log_settings(text);
+  if (!settings) return settings.error();
   return {};
 }
 
@@ -52,6 +59,12 @@ constexpr Flag kOutputFlags[] = {
        if (values.back().empty()) options.output.log_dir.reset();
        return Result<>();
      }},
+    {"log-level", 0, "LEVEL",
+     "Detail of the launcher's own log, as in debug,net=trace (default: TAAS_LOG, else warning)",
+     [](auto& options, const auto& values) {
+       return store_checked(options.output.log_level, values.back(), check_log_level);
+     },
+     Origin::kOwn},
     {"redirects", 'r', "SPEC", "Streams of rank 0 that go to its log files only: 1 stdout, 2 stderr, 3 both",
      [](auto& options, const auto& values) {
        return store_checked(options.output.redirects, values.back(), plan::check_stream_choice);

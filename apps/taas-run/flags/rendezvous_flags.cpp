@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "base/environment/environment.hpp"
 #include "base/text.hpp"
 #include "flags/setters.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
@@ -29,9 +30,9 @@ Result<> read_configuration(plan::Options& options, const std::string& text) {
   if (text.empty()) return {};
   bool all = true;
   for (auto pair : split(text, ',')) {
-    auto equals = pair.find('=');
-    if (equals == pair.npos || equals == 0) return usage_error("not a list of KEY=VALUE,KEY=VALUE");
-    auto known = read_pair(options.nodes, pair.substr(0, equals), pair.substr(equals + 1));
+    auto setting = split_assignment(pair);
+    if (!setting) return usage_error("not a list of KEY=VALUE,KEY=VALUE");
+    auto known = read_pair(options.nodes, setting->first, setting->second);
     if (!known) return known.error();
     all = all && *known;
   }

@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "flags/setters.hpp"
-#include "plan/sizes/sizes.hpp"
+#include "plan/sizes/size_request.hpp"
 
 namespace taas::cli {
 namespace {

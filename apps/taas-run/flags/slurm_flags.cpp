@@ -1,3 +1,4 @@
+#include "base/environment/environment.hpp"
 #include "flags/setters.hpp"
 
 namespace taas::cli {
@@ -8,10 +9,7 @@ using Origin = Flag::Origin;
 /// What SLURM's commands take as --KEY=VALUE.
 Result<> check_slurm_options(const Values& values) {
   for (const auto& value : values) {
-    auto equals = value.find('=');
-    if (equals == 0 || equals == value.npos || value.front() == '-') {
-      return usage_error("not KEY=VALUE, such as qos=high");
-    }
+    if (!split_assignment(value) || value.front() == '-') return usage_error("not KEY=VALUE, such as qos=high");
   }
   return {};
 }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <map>
 #include <optional>
 
+#include "base/environment/environment.hpp"
 #include "base/files.hpp"
 #include "plan/program/python_command.hpp"
 #include "plan/program/python_sources.hpp"
@@ -14,17 +14,11 @@ namespace taas::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Environment = std::map<std::string, std::string>;
-
-std::string value_or(const Environment& environment, const char* name, std::string otherwise) {
-  auto found = environment.find(name);
-  return found == environment.end() || found->second.empty() ? std::move(otherwise) : found->second;
-}
 
 /// Where `accelerate config` writes to: accelerate/commands/config/config_args.py.
 fs::path find_default_config(const Environment& environment) {
-  auto caches = value_or(environment, "XDG_CACHE_HOME", value_or(environment, "HOME", "") + "/.cache");
-  auto folder = fs::path(value_or(environment, "HF_HOME", caches + "/huggingface")) / "accelerate";
+  auto caches = value_of(environment, "XDG_CACHE_HOME", value_of(environment, "HOME") + "/.cache");
+  auto folder = fs::path(value_of(environment, "HF_HOME", caches + "/huggingface")) / "accelerate";
   std::error_code unknown;
   for (const auto* name : {"default_config.yaml", "default_config.json"}) {
     if (fs::is_regular_file(folder / name, unknown)) return folder / name;

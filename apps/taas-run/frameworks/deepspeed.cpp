@@ -5,16 +5,12 @@
 #include <filesystem>
 #include <string>
 
+#include "base/environment/environment.hpp"
 #include "base/files.hpp"
 #include "plan/environment/environment_file.hpp"
 
 namespace taas::cli {
 namespace {
-
-std::string variable(const plan::Machine& machine, const char* name, std::string otherwise) {
-  auto found = machine.environment.find(name);
-  return found == machine.environment.end() || found->second.empty() ? std::move(otherwise) : found->second;
-}
 
 Result<> set_variables_of(const std::filesystem::path& file, plan::Machine& machine) {
   std::error_code unknown;
@@ -31,8 +27,8 @@ Result<> set_variables_of(const std::filesystem::path& file, plan::Machine& mach
 
 Result<> follow_deepspeed(plan::Options& options, plan::Machine& machine) {
   if (options.frameworks.framework != plan::Framework::kDeepSpeed) return {};
-  auto name = variable(machine, "DS_ENV_FILE", ".deepspeed_env");
-  for (const auto& folder : {variable(machine, "HOME", "."), std::string(".")}) {
+  auto name = value_of(machine.environment, "DS_ENV_FILE", ".deepspeed_env");
+  for (const auto& folder : {value_of(machine.environment, "HOME", "."), std::string(".")}) {
     if (auto set = set_variables_of(std::filesystem::path(folder) / name, machine); !set) return set;
   }
   auto& arguments = options.program.arguments;

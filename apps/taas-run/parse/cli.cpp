@@ -39,8 +39,8 @@ Given read_pet(const Environment& environment) {
   for (const auto& group : flag_groups()) {
     for (const auto& flag : group.flags) {
       if (flag.origin != Flag::Origin::kTorchrun) continue;
-      auto found = environment.find(pet_variable(flag.name));
-      if (found != environment.end() && !found->second.empty()) given.emplace(flag.name, Values{found->second});
+      auto value = value_of(environment, pet_variable(flag.name));
+      if (!value.empty()) given.emplace(flag.name, Values{value});
     }
   }
   return given;
@@ -49,17 +49,17 @@ Given read_pet(const Environment& environment) {
 /// What is refused as a flag is refused as a variable.
 Result<> check_refused_variables(const Environment& environment) {
   for (auto name : refused_variables()) {
-    auto found = environment.find(pet_variable(name));
-    if (found == environment.end() || found->second.empty()) continue;
-    return usage_error(fmt::format("{} {}", found->first, *why_refused(name)));
+    auto variable = pet_variable(name);
+    if (value_of(environment, variable).empty()) continue;
+    return usage_error(fmt::format("{} {}", variable, *why_refused(name)));
   }
   return {};
 }
 
 Given read_other_variables(const Environment& environment) {
-  auto found = environment.find(kShutdownTimeout);
-  if (found == environment.end() || found->second.empty()) return {};
-  return {{"shutdown-timeout", {found->second}}};
+  auto value = value_of(environment, kShutdownTimeout);
+  if (value.empty()) return {};
+  return {{"shutdown-timeout", {value}}};
 }
 
 /// The file of --config, or nothing.

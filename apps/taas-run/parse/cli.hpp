@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "base/environment/environment.hpp"
 #include "base/error.hpp"
 #include "plan/options/options.hpp"
 
@@ -17,7 +18,6 @@ struct PrintAndExit {
 };
 
 using ParseOutcome = std::variant<plan::Options, PrintAndExit>;
-using Environment = std::map<std::string, std::string>;
 using FileReader = std::function<Result<std::string>(const std::string& path)>;
 
 /// Reads a command line, without the launcher's own name. For each option the command line wins over PET_<OPTION>, that

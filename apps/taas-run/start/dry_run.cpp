@@ -35,6 +35,7 @@ plan::RunAddresses addresses_of(const plan::LaunchPlan& plan) {
   addresses.agent_store = plan::launcher_serves_store(plan.options, plan.world_size());
   addresses.output_directory = addresses.error_file = fmt::format("<in {}>", run_folder(plan));
   if (plan.options.data.cpus) addresses.data_plan = addresses.events = "<in a private folder>";
+  addresses.log_folder = fmt::format("<in {}>", run_folder(plan));
   addresses.flight_records = fmt::format("<in {}>", run_folder(plan));
   if (plan::ports_for_ranks(plan.options, 1) > 0) {
     addresses.servers.assign(plan.ranks.size(), is_here(plan) ? "127.0.0.1:<a free port>" : "<host:port>");
@@ -44,9 +45,9 @@ plan::RunAddresses addresses_of(const plan::LaunchPlan& plan) {
 }
 
 Variables environment_of(const plan::LaunchPlan& plan, const plan::LaunchSettings& settings,
-                         const plan::Machine& machine, Rank rank) {
+                         const plan::Machine& machine, const RankPlace& place) {
   auto addresses = addresses_of(plan);
-  auto variables = plan::rank_environment(settings, machine, plan::place_of(plan, rank), Generation{0}, addresses);
+  auto variables = plan::rank_environment(settings, machine, place, Generation{0}, addresses);
   for (auto& [name, value] : variables) {
     if (name == "MASTER_PORT" && addresses.master_port == 0) value = kPortOfTheKernel;
     if (name == "OMP_NUM_THREADS" && !is_here(plan)) value = "<cores there / LOCAL_WORLD_SIZE>";
@@ -94,12 +95,12 @@ std::string describe_nodes(const plan::LaunchPlan& plan, const plan::Machine& ma
 }
 
 int omp_threads(const plan::LaunchPlan& plan, const plan::Machine& machine) {
-  return plan::omp_threads(plan::launch_settings(plan, machine, ""), machine, plan::place_of(plan, Rank{0}));
+  return plan::omp_threads(plan::launch_settings(plan, machine, ""), machine, plan.ranks.front());
 }
 
 std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   auto settings = plan::launch_settings(plan, machine, "");
-  auto first = environment_of(plan, settings, machine, Rank{0});
+  auto first = environment_of(plan, settings, machine, plan.ranks.front());
   std::string text = "environment of rank 0, over your own\n";
   for (const auto& [name, value] : first) text += fmt::format("  {}={}\n", name, quote(value));
   if (plan.world_size() == 1) return text;
@@ -107,7 +108,7 @@ std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machi
   auto listed = std::min(plan.ranks.size(), kMostRanksListed);
   for (std::size_t i = 1; i < listed; ++i) {
     text += fmt::format("  rank {}:", i);
-    for (const auto& variable : environment_of(plan, settings, machine, plan.ranks[i].rank)) {
+    for (const auto& variable : environment_of(plan, settings, machine, plan.ranks[i])) {
       bool same = std::find(first.begin(), first.end(), variable) != first.end();
       if (!same) text += fmt::format(" {}={}", variable.first, quote(variable.second));
     }
@@ -182,7 +183,7 @@ json::array ranks_as_json(const plan::LaunchPlan& plan, const plan::Machine& mac
   json::array ranks;
   for (const auto& rank : plan.ranks) {
     json::object environment;
-    for (const auto& [name, value] : environment_of(plan, settings, machine, rank.rank)) environment[name] = value;
+    for (const auto& [name, value] : environment_of(plan, settings, machine, rank)) environment[name] = value;
     ranks.push_back({{"rank", rank.rank.value},
                      {"node", rank.node.value},
                      {"local_rank", rank.local_rank},

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/environment/environment.hpp"
 #include "base/ids.hpp"
 #include "launch/local_run.hpp"
 #include "launch/remote_run.hpp"
@@ -15,7 +16,7 @@
 #include "node/agent_process.hpp"
 #include "plan/decide_launch_mode.hpp"
 #include "proc/family/keeper.hpp"
-#include "run/coordinator/data_nodes.hpp"
+#include "run/coordinator/nodes/data_nodes.hpp"
 #include "start/local_programs.hpp"
 #include "start/meeting.hpp"
 #include "start/requeue.hpp"
@@ -127,7 +128,7 @@ Result<launch::RunEnd> coordinate(launch::RemoteRunOptions options) {
   add_data_hosts(options.hosts, options.plan);
   auto lifeline = become_kept();
   if (!lifeline) return lifeline.error();
-  return launch::coordinate(std::move(options), std::move(*lifeline));
+  return launch::coordinate(options, std::move(*lifeline));
 }
 
 Result<std::optional<launch::DataHosts>> data_hosts_of(const plan::LaunchPlan& plan) {
@@ -212,6 +213,7 @@ node::Bootstrap joining(const plan::Join& mode, const plan::LaunchPlan& plan, co
   bootstrap.node_timeout_ms = static_cast<int>(nodes.node_timeout.count());
   bootstrap.coordinator_first = false;
   bootstrap.join_timeout_ms = static_cast<int>(nodes.join_timeout.count());
+  bootstrap.log_level = plan.options.output.log_level;
   if (plan.nodes_count_themselves) bootstrap.ranks = plan.nodes.front().local_world_size;
   return bootstrap;
 }
@@ -276,8 +278,7 @@ Result<int> run_as_agent(plan::Machine machine) {
     auto node = slurm_node(machine.environment);
     bootstrap->order = node < 0 ? node : node + bootstrap->order_base;
   }
-  auto name = machine.environment.find("SLURMD_NODENAME");
-  if (bootstrap->name.empty() && name != machine.environment.end()) bootstrap->name = name->second;
+  if (bootstrap->name.empty()) bootstrap->name = value_of(machine.environment, "SLURMD_NODENAME");
   return serve(std::move(*bootstrap), std::move(machine), resolve_as_caller);
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/environment/environment.hpp"
 #include "base/files.hpp"
 #include "plan/program/python_command.hpp"
 #include "proc/spawn/python.hpp"
@@ -37,7 +38,7 @@ LocalPrograms::LocalPrograms(const std::map<std::string, std::string>& environme
   path_ = path == environment.end() ? kDefaultPath : path->second;
   auto python = environment.find("PYTHON_EXEC");
   if (python != environment.end()) chosen_python_ = python->second;
-  for (const auto& [name, value] : environment) variables_.push_back(name + "=" + value);
+  variables_ = assignments(environment);
 }
 
 plan::FileKind LocalPrograms::kind(const std::string& path) const {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/environment/environment.hpp"
 #include "base/files.hpp"
 #include "base/ids.hpp"
 #include "node/process/runtime_folder.hpp"
@@ -148,8 +149,7 @@ Result<int> Meeting::wait_for_leader() const {
 }
 
 int slurm_node(const std::map<std::string, std::string>& environment) {
-  auto found = environment.find("SLURM_NODEID");
-  return found == environment.end() ? -1 : plan::parse_integer(found->second).value_or(-1);
+  return plan::parse_integer(value_of(environment, "SLURM_NODEID")).value_or(-1);
 }
 
 }  // namespace taas::cli

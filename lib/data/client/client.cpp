@@ -44,27 +44,24 @@ void Client::set_workers(std::vector<WorkerAddress> workers) {
   const std::lock_guard one_change(state.workers_mutex);
   if (workers.size() < state.links.size()) workers.resize(state.links.size());
   for (std::size_t i = 0; i < workers.size(); ++i) {
+    const auto worker = static_cast<WorkerIndex>(i);
     const bool is_new = i >= state.links.size();
-    if (!is_new && state.links[i]->address() == workers[i]) continue;
-    if (!is_new) state.links[i]->stop();
-    auto link = std::make_unique<ClientLink>(state, static_cast<WorkerIndex>(i), std::move(workers[i]));
+    if (!is_new && state.links.at(worker).address() == workers[i]) continue;
+    if (!is_new) state.links.at(worker).stop();
+    auto link = std::make_unique<ClientLink>(state, worker, std::move(workers[i]));
     const std::lock_guard lock(state.mutex);
-    if (is_new) state.links.emplace_back();
-    std::swap(state.links[i], link);
-    state.links[i]->start();
+    link = state.links.set(worker, std::move(link));
   }
   const std::lock_guard lock(state.mutex);
   state.adjust_credits();
-  for (const auto& [id, stream] : state.streams) stream->changed.notify_all();
+  for (const auto& [id, stream] : state.streams) stream->wake();
 }
 
 StreamId Client::open(Definition definition) {
   if (is_forked()) return 0;
   const std::lock_guard lock(state_->mutex);
-  auto stream = std::make_shared<ClientStream>();
   state_->definitions.try_emplace(definition.digest, definition);
-  stream->definition = std::move(definition);
-  state_->streams.emplace(state_->next_stream, std::move(stream));
+  state_->streams.emplace(state_->next_stream, std::make_shared<ClientStream>(std::move(definition)));
   return state_->next_stream++;
 }
 
@@ -74,13 +71,12 @@ void Client::submit(StreamId stream, std::string payload, WorkerIndex preferred,
   const std::lock_guard lock(state.mutex);
   const auto found = state.streams.find(stream);
   if (found == state.streams.end()) return;
-  const auto number = found->second->submitted++;
-  found->second->payloads.emplace(number, std::make_shared<const std::string>(std::move(payload)));
+  const auto number = found->second->submit(std::move(payload));
   state.apply(state.schedule.handle(Submitted{
       .task = {.stream = stream, .number = number}, .preferred = preferred, .pinned = pinned, .at = steady_now()}));
 }
 
-std::optional<Delivery> Client::next(StreamId stream, Duration patience) {
+std::optional<Outcome> Client::next(StreamId stream, Duration patience) {
   if (is_forked()) return Undeliverable{kForked};
   auto& state = *state_;
   state.pool.settle();
@@ -91,35 +87,23 @@ std::optional<Delivery> Client::next(StreamId stream, Duration patience) {
   auto& from = *held;
   const auto began = steady_now();
   std::string hopeless;
-  while (!from.closed && !from.kept.contains(from.taken) && patience > Duration(0) &&
-         (hopeless = state.hopeless()).empty()) {
-    if (!std::exchange(from.waits, true)) state.bell->ring();  // now it may have memory beyond the budget
-    if (from.changed.wait_until(lock, began + patience) == std::cv_status::timeout) break;
+  while (!from.is_closed() && !from.has_next() && patience > Duration(0) &&
+         (hopeless = state.links.hopeless()).empty()) {
+    if (from.begin_to_wait()) state.bell->ring();  // now it may have memory beyond the budget
+    if (!from.wait(lock, began + patience)) break;
   }
   const auto waited = seconds(steady_now() - began);
-  from.statistics.waited_seconds += waited;
+  from.count_waited(waited);
   state.totals.waited_seconds += waited;
-  if (from.closed) return Undeliverable{kClosed};
-  auto here = from.kept.extract(from.taken);
-  if (!here) return hopeless.empty() ? std::optional<Delivery>() : Undeliverable{hopeless};
-  Delivery delivery = std::move(here.mapped());
-  from.waits = false;
-  from.count_taken(delivery, state);
-  state.apply(state.schedule.handle(Taken{.task = {.stream = stream, .number = from.taken++}, .at = steady_now()}));
+  if (from.is_closed()) return Undeliverable{kClosed};
+  if (!from.has_next()) return hopeless.empty() ? std::optional<Outcome>() : Undeliverable{hopeless};
+  const Task task{.stream = stream, .number = from.next()};
+  Outcome outcome = from.take(state.totals);
+  state.apply(state.schedule.handle(Taken{.task = task, .at = steady_now()}));
   lock.unlock();
-  if (const auto* batch = std::get_if<Batch>(&delivery); batch && batch->slot) state.pool.give_away(*batch->slot);
+  if (const auto* batch = std::get_if<Batch>(&outcome); batch && batch->slot) state.pool.give_away(*batch->slot);
   state.bell->ring();
-  return delivery;
-}
-
-void ClientStream::count_taken(const Delivery& delivery, Client::State& state) {
-  const auto* batch = std::get_if<Batch>(&delivery);
-  if (!batch) return;
-  statistics.buffered_bytes -= batch->payload.size();
-  for (auto* count : {&statistics, &state.totals}) {
-    ++count->batches;
-    count->bytes += batch->payload.size();
-  }
+  return outcome;
 }
 
 void Client::close(StreamId stream) {
@@ -132,11 +116,10 @@ void Client::close(StreamId stream) {
   state.apply(state.schedule.handle(StreamClosed{.stream = stream, .at = steady_now()}));
   closed = std::move(found->second);
   state.streams.erase(found);
-  closed->closed = true;
-  closed->changed.notify_all();
-  const auto& digest = closed->definition.digest;
+  closed->close();
+  const auto& digest = closed->digest();
   const bool is_used = std::any_of(state.streams.begin(), state.streams.end(),
-                                   [&](const auto& entry) { return entry.second->definition.digest == digest; });
+                                   [&](const auto& entry) { return entry.second->digest() == digest; });
   if (!is_used) state.definitions.erase(digest);
 }
 
@@ -149,9 +132,8 @@ Statistics Client::statistics(StreamId stream) const {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->streams.find(stream);
   if (found == state_->streams.end()) return {};
-  auto result = found->second->statistics;
-  result.waiting = static_cast<int>(found->second->kept.size());
-  result.workers_up = state_->workers_up();
+  auto result = found->second->statistics();
+  result.workers_up = state_->links.count_up();
   return result;
 }
 
@@ -159,10 +141,11 @@ Statistics Client::statistics() const {
   if (is_forked()) return {};
   const std::lock_guard lock(state_->mutex);
   auto result = state_->totals;
-  result.workers_up = state_->workers_up();
+  result.workers_up = state_->links.count_up();
   for (const auto& [id, stream] : state_->streams) {
-    result.waiting += static_cast<int>(stream->kept.size());
-    result.buffered_bytes += stream->statistics.buffered_bytes;
+    const auto own = stream->statistics();
+    result.waiting += own.waiting;
+    result.buffered_bytes += own.buffered_bytes;
   }
   return result;
 }

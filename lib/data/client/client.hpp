@@ -67,7 +67,7 @@ struct Exhausted {};
 struct Undeliverable {
   std::string message;
 };
-using Delivery = std::variant<Batch, Raised, Exhausted, Undeliverable>;
+using Outcome = std::variant<Batch, Raised, Exhausted, Undeliverable>;
 
 /// Over the life of a stream, or of the client.
 struct Statistics {
@@ -99,9 +99,9 @@ class Client {
   StreamId open(Definition definition);
   /// The next task of the stream, opaque here; numbers count up from 0 by themselves.
   void submit(StreamId stream, std::string payload, WorkerIndex preferred = -1, bool pinned = false);
-  /// The stream's next delivery, in the order of submission; nothing when `patience` is over first. Without patience it
+  /// The stream's next outcome, in the order of submission; nothing when `patience` is over first. Without patience it
   /// is only a look: the loop is not waiting for it.
-  std::optional<Delivery> next(StreamId stream, Duration patience);
+  std::optional<Outcome> next(StreamId stream, Duration patience);
   void close(StreamId stream);
 
   /// From now on batches come in memory that this copier has pinned, and their memory is used again when the copies out

@@ -38,7 +38,7 @@ ClientLink::ClientLink(Client::State& client, WorkerIndex worker, WorkerAddress 
 ClientLink::~ClientLink() { stop(); }
 
 void ClientLink::start() {
-  if (!address_.address.empty() || !address_.unix_path.empty()) thread_ = quiet_thread([this] { run(); });
+  if (!has_left()) thread_ = quiet_thread([this] { run(); });
 }
 
 void ClientLink::stop() {
@@ -48,9 +48,29 @@ void ClientLink::stop() {
 }
 
 void ClientLink::post(LinkOrder order) {
-  const bool was_told = !orders.empty();
-  orders.push_back(std::move(order));
+  const bool was_told = !orders_.empty();
+  orders_.push_back(std::move(order));
   if (!was_told && std::this_thread::get_id() != thread_.get_id()) wakeup_->wake();
+}
+
+void ClientLink::come_up() {
+  up_ = true;
+  refusals_ = 0;
+  refusal_.clear();
+}
+
+bool ClientLink::go_down() {
+  orders_.clear();
+  return std::exchange(up_, false);
+}
+
+/// A worker that is not there yet may come. One that cannot prove the secret is none of this run's, unless just one
+/// handshake was disturbed.
+bool ClientLink::refuse(const Error& why) {
+  constexpr int kForGood = 3;
+  refusals_ = why.code == ErrorCode::kProtocol ? refusals_ + 1 : 0;
+  refusal_ = refusals_ >= kForGood ? why.message : std::string();
+  return refusals_ == kForGood;
 }
 
 void ClientLink::run() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -43,11 +44,18 @@ class ClientLink {
 
   [[nodiscard]] const WorkerAddress& address() const { return address_; }
 
-  // The client's, under its mutex.
-  std::vector<LinkOrder> orders;
-  bool up = false;
-  int refusals = 0;     ///< handshakes in a row that showed no worker of this run
-  std::string refusal;  ///< why this worker cannot be used at all; empty: it can, or may come
+  // With the client's mutex.
+  std::vector<LinkOrder> take_orders() { return std::exchange(orders_, {}); }
+  void come_up();
+  /// Whether it was up.
+  bool go_down();
+  [[nodiscard]] bool is_up() const { return up_; }
+  /// A handshake has failed. True: this was the last one that was needed to know that the worker cannot be used.
+  bool refuse(const Error& why);
+  /// Why this worker cannot be used at all; empty: it can, or may come.
+  [[nodiscard]] const std::string& refusal() const { return refusal_; }
+  /// There is no worker at this place of the list any more.
+  [[nodiscard]] bool has_left() const { return address_.address.empty() && address_.unix_path.empty(); }
 
  private:
   friend class ClientSession;
@@ -63,6 +71,12 @@ class ClientLink {
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
   AddressFamily family_ = AddressFamily::kTcp;
+
+  // Under the client's mutex.
+  std::vector<LinkOrder> orders_;
+  bool up_ = false;
+  int refusals_ = 0;  // handshakes in a row that showed no worker of this run
+  std::string refusal_;
 };
 
 }  // namespace taas::data

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/client/client_state.hpp"
 
 namespace taas::data {
@@ -10,9 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kPingEvery = 1s;
-constexpr int kMostUnanswered = 5;
 constexpr Duration kRetryRoom = 20ms;
+constexpr std::uint64_t kLongestTask = 3'600'000'000;  // in microseconds: whatever a worker says
 
 std::uint16_t flag_of(Compression compression) {
   if (compression == Compression::kNone) return 0;
@@ -28,21 +29,12 @@ ClientSession::ClientSession(Client::State& client, ClientLink& link, std::uniqu
       transport_(std::move(transport)),
       reader_(*transport_, *this),
       is_here_(link.family_ == AddressFamily::kUnix),
-      last_ping_(steady_now()) {}
-
-/// The worker may still be writing into slots that it was given.
-ClientSession::~ClientSession() {
-  for (const auto& [attempt, slot] : slots_) {
-    if (is_here_) client_.pool.abandon(*slot);
-  }
-}
-
-void ClientSession::push(const FrameHeader& header, std::string description) {
-  writer_.push({.header = header, .description = std::move(description), .buffers = {}, .keep = {}});
-}
+      slots_(client, worker_, is_here_, link.wakeup_, writer_),
+      watch_(steady_now()) {}
 
 Result<> ClientSession::run() {
-  push({.kind = FrameKind::kHello, .flags = is_here_ ? std::uint16_t{0} : flag_of(client_.options.compression)});
+  const auto flags = is_here_ ? std::uint16_t{0} : flag_of(client_.options.compression);
+  writer_.push(frame_of({.kind = FrameKind::kHello, .flags = flags}));
   while (!link_.stopping_) {
     if (auto done = turn(); !done) return done;
   }
@@ -51,7 +43,7 @@ Result<> ClientSession::run() {
 
 Result<> ClientSession::turn() {
   carry_out_orders();
-  give_waiting_slots();
+  slots_.give_wanted();
   if (auto sent = writer_.flush(*transport_); !sent) return sent;
   const auto more = reader_.receive();
   if (!more) return more.error();
@@ -65,8 +57,8 @@ Result<> ClientSession::turn() {
 void ClientSession::wait(bool more) {
   if (more) return;
   const auto what = writer_.empty() && transport_->is_flushed() ? Ready::kRead : Ready::kReadOrWrite;
-  const bool no_room = reader_.is_waiting() || !wanted_slots_.empty();
-  const auto patience = no_room ? kRetryRoom : last_ping_ + kPingEvery - steady_now();
+  const bool no_room = reader_.is_waiting() || slots_.is_wanted();
+  const auto patience = no_room ? kRetryRoom : watch_.next_ping() - steady_now();
   if (reader_.is_waiting()) {
     wait_for_wake(*link_.wakeup_, patience);  // the socket is readable all the time
   } else {
@@ -75,18 +67,17 @@ void ClientSession::wait(bool more) {
   link_.wakeup_->clear();
 }
 
-/// A peer that has not said a word between so many pings is gone. What this process slept through does not count.
 Result<> ClientSession::watch_peer() {
-  if (heard_ != reader_.received() || reader_.is_waiting()) {
-    heard_ = reader_.received();
-    unanswered_ = 0;
+  switch (watch_.look(steady_now(), reader_.received(), !reader_.is_waiting())) {
+    case PeerWatch::Verdict::kWell:
+      return {};
+    case PeerWatch::Verdict::kGone:
+      return unavailable_error(fmt::format("no answer for {} s", PeerWatch::kMostUnanswered));
+    case PeerWatch::Verdict::kPing:
+      writer_.push(frame_of({.kind = FrameKind::kPing}));
+      return writer_.flush(*transport_);
   }
-  if (steady_now() < last_ping_ + kPingEvery) return {};
-  if (unanswered_ >= kMostUnanswered) return unavailable_error(fmt::format("no answer for {} s", kMostUnanswered));
-  last_ping_ = steady_now();
-  ++unanswered_;
-  push({.kind = FrameKind::kPing});
-  return writer_.flush(*transport_);
+  return {};
 }
 
 void ClientSession::carry_out_orders() {
@@ -101,8 +92,8 @@ void ClientSession::carry_out(const SendTask& order) {
   }
   auto slot = kNoSlot;
   if (is_here_ && order.expected_bytes > 0) {
-    const auto given = give_slot(order.attempt, order.expected_bytes);  // an error is told when the worker asks for one
-    if (given && *given) slot = slots_.at(order.attempt)->number();
+    const auto given = slots_.give(order.attempt, order.expected_bytes);
+    if (given) slot = *given;  // an error is told when the worker asks for one
   }
   writer_.push({.header = {.kind = FrameKind::kTask,
                            .flags = order.told ? kTold : std::uint16_t{0},
@@ -137,76 +128,137 @@ std::string ClientSession::too_large(const SendTask& order) const {
 }
 
 void ClientSession::carry_out(const SendWithdraw& order) {
-  push({.kind = FrameKind::kWithdraw, .attempt = order.attempt});
-  wanted_slots_.erase(order.attempt);
+  writer_.push(frame_of({.kind = FrameKind::kWithdraw, .attempt = order.attempt}));
+  slots_.want_no_more(order.attempt);
 }
 
-/// The second look comes after the bell was asked to ring, so that no room is missed. Only payloads in the socket stand
-/// in each other's way: shared slots are filled in any order.
-Result<std::shared_ptr<Slot>> ClientSession::take_slot(Attempt attempt, std::size_t bytes, SlotMemory memory) {
-  for (const bool again : {false, true}) {
-    const auto look = again && memory == SlotMemory::kOwn ? ClaimScope::kThorough : ClaimScope::kQuick;
-    const auto claim = client_.claim(worker_, attempt, look);
-    if (!claim.wanted) break;
-    auto slot = client_.pool.take(bytes, memory, claim.room);
-    if (!slot || *slot) return slot;
-    if (!again) client_.bell->wait(link_.wakeup_);
+// What the worker says.
+
+Place ClientSession::place(const FrameHeader& header) {
+  if (!client_.claim(worker_, header.attempt, ClaimScope::kQuick).wanted) return {};
+  const auto slot = slots_.take_own(header.attempt, header.payload_size);
+  if (!slot) {
+    client_.arrived(worker_, header.attempt, Undeliverable{slot.error().message});
+    return {};
   }
-  return std::shared_ptr<Slot>();
+  if (*slot == nullptr) return {.where = Place::Where::kNotYet, .bytes = {}};
+  return {.where = Place::Where::kHere, .bytes = (*slot)->bytes().first(header.payload_size)};
 }
 
-/// Memory for one attempt of a worker on this machine, and the worker told of it. False: there is no room now. An
-/// error: there will not be any.
-Result<bool> ClientSession::give_slot(Attempt attempt, std::size_t bytes) {
-  auto slot = take_slot(attempt, bytes, SlotMemory::kShared);
-  if (!slot) return slot.error();
-  if (!*slot) return false;
-  offer(*slot);
-  slots_[attempt] = std::move(*slot);
-  return true;
-}
-
-void ClientSession::offer(const std::shared_ptr<Slot>& slot) {
-  forget_arenas();
-  if (!offered_slots_.insert(slot->number()).second) return;
-  const bool is_new = offered_arenas_.insert(slot->arena()).second;
-  const SlotPlace where{.arena = slot->arena(),
-                        .arena_bytes = slot->arena_bytes(),
-                        .offset = slot->offset(),
-                        .bytes = slot->bytes().size()};
-  writer_.push({.header = {.kind = FrameKind::kSlotOffer,
-                           .flags = is_new ? kDescriptor : std::uint16_t{0},
-                           .slot = slot->number()},
-                .description = encode(where),
-                .buffers = {},
-                .keep = slot,
-                .descriptor = is_new ? &slot->memory() : nullptr});
-}
-
-/// The worker lets go of memory that is not used any more.
-void ClientSession::forget_arenas() {
-  for (const auto arena : client_.pool.forgotten(forgotten_)) {
-    ++forgotten_;
-    if (offered_arenas_.erase(arena) > 0) push({.kind = FrameKind::kSlotForget, .value = arena});
+Result<> ClientSession::handle(Frame frame) {
+  const auto& header = frame.header;
+  switch (header.kind) {
+    case FrameKind::kReady:
+      return handle_ready();
+    case FrameKind::kDefinitionWanted:
+      return send_definition(std::string(frame.description));
+    case FrameKind::kStarted:
+      client_.started(worker_, header.attempt);
+      return {};
+    case FrameKind::kBatch:
+      return handle_batch(frame);
+    case FrameKind::kRaised:
+      return handle_raised(frame);
+    case FrameKind::kExhausted:
+      slots_.erase(header.attempt);
+      client_.arrived(worker_, header.attempt, Exhausted{});
+      return {};
+    case FrameKind::kReturned:
+      slots_.erase(header.attempt);
+      client_.returned(worker_, header.attempt, std::string(frame.description));
+      return {};
+    case FrameKind::kSlotWanted:
+      return handle_slot_wanted(header);
+    case FrameKind::kPong:
+      return {};
+    default:
+      return protocol_error(fmt::format("a frame of kind {} from a data worker", static_cast<int>(header.kind)));
   }
 }
 
-void ClientSession::give_waiting_slots() {
-  for (auto wanted = wanted_slots_.begin(); wanted != wanted_slots_.end();) {
-    const auto [attempt, bytes] = *wanted;
-    const auto given = give_slot(attempt, bytes);
-    if (!given) {
-      client_.arrived(worker_, attempt, Undeliverable{given.error().message});
-      push({.kind = FrameKind::kWithdraw, .attempt = attempt});
-      wanted = wanted_slots_.erase(wanted);
-    } else if (*given) {
-      push({.kind = FrameKind::kSlot, .attempt = attempt, .slot = slots_.at(attempt)->number()});
-      wanted = wanted_slots_.erase(wanted);
-    } else {
-      wanted =
-          client_.claim(worker_, attempt, ClaimScope::kQuick).wanted ? std::next(wanted) : wanted_slots_.erase(wanted);
-    }
+Result<> ClientSession::handle_ready() {
+  if (was_up_) return protocol_error("a data worker that is ready twice");
+  was_up_ = true;
+  client_.up(worker_);
+  return {};
+}
+
+Result<> ClientSession::handle_batch(const Frame& frame) {
+  const auto& header = frame.header;
+  auto slot = slots_.extract(header.attempt);
+  if (header.has(kInSlot)) {
+    const bool is_there = slot && slot->number() == header.slot && slot->bytes().size() >= header.payload_size;
+    if (!is_there) return protocol_error("a batch in a slot that was not given for it");
   }
+  if (header.payload_size > 0 && !slot) {  // read past: not wanted, or too large
+    client_.returned(worker_, header.attempt, {});
+    return {};
+  }
+  client_.arrived(worker_, header.attempt,
+                  Batch{.description = remember(frame.description),
+                        .payload = slot ? slot->bytes().first(header.payload_size) : std::span<std::byte>(),
+                        .slot = slot,
+                        .digest = header.value,
+                        .worker = worker_},
+                  std::chrono::microseconds(std::min(header.number, kLongestTask)));
+  return {};
+}
+
+Result<> ClientSession::handle_raised(const Frame& frame) {
+  slots_.erase(frame.header.attempt);
+  const auto text = frame.header.value;
+  if (text > frame.payload.size()) return protocol_error("an exception whose text is longer than itself");
+  client_.arrived(worker_, frame.header.attempt,
+                  Raised{.type = std::string(frame.description),
+                         .text = frame.payload.substr(0, text),
+                         .pickled = frame.payload.substr(text),
+                         .worker = worker_});
+  return {};
+}
+
+Result<> ClientSession::handle_slot_wanted(const FrameHeader& header) {
+  if (!is_here_) return protocol_error("a data worker of another machine wants a slot");
+  slots_.erase(header.attempt);  // too small: not written into
+  if (client_.claim(worker_, header.attempt, ClaimScope::kQuick).wanted) {
+    slots_.want(header.attempt, header.value);
+    slots_.give_wanted();
+    return {};
+  }
+  writer_.push(frame_of({.kind = FrameKind::kWithdraw, .attempt = header.attempt}));
+  return {};
+}
+
+/// A worker on this machine maps the memory that goes along; another one is sent it.
+Result<> ClientSession::send_definition(const std::string& digest) {
+  struct Kept {
+    Definition definition;
+    Mapping memory;
+  };
+  auto found = client_.definition(digest);
+  if (!found || !found->bytes) return {};  // of a stream that has been closed meanwhile
+  const auto kept = std::make_shared<Kept>(Kept{.definition = std::move(*found), .memory = {}});
+  const auto* memory = kept->definition.memory.get();
+  OutFrame frame{.header = {.kind = FrameKind::kDefinition, .value = memory ? memory->bytes : 0},
+                 .description = digest,
+                 .buffers = {std::as_bytes(std::span(*kept->definition.bytes))},
+                 .keep = kept};
+  if (memory && is_here_) {
+    frame.header.flags = kDescriptor;
+    frame.descriptor = &memory->descriptor;
+  } else if (memory) {
+    auto mapping = Mapping::to_read(memory->descriptor, memory->bytes);
+    if (!mapping) return mapping.error();
+    kept->memory = std::move(*mapping);
+    frame.buffers.emplace_back(kept->memory.bytes());
+  }
+  writer_.push(std::move(frame));
+  return {};
+}
+
+/// Batches of one loader look alike.
+std::shared_ptr<const std::string> ClientSession::remember(std::string_view description) {
+  if (!description_ || *description_ != description) description_ = std::make_shared<const std::string>(description);
+  return description_;
 }
 
 }  // namespace taas::data

@@ -6,70 +6,54 @@
 
 #include <algorithm>
 
-#include "base/quiet_thread.hpp"
+#include "base/log/log.hpp"
 
 namespace taas::data {
-
-namespace {
-
-std::size_t payload_of(const Delivery& delivery) {
-  const auto* batch = std::get_if<Batch>(&delivery);
-  return batch ? batch->payload.size() : 0;
-}
-
-}  // namespace
 
 Client::State::State(ClientOptions chosen)
     : options(std::move(chosen)),
       process(::getpid()),
       pool(options.budget_bytes),
       bell(std::make_shared<MemoryWaiters>()),
-      schedule(options.schedule) {
+      schedule(options.schedule),
+      alarm(mutex, [this] { apply(schedule.handle(AlarmRang{.at = steady_now()})); }) {
   pool.on_room([held = bell] { held->ring(); });
-  alarm_thread = quiet_thread([this] { ring_alarms(); });
 }
 
 void Client::State::up(WorkerIndex worker) {
   const std::lock_guard lock(mutex);
-  auto& link = *links[static_cast<std::size_t>(worker)];
-  link.up = true;
-  link.refusals = 0;
-  link.refusal.clear();
+  auto& link = links.at(worker);
+  link.come_up();
+  log::info(LogPart::kData, "linked with {}", link.address().name);
   apply(schedule.handle(WorkerUp{.worker = worker, .at = steady_now()}));
 }
 
 void Client::State::down(WorkerIndex worker, const std::string& why) {
   const std::lock_guard lock(mutex);
-  auto& link = *links[static_cast<std::size_t>(worker)];
-  link.orders.clear();
-  if (!std::exchange(link.up, false)) return;
+  auto& link = links.at(worker);
+  if (!link.go_down()) return;
+  log::info(LogPart::kData, "the link with {} is over: {}", link.address().name, why.empty() ? "closed here" : why);
   std::erase_if(attempts, [worker](const auto& entry) { return entry.second.worker == worker; });
   if (!why.empty()) remarks.push_back(fmt::format("{} is lost: {}", link.address().name, why));
   apply(schedule.handle(WorkerDown{.worker = worker, .at = steady_now()}));
 }
 
-/// A worker that is not there yet may come. One that cannot prove the secret is none of this run's, unless just one
-/// handshake was disturbed.
 void Client::State::refused(WorkerIndex worker, const Error& why) {
-  constexpr int kForGood = 3;
   const std::lock_guard lock(mutex);
-  auto& link = *links[static_cast<std::size_t>(worker)];
-  link.refusals = why.code == ErrorCode::kProtocol ? link.refusals + 1 : 0;
-  if (link.refusals == kForGood) {
-    remarks.push_back(fmt::format("{} cannot be used: {}", link.address().name, why.message));
-  }
-  link.refusal = link.refusals >= kForGood ? why.message : std::string();
-  for (const auto& [id, stream] : streams) stream->changed.notify_all();
+  auto& link = links.at(worker);
+  log::debug(LogPart::kData, "no link with {}: {}", link.address().name, why.message);
+  if (link.refuse(why)) remarks.push_back(fmt::format("{} cannot be used: {}", link.address().name, why.message));
+  for (const auto& [id, stream] : streams) stream->wake();
 }
 
 std::vector<LinkOrder> Client::State::take_orders(ClientLink& link) {
   const std::lock_guard lock(mutex);
-  return std::exchange(link.orders, {});
+  return link.take_orders();
 }
 
 bool Client::State::is_awaited(const Task& task) const {
   const auto found = streams.find(task.stream);
-  return found != streams.end() && found->second->waits && found->second->taken == task.number;
+  return found != streams.end() && found->second->is_awaited(task.number);
 }
 
 Claim Client::State::claim(WorkerIndex worker, Attempt attempt, ClaimScope look) const {
@@ -90,11 +74,11 @@ void Client::State::started(WorkerIndex worker, Attempt attempt) {
   apply(schedule.handle(Started{.worker = worker, .attempt = attempt, .at = steady_now()}));
 }
 
-void Client::State::arrived(WorkerIndex worker, Attempt attempt, Delivery delivery, Duration took) {
-  std::optional<Delivery> late;  // let go after the mutex
+void Client::State::arrived(WorkerIndex worker, Attempt attempt, Outcome outcome, Duration took) {
+  std::optional<Outcome> late;  // let go after the mutex
   const std::lock_guard lock(mutex);
   attempts.erase(attempt);
-  arriving = std::move(delivery);
+  arriving = std::move(outcome);
   apply(schedule.handle(Arrived{.worker = worker, .attempt = attempt, .at = steady_now(), .took = took}));
   late = std::exchange(arriving, std::nullopt);
 }
@@ -104,9 +88,10 @@ void Client::State::returned(WorkerIndex worker, Attempt attempt, const std::str
   const auto found = attempts.find(attempt);
   if (found != attempts.end()) {
     const auto stream = streams.find(found->second.task.stream);
-    if (stream != streams.end()) stream->second->returned[found->second.task.number] = why;
+    if (stream != streams.end()) stream->second->note_returned(found->second.task.number, why);
     attempts.erase(found);
   }
+  log::info(LogPart::kData, "{} gave a batch back: {}", links.at(worker).address().name, why);
   apply(schedule.handle(Returned{.worker = worker, .attempt = attempt, .at = steady_now()}));
 }
 
@@ -124,24 +109,20 @@ void Client::State::apply(const std::vector<ScheduleAction>& actions) {
 
 void Client::State::apply(const Assign& action) {
   auto& stream = *streams.at(action.task.stream);
-  if (!stream.sent.insert(action.task.number).second) {
-    ++stream.statistics.hedged;
-    ++totals.hedged;
-  }
+  if (!stream.note_sent(action.task.number)) ++totals.hedged;
   attempts[action.attempt] = {.task = action.task, .worker = action.worker};
-  const auto size = sizes.find(stream.definition.digest);
-  links[static_cast<std::size_t>(action.worker)]->post(
-      SendTask{.attempt = action.attempt,
-               .task = action.task,
-               .definition = stream.definition.digest,
-               .payload = stream.payloads.at(action.task.number),
-               .expected_bytes = size == sizes.end() ? 0 : size->second,
-               .told = action.told});
+  links.at(action.worker)
+      .post(SendTask{.attempt = action.attempt,
+                     .task = action.task,
+                     .definition = stream.digest(),
+                     .payload = stream.payload(action.task.number),
+                     .expected_bytes = sizes.expected(stream.digest()),
+                     .told = action.told});
 }
 
 void Client::State::apply(const Withdraw& action) {
   attempts.erase(action.attempt);
-  links[static_cast<std::size_t>(action.worker)]->post(SendWithdraw{action.attempt});
+  links.at(action.worker).post(SendWithdraw{action.attempt});
 }
 
 void Client::State::apply(const Keep& action) { keep(action.task, std::move(*std::exchange(arriving, std::nullopt))); }
@@ -155,77 +136,26 @@ void Client::State::apply(const GiveUp& action) {
     const auto why = fmt::format("{} data workers ended, or were lost, while they worked on it", action.deaths);
     return keep(action.task, Undeliverable{why});
   }
-  const auto& returned = streams.at(action.task.stream)->returned;
-  const auto why = returned.find(action.task.number);
-  keep(action.task, Undeliverable{why == returned.end() ? "no data worker can make it" : why->second});
+  keep(action.task, Undeliverable{streams.at(action.task.stream)->why_returned(action.task.number)});
 }
 
-void Client::State::apply(const SetAlarm& action) {
-  const bool sooner = !alarm || action.at < *alarm;
-  alarm = action.at;
-  if (sooner) alarm_changed.notify_all();
-}
-
-void Client::State::keep(Task task, Delivery delivery) {
+void Client::State::keep(Task task, Outcome outcome) {
   auto& stream = *streams.at(task.stream);
-  const auto bytes = payload_of(delivery);
-  if (bytes > 0) sizes[stream.definition.digest] = bytes;
-  stream.statistics.buffered_bytes += bytes;
-  stream.payloads.erase(task.number);
-  stream.sent.erase(task.number);
-  stream.returned.erase(task.number);
-  stream.kept.emplace(task.number, std::move(delivery));
-  if (task.number == stream.taken) stream.changed.notify_all();
-  if (bytes > largest) {
-    largest = bytes;
-    adjust_credits();
-  }
+  const auto is_largest = sizes.note(stream.digest(), payload_of(outcome));
+  stream.keep(task.number, std::move(outcome));
+  if (is_largest) adjust_credits();
 }
 
 /// Before the first batch nobody knows how many fit.
 void Client::State::adjust_credits() {
   const auto few = std::max<int>(2, 2 * static_cast<int>(links.size()));
-  const auto credits = largest > 0 ? pool.fitting(largest) : few;
+  const auto credits = sizes.largest() > 0 ? pool.fitting(sizes.largest()) : few;
   apply(schedule.handle(CreditsChanged{.credits = credits, .at = steady_now()}));
 }
 
-int Client::State::workers_up() const {
-  return static_cast<int>(std::count_if(links.begin(), links.end(), [](const auto& link) { return link && link->up; }));
-}
-
-std::string Client::State::hopeless() const {
-  std::string why = "there is no data worker";
-  for (const auto& link : links) {
-    const auto& address = link->address();
-    if (address.address.empty() && address.unix_path.empty()) continue;
-    if (link->refusal.empty()) return {};
-    why = fmt::format("{} cannot be used: {}", address.name, link->refusal);
-  }
-  return why;
-}
-
-void Client::State::ring_alarms() {
-  std::unique_lock lock(mutex);
-  while (!stopping) {
-    if (!alarm) {
-      alarm_changed.wait(lock);
-    } else if (steady_now() < *alarm) {
-      alarm_changed.wait_until(lock, *alarm);
-    } else {
-      alarm.reset();
-      apply(schedule.handle(AlarmRang{.at = steady_now()}));
-    }
-  }
-}
-
 void Client::State::stop() {
-  {
-    const std::lock_guard lock(mutex);
-    stopping = true;
-    alarm_changed.notify_all();
-  }
-  for (const auto& link : links) link->stop();
-  alarm_thread.join();
+  alarm.stop();
+  links.stop();
 }
 
 }  // namespace taas::data

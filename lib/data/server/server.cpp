@@ -28,7 +28,7 @@ struct Unsent {
 };
 
 /// Each buffer is made to begin at a multiple of the alignment.
-std::vector<std::span<const std::byte>> align(std::vector<std::span<const std::byte>> buffers) {
+std::vector<std::span<const std::byte>> align(const std::vector<std::span<const std::byte>>& buffers) {
   static constexpr std::array<std::byte, kBufferAlignment> kZeros{};
   std::vector<std::span<const std::byte>> aligned;
   std::size_t at = 0;
@@ -76,32 +76,17 @@ Server::~Server() {
   }
 }
 
-std::optional<Job> Server::take(Duration patience) {
-  auto& state = *state_;
-  std::unique_lock lock(state.mutex);
-  if (!state.jobs_changed.wait_for(lock, patience, [&] { return !state.queue.empty(); })) return {};
-  auto job = state.queue.take();
-  if (auto* open = state.find_open(*job)) open->begun = steady_now();
-  state.tell_begun(lock, *job);
-  return job;
-}
+std::optional<Job> Server::take(Duration patience) { return state_->jobs.take(patience); }
 
 std::shared_ptr<const ReceivedDefinition> Server::definition(const std::string& digest) const {
-  const std::lock_guard lock(state_->mutex);
-  const auto found = state_->definitions.find(digest);
-  return found == state_->definitions.end() ? nullptr : found->second;
+  return state_->jobs.definition(digest);
 }
 
-void Server::loaded(const std::string& digest) {
-  std::shared_ptr<const ReceivedDefinition> received;  // let go after the mutex
-  const std::lock_guard lock(state_->mutex);
-  if (const auto found = state_->definitions.find(digest); found != state_->definitions.end())
-    received.swap(found->second);
-}
+void Server::loaded(const std::string& digest) { state_->jobs.let_go_of_definition(digest); }
 
-void Server::unloaded(const std::string& digest) { state_->forget_definition(digest); }
+void Server::unloaded(const std::string& digest) { state_->jobs.forget_definition(digest); }
 
-void Server::put(const Job& job, std::string description, std::vector<std::span<const std::byte>> buffers,
+void Server::put(const Job& job, std::string description, const std::vector<std::span<const std::byte>>& buffers,
                  std::shared_ptr<void> keep) {
   const auto most = most_description(FrameKind::kBatch);
   if (description.size() > most)
@@ -109,38 +94,31 @@ void Server::put(const Job& job, std::string description, std::vector<std::span<
                        .text = too_large("the description of a batch", description.size(), most),
                        .pickled = {},
                        .worker = -1});
-  auto aligned = align(std::move(buffers));
+  auto aligned = align(buffers);
   auto unsent = std::make_shared<Unsent>(std::move(keep), state_->unsent, size_of(aligned));
   auto header = header_for(FrameKind::kBatch, job);
-  header.number = state_->microseconds_on(job);
-  state_->answer(job, {.header = header,
-                       .description = std::move(description),
-                       .buffers = std::move(aligned),
-                       .keep = std::move(unsent)});
+  header.number = state_->jobs.microseconds_on(job);
+  state_->jobs.answer(job, {.header = header,
+                            .description = std::move(description),
+                            .buffers = std::move(aligned),
+                            .keep = std::move(unsent)});
 }
 
 void Server::raise(const Job& job, const Raised& what) {
   auto sent = cut(what);
   auto header = header_for(FrameKind::kRaised, job);
   header.value = sent.text.size();
-  state_->answer(job, text_frame(header, std::move(sent.type), sent.text + sent.pickled));
+  state_->jobs.answer(job, text_frame(header, std::move(sent.type), sent.text + sent.pickled));
 }
 
-void Server::exhausted(const Job& job) {
-  state_->answer(job, {.header = header_for(FrameKind::kExhausted, job), .description = {}, .buffers = {}, .keep = {}});
-}
+void Server::exhausted(const Job& job) { state_->jobs.answer(job, frame_of(header_for(FrameKind::kExhausted, job))); }
 
 void Server::give_back(const Job& job, std::string why) {
   why.resize(std::min<std::size_t>(why.size(), most_description(FrameKind::kReturned)));
-  state_->answer(
-      job, {.header = header_for(FrameKind::kReturned, job), .description = std::move(why), .buffers = {}, .keep = {}});
+  state_->jobs.answer(job, frame_of(header_for(FrameKind::kReturned, job), std::move(why)));
 }
 
-bool Server::is_withdrawn(const Job& job) const {
-  const std::lock_guard lock(state_->mutex);
-  const auto* open = state_->find_open(job);
-  return open == nullptr || open->withdrawn;
-}
+bool Server::is_withdrawn(const Job& job) const { return state_->jobs.is_withdrawn(job); }
 
 std::size_t Server::unsent_bytes() const { return *state_->unsent; }
 

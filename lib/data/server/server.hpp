@@ -63,7 +63,7 @@ class Server {
   /// Sends `buffers` with the description. Each begins at the next multiple of kBufferAlignment in the client's
   /// payload. `keep` owns them until they are out: sent, or copied into the client's memory on the same machine. It is
   /// let go in a thread of the server.
-  void put(const Job& job, std::string description, std::vector<std::span<const std::byte>> buffers,
+  void put(const Job& job, std::string description, const std::vector<std::span<const std::byte>>& buffers,
            std::shared_ptr<void> keep);
   void raise(const Job& job, const Raised& what);
   void exhausted(const Job& job);

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/log/log.hpp"
 #include "base/quiet_thread.hpp"
 #include "data/server/server_session.hpp"
 #include "data/server/server_state.hpp"
@@ -50,15 +51,20 @@ void ServerLink::run() {
 
 void ServerLink::serve() {
   auto transport = server_.handshake->run(std::move(socket_), family_, wakeup_, kHandshakePatience);
-  if (transport) {
-    server_.add_authenticated(number_);
-    ServerSession session(server_, *this, std::move(*transport));
-    const auto end = session.run();
-    if (!end && end.error().code == ErrorCode::kProtocol)
-      server_.remark("a client was cut off: " + end.error().message);
-  } else if (!stopping_ && transport.error().code == ErrorCode::kProtocol) {  // who only looked, or left, is no news
-    server_.remark("a connection was refused: " + transport.error().message);
-  }
+  if (!transport) return tell_refusal(transport.error());
+  server_.connections.admit(number_);
+  log::info(LogPart::kData, "client {} is linked {}", number_,
+            family_ == AddressFamily::kUnix ? "on this machine" : "by TCP");
+  ServerSession session(server_, *this, std::move(*transport));
+  const auto end = session.run();
+  log::info(LogPart::kData, "client {} is gone: {}", number_, end ? "closed here" : end.error().message);
+  if (!end && end.error().code == ErrorCode::kProtocol) server_.remark("a client was cut off: " + end.error().message);
+}
+
+/// Who only looked, or left, is no news.
+void ServerLink::tell_refusal(const Error& why) {
+  log::debug(LogPart::kData, "client {} did not come in: {}", number_, why.message);
+  if (!stopping_ && why.code == ErrorCode::kProtocol) server_.remark("a connection was refused: " + why.message);
 }
 
 }  // namespace taas::data

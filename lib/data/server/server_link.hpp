@@ -48,6 +48,7 @@ class ServerLink {
   friend class ServerSession;
   void run();
   void serve();
+  void tell_refusal(const Error& why);
 
   Server::State& server_;
   std::uint64_t number_;

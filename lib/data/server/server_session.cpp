@@ -25,9 +25,7 @@ ServerSession::ServerSession(Server::State& server, ServerLink& link, std::uniqu
       reader_(*transport_, *this),
       heard_at_(steady_now()) {}
 
-void ServerSession::push(const FrameHeader& header) {
-  writer_.push({.header = header, .description = {}, .buffers = {}, .keep = {}});
-}
+void ServerSession::push(const FrameHeader& header) { writer_.push(frame_of(header)); }
 
 Result<> ServerSession::run() {
   while (!link_.stopping_) {
@@ -45,7 +43,7 @@ Result<> ServerSession::turn() {
   send_answers();
   copy_into_slots();
   if (auto sent = writer_.flush(*transport_); !sent) return sent;
-  if (link_.is_awaited && writer_.empty() && transport_->is_flushed()) server_.tell_sent(link_);
+  if (link_.is_awaited && writer_.empty() && transport_->is_flushed()) server_.jobs.tell_sent(link_);
   if (heard_ != reader_.received()) {
     heard_ = reader_.received();
     heard_at_ = steady_now();
@@ -57,7 +55,7 @@ Result<> ServerSession::turn() {
 
 void ServerSession::wait(bool more) {
   if (more || !copies_.empty()) return;
-  const auto [begun, patience] = server_.long_jobs(link_);
+  const auto [begun, patience] = server_.jobs.long_jobs(link_);
   for (const auto attempt : begun) push({.kind = FrameKind::kStarted, .attempt = attempt});
   if (!begun.empty()) return;
   const auto what = writer_.empty() && transport_->is_flushed() ? Ready::kRead : Ready::kReadOrWrite;
@@ -66,7 +64,7 @@ void ServerSession::wait(bool more) {
 }
 
 void ServerSession::send_answers() {
-  for (auto& answer : server_.take_answers(link_)) send(std::move(answer));
+  for (auto& answer : server_.jobs.take_answers(link_)) send(std::move(answer));
 }
 
 void ServerSession::send(OutFrame answer) {
@@ -74,13 +72,13 @@ void ServerSession::send(OutFrame answer) {
   const bool is_answer =
       answer.header.kind != FrameKind::kDefinitionWanted && answer.header.kind != FrameKind::kStarted;
   if (!is_answer) return writer_.push(std::move(answer));
-  const auto job = server_.find_job(link_, attempt);
+  const auto job = server_.jobs.find(link_, attempt);
   if (!job) return;
   if (job->withdrawn) return handle_withdraw(attempt);
   const bool in_slot =
       answer.header.kind == FrameKind::kBatch && link_.family_ == AddressFamily::kUnix && !answer.buffers.empty();
   if (in_slot) return send_in_slot(std::move(answer), job->slot);
-  server_.close_job(link_, attempt);
+  server_.jobs.close(link_, attempt);
   writer_.push(std::move(answer));
 }
 
@@ -109,8 +107,8 @@ void ServerSession::copy_into_slots() {
     if (slot.size() >= copy.bytes()) copy.step(slot, most);  // else the client has taken the slot away: its own fault
     if (slot.size() >= copy.bytes() && !copy.is_done()) return;
     answer.header.value = copy.digest();
-    server_.close_job(link_, answer.header.attempt);
-    writer_.push({.header = answer.header, .description = std::move(answer.description), .buffers = {}, .keep = {}});
+    server_.jobs.close(link_, answer.header.attempt);
+    writer_.push(frame_of(answer.header, std::move(answer.description)));
     copies_.pop_front();
   }
 }
@@ -127,7 +125,7 @@ Result<> ServerSession::handle(Frame frame) {
     case FrameKind::kTask:
       return handle_task(frame);
     case FrameKind::kWithdraw:
-      server_.withdraw(link_, header.attempt);
+      server_.jobs.withdraw(link_, header.attempt);
       if (parked_.contains(header.attempt)) handle_withdraw(header.attempt);
       return {};
     case FrameKind::kSlotOffer:
@@ -171,7 +169,7 @@ Result<> ServerSession::handle_definition(Frame frame) {
     received.memory = std::move(*memory);
     received.bytes = std::string(received.bytes, 0, received.bytes.size() - text.size());
   }
-  server_.add_definition(std::string(frame.description), std::move(received));
+  server_.jobs.add_definition(std::string(frame.description), std::move(received));
   return {};
 }
 
@@ -185,7 +183,7 @@ Result<> ServerSession::handle_task(const Frame& frame) {
           .payload = frame.payload,
           .has_ended_a_worker = header.has(kTold)};
   const OpenJob open{.slot = header.slot, .told = header.has(kTold)};
-  if (!server_.add_job(link_, std::move(job), open)) return protocol_error("an attempt that is sent twice");
+  if (!server_.jobs.add(link_, std::move(job), open)) return protocol_error("an attempt that is sent twice");
   return {};
 }
 
@@ -204,7 +202,7 @@ void ServerSession::handle_slot(const FrameHeader& header) {
 /// Every task has one answer, so that the client knows when its slot is free.
 void ServerSession::handle_withdraw(Attempt attempt) {
   parked_.erase(attempt);
-  server_.close_job(link_, attempt);
+  server_.jobs.close(link_, attempt);
   push({.kind = FrameKind::kReturned, .attempt = attempt});
 }
 

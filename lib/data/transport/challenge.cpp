@@ -90,11 +90,11 @@ class Talk {
 Result<> prove_as_client(Talk talk, const net::Secret& secret) {
   const auto nonce = make_nonce();
   if (!nonce) return nonce.error();
-  if (const auto said = talk.say(std::string(kGreeting) + *nonce); !said) return said;
+  if (auto said = talk.say(std::string(kGreeting) + *nonce); !said) return said;
   const auto answer = talk.hear(kNonceBytes + kProofBytes);
   if (!answer) return Error(answer.error()).with("wrong secret, or not a data worker in plain mode");
   const Conversation conversation{secret, *nonce, answer->substr(0, kNonceBytes)};
-  const auto said = talk.say(conversation.proof("client"));  // in any case: then a worker with another secret knows why
+  auto said = talk.say(conversation.proof("client"));  // in any case: then a worker with another secret knows why
   if (!is_equal(answer->substr(kNonceBytes), conversation.proof("server"))) return protocol_error("wrong secret");
   return said;
 }
@@ -106,7 +106,7 @@ Result<> prove_as_server(Talk talk, const net::Secret& secret) {
   const auto nonce = make_nonce();
   if (!nonce) return nonce.error();
   const Conversation conversation{secret, greeting->substr(kGreeting.size()), *nonce};
-  if (const auto said = talk.say(*nonce + conversation.proof("server")); !said) return said;
+  if (auto said = talk.say(*nonce + conversation.proof("server")); !said) return said;
   const auto proof = talk.hear(kProofBytes);
   if (!proof) return proof.error();
   if (!is_equal(*proof, conversation.proof("client"))) return protocol_error("wrong secret");

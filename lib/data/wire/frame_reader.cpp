@@ -64,7 +64,7 @@ bool FrameReader::has(std::size_t bytes) {
 
 Result<std::size_t> FrameReader::read_more() {
   transport_.expect(1);
-  const auto got = transport_.read(std::span(buffer_).subspan(end_));
+  auto got = transport_.read(std::span(buffer_).subspan(end_));
   if (got) end_ += *got;
   return got;
 }
@@ -72,7 +72,7 @@ Result<std::size_t> FrameReader::read_more() {
 Result<std::size_t> FrameReader::read_into_place() {
   transport_.expect(left_);
   const auto into = place_.subspan(place_.size() - left_);
-  const auto got = transport_.read(into.first(std::min(into.size(), kLargestRead)));
+  auto got = transport_.read(into.first(std::min(into.size(), kLargestRead)));
   if (got) count(into.first(*got));
   return got;
 }

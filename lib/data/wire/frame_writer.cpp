@@ -31,6 +31,10 @@ std::size_t size_of(const std::vector<std::span<const std::byte>>& buffers) {
                          [](std::size_t sum, const auto& buffer) { return sum + buffer.size(); });
 }
 
+OutFrame frame_of(const FrameHeader& header, std::string description) {
+  return {.header = header, .description = std::move(description), .buffers = {}, .keep = {}};
+}
+
 OutFrame text_frame(const FrameHeader& header, std::string description, std::string payload) {
   auto text = std::make_shared<const std::string>(std::move(payload));
   return {.header = header,
@@ -137,7 +141,7 @@ Result<std::size_t> FrameWriter::write(Transport& transport) {
   if (!tail_.empty()) parts[count++] = {tail_.data(), tail_.size()};
   const auto all = std::span(parts).first(count);
   if (!descriptor_) return transport.write(all);
-  const auto sent = transport.write_with(*descriptor_, all);
+  auto sent = transport.write_with(*descriptor_, all);
   if (sent && *sent > 0) {
     descriptor_ = nullptr;
     descriptor_keep_.reset();

@@ -28,6 +28,8 @@ struct OutFrame {
 
 std::size_t size_of(const std::vector<std::span<const std::byte>>& buffers);
 
+/// One without a payload.
+OutFrame frame_of(const FrameHeader& header, std::string description = {});
 /// A frame whose payload is this text, which it owns.
 OutFrame text_frame(const FrameHeader& header, std::string description, std::string payload);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log/log.hpp"
 #include "net/connect/attempt.hpp"
 #include "net/link.hpp"
 #include "net/sockets.hpp"
@@ -90,11 +91,13 @@ class Race : public std::enable_shared_from_this<Race> {
       if (!link) return self->fail(number, failure);
       self->finish(make_link(std::move(link)));
     };
+    log::debug(LogPart::kNet, "connecting to {} port {}", runners_[number].name, options_.port);
     runners_[number].attempt = std::make_shared<Attempt>(io_, tls_, std::move(on_end));
     runners_[number].attempt->start(endpoint);
   }
 
   void fail(std::size_t number, const std::string& reason) {
+    log::debug(LogPart::kNet, "no connection to {} port {}: {}", runners_[number].name, options_.port, reason);
     runners_[number].failure = reason;
     for (const auto& runner : runners_) {
       if (runner.failure.empty()) return;

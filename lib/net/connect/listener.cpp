@@ -1,8 +1,11 @@
 #include "net/connect/listener.hpp"
 
+#include <fmt/ranges.h>
+
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
+#include "base/log/log.hpp"
 #include "net/bind.hpp"
 #include "net/sockets.hpp"
 #include "net/tls/pending_handshakes.hpp"
@@ -86,7 +89,10 @@ class Reception : public std::enable_shared_from_this<Reception> {
   }
 
   void on_accepted(Door& door, const boost::system::error_code& status, tcp::socket socket) {
-    if (status && !concerns_one_client(status)) return retry_later(door);
+    if (status && !concerns_one_client(status)) {
+      log::info(LogPart::kNet, "no client can be accepted: {}", status.message());
+      return retry_later(door);
+    }
     if (!status) {
       prepare(socket);
       strangers_->add(std::move(socket));
@@ -129,11 +135,12 @@ Result<std::unique_ptr<Listener>> Listener::listen(asio::io_context& io, ListenO
                                                    std::function<void(tcp::socket)> on_store_client) {
   auto tls = Tls::make(Role::kServer, std::move(options.secret));
   if (!tls) return tls.error();
-  auto acceptors = bind_all(io, options.addresses, options.port);
+  auto acceptors = bind_all(io, {.addresses = options.addresses, .port = options.port});
   if (!acceptors) return acceptors.error();
   auto reception =
       std::make_shared<Reception>(io, std::move(*acceptors), std::move(on_link), std::move(on_store_client));
   reception->start(std::move(*tls), options);
+  log::info(LogPart::kNet, "listening on port {} of {}", reception->port(), fmt::join(options.addresses, ", "));
   return std::make_unique<TlsListener>(std::move(reception));
 }
 

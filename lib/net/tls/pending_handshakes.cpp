@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/log/log.hpp"
+
 namespace taas::net {
 namespace {
 
@@ -89,6 +91,7 @@ void PendingHandshakes::watch() {
 void PendingHandshakes::expire() {
   const auto now = std::chrono::steady_clock::now();
   while (!waiting_.empty() && first_deadline() <= now) {
+    log::debug(LogPart::kNet, "a client that has not proved itself in time is turned away");
     waiting_.front().abandon();
     waiting_.pop_front();
   }

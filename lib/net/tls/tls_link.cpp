@@ -5,6 +5,7 @@
 #include <boost/asio/buffer.hpp>
 #include <utility>
 
+#include "base/log/log.hpp"
 #include "net/sockets.hpp"
 
 namespace taas::net {
@@ -55,8 +56,12 @@ void TlsLink::prove(std::function<void(const std::string&)> on_done) {
 }
 
 void TlsLink::on_proved(const Status& status, const std::function<void(const std::string&)>& on_done) {
-  if (status) return on_done(explain_handshake(status));
-  if (!has_proved_secret(stream_.native_handle())) return on_done("wrong secret");
+  const auto failure = status                                        ? explain_handshake(status)
+                       : !has_proved_secret(stream_.native_handle()) ? std::string("wrong secret")
+                                                                     : std::string();
+  log::debug(LogPart::kNet, "handshake of {} with {}: {}", local_address_, peer_address_,
+             failure.empty() ? "done" : failure);
+  if (!failure.empty()) return on_done(failure);
   phase_ = Phase::kOpen;
   on_done({});
 }
@@ -151,6 +156,8 @@ void TlsLink::finish_within(milliseconds patience, std::string reason) {
 void TlsLink::finish(const std::string& reason, bool by_peer) {
   const auto calls = std::exchange(callbacks_, nullptr);
   if (phase_ == Phase::kClosed) return;
+  log::debug(LogPart::kNet, "link with {} is over: {}{}", peer_address_, reason,
+             by_peer ? " (closed by the peer)" : "");
   abandon();
   if (calls && calls->on_closed) calls->on_closed(reason, by_peer);
 }

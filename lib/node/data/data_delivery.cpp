@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/disk_thread.hpp"
+#include "base/environment/environment.hpp"
 #include "base/text.hpp"
 #include "node/data/data_delivery_state.hpp"
 #include "node/data/data_reports.hpp"
@@ -102,7 +103,8 @@ DataWorkerStart DataDelivery::State::describe(int index) {
     std::filesystem::create_directories(path, ignored);
   });
   auto variables = options.machine.environment;
-  plan::DataWorkerPlace place{start.worker, "3,4", folder.path() + "/plan.json", folder.path() + "/events"};
+  plan::DataWorkerPlace place{start.worker, "3,4", folder.path() + "/plan.json", folder.path() + "/events",
+                              options.run_folder + "/log"};
   for (auto& [name, value] : plan::data_worker_environment(options.settings, options.machine, place)) {
     variables.insert_or_assign(name, value);
   }

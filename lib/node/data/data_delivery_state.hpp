@@ -14,7 +14,7 @@
 #include "node/data/data_workers.hpp"
 #include "node/data/event_socket.hpp"
 #include "node/process/private_folder.hpp"
-#include "run/coordinator/loader_preparation.hpp"
+#include "run/agent/loader_preparation.hpp"
 
 namespace taas::node {
 

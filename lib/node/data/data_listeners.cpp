@@ -28,7 +28,7 @@ Result<Fd> listen_on_path(const std::string& path) {
 
 Result<DataListeners> open_data_listeners(boost::asio::io_context& io, const std::string& address,
                                           std::string unix_path) {
-  auto bound = net::bind_all(io, {address}, 0);
+  auto bound = net::bind_all(io, {.addresses = {address}});
   if (!bound) return bound.error();
   auto stream = listen_on_path(unix_path);
   if (!stream) return stream.error();

@@ -4,11 +4,12 @@
 
 #include <csignal>
 
+#include "base/log/log.hpp"
 #include "base/timer.hpp"
 #include "node/process/rank_process.hpp"
 #include "proc/family/family.hpp"
+#include "run/agent/restart_pause.hpp"
 #include "run/events/words.hpp"
-#include "run/supervisor/restart_pause.hpp"
 
 namespace taas::node {
 namespace {
@@ -63,6 +64,7 @@ struct DataWorkers::State {
     auto process = RankProcess::start(io, family, disk, std::move(start), std::move(calls));
     if (!process) return process.error();
     family.spare((*process)->pid());
+    log::info(LogPart::kProcess, "{} is process {}", given.name, (*process)->pid());
     worker.process = std::move(*process);
     return {};
   }
@@ -74,6 +76,7 @@ struct DataWorkers::State {
   }
 
   void report(Worker& worker, bool killed, std::string why, std::string last_line, Instant at) {
+    log::warning(LogPart::kProcess, "{} {}: {}", worker.start.name, why, last_line);
     worker.again->set(steady_now() + worker.pause.next(at));
     on_end({worker.start.worker, worker.start.name, killed, std::move(why), std::move(last_line),
             worker.pause.is_news(), at});

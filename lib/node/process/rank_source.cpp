@@ -77,7 +77,7 @@ void RankSource::forget() {
   if (!interpreter_->usable()) interpreter_.reset();  // the next generation gets another
 }
 
-void RankSource::spawn(std::vector<SpawnRequest> requests, OnChild on_child) {
+void RankSource::spawn(const std::vector<SpawnRequest>& requests, const OnChild& on_child) {
   if (given_up_ || !interpreter_ || !interpreter_->usable()) return spawn_fresh(requests, on_child);
   interpreter_->spawn(requests, on_child, [this, requests, on_child](const Result<>& how) {
     if (how) return;

@@ -52,7 +52,7 @@ class RankSource {
   /// As taas::spawn(), one after the other until one fails, which is the last. Each is handed over as soon as it is
   /// there, so that whoever watches it sees ends in their order: before this returns, or from the event loop. What the
   /// requests point at is kept until then.
-  void spawn(std::vector<SpawnRequest> requests, OnChild on_child);
+  void spawn(const std::vector<SpawnRequest>& requests, const OnChild& on_child);
 
  private:
   static void spawn_fresh(const std::vector<SpawnRequest>& requests, const OnChild& on_child);

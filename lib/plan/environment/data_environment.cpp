@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "base/log/log_settings.hpp"
+
 namespace taas::plan {
 namespace {
 
@@ -33,6 +35,10 @@ std::vector<Variable> data_worker_environment(const LaunchSettings& settings, co
       {"TAAS_EVENTS", place.events},      {"TAAS_RUN_ID", settings.run_id}};
   if (auto path = python_path(settings.options.program, machine); !path.empty()) {
     variables.emplace_back("PYTHONPATH", std::move(path));
+  }
+  if (const auto& level = settings.options.output.log_level; !level.empty()) {
+    variables.emplace_back(kLogVariable, level);
+    variables.emplace_back(kLogFolderVariable, place.log_folder);
   }
   for (const auto& [name, value] : kDefaults) {
     if (!machine.environment.contains(name)) variables.emplace_back(name, value);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/environment/environment.hpp"
 #include "base/text.hpp"
 
 namespace taas::plan {
@@ -13,9 +14,9 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_environment_file(
     ++number;
     line = trim(line);
     if (line.empty() || line.front() == '#') continue;
-    auto equals = line.find('=');
-    if (equals == line.npos || equals == 0) return usage_error(fmt::format("line {} is not NAME=value", number));
-    variables.emplace_back(line.substr(0, equals), line.substr(equals + 1));
+    auto variable = split_assignment(line);
+    if (!variable) return usage_error(fmt::format("line {} is not NAME=value", number));
+    variables.emplace_back(*variable);
   }
   return variables;
 }

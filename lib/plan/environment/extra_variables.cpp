@@ -6,6 +6,8 @@
 #include <cctype>
 #include <iterator>
 
+#include "base/environment/environment.hpp"
+
 namespace taas::plan {
 namespace {
 
@@ -31,11 +33,14 @@ bool is_variable_name(std::string_view text) {
 }  // namespace
 
 Result<std::pair<std::string, std::string>> read_extra_variable(std::string_view text) {
-  auto equals = text.find('=');
-  auto name = text.substr(0, equals);
-  if (equals == text.npos || !is_variable_name(name)) return usage_error("not NAME=value, such as WANDB_MODE=disabled");
-  if (is_own(name)) return usage_error(fmt::format("{} is what taas-run tells each rank itself", name));
-  return std::pair(std::string(name), std::string(text.substr(equals + 1)));
+  auto variable = split_assignment(text);
+  if (!variable || !is_variable_name(variable->first)) {
+    return usage_error("not NAME=value, such as WANDB_MODE=disabled");
+  }
+  if (is_own(variable->first)) {
+    return usage_error(fmt::format("{} is what taas-run tells each rank itself", variable->first));
+  }
+  return std::pair(std::string(variable->first), std::string(variable->second));
 }
 
 Result<> check_extra_variable(std::string_view text) {

@@ -190,6 +190,13 @@ void set_data(Writer& writer, const RunAddresses& addresses) {
   writer.set_default(kHashSeed.first, kHashSeed.second);
 }
 
+/// A level that the user did not choose is the same without being told.
+void set_log(Writer& writer, const OutputOptions& output, const std::string& folder) {
+  if (output.log_level.empty()) return;
+  writer.set(kLogVariable, output.log_level);
+  writer.set(kLogFolderVariable, folder);
+}
+
 }  // namespace
 
 bool is_python(const ProgramOptions& program) {
@@ -222,6 +229,7 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   writer.set("TAAS_OUTPUT_DIR", addresses.output_directory);
   writer.set("TAAS_RUN_ID", settings.run_id);
   set_data(writer, addresses);
+  set_log(writer, settings.options.output, addresses.log_folder);
   if (auto path = python_path(settings.options.program, machine); !path.empty()) writer.set("PYTHONPATH", path);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
   writer.set_default("WANDB_RUN_GROUP", settings.run_id);

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/ranks/rank_placement.hpp"
 #include "plan/options/launch_settings.hpp"
 
 namespace taas::plan {
@@ -14,16 +15,6 @@ namespace taas::plan {
 /// Of a run with data workers. Strings have the same hashes in its ranks and in all data workers: a dataset that
 /// iterates a set gives the same batch wherever it is made.
 inline constexpr std::pair<const char*, const char*> kHashSeed{"PYTHONHASHSEED", "0"};
-
-/// Where one rank of one generation stands. All that a node has to know of the others.
-struct RankPlace {
-  Rank rank;
-  int world_size = 1;
-  int local_rank = 0;
-  int local_world_size = 1;
-  NodeIndex node;
-  int nodes = 1;
-};
 
 /// What a rank's environment needs that is known only when the run starts.
 struct RunAddresses {
@@ -38,6 +29,7 @@ struct RunAddresses {
   std::string events = {};                ///< TAAS_EVENTS, with data_plan
   std::vector<std::string> servers = {};  ///< "host:port" of all ranks, for frameworks whose ranks open servers
   std::string timer_file = {};            ///< TORCHELASTIC_TIMER_FILE; empty: no timers are served
+  std::string log_folder = {};            ///< TAAS_LOG_DIR, where the user wants a log
   std::string flight_records = {};        ///< what the names of torch's flight records begin with; empty: torch's own
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/environment/environment.hpp"
 #include "base/text.hpp"
 #include "plan/options/numbers.hpp"
 
@@ -64,8 +65,8 @@ bool is_preempted(std::string_view job) {
 
 std::string_view scontrol_value(std::string_view line, std::string_view name) {
   for (auto word : split(line, ' ')) {
-    auto equals = word.find('=');
-    if (equals != word.npos && word.substr(0, equals) == name) return trim(word.substr(equals + 1), "\n");
+    auto field = split_assignment(word);
+    if (field && field->first == name) return trim(field->second, "\n");
   }
   return {};
 }

@@ -73,6 +73,7 @@ struct OutputOptions {
   std::vector<std::string> protected_directories;  ///< --protect: read-only for ranks other than 0
   std::vector<std::string> unprotected;            ///< --protect-except: folders in them that stay writable
   std::optional<std::string> log_dir;              ///< --log-dir: torchrun's layout of log files
+  std::string log_level;                           ///< --log-level, or TAAS_LOG: base/log/log_settings.hpp
   std::string redirects = "0";                     ///< -r, torchrun's syntax: "3" or "0:1,1:2"
   std::string tee = "0";                           ///< -t
   std::vector<int> local_ranks_filter;             ///< empty: no filter
@@ -119,7 +120,7 @@ BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_n
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store, role, virtual_local_rank))
 BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, signals_to_handle))
-BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, log_dir, redirects, tee, local_ranks_filter,
+BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, log_dir, log_level, redirects, tee, local_ranks_filter,
                                           prefix_template, verbosity, color, json))
 BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, frameworks, rendezvous, supervision, output, dry_run,
                                     as_agent, without_effect))

@@ -105,7 +105,8 @@ Result<std::vector<int>> choose_elastic(const SizeRequest& request, const NodePo
 }  // namespace
 
 Error too_few_nodes(const NodePool& pool, const std::string& wish) {
-  return usage_error(fmt::format("{}, and {} has {}", wish, pool.name, plural(pool.nodes.size(), "node")));
+  return usage_error(
+      fmt::format("{}, and {} has {}", wish, pool.name, plural(static_cast<std::int64_t>(pool.nodes.size()), "node")));
 }
 
 int capacity(const NodeKind& node, const SizeRequest& request) {

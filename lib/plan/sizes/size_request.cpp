@@ -6,7 +6,6 @@
 
 #include "base/text.hpp"
 #include "plan/options/numbers.hpp"
-#include "plan/sizes/sizes.hpp"
 
 namespace taas::plan {
 namespace {
@@ -66,6 +65,16 @@ std::optional<NodeRange> read_node_range(std::string_view text) {
   auto most = parse_integer(parts.back());
   if (parts.size() > 2 || !least || !most || *least < 1 || *most < *least) return std::nullopt;
   return NodeRange{*least, *most};
+}
+
+Result<> check_node_count(std::string_view text) {
+  if (read_node_range(text)) return {};
+  return usage_error("not a number of nodes, such as 2, or a range, such as 2:4");
+}
+
+Result<> check_process_count(std::string_view text) {
+  if (text == "auto" || text == "gpu" || text == "cpu" || parse_integer(text).value_or(0) > 0) return {};
+  return usage_error("not a number of processes, auto, gpu or cpu");
 }
 
 bool counts_by_machine(const SizeOptions& options) {

@@ -20,6 +20,11 @@ struct NodeRange {
 };
 std::optional<NodeRange> read_node_range(std::string_view text);
 
+/// Whether a text can be a value of --nnodes; the error says why not, without naming the flag.
+Result<> check_node_count(std::string_view text);
+/// The same for --nproc-per-node, as far as can be said without knowing the machine.
+Result<> check_process_count(std::string_view text);
+
 /// What "auto", "gpu" and "cpu" count on a node. Absent numbers are those of a machine that is not known yet.
 struct NodeResources {
   std::optional<int> gpus;

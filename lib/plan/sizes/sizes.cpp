@@ -101,16 +101,6 @@ std::string describe_spread(const std::vector<int>& counts, int full) {
   return fmt::format(" ({}{})", sizes, *least == *most ? "" : ": LOCAL_WORLD_SIZE differs");
 }
 
-Result<> check_node_count(std::string_view text) {
-  if (read_node_range(text)) return {};
-  return usage_error("not a number of nodes, such as 2, or a range, such as 2:4");
-}
-
-Result<> check_process_count(std::string_view text) {
-  if (text == "auto" || text == "gpu" || text == "cpu" || parse_integer(text).value_or(0) > 0) return {};
-  return usage_error("not a number of processes, auto, gpu or cpu");
-}
-
 Result<Sizes> decide_sizes(const SizeOptions& options, const Machine& machine) {
   auto request = read_size_request(options, {machine.gpus, machine.cores});
   if (!request) return request.error();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -15,11 +14,6 @@ struct Sizes {
   std::vector<int> ranks_on_node;
   std::vector<std::string> notices;
 };
-
-/// Whether a text can be a value of --nnodes; the error says why not, without naming the flag.
-Result<> check_node_count(std::string_view text);
-/// The same for --nproc-per-node, as far as can be said without knowing the machine.
-Result<> check_process_count(std::string_view text);
 
 /// As evenly as it goes, the larger nodes first: 9 on 2 is 5 + 4.
 std::vector<int> spread_ranks(int total, int nodes);

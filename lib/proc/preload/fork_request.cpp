@@ -138,7 +138,7 @@ void ForkRequest::hear_rank() {
   hand_over(answer ? read_failure(*answer, requests_[next_]) : Result<>(answer.error()));
 }
 
-void ForkRequest::hand_over(Result<> gone_on) {
+void ForkRequest::hand_over(const Result<>& gone_on) {
   auto self = shared_from_this();  // the callback may let go of this
   answer_.reset();
   auto number = next_++;

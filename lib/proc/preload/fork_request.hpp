@@ -58,7 +58,7 @@ class ForkRequest : public std::enable_shared_from_this<ForkRequest> {
   Result<> claim(Born& born);
   void let_go();
   void hear_rank();
-  void hand_over(Result<> gone_on);
+  void hand_over(const Result<>& gone_on);
   void await(boost::asio::posix::stream_descriptor& descriptor, void (ForkRequest::*then)());
   void run_out_of_patience();
   void discard_rest();

@@ -36,9 +36,9 @@ struct PyBatch {
   const data::Batch& batch() const { return nb::inst_ptr<Payload>(payload)->batch; }
 };
 
-nb::object to_python(data::Delivery delivery) {
-  if (auto* batch = std::get_if<data::Batch>(&delivery)) return nb::cast(PyBatch{nb::cast(Payload{std::move(*batch)})});
-  return std::visit([](auto& other) { return nb::cast(std::move(other)); }, delivery);
+nb::object to_python(data::Outcome outcome) {
+  if (auto* batch = std::get_if<data::Batch>(&outcome)) return nb::cast(PyBatch{nb::cast(Payload{std::move(*batch)})});
+  return std::visit([](auto& other) { return nb::cast(std::move(other)); }, outcome);
 }
 
 template <class Enum>
@@ -69,6 +69,7 @@ data::Client* make_client(std::string run_id, const std::string& key, const std:
                           const std::string& compression, std::size_t budget_bytes) {
   using data::Compression;
   using data::Encryption;
+  open_log("rank-" + place("RANK") + "-data");
   return new data::Client(
       {.run_id = std::move(run_id),
        .key = parse_key(key),
@@ -99,8 +100,8 @@ void submit(data::Client& client, data::StreamId stream, const nb::bytes& payloa
 
 nb::object next(data::Client& client, data::StreamId stream, std::optional<double> timeout) {
   here(client);
-  auto delivery = wait_in_slices(timeout, [&](Duration patience) { return client.next(stream, patience); });
-  return delivery ? to_python(std::move(*delivery)) : nb::none();
+  auto outcome = wait_in_slices(timeout, [&](Duration patience) { return client.next(stream, patience); });
+  return outcome ? to_python(std::move(*outcome)) : nb::none();
 }
 
 std::shared_ptr<data::CudaCopier> make_copier(const std::string& runtime, const std::string& driver) {

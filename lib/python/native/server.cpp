@@ -78,6 +78,7 @@ PyServer* make_server(std::string run_id, const std::string& key, const std::str
   auto parsed = net::parse_key(key);
   if (!parsed) throw nb::value_error(parsed.error().message.c_str());
   if (encryption != "tls" && encryption != "plain") throw nb::value_error("encryption is 'tls' or 'plain'");
+  open_log("data-worker-" + place("TAAS_DATA_WORKER"));
   auto self = std::make_unique<PyServer>();
   self->server = std::make_unique<data::Server>(
       data::ServerOptions{.run_id = std::move(run_id),
@@ -99,7 +100,7 @@ void put(PyServer& self, const data::Job& job, std::string description, const nb
   std::vector<std::span<const std::byte>> spans;
   for (const nb::handle buffer : buffers) spans.push_back(views->add(buffer));
   nb::gil_scoped_release released;
-  self.server->put(job, std::move(description), std::move(spans), std::move(views));
+  self.server->put(job, std::move(description), spans, std::move(views));
 }
 
 void raise(PyServer& self, const data::Job& job, std::string type, std::string text, const nb::bytes& pickled) {

@@ -20,21 +20,20 @@ from typing import TYPE_CHECKING, Any
 from ._version import version as __version__
 
 if TYPE_CHECKING:
-    from .errors import UndeliverableBatch
+    from .worker.errors import UndeliverableBatch
     from .jax_ranks import jax_initialize
     from .registration import RegistrationError, is_registered, register, unregister
-    from .registration import unregister as unregistered
-    from .worker_info import WorkerInfo, get_worker_info
+    from .worker.worker_info import WorkerInfo, get_worker_info
 
-__all__ = ["RegistrationError", "UndeliverableBatch", "WorkerInfo", "get_worker_info", "is_registered", "jax_initialize", "register", "unregister",
-           "unregistered"]
+__all__ = ["RegistrationError", "UndeliverableBatch", "WorkerInfo", "get_worker_info", "is_registered", "jax_initialize", "register",
+           "unregister"]
 
 # Imported when they are first used: they need torch, which takes a second, and which not every environment has.
 _HOMES = {
     "RegistrationError": "registration",
-    "UndeliverableBatch": "errors",
-    "WorkerInfo": "worker_info",
-    "get_worker_info": "worker_info",
+    "UndeliverableBatch": "worker.errors",
+    "WorkerInfo": "worker.worker_info",
+    "get_worker_info": "worker.worker_info",
     "is_registered": "registration",
     "jax_initialize": "jax_ranks",
     "register": "registration",
@@ -43,8 +42,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "unregistered":  # the name that unregister once had
-        return __getattr__("unregister")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module("." + _HOMES[name], __name__), name)

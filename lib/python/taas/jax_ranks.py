@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .rendezvous import Store, endpoint, hold_port
+from .runtime.rendezvous import Store, endpoint, hold_port
 
 _KEY = "taas/jax/coordinator"
 

@@ -6,23 +6,25 @@ import functools
 import itertools
 import os
 import weakref
-from typing import Any, Iterator
+from typing import Any, Iterator, TypeVar
 
 from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 
-from . import device as devices, events, own_iteration
-from .registered import Registered
+from .delivery import device as devices, own_iteration
+from .delivery.registered import Registered
+from .runtime import events
 
+_T = TypeVar("_T")
 _KEY = "_taas"
 _taken: set[int] = set()
-_epochs_had: weakref.WeakKeyDictionary[DataLoader, int] = weakref.WeakKeyDictionary()
+_epochs_had: weakref.WeakKeyDictionary[DataLoader[Any], int] = weakref.WeakKeyDictionary()
 
 
 class RegistrationError(ValueError):
     """A loader that cannot be registered, or unregistered."""
 
 
-def register(loader: DataLoader, device: Any = None) -> DataLoader:
+def register(loader: DataLoader[_T], device: Any = None) -> DataLoader[_T]:
     """Lets data workers make the batches of `loader` from its next loop on; returns the same object.
 
     With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of the loop.
@@ -64,7 +66,7 @@ def _free_ordinal() -> int:
     return next(ordinal for ordinal in itertools.count() if ordinal not in _taken)
 
 
-def unregister(loader: DataLoader) -> DataLoader:
+def unregister(loader: DataLoader[_T]) -> DataLoader[_T]:
     """From the next loop on `loader` is an ordinary DataLoader again; returns it.
 
     Raises RegistrationError when it was not registered.
@@ -97,11 +99,12 @@ def _described(what: Any) -> str:
 
 
 def _plain_class(cls: type) -> type:
-    return vars(cls).get("_taas_plain_class", cls)
+    plain: type = vars(cls).get("_taas_plain_class", cls)
+    return plain
 
 
 @functools.lru_cache(maxsize=None)
-def _registered_class(base: type) -> type:
+def _registered_class(base: type[DataLoader[Any]]) -> type:
     """The class of registered loaders that were of class `base`: one for each, with the same name.
 
     Delivery stands below `base` and above DataLoader: what `base` does itself goes on, over batches that are delivered.
@@ -115,27 +118,27 @@ def _registered_class(base: type) -> type:
     return type(base.__name__, bases, {**own, **names, "_taas_plain_class": base})
 
 
-class _Delivered(DataLoader):
+class _Delivered(DataLoader):  # type: ignore[type-arg]
     """Where super().__iter__() of a registered loader's class arrives."""
 
     __slots__ = ()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Any:
         registration = _registration_of(self)
         return registration.iterate(self) if registration else super().__iter__()
 
 
-class _Wrapped(DataLoader):
+class _Wrapped(DataLoader):  # type: ignore[type-arg]
     """The same for classes that put an iterator of their own around that of super()._get_iterator()."""
 
     __slots__ = ()
 
-    def _get_iterator(self) -> Iterator[Any]:
+    def _get_iterator(self) -> Any:
         registration = _registration_of(self)
         return registration.iterate(self) if registration else super()._get_iterator()
 
 
-def _followed(loader: DataLoader, batches: Iterator[Any]) -> Iterator[Any]:
+def _followed(loader: DataLoader[Any], batches: Iterator[Any]) -> Iterator[Any]:
     registration = _registration_of(loader)
     return registration.followed(batches) if registration else batches
 

@@ -1,95 +1,86 @@
 #pragma once
 
-#include <chrono>
-#include <memory>
+#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "run/events/echo.hpp"
-#include "run/messages/messages.hpp"
+#include "run/agent/clock_offset.hpp"
+#include "run/agent/coordinator_search.hpp"
+#include "run/agent/heartbeats.hpp"
+#include "run/agent/node_generation.hpp"
 
 namespace taas::run {
-
-/// The agent's patience. fence_after must be well below CoordinatorPolicy::lost_after: then the ranks of a node that
-/// was given up are dead before the next generation starts elsewhere, without synchronised clocks.
-struct AgentPolicy {
-  Duration heartbeat_interval = std::chrono::milliseconds(250);
-  Duration fence_after = std::chrono::milliseconds(1500);  ///< since the last answered heartbeat was *sent*
-  Duration rejoin_for = std::chrono::seconds(60);   ///< how long a lost coordinator is looked for; then the agent ends
-  Duration connect_for = std::chrono::seconds(60);  ///< the same before it was ever reached
-  bool coordinator_first = false;  ///< it was there before this agent: where nobody listens, the run is over
-  EchoPolicy echo;
-  bool in_process = false;  ///< the coordinator is in this process: no heartbeats, no fence
-};
-
-// What happens to an agent.
-
-struct LinkUp {
-  Instant at;
-};
-struct LinkDown {
-  std::string reason;
-  Instant at;
-  bool refused = false;  ///< a machine was reached, and nobody listens there
-};
-struct CoordinatorSaid {
-  CoordinatorMessage message;
-  Instant at;
-};
-/// Something happened on this node that is told as it is: Ready, Refused, AddressesReached, Output, Remark, and the
-/// events of ranks, with instants of this node's clock.
-struct NodeSaid {
-  AgentMessage message;
-  Instant at;
-};
-/// This process was told to stop by the system (a stop signal reached the agent itself).
-struct AgentSignalled {
-  int signal;
-  Instant at;
-};
-
-using AgentEvent = std::variant<LinkUp, LinkDown, CoordinatorSaid, NodeSaid, AgentSignalled, DeadlineReached>;
-
-// What it does about it.
-
-struct Send {
-  AgentMessage message;
-};
-/// Carried out on this node: Welcome (prepare), ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
-/// SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored.
-struct Perform {
-  CoordinatorMessage message;
-};
-/// Connect (again).
-struct Connect {};
-/// The agent's work is over; nothing of the run lives on this node.
-struct Leave {
-  int exit_code;
-  std::string reason;  ///< for the user of this node's console; empty: nothing to say
-};
-
-/// For the user of this node's console: the coordinator cannot be told.
-struct TellHere {
-  std::string text;
-};
-
-using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify, TellHere>;
 
 /// One node's part of the run's logic: obeys the coordinator, keeps at most one generation alive, and kills it when the
 /// coordinator has not been heard for too long (the fence), so that a run never has two generations at once. Pure.
 class Agent {
  public:
   Agent(AgentPolicy policy, Hello hello);
-  ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
   std::vector<AgentAction> handle(const AgentEvent& event);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  enum class Phase {
+    kConnecting,
+    kConnected,
+    kFencing,  ///< the coordinator was lost: ranks are being killed, then the agent connects again
+    kLeaving,  ///< as above, then the agent leaves
+    kLeft,
+  };
+
+  // One overload an event.
+  void on(const LinkUp& event);
+  void on(const LinkDown& event);
+  void on(const CoordinatorSaid& event);
+  void on(const NodeSaid& event);
+  void on(const AgentSignalled& event);
+  void on(const DeadlineReached&);
+
+  // What the coordinator says: one overload a message that is more than carried out.
+  template <class Message>
+  void on_message(const Message& message) {
+    execute(message);
+  }
+  void on_message(const HeartbeatEcho& message) { clock_.add(message.sent, message.received, now_); }
+  void on_message(const ProbeAddresses& message);
+  void on_message(const StartRanks& message);
+  void on_message(const SignalRanks& message);
+  void on_message(const KillGeneration& message) { end(message.generation, message); }
+  void on_message(const SweepGeneration& message) { end(message.generation, message); }
+  void on_message(const Dismissed& message) { leave(message.exit_code, message.reason); }
+
+  void end(Generation generation, const CoordinatorMessage& message);
+  void on_gone(Generation generation, const AgentMessage& message);
+  void tell(const AgentMessage& message);
+
+  void check_fence();
+  void fence();
+  void kill() { execute(generation_.kill(now_)); }
+  void connect();
+  void leave(int exit_code, std::string reason);
+  void beat() { send(heartbeats_.beat(now_)); }
+  void announce_deadline();
+  [[nodiscard]] std::optional<Instant> next_deadline() const;
+
+  void execute(CoordinatorMessage message) { actions_.emplace_back(Perform{std::move(message)}); }
+  void send(AgentMessage message) { actions_.emplace_back(Send{std::move(message)}); }
+
+  AgentPolicy policy_;
+  Hello hello_;
+  Phase phase_ = Phase::kConnecting;
+  ClockOffset clock_;
+  CoordinatorSearch search_;
+  Heartbeats heartbeats_;
+  NodeGeneration generation_;
+  int probe_ = 0;  // the last one asked for
+  int last_signal_ = 0;
+  Instant last_signal_at_{};
+  Leave parting_{};
+  std::optional<Instant> announced_;
+  Instant now_{};
+  std::vector<AgentAction> actions_;
 };
 
 }  // namespace taas::run

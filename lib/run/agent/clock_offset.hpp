@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "run/messages/messages.hpp"
 
 namespace taas::run {
 
@@ -27,5 +28,8 @@ class ClockOffset {
   };
   std::optional<Sample> best_;
 };
+
+/// The message with all its instants on the coordinator's clock.
+AgentMessage on_coordinators_clock(AgentMessage message, const ClockOffset& clock);
 
 }  // namespace taas::run

@@ -1,120 +1,291 @@
 #include "run/coordinator/coordinator.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "run/coordinator/coordinator_state.hpp"
+#include "run/events/words.hpp"
 
 namespace taas::run {
 namespace {
 
-template <class Happened>
-Instant instant_of(const Happened& event) {
-  return event.at;
-}
-
-Policy run_policy(const CoordinatorPolicy& policy) {
-  Policy run = policy.run;
-  run.startup_window = std::chrono::duration_cast<std::chrono::milliseconds>(policy.startup_window);
-  return run;
-}
-
-MembershipPolicy membership_policy(const CoordinatorPolicy& policy) {
-  return {policy.ranks_on_node,  policy.min_nodes,    policy.expected_agents, policy.host_names,
-          policy.gather_timeout, policy.elastic_wait, policy.answer_patience};
-}
+constexpr const char* kConnectedAgain =
+    "it lost its connection; where a network stalls or answers late, --node-timeout has to be larger";
 
 }  // namespace
 
-Coordinator::Coordinator(CoordinatorPolicy policy) : state_(std::make_unique<State>(std::move(policy))) {}
-Coordinator::~Coordinator() = default;
-
-Coordinator::State::State(CoordinatorPolicy given)
-    : policy(std::move(given)),
-      supervisor(run_policy(policy)),
-      membership(membership_policy(policy)),
-      data(policy.data) {}
+Coordinator::Coordinator(CoordinatorPolicy policy)
+    : policy_(std::move(policy)),
+      supervisor_(policy_.run),
+      agents_({policy_.lost_after, policy_.closed_grace}, decisions_),
+      signals_(policy_, agents_),
+      membership_(membership_policy(policy_)),
+      machines_(policy_, decisions_, agents_),
+      admission_(policy_.version, agents_, membership_, machines_.nodes()),
+      members_(decisions_, agents_),
+      gathering_(policy_, decisions_, agents_, membership_, members_, machines_.loader()),
+      output_(policy_.folder, decisions_, agents_) {}
 
 std::vector<CoordinatorAction> Coordinator::handle(const CoordinatorEvent& event) {
-  State& state = *state_;
-  state.actions.clear();
-  if (state.finished) return {};
-  state.now = std::max(state.now, std::visit([](const auto& happened) { return instant_of(happened); }, event));
-  std::visit([&state](const auto& happened) { state.on(happened); }, event);
-  if (!state.finished) state.announce_deadline();
-  return std::exchange(state.actions, {});
+  if (decisions_.finished()) return {};
+  decisions_.begin(instant_of(event));
+  std::visit([this](const auto& happened) { on(happened); }, event);
+  supervise();
+  if (!decisions_.finished()) announce_deadline();
+  return decisions_.take();
 }
 
-void Coordinator::State::on(const Event& event) {
+/// Tells the Supervisor what was reported, and carries out what it decides, which may bring further reports.
+void Coordinator::supervise() {
+  while (auto report = decisions_.next_report()) {
+    auto decided = supervisor_.handle(*report);
+    decisions_.emit(Happened{std::move(*report)});
+    for (const auto& action : decided) std::visit([this](const auto& chosen) { execute(chosen); }, action);
+  }
+}
+
+void Coordinator::announce_deadline() {
+  auto next = next_deadline();
+  if (next == announced_) return;
+  announced_ = next;
+  decisions_.emit(next ? Action(SetDeadline{*next}) : Action(ClearDeadline{}));
+}
+
+std::optional<Instant> Coordinator::next_deadline() const {
+  bool settling = output_.settling();
+  auto start_at = settling ? std::nullopt : earliest({membership_.next_start(), machines_.next_start()});
+  return earliest(
+      {supervisor_deadline_, agents_.silence().next_check(), gathering_.next_check(), members_.next_check(), start_at});
+}
+
+void Coordinator::on(const Event& event) {
   if (std::holds_alternative<DeadlineReached>(event)) return on_deadline();
-  if (const auto* signal = std::get_if<SignalReceived>(&event)) {
-    const auto& stops = policy.run.stop_signals;
-    stop_seen = stop_seen || std::find(stops.begin(), stops.end(), signal->signal) != stops.end();
-  }
-  supervise(event);
-}
-
-void Coordinator::State::supervise(Event event) {
-  pending.push_back(std::move(event));
-  supervise_pending();
-}
-
-void Coordinator::State::supervise_pending() {
-  if (supervising) return;
-  supervising = true;
-  while (!pending.empty() && !finished) {
-    Event next = std::move(pending.front());
-    pending.pop_front();
-    auto decided = supervisor.handle(next);
-    emit(Happened{std::move(next)});
-    for (const auto& action : decided) std::visit([this](const auto& chosen) { carry_out(chosen); }, action);
-  }
-  supervising = false;
+  if (const auto* signal = std::get_if<SignalReceived>(&event)) signals_.see(signal->signal);
+  decisions_.report(event);
 }
 
 /// The timer has run out, perhaps a little early: what is not due yet is announced again.
-void Coordinator::State::on_deadline() {
-  announced.reset();
-  if (supervisor_deadline && *supervisor_deadline <= now) {
-    supervisor_deadline.reset();
-    supervise(DeadlineReached{now});
+void Coordinator::on_deadline() {
+  auto now = decisions_.now();
+  announced_.reset();
+  if (supervisor_deadline_ && *supervisor_deadline_ <= now) {
+    supervisor_deadline_.reset();
+    decisions_.report(DeadlineReached{now});
+    supervise();
   }
-  if (check_agents_at && *check_agents_at <= now) lose_the_silent();
-  reach.expire(now);
-  if (gathering) try_gather();
+  lose_the_silent();
+  gathering_.expire(now);
+  gathering_.advance();
+  supervise();
   start_lost_hosts();
-  check_gone();
+  members_.check_gone();
 }
 
-void Coordinator::State::announce_deadline() {
-  auto next = supervisor_deadline;
-  auto consider = [&](std::optional<Instant> at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
-  consider(check_agents_at);
-  if (gathering) consider(gather_at);
-  if (gathering) consider(gather_notice_at);
-  if (gathering) consider(reach.next_expiry());
-  if (!settling) consider(membership.next_start());
-  if (!settling) consider(data.next_start());
-  consider(check_gone_at);
-  if (next == announced) return;
-  announced = next;
-  next ? emit(Action(SetDeadline{*next})) : emit(Action(ClearDeadline{}));
+/// An agent that connects again has killed its ranks before: what the coordinator knew of it is over.
+void Coordinator::on(const AgentArrived& event) {
+  const auto& [agent, hello, at] = event;
+  if (auto former = agents_.connected(hello.instance)) {
+    decisions_.emit(Drop{*former, "it has connected again"});
+    lose(*former, {kConnectedAgain, agents_.silence().last_heard(*former), decisions_.now()});
+    supervise();
+  }
+  if (decisions_.finished()) return decisions_.emit(Tell{agent, Dismissed{"the run is over", 1}});
+  agents_.add(agent, hello);
+  if (auto why = admission_.refusal(hello); !why.empty()) return reject(agent, hello, why);
+  if (hello.role == AgentRole::kData) {
+    machines_.arrive(agent, hello);
+  } else {
+    membership_.arrive(agent, hello, decisions_.now());
+    if (!policy_.in_process) agents_.silence().watch(agent, decisions_.now());
+  }
+  agents_.send(agent, Welcome{policy_.launch});
+}
+
+/// An agent that would be the second of its place leaves the first one where it is.
+void Coordinator::reject(AgentId agent, const Hello& hello, const std::string& why) {
+  bool is_data = hello.role == AgentRole::kData;
+  bool second = is_data || membership_.holder(hello.order);
+  if (!second) {
+    membership_.arrive(agent, hello, decisions_.now());
+    return turn_away(agent, why);
+  }
+  if (!admission_.came_back_twice(hello)) decisions_.notify(fmt::format("{} was sent away: {}", name_of(hello), why));
+  agents_.dismiss(agent, why, kUsageExitCode);
+  if (!is_data || machines_.nodes().holder(hello.order)) return;
+  machines_.fail(hello.order);
+  on_changed_machines();
+}
+
+/// The host will not take part. When the run cannot do without, its report says why; else a line does.
+void Coordinator::turn_away(AgentId agent, const std::string& why) {
+  auto text = fmt::format("{} cannot take part: {}", name_of(agents_.at(agent).hello), why);
+  agents_.dismiss(agent, why, kUsageExitCode);
+  gathering_.forget(agent);
+  membership_.refuse(agent, text, decisions_.now());
+  if (!gathering_.hopeless()) decisions_.notify(text);
+  gathering_.advance();
+}
+
+void Coordinator::on(const HostFailed& event) {
+  if (machines_.nodes().owns_order(event.order)) {
+    machines_.fail(event.order);
+    decisions_.notify(event.message);
+    return on_changed_machines();
+  }
+  membership_.fail(event.order, event.message, decisions_.now());
+  if (!gathering_.hopeless()) decisions_.notify(event.message);
+  gathering_.advance();
+}
+
+void Coordinator::on(const AgentSaid& event) {
+  if (!agents_.contains(event.agent)) return;
+  agents_.silence().on_sign_of_life(event.agent, decisions_.now());
+  std::visit([&](const auto& message) { on(event.agent, message); }, event.message);
+}
+
+void Coordinator::on(AgentId agent, const Ready& message) {
+  if (machines_.nodes().has(agent)) {
+    machines_.ready(agent, message);
+    return on_changed_machines();
+  }
+  agents_.ready(agent, message);
+  output_.receive_from(agent);
+  machines_.tell(agent);
+  membership_.ready(agent);
+  gathering_.advance();
+}
+
+void Coordinator::on(AgentId agent, const Refused& message) {
+  if (!machines_.nodes().has(agent)) return turn_away(agent, message.message);
+  machines_.refuse(agent, message.message, kUsageExitCode);
+  on_changed_machines();
+}
+
+void Coordinator::on(AgentId agent, const Signalled& message) {
+  bool free_to_leave =
+      !output_.settling() && !machines_.nodes().has(agent) && signals_.lets_leave(agent, message.signal);
+  if (free_to_leave && membership_.enough_without(agent, decisions_.now())) return let_go(agent, message.signal);
+  if (signals_.concerns_the_run(message.signal)) on(Event(SignalReceived{message.signal, decisions_.now()}));
+}
+
+/// The run goes on without it.
+void Coordinator::let_go(AgentId agent, int signal) {
+  const auto hello = agents_.at(agent).hello;
+  signals_.leave(agent, signal);
+  membership_.leave(agent);
+  gathering_.forget(agent);
+  if (members_.contains(agent)) {
+    auto node = members_.first_node_of(agent);
+    return decisions_.report(NodeLeaves{members_.generation(), node, hello.hostname, signal, decisions_.now()});
+  }
+  decisions_.notify(fmt::format("{} leaves: it was told to stop by {}", name_of(hello), signal_name(signal)));
+  signals_.part();
+  gathering_.advance();
+}
+
+void Coordinator::on(AgentId agent, const LoaderPrepared& /*message*/) {
+  machines_.prepared(agent);
+  gathering_.advance();
+}
+
+void Coordinator::on(AgentId agent, const LoaderFailed& message) {
+  auto where = machines_.nodes().has(agent) ? agents_.at(agent).hello.hostname + ": " : std::string();
+  gathering_.fail(where + message.message, kUsageExitCode);
+}
+
+void Coordinator::on_changed_machines() {
+  machines_.tell_all();
+  if (auto why = machines_.loader().hopeless(); !why.empty()) return gathering_.fail(why, kUsageExitCode);
+  gathering_.advance();
+}
+
+void Coordinator::on(const AgentLeft& event) {
+  if (agents_.contains(event.agent)) lose(event.agent, agents_.silence().loss_of_link(event, decisions_.now()));
+}
+
+void Coordinator::on(const CoordinatorStalled& event) {
+  if (agents_.empty() || policy_.in_process) return;
+  if (!agents_.silence().excuse(event.lasted, decisions_.now())) return;
+  decisions_.notify(fmt::format("the coordinator did not run for {:.1f} s: was its machine busy or suspended?",
+                                seconds(event.lasted)));
+}
+
+void Coordinator::lose_the_silent() {
+  for (AgentId agent : agents_.silence().expire(decisions_.now())) {
+    if (decisions_.finished()) return;
+    if (!agents_.contains(agent)) continue;
+    auto loss = agents_.silence().loss_of_silent(agent, decisions_.now());
+    decisions_.emit(Drop{agent, loss.reason});
+    lose(agent, std::move(loss));
+    supervise();
+  }
+}
+
+void Coordinator::lose(AgentId agent, AgentLoss loss) {
+  bool excused = agents_.silence().is_excused(decisions_.now());
+  if (excused) loss.reason = agents_.silence().reason_of_excused();
+  auto key = agents_.key_of(agent);
+  auto hello = agents_.remove(agent).hello;
+  if (machines_.nodes().has(agent)) {
+    machines_.lose(agent);
+    if (!output_.settling()) machines_.tell_loss(hello, loss);
+    return on_changed_machines();
+  }
+  lose_member(agent, hello, loss, excused ? Blame::kCoordinator : Blame::kHost);
+  output_.lose(agent, key, loss.reason);
+  supervise();
+  members_.check_gone();
+  supervise();
+  gathering_.advance();
+}
+
+void Coordinator::lose_member(AgentId agent, const Hello& hello, const AgentLoss& loss, Blame blame) {
+  membership_.lose(agent, decisions_.now(), blame);
+  gathering_.forget(agent);
+  if (members_.contains(agent)) {
+    bool replaceable = blame == Blame::kCoordinator || membership_.will_be_enough(decisions_.now());
+    members_.lose(agent, hello.hostname, loss, replaceable);
+    return supervise();
+  }
+  auto text = fmt::format("{} was lost: {}", name_of(hello), loss.reason);
+  if (!output_.settling()) decisions_.notify(text);
+}
+
+void Coordinator::start_lost_hosts() {
+  if (output_.settling() || decisions_.finished()) return;
+  for (int order : membership_.hosts_to_start(decisions_.now())) decisions_.emit(StartAgent{order});
+  machines_.start_lost(decisions_.now());
+}
+
+void Coordinator::execute(const GatherNodes& decided) {
+  decisions_.emit(Action(decided));
+  signals_.part();
+  gathering_.begin(decided.generation);
+  gathering_.advance();
+}
+
+void Coordinator::execute(const StartGeneration& decided) {
+  decisions_.emit(Action(decided));
+  members_.start();
+  output_.assign(members_.agent_of_node(), decided.generation);
+  for (auto& [agent, start] : members_.starts(gathering_.meeting_point())) {
+    start.output = output_.duty_of(agent);
+    agents_.send(agent, start);
+  }
+}
+
+void Coordinator::execute(const ReportFailure& decided) {
+  decisions_.emit(Action(decided));
+  if (decided.restarting) output_.abandon();
 }
 
 /// Everybody is told before the run is over.
-void Coordinator::State::carry_out(const Finish& decided) {
-  bool told = policy.tells_verdict && decided.verdict.exit_code != 0;
-  Dismissed farewell{told ? decided.verdict.summary : "", decided.verdict.exit_code};
-  for (const auto& [agent, known] : agents) emit(Tell{agent, farewell});
-  if (announced) emit(Action(ClearDeadline{}));
-  finished = true;
-  emit(Action(decided));
-}
-
-void Coordinator::State::tell(AgentId agent, const CoordinatorMessage& message) {
-  if (agents.contains(agent)) emit(Tell{agent, message});
+void Coordinator::execute(const Finish& decided) {
+  bool told = policy_.tells_verdict && decided.verdict.exit_code != 0;
+  agents_.send_all(Dismissed{told ? decided.verdict.summary : "", decided.verdict.exit_code});
+  if (announced_) decisions_.emit(Action(ClearDeadline{}));
+  decisions_.finish();
+  decisions_.emit(Action(decided));
 }
 
 }  // namespace taas::run

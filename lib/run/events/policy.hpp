@@ -1,14 +1,25 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <string>
 #include <vector>
 
-#include "run/events/echo.hpp"
 #include "run/events/events.hpp"
 
 namespace taas::run {
+
+/// Which stop signals are the same wish once more. A batch system signals every process of a job: one wish arrives
+/// directly and through the keeper, from every agent, and from its own commands, on busy machines not quite at once.
+struct EchoPolicy {
+  Duration within = std::chrono::milliseconds(250);  ///< of the first arrival of the same signal
+  bool interrupts = false;  ///< SIGINT too; otherwise a person at a terminal sends it, who means each one
+
+  [[nodiscard]] bool repeats(int signal, int last, Duration since) const {
+    return signal == last && since < within && (interrupts || signal != SIGINT);
+  }
+};
 
 /// What the logic needs to know of the plan.
 struct Policy {
@@ -25,6 +36,13 @@ struct Policy {
   std::chrono::milliseconds shutdown_timeout{30000};   ///< between a polite signal and SIGKILL
   std::chrono::milliseconds leftover_timeout{2000};    ///< for processes that ranks left behind
   std::chrono::milliseconds join_notice_after{15000};  ///< then say which ranks are waited for
+
+  [[nodiscard]] bool stops_the_run(int signal) const {
+    return std::find(stop_signals.begin(), stop_signals.end(), signal) != stop_signals.end();
+  }
+  [[nodiscard]] bool asks_for_checkpoint(int signal) const {
+    return std::find(preempt_signals.begin(), preempt_signals.end(), signal) != preempt_signals.end();
+  }
 };
 
 }  // namespace taas::run

@@ -3,6 +3,7 @@
 #include <boost/core/type_name.hpp>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/text.hpp"
 
@@ -16,6 +17,12 @@ const std::string& type_name() {
     return snake_case(std::string_view(full).substr(full.rfind(':') + 1));
   }();
   return name;
+}
+
+/// The same of what a variant holds.
+template <class... Ts>
+const std::string& alternative_name(const std::variant<Ts...>& variant) {
+  return std::visit([]<class T>(const T&) -> const std::string& { return type_name<T>(); }, variant);
 }
 
 }  // namespace taas::run

@@ -7,8 +7,15 @@
 #include <variant>
 #include <vector>
 
+#include "base/ranks/rank_placement.hpp"
 #include "run/events/data_events.hpp"
 #include "run/events/events.hpp"
+
+namespace taas {
+
+BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
+
+}  // namespace taas
 
 namespace taas::run {
 
@@ -109,12 +116,6 @@ struct ProbeAddresses {
   std::uint16_t port = 0;
   int probe = 0;  ///< its number; a later one replaces an earlier one
 };
-/// One node's part of a generation.
-struct NodeShare {
-  NodeIndex node;
-  Rank first_rank;
-  int local_world_size = 0;
-};
 /// What a node does with what ranks write to the output folder. Of nodes that see the same folder one does it for all.
 struct OutputDuty {
   bool publishes = false;
@@ -191,7 +192,6 @@ BOOST_DESCRIBE_STRUCT(Signalled, (), (signal))
 BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
 BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port, probe))
-BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
 BOOST_DESCRIBE_STRUCT(OutputDuty, (), (publishes, folder, delivers))
 BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers, output))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
+#include <boost/mp11/algorithm.hpp>
 #include <boost/mp11/list.hpp>
 #include <optional>
+#include <type_traits>
+#include <vector>
 
 #include "base/json/json.hpp"
+#include "base/json/json_writer.hpp"
 #include "run/events/type_name.hpp"
 
 namespace taas::run {
@@ -54,6 +58,31 @@ Result<Message> decode_any(std::string_view text) {
   return decode_members<Message>(type->get_string(), *value);
 }
 
+constexpr std::size_t kMostText = 16 * 1024;
+constexpr std::size_t kMostEntries = 1000;
+
+template <class T>
+void cut(T& value);
+
+void cut(std::string& text) {
+  if (text.size() > kMostText) text = text.substr(0, kMostText) + "…";
+}
+
+template <class T>
+void cut(std::vector<T>& list) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (list.size() > kMostEntries) list.erase(list.begin(), list.end() - kMostEntries);
+  }
+  for (auto& entry : list) cut(entry);
+}
+
+template <class T>
+void cut(T& value) {
+  if constexpr (boost::describe::has_describe_members<T>::value) {
+    boost::mp11::mp_for_each<JsonMembers<T>>([&value](auto member) { cut(value.*member.pointer); });
+  }
+}
+
 }  // namespace
 
 std::string encode(const AgentMessage& message) { return encode_any(message); }
@@ -62,6 +91,11 @@ std::string encode(const CoordinatorMessage& message) { return encode_any(messag
 Result<AgentMessage> decode_agent_message(std::string_view text) { return decode_any<AgentMessage>(text); }
 Result<CoordinatorMessage> decode_coordinator_message(std::string_view text) {
   return decode_any<CoordinatorMessage>(text);
+}
+
+AgentMessage shorten(AgentMessage message) {
+  std::visit([](auto& told) { cut(told); }, message);
+  return message;
 }
 
 }  // namespace taas::run

@@ -18,4 +18,8 @@ std::string encode(const CoordinatorMessage& message);
 Result<AgentMessage> decode_agent_message(std::string_view text);
 Result<CoordinatorMessage> decode_coordinator_message(std::string_view text);
 
+/// The message with every text cut to what a person would read of it, for the case that all of them are too long to be
+/// sent: what matters, such as how a rank ended, still arrives.
+AgentMessage shorten(AgentMessage message);
+
 }  // namespace taas::run

@@ -1,36 +1,297 @@
 #include "run/supervisor/supervisor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
-#include "run/supervisor/supervisor_state.hpp"
+#include "run/events/words.hpp"
+#include "run/verdict/summary.hpp"
+#include "run/verdict/verdict.hpp"
 
 namespace taas::run {
-namespace {}  // namespace
+namespace {
 
-Supervisor::Supervisor(Policy policy) : state_(std::make_unique<State>(std::move(policy))) {}
-Supervisor::~Supervisor() = default;
+using namespace std::chrono_literals;
+
+constexpr auto kSameWish = 2s;
+constexpr auto kSettleNoticeInterval = 30s;
+
+}  // namespace
+
+Supervisor::Supervisor(Policy policy) : policy_(std::move(policy)), record_(Generation{0}, policy_.world_size) {}
 
 std::vector<Action> Supervisor::handle(const Event& event) {
-  State& state = *state_;
-  state.actions.clear();
-  if (state.phase == State::Phase::kFinished) return {};
-  state.now = std::max(state.now, instant_of(event));
-  std::visit([&state](const auto& happened) { state.on(happened); }, event);
-  if (state.phase != State::Phase::kFinished) state.announce_deadline();
-  return std::exchange(state.actions, {});
+  if (phase_ == Phase::kFinished) return {};
+  actions_.begin(instant_of(event));
+  std::visit([this](const auto& happened) { on(happened); }, event);
+  if (phase_ != Phase::kFinished) announce_deadline();
+  return actions_.take();
 }
 
-void Supervisor::State::announce_deadline() {
-  auto next = deadlines.earliest();
-  if (next == announced) return;
-  announced = next;
-  next ? emit(SetDeadline{*next}) : emit(ClearDeadline{});
+void Supervisor::announce_deadline() {
+  auto next = deadlines_.earliest();
+  if (next == announced_) return;
+  announced_ = next;
+  next ? actions_.emit(SetDeadline{*next}) : actions_.emit(ClearDeadline{});
 }
 
-void Supervisor::State::on(const DeadlineReached& event) {
-  announced.reset();  // the agent's timer has run out
-  while (auto timer = deadlines.take_due(event.at)) on_timer(*timer);
+void Supervisor::on(const RunStarted&) {
+  if (phase_ == Phase::kIdle) gather(Generation{0});
+}
+
+void Supervisor::gather(Generation generation) {
+  phase_ = Phase::kGathering;
+  record_ = GenerationRecord(generation, policy_.world_size);
+  deadlines_.clear();
+  actions_.emit(GatherNodes{generation});
+}
+
+void Supervisor::on(const NodesGathered& event) {
+  if (phase_ != Phase::kGathering) return;
+  policy_.world_size = event.world_size;
+  policy_.node_of_rank = event.node_of_rank;
+  policy_.node_names = event.node_names;
+  start();
+}
+
+void Supervisor::on(const GatherFailed& event) {
+  if (phase_ != Phase::kGathering) return;
+  verdict_ = judge_missing_nodes(record_.generation(), event);
+  actions_.emit(ReportFailure{verdict_, false});
+  record_.generation().value == 0 ? finish() : settle();
+}
+
+/// Ranks that come after a request to write a checkpoint may not handle its signal yet.
+void Supervisor::start() {
+  phase_ = Phase::kRunning;
+  record_ = GenerationRecord(record_.generation(), policy_.world_size);
+  restarts_.begin(actions_.now());
+  departure_.reset();
+  actions_.emit(StartGeneration{record_.generation()});
+  if (wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});
+}
+
+/// A rank whose start was still under way when the others were told to stop is told now.
+void Supervisor::on(const RankSpawned& event) {
+  bool living = record_.spawned(event);
+  if (!living || phase_ != Phase::kStopping) return;
+  actions_.emit(SignalRanks{event.generation, {event.rank}, record_.stop_signal()});
+}
+
+void Supervisor::on(const RankSpawnFailed& event) {
+  if (!record_.spawn_failed(event)) return;
+  if (phase_ == Phase::kRunning) stop(SIGTERM);
+  check_ranks();
+}
+
+void Supervisor::on(const RankJoined& event) {
+  if (!record_.joined(event) || phase_ != Phase::kRunning) return;
+  auto missing = record_.not_joined_count();
+  if (missing == 0) deadlines_.cancel(Timer::kJoinNotice);
+  if (missing + 1 == record_.ranks().size() && missing > 0) {
+    deadlines_.set(Timer::kJoinNotice, actions_.now() + policy_.join_notice_after);
+  }
+}
+
+void Supervisor::on(const RankExited& event) {
+  if (!record_.exited(event)) return;
+  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);
+  check_ranks();
+}
+
+/// One that comes after another failure is told at once, since the report may name that one only.
+void Supervisor::on(const NodeLost& event) {
+  if (event.generation != record_.generation() || !ranks_may_live()) return;
+  record_.lost(event, policy_.node_of_rank);
+  if (phase_ == Phase::kStopping) actions_.notify(describe(event));
+  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);
+  check_ranks();
+}
+
+/// All ranks have to stop, since the world changes: those of this node too are given the time to write a checkpoint.
+void Supervisor::on(const NodeLeaves& event) {
+  if (event.generation != record_.generation() || phase_ != Phase::kRunning) return;
+  departure_ = event;
+  actions_.notify(describe(event) + ": ranks are told to write a checkpoint");
+  if (!wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});  // before the signal: its handler looks for it
+  stop(SIGTERM);
+  check_ranks();
+}
+
+void Supervisor::stop(int signal) {
+  phase_ = Phase::kStopping;
+  termination_.stop(signal);
+}
+
+void Supervisor::check_ranks() {
+  if (!ranks_may_live() || !record_.over()) return;
+  bool failed = phase_ == Phase::kStopping && user_signal_ == 0;
+  phase_ = Phase::kSweeping;
+  termination_.sweep(failed);
+}
+
+void Supervisor::on(const GenerationGone& event) {
+  if (event.generation != record_.generation()) return;
+  bool asked = phase_ == Phase::kSweeping || (phase_ == Phase::kStopping && record_.killed());
+  if (!asked) return;
+  record_.gone(actions_.now());
+  conclude();
+}
+
+void Supervisor::on(const SignalReceived& event) {
+  switch (wishes_.read(event.signal, actions_.now())) {
+    case SignalWish::kNone:
+      return;
+    case SignalWish::kStop:
+      return on_stop_signal(event.signal);
+    case SignalWish::kCheckpoint:
+      return on_checkpoint_signal(event.signal);
+    case SignalWish::kPassOn:
+      return pass_on(event.signal);
+  }
+}
+
+void Supervisor::pass_on(int signal) {
+  auto living = record_.living();
+  if (ranks_may_live() && !living.empty()) actions_.emit(SignalRanks{record_.generation(), living, signal});
+}
+
+/// Ranks that do not live yet are told when they do (start()).
+void Supervisor::on_checkpoint_signal(int signal) {
+  if (!wishes_.begin_checkpoint()) return;
+  auto text = fmt::format("{}: the run is to end soon; ranks are told to write a checkpoint", signal_name(signal));
+  actions_.notify(text);
+  if (phase_ == Phase::kRunning) actions_.emit(RequestStop{signal});
+}
+
+void Supervisor::on_stop_signal(int signal) {
+  switch (phase_) {
+    case Phase::kIdle:
+    case Phase::kGathering:
+      user_signal_ = signal;
+      verdict_ = judge();
+      return record_.generation().value == 0 ? finish() : settle();
+    case Phase::kRunning:
+      return stop_for_user(signal);
+    case Phase::kStopping:
+    case Phase::kSweeping:
+      if (ranks_got_it_first(signal)) return take_over(signal);
+      hurried_ = true;
+      if (!record_.killed()) actions_.notify(fmt::format("{}: killing what is left", signal_name(signal)));
+      return termination_.kill();
+    case Phase::kSettling:
+      if (std::exchange(hurried_, true)) return finish();
+      return actions_.notify(
+          fmt::format("{}: output is being put on disk; once more gives it up", signal_name(signal)));
+    case Phase::kFinished:
+      return;
+  }
+}
+
+void Supervisor::stop_for_user(int signal) {
+  user_signal_ = signal;
+  actions_.notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(signal)));
+  if (!wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});  // before the signal: its handler looks for it
+  stop(signal);
+  check_ranks();
+}
+
+/// What began as the stop after a failure goes on as the user's.
+void Supervisor::take_over(int signal) {
+  user_signal_ = signal;
+  if (!wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});
+  actions_.notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(signal)));
+}
+
+/// A batch system signals every process of a job: ranks may have ended of it before it came here. That was no failure.
+/// Where all ranks have ended well and only what they left behind is killed, there is nothing to take over.
+bool Supervisor::ranks_got_it_first(int signal) const {
+  if (phase_ == Phase::kSweeping && !record_.any_failed()) return false;
+  if (user_signal_ != 0 || !record_.stopped_at() || actions_.now() - *record_.stopped_at() > kSameWish) return false;
+  const auto& ranks = record_.ranks();
+  return std::all_of(ranks.begin(), ranks.end(), [signal](const RankRecord& rank) {
+    bool by_it = !rank.spawn_failed && (rank.status.signal == signal || rank.status.code == 128 + signal);
+    return !rank.failed() || rank.ended_after_stop || by_it;
+  });
+}
+
+void Supervisor::on(const DeadlineReached& event) {
+  announced_.reset();  // the agent's timer has run out
+  while (auto timer = deadlines_.take_due(event.at)) on_timer(*timer);
+}
+
+void Supervisor::on_timer(Timer timer) {
+  switch (timer) {
+    case Timer::kJoinNotice:
+      return tell_who_has_not_joined();
+    case Timer::kShutdown:
+      return termination_.on_shutdown_timeout();
+    case Timer::kLeftover:
+      return termination_.on_leftover_timeout();
+    case Timer::kKillAgain:
+      return termination_.on_kill_again();
+    case Timer::kKillNotice:
+      return termination_.on_kill_notice();
+    case Timer::kGiveUp:
+      termination_.on_give_up();
+      return conclude();
+    case Timer::kSettleNotice:
+      deadlines_.set(Timer::kSettleNotice, actions_.now() + kSettleNoticeInterval);
+      return actions_.notify("output is still being put on disk");
+  }
+}
+
+void Supervisor::tell_who_has_not_joined() {
+  auto missing = record_.not_joined();
+  auto world = record_.ranks().size();
+  auto names = name_ranks(missing, policy_.node_of_rank, policy_.node_names);
+  actions_.notify(fmt::format("waiting for {} to join: {} of {} have", names, world - missing.size(), world));
+}
+
+/// The generation is over, its verdict known: the next one begins at once, or the run ends.
+void Supervisor::conclude() {
+  deadlines_.clear();
+  verdict_ = judge();
+  bool failed = verdict_.cause != Cause::kSuccess && verdict_.cause != Cause::kStopped;
+  bool again = failed && !hurried_ && !termination_.gave_up() && restarts_.allows(verdict_, record_);
+  if (failed && !again) verdict_.hint = restarts_.explain(verdict_, record_);
+  int restart = again ? restarts_.use(verdict_, record_) : 0;
+  if (failed) actions_.emit(ReportFailure{verdict_, again, restart});
+  again ? gather(Generation{record_.generation().value + 1}) : settle();
+}
+
+Verdict Supervisor::judge() const {
+  if (user_signal_ != 0) return judge_stop(record_, user_signal_, actions_.now());
+  if (departure_) return judge_departure(*departure_);
+  return record_.any_failed() ? judge_failure(record_, policy_) : judge_success(record_, actions_.now());
+}
+
+void Supervisor::settle() {
+  phase_ = Phase::kSettling;
+  hurried_ = false;
+  deadlines_.set(Timer::kSettleNotice, actions_.now() + kSettleNoticeInterval);
+  actions_.emit(SettleOutput{record_.over() && !record_.any_failed()});
+}
+
+void Supervisor::on(const OutputSettled& event) {
+  if (phase_ != Phase::kSettling) return;
+  if (!event.error.empty() && verdict_.cause == Cause::kSuccess)
+    verdict_ = judge_output(verdict_, event.error);
+  else if (!event.error.empty())
+    actions_.notify(event.error);
+  hurried_ = false;
+  finish();
+}
+
+void Supervisor::finish() {
+  bool gave_up_output = phase_ == Phase::kSettling && hurried_ && verdict_.cause == Cause::kSuccess;
+  if (gave_up_output) verdict_ = judge_output(verdict_, "the run was stopped before all of it was there");
+  phase_ = Phase::kFinished;
+  deadlines_.clear();
+  announce_deadline();
+  actions_.emit(Finish{verdict_});
 }
 
 }  // namespace taas::run

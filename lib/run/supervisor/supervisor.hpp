@@ -1,10 +1,11 @@
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <vector>
 
-#include "run/events/events.hpp"
-#include "run/events/policy.hpp"
+#include "run/supervisor/restarts.hpp"
+#include "run/supervisor/signal_wishes.hpp"
+#include "run/supervisor/termination.hpp"
 
 namespace taas::run {
 
@@ -14,15 +15,74 @@ namespace taas::run {
 class Supervisor {
  public:
   explicit Supervisor(Policy policy);
-  ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
   std::vector<Action> handle(const Event& event);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  enum class Phase {
+    kIdle,
+    kGathering,  ///< nodes of the next generation are looked for
+    kRunning,    ///< ranks are being started or live
+    kStopping,   ///< ranks were told to end
+    kSweeping,   ///< all ranks have ended; what they left behind has not
+    kSettling,   ///< output is being put on disk
+    kFinished,
+  };
+
+  // One overload an event.
+  void on(const RunStarted&);
+  void on(const NodesGathered&);
+  void on(const GatherFailed&);
+  void on(const RankSpawned&);
+  void on(const RankSpawnFailed&);
+  void on(const StoreReached& event) { record_.store_reached(event); }
+  void on(const RankJoined&);
+  void on(const RankExited&);
+  void on(const NodeLost&);
+  void on(const NodeLeaves&);
+  void on(const GenerationGone&);
+  void on(const SignalReceived&);
+  void on(const DeadlineReached&);
+  void on(const OutputSettled&);
+  void on_timer(Timer timer);
+
+  // What signals ask for.
+  void on_stop_signal(int signal);
+  void on_checkpoint_signal(int signal);
+  void pass_on(int signal);
+  void stop_for_user(int signal);
+  void take_over(int signal);
+  [[nodiscard]] bool ranks_got_it_first(int signal) const;
+
+  // Into another phase.
+  void gather(Generation generation);
+  void start();
+  void stop(int signal);
+  void check_ranks();
+  void conclude();
+  void settle();
+  void finish();
+
+  [[nodiscard]] bool ranks_may_live() const { return phase_ == Phase::kRunning || phase_ == Phase::kStopping; }
+  [[nodiscard]] Verdict judge() const;
+  void tell_who_has_not_joined();
+  void announce_deadline();
+
+  Policy policy_;  // its world is the one of the generation at hand
+  Phase phase_ = Phase::kIdle;
+  GenerationRecord record_;  // of the generation at hand; while gathering, of the one that is to come
+  Deadlines deadlines_;
+  SupervisorActions actions_;
+  SignalWishes wishes_{policy_};
+  Restarts restarts_{policy_};
+  Termination termination_{policy_, record_, deadlines_, actions_};
+  std::optional<NodeLeaves> departure_;  // for which the generation at hand was stopped
+  int user_signal_ = 0;                  // stopped the run, unless something had failed before
+  bool hurried_ = false;                 // by a signal of the user: no restart
+  Verdict verdict_;
+  std::optional<Instant> announced_;  // the deadline that the agent knows of
 };
 
 }  // namespace taas::run

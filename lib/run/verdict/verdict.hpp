@@ -11,12 +11,6 @@ namespace taas::run {
 /// nobody else.
 Verdict judge_failure(const GenerationRecord& generation, const Policy& policy);
 
-/// "node 2 (hostb) was lost: no sign of life for 2.5 s".
-std::string describe(const NodeLost& lost);
-
-/// "node 2 (hostb) leaves the run: it was told to stop by SIGTERM".
-std::string describe(const NodeLeaves& leaving);
-
 /// What ranks did once they were told to stop for it is their own way to end.
 Verdict judge_departure(const NodeLeaves& leaving);
 

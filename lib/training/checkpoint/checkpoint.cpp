@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/log/log_line.hpp"
 #include "taas/error.hpp"
 #include "training/checkpoint/atomic_file.hpp"
 #include "training/checkpoint/pickle.hpp"
@@ -45,6 +46,11 @@ Checkpoint from_value(const c10::IValue& value) {
   return checkpoint;
 }
 
+void log_file(const std::string& what, const std::string& path, std::size_t bytes) {
+  if (!log::is_on(LogPart::kTraining, LogLevel::kInfo)) return;
+  log::write(LogPart::kTraining, LogLevel::kInfo, what + " " + path + ", " + std::to_string(bytes) + " bytes");
+}
+
 /// Every tensor of the module that belongs to its state, by name; they share memory with the module.
 StateDict tensors_of(const torch::nn::Module& module) {
   StateDict tensors;
@@ -74,14 +80,18 @@ void check_same_tensors(const StateDict& own, const StateDict& saved) {
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  write_file_atomically(path, pickle(to_value(checkpoint)));
+  const auto bytes = pickle(to_value(checkpoint));
+  write_file_atomically(path, bytes);
+  log_file("saved", path, bytes.size());
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
   auto bytes = read_file(path);
   if (!bytes) throw CheckpointError(bytes.error().message);
   try {
-    return from_value(unpickle(*bytes));
+    auto checkpoint = from_value(unpickle(*bytes));
+    log_file("loaded", path, bytes->size());
+    return checkpoint;
   } catch (const std::exception&) {  // torch's own words are many lines about zip and pickle
     throw CheckpointError(path + " is cut off, damaged or no checkpoint of taas: give another file, or remove it");
   }

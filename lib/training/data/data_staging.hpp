@@ -20,11 +20,11 @@ class DataStaging {
   static constexpr std::size_t kAhead = 2;
 
   struct Staged {
-    data::Delivery delivery;  ///< of a batch whose copy has started without its memory
+    data::Outcome delivery;  ///< of a batch whose copy has started without its memory
     std::optional<DeviceCopies::Started> started;
   };
   /// The next delivery; nothing when the patience is over first.
-  using Source = std::function<std::optional<data::Delivery>(Duration patience)>;
+  using Source = std::function<std::optional<data::Outcome>(Duration patience)>;
 
   explicit DataStaging(std::shared_ptr<DeviceCopies> copies = nullptr) : copies_(std::move(copies)) {}
 

@@ -73,7 +73,7 @@ void answer(data::Server& server, const data::Job& job, const std::map<std::stri
   if (loader == nullptr || !task) return server.give_back(job, task ? why : "the task is of another release of taas");
   try {
     auto made = loader->make(*task);
-    server.put(job, std::move(made.description), std::move(made.buffers), std::move(made.keep));
+    server.put(job, std::move(made.description), made.buffers, std::move(made.keep));
   } catch (const std::bad_alloc&) {
     server.give_back(job, "the data worker has not enough memory for it");
   } catch (const std::exception& error) {

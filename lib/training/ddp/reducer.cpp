@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_map>
 
+#include "base/log/log_line.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
@@ -62,6 +63,10 @@ std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor
   }
   auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(tensors, limits, expect_sparse));
   std::reverse(buckets.begin(), buckets.end());
+  if (log::is_on(LogPart::kTraining, LogLevel::kDebug)) {
+    log::write(LogPart::kTraining, LogLevel::kDebug,
+               std::to_string(tensors.size()) + " parameters in " + std::to_string(buckets.size()) + " buckets");
+  }
   return buckets;
 }
 

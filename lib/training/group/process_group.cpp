@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/log/log_file.hpp"
+#include "base/log/log_line.hpp"
+#include "taas/error.hpp"
 #include "training/backend/backend_choice.hpp"
 #include "training/backend/backends.hpp"
 #include "training/backend/c10_error.hpp"
@@ -109,6 +112,21 @@ void ignore_broken_pipes() {
   if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
 }
 
+void begin_log(const Environment& environment) {
+  const auto rank = std::to_string(environment.rank);
+  if (auto opened = log::open_as_told("rank-" + rank); !opened) throw ConfigError(opened.error().message);
+  if (!log::is_on(LogPart::kTraining, LogLevel::kInfo)) return;
+  log::write(LogPart::kTraining, LogLevel::kInfo,
+             "rank " + rank + " of " + std::to_string(environment.world_size) + ", local rank " +
+                 std::to_string(environment.local_rank) + ", store at " + environment.master_address + ":" +
+                 std::to_string(environment.master_port) + ", restart " + std::to_string(environment.restart_count));
+}
+
+void log_backend(const ProcessGroupState& state) {
+  if (!log::is_on(LogPart::kTraining, LogLevel::kInfo)) return;
+  log::write(LogPart::kTraining, LogLevel::kInfo, state.backend + " is set up, the device is " + state.device.str());
+}
+
 }  // namespace
 
 ProcessGroupState::~ProcessGroupState() {
@@ -129,6 +147,7 @@ void ProcessGroupState::abort() const {
 
 ProcessGroup init(const InitOptions& options) {
   const auto environment = read_environment(process_variable);
+  begin_log(environment);
   if (environment.world_size == 1) return alone(environment, options);
 
   ignore_broken_pipes();
@@ -137,6 +156,7 @@ ProcessGroup init(const InitOptions& options) {
   auto store = connect_store(environment, options.timeout);
   state->backend = common_backend(*store, environment, options);
   set_up(*state, {store, environment.rank, environment.world_size, options.timeout});
+  log_backend(*state);
   return ProcessGroup(state);
 }
 

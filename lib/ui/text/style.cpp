@@ -4,14 +4,10 @@
 
 #include <array>
 
+#include "base/environment/environment.hpp"
+
 namespace taas::ui {
 namespace {
-
-/// The variable's value; empty counts as unset.
-std::string_view value_of(const std::map<std::string, std::string>& environment, const char* name) {
-  auto found = environment.find(name);
-  return found == environment.end() ? std::string_view{} : std::string_view(found->second);
-}
 
 std::string_view code_of(Paint paint) {
   switch (paint) {

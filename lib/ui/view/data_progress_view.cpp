@@ -130,7 +130,7 @@ std::string DataProgressView::prediction() const {
   for (const auto& [name, loader] : loaders_) {
     for (const auto& [rank, source] : loader.of_rank) of_rank[rank] += source.all();
   }
-  run::DataLoad load;
+  DataLoad load;
   load.machines = options_.machines;
   for (const auto& [rank, counts] : of_rank) {
     if (counts.seconds <= load.loop_seconds) continue;
@@ -139,7 +139,7 @@ std::string DataProgressView::prediction() const {
   }
   for (const auto& [worker, source] : workers_) load.busy_seconds += source.all().seconds - source.all().waited;
   load.worker_seconds = static_cast<double>(workers_.size()) * load.loop_seconds;
-  auto needed = run::machines_needed(load);
+  auto needed = machines_needed(load);
   if (!needed) return "";
   auto machines = fmt::format("{} CPU {}", *needed, *needed == 1 ? "machine" : "machines");
   if (*needed < options_.machines) return machines + " would have been enough";

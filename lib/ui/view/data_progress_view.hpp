@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "run/coordinator/machines_needed.hpp"
 #include "run/events/data_events.hpp"
+#include "ui/view/machines_needed.hpp"
 
 namespace taas::ui {
 

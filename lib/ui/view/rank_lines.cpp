@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ranks/rank_placement.hpp"
 #include "plan/streams.hpp"
 #include "ui/text/line_assembler.hpp"
 #include "ui/text/prefix.hpp"
@@ -14,15 +15,6 @@ std::size_t count_shown(const std::vector<plan::RankOutput>& outputs) {
   return static_cast<std::size_t>(std::count_if(outputs.begin(), outputs.end(), [](const plan::RankOutput& output) {
     return output.stdout_on_console || output.stderr_on_console;
   }));
-}
-
-std::vector<plan::RankPlan> place_ranks(const run::NodesGathered& gathered) {
-  std::vector<plan::RankPlan> ranks;
-  std::map<NodeIndex, int> next_on_node;
-  for (auto node : gathered.node_of_rank) {
-    ranks.push_back({Rank{static_cast<int>(ranks.size())}, next_on_node[node]++, node});
-  }
-  return ranks;
 }
 
 }  // namespace
@@ -44,7 +36,7 @@ RankLines::RankLines(const RendererOptions& options)
 
 void RankLines::update(const run::NodesGathered& gathered) {
   if (gathered.node_names.empty()) return;
-  auto ranks = place_ranks(gathered);
+  auto ranks = place_ranks(share_ranks(gathered.node_of_rank));
   if (chosen_) choose_streams(ranks);
   if (prefix_template_.empty()) return;
   prefixes_.resize(std::max(prefixes_.size(), ranks.size()));
@@ -56,7 +48,7 @@ void RankLines::update(const run::NodesGathered& gathered) {
   }
 }
 
-void RankLines::choose_streams(const std::vector<plan::RankPlan>& ranks) {
+void RankLines::choose_streams(const std::vector<RankPlace>& ranks) {
   auto outputs = plan::decide_streams(*chosen_, ranks);
   if (!outputs) return;  // the plan has read these options before
   outputs_ = std::move(*outputs);

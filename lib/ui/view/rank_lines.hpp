@@ -43,7 +43,7 @@ class RankLines {
  private:
   [[nodiscard]] std::vector<ShownLine> format(const std::vector<FoldedLine>& lines) const;
 
-  void choose_streams(const std::vector<plan::RankPlan>& ranks);
+  void choose_streams(const std::vector<RankPlace>& ranks);
 
   std::vector<plan::RankOutput> outputs_;
   std::optional<plan::OutputOptions> chosen_;

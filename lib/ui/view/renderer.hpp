@@ -27,7 +27,7 @@ class Renderer {
   /// The terminal's width has changed.
   virtual void resize(int /*columns*/) {}
   /// For the last line of a run that ends well; to be said before the run's Finish is shown.
-  virtual void set_output(PublishedOutput /*output*/) {}
+  virtual void set_output(const PublishedOutput& /*output*/) {}
 };
 
 /// What the renderers are told once.
@@ -66,6 +66,6 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
                                  Instant run_start);
 
 /// The sinks must outlive the renderer.
-std::unique_ptr<Renderer> make_renderer(RendererOptions options, Sink& out, Sink& err);
+std::unique_ptr<Renderer> make_renderer(const RendererOptions& options, Sink& out, Sink& err);
 
 }  // namespace taas::ui

@@ -34,7 +34,7 @@ TEST_CASE("what the launcher always sets is its own, and its defaults give way")
   Machine machine{"here", 0, 8, {}};
   auto plan = make_plan({}, machine, "run-1").value();
   RunAddresses addresses{"127.0.0.1", 1, true, "/out", "/error", "", "/stop"};
-  auto place = place_of(plan, Rank{0});
+  auto place = plan.ranks.front();
   auto bare = rank_environment(launch_settings(plan, machine, ""), machine, place, {}, addresses);
   Machine user = machine;
   for (const auto& [name, value] : bare) user.environment[name] = "mine";
@@ -51,7 +51,7 @@ TEST_CASE("a variable for a rank is set once, in place of the launcher's default
   options.frameworks.rank0_env = {"OMP_NUM_THREADS=3", "WANDB_RUN_GROUP=mine"};
   Machine machine{"here", 0, 8, {}};
   auto plan = make_plan(options, machine, "run-1").value();
-  auto variables = rank_environment(launch_settings(plan, machine, ""), machine, place_of(plan, Rank{0}), {}, {});
+  auto variables = rank_environment(launch_settings(plan, machine, ""), machine, plan.ranks.front(), {}, {});
   auto count = [&](const char* name) {
     return std::count_if(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
   };

@@ -20,7 +20,8 @@ Environment environment(const Options& options, const Machine& machine, int rank
   auto plan = make_plan(options, machine, "run-1");
   REQUIRE(plan.has_value());
   auto settings = launch_settings(*plan, machine, "/work");
-  auto variables = rank_environment(settings, machine, place_of(*plan, Rank{rank}), generation, addresses);
+  auto variables =
+      rank_environment(settings, machine, plan->ranks.at(static_cast<std::size_t>(rank)), generation, addresses);
   Environment result(variables.begin(), variables.end());
   CHECK(result.size() == variables.size());  // none is set twice
   return result;

@@ -11,7 +11,7 @@ from typing import Any, Iterator
 import numpy
 import taas
 import torch
-from taas import delivery
+from taas.delivery import delivery
 
 from .looks import looks_of, without_folder
 from .pipeline import Pipeline

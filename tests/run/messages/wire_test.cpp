@@ -12,6 +12,10 @@ using namespace taas::run;
 
 namespace {
 
+constexpr std::size_t kShort = 1 << 20;
+
+std::string long_text() { return std::string(30 << 20, 'x'); }
+
 const Instant kAt{Duration(9007199254740993)};  // more than a double holds exactly
 
 /// What is wrong with a message; "" when nothing is.
@@ -87,6 +91,28 @@ TEST_CASE("what is no message is refused with the place") {
         "start_ranks.shares[0].node: missing");
   CHECK(complaint(R"({"type":"probe_addresses","addresses":[],"port":65536})") ==
         "probe_addresses.port: not a number in range");
+}
+
+TEST_CASE("what matters of a message with a text that is too long arrives") {
+  RankExited exited{Generation{2}, Rank{5}, {}, {}, {}};
+  exited.status.code = 7;
+  exited.evidence.error_file = long_text();
+  exited.evidence.last_lines = {"first", long_text(), "last"};
+  const auto text = encode(shorten(exited));
+  CHECK(text.size() < kShort);
+  const auto back = std::get<RankExited>(decode_agent_message(text).value());
+  CHECK(back.rank == Rank{5});
+  CHECK(back.status.code == 7);
+  CHECK(back.evidence.last_lines.size() == 3);
+  CHECK(back.evidence.last_lines.back() == "last");
+}
+
+TEST_CASE("every text of every message is cut, and short ones stay as they are") {
+  CHECK(encode(shorten(Remark{long_text()})).size() < kShort);
+  CHECK(encode(shorten(OutputSettled{long_text(), {}, 3})).size() < kShort);
+  CHECK(encode(shorten(LoaderFailed{long_text()})).size() < kShort);
+  CHECK(encode(shorten(Output{{{Rank{1}, false, false, long_text(), {}, false}}})).size() < kShort);
+  CHECK(encode(shorten(Remark{"a word"})) == encode(Remark{"a word"}));
 }
 
 }  // namespace wire_test

@@ -116,6 +116,16 @@ TEST_CASE("what ranks leave behind is told to end, then killed") {
   CHECK(run.gone(3010) == Strings{"settle", "deadline 33010"});
 }
 
+TEST_CASE("a signal while what ranks left behind is killed does not undo their success") {
+  Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000);
+  run.deadline(3000);
+  CHECK(run.signal(SIGINT, 3100) == Strings{});  // it is being killed already
+  CHECK(run.gone(3110) == Strings{"settle", "deadline 33110"});
+  CHECK(run.settled(3200).back() == "finish 0 ");
+}
+
 TEST_CASE("a failure stops the others at once, and what they leave behind is killed") {
   Drive run(policy_for(3));
   run.begin();

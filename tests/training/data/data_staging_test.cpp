@@ -67,7 +67,7 @@ struct LateCopies : DeviceCopies {
 struct Deliveries {
   explicit Deliveries(const std::shared_ptr<data::Copier>& copier) { pool.use(copier); }
 
-  std::optional<data::Delivery> operator()(Duration patience) {
+  std::optional<data::Outcome> operator()(Duration patience) {
     if (given >= available && patience == Duration(0)) return std::nullopt;
     pool.settle();
     if (given == raises) return ++given, data::Raised{.type = "Error", .text = "it raised", .pickled = {}};

@@ -8,17 +8,18 @@ import re
 import sys
 from typing import Any
 
-from . import pragma, pull
-from .capture import Capture, capture
+from . import pragma
 from .command import command, environment, landlock_supported, protects
 from .dry_run import tell
 from .errors import CellUsage
 from .failure import failure_of
-from .folder import CellFolder
-from .names import may_bind
+from .files.folder import CellFolder
 from .options import CellOptions, parse
 from .plan import over_several_machines, plan_of
 from .run import Run
+from .variables import pull
+from .variables.capture import Capture, capture
+from .variables.names import may_bind
 from .view import View
 
 runs: list[Run] = []
@@ -55,7 +56,8 @@ def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
     registered = _registered(found)
     prepared = registered[0] if registered and _has_cpus(options) else None
     if options.dry_run:
-        return tell(options, found, registered, prepared, view)
+        tell(options, found, registered, prepared, view)
+        return None
     folder = CellFolder(os.path.abspath("taas-runs/cells") if over_several_machines(plan) else None)
     return _run(shell, options, text, folder, found, registered, prepared, view)
 
@@ -72,7 +74,7 @@ def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found:
         code = run.execute()
         if code != 0:
             protected = os.getcwd() if protects(options) else None
-            raise failure_of(run.verdict, run.world_size, run.failures, _cell_names(shell, folder.cell), protected)
+            raise failure_of(run.verdict or {}, run.world_size, run.failures, _cell_names(shell, folder.cell), protected)
         if options.pull:
             pull.take(run.pulled, shell.user_ns, options.pull, found)
     finally:

@@ -7,7 +7,7 @@ import selectors
 import socket
 from typing import Any, Callable
 
-from . import socket_path
+from .files import socket_path
 from .lines import Lines
 
 _PIECE = 1 << 18

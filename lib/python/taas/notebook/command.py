@@ -10,7 +10,7 @@ import tempfile
 
 from ..launcher import NoLauncher, find_launcher
 from .errors import CellUsage
-from .folder import MODULE
+from .files.folder import MODULE
 from .options import CellOptions
 
 _LANDLOCK_CREATE_RULESET = 444

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .capture import Capture
 from .command import ask, command
 from .options import CellOptions
+from .variables.capture import Capture
 from .view import View
 
 _FOLDER = "<the cell's folder>"

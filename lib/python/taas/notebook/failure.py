@@ -16,7 +16,7 @@ def failure_of(verdict: dict[str, Any], world_size: int, messages: dict[int, dic
     """The exception for the launcher's verdict. `messages` are what ranks have said of their own exceptions, `cells` gives
     the notebook's names of files, `protected` is the directory that only rank 0 may write to."""
     rank = verdict.get("culprit")
-    said = messages.get(rank)
+    said = None if rank is None else messages.get(rank)
     if said is None:
         details = [*verdict.get("detail", []), *_endings(verdict)]
         return RankFailed(verdict["summary"], rank=rank, exit_code=verdict["exit_code"], details=tuple(details))

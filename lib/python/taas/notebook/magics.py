@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from .cell import CellResult, run_cell, runs
 from .errors import CellUsage
-from .log_end import last_lines
+from .files.log_end import last_lines
 from .run import Run
 
 _USAGE = "%taas status, %taas logs [RANK] [LINES], %taas kill, %taas autoload; %%taas OPTIONS above a cell"
@@ -55,7 +56,8 @@ class TaasMagics(Magics):
         print(f"{len(alive)} run{'s' * (len(alive) != 1)} told to end")
 
     def _autoload(self, _: list[str]) -> None:
-        path = Path(self.shell.profile_dir.startup_dir, "20-taas.py")
+        shell: Any = self.shell
+        path = Path(shell.profile_dir.startup_dir, "20-taas.py")
         path.write_text(_STARTUP)
         print(f"{path}: from now on every session of this profile loads taas; remove the file to end that")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from . import shapes
 from .errors import CellUsage
-from .pragma import OF_PRAGMA, Head
+from .pragma import Head, OF_PRAGMA
 
 _FLAGS = {"--dry-run", "--no-protect", OF_PRAGMA}
 _LISTS = {"--no-capture", "--capture", "--pull", "--ranks"}

@@ -35,7 +35,8 @@ class Head:
 
 def read_head(lines: list[str]) -> Head:
     """The head of a cell, with other comments in it or not; more `#pragma taas` lines add to the first."""
-    shape, pragmas = None, []
+    shape = None
+    pragmas: list[Any] = []
     for line in lines:
         if (found := _SHAPE.match(line)) and shape is None and not pragmas:
             shape = found[1]

@@ -14,7 +14,7 @@ from typing import Any, Iterator
 
 from .channel import Channel
 from .errors import CellUsage, Interrupted
-from .folder import CellFolder
+from .files.folder import CellFolder
 from .lines import Lines
 from .view import View
 
@@ -65,9 +65,9 @@ class Run:
         command. No process is left, however this ends: the launcher's keeper kills what the launcher leaves."""
         try:
             with self._interrupts():
-                self._start()
-                self._serve()
-                code = self._process.wait()
+                process = self._start()
+                self._serve(process)
+                code = process.wait()
         except BaseException:
             if self._process:
                 self._process.kill()
@@ -76,30 +76,32 @@ class Run:
         finally:
             self._channel.close()
             self._selector.close()
-        self._conclude()
+        self._conclude(code)
         if self.interrupts:
             raise Interrupted("the cell was interrupted, and its processes have ended")
         if self.verdict is None:
             raise CellUsage("\n".join(self._complaints) or f"taas-run ended with code {code}")
         return code
 
-    def _start(self) -> None:
-        self._process = subprocess.Popen(self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                         stderr=subprocess.PIPE, start_new_session=True)
+    def _start(self) -> subprocess.Popen[bytes]:
+        process = self._process = subprocess.Popen(self._command, env=self._environment, stdin=subprocess.DEVNULL,
+                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         if self.interrupts:
-            self._process.kill()
+            process.kill()
+        return process
 
-    def _conclude(self) -> None:
+    def _conclude(self, code: int) -> None:
         if self.world_size:
-            ended = "ran" if self._process.returncode == 0 else "were interrupted" if self.interrupts else "ended with a failure"
+            ended = "ran" if code == 0 else "were interrupted" if self.interrupts else "ended with a failure"
             self._view.announce(f"{self.world_size} ranks {ended} ({time.time() - self.began:.1f} s)", self.world_size)
         self._view.flush()
 
-    def _serve(self) -> None:
-        for name, pipe in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
+    def _serve(self, process: subprocess.Popen[bytes]) -> None:
+        pipes: dict[str, Any] = {"stdout": process.stdout, "stderr": process.stderr}
+        for name, pipe in pipes.items():
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, lambda name=name, pipe=pipe: self._read(name, pipe))
-        open_pipes = {self._process.stdout, self._process.stderr}
+        open_pipes = set(pipes.values())
         while open_pipes & {key.fileobj for key in self._selector.get_map().values()}:
             for key, _ in self._selector.select(_TICK_SECONDS):
                 key.data()

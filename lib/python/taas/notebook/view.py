@@ -10,7 +10,6 @@ from typing import Any
 from .folds import Folds
 from .marks import split
 
-
 _NUMBER = re.compile(r"\d+")
 _noted: set[str] = set()
 

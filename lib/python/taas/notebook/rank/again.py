@@ -26,7 +26,8 @@ def restore(namespace: dict[str, Any], file: str) -> None:
         return
     load_variables(facts, namespace)
     _define(facts, namespace)
-    sys.modules.setdefault(namespace["__name__"], sys.modules.get("__mp_main__"))
+    if "__mp_main__" in sys.modules:
+        sys.modules.setdefault(namespace["__name__"], sys.modules["__mp_main__"])
 
 
 def _define(facts: Facts, namespace: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any, TextIO
 
-from .. import socket_path
+from ..files import socket_path
 from ..marks import mark
 
 

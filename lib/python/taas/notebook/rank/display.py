@@ -12,6 +12,7 @@ import uuid
 from typing import Any, Callable
 
 from .connection import Connection
+from .picture import picture
 
 _METHODS = {"_repr_html_": "text/html", "_repr_markdown_": "text/markdown", "_repr_svg_": "image/svg+xml",
             "_repr_png_": "image/png", "_repr_jpeg_": "image/jpeg", "_repr_latex_": "text/latex", "_repr_json_": "application/json",
@@ -42,8 +43,6 @@ def finish() -> None:
 def bundle_of(value: Any, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
     """The value as MIME data and metadata, by the methods that IPython asks as well."""
     if "matplotlib.figure" in sys.modules and isinstance(value, sys.modules["matplotlib.figure"].Figure):
-        from .plots import picture
-
         return {"image/png": picture(value), "text/plain": repr(value)}, {}
     data: dict[str, Any] = {"text/plain": repr(value)}
     metadata: dict[str, Any] = {}
@@ -131,7 +130,7 @@ class _Patching(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         patch = _PATCHES.get(name)
         spec = importlib.machinery.PathFinder.find_spec(name, path, target) if patch else None
-        if spec is None or spec.loader is None:
+        if patch is None or spec is None or spec.loader is None:
             return None
         execute = spec.loader.exec_module
 

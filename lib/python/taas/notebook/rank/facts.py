@@ -11,7 +11,7 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
-from ..objects import Receiver
+from ..variables.objects import Receiver
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import io
 import os
 from typing import Any
 
-from ..objects import Memory, Sender, Uncapturable
+from ..variables.memory import Memory
+from ..variables.objects import Sender, Uncapturable
 from .connection import Connection
 from .facts import Facts
 

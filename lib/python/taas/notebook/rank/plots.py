@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from typing import Any
 
 from matplotlib import pyplot
@@ -27,13 +25,6 @@ class FigureCanvas(FigureCanvasAgg):
     """Drawn in memory."""
 
     manager_class = FigureManager
-
-
-def picture(figure: Any) -> str:
-    """A PNG, in base64."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
-    return base64.b64encode(file.getvalue()).decode()
 
 
 def _show_all() -> None:

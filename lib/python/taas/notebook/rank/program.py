@@ -13,7 +13,7 @@ import traceback
 import types
 from typing import Any
 
-from ..folder import MODULE
+from ..files.folder import MODULE
 from . import display, leave_behind
 from .connection import Connection
 from .facts import Facts, find_modules_as_the_kernel, load_variables
@@ -79,7 +79,7 @@ def _become_main(facts: Facts) -> types.ModuleType:
     find_modules_as_the_kernel(facts)
     program = types.ModuleType("__main__")
     program.__file__ = facts.cell
-    program.__builtins__ = builtins
+    vars(program)["__builtins__"] = builtins
     builtins.input = _no_input
     program.__spec__ = importlib.machinery.ModuleSpec(MODULE, None, origin=facts.cell)
     sys.modules["__main__"] = sys.modules[MODULE] = program
@@ -100,11 +100,14 @@ def _run(facts: Facts, namespace: dict[str, Any]) -> None:
     with open(facts.cell) as file:
         text = file.read()
     tree = ast.parse(text, facts.cell)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_silent(text) else None
+    last: ast.expr | None = None
+    if tree.body and isinstance(end := tree.body[-1], ast.Expr) and not _is_silent(text):
+        last = end.value
+        del tree.body[-1]
     code = compile(tree, facts.cell, "exec", dont_inherit=True)
     exec(code, namespace)
     if last is not None:
-        expression = ast.Expression(last.value)
+        expression = ast.Expression(last)
         value = eval(compile(expression, facts.cell, "eval", flags=code.co_flags & _OF_FUTURE, dont_inherit=True), namespace)
         if value is not None:
             display.result(value)

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace taas {
+
+/// Variables of a process by name.
+using Environment = std::map<std::string, std::string>;
+
+/// Name and value of "NAME=value"; nullopt where there is no "=" or nothing before it. The views are into the text.
+std::optional<std::pair<std::string_view, std::string_view>> split_assignment(std::string_view text);
+
+/// "NAME=value" each.
+std::vector<std::string> assignments(const Environment& environment);
+
+/// The variable's value; `otherwise` where it is unset or empty.
+std::string value_of(const Environment& environment, const std::string& name, std::string_view otherwise = {});
+
+}  // namespace taas

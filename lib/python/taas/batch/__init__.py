@@ -1,0 +1,1 @@
+"""A batch as bytes, and as objects again."""

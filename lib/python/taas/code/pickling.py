@@ -1,0 +1,114 @@
+"""Objects as bytes: by reference where the other process can import them, by value (cloudpickle) where it cannot."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import sys
+import types
+from typing import Any, Callable
+
+try:
+    import cloudpickle
+except ImportError:  # pragma: no cover
+    cloudpickle = None
+
+from .program_globals import is_own
+from .sendable import reduced
+
+CAN_SEND_BY_VALUE = cloudpickle is not None
+
+
+class Unpicklable(Exception):
+    """Says which part of an object cannot be pickled."""
+
+
+class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: ignore[misc]
+    """As data workers that are forks would have it."""
+
+    def reducer_override(self, value: Any) -> Any:
+        found = reduced(value)
+        above = getattr(super(), "reducer_override", None)
+        if found is not NotImplemented or above is None:
+            return found
+        found = above(value)
+        if isinstance(value, types.FunctionType) and type(found) is tuple and _is_of_an_own_module(value):
+            return (_function_of, (value.__module__, found[0], *found[1]), *found[2:])
+        return found
+
+
+def _is_of_an_own_module(function: types.FunctionType) -> bool:
+    """True for a lambda or a local function of a module of the program that others can import."""
+    module = sys.modules.get(function.__module__)
+    return (module is not None and function.__module__ != "__main__" and function.__globals__ is vars(module)
+            and module.__spec__ is not None and is_own(function.__module__))
+
+
+def _function_of(module: str, make: Callable[..., Any], code: types.CodeType, own: dict[str, Any], *rest: Any) -> Any:
+    """Its globals are the module's, which functions that come by reference have as well; where there is none, its own."""
+    try:
+        return make(code, vars(importlib.import_module(module)), *rest)
+    except Exception:
+        return make(code, own, *rest)
+
+
+def by_value(what: Any) -> bytes:
+    """For code and datasets: what `__main__` defines, lambdas and local functions go along. Raises Unpicklable."""
+    file = io.BytesIO()
+    write_by_value(what, file)
+    return file.getvalue()
+
+
+def write_by_value(what: Any, file: Any) -> None:
+    """The same bytes, into a file. Raises Unpicklable, also for what the file raises."""
+    try:
+        ByValue(file, protocol=5).dump(what)
+    except Exception as error:
+        raise Unpicklable(f"{first_line(error)}{hint()}") from error
+
+
+def hint() -> str:
+    """What could help."""
+    return "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
+
+
+def by_reference(what: Any) -> bytes:
+    """For objects inside batches: a class that the training program has itself stays that class. Raises Unpicklable."""
+    try:
+        return pickle.dumps(what, protocol=5)
+    except Exception:
+        return by_value(what)
+
+
+def classes_by_value() -> list[type]:
+    """The classes that came by value and are still in use: pickles of the same run may name them."""
+    return list(getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_CLASS", ()))
+
+
+def forget_classes() -> None:
+    """Classes that come by value from now on are new ones, also where the same have come before."""
+    known = getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_ID", None)
+    if known is not None:
+        known.clear()
+
+
+def culprit(what: Any, name: str, dump: Callable[[Any], bytes] = by_value, depth: int = 4) -> str:
+    """Which attribute of `what` it is that cannot be pickled: "dataset.file"."""
+    parts = vars(what) if hasattr(what, "__dict__") and not isinstance(what, type) else {}
+    for key, part in parts.items() if depth else ():
+        try:
+            dump(part)
+        except Exception:
+            return culprit(part, f"{name}.{key}", dump, depth - 1)
+    return f"{name} ({type(what).__module__}.{type(what).__qualname__})"
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, or else what it is."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def load(data: Any) -> Any:
+    """The object. Only for bytes from a process of the same run."""
+    return pickle.load(io.BytesIO(data))

@@ -1,0 +1,1 @@
+"""A dataset on its way to data workers, and whether it has changed since."""

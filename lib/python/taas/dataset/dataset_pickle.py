@@ -1,0 +1,133 @@
+"""A loader's parts as a pickle, for workers that are other programs: memory that is a file as that file, other large memory
+beside it.
+
+Tensors that share memory in the program share it in the worker, and so does all that lies in one file.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any, NamedTuple
+
+import numpy
+import torch
+
+from ..batch import rebuild
+from ..code import pickling
+from ..code.pickling import Unpicklable, first_line
+from .file_memory import FileMemory, FilesInMemory
+
+_BESIDE_BYTES = 64 << 10
+"""Less memory goes in the pickle."""
+
+
+class Sent(NamedTuple):
+    """`beside` are the buffers that the pickle leaves out, in order."""
+
+    pickle: bytes
+    beside: list[pickle.PickleBuffer]
+
+
+def dumped(what: Any, as_forks: bool) -> Sent:
+    """`as_forks`: what workers write into a file that is mapped with mode r+ goes there. Raises Unpicklable."""
+    file = io.BytesIO()
+    pickler = _Pickler(file, as_forks)
+    try:
+        pickler.dump(what)
+    except Exception as error:
+        raise Unpicklable(f"{first_line(error)}{pickling.hint()}") from error
+    return Sent(file.getvalue(), pickler.beside)
+
+
+def load(data: Any, beside: list[Any]) -> Any:
+    """In a worker. `beside` are writable buffers, which belong to what is made; so do classes that come by value, which would
+    otherwise be those of the definition before, with other attributes.
+    """
+    pickling.forget_classes()
+    return pickle.loads(data, buffers=beside)
+
+
+class _Pickler(pickling.ByValue):
+    def __init__(self, file: Any, as_forks: bool) -> None:
+        super().__init__(file, protocol=5, buffer_callback=self._is_small)
+        self.beside: list[pickle.PickleBuffer] = []
+        self._as_forks = as_forks
+        self._files: FilesInMemory | None = None
+        self._storages: dict[int, torch.UntypedStorage] = {}
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is numpy.memmap or kind is numpy.ndarray and value.nbytes > _BESIDE_BYTES:
+            return self._array(value)
+        if kind is torch.storage.TypedStorage and value._untyped_storage.device.type == "cpu":
+            return rebuild.typed_storage, (self._same(value._untyped_storage), value.dtype)
+        if kind is torch.UntypedStorage and value.device.type == "cpu":
+            return self._storage(self._same(value))
+        return super().reducer_override(value)
+
+    def _is_small(self, buffer: pickle.PickleBuffer) -> bool:
+        is_small = buffer.raw().nbytes <= _BESIDE_BYTES
+        if not is_small:
+            self.beside.append(buffer)
+        return is_small
+
+    def _same(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
+        """One object for all tensors that lie in it, so that it is pickled once."""
+        return self._storages.setdefault(storage._cdata, storage)
+
+    def _storage(self, storage: torch.UntypedStorage) -> Any:
+        begin, size = storage.data_ptr(), storage.nbytes()
+        found = self._find(begin, begin + size) if size > _BESIDE_BYTES else None
+        if found:
+            return storage_of_file, (*found, size)
+        elements: Any = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
+        return storage_of, (pickle.PickleBuffer(elements),)
+
+    def _array(self, array: numpy.ndarray) -> Any:
+        begin = end = array.__array_interface__["data"][0]
+        for size, step in zip(array.shape, array.strides):
+            begin, end = begin + min(0, (size - 1) * step), end + max(0, (size - 1) * step)
+        found = self._find(begin, end + array.itemsize) if array.size else None
+        if not found:
+            return array.__reduce_ex__(5)
+        file, offset = found
+        attributes = None
+        if type(array) is numpy.memmap:
+            attributes = {key: part for key, part in vars(array).items() if key != "_mmap"} if self._as_forks else {}
+        is_writable = array.flags.writeable or attributes == {}
+        first = offset + array.__array_interface__["data"][0] - begin
+        return array_of_file, (file, first, array.dtype, array.shape, array.strides, is_writable, attributes)
+
+    def _find(self, begin: int, end: int) -> tuple[FileMemory, int] | None:
+        self._files = self._files or FilesInMemory()
+        return self._files.find(begin, end, self._as_forks)
+
+
+def array_of_file(file: FileMemory, offset: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...],
+                  is_writable: bool, attributes: dict[str, Any] | None) -> numpy.ndarray:
+    """`attributes` of a numpy.memmap; with none in them it is one as pickled: its slices are arrays."""
+    memory = file.memory()
+    kind = numpy.ndarray if attributes is None else numpy.memmap
+    array = numpy.ndarray.__new__(kind, shape, dtype, memory, offset, strides)
+    if attributes:
+        vars(array).update(attributes, _mmap=memory)
+    if not is_writable:
+        array.flags.writeable = False
+    return array
+
+
+def storage_of_file(file: FileMemory, offset: int, size: int) -> torch.UntypedStorage:
+    """The bytes of the file as torch has them."""
+    return torch.frombuffer(file.memory(), dtype=torch.uint8, count=size, offset=offset).untyped_storage()
+
+
+def storage_of(memory: Any) -> torch.UntypedStorage:
+    """In memory of its own where it is little: that can be resized."""
+    view = memoryview(memory)
+    if view.nbytes > _BESIDE_BYTES:
+        return torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
+    storage = torch.UntypedStorage(view.nbytes)
+    if view.nbytes:
+        torch.empty(0, dtype=torch.uint8).set_(storage).copy_(torch.frombuffer(view, dtype=torch.uint8))
+    return storage

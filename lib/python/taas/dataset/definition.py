@@ -1,0 +1,125 @@
+"""A recipe in the form that data workers load it from."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from ..code import pickling
+from ..code.recipe import Recipe, recipe_of
+from . import dataset_memory, dataset_pickle
+from .dataset_memory import DatasetMemory
+
+
+@dataclass(frozen=True)
+class Definition:
+    """`data` is a line of JSON that says how to load the rest; `digest` has 32 hexadecimal digits. `memory` goes along."""
+
+    digest: str
+    data: bytes
+    memory: DatasetMemory | None = None
+
+    def open(self, client: Any) -> int:
+        """A new stream of the native client."""
+        if self.memory is None:
+            return client.open(self.digest, self.data)
+        return client.open(self.digest, self.data, self.memory.fd, self.memory.size)
+
+
+def _definition(head: dict[str, Any], body: bytes = b"", memory: DatasetMemory | None = None) -> Definition:
+    data = json.dumps(head).encode() + b"\n" + body
+    return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory)
+
+
+def pickled(recipe: Recipe) -> Definition:
+    """For workers that are other programs. Raises TypeError with the part that cannot be pickled and the way out."""
+    try:
+        sent = dataset_pickle.dumped(recipe, recipe.forks)
+    except pickling.Unpicklable as error:
+        part = next((pickling.culprit(value, name) for name, value in vars(recipe).items() if not _picklable(value)),
+                    "the loader")
+        raise TypeError(f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "
+                        f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn") from error
+    memory = dataset_memory.memory_of(sent.beside)
+    beside = {"places": memory.places, "digest": memory.digest} if memory else {"places": []}
+    return _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}, sent.pickle, memory)
+
+
+def _picklable(value: Any) -> bool:
+    try:
+        pickling.by_value(value)
+    except pickling.Unpicklable:
+        return False
+    return True
+
+
+def named(loader: str) -> Definition:
+    """For workers that import the loader themselves: `loader` is "module:attribute"."""
+    return _definition({"kind": "name", "loader": loader})
+
+
+class Inherited:
+    """Definitions for workers that are forks of this process: nothing is pickled, they have it in their memory."""
+
+    _recipes: dict[str, Recipe] = {}
+    _count = 0
+
+    @classmethod
+    def add(cls, recipe: Recipe, instead_of: Definition | None = None) -> Definition:
+        """Workers that are forked from now on know `recipe`."""
+        cls.forget(instead_of)
+        cls._count += 1
+        definition = _definition({"kind": "inherited", "process": os.getpid(), "number": cls._count})
+        cls._recipes[definition.digest] = recipe
+        return definition
+
+    @classmethod
+    def forget(cls, definition: Definition | None) -> None:
+        """Nobody will ask for it any more."""
+        if definition:
+            cls._recipes.pop(definition.digest, None)
+
+    @classmethod
+    def known(cls, digest: str) -> Recipe:
+        """In a worker. Raises KeyError for what was added after its start."""
+        return cls._recipes[digest]
+
+
+def load(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Recipe:
+    """In a data worker: the recipe. Raises what importing and unpickling raise. Leaves the descriptor open."""
+    line, _, body = data.partition(b"\n")
+    head = json.loads(line)
+    if head["kind"] == "inherited":
+        return Inherited.known(digest)
+    if head["kind"] == "name":
+        return recipe_of(loader_named(head["loader"]))
+    _find_modules_as(head)
+    return dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
+
+
+def loader_named(name: str) -> DataLoader:
+    """The loader `module:attribute`. Raises ValueError with one line when there is none."""
+    module, _, attribute = name.partition(":")
+    value: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        value = getattr(value, part, None)
+    if value is None:
+        raise ValueError(f"module {module} has no {attribute!r}")
+    if not isinstance(value, DataLoader):
+        raise ValueError(f"{attribute!r} of module {module} is of type {type(value).__name__}, not a torch.utils.data.DataLoader")
+    return value
+
+
+def _find_modules_as(head: dict[str, Any]) -> None:
+    """What the rank can import, this process can import: folders that are there are looked into as well."""
+    for folder in (head["folder"], *head["path"]):
+        folder = folder or head["folder"]
+        if folder not in sys.path and os.path.exists(folder):
+            sys.path.append(folder)

@@ -1,0 +1,45 @@
+"""Whether a loader's dataset, and what is done with its samples, is still what it was in the last epoch."""
+
+from __future__ import annotations
+
+from torch.utils.data import DataLoader
+
+from ..code.recipe import Recipe, recipe_of
+from .definition import Definition, pickled
+from .snapshot import Snapshot, TooMuch
+
+_QUICK_BYTES = 256 << 20  # to read these takes about as long as to start workers anew
+_ANY_BYTES = 1 << 40
+
+
+class Fingerprint:
+    """Follows one loader from epoch to epoch. What cannot be told to be the same counts as changed."""
+
+    def __init__(self) -> None:
+        self._last: Definition | None = None
+        self._seen: Snapshot | None = None
+        self._has_looked = False
+
+    def definition(self, loader: DataLoader) -> Definition:
+        """What data workers that are other programs are to load. Raises TypeError when the loader cannot be pickled."""
+        if not self._is_as_before(loader, _ANY_BYTES) or self._last is None:
+            self._last = pickled(recipe_of(loader))
+        return self._last
+
+    def has_changed(self, loader: DataLoader) -> bool:
+        """For workers that inherit the dataset: True when they would have to inherit it anew. True at first."""
+        return not self._is_as_before(loader, _QUICK_BYTES)
+
+    def _is_as_before(self, loader: DataLoader, most_bytes: int) -> bool:
+        if self._has_looked and loader.persistent_workers:
+            return True
+        before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen)
+        self._has_looked = True
+        return before is not None and before == self._seen
+
+
+def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None) -> Snapshot | None:
+    try:
+        return Snapshot(list(vars(recipe).values()), most_bytes, before)
+    except TooMuch:
+        return None

@@ -1,0 +1,206 @@
+"""What an object looks like now, so that it can be told later whether anything in it has changed since."""
+
+from __future__ import annotations
+
+import collections
+import copyreg
+import hashlib
+import os
+import pickle
+import threading
+import types
+from typing import Any, Iterable
+
+import numpy
+import torch
+
+from ..code import pickling, sendable
+from ..code.frozen import FROZEN, are_equal, are_frozen, are_one
+from ..runtime import native
+from .file_memory import FilesInMemory
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+_NAMED = (types.ModuleType, types.BuiltinFunctionType, type(threading.Lock()), type(threading.RLock()))
+_MOST_OBJECTS = 20_000
+_MOST_CODE_BYTES = 4 << 20
+_FILE_BYTES = 64 << 20  # to read less takes as long as to find out whether it is a file
+
+
+class TooMuch(Exception):
+    """To look at every part of an object would take too long, or is not possible."""
+
+
+class Snapshot:
+    """All that `what` consists of, down to its last part: attributes, items, the bytes of tensors and arrays, code.
+
+    Two snapshots are equal only when nothing has changed in between. They may differ where only objects were exchanged for equal
+    ones. Numbers, text, and tuples of them are kept, so that a list of a million names is compared in milliseconds; what
+    tensors hold is not kept.
+
+    Raises TooMuch above 20,000 objects that could change by themselves, `most_bytes` of tensors and arrays or 4 MiB of code, and
+    for what cannot be looked into: open files, connections, memory of a GPU.
+    """
+
+    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None) -> None:
+        """`before`, of the same objects, makes it faster."""
+        self._before = before._lists if before else []
+        self._plain: list[Any] = []
+        self._lists: list[list[Any]] = []
+        self._named: list[Any] = []
+        self._bytes_left = most_bytes
+        self._known: dict[int, tuple[int, Any]] = {}
+        self._places: dict[int, int] = {}
+        self._files: FilesInMemory | None = None
+        waiting = list(what)
+        while waiting:
+            waiting += self._parts(waiting.pop())
+        self._known.clear()
+        self._before, self._files = [], None
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Snapshot) and are_equal(self._plain, other._plain) and are_one(self._named, other._named)
+                and len(self._lists) == len(other._lists) and all(map(are_equal, self._lists, other._lists)))
+
+    def _parts(self, value: Any) -> list[Any]:
+        """Notes what is seen of `value` itself; returns what it holds, which is to be looked at next."""
+        if type(value) in FROZEN:
+            self._plain.append(value)
+            return []
+        if id(value) in self._known:
+            self._plain.append(self._known[id(value)][0])
+            return []
+        self._known[id(value)] = len(self._known), value
+        if len(self._known) > _MOST_OBJECTS:
+            raise TooMuch
+        return self._look(value)
+
+    def _look(self, value: Any) -> list[Any]:
+        if isinstance(value, _CONTAINERS):
+            return self._items(value)
+        if isinstance(value, numpy.ndarray):
+            return self._array(value)
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided and not value.is_quantized:
+            return self._tensor(value)
+        if isinstance(value, torch.Generator):
+            return [value.get_state().numpy().tobytes()]
+        if isinstance(value, pickle.PickleBuffer):
+            return [numpy.frombuffer(value.raw(), numpy.uint8)]
+        if isinstance(value, (types.FunctionType, type)):
+            return self._code(value)
+        if isinstance(value, types.MethodType):
+            return [value.__func__, value.__self__]
+        if isinstance(value, _NAMED):
+            self._named.append(value)
+            return []
+        return _reduced(value)
+
+    def _items(self, value: Any) -> list[Any]:
+        items = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
+        own = [] if type(value) in _CONTAINERS else [type(value), getattr(value, "__dict__", None)]
+        self._plain.append(len(items))
+        if self._was_frozen(items) or are_frozen(items):
+            self._lists.append(items)
+            return own
+        if len(items) > _MOST_OBJECTS:
+            raise TooMuch
+        return items + own
+
+    def _was_frozen(self, items: list[Any]) -> bool:
+        place = len(self._lists)
+        return place < len(self._before) and are_one(items, self._before[place])
+
+    def _array(self, value: numpy.ndarray) -> list[Any]:
+        self._plain.append((self._place(value.__array_interface__["data"][0]), str(value.dtype), value.shape, value.strides))
+        own = [] if type(value) in (numpy.ndarray, numpy.memmap) else [type(value), getattr(value, "__dict__", None)]
+        if value.dtype == object:
+            return [value.reshape(-1).tolist(), *own]
+        if value.dtype.hasobject:
+            raise TooMuch
+        if value.flags.c_contiguous and self._is_in_file(value.__array_interface__["data"][0], value.nbytes):
+            return own
+        self._reserve(value.nbytes)
+        self._read(numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8))
+        return own
+
+    def _tensor(self, value: torch.Tensor) -> list[Any]:
+        storage = value.untyped_storage()
+        if storage.device.type != "cpu":
+            raise TooMuch
+        self._plain.append((self._place(storage.data_ptr()), value.dtype, value.shape, value.stride(), value.storage_offset(),
+                            value.requires_grad, value.is_conj(), value.is_neg()))
+        first, length = 0, storage.nbytes()
+        if value.is_contiguous():
+            first, length = int(value.storage_offset()) * value.element_size(), value.numel() * value.element_size()
+        if self._is_in_file(storage.data_ptr() + first, length):
+            return []
+        self._reserve(length)
+        every = torch.empty(0, dtype=torch.uint8).set_(storage)
+        self._read(every[first:first + length].numpy())
+        return [vars(value), value.grad if value.is_leaf else None]
+
+    def _place(self, address: int) -> int:
+        """The same number for what lies at the same place: arrays and tensors that share memory."""
+        return self._places.setdefault(address, len(self._places))
+
+    def _is_in_file(self, address: int, length: int) -> bool:
+        """Notes the file as it is now, when so much memory is a mapped file: workers map it, too."""
+        if length < _FILE_BYTES:
+            return False
+        self._files = self._files or FilesInMemory()
+        found = self._files.find(address, address + length, as_forks=True)
+        if found:
+            status = os.stat(found[0].path)
+            self._plain.append((found[0].path, found[1], found[0].is_shared, status.st_size, status.st_mtime_ns))
+        return found is not None
+
+    def _reserve(self, count: int) -> None:
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise TooMuch
+
+    def _read(self, buffer: numpy.ndarray) -> None:
+        self._plain.append(native.digest(buffer))
+
+    def _code(self, value: Any) -> list[Any]:
+        """By name where other processes can import it; what the script itself defines with all that it refers to."""
+        digest = _Digest()
+        try:
+            pickling.write_by_value(value, digest)
+        except pickling.Unpicklable as error:
+            raise TooMuch from error
+        self._plain.append(digest.value())
+        return []
+
+
+class _Digest:
+    """A file that keeps only the digest of what is written to it."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._left = _MOST_CODE_BYTES
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._left -= size
+        if self._left < 0:
+            raise TooMuch
+        self._hash.update(data)
+        return size
+
+    def value(self) -> bytes:
+        return self._hash.digest()
+
+
+def _reduced(value: Any) -> list[Any]:
+    """What pickle and copy take an object for: its class and its state, as it says itself."""
+    try:
+        if (reduced := sendable.reduced(value)) is not NotImplemented:
+            return list(reduced)
+        reducer = copyreg.dispatch_table.get(type(value))
+        reduced = reducer(value) if reducer else value.__reduce_ex__(5)
+    except Exception as error:
+        raise TooMuch from error
+    if isinstance(reduced, str):
+        return [reduced]
+    parts: Iterable[Any] = reduced
+    return [list(part) if hasattr(part, "__next__") else part for part in parts]

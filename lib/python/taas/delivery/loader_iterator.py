@@ -1,0 +1,131 @@
+"""One loop over a registered loader."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from typing import Any, Protocol
+
+from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
+from ..order.task import Task
+from ..worker.errors import UndeliverableBatch, describe, raise_again
+from ..worker.shard import ChangesItself
+from .feed import Feed, Opening
+from .pinning import pinned
+from .progress import Progress
+
+_PATIENCE_SECONDS = 0.1
+_LINE_EVERY_SECONDS = 30.0
+
+
+
+class Epochs(Protocol):
+    """What an iterator needs of its loader's registration."""
+
+    device: Any
+
+    def begin_epoch(self, loader: Any) -> Progress: ...
+    def end_epoch(self, progress: Progress) -> None: ...
+    def prefetch_next(self, progress: Progress) -> None: ...
+    def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None: ...
+    def gave(self, batch: Any, progress: Progress) -> None: ...
+    def at_home(self, loader: Any, why: str) -> Opening: ...
+    def waits(self, task: Task, seconds: float, workers: int) -> None: ...
+    def skips(self, outcome: Failed, task: Task) -> bool: ...
+
+
+class LoaderIterator:
+    """Gives an epoch's batches in the sampler's order, whoever makes them. Closed at its end, and when nobody has it."""
+
+    def __init__(self, registration: Epochs, loader: Any) -> None:
+        self._registration = registration
+        self._loader = loader
+        self._progress = registration.begin_epoch(loader)
+        self._feed = self._progress.feed
+        self._is_over = False
+        self._closing = weakref.finalize(self, _leave, self._feed, registration, self._progress)
+        self._closing.atexit = False
+        self._feed.begin()
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __next__(self) -> Any:
+        if self._is_over:
+            raise StopIteration
+        try:
+            return self._next()
+        except StopIteration:
+            self.close()
+            self._registration.end_epoch(self._progress)
+            raise
+
+    def close(self) -> None:
+        """Ends the loop early: what is under way is thrown away."""
+        self._is_over = True
+        self._closing()
+
+    def _next(self) -> Any:
+        while True:
+            if self._progress.is_enough():
+                raise StopIteration
+            task = self._feed.next_task()
+            if self._feed.is_all_submitted:
+                self._registration.prefetch_next(self._progress)
+            if self._loader.pin_memory:
+                self._feed.stream.pin()
+            outcome = self._outcome(task)
+            self._progress.order.delivered()
+            if isinstance(outcome, Ready):
+                self._progress.count(task, outcome)
+                self._registration.report(self._progress)
+                is_here = self._registration.device is None
+                batch = pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
+                self._registration.gave(batch, self._progress)
+                return batch
+            self._without_batch(task, outcome)
+
+    def _outcome(self, task: Task) -> Outcome:
+        outcome = self._wait(task)
+        if isinstance(outcome, Failed) and isinstance(outcome.error, ChangesItself):
+            why = "its dataset changes while it is iterated, which with num_workers=0 the program and the next loop see"
+            self._feed.move(self._registration.at_home(self._loader, why), task)
+            return self._wait(task)
+        return outcome
+
+    def _wait(self, task: Task) -> Outcome:
+        start = said = time.monotonic()
+        stream = self._feed.stream
+        stream.tend()
+        while (outcome := stream.next(self._patience(start))) is None:
+            stream.tend()
+            self._registration.report(self._progress)
+            if time.monotonic() - said >= _LINE_EVERY_SECONDS:
+                said = time.monotonic()
+                self._registration.waits(task, said - start, stream.statistics()["workers"])
+            if 0 < self._loader.timeout <= time.monotonic() - start:
+                raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: {describe(task)} is not there")
+        self._progress.totals.waited += time.monotonic() - start
+        return outcome
+
+    def _patience(self, start: float) -> float:
+        if not self._loader.timeout:
+            return _PATIENCE_SECONDS
+        return max(0.0, min(_PATIENCE_SECONDS, start + self._loader.timeout - time.monotonic()))
+
+    def _without_batch(self, task: Task, outcome: Outcome) -> None:
+        if isinstance(outcome, Ended):
+            self._progress.order.ended(task)
+        elif isinstance(outcome, Refused):
+            raise UndeliverableBatch(f"taas: {describe(task)}: {outcome.message}")
+        elif isinstance(outcome, Failed):
+            if not self._registration.skips(outcome, task):
+                raise_again(outcome, task)
+
+
+def _leave(feed: Feed, registration: Epochs, progress: Progress) -> None:
+    feed.close()
+    registration.report(progress, is_left=True)

@@ -1,0 +1,165 @@
+"""Data workers on this machine, where there is no taas-run: as many as the loader has num_workers, one at least.
+
+TAAS_DATA_WORKERS sets another number of processes; what they make does not depend on it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import socket
+import time
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from ..code.recipe import recipe_of
+from ..dataset.definition import Definition, Inherited
+from ..dataset.watch import Watch
+from ..program.program_state import Captures, digest_of
+from ..runtime import native
+from ..runtime.plan import Plan, write_new
+from ..worker.processes import Starter, fork, program
+from .base import Delivery
+from .feed import Opening
+from .pool import Pool
+from .remote import RemoteStream, Workers
+
+_BUFFER_BYTES = 1 << 30
+_TEND_EVERY_SECONDS = 0.05
+
+
+class Local(Delivery, Workers):
+    """Shared by all loaders of one start method: one client, one budget (TAAS_DATA_BUFFER_BYTES, 1 GiB).
+
+    Workers are kept from loop to loop, until the last loader is unregistered or the program ends.
+    """
+
+    def __init__(self) -> None:
+        Workers.__init__(self)
+        self.budget_bytes = int(os.environ.get("TAAS_DATA_BUFFER_BYTES") or _BUFFER_BYTES)
+        self._pool: Pool | None = None
+        self._tended = 0.0
+        self._users: set[int] = set()
+        self._captures = Captures(same_machine=True)
+        self._process = os.getpid()
+        self._run = secrets.token_hex(8)
+        self._key = secrets.token_hex(32)
+        atexit.register(self._close)
+
+    def opener(self, registered: Any, loader: DataLoader) -> Opening:
+        self._users.add(registered.token)
+        self._pool = self._pool or Pool()
+        state, unsendable = self._captures.capture(registered.token, loader)
+        definition = self._definition(registered, loader, is_other_program=bool(unsendable))
+        self._pool.starter = self._pool.starter or self._starter(self._pool)
+        has_grown = self._pool.grow(_workers_for(loader))
+        if self.client is None:
+            self.client = native.module.Client(self._run, self._key, "plain", "none", self.budget_bytes)
+        if has_grown:
+            self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
+                                                      for index, path in enumerate(self._pool.paths())]))
+        return Opening(definition.digest + digest_of(state), lambda: RemoteStream(self, definition, state))
+
+    def release(self, token: int) -> None:
+        self._users.discard(token)
+        self._captures.forget(token)
+        if not self._users:
+            self._close()
+
+    def count(self) -> int:
+        return len(self._pool.paths()) if self._pool else 0
+
+    def index_of(self, shard: int) -> int:
+        return shard % self.count()
+
+    def name_of(self, index: int) -> str:
+        return f"data worker {index}"
+
+    def tend(self) -> None:
+        now = time.monotonic()
+        if self._pool and now - self._tended > _TEND_EVERY_SECONDS:
+            self._tended = now
+            self._pool.tend(self._is_as_at_the_start)
+
+    def batch_came(self) -> None:
+        if self._pool:
+            self._pool.batch_came()
+
+    def pids(self) -> list[int]:
+        """For tests and people: the workers' process ids."""
+        return self._pool.pids() if self._pool else []
+
+    def _is_as_at_the_start(self) -> bool:
+        """Whether a worker that is started now is as those that were started for the loops."""
+        return True
+
+    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
+        """What workers are to load. `is_other_program`: something that only forks inherit is not what it was."""
+        raise NotImplementedError
+
+    def _starter(self, pool: Pool) -> Starter:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        self.disconnect()
+        if self._pool:
+            self._pool.close()
+            self._pool = None
+
+    def _serve(self, index: int, listener: socket.socket) -> None:
+        from ..worker.worker import serve
+
+        server = native.module.Server(self._run, self._key, "plain", -1, os.dup(listener.fileno()))
+        serve(server, f"data worker {index}", self._process, is_fork=True)
+
+
+def _workers_for(loader: DataLoader) -> int:
+    """As many as the loader has, unless the environment has another number."""
+    return max(1, int(os.environ.get("TAAS_DATA_WORKERS") or loader.num_workers))
+
+
+class Forked(Local):
+    """Workers are forks: they inherit the dataset, and the globals that its code looks at. What has changed is inherited by
+    new workers.
+    """
+
+    is_forked = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inherited: dict[int, Definition] = {}
+        self._watches: dict[int, Watch] = {}
+
+    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
+        known = self._inherited.get(registered.token)
+        if registered.fingerprint.has_changed(loader) or known is None or is_other_program:
+            known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
+            self._watches[registered.token] = Watch(loader.dataset)
+            if self._pool:
+                self._pool.start_anew()
+        return known
+
+    def _is_as_at_the_start(self) -> bool:
+        return not any(watch.has_changed() for watch in self._watches.values())
+
+    def release(self, token: int) -> None:
+        Inherited.forget(self._inherited.pop(token, None))
+        self._watches.pop(token, None)
+        super().release(token)
+
+    def _starter(self, pool: Pool) -> Starter:
+        return fork(self._serve)
+
+
+class Started(Local):
+    """Workers are programs of their own: the dataset is pickled for them."""
+
+    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
+        return registered.fingerprint.definition(loader)
+
+    def _starter(self, pool: Pool) -> Starter:
+        path = os.path.join(pool.folder, "plan.json")
+        write_new(path, Plan(self._run, self._key, encryption="plain"))
+        return program(path)

@@ -1,0 +1,112 @@
+"""The data workers of a taas-run."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from ..dataset import definition
+from ..program.program_state import Captures, digest_of
+from ..runtime import events, native
+from ..runtime.plan import Plan, Watched
+from .base import Delivery
+from .feed import Opening
+from .in_process import InProcess
+from .remote import RemoteStream, Workers
+
+
+def delivery_of_plan(path: str) -> Delivery:
+    """What the run's plan says: batches come from its data workers, or with `--cpus 0` from this process."""
+    watched = Watched(path)
+    if watched.plan.workers and native.module is None:
+        raise RuntimeError(f"taas: the native module is missing ({native.why_absent}), and without it this rank cannot take "
+                           "batches from data workers; run with --cpus 0, or install taas with it")
+    delivery = FromRun(watched) if watched.plan.workers else InProcess()
+    delivery.on_error = watched.plan.on_error
+    delivery.samples_wanted = -(-watched.plan.units // max(1, watched.plan.world_size))
+    return delivery
+
+
+class FromRun(Delivery, Workers):
+    """One client for all registered loaders, under the run's budget for a rank."""
+
+    prefetches = True
+
+    def __init__(self, watched: Watched) -> None:
+        Workers.__init__(self)
+        atexit.register(self.disconnect)
+        self._watched = watched
+        plan = watched.plan
+        self.budget_bytes = plan.buffer_bytes
+        self.client = native.module.Client(plan.run, plan.key, plan.encryption, plan.compression, plan.buffer_bytes)
+        self._present: list[int] = []
+        self._captures = Captures(same_machine=False)
+        self._take(plan)
+
+    def opener(self, registered: Any, loader: DataLoader) -> Opening:
+        prepared = is_named(loader, self._watched.plan.loader)
+        meant = definition.named(self._watched.plan.loader) if prepared else registered.fingerprint.definition(loader)
+        state, unsendable = self._captures.capture(registered.token, loader)
+        for name in unsendable:
+            what = name.replace(":", ".")
+            events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
+        return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, prepared))
+
+    def release(self, token: int) -> None:
+        self._captures.forget(token)
+
+    def name_for(self, loader: DataLoader) -> str:
+        name = self._watched.plan.loader
+        return name.partition(":")[2] if is_named(loader, name) else ""
+
+    def count(self) -> int:
+        return len(self._present)
+
+    def index_of(self, shard: int) -> int:
+        """Shards go to the places of the list, and to the next worker that there is where one has left."""
+        place = shard % len(self._watched.plan.workers)
+        return place if place in self._present or not self._present else self._present[shard % len(self._present)]
+
+    def name_of(self, index: int) -> str:
+        workers = self._watched.plan.workers
+        return workers[index].get("name") or f"data worker {index}" if 0 <= index < len(workers) else f"data worker {index}"
+
+    def tend(self) -> None:
+        if not self._watched.is_due():
+            return
+        for line in self.client.take_remarks():
+            events.remark(line)
+        if self._watched.has_changed():
+            self._take(self._watched.plan)
+
+    def _take(self, plan: Plan) -> None:
+        self._present = [index for index, worker in enumerate(plan.workers) if worker.get("address") or worker.get("unix")]
+        self.client.set_workers(native.addresses(plan.workers))
+
+
+def is_named(loader: DataLoader, name: str) -> bool:
+    """True when `loader` is what --loader names, so that data workers can import it themselves."""
+    module_name, _, attribute = name.partition(":")
+    modules = [sys.modules.get(module_name), _main_as(module_name)]
+    return bool(name) and any(_attribute(module, attribute) is loader for module in modules if module)
+
+
+def _main_as(name: str) -> Any:
+    """The program's main module if it is the file of the module `name`."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name == name:
+        return main
+    file = getattr(main, "__file__", None)
+    last = os.path.join(*name.split(".")) + ".py" if name else ""
+    return main if file and last and os.path.abspath(file).endswith(os.sep + last) else None
+
+
+def _attribute(module: Any, attribute: str) -> Any:
+    for part in attribute.split("."):
+        module = getattr(module, part, None)
+    return module

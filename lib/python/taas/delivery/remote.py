@@ -1,0 +1,155 @@
+"""Batches made by data workers, elsewhere or on this machine."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any, Callable
+
+from ..batch import untree
+from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
+from ..dataset.definition import Definition
+from ..order.task import Task
+from ..program import program_state
+from ..worker.errors import unpickled
+from . import pinning
+
+_WINDOW_AT_MOST = 1024
+_WINDOW_BEFORE_THE_FIRST = 4
+
+
+class Workers:
+    """The data workers of a client, as streams see them."""
+
+    client: Any = None
+    budget_bytes: int = 0
+
+    def __init__(self) -> None:
+        self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
+        self.is_pinned = False
+        """Memory of batches is registered with CUDA."""
+
+    def opened(self, stream: RemoteStream) -> None:
+        """A stream of this client: it must not outlive it."""
+        self._streams.add(stream)
+
+    def disconnect(self) -> None:
+        """Ends the client, and all streams with it. What the program has of batches stays."""
+        for stream in list(self._streams):
+            stream.abandon()
+        self.client = None
+        self.is_pinned = False
+
+    def pin(self) -> None:
+        """Registers all memory of the client with CUDA, as soon as the program has initialised CUDA."""
+        copier = pinning.copier()
+        if copier and self.client and not self.is_pinned:
+            self.is_pinned = True
+            self.client.use(copier)
+
+    def count(self) -> int:
+        """How many there are."""
+        raise NotImplementedError
+
+    def index_of(self, shard: int) -> int:
+        """Where the worker that looks after `shard` is in the client's list."""
+        raise NotImplementedError
+
+    def name_of(self, index: int) -> str:
+        """The worker's name, for people."""
+        raise NotImplementedError
+
+    def tend(self) -> None:
+        """Looks after the workers: called often."""
+
+    def batch_came(self) -> None:
+        """The workers do well."""
+
+
+class RemoteStream:
+    """One epoch's tasks, to be done in the program state `state`. `prepared` is True when workers may have made the batch
+    `number` already: number modulo workers.
+    """
+
+    def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False) -> None:
+        self._workers = workers
+        self._state = state
+        self._prepared = prepared
+        self._largest = 0
+        self._process = os.getpid()
+        self._client = workers.client
+        self.number = definition.open(self._client)
+        workers.opened(self)
+
+    def submit_task(self, task: Task) -> None:
+        """One more task. Shards have a worker that keeps their place; what may be prepared has one that prepared it."""
+        is_shard = task.turn >= 0
+        home = max(0, task.logical_worker) if is_shard else task.number if self._prepared else -1
+        preferred = self._workers.index_of(home) if home >= 0 else -1
+        self._connected().submit(self.number, program_state.framed(self._state, task.to_bytes()), preferred, is_shard)
+
+    def next(self, seconds: float) -> Outcome | None:
+        """The next task's outcome; None when `seconds` are over first."""
+        came = self._connected().next(self.number, seconds)
+        if came is None:
+            return None
+        return _OUTCOMES[type(came).__name__](self, came)
+
+    def window(self) -> int:
+        """How many tasks may be under way: what fits into the memory, and some for each worker."""
+        least = _WINDOW_BEFORE_THE_FIRST * max(1, self._workers.count())
+        if not self._largest:
+            return least
+        return max(least, min(_WINDOW_AT_MOST, self._workers.budget_bytes // self._largest))
+
+    def statistics(self) -> dict[str, int]:
+        """For the launcher."""
+        seen = self._client and self._client.statistics(self.number)
+        return {"buffered": seen.waiting if seen else 0, "workers": self._workers.count(), "hedged": seen.hedged if seen else 0}
+
+    def tend(self) -> None:
+        """Called while the loop waits."""
+        self._workers.tend()
+
+    def pin(self) -> None:
+        """Called before each batch of a loader whose batches are pinned, or go to a GPU."""
+        self._workers.pin()
+
+    def close(self) -> None:
+        """What is under way is thrown away. Does nothing in a fork of the process: the client is its parent's."""
+        if self._client is not None and self._process == os.getpid():
+            self._client.close(self.number)
+        self._client = None
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            raise RuntimeError("taas: the loader was unregistered during this loop over it")
+        return self._client
+
+    def abandon(self) -> None:
+        """The client is gone."""
+        self._client = None
+
+    def _batch(self, came: Any) -> Outcome:
+        payload = came.view
+        size = payload.nbytes
+        self._workers.batch_came()
+        self._largest = max(self._largest, size, 1)
+        batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
+        return Ready(batch, size, came.digest, came.description)
+
+    def _raised(self, came: Any) -> Outcome:
+        error = unpickled(came.type, came.text, came.pickled)
+        return Failed(error, came.text, self._workers.name_of(came.worker))
+
+    def _exhausted(self, came: Any) -> Outcome:
+        return Ended()
+
+    def _undeliverable(self, came: Any) -> Outcome:
+        return Refused(came.message)
+
+
+_OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome]] = {
+    "Batch": RemoteStream._batch, "Raised": RemoteStream._raised, "Exhausted": RemoteStream._exhausted,
+    "Undeliverable": RemoteStream._undeliverable,
+}

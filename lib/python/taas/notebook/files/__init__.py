@@ -1,0 +1,1 @@
+"""Files of a cell, and how they are removed whatever happens."""

@@ -1,0 +1,1 @@
+"""Variables of the notebook on their way to ranks and back."""

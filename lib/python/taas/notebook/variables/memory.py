@@ -1,0 +1,45 @@
+"""The file beside the pickle that has the memory of tensors and arrays."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any, BinaryIO
+
+from ...batch.layout import aligned
+
+
+class Memory:
+    """What is to be in the file: buffers at places, each of them once. Copies nothing before write()."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._parts: list[tuple[int, Any]] = []
+        self._places: dict[Any, int] = {}
+
+    def place(self, buffer: Any, key: Any = None) -> int:
+        """Where `buffer` will be; the same place for the same key."""
+        if key is not None and key in self._places:
+            return self._places[key]
+        place = aligned(self.size)
+        self._parts.append((place, buffer))
+        self.size = place + memoryview(buffer).nbytes
+        if key is not None:
+            self._places[key] = place
+        return place
+
+    def write(self, file: BinaryIO) -> None:
+        """All of it. Raises OSError where there is no room."""
+        for place, buffer in self._parts:
+            file.seek(place)
+            file.write(memoryview(buffer).cast("B"))
+        file.truncate(self.size)
+
+
+def mapped(path: str) -> Any:
+    """The file as writable memory; what is written stays in this process."""
+    size = os.path.getsize(path)
+    if size == 0:
+        return bytearray()
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)

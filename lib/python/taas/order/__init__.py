@@ -1,0 +1,1 @@
+"""What is drawn: tasks, their order and their seeds."""

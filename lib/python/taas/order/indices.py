@@ -1,0 +1,73 @@
+"""The order of an epoch: what the next batch is for certain, and what the ones behind it will be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from ..program import random_states
+from .draws import PlainDraws
+from .order_digest import OrderDigest
+from .sampler_prediction import PredictionBudget, Rehearsal, is_settled_at_first_draw
+
+
+class Indices:
+    """Index batches of one epoch of a map-style dataset, in the sampler's order.
+
+    Made in iter() of the loader, which calls `begin` once the dataset is taken as it is. Each next() of the loop calls `certain`
+    and, when it has its batch, `delivered`.
+    """
+
+    def __init__(self, loader: DataLoader, budget: PredictionBudget, resumed: bool = False) -> None:
+        self._budget = budget
+        sampler = loader._index_sampler
+        self._settled = is_settled_at_first_draw(sampler)
+        self._rehearsal = None if self._settled or not budget else _rehearsed(loader, resumed)
+        self.digest = OrderDigest()
+        self._draws = PlainDraws(loader, sampler, loader.generator, resumed, self.digest.note)
+        self._synchronised = loader.num_workers > 0
+        if self._rehearsal and self._synchronised:
+            self._rehearsal.begin()
+
+    def begin(self) -> None:
+        """The draws that the plain loader makes once its workers are started."""
+        self._draws.begin()
+
+    def certain(self) -> Any:
+        """The index batch of this next(). Raises StopIteration at the end of the epoch."""
+        if self._rehearsal and not self._synchronised:
+            self._rehearsal.synchronise(random_states.capture())
+            self._synchronised = True
+        self._draws.before()
+        indices = self._draws.take()
+        if self._rehearsal:
+            self._rehearsal.step()
+        return indices
+
+    def delivered(self) -> None:
+        """The loop has its batch."""
+        self._draws.after()
+
+    def ahead(self, position: int) -> Any:
+        """Most probably the batch `position` places behind the next one.
+
+        Raises StopIteration where the epoch will have ended, Unknown where nothing can be said.
+        """
+        if self._settled and self._draws.has_begun:
+            return self._draws.ahead(position)
+        if self._rehearsal and self._budget and self._synchronised:
+            return self._rehearsal.ahead(position)
+        return self._draws.known(position)
+
+    def mistaken(self) -> None:
+        """What `ahead` has said was wrong."""
+        self._budget.mistaken()
+
+
+def _rehearsed(loader: DataLoader, resumed: bool) -> Rehearsal | None:
+    """None for samplers that cannot be copied: then nothing is drawn earlier than by the plain loader."""
+    try:
+        return Rehearsal(loader, random_states.capture(), resumed)
+    except Exception:
+        return None

@@ -1,0 +1,192 @@
+"""The state of the training program that its data workers are to have: it travels with every task.
+
+A run's workers serve several ranks, and these may change what they have set from loop to loop. What a loop begins with holds
+for all its batches, as in workers of the plain loader that are started for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import struct
+import sys
+import threading
+import types
+from typing import Any, Callable, NamedTuple
+
+from torch.utils.data import DataLoader
+
+from ..code import pickling, program_globals
+from ..code.recipe import recipe_of
+from . import environment, place, settings
+
+_VERSION = 2  # tasks alone begin with 1
+_HEAD = struct.Struct("<BI")
+_PROBE = "taas"
+
+
+def captured(num_workers: int, same_machine: bool, values: dict[str, str] | None = None) -> bytes:
+    """In a rank: the state as it is now, for batches of a loader with so many workers. Its code sees the globals `values`."""
+    now = settings.read_all()
+    if num_workers:
+        now["torch.set_num_threads"] = 1  # as the plain loader's workers
+    variables = dict(os.environ)
+    of_program = environment.of_this_machine(variables) if same_machine else environment.of_the_script(variables)
+    state: dict[str, Any] = {"settings": now, "environment": of_program, "place": place.variables(variables),
+                             "group": place.group(),
+                             "path": [os.path.abspath(folder) for folder in sys.path], "main": _main_file(),
+                             "globals": values or {}}
+    if not same_machine:
+        state["hash"] = hash(_PROBE)
+    return json.dumps(state, sort_keys=True).encode()
+
+
+def _main_file() -> str | None:
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(file) if file else None
+
+
+@functools.lru_cache(maxsize=64)
+def parsed(state: bytes) -> dict[str, Any]:
+    """What captured() put into it."""
+    return json.loads(state) if state else {}
+
+
+def threads(state: bytes) -> int:
+    """How many threads torch is to compute with."""
+    return parsed(state).get("settings", {}).get("torch.set_num_threads", 1)
+
+
+def digest_of(state: bytes) -> str:
+    """Tells states apart."""
+    return hashlib.blake2b(state, digest_size=16).hexdigest()
+
+
+_OF_NO_MATTER = frozenset(["sys.argv", "the recursion limit", "the start method of multiprocessing", "the warning filters",
+                           "torch.set_printoptions", "numpy.set_printoptions"])
+
+
+@functools.lru_cache(maxsize=64)
+def differences(state: bytes, other: bytes) -> tuple[str, ...]:
+    """The names of what a dataset's samples may depend on and is set otherwise in `other`."""
+    one, two = parsed(state), parsed(other)
+    mine, theirs = one.get("settings", {}), two.get("settings", {})
+    names = [name for name in mine if name not in _OF_NO_MATTER and mine[name] != theirs.get(name)]
+    variables = one.get("environment") != two.get("environment") if state else False
+    return (*names, *(["environment variables"] if variables else []))
+
+
+def framed(state: bytes, task: bytes) -> bytes:
+    """The payload of a task with the state that it is to be done in."""
+    return _HEAD.pack(_VERSION, len(state)) + state + task
+
+
+class Payloads:
+    """Takes payloads apart. One task after the other has the same state, which then is the same object."""
+
+    def __init__(self) -> None:
+        self._frame = self._state = b""
+
+    def split(self, payload: bytes) -> tuple[bytes, bytes]:
+        """The state, which may be empty, and the task."""
+        if not (self._frame and payload.startswith(self._frame)):
+            self._frame, self._state = _frame_of(payload)
+        return self._state, payload[len(self._frame):]
+
+
+def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
+    """What framed() put before the task, and the state in it."""
+    if payload[:1] != bytes([_VERSION]):
+        return b"", b""
+    _, size = _HEAD.unpack_from(payload)
+    end = _HEAD.size + size
+    return payload[:end], payload[_HEAD.size:end]
+
+
+class Capture(NamedTuple):
+    """The state that a loop begins with, and which globals that the loader's code sees have changed since the last loop and
+    cannot be sent: workers can only inherit them.
+    """
+
+    state: bytes
+    unsendable: list[str]
+
+
+class Captures:
+    """In a rank: the states that its registered loaders' loops begin with; with persistent_workers, that of the first one."""
+
+    def __init__(self, same_machine: bool) -> None:
+        self._same_machine = same_machine
+        self._first: dict[int, bytes] = {}
+        self._seen: dict[int, dict[str, Any]] = {}
+
+    def capture(self, token: int, loader: DataLoader) -> Capture:
+        """For a loop that begins now over `loader`, whose registration has this token."""
+        if loader.persistent_workers and token in self._first:
+            return Capture(self._first[token], [])
+        seen = program_globals.seen_by(recipe_of(loader))
+        unsendable = program_globals.changed(seen, self._seen[token]) if token in self._seen else []
+        state = captured(loader.num_workers, self._same_machine, program_globals.sendable(seen))
+        self._seen[token], self._first[token] = seen, state
+        return Capture(state, unsendable)
+
+    def forget(self, token: int) -> None:
+        """The loader is not registered any more."""
+        self._first.pop(token, None)
+        self._seen.pop(token, None)
+
+
+class ProgramState:
+    """In a data worker: what of it is in force. A fork keeps its main module, which is the program's own.
+
+    `differs` is called with the name of what cannot be as in the rank, and why.
+    """
+
+    def __init__(self, is_fork: bool, differs: Callable[[str, str], None]) -> None:
+        self._is_fork = is_fork
+        self._differs = differs
+        self._in_force: tuple[int, bytes] | None = None  # some of it belongs to the thread
+        self._own_path = [] if is_fork else [folder for folder in sys.path if folder not in ("", os.getcwd())]
+        self._own_main = sys.modules["__main__"]  # whose code runs, though the program's takes its name
+
+    def enter(self, state: bytes) -> None:
+        """From now on this process is as the rank was when it captured `state`."""
+        mark = threading.get_ident(), state
+        if not state or mark == self._in_force:
+            return
+        wanted = parsed(state)
+        environment.take(wanted["environment"], wanted["place"])
+        self._take_path(wanted["path"])
+        self._take_main(wanted["main"])
+        for name, error in settings.write_all(wanted["settings"]).items():
+            self._differs(name, str(error))
+        if wanted.get("hash", hash(_PROBE)) != hash(_PROBE):
+            self._differs("the order of sets of strings", "set PYTHONHASHSEED to the same number everywhere")
+        place.pretend(wanted["group"] and tuple(wanted["group"]))
+        program_globals.take(wanted["globals"])
+        self._in_force = mark
+
+    def _take_path(self, wanted: list[str]) -> None:
+        """The rank's order comes first."""
+        sys.path[:] = wanted + [folder for folder in self._own_path if folder not in wanted]
+
+    def _take_main(self, file: str | None) -> None:
+        if self._is_fork or getattr(sys.modules["__main__"], "__file__", None) == file:
+            return
+        main = types.ModuleType("__main__")
+        if file:
+            main.__file__ = file
+        sys.modules["__main__"] = main
+
+    def loaded(self) -> None:
+        """A recipe was loaded: its modules have the rank's globals, and the main module the classes that came along."""
+        if self._in_force:
+            program_globals.take(parsed(self._in_force[1])["globals"])
+        if self._is_fork:
+            return
+        main = sys.modules["__main__"]
+        for cls in pickling.classes_by_value():
+            if cls.__module__ == "__main__" and "." not in cls.__qualname__:
+                vars(main).setdefault(cls.__name__, cls)

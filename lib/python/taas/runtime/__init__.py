@@ -1,0 +1,1 @@
+"""The launcher around this process, and the native half of data delivery."""

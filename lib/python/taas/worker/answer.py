@@ -1,0 +1,76 @@
+"""What came of a task: a batch as it goes to the rank, or what goes there instead of it."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, NamedTuple
+
+from ..batch import tree
+from ..code import pickling
+from ..order.task import Task
+from .errors import UndeliverableBatch
+from .fetch import Exhausted, Fetcher
+
+_MOST_BYTES = 62 << 20
+_MOST_TEXT = 1 << 20
+
+
+class Made(NamedTuple):
+    """The batch, as tree.encode has it."""
+
+    description: str
+    buffers: list[Any]
+
+
+class Over(NamedTuple):
+    """The task lies behind the end of its shard."""
+
+
+class Raised(NamedTuple):
+    """The dataset's code raised. `pickled` is the exception, or nothing where it cannot be pickled."""
+
+    type: str
+    text: str
+    pickled: bytes
+
+
+class NoMemory(NamedTuple):
+    """There was too little memory for it here."""
+
+    why: str
+
+
+Answer = Made | Over | Raised | NoMemory
+
+
+def answer_to(task: Task, fetcher: Fetcher, stream: Any) -> Answer:
+    """Makes the batch. Raises nothing."""
+    try:
+        return Made(*tree.encode(fetcher.fetch(task, stream), task.is_of_the_process))
+    except Exhausted:
+        return Over()
+    except MemoryError as error:
+        return NoMemory(str(error) or "MemoryError")
+    except BaseException as error:
+        return raised(error, fetcher.failed_index)
+
+
+def raised(error: BaseException, index: Any = None) -> Raised:
+    """`index` is the one whose sample raised, where that is known."""
+    if index is not None and hasattr(error, "add_note"):
+        error.add_note(f"index {index!r} of the dataset")
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    pickled = _pickled(error)
+    if len(pickled) > _MOST_BYTES:
+        return raised(UndeliverableBatch(f"taas: the dataset raised a {type(error).__name__} of {len(pickled) / 1e6:.0f} MB, of which a "
+                                         f"data worker can send {_MOST_BYTES / 1e6:.0f} MB"))
+    return Raised(type(error).__name__, text[-_MOST_TEXT:], pickled)
+
+
+def _pickled(error: BaseException) -> bytes:
+    try:
+        data = pickling.by_reference(error)
+        pickling.load(data)
+        return data
+    except Exception:
+        return b""

@@ -1,0 +1,143 @@
+"""Making one batch: what a data worker does with a task, and the training process without data workers as well."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ..code.own_generators import OwnGenerators
+from ..code.recipe import Recipe
+from ..dataset.watch import Watch
+from ..order import unseeded
+from ..order.seeds import seed_all
+from ..order.task import Task
+from .repetition import SecondReading, Unrepeatable
+from .shard import ChangesItself, Exhausted, Shard, fresh, is_copied
+from .worker_info import WorkerInfo, active
+
+__all__ = ["Exhausted", "Fetcher"]
+
+_KEPT = 64
+
+
+class Fetcher:
+    """Makes the batches of one recipe. Seeds the process for each: the caller keeps the random states that it needs.
+
+    Where the recipe needs processes, the caller has one Fetcher for each logical worker, in a process of its own.
+    """
+
+    def __init__(self, recipe: Recipe, is_at_home: bool = False) -> None:
+        """`is_at_home`: in the training process, whose own dataset is iterated with num_workers=0."""
+        self.recipe = recipe
+        self._is_at_home = is_at_home
+        self.failed_index: Any = None
+        """The index whose sample raised, when that is known."""
+        self.begins: Callable[[int], None] | None = None
+        """Called with the place in its batch of each sample that is begun."""
+        self._generators = OwnGenerators(recipe)
+        self._initialised: WorkerInfo | None = None
+        self._shards: dict[tuple[Any, int], Shard] = {}
+
+    def fetch(self, task: Task, stream: Any = None) -> Any:
+        """The batch of `task`. Raises what the dataset raises, and Exhausted behind the end of an iterable dataset.
+
+        `stream` names the epoch that the task belongs to: iterators of iterable datasets go on from task to task of it.
+        """
+        self.failed_index = None
+        with unseeded.Repeatable():
+            return self._fetched(task, stream)
+
+    def _fetched(self, task: Task, stream: Any) -> Any:
+        if task.turn >= 0:
+            return self._of_a_stream(task, self._shard(task, stream))
+        info = self._logical_worker(task)
+        seed = task.seeds.of_batch(task.number)
+        return self._generators.drawing(lambda: self._collated(task, info, seed), seed)
+
+    def _collated(self, task: Task, info: WorkerInfo | None, seed: int) -> Any:
+        self.failed_index = None
+        seed_all(seed)
+        if info is None:
+            return self.recipe.collate_fn(self._samples(self.recipe.dataset, task.indices))
+        with active(info):
+            return self.recipe.collate_fn(self._samples(info.dataset, task.indices))
+
+    def _of_a_stream(self, task: Task, shard: Shard) -> Any:
+        try:
+            batch = shard.batch(task)
+        except Exhausted:
+            if shard.watch and shard.watch.has_changed():
+                raise ChangesItself from None
+            raise
+        if shard.watch and shard.watch.has_changed():
+            raise ChangesItself
+        return batch
+
+    @property
+    def has_own_generators(self) -> bool:
+        """True when the dataset has generators that are seeded for each batch."""
+        return len(self._generators) > 0
+
+    def _samples(self, dataset: Any, indices: Any) -> Any:
+        if not self.recipe.batched:
+            return self._sample(dataset, indices)
+        if getattr(dataset, "__getitems__", None):
+            return dataset.__getitems__(indices)
+        return [self._sample(dataset, index, place) for place, index in enumerate(indices)]
+
+    def _sample(self, dataset: Any, index: Any, place: int = 0) -> Any:
+        if self.begins:
+            self.begins(place)
+        try:
+            return dataset[index]
+        except BaseException:
+            self.failed_index = index
+            raise
+
+    def _logical_worker(self, task: Task) -> WorkerInfo | None:
+        if task.logical_worker < 0:
+            return None
+        if self._initialised:
+            return self._initialised
+        info = WorkerInfo(task.logical_worker, self.recipe.num_workers, task.seeds.of_worker(task.logical_worker),
+                          self.recipe.dataset)
+        if self.recipe.worker_init_fn:
+            info.initialise(self.recipe.worker_init_fn)
+            self._initialised = info
+        return info
+
+    def _shard(self, task: Task, stream: Any) -> Shard:
+        key = (stream, task.logical_worker)
+        shard = self._shards.pop(key, None)
+        if shard is None or shard.turn > task.turn:
+            shard = self._begun(task)
+        self._shards[key] = shard
+        _forget_oldest(self._shards, self.recipe.shards)
+        return shard
+
+    def _begun(self, task: Task) -> Shard:
+        """At the task's turn. What the loop has had already is read twice, to see that it is the same."""
+        if not self.recipe.needs_processes:
+            return self._begun_in_one_process(task)
+        again = SecondReading(lambda: Shard(self.recipe, self.recipe.dataset, task).read_to(task.turn)) if task.turn else None
+        shard = Shard(self.recipe, self.recipe.dataset, task)
+        if again:
+            again.compare(shard.read_to(task.turn))
+        return shard
+
+    def _begun_in_one_process(self, task: Task) -> Shard:
+        """With num_workers=0. At home it is the program's own dataset."""
+        own = self.recipe.dataset
+        other = Shard(self.recipe, fresh(own), task) if task.turn and is_copied(own) else None
+        dataset = own if self._is_at_home else fresh(own)
+        watch = None if self._is_at_home else Watch(dataset)
+        shard = Shard(self.recipe, dataset, task)
+        shard.watch = watch
+        if other and shard.read_to(task.turn) != other.read_to(task.turn):
+            raise Unrepeatable
+        return shard
+
+
+def _forget_oldest(kept: dict[Any, Any], shards: int) -> None:
+    """Several epochs' worth of shards stay: ranks are not in step."""
+    while len(kept) > max(_KEPT, 2 * shards):
+        del kept[next(iter(kept))]

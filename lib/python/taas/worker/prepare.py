@@ -1,0 +1,165 @@
+"""What `--loader module:attribute` prepares on data workers before there are ranks: the first epoch's batches of all of them.
+
+Each worker imports the loader, draws every rank's index batches, and makes those whose number modulo the workers is its own.
+It is a cache by what a rank will ask for: a rank that asks for something else gets that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from typing import Any, Iterator
+
+import torch
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+
+from ..code.recipe import recipe_of
+from ..dataset import definition
+from ..order import unseeded
+from ..order.order import ShardOrder
+from ..order.sampler_prediction import Rehearsal
+from ..order.seeds import Seeds, seed_all
+from ..order.task import Task
+from ..program import program_state, random_states
+from ..program.place_reads import PlaceReads, notice_place
+from ..runtime import events
+from ..runtime.plan import Plan
+from .answer import Answer, Made, answer_to
+from .fetch import Fetcher
+from .logical_processes import OfADataWorker
+from .store import Prepared, Store
+from .worker_info import SeedsRead, notice_initial_seed
+
+_REPORT_EVERY_SECONDS = 0.5
+_SHARD_TURNS = 1 << 20
+
+
+class Preparation:
+    """The share of one data worker, made batch by batch. Raises what importing the loader raises."""
+
+    def __init__(self, plan: Plan, worker: int) -> None:
+        notice_initial_seed()
+        notice_place()
+        self.loader = definition.loader_named(plan.loader)
+        self.digest = definition.named(plan.loader).digest
+        self._worker = worker
+        self._workers = max(1, len(plan.workers))
+        budget = plan.buffer_bytes * plan.world_size // self._workers
+        memory = min(budget, _memory_of_one(self._workers))
+        self.store = Store(memory, budget - memory)
+        self._fetcher = Fetcher(recipe_of(self.loader))
+        self._processes = OfADataWorker()
+        self._made_in = program_state.captured(self.loader.num_workers, same_machine=False)
+        self._todo = self._tasks(plan.world_size)
+        self._reported = 0.0
+        self.is_done = False
+        self._is_end_told = False
+        self._asks_for_its_rank = False
+
+    def take(self, state: bytes, payload: bytes) -> Prepared | None:
+        """The batch of a rank's task, if it was made already and would be the same in the rank's state of the program."""
+        differences = program_state.differences(state, self._made_in)
+        if differences and self.store.count and self._worker == 0:
+            events.remark_once("batches that were prepared before the ranks started are made again: "
+                               f"{differences[0]} is not as it was then")
+        return None if differences else self.store.take(payload)
+
+    def step(self) -> None:
+        """Makes one more batch."""
+        task = None if self.store.is_full() or self._asks_for_its_rank else next(self._todo, None)
+        if task is None:
+            self.is_done = True
+        else:
+            self._make(task)
+        now = time.monotonic()
+        if self.is_done or now - self._reported >= _REPORT_EVERY_SECONDS:
+            self._reported = now
+            self.report()
+
+    def report(self) -> None:
+        """Tells the launcher, which starts the ranks when all are done: the end is told until it got through, and then no more."""
+        if not self._is_end_told:
+            told = events.send(events.DataPrepared(self._worker, self.store.count, self.store.bytes, self.is_done), wait=self.is_done)
+            self._is_end_told = told and self.is_done
+
+    def _make(self, task: Task) -> None:
+        payload = task.to_bytes()
+        if self.store.shares(payload):
+            return
+        SeedsRead.seen = PlaceReads.seen = False
+        answer = self._answer_to(task, payload)
+        if PlaceReads.seen:
+            self._give_up()
+        elif isinstance(answer, Made):  # of everything else the rank that asks for it will be told
+            without_seeds = not SeedsRead.seen and self._drew_nothing(task)
+            self.store.put(payload, without_seeds, *answer)
+
+    def _answer_to(self, task: Task, payload: bytes) -> Answer:
+        stream = ("prepared", task.seeds.rank)
+        recipe = self._fetcher.recipe
+        if not recipe.needs_processes:
+            return answer_to(task, self._fetcher, stream)
+        return self._processes.answer("prepared", recipe, b"", payload, task, stream)
+
+    def _give_up(self) -> None:
+        """There is no rank yet that the dataset could ask for."""
+        self._asks_for_its_rank = True
+        if self._worker == 0:
+            events.remark_once("nothing is prepared before the ranks start: the dataset asks for its rank")
+
+    def _drew_nothing(self, task: Task) -> bool:
+        """True when making the batch drew no random number: then its seeds do not matter."""
+        if task.turn >= 0 or self._fetcher.recipe.worker_init_fn or self._fetcher.has_own_generators:
+            return False
+        if unseeded.has_given():
+            return False
+        afterwards = random_states.capture()
+        seed_all(task.seeds.of_batch(task.number))
+        return random_states.same(afterwards, random_states.capture())
+
+    def _tasks(self, world_size: int) -> Iterator[Task]:
+        """This worker's share: the first batches of all ranks first."""
+        rows = [_tasks_of_rank(self.loader, rank, world_size) for rank in range(world_size)]
+        for tasks in itertools.zip_longest(*rows):
+            yield from (task for task in tasks if task is not None and self._is_own(task))
+
+    def _is_own(self, task: Task) -> bool:
+        home = task.number if task.turn < 0 else max(0, task.logical_worker)
+        return home % self._workers == self._worker
+
+
+def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[Task]:
+    """What the rank will most probably ask for in its first loop over its first loader."""
+    recipe = recipe_of(loader)
+    initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
+    seeds = Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, 0, 0)
+    if recipe.iterable:
+        order = ShardOrder(recipe, seeds)
+        yield from (order.certain() for _ in range(_SHARD_TURNS))
+        return
+    try:
+        rehearsal = Rehearsal(loader, random_states.capture(), changed=lambda sampler: _of_rank(sampler, rank, world_size))
+    except Exception as error:  # a sampler that cannot be copied, or may do more than draw
+        events.remark_once(f"nothing is prepared before the ranks start: the sampler cannot be drawn ahead ({error})")
+        return
+    rehearsal.begin()
+    for number, indices in enumerate(rehearsal.batches()):
+        yield Task(seeds, number, recipe.logical_worker(number), indices)
+
+
+def _of_rank(sampler: Any, rank: int, world_size: int) -> Any:
+    """The sampler as the rank has it: a DistributedSampler knows its rank, others are the same everywhere."""
+    if type(sampler) is BatchSampler:
+        return BatchSampler(_of_rank(sampler.sampler, rank, world_size), sampler.batch_size, sampler.drop_last)
+    if type(sampler) is not DistributedSampler:
+        return sampler
+    mine: DistributedSampler[Any] = DistributedSampler(sampler.dataset, world_size, rank, sampler.shuffle, sampler.seed, sampler.drop_last)
+    mine.set_epoch(sampler.epoch)
+    return mine
+
+
+def _memory_of_one(workers: int) -> int:
+    """A worker's part of half the machine's free memory: all of them may be on this machine."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return free // 2 // workers

@@ -1,0 +1,145 @@
+"""One logical worker's part of an iterable dataset, in one epoch."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import io
+import pickle
+from typing import Any, Iterator
+
+from ..batch import tree
+from ..code.recipe import Recipe
+from ..dataset.watch import Watch
+from ..order.seeds import seed_all
+from ..order.task import Task
+from .worker_info import WorkerInfo, active
+
+
+class Exhausted(Exception):
+    """The task lies behind the end of its shard."""
+
+
+class ChangesItself(Exception):
+    """The dataset was changed by being iterated: with num_workers=0 the program, and its next loop, see that."""
+
+
+def fresh(dataset: Any) -> Any:
+    """A copy of `dataset` with a state of its own; the shallow one, or the dataset itself, where it cannot be copied."""
+    for duplicate in (copy.deepcopy, copy.copy):
+        with contextlib.suppress(Exception):
+            return duplicate(dataset)
+    return dataset
+
+
+def is_copied(dataset: Any) -> bool:
+    """Whether fresh() gives copies that share nothing."""
+    try:
+        copy.deepcopy(dataset)
+    except Exception:
+        return False
+    return True
+
+
+class Shard:
+    """Walks through a shard from its beginning. A task further on is reached by drawing, and dropping, what lies before.
+
+    `dataset` belongs to the shard. The first iter() of it happens under the shard's seed, and each batch is drawn under its
+    own, so that a walk on another machine draws the same.
+    """
+
+    def __init__(self, recipe: Recipe, dataset: Any, task: Task) -> None:
+        self.turn = 0
+        self.watch: Watch | None = None
+        """Of the dataset as it was before, where that matters."""
+        self._recipe = recipe
+        self._worker = task.logical_worker
+        self._seeds = task.seeds
+        seed = task.seeds.of_worker(task.logical_worker)
+        self._info = WorkerInfo(self._worker, recipe.num_workers, seed, dataset) if self._worker >= 0 else None
+        self._ended = False
+        seed_all(seed)
+        if self._info and recipe.worker_init_fn:
+            self._info.initialise(recipe.worker_init_fn)
+        with self._active():
+            self._samples: Iterator[Any] = iter(self._info.dataset if self._info else dataset)
+
+    def batch(self, task: Task) -> Any:
+        """The batch `task.turn`. Raises Exhausted at the end, and what the dataset raises."""
+        while self.turn < task.turn:
+            self._skip()
+        samples = self._draw()
+        with self._active():
+            return self._recipe.collate_fn(samples)
+
+    def read_to(self, turn: int) -> bytes:
+        """Draws what lies before `turn`; 16 bytes that tell its samples from others."""
+        digest = hashlib.blake2b(digest_size=16)
+        with contextlib.suppress(Exhausted):
+            while self.turn < turn:
+                _add(digest, self._skip())
+        return digest.digest()
+
+    def _skip(self) -> Any:
+        """One batch that the loop has had: if it raised, it did so there."""
+        try:
+            return self._draw()
+        except Exhausted:
+            raise
+        except Exception as error:
+            return type(error).__name__
+
+    def _active(self) -> Any:
+        return active(self._info) if self._info else contextlib.nullcontext()
+
+    def _draw(self) -> Any:
+        number = self.turn * self._recipe.shards + max(0, self._worker)
+        self.turn += 1
+        if self._ended:
+            raise Exhausted
+        seed_all(self._seeds.of_batch(number))
+        with self._active():
+            samples = list(self._some()) if self._recipe.batched else self._one()
+        if self._recipe.batched and self._too_few(samples):
+            raise Exhausted
+        return samples
+
+    def _some(self) -> Iterator[Any]:
+        for _ in range(self._recipe.batch_size or 1):
+            try:
+                yield next(self._samples)
+            except StopIteration:
+                self._ended = True
+                return
+
+    def _one(self) -> Any:
+        try:
+            return next(self._samples)
+        except StopIteration:
+            self._ended = True
+            raise Exhausted from None
+
+    def _too_few(self, samples: list[Any]) -> bool:
+        return not samples or (self._recipe.drop_last and self._ended)
+
+
+def _add(digest: Any, samples: Any) -> None:
+    """What cannot be sent is not compared."""
+    with contextlib.suppress(Exception):
+        description, buffers = tree.encode(samples, exact=True)
+        if tree.is_pickled(description):
+            digest.update(_pickled_by_value(samples))
+            return
+        digest.update(description.encode())
+        for buffer in buffers:
+            digest.update(buffer)
+
+
+def _pickled_by_value(samples: Any) -> bytes:
+    """Does not tell whether two equal parts are one and the same object: that may come of what is cached already."""
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file, protocol=5)
+    pickler.fast = True
+    pickler.dump(samples)
+    return file.getvalue()

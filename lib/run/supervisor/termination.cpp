@@ -1,0 +1,77 @@
+#include "run/supervisor/termination.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "run/events/words.hpp"
+
+namespace taas::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kKillInterval = 1s;
+constexpr auto kKillNoticeAfter = 5s;
+constexpr auto kGiveUpAfter = 30s;
+
+}  // namespace
+
+void Termination::stop(int signal) {
+  record_.stop(signal, actions_.now());
+  deadlines_.cancel(Timer::kJoinNotice);
+  deadlines_.set(Timer::kShutdown, actions_.now() + policy_.shutdown_timeout);
+  if (auto living = record_.living(); !living.empty()) {
+    actions_.emit(SignalRanks{record_.generation(), living, signal});
+  }
+}
+
+void Termination::sweep(bool failed) {
+  deadlines_.cancel(Timer::kJoinNotice);
+  deadlines_.cancel(Timer::kShutdown);
+  if (record_.killed()) return;  // GenerationGone is under way
+  actions_.emit(SweepGeneration{record_.generation(), failed ? SIGKILL : SIGTERM});
+  if (!failed) return deadlines_.set(Timer::kLeftover, actions_.now() + policy_.leftover_timeout);
+  record_.kill(actions_.now());
+  await_death();
+}
+
+void Termination::kill() {
+  if (record_.killed()) return;
+  record_.kill(actions_.now());
+  deadlines_.cancel(Timer::kShutdown);
+  deadlines_.cancel(Timer::kLeftover);
+  actions_.emit(KillGeneration{record_.generation()});
+  await_death();
+}
+
+void Termination::await_death() {
+  deadlines_.set(Timer::kKillAgain, actions_.now() + kKillInterval);
+  deadlines_.set(Timer::kKillNotice, actions_.now() + kKillNoticeAfter);
+  deadlines_.set(Timer::kGiveUp, actions_.now() + kGiveUpAfter);
+}
+
+void Termination::on_leftover_timeout() {
+  actions_.notify("processes that ranks left behind did not end: killing them");
+  kill();
+}
+
+void Termination::on_kill_again() {
+  deadlines_.set(Timer::kKillAgain, actions_.now() + kKillInterval);
+  actions_.emit(KillGeneration{record_.generation()});
+}
+
+void Termination::on_give_up() {
+  gave_up_ = true;
+  tell_what_does_not_die("giving up on them");
+}
+
+void Termination::tell_what_does_not_die(std::string_view then) {
+  auto living = record_.living();
+  auto who = living.empty() ? "processes that ranks left behind"
+                            : name_ranks(living, policy_.node_of_rank, policy_.node_names);
+  actions_.notify(fmt::format(
+      "{} cannot be killed, which is so for a process that waits for a device or a network disk: {}", who, then));
+}
+
+}  // namespace taas::run

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string_view>
+
+#include "run/events/generation.hpp"
+#include "run/events/policy.hpp"
+#include "run/supervisor/deadlines.hpp"
+#include "run/supervisor/supervisor_actions.hpp"
+
+namespace taas::run {
+
+/// How the processes of a generation are brought to their end: a signal to ranks that live, then SIGKILL to everything
+/// that is left, again and again, with a deadline for each step.
+class Termination {
+ public:
+  /// All of these must outlive this; `record` and the world of `policy` are those of the generation at hand.
+  Termination(const Policy& policy, GenerationRecord& record, Deadlines& deadlines, SupervisorActions& actions)
+      : policy_(policy), record_(record), deadlines_(deadlines), actions_(actions) {}
+
+  /// Ranks are told to end.
+  void stop(int signal);
+  /// All ranks have ended: what they left behind is ended too. Leftovers of ranks that ended in peace, or that the user
+  /// stopped, may finish what they do; after a failure nothing is worth waiting for.
+  void sweep(bool failed);
+  void kill();
+
+  void on_shutdown_timeout() { kill(); }
+  void on_leftover_timeout();
+  void on_kill_again();
+  void on_kill_notice() { tell_what_does_not_die("still trying"); }
+  void on_give_up();
+  /// Processes are left that cannot be killed: no generation may follow.
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
+
+ private:
+  void await_death();
+  void tell_what_does_not_die(std::string_view then);
+
+  const Policy& policy_;
+  GenerationRecord& record_;
+  Deadlines& deadlines_;
+  SupervisorActions& actions_;
+  bool gave_up_ = false;
+};
+
+}  // namespace taas::run

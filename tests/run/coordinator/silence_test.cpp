@@ -1,0 +1,76 @@
+#include "run/coordinator/silence.hpp"
+
+#include "catch.hpp"
+#include "run/scenario.hpp"
+
+namespace silence_test {
+
+using namespace taas;
+using namespace taas::run;
+using namespace std::chrono_literals;
+
+namespace {
+
+const AgentId kOne{1};
+const AgentId kOther{2};
+
+Silence two_agents() {
+  Silence silence({2500ms, 500ms});
+  for (AgentId agent : {kOne, kOther}) {
+    silence.on_sign_of_life(agent, at_ms(0));
+    silence.watch(agent, at_ms(0));
+  }
+  return silence;
+}
+
+}  // namespace
+
+TEST_CASE("who is not heard for too long is silent, and the check comes when the next one could be") {
+  auto silence = two_agents();
+  CHECK(silence.next_check() == at_ms(2500));
+  silence.on_sign_of_life(kOther, at_ms(1000));
+  CHECK(silence.expire(at_ms(2499)).empty());
+  CHECK(silence.expire(at_ms(2500)) == std::vector{kOne});
+  CHECK(silence.loss_of_silent(kOne, at_ms(2500)).reason == "no sign of life for 2.5 s");
+  CHECK(silence.next_check() == at_ms(3500));
+}
+
+TEST_CASE("an agent without a link is never silent") {
+  Silence silence({2500ms, 500ms});
+  silence.on_sign_of_life(kOne, at_ms(0));
+  CHECK_FALSE(silence.next_check().has_value());
+  silence.on_sign_of_life(kOther, at_ms(0));
+  silence.watch(kOther, at_ms(0));
+  CHECK(silence.expire(at_ms(9000)) == std::vector{kOther});
+}
+
+TEST_CASE("an agent that is forgotten is not waited for") {
+  auto silence = two_agents();
+  silence.forget(kOne);
+  CHECK(silence.expire(at_ms(2500)) == std::vector{kOther});
+}
+
+TEST_CASE("the end of a link is a sign of life, but not after a silence") {
+  auto silence = two_agents();
+  auto ended = silence.loss_of_link({kOne, "its agent has ended", true, at_ms(600)}, at_ms(600));
+  CHECK(ended.reason == "its agent has ended");
+  CHECK(ended.last_sign_of_life == at_ms(600));
+  CHECK(ended.gone_at == at_ms(1100));
+  auto broken = silence.loss_of_link({kOne, "its link broke", false, at_ms(1500)}, at_ms(1500));
+  CHECK(broken.reason == "no sign of life for 1.5 s, then its link broke");
+  CHECK(broken.last_sign_of_life == at_ms(0));
+  CHECK(broken.gone_at == at_ms(2500));
+}
+
+TEST_CASE("agents are not blamed for the time in which this process stood still") {
+  auto silence = two_agents();
+  CHECK_FALSE(silence.excuse(1000ms, at_ms(1100)));
+  CHECK_FALSE(silence.is_excused(at_ms(1100)));
+  CHECK(silence.next_check() == at_ms(3500));
+  CHECK(silence.excuse(2000ms, at_ms(3100)));
+  CHECK(silence.is_excused(at_ms(5599)));
+  CHECK_FALSE(silence.is_excused(at_ms(5600)));
+  CHECK(silence.reason_of_excused() == "the coordinator had not answered it for 2.0 s");
+}
+
+}  // namespace silence_test

@@ -1,0 +1,33 @@
+#include "run/supervisor/deadlines.hpp"
+
+#include "catch.hpp"
+#include "run/scenario.hpp"
+
+namespace deadlines_test {
+
+using namespace taas::run;
+
+TEST_CASE("the earliest deadline counts, and each comes once") {
+  Deadlines deadlines;
+  CHECK_FALSE(deadlines.earliest());
+  deadlines.set(Timer::kGiveUp, at_ms(30));
+  deadlines.set(Timer::kKillAgain, at_ms(10));
+  deadlines.set(Timer::kKillNotice, at_ms(20));
+  CHECK(deadlines.earliest() == at_ms(10));
+  CHECK_FALSE(deadlines.take_due(at_ms(9)));
+  CHECK(deadlines.take_due(at_ms(25)) == Timer::kKillAgain);
+  CHECK(deadlines.take_due(at_ms(25)) == Timer::kKillNotice);
+  CHECK_FALSE(deadlines.take_due(at_ms(25)));
+  CHECK(deadlines.earliest() == at_ms(30));
+}
+
+TEST_CASE("a deadline can be moved and cancelled") {
+  Deadlines deadlines;
+  deadlines.set(Timer::kShutdown, at_ms(10));
+  deadlines.set(Timer::kShutdown, at_ms(40));
+  CHECK(deadlines.earliest() == at_ms(40));
+  deadlines.cancel(Timer::kShutdown);
+  CHECK_FALSE(deadlines.earliest());
+}
+
+}  // namespace deadlines_test
