@@ -2,12 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
+#include <optional>
 #include <utility>
 
+#include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
-#include "node/node_state.hpp"
+#include "net/held_ports.hpp"
+#include "node/data/data_delivery.hpp"
+#include "node/node_store.hpp"
+#include "node/output/node_output.hpp"
+#include "node/output/outbox.hpp"
+#include "node/ranks/node_ranks.hpp"
+#include "node/stop_wish.hpp"
+#include "node/timers/node_timers.hpp"
+#include "plan/launch_mode/rendezvous.hpp"
+#include "proc/family/family.hpp"
+#include "proc/spawn/landlock.hpp"
+#include "proc/spawn/open_files.hpp"
 #include "storage/folder_marker.hpp"
 
 namespace taas::node {
@@ -22,6 +34,70 @@ Result<std::optional<Ruleset>> protect(const plan::OutputOptions& output) {
 
 }  // namespace
 
+/// The parts of a node, and which of them carries out what the coordinator asks for.
+struct Node::State {
+  State(boost::asio::io_context& loop, NodeOptions given, Say say)
+      : io(loop),
+        options(std::move(given)),
+        outbox(loop, {options.in_process, std::move(say), [this](bool crowded) { hold_output(crowded); }}),
+        disk(loop),
+        family(loop),
+        open_files_limit(raise_open_files_limit()) {}
+
+  Result<> open_store();
+  Result<> hold_ports();
+  Result<> open_timers();
+  Result<> open_folder();
+  Result<> open_data();
+  void open_output();
+  void open_ranks();
+
+  template <class Message>
+  void perform(const Message&) {}
+  void perform(const run::StartRanks& start);
+  void perform(const run::SignalRanks& request) { stop_wish.pass(request); }
+  void perform(const run::KillGeneration&) { sweep(SIGKILL); }
+  void perform(const run::SweepGeneration& request) { sweep(request.signal); }
+  void perform(const run::OutputShown&) { outbox.shown(); }
+  void perform(const run::RequestStop& request);
+  void perform(const run::Settle& request);
+  void perform(const run::Abandon&) { output->abandon(); }
+  void perform(const run::DataWorkers& list);
+  void perform(const run::FileProgress& progress) { output->hear(progress); }
+  void perform(const run::FileStored& stored) { output->hear(stored); }
+
+  void serve_store(const run::StartRanks& start, bool first_node);
+  void add_evidence(Rank rank, run::Evidence& evidence);
+  void hold_output(bool hold);
+  void sweep(int signal);
+  void say_settled(const std::string& error);
+  void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
+  [[nodiscard]] Generation generation() const { return ranks->generation(); }
+  /// A wish to stop one generation, as when a node leaves, is none to stop the next.
+  [[nodiscard]] std::string stop_file(Generation of) const {
+    return fmt::format("{}/stop-requested-{}", folder->path(), of.value);
+  }
+
+  boost::asio::io_context& io;
+  NodeOptions options;
+  std::optional<storage::RunDirectory> folder;  // always, once prepared
+  Outbox outbox;
+  DiskThread disk;
+  Family family;
+  std::optional<std::uint64_t> open_files_limit;  // the user's, given back to ranks
+  std::optional<Ruleset> read_only;
+  NodeStore store;
+  net::HeldPorts rank_ports;
+  std::string folder_mark;
+  plan::RunAddresses addresses;        // those that are known so far
+  std::optional<NodeRanks> ranks;      // always, once prepared
+  std::optional<NodeOutput> output;    // always, once prepared
+  std::unique_ptr<DataDelivery> data;  // with --cpus
+  std::unique_ptr<NodeTimers> timers;  // with TORCHELASTIC_ENABLE_FILE_TIMER
+  StopWish stop_wish{io, disk, [this](const run::SignalRanks& request) { ranks->signal(request); },
+                     [this](std::string text) { remark(std::move(text)); }};
+};
+
 Node::Node(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Node::~Node() = default;
 
@@ -30,49 +106,58 @@ Result<std::unique_ptr<Node>> Node::prepare(boost::asio::io_context& io, NodeOpt
   if (auto opened = state->open_store(); !opened) return opened.error();
   if (auto held = state->hold_ports(); !held) return held.error();
   if (auto opened = state->open_timers(); !opened) return opened.error();
-  const auto& output = state->options.settings.options.output;
-  if (auto possible = protect(output); !possible) return possible.error();
-  auto folder = state->options.open_folder();
-  if (!folder) return folder.error();
-  state->opened = std::move(*folder);
-  state->open_output();
-  if (const auto& run = state->options.run_mark; !run.empty()) {
-    auto mark = storage::mark_folder(state->folder().path(), run);
-    if (!mark) return mark.error();
-    state->folder_mark = std::move(*mark);
-  }
-  auto read_only = protect(output);  // again: rules allow what is there when they are made, so the run's folder as well
-  if (!read_only) return read_only.error();
-  state->read_only = std::move(*read_only);
+  if (auto opened = state->open_folder(); !opened) return opened.error();
   if (auto opened = state->open_data(); !opened) return opened.error();
+  state->open_ranks();
+  state->open_output();
   return std::unique_ptr<Node>(new Node(std::move(state)));
 }
 
-/// Until its generation begins it only says that this machine can be reached.
 Result<> Node::State::open_store() {
-  if (options.store_addresses.empty()) return {};
-  store::ServerOptions listen;
-  listen.addresses = options.store_addresses;
-  listen.port = static_cast<std::uint16_t>(options.settings.options.rendezvous.master_port.value_or(0));
-  store::Observer observer;
-  observer.on_joined = [this](Rank rank) { outbox.say(run::RankJoined{generation, rank, steady_now()}); };
-  observer.on_reached = [this] { outbox.say(run::StoreReached{generation, steady_now()}); };
-  observer.on_refused = [this](const Error& why) { tell_limit_of_store(why); };
-  auto listening = store::Server::listen(io, listen, std::move(observer));
-  if (!listening) return listening.error();
-  store = std::move(*listening);
-  store->rest();
-  store_port = store->port();
+  NodeStore::Callbacks calls;
+  calls.joined = [this](Rank rank) { outbox.say(run::RankJoined{generation(), rank, steady_now()}); };
+  calls.reached = [this] { outbox.say(run::StoreReached{generation(), steady_now()}); };
+  calls.remark = [this](std::string text) { remark(std::move(text)); };
+  auto port = static_cast<std::uint16_t>(options.settings.options.rendezvous.master_port.value_or(0));
+  return store.open(io, options.store_addresses, port, std::move(calls));
+}
+
+/// A server of a rank is found where the store is.
+Result<> Node::State::hold_ports() {
+  auto ports = net::HeldPorts::hold(io, options.listen_address, options.rank_ports);
+  if (!ports) return ports.error();
+  rank_ports = std::move(*ports);
   return {};
 }
 
-/// Who leaves the protocol is a stranger. For whom there is no room may be a rank, which is told nothing but that its
-/// connection is closed.
-void Node::State::tell_limit_of_store(const Error& why) {
-  if (why.code != ErrorCode::kUnavailable || std::exchange(limit_told, true)) return;
-  remark(fmt::format(
-      "the store closed the connection of a client: {}; --store rank0 has torch's own store, without limits",
-      why.message));
+Result<> Node::State::open_timers() {
+  if (options.store_addresses.empty()) return {};
+  NodeTimers::Callbacks calls;
+  calls.find_rank = [this](int pid) { return ranks->rank_of(pid); };
+  calls.remark = [this](std::string text) { remark(std::move(text)); };
+  auto opened_timers = NodeTimers::open(io, options.machine.environment, std::move(calls));
+  if (!opened_timers) return opened_timers.error();
+  timers = std::move(*opened_timers);
+  if (timers) addresses.timer_file = timers->path();
+  return {};
+}
+
+/// What may be refused is tried before the folder is made.
+Result<> Node::State::open_folder() {
+  const auto& protection = options.settings.options.output;
+  if (auto possible = protect(protection); !possible) return possible.error();
+  auto opened = options.open_folder();
+  if (!opened) return opened.error();
+  folder = std::move(*opened);
+  if (const auto& run = options.run_mark; !run.empty()) {
+    auto mark = storage::mark_folder(folder->path(), run);
+    if (!mark) return mark.error();
+    folder_mark = std::move(*mark);
+  }
+  auto rules = protect(protection);  // again: they allow what is there when they are made, so the run's folder as well
+  if (!rules) return rules.error();
+  read_only = std::move(*rules);
+  return {};
 }
 
 Result<> Node::State::open_data() {
@@ -81,7 +166,7 @@ Result<> Node::State::open_data() {
   wanted.settings = options.settings;
   wanted.machine = options.machine;
   wanted.program = options.program;
-  wanted.run_folder = folder().path();
+  wanted.run_folder = folder->path();
   wanted.key = options.data_key;
   wanted.workers = options.data_workers;
   wanted.simulated_machines = options.simulated_cpu_machines;
@@ -97,39 +182,27 @@ Result<> Node::State::open_data() {
   return {};
 }
 
-Result<> Node::State::open_timers() {
-  if (options.store_addresses.empty()) return {};
-  NodeTimers::Callbacks calls;
-  calls.find_rank = [this](int pid) { return rank_of(pid); };
-  calls.remark = [this](std::string text) { remark(std::move(text)); };
-  auto opened_timers = NodeTimers::open(io, options.machine.environment, std::move(calls));
-  if (!opened_timers) return opened_timers.error();
-  timers = std::move(*opened_timers);
-  if (timers) addresses.timer_file = timers->path();
-  return {};
-}
-
-std::optional<Rank> Node::State::rank_of(int pid) const {
-  auto found = std::find_if(ranks.begin(), ranks.end(), [pid](const auto& rank) { return rank->pid() == pid; });
-  return found == ranks.end() ? std::nullopt
-                              : std::optional(places[static_cast<std::size_t>(found - ranks.begin())].rank);
+void Node::State::open_ranks() {
+  NodeRanksOptions wanted;
+  wanted.starts.settings = options.settings;
+  wanted.starts.machine = options.machine;
+  wanted.starts.command = options.program.command;
+  wanted.starts.inherits_stdin = options.inherits_stdin;
+  wanted.starts.read_only = read_only ? &*read_only : nullptr;
+  wanted.starts.open_files_limit = open_files_limit;
+  wanted.all_output = options.all_output;
+  wanted.before_start = options.before_start;
+  wanted.on_end = [this](Rank rank, run::Evidence& evidence) { add_evidence(rank, evidence); };
+  ranks.emplace(io, family, disk, outbox, *folder, std::move(wanted));
 }
 
 void Node::State::open_output() {
   NodeOutputOptions wanted;
   wanted.hostname = options.machine.hostname;
-  wanted.writers_alive = [this] { return writers.all_alive(); };
+  wanted.writers_alive = [this] { return ranks->all_alive(); };
   wanted.send_file = options.send_file;
   wanted.remark = [this](std::string text) { remark(std::move(text)); };
-  output.emplace(io, *opened, std::move(wanted));
-}
-
-/// A server of a rank is found where the store is.
-Result<> Node::State::hold_ports() {
-  auto ports = net::HeldPorts::hold(io, options.listen_address, options.rank_ports);
-  if (!ports) return ports.error();
-  rank_ports = std::move(*ports);
-  return {};
+  output.emplace(io, *folder, std::move(wanted));
 }
 
 Family& Node::family() { return state_->family; }
@@ -140,11 +213,11 @@ std::vector<std::uint16_t> Node::data_ports() const {
 
 std::vector<std::uint16_t> Node::rank_ports() const { return state_->rank_ports.numbers(); }
 
-std::uint16_t Node::store_port() const { return state_->store_port; }
+std::uint16_t Node::store_port() const { return state_->store.port(); }
 
 const std::string& Node::folder_mark() const { return state_->folder_mark; }
 
-std::string Node::output_directory() const { return state_->folder().files(); }
+std::string Node::output_directory() const { return state_->folder->files(); }
 
 void Node::use_interface(const std::string& name) { state_->addresses.interface = name; }
 
@@ -157,8 +230,35 @@ void Node::link_is_new() {
   state_->output->begin_anew();
 }
 
+void Node::State::perform(const run::StartRanks& start) {
+  auto places = place_ranks(start.shares, start.world_size, start.nodes);
+  const bool first_node = !places.empty() && places.front().rank.value == 0;
+  if (timers) timers->begin_generation();
+  if (data) data->set_world_size(start.world_size);
+  serve_store(start, first_node);
+  addresses.servers = start.servers;
+  addresses.output_directory = folder->staging();
+  addresses.stop_file = stop_file(start.generation);
+  addresses.log_folder = folder->own_logs();
+  ranks->start(start.generation, addresses, std::move(places));
+  output->take(start.output);
+}
+
+void Node::State::serve_store(const run::StartRanks& start, bool first_node) {
+  addresses.master_addr = start.master_addr;
+  addresses.master_port = start.master_port;
+  addresses.agent_store = plan::launcher_serves_store(options.settings.options, options.settings.world_size);
+  if (!addresses.agent_store) return store.close();  // it only found a free port for rank 0
+  first_node ? store.begin_generation(start.master_addr) : store.rest();
+}
+
+void Node::State::add_evidence(Rank rank, run::Evidence& evidence) {
+  if (data) data->drain();
+  if (timers) evidence.expired_timer = timers->expired(rank).value_or("");
+}
+
 void Node::State::perform(const run::Settle& request) {
-  source.reset();  // no generation follows: its memory is given back while output is put on disk
+  ranks->release_source();  // no generation follows: its memory is given back while output is put on disk
   output->settle(request.publish, [this](const std::string& error) { say_settled(error); });
 }
 
@@ -170,43 +270,24 @@ void Node::State::say_settled(const std::string& error) {
 }
 
 void Node::State::hold_output(bool hold) {
-  held = hold;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (!is_shown(i)) continue;
-    held ? ranks[i]->pause() : ranks[i]->resume();
-  }
-}
-
-void Node::State::signal(const run::SignalRanks& request) {
-  if (request.generation != generation) return;
-  for (Rank rank : request.ranks) {
-    auto index = static_cast<std::size_t>(
-        std::find_if(places.begin(), places.end(), [&](const auto& place) { return place.rank == rank; }) -
-        places.begin());
-    if (index >= ranks.size() || !ranks[index]->running()) continue;
-    log::debug(LogPart::kProcess, "signal {} goes to rank {}", request.signal, rank.value);
-    ranks[index]->signal(request.signal);
-  }
+  if (ranks) ranks->hold_output(hold);
 }
 
 void Node::State::sweep(int signal) {
-  log::info(LogPart::kProcess, "all of generation {} is to end, by signal {}", generation.value, signal);
-  start_wanted = false;
-  if (source) source->forget();
-  starting.clear();
-  family.sweep(signal, [this, swept = generation] {
-    for (auto& rank : ranks) rank->flush();
-    if (store) store->rest();
+  log::info(LogPart::kProcess, "all of generation {} is to end, by signal {}", generation().value, signal);
+  ranks->cancel_start();
+  family.sweep(signal, [this, swept = generation()] {
+    ranks->flush();
+    store.rest();
     disk.after([=, this] { outbox.say(run::GenerationGone{swept, steady_now()}); });  // and so after the ranks' ends
   });
 }
 
 void Node::State::perform(const run::RequestStop& request) {
-  stop_wish.tell(stop_file());
-  if (request.signal == 0 && source) source->hurry();  // the user stops the run: no rank waits for an import first
-  if (request.signal == 0) return;
-  run::SignalRanks to_all{generation, {}, request.signal};
-  for (const auto& place : places) to_all.ranks.push_back(place.rank);
+  stop_wish.tell(stop_file(generation()));
+  if (request.signal == 0) return ranks->hurry();  // the user stops the run: no rank waits for an import first
+  run::SignalRanks to_all{generation(), {}, request.signal};
+  for (const auto& place : ranks->places()) to_all.ranks.push_back(place.rank);
   stop_wish.pass(to_all);
 }
 

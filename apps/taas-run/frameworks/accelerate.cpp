@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "base/environment/environment.hpp"
-#include "base/files.hpp"
 #include "plan/program/python_command.hpp"
 #include "plan/program/python_sources.hpp"
 
@@ -31,18 +29,13 @@ bool says_itself(const Environment& environment) {
   return first != environment.end() && first->first.starts_with("ACCELERATE_");
 }
 
-std::optional<std::string> read_source(const std::string& path) {
-  auto text = read_regular_file(path, plan::kMostOfSource);
-  return text ? std::optional(std::move(*text)) : std::nullopt;
-}
-
 }  // namespace
 
 std::string note_on_accelerate(const plan::ResolvedProgram& program, const plan::Machine& machine) {
   auto config = find_default_config(machine.environment);
   if (config.empty() || says_itself(machine.environment)) return {};
   auto command = plan::parse_python_command(program.command);
-  if (!command || !plan::read_program(*command, read_source).accelerates) return {};
+  if (!command || !plan::read_program(*command, plan::read_source).accelerates) return {};
   return fmt::format("{} is read by accelerate launch alone: what it says is ACCELERATE_* in the environment here",
                      config.string());
 }

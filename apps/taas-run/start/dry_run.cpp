@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
-#include "base/files.hpp"
 #include "base/shell.hpp"
 #include "base/utf8.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
@@ -141,10 +140,7 @@ json::value data_as_json(const plan::LaunchPlan& plan, const plan::Machine& mach
 /// As the agents will decide; of programs on other machines, by the files here.
 plan::PreloadChoice preload_of(const plan::LaunchPlan& plan, const std::vector<std::string>& command) {
   int ranks = is_here(plan) ? plan.world_size() : plan.nodes.front().local_world_size;
-  return plan::choose_preload(plan.options, command, ranks, [](const std::string& path) {
-    auto text = read_regular_file(path, plan::kMostOfSource);
-    return text ? std::optional(std::move(*text)) : std::nullopt;
-  });
+  return plan::choose_preload(plan.options, command, ranks, plan::read_source);
 }
 
 std::string describe_preload(const plan::PreloadChoice& choice) {

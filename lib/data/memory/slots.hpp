@@ -36,9 +36,8 @@ class Slot {
   [[nodiscard]] const Fd& memory() const;
 
  private:
-  friend class SlotPool;
+  friend class SlotStock;
   friend struct Arena;
-  class Copier;
   enum class Use { kFree, kTaken, kGivenAway, kResting };
 
   Slot() = default;

@@ -5,23 +5,63 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <filesystem>
-#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "base/disk_thread.hpp"
 #include "base/environment/environment.hpp"
-#include "base/text.hpp"
-#include "node/data/data_delivery_state.hpp"
+#include "node/data/data_plan.hpp"
 #include "node/data/data_reports.hpp"
+#include "node/data/data_workers.hpp"
+#include "node/data/event_socket.hpp"
+#include "node/data/loader_watch.hpp"
+#include "node/data/worker_addresses.hpp"
+#include "node/data/worker_list.hpp"
+#include "node/process/private_folder.hpp"
 #include "plan/environment/data_environment.hpp"
 #include "plan/sizes/data_machines.hpp"
 #include "proc/machine/memory_watch.hpp"
 
 namespace taas::node {
-namespace {
 
-constexpr auto kNewsEvery = std::chrono::seconds(1);
+struct DataDelivery::State {
+  State(boost::asio::io_context& loop, Family& processes, DiskThread& thread, DataDeliveryOptions given, Say tell,
+        PrivateFolder made)
+      : io(loop),
+        family(processes),
+        disk(thread),
+        options(std::move(given)),
+        say(std::move(tell)),
+        folder(std::move(made)),
+        list({options.workers, options.simulated_machines, options.instance, options.listen_address}),
+        addresses(io, {[this] { write_plan_or_remark(); }, [this](std::string text) { remark(std::move(text)); }}),
+        loader(options.settings.options.data.loader) {}
 
-}  // namespace
+  Result<> open();
+  Result<> start_workers();
+  void warn_of_memory();
+  [[nodiscard]] DataWorkerStart describe(int index);
+  void use(const run::DataWorkers& wanted);
+  void report(std::string_view text);
+  void ended(const DataWorkerEnd& end);
+  Result<> write_plan();
+  void write_plan_or_remark();
+  void remark(std::string text) { say(run::Remark{std::move(text)}); }
+  [[nodiscard]] std::string plan_path() const { return folder.path() + "/plan.json"; }
+  [[nodiscard]] std::string events_path() const { return folder.path() + "/events"; }
+
+  boost::asio::io_context& io;
+  Family& family;
+  DiskThread& disk;
+  DataDeliveryOptions options;
+  Say say;
+  PrivateFolder folder;
+  std::optional<EventSocket> events;  // always, once prepared
+  WorkerList list;
+  WorkerAddresses addresses;
+  LoaderWatch loader;
+  std::unique_ptr<DataWorkers> workers;  // once their places are known
+};
 
 DataDelivery::DataDelivery(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DataDelivery::~DataDelivery() = default;
@@ -35,48 +75,42 @@ Result<std::unique_ptr<DataDelivery>> DataDelivery::prepare(boost::asio::io_cont
   return std::unique_ptr<DataDelivery>(new DataDelivery(std::move(state)));
 }
 
-std::string DataDelivery::plan_path() const { return state_->folder.path() + "/plan.json"; }
-std::string DataDelivery::events_path() const { return state_->folder.path() + "/events"; }
+std::string DataDelivery::plan_path() const { return state_->plan_path(); }
+std::string DataDelivery::events_path() const { return state_->events_path(); }
 
 std::vector<std::uint16_t> DataDelivery::ports() const {
   std::vector<std::uint16_t> ports;
-  for (const auto& listener : state_->listeners) ports.push_back(listener.port);
+  for (const auto& listener : state_->list.listeners()) ports.push_back(listener.port);
   return ports;
 }
+
+void DataDelivery::set_world_size(int world_size) {
+  if (std::exchange(state_->options.settings.world_size, world_size) != world_size) state_->write_plan_or_remark();
+}
+
+void DataDelivery::use(const run::DataWorkers& list) { state_->use(list); }
 
 void DataDelivery::drain() { state_->events->drain(); }
 
 Result<> DataDelivery::State::open() {
-  auto socket = EventSocket::open(io, folder.path() + "/events", [this](std::string_view text) { report(text); });
+  auto socket = EventSocket::open(io, events_path(), [this](std::string_view text) { report(text); });
   if (!socket) return socket.error();
   events.emplace(std::move(*socket));
-  if (auto opened = open_listeners(); !opened) return opened;
+  if (auto opened = list.open(io, folder.path()); !opened) return opened;
   if (auto written = write_plan(); !written) return written;
-  if (options.simulated_machines == 0) return {};
-  places.resize(listeners.size());
-  std::iota(places.begin(), places.end(), 0);
-  return start_workers();
-}
-
-Result<> DataDelivery::State::open_listeners() {
-  for (int index = 0; index < options.workers; ++index) {
-    auto opened = open_data_listeners(io, options.listen_address, fmt::format("{}/{}", folder.path(), index));
-    if (!opened) return opened.error();
-    listeners.push_back(std::move(*opened));
-  }
-  return {};
+  return list.places().empty() ? Result<>() : start_workers();
 }
 
 /// Each of them knows its place, and there is a plan file that names it.
 Result<> DataDelivery::State::start_workers() {
   const auto& data = options.settings.options.data;
-  auto all = std::max<std::int64_t>(options.workers, static_cast<std::int64_t>(list.workers.size()));
+  auto all = std::max<std::int64_t>(options.workers, static_cast<std::int64_t>(list.all().size()));
   auto buffer = data.buffer_bytes * options.settings.world_size * options.workers / std::max<std::int64_t>(all, 1);
-  if (!data.loader.empty()) preparation.emplace(options.workers, buffer);
+  loader.begin(options.workers, buffer);
   workers = std::make_unique<DataWorkers>(io, family, disk, plan::data_worker_command(options.program),
                                           [this](const DataWorkerEnd& end) { ended(end); });
   warn_of_memory();
-  for (int index = 0; index < static_cast<int>(places.size()); ++index) {
+  for (int index = 0; index < static_cast<int>(list.places().size()); ++index) {
     if (auto started = workers->start(describe(index)); !started) return started;
   }
   return {};
@@ -87,24 +121,23 @@ void DataDelivery::State::warn_of_memory() {
   if (!options.program.python) return;
   auto available = available_memory();
   if (!available) return;
-  auto warning = plan::data_memory_warning(static_cast<int>(places.size()), options.machine.cores, *available);
+  auto warning = plan::data_memory_warning(static_cast<int>(list.places().size()), options.machine.cores, *available);
   if (warning.empty()) return;
   boost::asio::post(io, [say = say, warning] { say(run::Remark{warning}); });  // nobody listens before the loop runs
 }
 
 DataWorkerStart DataDelivery::State::describe(int index) {
   DataWorkerStart start;
-  start.worker = places[static_cast<std::size_t>(index)];
-  start.name = name_of(index);
-  start.listeners = &listeners[static_cast<std::size_t>(index)];
+  start.worker = list.places()[static_cast<std::size_t>(index)];
+  start.name = list.name_of(index);
+  start.listeners = &list.listeners()[static_cast<std::size_t>(index)];
   start.log_folder = fmt::format("{}/data/worker-{:04}", options.run_folder, start.worker);
   disk.run([path = start.log_folder] {
     std::error_code ignored;  // without it the worker has no log files, and that is said of nothing else
     std::filesystem::create_directories(path, ignored);
   });
   auto variables = options.machine.environment;
-  plan::DataWorkerPlace place{start.worker, "3,4", folder.path() + "/plan.json", folder.path() + "/events",
-                              options.run_folder + "/log"};
+  plan::DataWorkerPlace place{start.worker, "3,4", plan_path(), events_path(), options.run_folder + "/log"};
   for (auto& [name, value] : plan::data_worker_environment(options.settings, options.machine, place)) {
     variables.insert_or_assign(name, value);
   }
@@ -113,53 +146,46 @@ DataWorkerStart DataDelivery::State::describe(int index) {
   return start;
 }
 
-/// "data worker 3 (CPU machine 1)", or "data worker 3 (host b)" as the coordinator calls it.
-std::string DataDelivery::State::name_of(int index) const {
-  if (options.simulated_machines == 0) {
-    return list.workers.at(static_cast<std::size_t>(places.at(static_cast<std::size_t>(index)))).name;
+void DataDelivery::State::use(const run::DataWorkers& wanted) {
+  list.use(wanted);
+  for (const auto& worker : list.all()) {
+    if (worker.addresses.empty() || !list.is_here(worker)) addresses.find(worker);
   }
-  int machine = index * options.simulated_machines / std::max(1, options.workers);
-  return fmt::format("data worker {} (CPU machine {})", index, machine);
+  write_plan_or_remark();
+  if (loader.outcome()) say(*loader.outcome());
+  if (list.places().empty() || workers) return;
+  if (auto started = start_workers(); !started) remark(started.error().message);
 }
 
 void DataDelivery::State::report(std::string_view text) {
   auto told = parse_data_report(text, steady_now());
   if (!told) return;  // whatever it is, training does not depend on it
   const auto* prepared = std::get_if<run::DataPrepared>(&*told);
-  if (prepared != nullptr && preparation) preparation->update(*prepared);
-  if (prepared == nullptr || is_news(*prepared)) say(std::move(*told));
-  check_prepared();
+  if (prepared == nullptr || loader.update(*prepared)) say(std::move(*told));
+  if (auto done = loader.check()) say(std::move(*done));
 }
 
-/// A worker may tell of each batch; the user reads of it once a second.
-bool DataDelivery::State::is_news(const run::DataPrepared& told) {
-  auto& last = told_of_prepared[told.worker];
-  if (!told.done && told.at - last < kNewsEvery) return false;
-  last = told.at;
-  return true;
-}
-
-void DataDelivery::State::check_prepared() {
-  if (!preparation || failed || !preparation->complete()) return;
-  preparation.reset();
-  outcome = run::LoaderPrepared{};
-  say(*outcome);
-}
-
-/// One that ends by itself before it has prepared anything could not load the loader: neither will its successor.
 void DataDelivery::State::ended(const DataWorkerEnd& end) {
   events->drain();
   say(run::DataWorkerEnded{end.worker, end.name, end.why, end.at});
-  if (preparation && !failed && !end.killed && !preparation->began(end.worker)) {
-    failed = true;
-    auto why = end.last_line.empty() ? fmt::format("{} {}", end.name, end.why) : end.last_line;
-    outcome = run::LoaderFailed{fmt::format("--loader {}: {}", options.settings.options.data.loader, why)};
-    return say(*outcome);
-  }
-  if (preparation) preparation->forget(end.worker);
-  if (!end.is_news || failed) return;
+  if (auto failure = loader.ended(end)) return say(std::move(*failure));
+  if (!end.is_news || loader.failed()) return;
   auto last = end.last_line.empty() ? "" : ": " + end.last_line;
-  say(run::Remark{fmt::format("{} {} and is started again{}", end.name, end.why, last)});
+  remark(fmt::format("{} {} and is started again{}", end.name, end.why, last));
+}
+
+Result<> DataDelivery::State::write_plan() {
+  DataPlan plan;
+  plan.run_id = options.settings.run_id;
+  plan.key = options.key;
+  plan.options = options.settings.options.data;
+  plan.world_size = options.settings.world_size;
+  plan.workers = list.entries([this](const std::string& node) { return addresses.of(node); });
+  return write_data_plan(plan_path(), plan);
+}
+
+void DataDelivery::State::write_plan_or_remark() {
+  if (auto written = write_plan(); !written) remark(written.error().message);
 }
 
 }  // namespace taas::node

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "base/text.hpp"
 #include "plan/program/python_command.hpp"
@@ -54,7 +55,8 @@ Result<> check_preload(std::string_view value) {
   if (value == kPreloadAuto || value == kPreloadNone) return {};
   for (auto name : split(value, ',')) {
     if (!is_module_name(name)) {
-      return usage_error(fmt::format("\"{}\" is not a module name: auto, none, or names like torch,torch.distributed", name));
+      return usage_error(
+          fmt::format("\"{}\" is not a module name: auto, none, or names like torch,torch.distributed", name));
     }
   }
   return {};

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "base/error.hpp"
 #include "plan/options/options.hpp"
 #include "plan/program/program.hpp"
+#include "plan/program/source.hpp"
 
 namespace taas::plan {
 
@@ -25,12 +24,6 @@ struct PreloadChoice {
   bool by_itself = false;                        ///< nobody has named these modules
   std::vector<std::string> set_by_program = {};  ///< no module may read them at import
 };
-
-/// Imports stand at the beginning of a program; a file that is longer may be anything.
-inline constexpr std::size_t kMostOfSource = 1 << 20;
-
-/// The first kMostOfSource bytes of a regular file; nothing where it cannot be read, or is a pipe, which is the rank's.
-using ReadSource = std::function<std::optional<std::string>(const std::string& path)>;
 
 /// The value of --preload: auto, none, or names of modules.
 Result<> check_preload(std::string_view value);

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/program/preload.hpp"
 #include "plan/program/python_command.hpp"
+#include "plan/program/source.hpp"
 
 namespace taas::plan {
 

@@ -1,0 +1,88 @@
+#include "node/ranks/rank_starts.hpp"
+
+#include <boost/algorithm/string/replace.hpp>
+#include <utility>
+
+#include "base/environment/environment.hpp"
+#include "node/process/common_environment.hpp"
+
+namespace taas::node {
+namespace {
+
+/// A log folder that cannot be made leaves the rank without a file, not the run without the rank.
+std::string path_or_none(Result<std::string> path) { return path ? std::move(*path) : std::string(); }
+
+/// torchrun's one macro in the program's arguments.
+std::vector<std::string> fill_in_local_rank(std::vector<std::string> command, int local_rank) {
+  for (auto& word : command) boost::algorithm::replace_all(word, "${local_rank}", std::to_string(local_rank));
+  return command;
+}
+
+}  // namespace
+
+GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
+                           const std::vector<RankPlace>& places) {
+  GenerationPaths made;
+  made.flight_records = path_or_none(folder.flight_records(generation));
+  for (const auto& place : places) {
+    made.ranks.push_back({path_or_none(folder.rank_log(generation, place, storage::LogStream::kStdout)),
+                          path_or_none(folder.rank_log(generation, place, storage::LogStream::kStderr)),
+                          path_or_none(folder.error_file(generation, place))});
+  }
+  return made;
+}
+
+void RankStarts::begin(Generation generation, plan::RunAddresses addresses, std::vector<RankPlace> places) {
+  generation_ = generation;
+  addresses_ = std::move(addresses);
+  places_ = std::move(places);
+  paths_.assign(places_.size(), {});
+}
+
+void RankStarts::use(GenerationPaths paths) {
+  addresses_.flight_records = std::move(paths.flight_records);
+  paths_ = std::move(paths.ranks);
+}
+
+RankStart RankStarts::describe(std::size_t index) const {
+  const auto& place = places_[index];
+  const auto& files = paths_[index];
+  const bool first = place.rank.value == 0;
+  RankStart start;
+  start.rank = place.rank;
+  start.argv = fill_in_local_rank(options_.command, place.local_rank);
+  start.environment = environment_of(place, files.error);
+  start.read_only = first ? nullptr : options_.read_only;
+  start.open_files_limit = options_.open_files_limit;
+  start.stdout_path = files.out;
+  start.stderr_path = files.err;
+  start.error_file = files.error;
+  if (const auto& records = addresses_.flight_records; !records.empty()) {
+    start.flight_record = records + std::to_string(place.rank.value);
+  }
+  start.inherits_stdin = first && options_.inherits_stdin;
+  return start;
+}
+
+CommonEnvironment RankStarts::common() const {
+  std::vector<std::vector<std::string>> environments;
+  std::vector<std::string> names;
+  for (const auto& place : places_) {
+    environments.push_back(environment_of(place, ""));
+    auto set = plan::rank_environment(options_.settings, options_.machine, place, generation_, addresses_);
+    for (auto& [name, value] : set) names.push_back(std::move(name));
+  }
+  return common_environment(environments, names);
+}
+
+std::vector<std::string> RankStarts::environment_of(const RankPlace& place, const std::string& error) const {
+  plan::RunAddresses known = addresses_;
+  known.error_file = error;
+  auto variables = options_.machine.environment;
+  for (auto& [name, value] : plan::rank_environment(options_.settings, options_.machine, place, generation_, known)) {
+    variables.insert_or_assign(name, value);
+  }
+  return assignments(variables);
+}
+
+}  // namespace taas::node

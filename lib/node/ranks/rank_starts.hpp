@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/ranks/rank_placement.hpp"
+#include "node/process/rank_process.hpp"
+#include "node/process/rank_source.hpp"
+#include "plan/environment/rank_environment.hpp"
+#include "storage/run_directory.hpp"
+
+namespace taas::node {
+
+/// What is the same for the ranks of all generations.
+struct RankStartsOptions {
+  plan::LaunchSettings settings;
+  plan::Machine machine;               ///< its environment is what ranks inherit
+  std::vector<std::string> command;    ///< what every rank runs
+  bool inherits_stdin = false;         ///< rank 0 reads the launcher's standard input
+  const Ruleset* read_only = nullptr;  ///< for ranks other than 0; null: they may write anywhere
+  std::optional<std::uint64_t> open_files_limit;
+};
+
+/// Of one rank's files; empty where its folder cannot be made.
+struct RankPaths {
+  std::string out;
+  std::string err;
+  std::string error;
+};
+
+/// What one generation of a node writes to.
+struct GenerationPaths {
+  std::string flight_records;
+  std::vector<RankPaths> ranks;  ///< in the order of their places
+};
+
+/// Makes the folders that are missing.
+GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
+                           const std::vector<RankPlace>& places);
+
+/// What the ranks of one generation on this node are started with.
+class RankStarts {
+ public:
+  explicit RankStarts(RankStartsOptions options) : options_(std::move(options)) {}
+
+  void begin(Generation generation, plan::RunAddresses addresses, std::vector<RankPlace> places);
+  void use(GenerationPaths paths);
+
+  [[nodiscard]] const RankStartsOptions& options() const { return options_; }
+  [[nodiscard]] const std::vector<RankPlace>& places() const { return places_; }
+  /// Of the rank at this index of places().
+  [[nodiscard]] RankStart describe(std::size_t index) const;
+  [[nodiscard]] CommonEnvironment common() const;
+
+ private:
+  [[nodiscard]] std::vector<std::string> environment_of(const RankPlace& place, const std::string& error) const;
+
+  RankStartsOptions options_;
+  Generation generation_{-1};
+  plan::RunAddresses addresses_;
+  std::vector<RankPlace> places_;
+  std::vector<RankPaths> paths_;
+};
+
+}  // namespace taas::node
