@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <map>
 
 #include "base/event_queue.hpp"
 #include "base/log/log.hpp"
 #include "base/timer.hpp"
+#include "launch/connected_agents.hpp"
 #include "launch/failure_record.hpp"
 #include "launch/output/console_queue.hpp"
 #include "launch/output/display.hpp"
@@ -97,8 +97,6 @@ struct CoordinatorLoop::State {
   void show(const run::Output& output);
   void tell(const run::DataEvent& event);
   void receive(int signal, Instant at);
-  void note_host(run::AgentId agent, const run::Hello& hello);
-  [[nodiscard]] std::string host_in_front(run::AgentId agent, const std::string& text) const;
   void warn(const Error& error) { display.say(Level::kWarning, error.message); }
 
   boost::asio::io_context& io;
@@ -113,9 +111,7 @@ struct CoordinatorLoop::State {
   std::optional<Instant> ticked;
   std::function<void(int)> on_start_agent = [](int) {};
   std::function<void(int)> on_arrival = [](int) {};
-  std::map<run::AgentId, std::unique_ptr<Downlink>> agents;
-  std::map<run::AgentId, std::string> hosts;  // names of those with ranks, where there are several machines
-  int last_agent = -1;
+  ConnectedAgents agents;
   EventQueue<run::CoordinatorEvent> turns;
   std::size_t files = 0;
   std::optional<SignalSource> signals;  // from execute() on
@@ -129,16 +125,14 @@ CoordinatorLoop::CoordinatorLoop(boost::asio::io_context& io, CoordinatorLoopOpt
 CoordinatorLoop::~CoordinatorLoop() = default;
 
 run::AgentId CoordinatorLoop::add(std::unique_ptr<Downlink> downlink) {
-  run::AgentId agent{++state_->last_agent};
-  state_->agents.emplace(agent, std::move(downlink));
-  return agent;
+  return state_->agents.add(std::move(downlink));
 }
 
 void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
   if (auto* output = std::get_if<run::Output>(&message)) return state_->output.add(agent, std::move(*output));
   if (!std::holds_alternative<run::Heartbeat>(message)) state_->output.keep_order();
   if (const auto* remark = std::get_if<run::Remark>(&message)) {
-    return state_->display.say(Level::kWarning, state_->host_in_front(agent, remark->text));
+    return state_->display.say(Level::kWarning, state_->agents.with_host(agent, remark->text));
   }
   if (auto news = data_event(message)) state_->tell(*news);
   auto now = steady_now();
@@ -146,21 +140,11 @@ void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
     log::info(LogPart::kCoordinator, "agent {} is {} of {}, version {}, at {}", agent.value, hello->order,
               hello->hostname, hello->version, fmt::join(hello->addresses, ", "));
-    state_->note_host(agent, *hello);
+    if (!state_->options.policy.in_process) state_->agents.note_host(agent, *hello);
     state_->on_arrival(hello->order);
     return state_->feed(run::AgentArrived{agent, *hello, now});
   }
   state_->feed(run::AgentSaid{agent, std::move(message), now});
-}
-
-/// Data workers say where they are themselves.
-void CoordinatorLoop::State::note_host(run::AgentId agent, const run::Hello& hello) {
-  if (!options.policy.in_process && hello.role == run::AgentRole::kRanks) hosts[agent] = hello.hostname;
-}
-
-std::string CoordinatorLoop::State::host_in_front(run::AgentId agent, const std::string& text) const {
-  auto host = hosts.find(agent);
-  return host == hosts.end() || host->second.empty() ? text : fmt::format("{}: {}", host->second, text);
 }
 
 void CoordinatorLoop::hear_file(run::AgentId agent, std::string_view frame) {
@@ -260,12 +244,12 @@ void CoordinatorLoop::State::act(const run::Action& action) {
 }
 
 void CoordinatorLoop::State::act(const run::Tell& action) {
-  auto found = agents.find(action.agent);
+  auto* agent = agents.find(action.agent);
   const auto* start = std::get_if<run::StartRanks>(&action.message);
   if (start != nullptr) store_place = {start->master_addr, start->master_port};
-  if (found == agents.end()) return;
+  if (agent == nullptr) return;
   log::debug(LogPart::kCoordinator, "tells agent {} {}", action.agent.value, run::alternative_name(action.message));
-  start != nullptr ? found->second->tell(through_meeting(*start)) : found->second->tell(action.message);
+  start != nullptr ? agent->tell(through_meeting(*start)) : agent->tell(action.message);
 }
 
 /// torchrun's MASTER_PORT is the port that the user gave, and torch takes only that one for the launcher's: a program
@@ -282,7 +266,7 @@ run::StartRanks CoordinatorLoop::State::through_meeting(run::StartRanks start) c
 
 bool CoordinatorLoop::State::drop(run::AgentId agent) {
   incoming.forget(agent);
-  return agents.erase(agent) > 0;
+  return agents.drop(agent);
 }
 
 void CoordinatorLoop::State::act(const run::PlaceOutput& action) {

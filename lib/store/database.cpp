@@ -3,79 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/endian/conversion.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
 
 #include "store/parser.hpp"
+#include "store/pieces.hpp"
 
 namespace taas::store {
 
 namespace {
 
-/// About what a missing key takes besides its bytes, for each client that waits for it.
-constexpr std::size_t kWaitBytes = 128;
 /// More than a key takes besides its bytes and its value's: a table of many millions takes seconds to grow and to
 /// clear.
 constexpr std::size_t kEntryBytes = 1024;
-/// Values up to here are copied into replies, which is less work than sharing them.
-constexpr std::size_t kCopiedBytes = 512;
 
 const std::string kReady(1, '\0');
 const std::string kStopWaiting(1, '\0');
 const std::string kNotReady(1, '\1');
 const std::string kWaitCancelled(1, '\1');
-
-template <class Number>
-void put_number(std::string& out, Number number) {
-  unsigned char bytes[sizeof(Number)];
-  boost::endian::endian_store<Number, sizeof(Number), boost::endian::order::little>(bytes, number);
-  out.append(reinterpret_cast<const char*>(bytes), sizeof(bytes));
-}
-
-template <class Number>
-std::string number_bytes(Number number) {
-  std::string out;
-  put_number(out, number);
-  return out;
-}
-
-using Pieces = std::vector<Piece>;
-
-void put_blob(std::string& out, const std::string& blob) {
-  put_number<std::uint64_t>(out, blob.size());
-  out += blob;
-}
-
-Pieces one_piece(std::string bytes) {
-  Pieces pieces;
-  pieces.push_back({std::move(bytes)});
-  return pieces;
-}
-
-Pieces blob_piece(const std::string& blob) {
-  std::string out;
-  out.reserve(sizeof(std::uint64_t) + blob.size());
-  put_blob(out, blob);
-  return one_piece(std::move(out));
-}
-
-/// `pieces` has a last one that ends in bytes; so it does afterwards.
-void put_value(Pieces& pieces, const std::shared_ptr<const Value>& value) {
-  auto& out = pieces.back().bytes;
-  if (!value) return put_number<std::uint64_t>(out, 0);
-  if (value->bytes.size() <= kCopiedBytes) return put_blob(out, value->bytes);
-  put_number<std::uint64_t>(out, value->bytes.size());
-  pieces.back().value = value;
-  pieces.emplace_back();
-}
-
-Pieces value_pieces(const std::shared_ptr<const Value>& value) {
-  Pieces pieces(1);
-  put_value(pieces, value);
-  return pieces;
-}
 
 Error full_error(const Budget& budget) {
   return unavailable_error(fmt::format("no room for the request: the store holds at most {} bytes", budget.most()));
@@ -223,18 +169,6 @@ Result<std::vector<Reply>> Database::apply(ClientId client, Request&& request) {
   return replies;
 }
 
-void Database::drop(ClientId client) {
-  const auto found = waiting_.find(client.value);
-  if (found == waiting_.end()) return;
-  for (const auto& key : found->second.keys) {
-    const auto waiters = waiters_.find(key);
-    if (waiters == waiters_.end()) continue;
-    waiters->second.erase(found->second.ticket);
-    if (waiters->second.empty()) waiters_.erase(waiters);
-  }
-  waiting_.erase(found);
-}
-
 bool Database::has(const std::string& key) const { return values_.contains(key) || queues_.contains(key); }
 
 Result<Database::Stored> Database::make_value(const std::string& key, std::string bytes) {
@@ -281,43 +215,18 @@ Result<std::int64_t> Database::increase(const std::string& key, std::int64_t amo
   return sum;
 }
 
-/// `missing` is not empty. A wait that the client began before is forgotten.
+/// `missing` is not empty.
 Result<> Database::wait(ClientId client, std::vector<std::string> missing) {
-  drop(client);
-  std::size_t size = 0;
-  for (const auto& key : missing) size += kWaitBytes + 2 * key.size();  // here and in waiters_
-  if (!budget_->has_room(size)) return full_error(*budget_);
-  const auto ticket = next_ticket_++;
-  std::size_t different = 0;
-  for (const auto& key : missing) {
-    if (waiters_[key].emplace(ticket, client).second) ++different;
-  }
-  waiting_.insert_or_assign(client.value, Waiting{ticket, std::move(missing), different, Share(budget_, size)});
-  return {};
+  return waiting_.begin(client, std::move(missing)) ? Result<>() : full_error(*budget_);
 }
 
 void Database::wake_all(const std::string& key, std::vector<Reply>& replies) {
-  const auto waiters = waiters_.extract(key);
-  if (waiters.empty()) return;
-  for (const auto& [ticket, client] : waiters.mapped()) key_came(client, replies);
+  for (const auto client : waiting_.key_came(key)) replies.push_back({client, one_piece(kStopWaiting)});
 }
 
-/// One value was pushed, so one client may have it: the one that has waited longest.
+/// One value was pushed, so one client may have it.
 void Database::wake_one(const std::string& key, std::vector<Reply>& replies) {
-  const auto found = waiters_.find(key);
-  if (found == waiters_.end()) return;
-  const auto client = found->second.begin()->second;
-  found->second.erase(found->second.begin());
-  if (found->second.empty()) waiters_.erase(found);
-  key_came(client, replies);
-}
-
-/// A key counts from when it came, even if it is deleted again before the others come.
-void Database::key_came(ClientId client, std::vector<Reply>& replies) {
-  const auto found = waiting_.find(client.value);
-  if (--found->second.missing > 0) return;
-  waiting_.erase(found);
-  replies.push_back({client, one_piece(kStopWaiting)});
+  if (const auto client = waiting_.key_came_for_one(key)) replies.push_back({*client, one_piece(kStopWaiting)});
 }
 
 }  // namespace taas::store

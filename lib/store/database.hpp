@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include "base/error.hpp"
 #include "store/reply.hpp"
 #include "store/request.hpp"
+#include "store/waiting_clients.hpp"
 
 namespace taas::store {
 
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMostBytesHeld = std::size_t{1} << 30;
 class Database {
  public:
   explicit Database(std::shared_ptr<Budget> budget = std::make_shared<Budget>(kMostBytesHeld))
-      : budget_(std::move(budget)) {}
+      : budget_(std::move(budget)), waiting_(budget_) {}
 
   /// The replies in the order to send them: first those of waiting clients that the request releases, then the
   /// client's own. An error means that the request makes no sense, or asks to hold more than there is room for: close
@@ -31,17 +31,9 @@ class Database {
   Result<std::vector<Reply>> apply(ClientId client, Request&& request);
 
   /// The client is gone: forgets what it waits for.
-  void drop(ClientId client);
+  void drop(ClientId client) { waiting_.drop(client); }
 
  private:
-  /// Oldest first: a ticket is younger than every one given before.
-  using Waiters = std::map<std::uint64_t, ClientId>;
-  struct Waiting {
-    std::uint64_t ticket = 0;
-    std::vector<std::string> keys;  ///< those missing when the wait began
-    std::size_t missing = 0;        ///< how many of them have not come since
-    Share share;
-  };
   using Stored = std::shared_ptr<Value>;
   struct Handler;
 
@@ -53,14 +45,11 @@ class Database {
   Result<> wait(ClientId client, std::vector<std::string> missing);
   void wake_all(const std::string& key, std::vector<Reply>& replies);
   void wake_one(const std::string& key, std::vector<Reply>& replies);
-  void key_came(ClientId client, std::vector<Reply>& replies);
 
   std::shared_ptr<Budget> budget_;
   std::unordered_map<std::string, Stored> values_;
   std::unordered_map<std::string, std::deque<Stored>> queues_;  ///< never an empty one
-  std::unordered_map<std::string, Waiters> waiters_;            ///< by missing key; never an empty one
-  std::unordered_map<int, Waiting> waiting_;                    ///< by client; a client waits for one thing at a time
-  std::uint64_t next_ticket_ = 0;
+  WaitingClients waiting_;
 };
 
 }  // namespace taas::store

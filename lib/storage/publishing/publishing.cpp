@@ -7,7 +7,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cerrno>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "storage/publishing/failed_names.hpp"
 #include "storage/publishing/folder_watch.hpp"
 #include "storage/publishing/publish_file.hpp"
+#include "storage/publishing/publish_queue.hpp"
 #include "storage/publishing/staged_files.hpp"
 
 namespace taas::storage {
@@ -131,23 +131,18 @@ struct Publishing::State : std::enable_shared_from_this<State> {
     return known != states.end() && known->second == publication.seen;
   }
 
-  /// One place in the queue for a name, with its newest content.
   void enqueue(Publication publication) {
-    auto name = publication.name;
-    if (waiting.insert_or_assign(name, std::move(publication)).second) order.push_back(name);
+    queue.add(std::move(publication));
     pump();
   }
 
   /// A name that was told twice before it was published is published once.
   void pump() {
     if (busy) return;
-    while (!order.empty()) {
-      auto publication = std::move(waiting.extract(order.front()).mapped());
-      order.pop_front();
-      if (is_known(published, publication)) continue;
-      return run_on_thread(
-          [publication] { return publish_file(publication); },
-          [publication](State& self, const Result<Outcome>& result) { self.finish(publication, result); });
+    while (auto next = queue.take()) {
+      if (is_known(published, *next)) continue;
+      return run_on_thread([next] { return publish_file(*next); },
+                           [next](State& self, const Result<Outcome>& result) { self.finish(*next, result); });
     }
     if (when_idle) std::exchange(when_idle, nullptr)();
   }
@@ -272,9 +267,8 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   std::function<void()> on_name;  // a name is published
   asio::steady_timer begin_to_watch;
   std::unique_ptr<FolderWatch> watch;
-  std::map<std::string, Publication> waiting;  // by name
-  std::deque<std::string> order;               // of waiting
-  bool busy = false;                           // the thread has work
+  PublishQueue queue;
+  bool busy = false;  // the thread has work
   bool at_end = false;
   std::map<std::string, FileState> published;  // the newest content that is published, by name
   std::map<std::string, FileState> torn;       // perhaps unfinished: left by ranks that ended badly
