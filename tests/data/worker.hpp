@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <functional>
@@ -191,6 +192,13 @@ What expect(Client& client, StreamId stream) {
   REQUIRE(delivery.has_value());
   REQUIRE(std::holds_alternative<What>(*delivery));
   return std::get<What>(*delivery);
+}
+
+/// One of the lines has this part; where none has, a failing test shows them.
+inline bool has_line(const std::vector<std::string>& lines, const std::string& part) {
+  for (const auto& line : lines) UNSCOPED_INFO(line);
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const auto& line) { return line.find(part) != std::string::npos; });
 }
 
 /// Until it is so; fails when it never is. For the test's own thread: Catch2 knows no other.

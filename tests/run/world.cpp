@@ -13,12 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Instant kStart{1000s};
-constexpr Duration kPatience = 150s;     // then the user stops a run that does not end
-constexpr Duration kLongestRun = 400s;   // patience, shutdown, killing, output
-constexpr Duration kLateness = 50ms;     // of the timer, with repetitions
-constexpr Duration kLongestDeath = 31s;  // between SIGKILL and giving up on a process
-constexpr Duration kUnkillable = 25s;    // from here on the supervisor may give up on a process
+constexpr Duration kPatience = 150s;    // then the user stops a run that does not end
+constexpr Duration kLongestRun = 400s;  // patience, shutdown, killing, output
 
 Policy draw_policy(Random& random) {
   Policy policy;
@@ -115,6 +111,10 @@ void World::feed(const Event& event) {
   check_reaction(event, actions);
 }
 
+void World::require(bool holds, const std::string& what) {
+  if (!holds) outcome_.violations.push_back(fmt::format("at {:.6f} s: {}", seconds(now_ - kStart), what));
+}
+
 /// Nobody is forgotten: a rank that appears late is stopped, and the end of the last rank is followed up at once.
 void World::check_reaction(const Event& event, const std::vector<Action>& decided) {
   if (outcome_.finished || generation_.value < 0) return;
@@ -126,222 +126,6 @@ void World::check_reaction(const Event& event, const std::vector<Action>& decide
   require(std::any_of(decided.begin(), decided.end(),
                       [](const Action& action) { return std::holds_alternative<SignalRanks>(action); }),
           "a rank that appears while the others are stopped is not");
-}
-
-bool World::any_rank_lives() const {
-  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
-    return process->generation == generation_ && process->alive && !process->grandchild;
-  });
-}
-
-void World::act(const GatherNodes& /*action*/) {
-  require(alive_in(generation_) == 0, "nodes are gathered while the former generation lives");
-  later(random_.up_to(random_.chance(80) ? 10ms : 5s), [this] {
-    post(NodesGathered{policy_.world_size, policy_.node_of_rank, {}, now_});
-  });
-}
-
-void World::act(const StartGeneration& action) {
-  require(action.generation.value == generation_.value + 1, "a generation is left out or started twice");
-  require(action.generation.value <= policy_.max_restarts, "more restarts than allowed");
-  require(alive_in(generation_) == 0, "processes of the former generation live on");
-  require(stopped_by_ == 0, "restarted after the user had stopped the run");
-  generation_ = action.generation;
-  ++outcome_.generations;
-  spawning_ = true;
-  to_spawn_ = policy_.world_size;
-  stopped_at_ = killed_at_ = Instant{};
-  gone_wanted_ = failed_ = gave_up_allowed_ = false;
-  faults_.clear();
-  Duration delay{};
-  bool slow = random_.chance(10);
-  for (int rank = 0; rank < policy_.world_size; ++rank) {
-    delay += random_.up_to(slow ? Duration(100ms) : Duration(500us));
-    later(delay, [this, rank, generation = generation_, plan = draw_plan(random_, trouble_)] {
-      spawn(generation, Rank{rank}, plan);
-    });
-  }
-}
-
-void World::act(const SignalRanks& action) {
-  require(action.generation == generation_, "signals for another generation");
-  require(!action.ranks.empty(), "a signal for nobody");
-  for (Rank rank : action.ranks) {
-    auto found = std::find_if(processes_.begin(), processes_.end(), [&](const auto& process) {
-      return process->generation == generation_ && process->rank == rank && !process->grandchild;
-    });
-    require(found != processes_.end() && (*found)->alive, "a signal for a rank that does not live");
-    if (found != processes_.end()) deliver(**found, action.signal);
-  }
-}
-
-void World::act(const KillGeneration& action) {
-  bool first = killed_at_ == Instant{} && any_rank_lives();
-  require(!first || now_ <= stopped_at_ + policy_.shutdown_timeout + kLateness,
-          "killed long after the shutdown timeout");
-  sweep(action.generation, SIGKILL);
-}
-
-void World::act(const SweepGeneration& action) {
-  require(!any_rank_lives(), "swept while ranks live");
-  sweep(action.generation, action.signal);
-}
-
-void World::act(const SetDeadline& action) {
-  deadline_set_ = true;
-  // A timer may be late, or early by a little; then it has run out all the same.
-  Duration error = random_.chance(10) ? -random_.up_to(1ms) : random_.up_to(20ms);
-  later(std::max(action.at - now_ + error, Duration{}), [this, mine = ++deadline_] {
-    if (!deadline_set_ || mine != deadline_) return;
-    deadline_set_ = false;
-    feed(DeadlineReached{now_});
-  });
-}
-
-void World::act(const ClearDeadline&) { deadline_set_ = false; }
-
-void World::act(const SettleOutput&) {
-  require(!settling_, "output is settled twice");
-  bool in_time = killed_at_ == Instant{} || now_ <= killed_at_ + kLongestDeath;
-  require(in_time, "what cannot be killed is waited for too long");
-  settling_ = true;
-  output_lost_ = random_.chance(10);
-  later(random_.up_to(random_.chance(90) ? 1s : 90s), [this] {
-    settled_ = true;
-    post(OutputSettled{output_lost_ ? "no space left on device" : "", now_});
-  });
-}
-
-void World::act(const Notify& action) { require(!action.text.empty(), "nothing is told"); }
-
-void World::act(const ReportFailure& action) {
-  require(failed_, "a failure is reported, but nothing has failed");
-  require(stopped_by_ == 0, "a failure is reported though the user had stopped the run before");
-  reported_ = true;
-  check_culprit(action.verdict);
-  if (action.restarting)
-    require(action.verdict.cause != Cause::kExecFailed, "restarts a program that cannot be executed");
-}
-
-void World::act(const Finish& action) {
-  outcome_.finished = true;
-  outcome_.verdict = action.verdict;
-  outcome_.length = now_ - kStart;
-  check_end(action.verdict);
-}
-
-void World::spawn(Generation generation, Rank rank, const RankPlan& plan) {
-  if (generation != generation_ || !spawning_) return;
-  --to_spawn_;
-  if (plan.fate == RankPlan::Fate::kCannotStart) {
-    spawning_ = false;
-    to_spawn_ = 0;
-    if (!failed_ && stopped_by_ == 0) faults_.push_back({rank, now_, false, plan.code == ENOENT ? 127 : 126});
-    failed_ = failed_ || stopped_by_ == 0;
-    return post(RankSpawnFailed{generation, rank, plan.code, "cannot execute ./x: it is not there", now_});
-  }
-  processes_.push_back(std::make_unique<Process>(Process{generation, rank, plan}));
-  Process& process = *processes_.back();
-  live(process);
-  newcomer_ = rank;
-  post(RankSpawned{generation, rank, 100 + rank.value, now_});
-}
-
-void World::live(Process& process) {
-  const RankPlan& plan = process.plan;
-  later(plan.acts_after, [this, &process] {
-    if (!process.alive || process.ending) return;
-    const RankPlan& mine = process.plan;
-    if (mine.fate == RankPlan::Fate::kRaises) raise(process);
-    if (mine.fate == RankPlan::Fate::kExits) end(process, {mine.code});
-    if (mine.fate == RankPlan::Fate::kDies) end(process, {0, mine.signal});
-    if (mine.fate == RankPlan::Fate::kSucceeds || mine.fate == RankPlan::Fate::kDeserts) end(process, {});
-  });
-  if (!plan.joins_after) return;
-  later(*plan.joins_after, [this, &process] {
-    if (!process.alive) return;
-    post(StoreReached{process.generation, now_});
-    post(RankJoined{process.generation, process.rank, now_});
-  });
-}
-
-/// Between its last words and its exit a rank may close its connections at any moment.
-void World::raise(Process& process) {
-  process.ending = true;
-  process.told = words_of_raise(now_);
-  if (!failed_ && stopped_by_ == 0) faults_.push_back({process.rank, now_, false, 1});
-  later(random_.up_to(process.plan.cleans_up_for), [this, &process] { lose_peers(process); });
-  later(process.plan.cleans_up_for, [this, &process] { end(process, {1}); });
-}
-
-void World::lose_peers(const Process& gone) {
-  for (auto& other : processes_) {
-    bool connected = other->generation == gone.generation && other->rank != gone.rank && !other->grandchild;
-    if (!connected || !other->alive || !other->plan.notices_lost_peer_after) continue;
-    later(*other->plan.notices_lost_peer_after + 1us, [this, process = other.get()] {
-      if (!process->alive || process->ending) return;
-      process->ending = true;
-      process->told = words_of_lost_peer(now_);
-      if (!failed_ && stopped_by_ == 0) faults_.push_back({process->rank, now_, true, 1});
-      later(random_.up_to(400ms), [this, process] { end(*process, {1}); });
-    });
-  }
-}
-
-void World::deliver(Process& process, int signal) {
-  if (!process.alive || signal == SIGUSR1 || signal == SIGUSR2) return;
-  const RankPlan& plan = process.plan;
-  if (signal == SIGKILL) {
-    gave_up_allowed_ = gave_up_allowed_ || plan.survives_kill_for > kUnkillable;
-    return later(plan.survives_kill_for + random_.up_to(5ms), [this, &process] { end(process, {0, SIGKILL}); });
-  }
-  auto how = process.grandchild ? *plan.leaves_behind : plan.on_stop;
-  ExitStatus status{how == RankPlan::OnStop::kEndsBadly ? 1 : 0, how == RankPlan::OnStop::kDies ? signal : 0};
-  if (how != RankPlan::OnStop::kIgnores) later(plan.stops_after, [this, &process, status] { end(process, status); });
-}
-
-void World::sweep(Generation generation, int signal) {
-  require(generation == generation_, "sweeps another generation");
-  if (signal == SIGKILL) {
-    spawning_ = false;
-    to_spawn_ = 0;
-    if (killed_at_ == Instant{}) killed_at_ = now_;
-  }
-  gone_wanted_ = true;
-  for (auto& process : processes_) deliver(*process, signal);
-  check_gone();
-}
-
-void World::end(Process& process, ExitStatus status) {
-  if (!process.alive) return;
-  process.alive = false;
-  if (process.grandchild) return check_gone();
-  if (process.plan.leaves_behind) {
-    processes_.push_back(std::make_unique<Process>(Process{process.generation, process.rank, process.plan, true}));
-  }
-  bool counts = !status.success() && !failed_ && stopped_by_ == 0;
-  if (counts && !process.ending) {
-    faults_.push_back({process.rank, now_, false, status.signal == 0 ? status.code : 128 + status.signal});
-  }
-  failed_ = failed_ || counts;
-  if (!status.success() || process.plan.fate == RankPlan::Fate::kDeserts) lose_peers(process);
-  post(RankExited{process.generation, process.rank, status, process.told, now_});
-  check_gone();
-}
-
-void World::check_gone() {
-  if (!gone_wanted_ || alive_in(generation_) > 0) return;
-  later(0s, [this, generation = generation_] { post(GenerationGone{generation, now_}); });
-}
-
-int World::alive_in(Generation generation) const {
-  return static_cast<int>(std::count_if(processes_.begin(), processes_.end(), [&](const auto& process) {
-    return process->generation == generation && process->alive;
-  }));
-}
-
-void World::require(bool holds, const std::string& what) {
-  if (!holds) outcome_.violations.push_back(fmt::format("at {:.6f} s: {}", seconds(now_ - kStart), what));
 }
 
 /// The fault that came first, if ranks that only lost a peer are left aside as long as there is any other.

@@ -48,6 +48,8 @@ class World {
     int exit_code;
   };
 
+  static constexpr Instant kStart{std::chrono::seconds(1000)};
+
   void later(Duration delay, std::function<void()> what);
   void post(Event event);
   void feed(const Event& event);

@@ -18,6 +18,7 @@ void expect(bool good, const std::string& what) {
 int main(int argc, char** argv) try {
   auto scenarios = taas::test::collective_scenarios();
   scenarios.merge(taas::test::data_parallel_scenarios());
+  scenarios.merge(taas::test::group_scenarios());
   const auto found = scenarios.find(argc == 2 ? argv[1] : "");
   if (found == scenarios.end()) {
     std::cout << "no such scenario\n";

@@ -1,0 +1,168 @@
+// When another generation begins, with which nodes, and when none does.
+#include "catch.hpp"
+#include "run/scenario.hpp"
+#include "run/supervisor/supervisor.hpp"
+#include "supervisor_drive.hpp"
+
+namespace supervisor_restarts_test {
+
+using namespace taas;
+using namespace taas::run;
+using supervisor_drive::Drive;
+using supervisor_drive::kTerminated;
+using supervisor_drive::Strings;
+
+namespace {
+
+NodeLost lost(int node, long when, bool replaceable) {
+  return {Generation{0}, NodeIndex{node}, "hostb", "no sign of life for 2.5 s", at_ms(when), replaceable, at_ms(when)};
+}
+
+}  // namespace
+
+TEST_CASE("a restart begins in the instant in which the last process is gone, as often as allowed") {
+  Drive run(policy_for(2, 1));
+  run.begin();
+  run.exited(1, 1000, {4});
+  run.exited(0, 1001, kTerminated);
+  CHECK(run.gone(1002) == Strings{"report rank 1 exited with code 4, restarting", "no deadline", "start 1"});
+  run.generation = Generation{1};
+  run.spawn_all();
+  CHECK(run.exited(0, 2000, {5}) == Strings{"SIGTERM to 1", "deadline 32000"});
+  run.exited(1, 2001, kTerminated);
+  CHECK(run.gone(2002).front() == "report rank 0 exited with code 5");
+  CHECK(run.settled(2003).back() == "finish 5 rank 0 exited with code 5");
+}
+
+TEST_CASE("a restart that cures ends well") {
+  Drive run(policy_for(1, 1));
+  run.begin();
+  run.exited(0, 1000, {4});
+  run.gone(1001);
+  run.generation = Generation{1};
+  run.spawn_all();
+  run.exited(0, 2000);
+  run.gone(2001);
+  CHECK(run.settled(2002).back() == "finish 0 ");
+}
+
+TEST_CASE("events of a former generation change nothing") {
+  Drive run(policy_for(2, 1));
+  run.begin();
+  run.exited(1, 1000, {4});
+  run.exited(0, 1001, kTerminated);
+  run.gone(1002);
+  run.generation = Generation{1};
+  run.spawn_all();
+  run.generation = Generation{0};
+  CHECK(run.exited(0, 1100, {1}) == Strings{});
+  CHECK(run.unspawned(0, 1100) == Strings{});
+  CHECK(run.gone(1100) == Strings{});
+  CHECK(run.joined(0, 1100) == Strings{});
+}
+
+TEST_CASE("a program that cannot be executed is not tried again, and unstarted ranks are not waited for") {
+  Drive run(policy_for(3, 5));
+  run.start();
+  run.spawned(0);
+  CHECK(run.unspawned(1, 10) == Strings{"SIGTERM to 0", "deadline 30010"});
+  CHECK(run.exited(0, 20, kTerminated) == Strings{"sweep SIGKILL", "deadline 1020"});
+  CHECK(run.gone(21) == Strings{"report cannot execute ./x: no such file", "settle nothing", "deadline 30021"});
+  CHECK(run.settled(30).back() == "finish 127 cannot execute ./x: no such file");
+}
+
+TEST_CASE("nodes are asked for before each generation, and bring the world with them") {
+  Drive run(policy_for(2, 1), false);
+  CHECK(run.start() == Strings{"gather 0"});
+  CHECK(run.gathered(10) == Strings{"start 0"});
+  run.spawn_all();
+  run.exited(0, 1000, {3});
+  run.exited(1, 1001, kTerminated);
+  CHECK(run.gone(1002) == Strings{"report rank 0 exited with code 3, restarting", "gather 1", "no deadline"});
+  CHECK(run.feed(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(1010)}) == Strings{"start 1"});
+  run.generation = Generation{1};
+  run.spawned(0);
+  CHECK(run.exited(0, 2000) == Strings{"sweep SIGTERM", "deadline 4000"});
+}
+
+TEST_CASE("a run without enough nodes ends with what is missing") {
+  Drive run(policy_for(2), false);
+  run.start();
+  CHECK(run.feed(GatherFailed{"hostb cannot be reached", "", 2, at_ms(10)}) ==
+        Strings{"report hostb cannot be reached", "finish 2 hostb cannot be reached"});
+}
+
+TEST_CASE("a lost node stops the others, and costs no restart when it can be replaced") {
+  Drive run(policy_for(4, 0, 2));
+  run.begin();
+  CHECK(run.feed(lost(1, 1000, true)) == Strings{"SIGTERM to 0,1", "deadline 31000"});
+  run.exited(0, 1010, kTerminated);
+  CHECK(run.exited(1, 1010, kTerminated) == Strings{"sweep SIGKILL", "deadline 2010"});
+  CHECK(run.gone(1020) ==
+        Strings{"report node 1 (hostb) was lost: no sign of life for 2.5 s, restarting", "no deadline", "start 1"});
+}
+
+TEST_CASE("a lost node that cannot be replaced ends a run without restarts, with code 1") {
+  Drive run(policy_for(4, 0, 2));
+  run.begin();
+  run.feed(lost(0, 1000, false));
+  run.exited(2, 1010, kTerminated);
+  run.exited(3, 1010, kTerminated);
+  CHECK(run.gone(1020) ==
+        Strings{"report node 0 (hostb) was lost: no sign of life for 2.5 s", "settle nothing", "deadline 31020"});
+  CHECK(run.settled(1030).back() == "finish 1 node 0 (hostb) was lost: no sign of life for 2.5 s");
+}
+
+TEST_CASE("a node on which all ranks had ended well is no loss") {
+  Drive run(policy_for(4, 0, 2));
+  run.begin();
+  run.exited(2, 900);
+  run.exited(3, 900);
+  CHECK(run.feed(lost(1, 1000, false)) == Strings{});
+}
+
+TEST_CASE("only an exception before any rank has talked to the store is not restarted") {
+  struct Case {
+    bool reaches_store;
+    RankExited exit;
+    bool restarts;
+  };
+  const auto by_exception = raised("NameError: name 'epochz' is not defined", 990);
+  const auto ended = [](ExitStatus status, Evidence evidence = {}) {
+    return RankExited{Generation{0}, Rank{0}, status, std::move(evidence), at_ms(1000)};
+  };
+  auto [reaches_store, exit, restarts] = GENERATE_COPY(values<Case>({
+      {false, ended({1}, by_exception), false},
+      {true, ended({1}, by_exception), true},
+      {false, ended({1}), true},
+      {false, ended({42}), true},
+      {false, ended({0, SIGSEGV}), true},
+      {false, ended({0, SIGKILL}), true},
+  }));
+  auto policy = policy_for(1, 3);
+  policy.startup_needs_store = true;
+  Supervisor supervisor(policy);
+  supervisor.handle(RunStarted{at_ms(0)});
+  supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(0)});
+  if (reaches_store) supervisor.handle(StoreReached{Generation{0}, at_ms(500)});
+  supervisor.handle(exit);
+  auto decided = supervisor.handle(GenerationGone{Generation{0}, at_ms(1001)});
+  const auto& report = std::get<ReportFailure>(decided.front());
+  CHECK(report.restarting == restarts);
+  CHECK(report.verdict.hint.starts_with("not restarted: no rank had reached the store; ") == !restarts);
+}
+
+TEST_CASE("a lost node that can be replaced is not counted among the restarts") {
+  Supervisor supervisor(policy_for(1, 1));
+  supervisor.handle(RunStarted{at_ms(0)});
+  supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(0)});
+  supervisor.handle(NodeLost{Generation{0}, NodeIndex{0}, "hosta", "gone", at_ms(1), true, at_ms(2)});
+  auto lost = supervisor.handle(GenerationGone{Generation{0}, at_ms(3)});
+  supervisor.handle(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(4)});
+  supervisor.handle(RankExited{Generation{1}, Rank{0}, {3}, {}, at_ms(5)});
+  auto failed = supervisor.handle(GenerationGone{Generation{1}, at_ms(6)});
+  CHECK(std::get<ReportFailure>(lost.front()).restart == 0);
+  CHECK(std::get<ReportFailure>(failed.front()).restart == 1);
+}
+
+}  // namespace supervisor_restarts_test
