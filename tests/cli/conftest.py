@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import time
@@ -96,3 +97,62 @@ def launcher(tmp_path):
     launcher = Launcher(tmp_path)
     yield launcher
     launcher.end_all()
+
+
+# --- of tests of torchrun's ways ---
+
+TOUCH = ("import os, pathlib, sys\n"
+         "assert os.environ['SENTINEL'] == 'parent'\n"
+         "for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'GROUP_RANK', 'ROLE_RANK', 'ROLE_NAME',\n"
+         "             'ROLE_WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'TORCHELASTIC_RESTART_COUNT',\n"
+         "             'TORCHELASTIC_MAX_RESTARTS', 'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_USE_AGENT_STORE'):\n"
+         "    assert os.environ[name], name\n"
+         "if '--fail' in sys.argv:\n"
+         "    raise RuntimeError('asked to')\n"
+         "pathlib.Path(sys.argv[1], os.environ['RANK']).write_text(' '.join(sys.argv[2:]))\n")
+SHELL = '#!/bin/sh\n[ "$SENTINEL" = parent ] || exit 9\necho "creating $1/$RANK"\necho "warning of $RANK" >&2\n: > "$1/$RANK"\n'
+
+
+@pytest.fixture
+def touched(launcher) -> pathlib.Path:
+    """Where every rank of `script` or `shell` leaves a file with its number."""
+    launcher.environment["SENTINEL"] = "parent"
+    folder = launcher.folder / "touched"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def script(launcher) -> str:
+    return launcher.python(TOUCH)
+
+
+@pytest.fixture
+def shell(launcher) -> str:
+    path = launcher.folder / "script.sh"
+    path.write_text(SHELL)
+    path.chmod(0o755)
+    return str(path)
+
+
+def assert_ranks(touched: pathlib.Path, count: int):
+    found = {path.name for path in touched.iterdir()}
+    assert found == {str(rank) for rank in range(count)}
+    for path in touched.iterdir():
+        path.unlink()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def succeeds(launcher, *arguments, env=None):
+    result = launcher.run(*arguments, env=env)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def join_alone(launcher, *arguments, **environment):
+    return launcher.run("--nnodes=1:2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
+                        "--rdzv-id=job8", "--rdzv-conf=join_timeout=20,last_call_timeout=0.1", *arguments, env=environment)

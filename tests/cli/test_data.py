@@ -11,68 +11,7 @@ import stat
 import pytest
 
 from conftest import is_gone, wait_until
-
-STAND_IN = pathlib.Path(__file__).with_name("data_worker.py")
-RANK = """
-import json, os, socket, sys, time
-names = ("TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_EVENTS", "PYTHONPATH")
-with open(os.path.join(os.environ["SEEN"], "rank-" + os.environ["RANK"]), "w") as file:
-    json.dump({"pid": os.getpid(), "environment": {n: os.environ[n] for n in names if n in os.environ}}, file)
-"""
-STAY = RANK + "time.sleep(1000)\n"
-
-
-class Data:
-    """One run with data workers: what they said of themselves."""
-
-    def __init__(self, launcher):
-        self.launcher = launcher
-        self.seen = launcher.folder / "seen"
-        self.seen.mkdir()
-        package = launcher.folder / "packages" / "taas"
-        package.mkdir(parents=True)
-        (package / "__init__.py").write_text("")
-        (package / "worker.py").write_text(STAND_IN.read_text() + "\nrun()\n")
-        self.environment = {"SEEN": str(self.seen), "PYTHONPATH": str(package.parent)}
-
-    def start(self, *arguments, env=None, **options):
-        return self.launcher.start(*arguments, env={**self.environment, **(env or {})}, **options)
-
-    def run(self, *arguments, env=None):
-        return self.launcher.run(*arguments, env={**self.environment, **(env or {})})
-
-    def executable(self, text):
-        """A program that is not Python's to the launcher: the same file is rank and worker."""
-        program = self.launcher.folder / "program"
-        program.write_text(f"#!/usr/bin/env python3\nimport os\nif os.environ['TAAS_ROLE'] == 'data-worker':\n"
-                           f"    exec(open({str(STAND_IN)!r}).read())\n    run()\n" + text)
-        program.chmod(0o755)
-        return program
-
-    def about(self, name):
-        return json.loads((self.seen / name).read_text())
-
-    def wait_for(self, *names):
-        wait_until(lambda: all((self.seen / name).exists() for name in names), f"{names} are there")
-        return [self.wait_whole(name) for name in names]
-
-    def wait_whole(self, name):
-        wait_until(lambda: self.read(name) is not None, f"{name} is whole")
-        return self.read(name)
-
-    def read(self, name):
-        try:
-            return self.about(name)
-        except ValueError:
-            return None
-
-    def plan(self, about):
-        return json.loads(pathlib.Path(about["environment"]["TAAS_DATA_PLAN"]).read_text())
-
-
-@pytest.fixture
-def data(launcher):
-    return Data(launcher)
+from data_runs import RANK, STAND_IN, STAY, data, journal  # noqa: F401
 
 
 def ask(family, address):
@@ -185,10 +124,6 @@ def test_a_protected_folder_is_read_only_for_workers_too(data):
     assert not list(project.iterdir())
 
 
-def journal(data):
-    return (data.launcher.run_folder() / "journal.jsonl").read_text().splitlines()
-
-
 def test_a_worker_that_dies_again_and_again_is_told_of_once(data):
     script = data.launcher.python(RANK + "import pathlib\nlog = pathlib.Path(os.environ['TAAS_OUTPUT_DIR']).parent / "
                                   "'data' / 'worker-0000' / 'stderr.log'\n"
@@ -235,102 +170,3 @@ def test_workers_write_files_of_their_own(data):
     folder = data.launcher.run_folder() / "data" / "worker-0000"
     assert (folder / "stdout.log").read_text() == "to stdout\n"
     assert (folder / "stderr.log").read_text() == "to stderr\n"
-
-
-def test_ranks_wait_for_a_loader(data):
-    process = data.start("--cpus", 1, "--data-cores", 2, "--loader", "data:train", data.launcher.python(RANK),
-                         env={"WORKER": "prepare"})
-    data.wait_for("worker-0", "worker-1")
-    wait_until(lambda: (data.launcher.folder / "taas-runs" / "latest" / "journal.jsonl").exists(), "the run is there")
-    assert not (data.seen / "rank-0").exists()
-    (data.seen / "go").touch()
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert (data.seen / "rank-0").exists()
-    assert "preparing data:train before ranks start" in err and "prepared data:train: 4 batches" in err
-
-
-def test_a_loader_that_cannot_be_imported_ends_the_run(data):
-    done = data.run("--cpus", 1, "--data-cores", 2, "--loader", "nothing:train", data.launcher.python(RANK),
-                    env={"WORKER": "fail"})
-    assert done.returncode == 2
-    assert "--loader nothing:train: ModuleNotFoundError: No module named 'nothing'" in done.stderr
-    assert not (data.seen / "rank-0").exists()
-
-
-def test_what_ranks_report_is_judged_at_the_end(data):
-    script = data.launcher.python("""
-import json, os, socket
-to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-def report(**event): to.sendto(json.dumps(event).encode(), os.environ["TAAS_EVENTS"])
-rank = int(os.environ["RANK"])
-report(kind="work", worker=rank, busy=10.0, seconds=100.0, batches=10)
-report(kind="data", rank=rank, loader="train", samples=500000, batches=5000, bytes=250e9, seconds=100.0, waited=0.3,
-       buffered=3, workers=4, hedged=0, done=True)
-report(kind="remark", text="something of note")
-to.sendto(b"garbage", os.environ["TAAS_EVENTS"])
-""")
-    done = data.run("--cpus", 4, "--data-cores", 1, "--gpus", 2, script)
-    assert done.returncode == 0
-    assert ("data: train: 1,000,000 samples in 100.0 s, 5.0 GB/s; the ranks waited 0.3 % for data; "
-            "1 CPU machine would have been enough") in done.stderr
-    assert "something of note" in done.stderr
-    told = [json.loads(line) for line in journal(data) if '"data_progress"' in line]
-    assert {line["rank"] for line in told} == {0, 1} and told[0]["samples"] == 500000
-
-
-def test_json_has_the_reports(data):
-    script = data.launcher.python("import json, os, socket\nsocket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto("
-                                  "json.dumps({'kind': 'data', 'rank': 0, 'loader': 'train', 'samples': 7}).encode(), "
-                                  "os.environ['TAAS_EVENTS'])\n")
-    done = data.run("--json", "--cpus", 0, script)
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [e["samples"] for e in events if e.get("event") == "data_progress"] == [7]
-    assert any("data: train: 7 samples" in e.get("text", "") for e in events)
-
-
-WRONG = [
-    (["--cpus", "x"], "--cpus x: not a whole number"),
-    (["--cpus", "-1"], "--cpus -1: not a whole number"),
-    (["--data-workers", "x"], "--data-workers x: not a whole number"),
-    (["--units", "0", "--cpus", "1"], "--units 0: not a whole number from 1"),
-    (["--units", "x", "--cpus", "1"], "--units x: not a whole number from 1"),
-    (["--units", "1.5", "--cpus", "1"], "--units 1.5: not a whole number from 1"),
-    (["--units", "5"], "--units 5: only with --cpus"),
-    (["--data-cores", "0", "--cpus", "1"], "--data-cores 0: not a whole number"),
-    (["--data_cores", "2"], "--data-cores 2: only with --cpus"),
-    (["--data-hosts", "a,b", "--cpus", "3"], "--cpus 3: --data-hosts a,b names 2 only"),
-    (["--data-hosts", "a,,b"], "--data-hosts a,,b: "),
-    (["--data-hosts", "a:0"], "--data-hosts a:0: "),
-    (["--data-hosts", "a", "--cpus", "0"], "--cpus 0 leaves them nothing to do"),
-    (["--loader", "data", "--cpus", "1"], "--loader data: not MODULE:NAME"),
-    (["--loader", "a b:c", "--cpus", "1"], "--loader a b:c: not MODULE:NAME"),
-    (["--loader", "data:train"], "--loader data:train: only with --cpus"),
-    (["--loader", "data:train", "--cpus", "0"], "--cpus 0 has no CPU machine to prepare it"),
-    (["--data-buffer", "10", "--cpus", "1"], "--data-buffer 10: less than 1M"),
-    (["--data-buffer", "8Q", "--cpus", "1"], "--data-buffer 8Q: not a size"),
-    (["--data-buffer", "-1G", "--cpus", "1"], "--data-buffer -1G: not a size"),
-    (["--data-compress", "gzip", "--cpus", "1"], "--data-compress gzip: not one of none, lz4, zstd"),
-    (["--data-on-error", "ignore", "--cpus", "1"], "--data-on-error ignore: neither raise nor skip"),
-    (["--data-plain"], "--data-plain: only with --cpus"),
-    (["--cpus", "1", "--hosts", "a,b", "--gpus", "2"], "--cpus 1: over several machines --data-hosts has to name them"),
-]
-
-
-@pytest.mark.parametrize("arguments,line", WRONG, ids=[" ".join(a) for a, _ in WRONG])
-def test_wrong_values_are_one_line(launcher, arguments, line):
-    done = launcher.run(*arguments, launcher.python(""))
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and line in done.stderr, done.stderr
-    assert not (launcher.folder / "taas-runs").exists()
-
-
-def test_dry_run_shows_the_machines(launcher):
-    script = launcher.python("")
-    text = launcher.run("--dry-run", "--cpus", 2, "--data-cores", 3, "--units", 10, "--loader", "data:train", script)
-    assert text.returncode == 0
-    assert "2 CPU machines, simulated here, with 3 worker(s) each" in text.stdout
-    assert "10 samples from each loader, data:train prepared before ranks start" in text.stdout
-    assert "TAAS_ROLE=rank" in text.stdout
-    over_ssh = launcher.run("--dry-run", "--json", "--data-hosts", "a:4,b", script)
-    assert json.loads(over_ssh.stdout)["data"]["hosts"] == ["a", "b"]

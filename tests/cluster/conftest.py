@@ -6,14 +6,13 @@ They need root, namespaces and some packages, and are skipped without; where the
 import os
 import pathlib
 import shutil
-import subprocess
 
 import pytest
 
 from frozen_disk import FreezableDisk
 from namespaces import Cluster
 from node import Node
-from runs import Records
+from runs import Records, assert_nothing_left
 from slurm import Slurm
 
 TAAS_RUN = os.environ["TAAS_RUN"]
@@ -88,6 +87,14 @@ def slurm(running_slurm):
     yield running_slurm
     running_slurm.reset()
     assert running_slurm.drained() == ""
+
+
+def assert_sound(slurm, job):
+    """Nothing of the job is left, and its nodes take the next one."""
+    slurm.wait_until_idle()
+    assert slurm.drained() == ""
+    assert not slurm.processes(job)
+    assert_nothing_left(slurm.cluster)
 
 
 @pytest.fixture

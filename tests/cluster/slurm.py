@@ -5,6 +5,8 @@ has four (`uneven`, with g0).
 """
 
 import pathlib
+import shlex
+import shutil
 import subprocess
 
 from namespaces import Cluster
@@ -123,3 +125,13 @@ def environment_of(pid: int) -> bytes:
         return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
+
+
+def late_signals(folder: pathlib.Path) -> str:
+    """A line for a script: SLURM, which signals the processes of a job one by one, gets only now to the launcher and the
+    scontrol that it has started, as on a busy machine."""
+    folder.mkdir()
+    scontrol = folder / "scontrol"
+    scontrol.write_text(f'#!/bin/sh\nkill -TERM $PPID $$\nexec {shutil.which("scontrol")} "$@"\n')
+    scontrol.chmod(0o755)
+    return f"PATH={shlex.quote(str(folder))}:$PATH\n"

@@ -4,14 +4,14 @@ import os
 import pathlib
 import re
 import shlex
-import shutil
 import signal
 
 import pytest
 
-from conftest import TAAS_RUN, some
+from conftest import TAAS_RUN, assert_sound, some
 from processes import wait_until
 from runs import Records, assert_nothing_left
+from slurm import late_signals
 from slurm_daemons import GPU_NODES, SMALL_NODE
 
 WHOLE = ("-N4", "--gpus-per-node=8")
@@ -25,24 +25,6 @@ both_ways = pytest.mark.parametrize("way", WAYS)
 
 def script(way: str, *words, before: str = "") -> str:
     return f"#!/bin/sh\n{before}{WAYS[way]}{shlex.join(map(str, (TAAS_RUN, *words)))}\n"
-
-
-def late_signals(folder: pathlib.Path) -> str:
-    """A line for a script: SLURM, which signals the processes of a job one by one, gets only now to the launcher and the
-    scontrol that it has started, as on a busy machine."""
-    folder.mkdir()
-    scontrol = folder / "scontrol"
-    scontrol.write_text(f'#!/bin/sh\nkill -TERM $PPID $$\nexec {shutil.which("scontrol")} "$@"\n')
-    scontrol.chmod(0o755)
-    return f"PATH={shlex.quote(str(folder))}:$PATH\n"
-
-
-def assert_sound(slurm, job):
-    """Nothing of the job is left, and its nodes take the next one."""
-    slurm.wait_until_idle()
-    assert slurm.drained() == ""
-    assert not slurm.processes(job)
-    assert_nothing_left(slurm.cluster)
 
 
 @pytest.mark.parametrize("front, options", [("srun ", ()), ("srun ", ["--ntasks-per-node=8"]), ("", ())],

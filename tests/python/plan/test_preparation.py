@@ -1,0 +1,88 @@
+"""`--loader`: data workers make the first batches before there is a rank."""
+
+import pytest
+import taas
+import torch
+from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
+from runs import importable, of_kind  # noqa: F401
+from taas.delivery import delivery
+from taas.runtime import events
+from taas.runtime.plan import read
+from taas.worker.prepare import Preparation
+from torch.utils.data import DataLoader
+
+
+@pytest.mark.parametrize("name", ["plain_loader", "loader"])
+def test_prepared_before_there_is_a_rank(run, name):
+    import own_datasets
+    run.start(2, loader=f"own_datasets:{name}")
+    wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) == 2)
+    prepared = of_kind(run, "prepared")
+    assert sum({event["worker"]: event["batches"] for event in prepared}.values()) == 13
+    seed()
+    loader = taas.register(getattr(own_datasets, name))
+    try:
+        seen = loop(loader)
+    finally:
+        taas.unregister(loader)
+    assert of_kind(run, "data")[-1]["loader"] == name
+    if name == "plain_loader":
+        assert equal(seen, loop(loader))
+    else:
+        seed()
+        run.write(workers=[], loader="")
+        delivery._deliveries.clear()
+        with taas.register(DataLoader(loader.dataset, 8, num_workers=2)) as other:
+            assert equal(loop(other), seen)
+
+
+def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypatch):
+    import own_datasets
+    run.start(1, loader="own_datasets:loader_of_rank")
+    wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
+    assert of_kind(run, "prepared")[-1]["batches"] == 0
+    assert run.remarks() == ["nothing is prepared before the ranks start: the dataset asks for its rank"]
+    monkeypatch.setenv("RANK", "3")
+    with taas.register(own_datasets.loader_of_rank) as loader:
+        assert loop(loader)[0].tolist() == list(range(3000, 3008))
+
+
+def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run):
+    import own_datasets
+    run.start(1, loader="own_datasets:loader_of_floats")
+    wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
+    torch.set_default_dtype(torch.float64)
+    try:
+        with taas.register(own_datasets.loader_of_floats) as loader:
+            assert loop(loader)[0].dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert ("batches that were prepared before the ranks started are made again: torch.set_default_dtype is not as it was then"
+            in run.remarks())
+
+
+def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch):
+    for module in (torch, torch.random):
+        monkeypatch.setattr(module, "initial_seed", module.initial_seed)  # a preparation replaces it
+    run.start(0, loader="own_datasets:plain_loader")
+    preparation = Preparation(read(run.path), 0)
+    told, answers = [], iter([False, False, True])
+    monkeypatch.setattr(preparation, "_reported", float("inf"))
+    monkeypatch.setattr(events, "send", lambda report, wait: told.append((report.batches, report.done, wait)) or next(answers))
+    while not preparation.is_done:
+        preparation.step()
+    for _ in range(4):
+        preparation.report()
+    assert told == [(13, True, True)] * 3
+
+
+@pytest.mark.parametrize("name, line", [
+    ("own_datasets:nothing", "ValueError: module own_datasets has no 'nothing'"),
+    ("own_datasets:numbers", "ValueError: 'numbers' of module own_datasets is of type Numbers, not a torch.utils.data.DataLoader"),
+    ("no_such:loader", "ModuleNotFoundError: No module named 'no_such'"),
+])
+def test_a_loader_that_cannot_be_imported_ends_the_worker_with_a_line(run, name, line, capfd):
+    run.start(1, loader=name)
+    assert run.workers[0].wait(DEADLINE_SECONDS) == 1
+    assert capfd.readouterr().err.splitlines()[-1] == line
+    assert not of_kind(run, "prepared")
