@@ -23,6 +23,7 @@
 #include "plan/launch_plan.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
+#include "start/devices.hpp"
 #include "start/dry_run.hpp"
 #include "start/job_gpus.hpp"
 #include "start/launch.hpp"
@@ -35,7 +36,9 @@ using namespace taas;
 
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
-constexpr const char* kMakeToken = "token";  // as the whole command line: a program of that name is ./token
+// Each as the whole command line: a program of that name is ./token.
+constexpr const char* kMakeToken = "token";
+constexpr const char* kDevices = "devices";
 
 Environment read_environment() {
   Environment variables;
@@ -74,6 +77,12 @@ int print(const std::string& text) {
   if (written || errno == EPIPE) return 0;
   say(system_error("standard output: cannot write", errno));
   return 1;
+}
+
+int print_devices(const plan::Machine& machine) {
+  auto report = cli::report_devices(machine);
+  auto printed = print(report.text);
+  return report.all_work ? printed : 1;
 }
 
 /// Programs of other machines are looked for there.
@@ -137,6 +146,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments == std::vector<std::string>{kMakeToken}) return print(net::make_token() + "\n");
   auto machine = read_machine();
+  if (arguments == std::vector<std::string>{kDevices}) return print_devices(machine);
   auto parsed = cli::parse(arguments, machine.environment, read_file);
   if (!parsed) return refuse(parsed.error());
   if (auto* text = std::get_if<cli::PrintAndExit>(&*parsed)) return print(text->text);

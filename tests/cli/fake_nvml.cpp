@@ -1,7 +1,8 @@
 // Stands in for libnvidia-ml.so.1: FAKE_NVML is "gpu pid bytes" for each process that holds memory, with commas between
-// them; FAKE_NVML=hang never answers.
+// them; FAKE_NVML=hang never answers. Each GPU has 80 GiB.
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -33,6 +34,13 @@ std::vector<Process> processes_of(const std::string& gpu) {
   return found;
 }
 
+/// nvmlMemory_t.
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+constexpr unsigned long long kTotal = 80ULL << 30;
+
 }  // namespace
 
 extern "C" {
@@ -49,6 +57,17 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, std::string** device) {
 }
 int nvmlDeviceGetHandleByUUID(const char* uuid, std::string** device) {
   *device = new std::string(uuid);
+  return 0;
+}
+
+int nvmlDeviceGetName(const std::string* device, char* name, unsigned length) {
+  std::snprintf(name, length, "Fake %s", device->c_str());
+  return 0;
+}
+int nvmlDeviceGetMemoryInfo(const std::string* device, Memory* memory) {
+  *memory = {kTotal, kTotal, 0};
+  for (const auto& process : processes_of(*device)) memory->used += process.used;
+  memory->free -= memory->used;
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "proc/machine/nvml.hpp"
 
@@ -16,6 +17,16 @@ std::string program_name(int pid) {
   std::string name;
   std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm"), name);
   return name;
+}
+
+/// By a thread of its own; a default value when it has not answered by then.
+template <class Ask>
+auto ask_driver(std::chrono::milliseconds patience, Ask ask) {
+  using Answer = decltype(ask(std::declval<const Nvml&>()));
+  auto answer = std::make_shared<std::promise<Answer>>();
+  auto coming = answer->get_future();
+  std::thread([answer, ask = std::move(ask)] { answer->set_value(ask(Nvml())); }).detach();
+  return coming.wait_for(patience) == std::future_status::ready ? coming.get() : Answer();
 }
 
 }  // namespace
@@ -46,14 +57,20 @@ std::optional<std::string> name_of_visible_gpu(int index, std::optional<std::str
 }
 
 std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, std::chrono::milliseconds patience) {
-  auto answer = std::make_shared<std::promise<std::vector<GpuMemoryHolder>>>();
-  auto holders = answer->get_future();
-  std::thread([answer, gpu] { answer->set_value(Nvml().holders(gpu)); }).detach();
-  if (holders.wait_for(patience) != std::future_status::ready) return {};
-  auto found = holders.get();
+  auto found = ask_driver(patience, [gpu](const Nvml& driver) { return driver.holders(gpu); });
   for (auto& holder : found) holder.name = program_name(holder.pid);
   std::ranges::stable_sort(found, std::greater(), [](const auto& holder) { return holder.bytes.value_or(0); });
   return found;
+}
+
+std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus,
+                                                         std::chrono::milliseconds patience) {
+  if (gpus.empty()) return {};
+  return ask_driver(patience, [gpus](const Nvml& driver) {
+    std::vector<std::optional<GpuDescription>> found;
+    for (const auto& gpu : gpus) found.push_back(driver.describe(gpu));
+    return found;
+  });
 }
 
 }  // namespace taas

@@ -16,6 +16,13 @@ struct GpuMemoryHolder {
   std::optional<std::uint64_t> bytes = {};  ///< nothing: the driver does not say
 };
 
+/// A GPU as the driver describes it.
+struct GpuDescription {
+  std::string name;  ///< "NVIDIA H200"
+  std::uint64_t total_bytes = 0;
+  std::uint64_t free_bytes = 0;
+};
+
 /// Which of the GPUs that a process sees an error is about: "GPU 1 has a total capacity of 79.10 GiB", as torch has it;
 /// 0 in a text that does not say.
 int gpu_of_error(std::string_view text);
@@ -28,5 +35,10 @@ std::optional<std::string> name_of_visible_gpu(int index, std::optional<std::str
 /// time. NVML is loaded when it is asked, by a thread that is left alone when it hangs, as on a GPU that has fallen off
 /// the bus.
 std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, std::chrono::milliseconds patience);
+
+/// Asks the driver in the same way what these GPUs are, in their order; nothing for one that it does not know. Empty
+/// when there is no answer in time.
+std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus,
+                                                         std::chrono::milliseconds patience);
 
 }  // namespace taas

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <cctype>
 #include <charconv>
 
@@ -11,7 +12,8 @@ namespace {
 using Device = struct nvmlDevice_st*;
 constexpr int kSuccess = 0, kInsufficientSize = 7;
 constexpr unsigned long long kNotAvailable = ~0ULL;
-constexpr unsigned kRoom = 16;  // processes; more are asked for when there are more
+constexpr std::size_t kLongestName = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
+constexpr unsigned kRoom = 16;            // processes; more are asked for when there are more
 
 /// nvmlProcessInfo_t of the second version on.
 struct ProcessInfo {
@@ -20,9 +22,16 @@ struct ProcessInfo {
   unsigned gpu_instance, compute_instance;
 };
 
+/// nvmlMemory_t.
+struct MemoryInfo {
+  unsigned long long total, free, used;
+};
+
 using Simple = int (*)();
 using ByIndex = int (*)(unsigned index, Device* device);
 using ByUuid = int (*)(const char* uuid, Device* device);
+using Name = int (*)(Device device, char* name, unsigned length);
+using Memory = int (*)(Device device, MemoryInfo* memory);
 using Processes = int (*)(Device device, unsigned* count, ProcessInfo* processes);
 
 template <class Function>
@@ -78,6 +87,18 @@ std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu) const {
     found.push_back({static_cast<int>(process.pid), {}, bytes});
   }
   return found;
+}
+
+std::optional<GpuDescription> Nvml::describe(const std::string& gpu) const {
+  Device device = nullptr;
+  if (!initialised_ || !find_device(library_, gpu, device)) return std::nullopt;
+  auto ask_name = find<Name>(library_, "nvmlDeviceGetName");
+  auto ask_memory = find<Memory>(library_, "nvmlDeviceGetMemoryInfo");
+  std::array<char, kLongestName> name{};
+  MemoryInfo memory{};
+  if (ask_name == nullptr || ask_name(device, name.data(), name.size()) != kSuccess) return std::nullopt;
+  if (ask_memory == nullptr || ask_memory(device, &memory) != kSuccess) return std::nullopt;
+  return GpuDescription{name.data(), memory.total, memory.free};
 }
 
 }  // namespace taas

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ class Nvml {
 
   /// Of compute processes; without their names. Empty when the library or the GPU is not there.
   std::vector<GpuMemoryHolder> holders(const std::string& gpu) const;
+  /// Nothing when the library or the GPU is not there.
+  std::optional<GpuDescription> describe(const std::string& gpu) const;
 
  private:
   void* library_ = nullptr;  ///< never unloaded: it may have threads

@@ -1,0 +1,67 @@
+"""`taas-run devices`: what there is to compute on, and what a tensor on each says. The driver is one that tests made."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
+TWO_GPUS = 'mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1 && exec "$@"'
+
+
+@pytest.fixture
+def machine(launcher, tmp_path):
+    """Calls it on a machine whose driver has two GPUs; `torch` is the text of a module of that name."""
+    own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    before = [*own_mounts, "/bin/sh", "-c", TWO_GPUS, "sh"]
+    if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
+        pytest.skip("no namespaces for a /proc/driver of its own")
+    (tmp_path / "libnvidia-ml.so.1").symlink_to(FAKE_NVML)
+
+    def call(torch, **variables):
+        (tmp_path / "torch.py").write_text(torch)
+        own = {"PYTHON_EXEC": sys.executable, "PYTHONPATH": str(tmp_path), **variables}
+        own["LD_LIBRARY_PATH"] = f"{tmp_path}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        return launcher.run("devices", before=before, env=own)
+
+    return call
+
+
+WORKS_BUT_ON_THE_SECOND = """
+__version__ = "2.99"
+class Tensor(int):
+    __add__ = lambda self, other: Tensor(int(self) + other)
+    item = lambda self: int(self)
+def zeros(count, device):
+    if device == "cuda:1":
+        raise RuntimeError("CUDA error: out of memory\\nand a stack")
+    return Tensor()
+"""
+
+
+def test_each_device_is_described_and_tried(machine):
+    done = machine(WORKS_BUT_ON_THE_SECOND, FAKE_NVML=f"1 77 {79 << 30}")
+    assert done.returncode == 1 and done.stderr == ""
+    header, cpu, first, second, closing = done.stdout.splitlines()
+    assert header.split() == ["device", "what", "it", "is", "memory", "a", "tensor", "there"]
+    assert cpu.startswith("cpu ") and " core" in cpu and "GiB free" in cpu and cpu.endswith("  works")
+    assert first.split() == ["cuda:0", "Fake", "0", "80.0", "of", "80.0", "GiB", "free", "works"]
+    assert second.split()[:8] == ["cuda:1", "Fake", "1", "1.0", "of", "80.0", "GiB", "free"]
+    assert second.endswith("  CUDA error: out of memory")
+    assert closing == f"tried with torch 2.99 of {sys.executable}"
+
+
+def test_devices_are_those_that_a_program_would_see(machine):
+    done = machine(WORKS_BUT_ON_THE_SECOND, CUDA_VISIBLE_DEVICES="1")
+    assert done.returncode == 0
+    assert [line.split()[:3] for line in done.stdout.splitlines()[2:3]] == [["cuda:0", "Fake", "1"]]
+    none = machine(WORKS_BUT_ON_THE_SECOND, CUDA_VISIBLE_DEVICES="")
+    assert none.returncode == 0 and "no GPU is visible here, with CUDA_VISIBLE_DEVICES=''\n" in none.stdout
+
+
+def test_a_driver_that_hangs_and_an_absent_torch_are_said(machine):
+    done = machine("raise ImportError('no module of that name')", FAKE_NVML="hang", CUDA_VISIBLE_DEVICES="0")
+    assert done.returncode == 0
+    assert "cuda:0  GPU 0" in done.stdout and "unknown: the driver does not say  not tried\n" in done.stdout
+    assert f"no tensor was tried: {sys.executable} has no torch (no module of that name)\n" in done.stdout
