@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -34,6 +36,12 @@ std::vector<Process> processes_of(const std::string& gpu) {
   return found;
 }
 
+/// As long as the library is there.
+const std::string* handle_of(std::string gpu) {
+  static std::set<std::string> handles;
+  return &*handles.insert(std::move(gpu)).first;
+}
+
 /// nvmlMemory_t.
 struct Memory {
   unsigned long long total, free, used;
@@ -51,12 +59,12 @@ int nvmlInit_v2() {
 }
 int nvmlShutdown() { return 0; }
 
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, std::string** device) {
-  *device = new std::string(std::to_string(index));
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, const std::string** device) {
+  *device = handle_of(std::to_string(index));
   return 0;
 }
-int nvmlDeviceGetHandleByUUID(const char* uuid, std::string** device) {
-  *device = new std::string(uuid);
+int nvmlDeviceGetHandleByUUID(const char* uuid, const std::string** device) {
+  *device = handle_of(uuid);
   return 0;
 }
 
