@@ -60,6 +60,12 @@ def test_devices_are_those_that_a_program_would_see(machine):
     assert none.returncode == 0 and "no GPU is visible here, with CUDA_VISIBLE_DEVICES=''\n" in none.stdout
 
 
+def test_a_torch_that_crashes_is_no_success(machine):
+    done = machine("import os; os.abort()")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "\ntrying tensors broke off: " in done.stdout
+
+
 def test_a_driver_that_hangs_and_an_absent_torch_are_said(machine):
     done = machine("raise ImportError('no module of that name')", FAKE_NVML="hang", CUDA_VISIBLE_DEVICES="0")
     assert done.returncode == 0

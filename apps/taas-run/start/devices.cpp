@@ -52,6 +52,7 @@ struct Row {
 struct Tried {
   std::map<std::string, std::string> by_device;
   std::string closing;  ///< which torch it was, or why none was
+  bool broke_off = false;
 };
 
 double gib(double bytes) { return bytes / static_cast<double>(1 << 30); }
@@ -74,11 +75,10 @@ Row cpu_row(const plan::Machine& machine) {
 }
 
 std::vector<Row> gpu_rows(const plan::Machine& machine) {
-  auto visible = machine.environment.find(kVisible);
-  auto chosen = visible == machine.environment.end() ? std::optional<std::string_view>() : visible->second;
+  auto visible = find_variable(machine.environment, kVisible);
   std::vector<std::string> names;
   for (int index = 0; index < machine.gpus; ++index) {
-    names.push_back(name_of_visible_gpu(index, chosen).value_or(std::to_string(index)));
+    names.push_back(name_of_visible_gpu(index, visible).value_or(std::to_string(index)));
   }
   auto described = describe_gpus(names, kDriverPatience);
   std::vector<Row> rows;
@@ -106,7 +106,8 @@ Tried try_tensors(const plan::Machine& machine, const std::vector<Row>& rows) {
   for (const auto& row : rows) command.push_back(row.device);
   auto printed = output_of(command, kTorchPatience, Complaints::kDropped);
   if (!printed) {
-    tried.closing = fmt::format("no tensor was tried: {}", printed.error().message);
+    tried.closing = fmt::format("trying tensors broke off: {}", printed.error().message);
+    tried.broke_off = true;
     return tried;
   }
   for (auto line : split(*printed, '\n')) {
@@ -142,9 +143,9 @@ std::string as_table(const std::vector<Row>& rows) {
 
 std::string note_on_gpus(const plan::Machine& machine) {
   if (machine.gpus > 0) return "";
-  auto visible = machine.environment.find(kVisible);
-  if (visible == machine.environment.end()) return "no GPU is visible here\n";
-  return fmt::format("no GPU is visible here, with {}='{}'\n", kVisible, printable(visible->second));
+  auto visible = find_variable(machine.environment, kVisible);
+  if (!visible) return "no GPU is visible here\n";
+  return fmt::format("no GPU is visible here, with {}='{}'\n", kVisible, printable(*visible));
 }
 
 }  // namespace
@@ -155,6 +156,7 @@ DevicesReport report_devices(const plan::Machine& machine) {
   std::vector<Row> devices(rows.begin() + 1, rows.end());
   auto tried = try_tensors(machine, devices);
   DevicesReport report;
+  report.all_work = !tried.broke_off;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     auto said = tried.by_device.find(rows[i].device);
     rows[i].tensor = said == tried.by_device.end() ? "not tried" : said->second;

@@ -15,6 +15,17 @@ std::vector<std::string> assignments(const Environment& environment) {
   return list;
 }
 
+std::vector<std::string> assignments(Environment environment,
+                                     const std::vector<std::pair<std::string, std::string>>& changes) {
+  for (const auto& [name, value] : changes) environment.insert_or_assign(name, value);
+  return assignments(environment);
+}
+
+std::optional<std::string> find_variable(const Environment& environment, const std::string& name) {
+  auto found = environment.find(name);
+  return found == environment.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::string value_of(const Environment& environment, const std::string& name, std::string_view otherwise) {
   auto found = environment.find(name);
   return found == environment.end() || found->second.empty() ? std::string(otherwise) : found->second;

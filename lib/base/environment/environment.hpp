@@ -17,6 +17,12 @@ std::optional<std::pair<std::string_view, std::string_view>> split_assignment(st
 
 /// "NAME=value" each.
 std::vector<std::string> assignments(const Environment& environment);
+/// The same with these set over it.
+std::vector<std::string> assignments(Environment environment,
+                                     const std::vector<std::pair<std::string, std::string>>& changes);
+
+/// The variable's value where it is set, be it empty.
+std::optional<std::string> find_variable(const Environment& environment, const std::string& name);
 
 /// The variable's value; `otherwise` where it is unset or empty.
 std::string value_of(const Environment& environment, const std::string& name, std::string_view otherwise = {});

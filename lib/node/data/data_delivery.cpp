@@ -136,12 +136,9 @@ DataWorkerStart DataDelivery::State::describe(int index) {
     std::error_code ignored;  // without it the worker has no log files, and that is said of nothing else
     std::filesystem::create_directories(path, ignored);
   });
-  auto variables = options.machine.environment;
   plan::DataWorkerPlace place{start.worker, "3,4", plan_path(), events_path(), options.run_folder + "/log"};
-  for (auto& [name, value] : plan::data_worker_environment(options.settings, options.machine, place)) {
-    variables.insert_or_assign(name, value);
-  }
-  start.environment = assignments(variables);
+  start.environment =
+      assignments(options.machine.environment, plan::data_worker_environment(options.settings, options.machine, place));
   start.read_only = options.read_only;
   return start;
 }
@@ -149,7 +146,7 @@ DataWorkerStart DataDelivery::State::describe(int index) {
 void DataDelivery::State::use(const run::DataWorkers& wanted) {
   list.use(wanted);
   for (const auto& worker : list.all()) {
-    if (worker.addresses.empty() || !list.is_here(worker)) addresses.find(worker);
+    if (!list.is_here(worker)) addresses.find(worker);
   }
   write_plan_or_remark();
   if (loader.outcome()) say(*loader.outcome());

@@ -51,7 +51,7 @@ RankStart RankStarts::describe(std::size_t index) const {
   RankStart start;
   start.rank = place.rank;
   start.argv = fill_in_local_rank(options_.command, place.local_rank);
-  start.environment = environment_of(place, files.error);
+  start.environment = assignments(options_.machine.environment, own_variables(place, files.error));
   start.read_only = first ? nullptr : options_.read_only;
   start.open_files_limit = options_.open_files_limit;
   start.stdout_path = files.out;
@@ -68,21 +68,17 @@ CommonEnvironment RankStarts::common() const {
   std::vector<std::vector<std::string>> environments;
   std::vector<std::string> names;
   for (const auto& place : places_) {
-    environments.push_back(environment_of(place, ""));
-    auto set = plan::rank_environment(options_.settings, options_.machine, place, generation_, addresses_);
-    for (auto& [name, value] : set) names.push_back(std::move(name));
+    auto own = own_variables(place, "");
+    environments.push_back(assignments(options_.machine.environment, own));
+    for (auto& [name, value] : own) names.push_back(std::move(name));
   }
   return common_environment(environments, names);
 }
 
-std::vector<std::string> RankStarts::environment_of(const RankPlace& place, const std::string& error) const {
+std::vector<plan::Variable> RankStarts::own_variables(const RankPlace& place, const std::string& error_file) const {
   plan::RunAddresses known = addresses_;
-  known.error_file = error;
-  auto variables = options_.machine.environment;
-  for (auto& [name, value] : plan::rank_environment(options_.settings, options_.machine, place, generation_, known)) {
-    variables.insert_or_assign(name, value);
-  }
-  return assignments(variables);
+  known.error_file = error_file;
+  return plan::rank_environment(options_.settings, options_.machine, place, generation_, known);
 }
 
 }  // namespace taas::node

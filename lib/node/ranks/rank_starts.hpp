@@ -56,7 +56,7 @@ class RankStarts {
   [[nodiscard]] CommonEnvironment common() const;
 
  private:
-  [[nodiscard]] std::vector<std::string> environment_of(const RankPlace& place, const std::string& error) const;
+  [[nodiscard]] std::vector<plan::Variable> own_variables(const RankPlace& place, const std::string& error_file) const;
 
   RankStartsOptions options_;
   Generation generation_{-1};

@@ -8,18 +8,13 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/environment/environment.hpp"
 #include "base/text.hpp"
 #include "plan/environment/extra_variables.hpp"
 #include "plan/environment/tensorflow_config.hpp"
 
 namespace taas::plan {
 namespace {
-
-std::optional<std::string> find(const Machine& machine, const char* name) {
-  auto found = machine.environment.find(name);
-  if (found == machine.environment.end()) return std::nullopt;
-  return found->second;
-}
 
 /// Sets variables, and collects those of which the user's own value wins.
 class Writer {
@@ -97,7 +92,7 @@ void set_elastic(Writer& writer, const LaunchSettings& settings, Generation gene
 /// Devices of the launcher itself, in the order that CUDA numbers them: a subset given to a rank is named by these.
 std::vector<std::string> visible_devices(const Machine& machine, const char* variable) {
   std::vector<std::string> devices;
-  if (auto value = find(machine, variable)) {
+  if (auto value = find_variable(machine.environment, variable)) {
     for (auto entry : split(*value, ',')) devices.emplace_back(trim(entry, " "));
     devices.resize(std::min(devices.size(), static_cast<std::size_t>(machine.gpus)));  // from a bad entry on: ignored
   } else {
@@ -127,7 +122,7 @@ void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& 
     return;
   }
   if (!own && (settings.device == Device::kCpu || !settings.simulated)) return;
-  bool hip = !find(machine, "HIP_VISIBLE_DEVICES").value_or("").empty();  // it wins over CUDA's on ROCm
+  bool hip = !value_of(machine.environment, "HIP_VISIBLE_DEVICES").empty();  // it wins over CUDA's on ROCm
   auto all = visible_devices(machine, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
   auto list = fmt::format("{}", fmt::join(devices_of(settings, place, own, all), ","));
   if (hip) writer.set("HIP_VISIBLE_DEVICES", list);
@@ -166,12 +161,14 @@ void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine&
 /// What torch remembers of the last collectives goes into the run's folder when one of them hangs.
 void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
-  if (!find(machine, "TORCH_NCCL_TRACE_BUFFER_SIZE")) writer.set_default("TORCH_FR_BUFFER_SIZE", "2000");
+  if (!find_variable(machine.environment, "TORCH_NCCL_TRACE_BUFFER_SIZE"))
+    writer.set_default("TORCH_FR_BUFFER_SIZE", "2000");
   // A rank whose watchdog has found a hang waits four times so long for the others' records before it ends: a minute
   // would be torch's own choice. The records are written within milliseconds.
-  if (!find(machine, "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC"))
+  if (!find_variable(machine.environment, "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC"))
     writer.set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800");
-  bool chosen = addresses.flight_records.empty() || find(machine, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
+  bool chosen =
+      addresses.flight_records.empty() || find_variable(machine.environment, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
   if (!chosen) writer.set_default("TORCH_FR_DUMP_TEMP_FILE", addresses.flight_records);
 }
 
@@ -206,7 +203,7 @@ bool is_python(const ProgramOptions& program) {
 /// Behind what the user has: a package of the same name there wins.
 std::string python_path(const ProgramOptions& program, const Machine& machine) {
   if (machine.python_packages.empty() || !is_python(program)) return "";
-  auto own = find(machine, "PYTHONPATH").value_or("");
+  auto own = value_of(machine.environment, "PYTHONPATH");
   return own.empty() ? machine.python_packages : own + ":" + machine.python_packages;
 }
 
@@ -243,7 +240,8 @@ Result<> check_share(const LaunchSettings& settings, const Machine& machine, int
   if (enough || settings.device == Device::kCpu || settings.options.size.oversubscribe) return {};
   auto text = fmt::format("{} ranks need {} GPUs, and {} visible here: --gpus-per-node says how many a node has", ranks,
                           ranks, machine.gpus == 1 ? "1 is" : fmt::format("{} are", machine.gpus));
-  if (find(machine, "SLURM_JOB_ID")) text += "; srun --gpu-bind=none shows all of a node's to each task";
+  if (find_variable(machine.environment, "SLURM_JOB_ID"))
+    text += "; srun --gpu-bind=none shows all of a node's to each task";
   return usage_error(std::move(text));
 }
 

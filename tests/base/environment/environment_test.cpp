@@ -28,4 +28,16 @@ TEST_CASE("a variable that is empty counts as unset") {
   CHECK(assignments(environment) == std::vector<std::string>{"EMPTY=", "SET=1"});
 }
 
+TEST_CASE("a variable that is empty is set all the same, for who asks for that") {
+  const Environment environment{{"EMPTY", ""}, {"FULL", "x"}};
+  CHECK(find_variable(environment, "EMPTY") == "");
+  CHECK(find_variable(environment, "FULL") == "x");
+  CHECK(find_variable(environment, "NONE") == std::nullopt);
+}
+
+TEST_CASE("changes are set over an environment") {
+  CHECK(assignments({{"A", "1"}, {"B", "2"}}, {{"B", "3"}, {"C", "4"}}) ==
+        std::vector<std::string>{"A=1", "B=3", "C=4"});
+}
+
 }  // namespace environment_test
