@@ -22,7 +22,8 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
 
 void forget_data_delivery(std::map<std::string, std::string>& environment) {
   for (auto name :
-       {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_DATA_LISTEN", "TAAS_DATA_WORKER", "TAAS_DATA_PARENT", "TAAS_EVENTS"}) {
+       {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_DATA_LISTEN", "TAAS_DATA_WORKER", "TAAS_DATA_PARENT", "TAAS_EVENTS",
+        kSplit.first}) {
     environment.erase(name);
   }
 }
@@ -33,6 +34,7 @@ std::vector<Variable> data_worker_environment(const LaunchSettings& settings, co
       {"TAAS_ROLE", "data-worker"},       {"TAAS_DATA_WORKER", std::to_string(place.worker)},
       {"TAAS_DATA_LISTEN", place.listen}, {"TAAS_DATA_PLAN", place.data_plan},
       {"TAAS_EVENTS", place.events},      {"TAAS_RUN_ID", settings.run_id}};
+  if (settings.options.data.split) variables.emplace_back(kSplit);
   if (auto path = python_path(settings.options.program, machine); !path.empty()) {
     variables.emplace_back("PYTHONPATH", std::move(path));
   }

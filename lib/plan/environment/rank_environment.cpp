@@ -179,7 +179,8 @@ void set_framework(Writer& writer, const FrameworkOptions& options, const RankPl
   for (auto& variable : extra_variables(options, place.rank)) writer.replace(std::move(variable));
 }
 
-void set_data(Writer& writer, const RunAddresses& addresses) {
+void set_data(Writer& writer, const DataOptions& options, const RunAddresses& addresses) {
+  if (options.split) writer.set(kSplit.first, std::string(kSplit.second));
   if (addresses.data_plan.empty()) return;
   writer.set("TAAS_ROLE", std::string("rank"));
   writer.set("TAAS_DATA_PLAN", addresses.data_plan);
@@ -225,7 +226,7 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   if (shares_gpus(settings, machine, place)) set_sharing(writer, settings, place, addresses);
   writer.set("TAAS_OUTPUT_DIR", addresses.output_directory);
   writer.set("TAAS_RUN_ID", settings.run_id);
-  set_data(writer, addresses);
+  set_data(writer, settings.options.data, addresses);
   set_log(writer, settings.options.output, addresses.log_folder);
   if (auto path = python_path(settings.options.program, machine); !path.empty()) writer.set("PYTHONPATH", path);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);

@@ -16,6 +16,9 @@ namespace taas::plan {
 /// iterates a set gives the same batch wherever it is made.
 inline constexpr std::pair<const char*, const char*> kHashSeed{"PYTHONHASHSEED", "0"};
 
+/// Of ranks and data workers with --split.
+inline constexpr std::pair<const char*, const char*> kSplit{"TAAS_SPLIT", "1"};
+
 /// What a rank's environment needs that is known only when the run starts.
 struct RunAddresses {
   std::string master_addr;

@@ -19,6 +19,7 @@ struct DataOptions {
   std::optional<int> cores;          ///< --data-cores: worker processes on each; absent: its usable cores
   std::optional<std::string> hosts;  ///< --data-hosts, as written: make_plan() reads it
   std::string loader;                ///< --loader module:attribute, prepared before ranks start
+  bool split = false;                ///< --split: registered loaders are shared by all ranks
   std::int64_t units = 0;            ///< --units: samples from each loader, over all ranks; 0: all
   std::int64_t buffer_bytes = std::int64_t{1} << 30;  ///< --data-buffer, for each rank
   Compression compression = Compression::kNone;
@@ -29,7 +30,7 @@ struct DataOptions {
 // clang-format off
 BOOST_DESCRIBE_ENUM(Compression, kNone, kLz4, kZstd)
 BOOST_DESCRIBE_ENUM(OnDataError, kRaise, kSkip)
-BOOST_DESCRIBE_STRUCT(DataOptions, (), (cpus, cores, hosts, loader, units, buffer_bytes, compression, plain, on_error))
+BOOST_DESCRIBE_STRUCT(DataOptions, (), (cpus, cores, hosts, loader, split, units, buffer_bytes, compression, plain, on_error))
 // clang-format on
 
 }  // namespace taas::plan

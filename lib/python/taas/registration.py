@@ -12,6 +12,8 @@ from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 
 from .delivery import device as devices, own_iteration
 from .delivery.registered import Registered
+from .order import sharing
+from .order.shared_batches import own_sampler, unshare
 from .runtime import events
 
 _T = TypeVar("_T")
@@ -24,12 +26,14 @@ class RegistrationError(ValueError):
     """A loader that cannot be registered, or unregistered."""
 
 
-def register(loader: DataLoader[_T], device: Any = None) -> DataLoader[_T]:
+def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = None) -> DataLoader[_T]:
     """Lets data workers make the batches of `loader` from its next loop on; returns the same object.
 
     With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of the loop.
-    Also a context manager: `with taas.register(loader): …` unregisters it at the end. Raises RegistrationError when `loader`
-    is no DataLoader or is registered already, and for a device that is not there.
+    With shared=True all ranks have one stream together: its batches are dealt over them, each to one rank, in the order that rank 0
+    draws. shared=None is what --split says, for loaders that can be shared. Also a context manager: `with taas.register(loader): …`
+    unregisters it at the end. Raises RegistrationError when `loader` is no DataLoader or is registered already, for a device that is
+    not there, and for a loader that cannot be shared.
     """
     if not isinstance(loader, DataLoader):
         raise RegistrationError(f"taas.register: {_described(loader)} is not a torch.utils.data.DataLoader")
@@ -37,17 +41,24 @@ def register(loader: DataLoader[_T], device: Any = None) -> DataLoader[_T]:
         raise RegistrationError("taas.register: a DataPipe cannot be registered: give the loader a Dataset or an IterableDataset")
     if is_registered(loader):
         raise RegistrationError("taas.register: this loader is registered already; taas.unregister(loader) ends that")
-    if os.environ.get("TAAS_ROLE") == "data-worker":
-        return loader
     try:
+        is_shared = sharing.is_wanted(loader, shared)
+        if os.environ.get("TAAS_ROLE") == "data-worker":
+            sharing.note(loader, is_shared)
+            return loader
         target = None if device is None else devices.chosen(device)
     except ValueError as error:
         raise RegistrationError(f"taas.register: {error}") from None
     if why := own_iteration.why_refused(loader):
         raise RegistrationError(f"taas.register: {why}")
     why_plain = own_iteration.why_plain(loader)
+    if is_shared and why_plain:
+        raise RegistrationError(f"taas.register: shared=True, but {why_plain}")
     base = _plain_class(type(loader))
     registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
+    registered.asked_for = {"device": None if device is None else str(device), "shared": shared}
+    if is_shared:
+        registered.ranks = sharing.begin(loader, registered.name)
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
     _taken.add(registered.ordinal)
@@ -78,6 +89,7 @@ def unregister(loader: DataLoader[_T]) -> DataLoader[_T]:
                                 "give the loader that taas.register was called with")
     registered = loader.__dict__.pop(_KEY)
     registered.close()
+    unshare(loader)
     _taken.discard(registered.ordinal)
     _epochs_had[loader] = registered.epoch
     loader.__class__ = _plain_class(type(loader))
@@ -87,6 +99,11 @@ def unregister(loader: DataLoader[_T]) -> DataLoader[_T]:
 def is_registered(loader: Any) -> bool:
     """True between register and unregister. A copy of a registered loader is not registered."""
     return _registration_of(loader) is not None
+
+
+def asked_for(loader: DataLoader[Any]) -> dict[str, Any]:
+    """What else register was called with, to do the same in another process."""
+    return _required(loader).asked_for
 
 
 def _registration_of(loader: Any) -> Registered | None:
@@ -172,7 +189,8 @@ def _required(loader: Any) -> Registered:
 def _reduce(self: Any, protocol: int) -> Any:
     """Copies and pickles are of the plain class. The state comes last: it may refer to the loader, as a collate_fn of its own does."""
     cls = _plain_class(type(self))
-    return cls.__new__, (cls,), {name: value for name, value in self.__dict__.items() if name != _KEY}
+    own = {name: own_sampler(value) for name, value in self.__dict__.items() if name != _KEY}
+    return cls.__new__, (cls,), own
 
 
 _Methods = {"__slots__": (), "__enter__": _enter, "__exit__": _exit, "__reduce_ex__": _reduce,

@@ -61,9 +61,19 @@ TEST_CASE("Python programs find the package behind the user's own") {
 TEST_CASE("a launcher within a rank does not pass on what the rank was told") {
   std::map<std::string, std::string> environment{{"TAAS_ROLE", "rank"},       {"TAAS_DATA_PLAN", "x"},
                                                  {"TAAS_DATA_LISTEN", "3,4"}, {"TAAS_DATA_WORKER", "1"},
-                                                 {"TAAS_EVENTS", "y"},        {"TAAS_TOKEN", "z"}};
+                                                 {"TAAS_EVENTS", "y"},        {"TAAS_SPLIT", "1"},
+                                                 {"TAAS_TOKEN", "z"}};
   forget_data_delivery(environment);
   CHECK(environment == std::map<std::string, std::string>{{"TAAS_TOKEN", "z"}});
+}
+
+TEST_CASE("ranks and data workers hear of --split, with CPU machines or without") {
+  auto settings = settings_of("train.py");
+  Machine machine{"here", 0, 4, {}, "/taas/python"};
+  CHECK(value_of(rank_environment(settings, machine, {}, Generation{0}, {}), "TAAS_SPLIT") == "-");
+  settings.options.data.split = true;
+  CHECK(value_of(rank_environment(settings, machine, {}, Generation{0}, {}), "TAAS_SPLIT") == "1");
+  CHECK(value_of(data_worker_environment(settings, machine, {}), "TAAS_SPLIT") == "1");
 }
 
 TEST_CASE("ranks hear of data delivery when there is any") {

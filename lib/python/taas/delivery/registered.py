@@ -16,10 +16,11 @@ from ..code import own_generators, process_bound
 from ..code.recipe import recipe_of
 from ..dataset.fingerprint import Fingerprint
 from ..dataset.watch import Watch
-from ..order import position
+from ..order import position, sharing
 from ..order.order import order_of
 from ..order.sampler_prediction import PredictionBudget, needs_no_state
 from ..order.seeds import Seeds
+from ..order.shared_batches import shared_batches_of
 from ..order.task import Task
 from ..runtime import events
 from ..runtime.identity import rank, speaks_for_all, variable_of
@@ -42,6 +43,9 @@ class Registered:
 
     def __init__(self, loader: DataLoader, ordinal: int, epoch: int, device: torch.device | None = None) -> None:
         self.device = device
+        self.asked_for: dict[str, Any] = {}
+        self.ranks = 0
+        """How many ranks share the loader; 0 when it is not shared."""
         self.fingerprint = Fingerprint()
         self.totals = Totals()
         self.token = next(_tokens)
@@ -100,6 +104,10 @@ class Registered:
         if resume:
             self._refuse_what_is_in_no_state(loader)
         self._tell_of_own_generators(loader)
+        if self.ranks:
+            sharing.check(self.name, self.ranks)
+        if shared := shared_batches_of(loader):
+            shared.begin_loop()
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
             order = order_of(loader, self._seeds(loader), self._budget, self._is_resumed(loader))

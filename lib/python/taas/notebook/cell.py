@@ -54,7 +54,7 @@ def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
                     without=options.no_capture, also=options.capture)
     _check_pulled(options.pull, tree, found)
     registered = _registered(found)
-    prepared = registered[0] if registered and _has_cpus(options) else None
+    prepared = next(iter(registered), None) if _has_cpus(options) else None
     if options.dry_run:
         tell(options, found, registered, prepared, view)
         return None
@@ -62,7 +62,7 @@ def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
     return _run(shell, options, text, folder, found, registered, prepared, view)
 
 
-def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found: Capture, registered: list[str],
+def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found: Capture, registered: dict[str, dict[str, Any]],
          prepared: str | None, view: View) -> CellResult | None:
     """Removes the folder in the end."""
     try:
@@ -125,10 +125,11 @@ def _check_pulled(names: list[str], tree: ast.Module, found: Capture) -> None:
                             "notebook's")
 
 
-def _registered(found: Capture) -> list[str]:
-    """Captured loaders that taas.register was called with. Nothing is registered unless torch is there."""
+def _registered(found: Capture) -> dict[str, dict[str, Any]]:
+    """Captured loaders that taas.register was called with, and what else it was given. Nothing is registered unless torch is there."""
     registration = sys.modules.get("taas.registration")
-    return [name for name, value in found.values.items() if registration and registration.is_registered(value)]
+    return {name: registration.asked_for(value) for name, value in found.values.items()
+            if registration and registration.is_registered(value)}
 
 
 def _uses_torch(text: str, found: Capture) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Iterable
+
 from .command import ask, command
 from .options import CellOptions
 from .variables.capture import Capture
@@ -10,7 +12,7 @@ from .view import View
 _FOLDER = "<the cell's folder>"
 
 
-def tell(options: CellOptions, found: Capture, registered: list[str], prepared: str | None, view: View) -> None:
+def tell(options: CellOptions, found: Capture, registered: Iterable[str], prepared: str | None, view: View) -> None:
     """Says it, and starts nothing."""
     view.say(ask([*options.launcher, "-m", "taas.notebook.rank", _FOLDER]).rstrip("\n"))
     view.say("command: " + " ".join(command(options, _FOLDER, prepared)))

@@ -10,6 +10,7 @@ from ..program import random_states
 from .draws import PlainDraws
 from .order_digest import OrderDigest
 from .sampler_prediction import PredictionBudget, Rehearsal, is_settled_at_first_draw
+from .shared_batches import shared_batches_of
 
 
 class Indices:
@@ -24,11 +25,22 @@ class Indices:
         sampler = loader._index_sampler
         self._settled = is_settled_at_first_draw(sampler)
         self._rehearsal = None if self._settled or not budget else _rehearsed(loader, resumed)
-        self.digest = OrderDigest()
-        self._draws = PlainDraws(loader, sampler, loader.generator, resumed, self.digest.note)
+        self._shared = shared_batches_of(loader)
+        self._digest = OrderDigest()
+        self._draws = PlainDraws(loader, sampler, loader.generator, resumed, self._note)
         self._synchronised = loader.num_workers > 0
         if self._rehearsal and self._synchronised:
             self._rehearsal.begin()
+
+    @property
+    def digest(self) -> OrderDigest:
+        """Of what has been drawn; of a shared stream, of what all ranks have."""
+        return self._shared.digest if self._shared else self._digest
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks have these batches together."""
+        return self._shared.ranks if self._shared else 1
 
     def begin(self) -> None:
         """The draws that the plain loader makes once its workers are started."""
@@ -63,6 +75,10 @@ class Indices:
     def mistaken(self) -> None:
         """What `ahead` has said was wrong."""
         self._budget.mistaken()
+
+    def _note(self, indices: Any) -> None:
+        if not self._shared:  # which notes by itself
+            self._digest.note(indices)
 
 
 def _rehearsed(loader: DataLoader, resumed: bool) -> Rehearsal | None:

@@ -52,10 +52,13 @@ class MapOrder:
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
         digest = self._indices.digest
-        return {"batch": self._number, "taken": digest.state_behind(self._number), "order": digest.state()}
+        return {"batch": self._number, "ranks": self._indices.ranks, "taken": digest.state_behind(self._number), "order": digest.state()}
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Draws, and drops, what the loop has had before it was interrupted. Raises AnotherOrder where that is not the same."""
+        if (saved := position.get("ranks", 1)) != self._indices.ranks:
+            raise ValueError(f"taas: load_state_dict: this state was saved in the middle of a loop that {saved} ranks shared, and now there "
+                             f"are {self._indices.ranks}: load it with {saved}, or load a state of the end of a loop")
         for _ in range(position["batch"]):
             try:
                 self.certain()

@@ -15,6 +15,7 @@ from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, Rand
 from ..code.purity import DatasetView, Impure, datasets_of
 from ..program import random_states
 from .draws import PlainDraws, Unknown
+from .shared_batches import own_sampler
 
 _SELF_CONTAINED = (SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler, list, tuple, range)
 _STATELESS = (SequentialSampler, DistributedSampler, list, tuple, range)
@@ -24,6 +25,7 @@ _MISTAKES_ALLOWED = 3
 
 def is_settled_at_first_draw(sampler: Any) -> bool:
     """True for samplers that touch random states in their first draw only: what follows may be drawn at any time."""
+    sampler = own_sampler(sampler)
     kind = type(sampler)
     if kind is BatchSampler:
         return is_settled_at_first_draw(sampler.sampler)
@@ -34,7 +36,7 @@ def is_settled_at_first_draw(sampler: Any) -> bool:
 
 def needs_no_state(loader: DataLoader) -> bool:
     """True when the order of the next epoch does not depend on the process' random states: it can be told at any time."""
-    sampler = loader._index_sampler
+    sampler = own_sampler(loader._index_sampler)
     sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
     if type(sampler) in _STATELESS:
         return True
@@ -63,7 +65,7 @@ def copy_of_sampler(loader: DataLoader) -> tuple[Any, Any]:
     Raises whatever a sampler that cannot be copied raises, and Unknown for one that may do more than draw.
     """
     try:
-        shared = [loader.dataset, *datasets_of(loader._index_sampler, loader.dataset)]
+        shared = [loader.dataset, *datasets_of(own_sampler(loader._index_sampler), loader.dataset)]
     except Impure as reason:
         raise Unknown(str(reason)) from None
     views = {id(dataset): DatasetView(dataset) for dataset in shared}

@@ -12,6 +12,11 @@ def rank() -> int:
     return int(os.environ.get("RANK") or 0)
 
 
+def ranks() -> int:
+    """How many ranks there are; 1 without a run."""
+    return int(os.environ.get("WORLD_SIZE") or 1)
+
+
 def speaks_for_all() -> bool:
     """What is the same in all ranks is said by the first one."""
     return rank() == 0

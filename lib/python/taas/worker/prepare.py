@@ -16,10 +16,11 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from ..code.recipe import recipe_of
 from ..dataset import definition
-from ..order import unseeded
+from ..order import sharing, unseeded
 from ..order.order import ShardOrder
 from ..order.sampler_prediction import Rehearsal
 from ..order.seeds import Seeds, seed_all
+from ..order.shared_batches import SharedBatches
 from ..order.task import Task
 from ..program import program_state, random_states
 from ..program.place_reads import PlaceReads, notice_place
@@ -138,8 +139,11 @@ def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[T
         order = ShardOrder(recipe, seeds)
         yield from (order.certain() for _ in range(_SHARD_TURNS))
         return
+    shared = world_size > 1 and sharing.is_noted(loader)
+    own = (lambda sampler: SharedBatches(sampler, rank, world_size, loader.drop_last)) if shared else (
+        lambda sampler: _of_rank(sampler, rank, world_size))
     try:
-        rehearsal = Rehearsal(loader, random_states.capture(), changed=lambda sampler: _of_rank(sampler, rank, world_size))
+        rehearsal = Rehearsal(loader, random_states.capture(), changed=own)
     except Exception as error:  # a sampler that cannot be copied, or may do more than draw
         events.remark_once(f"nothing is prepared before the ranks start: the sampler cannot be drawn ahead ({error})")
         return

@@ -91,8 +91,8 @@ def _register(facts: Facts, namespace: dict[str, Any]) -> None:
     if facts["registered"]:
         import taas
 
-        for name in facts["registered"]:
-            taas.register(namespace[name])
+        for name, asked_for in facts["registered"].items():
+            taas.register(namespace[name], **asked_for)
 
 
 def _run(facts: Facts, namespace: dict[str, Any]) -> None:

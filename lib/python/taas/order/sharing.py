@@ -1,0 +1,64 @@
+"""Which loaders are shared by all ranks, and how that begins."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+from torch import distributed
+from torch.utils.data import DataLoader, IterableDataset
+
+from ..runtime.identity import rank, ranks
+from .common_order import CommonOrder, NoMeetingPlace
+from .shared_batches import share
+
+_noted: weakref.WeakSet[DataLoader[Any]] = weakref.WeakSet()
+
+
+def is_wanted(loader: DataLoader[Any], shared: bool | None) -> bool:
+    """Whether `loader` is to be shared: as its registration says, or as --split says for all that can be.
+
+    Raises ValueError with one line for a registration that cannot be followed.
+    """
+    if not (shared or shared is None and os.environ.get("TAAS_SPLIT") == "1"):
+        return False
+    why_not = _why_not(loader)
+    if why_not and shared:
+        raise ValueError(f"shared=True, but {why_not}")
+    return why_not is None
+
+
+def begin(loader: DataLoader[Any], name: str) -> int:
+    """From now on `loader` gives this rank's batches only. Returns how many ranks share it."""
+    own, count = (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (rank(), ranks())
+    if count > 1:
+        share(loader, own, count, CommonOrder(loader, name, own))
+    return count
+
+
+def check(name: str, count: int) -> None:
+    """Raises NoMeetingPlace where a group has been made since, of another size than the loader is shared by."""
+    if distributed.is_initialized() and distributed.get_world_size() != count:
+        raise NoMeetingPlace(f"taas: {name} was registered with shared=True for {count} {'rank' if count == 1 else 'ranks'}, and the process "
+                             f"group has {distributed.get_world_size()}: register it after init_process_group")
+
+
+def note(loader: DataLoader[Any], wanted: bool) -> None:
+    """In a data worker, which is no rank: what it prepares for ranks is their share."""
+    if wanted:
+        _noted.add(loader)
+
+
+def is_noted(loader: DataLoader[Any]) -> bool:
+    """Whether ranks will share `loader`, as far as a data worker can tell: it has seen its registration, or --split."""
+    return loader in _noted or is_wanted(loader, None)
+
+
+def _why_not(loader: DataLoader[Any]) -> str | None:
+    if isinstance(loader.dataset, IterableDataset):
+        return ("an IterableDataset has no sampler whose batches could be dealt: leave shared out, and let its __iter__ give each rank "
+                "a part of its own (torch.distributed.get_rank())")
+    if any(hasattr(sampler, "num_replicas") for sampler in (loader.sampler, loader.batch_sampler)):
+        return "its DistributedSampler gives each rank a part already: leave out one of the two"
+    return None

@@ -1,0 +1,115 @@
+"""How one stream is dealt over ranks, and which loaders can be."""
+
+import copy
+
+import pytest
+import taas
+import torch
+from own_datasets import Numbers
+from taas.order.shared_batches import SharedBatches, rounds
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, IterableDataset, SequentialSampler
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        yield from range(3)
+
+
+@pytest.fixture
+def four_ranks(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", "1")
+
+
+def dealt(samples, size, ranks, drop_last=False):
+    """Each rank's batches."""
+    sampler = BatchSampler(SequentialSampler(range(samples)), size, drop_last)
+    shares = [SharedBatches(sampler, rank, ranks, drop_last) for rank in range(ranks)]
+    found = [list(share) for share in shares]
+    assert [len(share) for share in shares] == list(map(len, found))
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_nothing_is_lost_and_nobody_has_a_batch_more(ranks, size):
+    for samples in range(ranks, 70):
+        shares = dealt(samples, size, ranks)
+        assert sorted(index for share in shares for batch in share for index in batch) == list(range(samples))
+        assert len(set(map(len, shares))) == 1
+        assert all(0 < len(batch) <= size for share in shares for batch in share)
+
+
+def test_batches_stay_as_they_are_while_they_come_out_even():
+    assert dealt(12, 3, 2) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
+
+
+
+def test_drop_last_leaves_out_what_does_not_come_out_even():
+    assert dealt(17, 3, 2, drop_last=True) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
+
+
+def test_what_cannot_be_divided_goes_to_the_first_ranks():
+    assert dealt(3, 4, 4) == [[[0]], [[1]], [[2]], []]
+    assert dealt(5, 1, 2) == [[[0], [2], [4]], [[1], [3]]]
+    assert [list(SharedBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [[0, 2, 4], [1, 3]]
+    assert [len(SharedBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [3, 2]
+
+
+def test_an_endless_sampler_is_dealt_as_it_goes():
+    def endless():
+        number = 0
+        while True:
+            yield [number]
+            number += 1
+
+    stream = rounds(endless(), 3, False)
+    assert [next(stream) for _ in range(2)] == [[[0], [1], [2]], [[3], [4], [5]]]
+
+
+def test_a_loader_is_as_long_as_its_share_until_it_is_unregistered(four_ranks):
+    loader = DataLoader(Numbers(40), batch_size=2, shuffle=True)
+    own = loader.batch_sampler
+    taas.register(loader, shared=True)
+    assert len(loader) == 5 and loader.batch_sampler.batch_size == 2
+    assert copy.copy(loader).batch_sampler is own, "a copy is a plain loader"
+    taas.unregister(loader)
+    assert len(loader) == 20 and loader.batch_sampler is own
+
+
+def test_one_rank_shares_with_nobody():
+    loader = taas.register(DataLoader(Numbers(4), shuffle=True), shared=True)
+    assert type(loader.batch_sampler) is BatchSampler and len(list(loader)) == 4
+    taas.unregister(loader)
+
+
+@pytest.mark.parametrize("loader, why", [
+    (DataLoader(Stream()), "shared=True, but an IterableDataset has no sampler"),
+    (DataLoader(Numbers(8), sampler=DistributedSampler(range(8), 2, 0)), "shared=True, but its DistributedSampler"),
+])
+def test_what_cannot_be_shared_is_refused_and_left_alone_by_split(four_ranks, monkeypatch, loader, why):
+    with pytest.raises(taas.RegistrationError, match=why):
+        taas.register(loader, shared=True)
+    monkeypatch.setenv("TAAS_SPLIT", "1")
+    with taas.register(loader):
+        assert not isinstance(loader._index_sampler, SharedBatches)
+
+
+def test_ranks_that_cannot_meet_are_told_so(four_ranks, monkeypatch):
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
+    with taas.register(DataLoader(Numbers(8)), shared=True) as loader:
+        with pytest.raises(RuntimeError, match="no store to agree through: call torch.distributed.init_process_group"):
+            next(iter(loader))
+
+
+def test_a_state_of_another_number_of_ranks_is_refused(monkeypatch):
+    loader = taas.register(DataLoader(Numbers(40), batch_size=2, generator=torch.Generator()))
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    assert state["position"]["ranks"] == 1
+    state["position"]["ranks"] = 8
+    loader.load_state_dict(state)
+    with pytest.raises(ValueError, match="in the middle of a loop that 8 ranks shared, and now there are 1"):
+        iter(loader)
+    taas.unregister(loader)

@@ -1,0 +1,83 @@
+"""One stream for all ranks: taas.register(loader, shared=True), and --split."""
+
+import json
+
+import pytest
+import torch
+from shared_script import BATCH, SAMPLES, SEED, Numbers
+from test_scripts import HERE, taas_run_to_the_end
+from torch.utils.data import DataLoader
+
+WORKERS = ("0", "1", "2", "4")
+
+
+def run(folder, ranks, *arguments, launch=()):
+    return taas_run_to_the_end(folder, "--nproc-per-node", ranks, *launch, HERE / "shared_script.py", folder, *arguments)
+
+
+def loops_of(folder, ranks):
+    """By num_workers, of each rank: its loops, and how long the loader says that it is."""
+    found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
+    return {workers: [of_rank[workers] for of_rank in found] for workers in found[0]}
+
+
+def check_is_dealt(ranks_loops):
+    """Every index once over all ranks, and as many batches in each of them."""
+    for each in zip(*(rank["loops"] for rank in ranks_loops)):
+        assert sorted(index for batches in each for batch in batches for index in batch) == list(range(SAMPLES))
+        assert {len(batches) for batches in each} == {rank["length"] for rank in ranks_loops}
+        assert all(0 < len(batch) <= BATCH for batches in each for batch in batches)
+
+
+def plain_loops(workers, ranks_before):
+    """The same program's loops in one process without sharing, up to this loader."""
+    torch.manual_seed(SEED)
+    for other in WORKERS[:WORKERS.index(workers)]:
+        for _ in range(2):
+            list(DataLoader(Numbers(SAMPLES), batch_size=BATCH, shuffle=True, num_workers=int(other)))
+    loader = DataLoader(Numbers(SAMPLES), batch_size=BATCH, shuffle=True, num_workers=int(workers))
+    return [[batch.tolist() for batch in loader] for _ in range(2)]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_every_index_comes_once_over_all_ranks(tmp_path, ranks):
+    result = run(tmp_path, ranks)
+    assert result.returncode == 0, result.stderr
+    found = loops_of(tmp_path, ranks)
+    for workers in WORKERS:
+        check_is_dealt(found[workers])
+    one_stream = [[batch for of_all in zip(*each) for batch in of_all] for each in zip(*(rank["loops"] for rank in found["2"]))]
+    whole = SAMPLES // BATCH // ranks * ranks - 2 * ranks
+    for dealt, plain in zip(one_stream, plain_loops("2", ranks)):
+        assert dealt[:whole] == plain[:whole], "the stream is the one that rank 0 has by itself"
+
+
+def test_it_is_the_same_whoever_makes_the_batches_and_whoever_dies(tmp_path):
+    ways = {}
+    for name, arguments, launch in (("here", (), ()), ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
+                                    ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1))):
+        folder = tmp_path / name
+        folder.mkdir()
+        result = run(folder, 2, *arguments, launch=launch)
+        assert result.returncode == 0, result.stderr
+        ways[name] = loops_of(folder, 2)
+    assert (tmp_path / "killed" / "killed").exists()
+    assert ways["here"] == ways["elsewhere"] == ways["killed"]
+
+
+def test_all_ranks_go_on_from_the_state_of_one(tmp_path):
+    result = run(tmp_path, 2, "--resume")
+    assert result.returncode == 0, result.stderr
+    check_is_dealt(loops_of(tmp_path, 2)["0"])
+
+
+def test_ranks_that_draw_another_order_are_refused(tmp_path):
+    result = run(tmp_path, 2, "--unequal")
+    assert result.returncode == 1
+    assert "draws another order for loader 0 than rank" in result.stderr
+
+
+def test_split_shares_what_is_registered_without_a_word(tmp_path):
+    result = run(tmp_path, 2, "--unshared", launch=("--split",))
+    assert result.returncode == 0, result.stderr
+    check_is_dealt(loops_of(tmp_path, 2)["0"])
