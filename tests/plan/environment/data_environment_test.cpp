@@ -59,10 +59,9 @@ TEST_CASE("Python programs find the package behind the user's own") {
 }
 
 TEST_CASE("a launcher within a rank does not pass on what the rank was told") {
-  std::map<std::string, std::string> environment{{"TAAS_ROLE", "rank"},       {"TAAS_DATA_PLAN", "x"},
-                                                 {"TAAS_DATA_LISTEN", "3,4"}, {"TAAS_DATA_WORKER", "1"},
-                                                 {"TAAS_EVENTS", "y"},        {"TAAS_SPLIT", "1"},
-                                                 {"TAAS_TOKEN", "z"}};
+  std::map<std::string, std::string> environment{
+      {"TAAS_ROLE", "rank"}, {"TAAS_DATA_PLAN", "x"}, {"TAAS_DATA_LISTEN", "3,4"}, {"TAAS_DATA_WORKER", "1"},
+      {"TAAS_EVENTS", "y"},  {"TAAS_SPLIT", "1"},     {"TAAS_TOKEN", "z"}};
   forget_data_delivery(environment);
   CHECK(environment == std::map<std::string, std::string>{{"TAAS_TOKEN", "z"}});
 }

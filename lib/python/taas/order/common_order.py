@@ -11,10 +11,9 @@ from datetime import timedelta
 from typing import Any, Iterator
 
 import torch
-from torch import distributed
 from torch.utils.data import DataLoader
 
-from ..program import random_states
+from ..program import place, random_states
 from ..runtime import events
 from . import position
 from .sampler_prediction import is_settled_at_first_draw
@@ -99,7 +98,7 @@ class CommonOrder:
             try:
                 self._store.wait([self._key("start")], _PATIENCE)
                 return str(self._store.get(self._key("start")).decode())
-            except distributed.DistStoreError:
+            except torch.distributed.DistStoreError:
                 waited += _PATIENCE.total_seconds()
                 events.remark(f"{self.name}: rank {self._rank} has waited {waited:.0f} s for rank 0 to begin its loop over this loader, which "
                               "all ranks share")
@@ -118,14 +117,16 @@ class CommonOrder:
 
 def meeting_place(purpose: str) -> Any:
     """The group's store, or the launcher's, for keys of one purpose and of this generation of ranks. Raises NoMeetingPlace."""
-    if distributed.is_initialized():
-        store = distributed.distributed_c10d._get_default_store()
+    from torch._C._distributed_c10d import PrefixStore, TCPStore
+
+    if place.group():
+        store: Any = torch.distributed.distributed_c10d._get_default_store()
     elif os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        store = distributed.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, wait_for_workers=False)
+        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, wait_for_workers=False)
     else:
         raise NoMeetingPlace("taas: ranks that share a loader have no store to agree through: call "
                              "torch.distributed.init_process_group before the first loop")
-    return distributed.PrefixStore(f"taas/{purpose}/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    return PrefixStore(f"taas/{purpose}/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
 
 
 def _text_of(start: dict[str, Any]) -> str:

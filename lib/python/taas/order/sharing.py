@@ -6,9 +6,9 @@ import os
 import weakref
 from typing import Any
 
-from torch import distributed
 from torch.utils.data import DataLoader, IterableDataset
 
+from ..program import place
 from ..runtime.identity import rank, ranks
 from .common_order import CommonOrder, NoMeetingPlace
 from .shared_batches import share
@@ -31,7 +31,8 @@ def is_wanted(loader: DataLoader[Any], shared: bool | None) -> bool:
 
 def begin(loader: DataLoader[Any], name: str) -> int:
     """From now on `loader` gives this rank's batches only. Returns how many ranks share it."""
-    own, count = (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (rank(), ranks())
+    group = place.group()
+    own, count = group[1:] if group else (rank(), ranks())
     if count > 1:
         share(loader, own, count, CommonOrder(loader, name, own))
     return count
@@ -39,9 +40,10 @@ def begin(loader: DataLoader[Any], name: str) -> int:
 
 def check(name: str, count: int) -> None:
     """Raises NoMeetingPlace where a group has been made since, of another size than the loader is shared by."""
-    if distributed.is_initialized() and distributed.get_world_size() != count:
+    group = place.group()
+    if group and group[2] != count:
         raise NoMeetingPlace(f"taas: {name} was registered with shared=True for {count} {'rank' if count == 1 else 'ranks'}, and the process "
-                             f"group has {distributed.get_world_size()}: register it after init_process_group")
+                             f"group has {group[2]}: register it after init_process_group")
 
 
 def note(loader: DataLoader[Any], wanted: bool) -> None:
