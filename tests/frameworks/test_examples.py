@@ -1,12 +1,10 @@
 """docs/examples: every command that they name."""
 
-import pathlib
 import re
-import shutil
 
 import pytest
 
-from conftest import EXAMPLES, TAAS_RUN, full_only, need
+from conftest import EXAMPLES, full_only, need
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -43,48 +41,3 @@ def test_trainers_alone_and_as_their_first_lines_say(runner, name, package):
         result = runner.taas_run(*shape, EXAMPLES / name)
         assert result.returncode == 0, result.stderr
         assert re.search(r"^\d ranks, \d+ steps, loss ", result.stdout, re.MULTILINE), result.stdout
-
-
-@pytest.fixture
-def project(runner) -> pathlib.Path:
-    """A copy, as a user begins with one; taas-run is in PATH."""
-    runner.environment["PATH"] = f"{pathlib.Path(TAAS_RUN).parent}:{runner.environment['PATH']}"
-    return pathlib.Path(shutil.copytree(EXAMPLES / "project", runner.folder / "project"))
-
-
-def test_project(runner, project):
-    need("torch")
-    setup = runner.command("make", "setup", folder=project)
-    assert (setup.returncode, setup.stdout) == (0, "torch and taas-run are here already\n"), setup.stderr
-    smoke = runner.command("make", "smoke", folder=project)
-    assert smoke.returncode == 0, smoke.stderr
-    assert re.search(r"^epoch 0: loss \d\.\d+ on 2 ranks$", smoke.stdout, re.MULTILINE), smoke.stdout
-    assert (project / "taas-runs/latest/output/checkpoint.pt").stat().st_size > 0
-    trained = runner.command("./scripts/run_distributed.sh", "--samples", 512, "--epochs", 2, folder=project, GPUS="2")
-    assert trained.returncode == 0, trained.stderr
-    losses = re.findall(r"^epoch \d: loss (\S+) on 2 ranks$", trained.stdout, re.MULTILINE)
-    assert len(losses) == 2 and float(losses[1]) < float(losses[0]), trained.stdout
-
-
-def test_project_makes_an_environment_where_there_is_none(runner, project):
-    (project / "requirements.txt").write_text("")  # what it names is gigabytes
-    result = runner.command("make", "setup", "READY=false", folder=project)
-    assert result.returncode == 0, result.stderr
-    assert (project / ".venv/bin/python").exists() and (project / ".venv/ready").exists()
-    again = runner.command("make", "setup", "READY=false", folder=project)
-    assert "up to date" in again.stdout, again.stdout
-
-
-def test_project_goes_on_from_its_checkpoint(runner, project):
-    need("torch")
-    text = (project / "train.py").read_text()
-    failing = text.replace("        save(plain, optimizer, epoch)\n",
-                           "        save(plain, optimizer, epoch)\n"
-                           "        if epoch == 1 and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
-                           "            raise RuntimeError('the machine is struck by lightning')\n")
-    assert failing != text
-    (project / "train.py").write_text(failing)
-    result = runner.command("./scripts/run_distributed.sh", "--samples", 256, "--epochs", 3, folder=project, RANKS="2")
-    assert result.returncode == 0, result.stderr
-    epochs = re.findall(r"^epoch (\d)", result.stdout, re.MULTILINE)
-    assert epochs[0] == "0" and epochs[-1] == "2" and len(epochs) == len(set(epochs)), result.stdout
