@@ -1,5 +1,6 @@
 """docs/examples/project: its make targets, its training, and where its script submits to."""
 
+import importlib
 import os
 import pathlib
 import re
@@ -7,12 +8,12 @@ import shutil
 
 import pytest
 
-from conftest import EXAMPLES, TAAS_RUN, need
+from conftest import EXAMPLES, TAAS_RUN, full_only, need
 
 EPOCH = re.compile(r"^epoch (\d): loss (\S+) on (\d) ranks?, exact match (\S+), F1 (\S+), long answer (\S+)$", re.MULTILINE)
-SMALL = ("--samples", 256, "--batch-size", 16, "--epochs", 2)
+SMALL = ("--samples", 128, "--batch-size", 16, "--epochs", 2)
 FAILS_ONCE = """\
-        if (self.position.epoch, step) == (1, 6) and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        if (self.position.epoch, step) == (1, 4) and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
             raise RuntimeError("the machine is struck by lightning")
 """
 
@@ -57,24 +58,16 @@ def test_setup_says_what_is_missing_before_it_downloads_anything(runner, project
 
 
 def test_two_ranks_learn(runner, project):
-    """Of the 64 questions that it is examined with it has seen none; guessing answers a fifth of them."""
+    """The questions of the evaluation are not those of the training; always to say "no answer" is right for three in ten."""
     need("torch")
-    result = runner.command("scripts/run_distributed_on_platform.sh", "--samples", 1024, "--epochs", 3, "--batch-size", 16,
+    result = runner.command("scripts/run_distributed_on_platform.sh", "--samples", 1024, "--epochs", 2, "--batch-size", 16,
                             folder=project, RANKS="2")
     assert result.returncode == 0, result.stderr
     assert "training here: taas-run --nproc-per-node 2 " in result.stderr
-    first, _, last = epochs(result.stdout)
+    first, last = epochs(result.stdout)
     assert last[1] < first[1] / 2 and last[2] == 2, result.stdout
-    assert last[3] > 0.6 > first[3] and last[5] > 0.9, result.stdout
+    assert last[3] > 0.6 > first[3] and last[5] > 0.75, result.stdout
     assert (project / "taas-runs/latest/output/checkpoint.pt").stat().st_size > 0
-
-
-def test_one_process_without_a_launcher(runner, project):
-    need("torch")
-    result = runner.python(project / "train.py", "--samples", 32, "--epochs", 1)
-    assert result.returncode == 0, result.stderr
-    assert [each[2] for each in epochs(result.stdout)] == [1]
-    assert (runner.folder / "output/checkpoint.pt").exists()
 
 
 def test_a_run_that_goes_on_ends_as_if_nothing_had_happened(runner, project):
@@ -98,19 +91,28 @@ def test_a_run_that_goes_on_ends_as_if_nothing_had_happened(runner, project):
         assert torch.equal(values, ended["struck"]["model"][name]), name
 
 
-def test_a_file_to_resume_from_that_is_no_checkpoint(runner, project):
+def test_a_file_to_resume_from_that_is_no_checkpoint(tmp_path, monkeypatch):
     need("torch")
-    (runner.folder / "notes.txt").write_text("no checkpoint")
-    result = runner.python(project / "train.py", "--samples", 32, "--resume", "notes.txt")
-    assert result.returncode == 2
-    assert result.stderr.strip().startswith("train.py: notes.txt: not a checkpoint of this model: "), result.stderr
-    assert "Traceback" not in result.stderr
+    import torch
+
+    monkeypatch.syspath_prepend(str(EXAMPLES / "project"))
+    checkpoint = importlib.import_module("checkpoint")
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.AdamW(model.parameters())
+    other = {"model": torch.nn.Linear(2, 1).state_dict(), "optimizer": optimizer.state_dict(), "position": {}}
+    torch.save(other, tmp_path / "other.pt")
+    (tmp_path / "notes.txt").write_text("no checkpoint")
+    for name in ("other.pt", "notes.txt", "absent.pt"):
+        with pytest.raises(checkpoint.CheckpointError, match=f"{name}: not a checkpoint of this model: ") as error:
+            checkpoint.load(model, optimizer, str(tmp_path / name))
+        assert "\n" not in str(error.value)
 
 
+@full_only
 def test_tensorflow_learns_the_same(runner, project):
     need("tensorflow")
     result = runner.taas_run("--framework", "tf", "--nproc-per-node", 2, project / "train_tf.py",
-                             "--samples", 512, "--batch-size", 16, "--epochs", 2)
+                             "--samples", 256, "--batch-size", 16, "--epochs", 2)
     assert result.returncode == 0, result.stderr
     first, second = epochs(result.stdout)
     assert first[2] == second[2] == 2 and second[1] < first[1], result.stdout

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pickle
 from dataclasses import asdict, dataclass
 
 import torch
@@ -44,5 +45,5 @@ def load(model: nn.Module, optimizer: torch.optim.Optimizer, resume: str | None)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         return Position(**saved["position"])
-    except (OSError, RuntimeError, KeyError) as error:
+    except (OSError, RuntimeError, KeyError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"{path}: not a checkpoint of this model: {str(error).splitlines()[0]}") from None

@@ -22,12 +22,13 @@ newest_wheel() {
   ls -t "$clone"/dist/taas_run-*.whl 2>/dev/null | head -n 1
 }
 
-if [ -e .venv/ready ] && [ -z "$(find requirements.txt -newer .venv/ready)" ]; then
+chosen=${FRESH:-}${TAAS_RUN_PACKAGE:-}
+if [ -z "$chosen" ] && [ -e .venv/ready ] && [ -z "$(find requirements.txt -newer .venv/ready)" ]; then
   echo ".venv is up to date"
   exit
 fi
 command -v "$python" >/dev/null || fail "no $python here: on Debian and Ubuntu, apt install python3-venv"
-if [ -z "${FRESH:-}${TAAS_RUN_PACKAGE:-}" ] && command -v taas-run >/dev/null && has_packages "$python"; then
+if [ -z "$chosen" ] && [ ! -e .venv/ready ] && command -v taas-run >/dev/null && has_packages "$python"; then
   echo "torch and taas-run are here already"
   exit
 fi
@@ -45,9 +46,11 @@ program=$(command -v taas-run) || program=
 echo "installing $(xargs <requirements.txt) into .venv"
 .venv/bin/python -m pip install --quiet -r requirements.txt
 if [ -n "$package" ]; then
-  .venv/bin/python -m pip install --quiet "$package"
-else
+  rm -f .venv/bin/taas-run # which may be a link
+  .venv/bin/python -m pip install --quiet --force-reinstall "$package"
+elif [ ! -x .venv/bin/taas-run ]; then
   ln -sfn "$program" .venv/bin/taas-run
 fi
+.venv/bin/taas-run --version >/dev/null || fail ".venv/bin/taas-run does not start"
 touch .venv/ready
 echo ".venv is ready, with ${package:-$program}"
