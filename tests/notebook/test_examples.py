@@ -28,7 +28,7 @@ def executed(tmp_path, monkeypatch):
         for cell in notebook.cells:
             if "parameters" in cell.metadata.get("tags", ()):
                 cell.source += "\n" + "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
-            cell.source = cell.source.replace("--gpus 8", "--gpus 2").replace("--units 480000", "--units 512")
+            cell.source = cell.source.replace("--gpus 8", "--gpus 2").replace("--units 20480000", "--units 512")
         NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(project)}}).execute()
         return ["".join(output.get("text", "") for output in cell.get("outputs", ())) for cell in notebook.cells]
 
@@ -39,7 +39,9 @@ def executed(tmp_path, monkeypatch):
 def test_the_mnist_notebook_trains_logs_saves_and_says_the_total_time(executed):
     texts = executed("mnist", epochs=2, log_every=4)
     trained = next(text for text in texts if "Total time" in text)
-    assert trained.count("Train Epoch: 1 ") == 2 and trained.count("Train Epoch: 2 ") == 2, "8 batches a rank, one line in 4"
+    lines = [line.partition("\t")[0] for line in trained.splitlines() if line.startswith("Train")]
+    assert lines[:4] == [f"Train Epoch: 1 [{256 * step}/1024 ({25 * step}%)]" for step in range(4)], "samples of both ranks"
+    assert len(lines) == 8 and lines[-1].startswith("Train Epoch: 2 ")
     assert trained.count("Test set: Average loss") == 2
     assert (executed.project / "mnist_cnn.pt").exists()
     accuracy = [text.split("Accuracy: ")[1].split("/")[0] for text in (trained, texts[-1])]
@@ -51,6 +53,19 @@ def test_the_data_delivery_notebook_takes_its_batches_from_a_cpu_machine(execute
     trained = next(text for text in texts if "Total time" in text)
     assert trained.count("Train Epoch: 1 ") == 4, "512 samples of two ranks in batches of 64"
     assert "data_loader: 256 samples were taken" in trained
+
+
+def test_the_outputs_that_are_stored_are_those_of_a_whole_run():
+    cells = nbformat.read(EXAMPLES / "mnist.ipynb", as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    texts = ["".join(output.get("text", "") for output in cell.outputs) for cell in code]
+    trained = next(text for text in texts if "Total time: " in text)
+    assert "8 ranks ran" in str([cell.outputs for cell in code]) and "Train Epoch: 9 [0/" in trained
+    accuracy = [line for line in trained.splitlines() if line.startswith("Test set: ")]
+    assert len(accuracy) == 9 and texts[-1].strip() == accuracy[-1], "the saved model is the trained one"
+    right, count = map(int, re.search(r"Accuracy: (\d+)/(\d+)", accuracy[-1]).groups())
+    assert right > 0.97 * count
 
 
 SEED = pathlib.Path(__file__).parents[3] / "shared" / "seeds"

@@ -1,0 +1,1 @@
+model = nn.DataParallel(model)

@@ -1,0 +1,1 @@
+deepspeed.init_distributed()

@@ -1,0 +1,3 @@
+# PyTorch
+device = torch.device("cuda:0")
+model.to(device)

@@ -1,0 +1,4 @@
+import taas
+
+data_loader=DataLoader(DataSet)
+taas.register(data_loader)

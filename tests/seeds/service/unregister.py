@@ -1,0 +1,1 @@
+taas.unregister(data_loader)
