@@ -21,11 +21,11 @@ std::string_view without_brackets(std::string_view host) {
   return inside ? host.substr(1, host.size() - 2) : host;
 }
 
-/// Whether one of torchrun's flags says how many processes there are or where they meet.
-bool asked_as_torchrun(const Options& options) {
+/// Whether one of torchrun's flags says how many nodes there are or where they meet.
+bool names_meeting_point(const Options& options) {
   const auto& rendezvous = options.rendezvous;
-  return options.size.nnodes || options.size.nproc_per_node || rendezvous.standalone || rendezvous.run_id ||
-         rendezvous.endpoint || rendezvous.node_rank || rendezvous.master_addr || rendezvous.master_port ||
+  return options.size.nnodes || rendezvous.standalone || rendezvous.run_id || rendezvous.endpoint ||
+         rendezvous.node_rank || rendezvous.master_addr || rendezvous.master_port ||
          rendezvous.backend != RendezvousOptions().backend;
 }
 
@@ -98,7 +98,7 @@ Result<RendezvousOptions> decide_rendezvous(RendezvousOptions options, const Lau
 
 bool launcher_serves_store(const Options& options, int world_size) {
   if (options.rendezvous.store != StoreHost::kAny) return options.rendezvous.store == StoreHost::kLauncher;
-  return world_size > 1 || asked_as_torchrun(options);
+  return world_size > 1 || names_meeting_point(options);
 }
 
 }  // namespace taas::plan

@@ -38,9 +38,9 @@ Result<> check_backend(std::string_view text);
 /// port of the endpoint is the store's; nodes that join meet there, and the store has a port of its own.
 Result<RendezvousOptions> decide_rendezvous(RendezvousOptions options, const LaunchMode& mode);
 
-/// Whether ranks find a store of the launcher's at MASTER_ADDR and MASTER_PORT. A run of one process that none of
-/// torchrun's flags asked for is an ordinary process and has none: torch would have the workers that it starts look for
-/// their own store there, whatever address they set. With those flags it has torchrun's environment.
+/// Whether ranks find a store of the launcher's at MASTER_ADDR and MASTER_PORT. A run of one process is an ordinary
+/// process and has none: torch would have the workers that it starts look for their own store there, whatever address
+/// they set. Where one of torchrun's flags says how nodes meet, it has torchrun's environment.
 bool launcher_serves_store(const Options& options, int world_size);
 
 }  // namespace taas::plan

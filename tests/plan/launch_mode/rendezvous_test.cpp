@@ -87,7 +87,7 @@ TEST_CASE("endpoints are read in all their spellings") {
   for (auto host : {"node7", "10.0.0.7", "localhost.example", "[fd00::7]"}) CHECK_FALSE(is_loopback(host));
 }
 
-TEST_CASE("one process that none of torchrun's flags asked for serves its own store") {
+TEST_CASE("one process serves its own store unless a flag of torchrun's says where processes meet") {
   struct Row {
     const char* asked;
     void (*ask)(Options&);
@@ -98,7 +98,7 @@ TEST_CASE("one process that none of torchrun's flags asked for serves its own st
       {"--gpus", [](Options& o) { o.size.gpus = 1; }, false},
       {"--max-restarts", [](Options& o) { o.supervision.max_restarts = 3; }, false},
       {"--store agent", [](Options& o) { o.rendezvous.store = StoreHost::kLauncher; }, true},
-      {"--nproc-per-node", [](Options& o) { o.size.nproc_per_node = "1"; }, true},
+      {"--nproc-per-node", [](Options& o) { o.size.nproc_per_node = "1"; }, false},
       {"--nnodes", [](Options& o) { o.size.nnodes = "1"; }, true},
       {"--standalone", [](Options& o) { o.rendezvous.standalone = true; }, true},
       {"--rdzv-backend", [](Options& o) { o.rendezvous.backend = "c10d"; }, true},
