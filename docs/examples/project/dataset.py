@@ -67,7 +67,7 @@ class DummyDataset(Windows):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", choices=("dummy", "natural-questions"), default="dummy")
-    parser.add_argument("--samples", type=int, default=8192, help="of the dummy dataset")
+    parser.add_argument("--samples", type=int, default=4096, help="of the dummy dataset")
     parser.add_argument("--data", help="simplified Natural Questions: a file that ends in .jsonl or .jsonl.gz")
     parser.add_argument("--cache", help="folder for the index of --data (default: where --data is)")
     parser.add_argument("--negatives", type=float, default=0.02, help="share of the windows without answer to use")

@@ -23,7 +23,7 @@ Arrays = dict[str, np.ndarray]
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--samples", type=int, default=8192, help="of the dummy dataset")
+    parser.add_argument("--samples", type=int, default=4096, help="of the dummy dataset")
     parser.add_argument("--size", choices=sorted(SIZES), default="tiny", help="of the model and its windows")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=32, help="of each rank")
