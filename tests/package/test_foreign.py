@@ -12,7 +12,7 @@ from environments import Environment
 MODULES = {"taas/__init__.py": "from .writer import data_sender\n", "taas/config.py": "", "taas/writer.py": "import grpc\ndata_sender = None\n",
            "taas/protos/__init__.py": ""}
 METADATA = "taas-0.9.2.dist-info"
-WAY_OUT = "pip uninstall taas, then pip install --force-reinstall --no-deps taas-run"
+WAY_OUT = "pip uninstall taas, then pip install --force-reinstall --no-deps <wheel of taas-run>"
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWayOut = "pip uninstall taas, then pip install --force-reinstall --no-deps taas-run";
+constexpr const char* kWayOut = "pip uninstall taas, then pip install --force-reinstall --no-deps <wheel of taas-run>";
 
 /// A folder of site-packages that has the metadata of ours and of the other distribution.
 std::string foreign_metadata(const fs::path& site) {

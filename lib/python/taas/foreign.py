@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-WAY_OUT = "pip uninstall taas, then pip install --force-reinstall --no-deps taas-run"
+WAY_OUT = "pip uninstall taas, then pip install --force-reinstall --no-deps <wheel of taas-run>"
 
 
 class ForeignFiles(ImportError):

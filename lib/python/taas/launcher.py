@@ -19,7 +19,7 @@ def find_launcher() -> str:
             return program
     in_path = shutil.which("taas-run")
     if in_path is None:
-        raise NoLauncher("no taas-run in this environment or in PATH; pip install --force-reinstall --no-deps taas-run")
+        raise NoLauncher("no taas-run in this environment or in PATH; pip install --force-reinstall --no-deps <wheel of taas-run>")
     return in_path
 
 
