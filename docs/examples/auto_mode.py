@@ -1,12 +1,14 @@
 """One script for every machine: no GPU, it trains on the CPU; one GPU, in the usual way; more, distributed.
 
-    python docs/examples/auto_mode.py                             # as it is
-    taas-run docs/examples/auto_mode.py                           # a process for each GPU, one where there is none
+    python docs/examples/auto_mode.py                             # starts a process for each GPU where there are several
+    taas-run docs/examples/auto_mode.py                           # the same
     taas-run --nproc-per-node 4 docs/examples/auto_mode.py        # or as many as you say
 """
 
 import argparse
 import os
+import shutil
+import sys
 
 import torch
 import torch.distributed as dist
@@ -14,8 +16,21 @@ from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
-def is_distributed() -> bool:
+def start_process_for_each_gpu() -> None:
+    """This program again, in the place of this process: under taas-run, or under torchrun, which comes with torch."""
+    launcher = shutil.which("taas-run")
+    command = [launcher] if launcher else [sys.executable, "-m", "torch.distributed.run"]
+    os.environ["PYTHON_EXEC"] = sys.executable  # what they start the processes with
+    sys.stdout.flush()
+    os.execv(command[0], [*command, "--standalone", "--nproc-per-node", str(torch.cuda.device_count()), *sys.argv])
+
+
+def is_launched() -> bool:
     """taas-run (and torchrun) say so; in a plain process nobody does."""
+    return "RANK" in os.environ
+
+
+def is_distributed() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
@@ -59,6 +74,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=10)
     epochs = parser.parse_args().epochs
+    if torch.cuda.device_count() > 1 and not is_launched():
+        start_process_for_each_gpu()
     device = choose_device()
     if device.type == "cuda":
         torch.cuda.set_device(device)

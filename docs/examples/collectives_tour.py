@@ -16,14 +16,26 @@ def say(text: str) -> None:
         print(text, flush=True)
 
 
+def send_and_receive(device: torch.device) -> None:
+    """A number goes down the line of ranks; each call returns when its message is through."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    number = torch.tensor([7.0 if rank == 0 else 0.0], device=device)
+    if rank > 0:
+        dist.recv(number, src=rank - 1)
+    if rank < world - 1:
+        dist.send(number, dst=rank + 1)
+    assert number.item() == 7.0
+    say("send, recv: rank 0's 7 has gone down the line")
+
+
 def exchange(*messages: dist.P2POp) -> None:
     """Sends and receives these at once, and waits: NCCL wants messages in batches."""
     for work in dist.batch_isend_irecv(list(messages)):
         work.wait()
 
 
-def point_to_point(device: torch.device) -> None:
-    """A number goes round: each rank adds its own and hands it to the next one."""
+def messages_meanwhile(device: torch.device) -> None:
+    """A sum goes round: each rank adds its own number and hands it to the next one. These calls return at once."""
     rank, world = dist.get_rank(), dist.get_world_size()
     total = torch.zeros(1, device=device)
     if rank > 0:
@@ -33,7 +45,7 @@ def point_to_point(device: torch.device) -> None:
         exchange(dist.P2POp(dist.isend, total, (rank + 1) % world))
         if rank == 0:
             exchange(dist.P2POp(dist.irecv, total, world - 1))
-    say(f"send, recv: the sum of all ranks came round as {int(total)}")
+    say(f"isend, irecv: the sum of all ranks came round as {int(total)}")
 
 
 def broadcast(device: torch.device) -> None:
@@ -80,7 +92,7 @@ def main() -> None:
     say(f"get_rank, get_world_size: rank {dist.get_rank()} of {dist.get_world_size()}")
     dist.barrier()
     say("barrier: all ranks are here")
-    for step in (point_to_point, broadcast, all_reduce, gather, scatter):
+    for step in (send_and_receive, messages_meanwhile, broadcast, all_reduce, gather, scatter):
         step(device)
     dist.destroy_process_group()
 

@@ -15,7 +15,8 @@ def test_collectives_tour(runner, ranks):
     assert result.stdout.splitlines() == [
         f"get_rank, get_world_size: rank 0 of {ranks}",
         "barrier: all ranks are here",
-        f"send, recv: the sum of all ranks came round as {sum(range(ranks))}",
+        "send, recv: rank 0's 7 has gone down the line",
+        f"isend, irecv: the sum of all ranks came round as {sum(range(ranks))}",
         "broadcast: every rank has rank 0's 42",
         f"all_reduce: 1 + … + {ranks} = {ranks * (ranks + 1) // 2}",
         f"gather: rank 0 has {[10 * rank for rank in range(ranks)]}",
