@@ -18,6 +18,7 @@ matplotlib.use("agg")
 matplotlib.rcParams["svg.hashsalt"] = "taas"  # the same picture from the same figures
 from matplotlib import pyplot  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
 
 
 def means_and_deviations(samples: list[list[float]]) -> tuple[list[float], list[float]]:
@@ -41,7 +42,7 @@ def draw_curve(axes: Axes, curve: dict) -> None:
     axes.grid(True)
 
 
-def make_figure(results: dict, labels: list[str] | None = None) -> pyplot.Figure:
+def make_figure(results: dict, labels: list[str] | None = None) -> Figure:
     """All bars and the curve, or the bars of these labels alone."""
     bars = [bar for bar in results["bars"] if labels is None or bar["label"] in labels]
     curve = results.get("curve") if labels is None else None

@@ -9,6 +9,7 @@ Both print the same.
 import argparse
 import os
 from collections import Counter
+from typing import Any
 
 import torch.distributed as dist
 from torch.utils.data import DistributedSampler
@@ -24,7 +25,7 @@ def indices(samples: int, ranks: int, rank: int, *, epoch: int | None = None, **
     return list(sampler)
 
 
-def deal(samples: int, ranks: int, **options) -> Table:
+def deal(samples: int, ranks: int, **options: Any) -> Table:
     """Of all ranks: as they tell it, or computed here."""
     if not dist.is_initialized():
         return [indices(samples, ranks, rank, **options) for rank in range(ranks)]
@@ -55,7 +56,7 @@ def show(title: str, samples: int, table: Table) -> None:
 def tour(samples: int, ranks: int) -> None:
     even = samples - samples % ranks
     show(f"{samples} samples, no DistributedSampler: every rank reads them all", samples, [list(range(samples))] * ranks)
-    stops = [
+    stops: list[tuple[str, int, dict[str, Any]]] = [
         (f"{even} samples, shuffle=False", even, {"shuffle": False}),
         (f"{samples} samples, shuffle=False: the first ones fill up", samples, {"shuffle": False}),
         (f"{samples} samples, shuffle=False, drop_last=True", samples, {"shuffle": False, "drop_last": True}),

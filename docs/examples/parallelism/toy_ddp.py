@@ -8,6 +8,7 @@ Each rank prints its loss, since ranks have batches of their own, and the sum of
 
 import argparse
 import os
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -34,7 +35,7 @@ def choose_device(local_rank: int) -> torch.device:
     return torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")
 
 
-def train(device: torch.device, steps: int, **meeting_point) -> None:
+def train(device: torch.device, steps: int, **meeting_point: Any) -> None:
     """What a rank does. Without a meeting point it is in the environment, where taas-run and torchrun have put it."""
     on_gpu = device.type == "cuda"
     dist.init_process_group("nccl" if on_gpu else "gloo", device_id=device if on_gpu else None, **meeting_point)
