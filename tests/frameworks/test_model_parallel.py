@@ -56,17 +56,23 @@ def test_pictures_are_what_was_measured(plot):
     check_bars(alone, MEASURED["bars"])
 
 
-def test_plot_from_a_file(runner, plot):
-    (runner.folder / "measured.json").write_text(json.dumps(MEASURED))
+def test_plot_from_a_file(plot, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "measured.json").write_text(json.dumps(MEASURED))
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["plot.py", *arguments])
+        plot.main()
+
     for name, begin in (("all.png", PNG), ("all.svg", SVG)):
-        result = runner.python(PROGRAMS / "plot.py", "measured.json", name)
-        assert result.returncode == 0, result.stderr
-        assert (runner.folder / name).read_bytes().startswith(begin)
-    wrong = runner.python(PROGRAMS / "plot.py", "measured.json", "no.png", "--bars", "Double GPU")
-    assert wrong.returncode == 2 and not (runner.folder / "no.png").exists()
-    assert wrong.stderr.endswith(" measured.json has no bar 'Double GPU', only 'Model Parallel', 'Single GPU', 'Pipelined'\n")
-    missing = runner.python(PROGRAMS / "plot.py", "missing.json", "no.png")
-    assert missing.returncode == 2 and "missing.json has no measurements" in missing.stderr
+        run("measured.json", name)
+        assert (tmp_path / name).read_bytes().startswith(begin)
+    for arguments, words in ((("measured.json", "no.png", "--bars", "Double GPU"), "measured.json has no bar 'Double GPU', only "),
+                             (("missing.json", "no.png"), "missing.json has no measurements: ")):
+        with pytest.raises(SystemExit) as ended:
+            run(*arguments)
+        assert ended.value.code == 2 and words in capsys.readouterr().err
+    assert not (tmp_path / "no.png").exists()
 
 
 def test_halves_compute_what_the_whole_does(monkeypatch):
