@@ -107,21 +107,20 @@ def test_toy_model_on_two_devices(runner):
     check_replicas(told, "cpu and cpu")
 
 
-@pytest.mark.parametrize("visible, chosen, local_rank, ranks, gpus", [
-    (2, True, 1, 4, [0, 1]),  # --devices-per-rank 2
-    (2, False, 0, 1, [0, 1]),
-    (4, False, 1, 2, [2, 3]),
-    (2, False, 1, 2, []),
-    (4, True, 1, 2, [2, 3]),  # CUDA_VISIBLE_DEVICES of the user, for all ranks
-    (1, True, 0, 1, []),
-    (0, True, 0, 1, []),
+@pytest.mark.parametrize("visible, per_rank, local_rank, ranks, gpus", [
+    (2, 2, 1, 4, [0, 1]),  # --devices-per-rank 2
+    (0, 2, 1, 4, []),
+    (2, 1, 0, 1, [0, 1]),
+    (4, 1, 1, 2, [2, 3]),
+    (2, 1, 1, 2, []),
+    (1, 1, 0, 1, []),
 ])
-def test_gpus_of_a_replica(monkeypatch, visible, chosen, local_rank, ranks, gpus):
+def test_gpus_of_a_replica(monkeypatch, visible, per_rank, local_rank, ranks, gpus):
     need("torch")
     monkeypatch.syspath_prepend(PROGRAMS)
     from toy_two_devices import own_gpus
 
-    assert list(own_gpus(visible, chosen, local_rank, ranks)) == gpus
+    assert list(own_gpus(visible, per_rank, local_rank, ranks)) == gpus
 
 
 def tables(told: str) -> dict[str, tuple[list[list[int]], str]]:

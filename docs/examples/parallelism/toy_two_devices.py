@@ -32,18 +32,17 @@ class ToyModelOnTwoDevices(nn.Module):
         return self.net2(hidden.to(self.second))
 
 
-def own_gpus(visible: int, chosen: bool, local_rank: int, local_world_size: int) -> range:
-    """Numbers of this rank's GPUs, or none where there are too few. With --devices-per-rank, CUDA_VISIBLE_DEVICES has
-    chosen the rank's own ones, which it sees as 0 and 1. Otherwise all ranks see all GPUs, and local rank 0 has the first
-    two."""
-    if chosen and visible == DEVICES:
-        return range(DEVICES)
+def own_gpus(visible: int, per_rank: int, local_rank: int, local_world_size: int) -> range:
+    """Numbers of this rank's GPUs, or none where there are too few. With --devices-per-rank it sees its own ones alone, from
+    0 on. Otherwise all ranks see all GPUs, and local rank 0 has the first two."""
+    if per_rank > 1:
+        return range(DEVICES if visible >= DEVICES else 0)
     begin = local_rank * DEVICES
     return range(begin, begin + DEVICES) if visible >= local_world_size * DEVICES else range(0)
 
 
 def choose_devices() -> list[torch.device]:
-    gpus = own_gpus(torch.cuda.device_count(), "CUDA_VISIBLE_DEVICES" in os.environ,
+    gpus = own_gpus(torch.cuda.device_count(), int(os.environ.get("TAAS_DEVICES_PER_RANK", "1")),
                     int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
     return [torch.device("cuda", index) for index in gpus] or [torch.device("cpu")] * DEVICES
 
