@@ -26,7 +26,7 @@ Result<NodeRange> count_asked(const Options& options, const Machine& machine) {
   if (!request) return request.error();
   if (request->nodes) return *request->nodes;
   if (!request->total) return NodeRange{};
-  int each = request->per_node.value_or(request->most_per_node.value_or(std::max(kDefaultGpusPerNode, machine.gpus)));
+  int each = request->per_node.value_or(request->most_per_node.value_or(usual_ranks(machine.gpus, options.size)));
   int nodes = *request->total / each + (*request->total % each == 0 ? 0 : 1);
   return NodeRange{nodes, nodes};
 }

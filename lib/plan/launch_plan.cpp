@@ -137,6 +137,10 @@ Result<> check_same_wishes(const LaunchPlan& here, const LaunchSettings& first, 
   }
   const auto& nodes = first.options.size.nnodes;
   if (size.nnodes && nodes && *size.nnodes != *nodes) return differs("--nnodes", *size.nnodes, *nodes);
+  int devices = first.options.size.devices_per_rank;
+  if (size.devices_per_rank > 1 && size.devices_per_rank != devices) {
+    return differs("--devices-per-rank", std::to_string(size.devices_per_rank), std::to_string(devices));
+  }
   const auto& role = here.options.rendezvous.role;
   if (role != first.options.rendezvous.role) return differs("--role", role, first.options.rendezvous.role);
   return {};

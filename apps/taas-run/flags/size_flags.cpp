@@ -26,6 +26,11 @@ constexpr Flag kSizeFlags[] = {
      [](auto& options, const auto& values) {
        return store_checked(options.size.nproc_per_node, values.back(), plan::check_process_count);
      }},
+    {"devices-per-rank", 0, "N", "GPUs of each process, which sees no others: --gpus 8 makes 8 / N ranks (default: 1)",
+     [](auto& options, const auto& values) {
+       return store(options.size.devices_per_rank, read_integer(values.back(), 1, plan::kMostRanks));
+     },
+     Origin::kOwn},
     {"oversubscribe", 0, "", "Allow more ranks than there are GPUs",
      [](auto& options, const auto& values) { return store(options.size.oversubscribe, read_switch(values.back())); },
      Origin::kOwn},

@@ -67,12 +67,18 @@ std::string join_quoted(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(quoted, " "));
 }
 
+std::string devices_of(const plan::LaunchPlan& plan) {
+  int each = plan.options.size.devices_per_rank;
+  return each == 1 ? "" : fmt::format(", {} for each rank", each);
+}
+
 std::string describe_here(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   bool gpu = plan.device == plan::Device::kGpu;
   bool simulated = plan.nodes.front().simulated;
-  return fmt::format("ranks    {} on {}{}, {}\n", plan.world_size(), machine.hostname,
-                     simulated ? fmt::format(" as {} simulated nodes", plan.nodes.size()) : std::string(),
-                     gpu ? fmt::format("with {} visible GPU(s)", machine.gpus) : "on the CPU with gloo");
+  return fmt::format(
+      "ranks    {} on {}{}, {}\n", plan.world_size(), machine.hostname,
+      simulated ? fmt::format(" as {} simulated nodes", plan.nodes.size()) : std::string(),
+      gpu ? fmt::format("with {} visible GPU(s){}", machine.gpus, devices_of(plan)) : "on the CPU with gloo");
 }
 
 std::string describe_elsewhere(const plan::LaunchPlan& plan) {
@@ -196,6 +202,7 @@ std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
                       {"device", plan.device == plan::Device::kGpu ? "gpu" : "cpu"},
                       {"world_size", plan.world_size()},
                       {"gpus", machine.gpus},
+                      {"devices_per_rank", plan.options.size.devices_per_rank},
                       {"cores", machine.cores},
                       {"omp_threads", omp_threads(plan, machine)},
                       {"max_restarts", plan.options.supervision.max_restarts},

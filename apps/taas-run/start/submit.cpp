@@ -20,7 +20,8 @@ std::vector<std::string> resources(const plan::LaunchPlan& plan) {
   const auto& slurm = plan.options.slurm;
   std::vector<std::string> options{fmt::format("--nodes={}", plan.expected_agents), "--ntasks-per-node=1"};
   if (plan.device == plan::Device::kGpu && !slurm.gres) {
-    options.push_back(fmt::format("--gpus-per-node={}", plan.nodes.front().local_world_size));
+    options.push_back(fmt::format(
+        "--gpus-per-node={}", std::int64_t{plan.nodes.front().local_world_size} * plan.options.size.devices_per_rank));
   }
   add(options, "gres", slurm.gres);
   add(options, "partition", slurm.partition);

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <numeric>
 #include <string_view>
 
 #include "base/environment/environment.hpp"
 #include "base/text.hpp"
 #include "plan/environment/extra_variables.hpp"
 #include "plan/environment/tensorflow_config.hpp"
+#include "plan/sizes/size_request.hpp"
 
 namespace taas::plan {
 namespace {
@@ -50,12 +53,13 @@ std::string signal_names(std::vector<int> signals) {
 
 /// More ranks on the machine than it has GPUs: --oversubscribe.
 bool shares_gpus(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
-  int ranks = settings.simulated ? place.world_size : place.local_world_size;
-  return settings.device == Device::kGpu && machine.gpus > 0 && ranks > machine.gpus;
+  auto ranks = std::int64_t{settings.simulated ? place.world_size : place.local_world_size};
+  return settings.device == Device::kGpu && machine.gpus > 0 &&
+         ranks * settings.options.size.devices_per_rank > machine.gpus;
 }
 
-/// Each rank sees one device, as device 0.
-bool sees_one_device(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
+/// Each rank sees its own devices only, from device 0 on, whatever its local rank is.
+bool is_local_rank_virtual(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
   return settings.options.rendezvous.virtual_local_rank || shares_gpus(settings, machine, place);
 }
 
@@ -63,7 +67,7 @@ void set_ranks(Writer& writer, const LaunchSettings& settings, const Machine& ma
   const auto& rendezvous = settings.options.rendezvous;
   writer.set("RANK", place.rank.value);
   writer.set("WORLD_SIZE", place.world_size);
-  writer.set("LOCAL_RANK", sees_one_device(settings, machine, place) ? 0 : place.local_rank);
+  writer.set("LOCAL_RANK", is_local_rank_virtual(settings, machine, place) ? 0 : place.local_rank);
   writer.set("LOCAL_WORLD_SIZE", place.local_world_size);
   writer.set("GROUP_RANK", place.node.value);
   writer.set("GROUP_WORLD_SIZE", place.nodes);
@@ -71,6 +75,7 @@ void set_ranks(Writer& writer, const LaunchSettings& settings, const Machine& ma
   writer.set("ROLE_NAME", rendezvous.role);
   writer.set("ROLE_RANK", place.rank.value);
   writer.set("ROLE_WORLD_SIZE", place.world_size);
+  writer.set("TAAS_DEVICES_PER_RANK", settings.options.size.devices_per_rank);
   writer.set("LOCAL_SIZE", place.local_world_size);
   writer.set("CROSS_RANK", place.node.value);
   writer.set("CROSS_SIZE", place.nodes);
@@ -101,24 +106,32 @@ std::vector<std::string> visible_devices(const Machine& machine, const char* var
   return devices;
 }
 
-/// The devices of one rank: its own one (ranks that share GPUs are dealt over them round robin), its node's share where
-/// this machine plays several nodes (each of them counts local ranks from 0), else all.
+/// Numbers of the devices of one rank, as if there were enough: its own ones, its node's share where this machine plays
+/// several nodes (each of them counts local ranks from 0), else all of the node.
+std::vector<std::size_t> numbers_of(const LaunchSettings& settings, const RankPlace& place, bool own) {
+  auto each = static_cast<std::size_t>(settings.options.size.devices_per_rank);
+  int before = settings.simulated ? place.rank.value - place.local_rank : 0;  // ranks of nodes that this machine plays
+  std::vector<std::size_t> numbers(each * static_cast<std::size_t>(own ? 1 : place.local_world_size));
+  std::iota(numbers.begin(), numbers.end(), each * static_cast<std::size_t>(before + (own ? place.local_rank : 0)));
+  return numbers;
+}
+
+/// The same by the names in `all`; ranks that share GPUs are dealt over them round robin.
 std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPlace& place, bool own,
                                     const std::vector<std::string>& all) {
-  int before = settings.simulated ? place.rank.value - place.local_rank : 0;  // ranks of nodes that this machine plays
-  int first = before + (own ? place.local_rank : 0);
-  int count = own ? 1 : place.local_world_size;
   std::vector<std::string> devices;
-  for (int i = 0; i < std::min(count, static_cast<int>(all.size())); ++i) {
-    devices.push_back(all[static_cast<std::size_t>(first + i) % all.size()]);
+  for (auto number : numbers_of(settings, place, own)) {
+    if (devices.size() < all.size()) devices.push_back(all[number % all.size()]);
   }
   return devices;
 }
 
 void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
-  bool own = sees_one_device(settings, machine, place);
-  if (machine.gpus == 0) {  // as torchrun does: the number of the GPU that the rank would have
-    if (own) writer.set_default("CUDA_VISIBLE_DEVICES", std::to_string(place.local_rank));
+  bool own = is_local_rank_virtual(settings, machine, place) || settings.options.size.devices_per_rank > 1;
+  if (machine.gpus == 0) {  // as torchrun does: the numbers of the GPUs that the rank would have
+    if (own) {
+      writer.set_default("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(numbers_of(settings, place, own), ",")));
+    }
     return;
   }
   if (!own && (settings.device == Device::kCpu || !settings.simulated)) return;
@@ -237,10 +250,13 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
 }
 
 Result<> check_share(const LaunchSettings& settings, const Machine& machine, int ranks) {
-  bool enough = machine.gpus == 0 || ranks <= machine.gpus;  // without any GPU these are CPU ranks
-  if (enough || settings.device == Device::kCpu || settings.options.size.oversubscribe) return {};
+  const auto& size = settings.options.size;
+  auto needed = std::int64_t{ranks} * size.devices_per_rank;
+  bool enough = machine.gpus == 0 || needed <= machine.gpus;  // without any GPU these are CPU ranks
+  if (enough || settings.device == Device::kCpu) return {};
+  if (size.oversubscribe) return check_group_fits(machine.gpus, size);
   auto text = fmt::format("{} ranks need {} GPUs, and {} visible here: --gpus-per-node says how many a node has", ranks,
-                          ranks, machine.gpus == 1 ? "1 is" : fmt::format("{} are", machine.gpus));
+                          needed, machine.gpus == 1 ? "1 is" : fmt::format("{} are", machine.gpus));
   if (find_variable(machine.environment, "SLURM_JOB_ID"))
     text += "; srun --gpu-bind=none shows all of a node's to each task";
   return usage_error(std::move(text));

@@ -35,6 +35,7 @@ struct SizeOptions {
   std::optional<std::string> nnodes;          ///< --nnodes: N or MIN:MAX (a range only where nodes are machines)
   std::optional<std::string> nproc_per_node;  ///< --nproc-per-node: N, auto, gpu or cpu
   bool oversubscribe = false;                 ///< more ranks than GPUs on purpose
+  int devices_per_rank = 1;                   ///< --devices-per-rank: GPUs of each rank, of one node
 };
 
 /// Who serves the store.
@@ -116,7 +117,7 @@ BOOST_DESCRIBE_ENUM(Color, kAuto, kAlways, kNever)
 BOOST_DESCRIBE_ENUM(Verbosity, kQuiet, kNormal, kVerbose)
 BOOST_DESCRIBE_ENUM(StoreHost, kAny, kLauncher, kRankZero)
 BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script, preload))
-BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe))
+BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe, devices_per_rank))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store, role, virtual_local_rank))
 BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, signals_to_handle))

@@ -74,11 +74,21 @@ Result<std::vector<int>> choose_nodes(const SizeRequest& request, const NodePool
   return fill(*request.total, bounds);
 }
 
+/// Where GPUs decide how many ranks a node gets, none is to be left over unsaid.
+Result<> check_left_over(const NodeKind& node, const SizeRequest& request) {
+  if (node.gpus_left_over == 0 || request.per_node || request.most_per_node) return {};
+  return usage_error(
+      fmt::format("--devices-per-rank {}: the GPUs of {} are not a multiple, {} is left over: --gpus N "
+                  "or --nproc-per-node N says how many to use",
+                  request.devices_per_rank, node.name.empty() ? "a node" : node.name, node.gpus_left_over));
+}
+
 /// So many nodes, each with all that it holds.
 Result<std::vector<int>> fill_nodes(const SizeRequest& request, const NodePool& pool, std::size_t nodes) {
   std::vector<int> counts;
   std::int64_t total = 0;
   for (std::size_t i = 0; i < nodes && total <= kMostRanks; ++i) {
+    if (auto whole = check_left_over(pool.at(i), request); !whole) return whole.error();
     counts.push_back(full(pool.at(i), request));
     if (counts.back() == 0) {
       return usage_error(fmt::format(
@@ -94,7 +104,7 @@ Result<std::vector<int>> choose_elastic(const SizeRequest& request, const NodePo
   int most = request.nodes->most;
   if (request.total && *request.total % most != 0) {
     return usage_error(
-        fmt::format("--gpus {} is not a multiple of {}: the nodes of a range are equal", *request.total, most));
+        fmt::format("{} is not a multiple of {}: the nodes of a range are equal", name_total(request), most));
   }
   if (request.total) return std::vector<int>(static_cast<std::size_t>(most), *request.total / most);
   auto counts = fill_nodes(request, pool, static_cast<std::size_t>(most));

@@ -38,11 +38,17 @@ std::string names_from(const NodePool& pool, std::size_t first) {
   return fmt::format("{}{}", fmt::join(names, ", "), all ? "" : ", …");
 }
 
+std::string name_group(const SizeRequest& request) {
+  int each = request.devices_per_rank;
+  return each == 1 ? "of its GPUs" : fmt::format("{} of its GPUs", each);
+}
+
 /// "2 nodes of n0:29500, each with a rank for each of its GPUs (4 here)".
 void tell_own_counts(const NodePool& pool, const SizeRequest& request, NodeCounts& counts) {
   auto nodes = plural(static_cast<std::int64_t>(counts.ranks_on_node.size()), "node");
-  counts.notices.push_back(fmt::format("{} of {}, each with a rank for each of its {} ({} here)", nodes, pool.name,
-                                       request.on_cpu ? "cores" : "GPUs", counts.ranks_on_node.front()));
+  counts.notices.push_back(fmt::format("{} of {}, each with a rank for each {} ({} here)", nodes, pool.name,
+                                       request.on_cpu ? "of its cores" : name_group(request),
+                                       counts.ranks_on_node.front()));
 }
 
 void add_notices(const NodePool& pool, const SizeRequest& request, NodeCounts& counts) {

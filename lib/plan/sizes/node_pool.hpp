@@ -8,13 +8,14 @@
 
 namespace taas::plan {
 
-/// What is known beforehand of a node.
+/// What is known beforehand of a node, in ranks.
 struct NodeKind {
   std::string name;                 ///< empty: not known yet
   int slots = 0;                    ///< most ranks; 0: not bounded
   int usual = kDefaultGpusPerNode;  ///< ranks it gets of a total, as long as there are enough
   int natural = 0;                  ///< ranks it gets when nobody says how many; 0: not known
-  int gpus = 0;                     ///< 0: not known
+  int gpus = 0;                     ///< ranks that its GPUs are for; 0: not known
+  int gpus_left_over = 0;           ///< that are too few for another rank
 };
 
 /// The nodes that a way leads to.

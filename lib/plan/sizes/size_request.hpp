@@ -32,16 +32,32 @@ struct NodeResources {
   bool gpus_by_node = false;  ///< each node's are known; `gpus` are the most
 };
 
-/// The size options as numbers; absent where the user said nothing.
+/// How many ranks so many GPUs of one node are for; at least one, since a node's number may only be a guess.
+int ranks_for(int gpus, const SizeOptions& options);
+
+/// Ranks that a node with so many GPUs (0: not known) gets of a total when nobody says how many it has.
+int usual_ranks(int gpus, const SizeOptions& options);
+
+/// When a node's own GPUs say how many ranks it gets, all of them belong to a rank. The error names `where` they are.
+Result<> check_groups(int gpus, const std::string& where, const SizeOptions& options);
+
+/// Ranks may share a node's GPUs, but the devices of one rank are different ones.
+Result<> check_group_fits(int gpus, const SizeOptions& options);
+
+/// The size options as numbers of ranks; absent where the user said nothing.
 struct SizeRequest {
   std::optional<int> total;
   std::optional<int> most_per_node;
   std::optional<NodeRange> nodes;
   std::optional<int> per_node;
   bool on_cpu = false;
+  int devices_per_rank = 1;
 
   [[nodiscard]] bool empty() const { return !total && !most_per_node && !nodes && !per_node; }
 };
+
+/// "--gpus 8", as the user wrote it, and how many ranks that is where they have several GPUs each.
+std::string name_total(const SizeRequest& request);
 
 /// "gpu", "auto" or "cpu" without a total: among nodes that join, each says for itself how many processes that means.
 bool counts_by_machine(const SizeOptions& options);

@@ -33,29 +33,40 @@ Result<> check_one_machine(const SizeRequest& request, const SizeOptions& option
 int ceiling(int total, int part) { return total / part + (total % part == 0 ? 0 : 1); }
 
 /// How many nodes a total needs when nothing else was said. A machine with more than eight GPUs is still one node.
-int count_nodes(const SizeRequest& request, const Machine& machine) {
+int count_nodes(const SizeRequest& request, const SizeOptions& options, const Machine& machine) {
   if (request.nodes) return request.nodes->most;
   if (request.per_node) return *request.total / *request.per_node;
-  return ceiling(*request.total, request.most_per_node.value_or(std::max(kDefaultGpusPerNode, machine.gpus)));
+  return ceiling(*request.total, request.most_per_node.value_or(usual_ranks(machine.gpus, options)));
 }
+
+std::int64_t gpus_for(std::int64_t ranks, int devices_per_rank) { return ranks * devices_per_rank; }
 
 /// A total of ranks that share GPUs: each is a node of its own, for the program as it is for NCCL
 /// (rank_environment.cpp).
 bool nodes_of_one(const SizeRequest& request, const Machine& machine) {
   bool only_total = request.total && !request.nodes && !request.per_node && !request.most_per_node;
-  return only_total && !request.on_cpu && machine.gpus > 0 && *request.total > machine.gpus;
+  return only_total && !request.on_cpu && machine.gpus > 0 &&
+         gpus_for(*request.total, request.devices_per_rank) > machine.gpus;
 }
 
-Result<std::vector<int>> place(const SizeRequest& request, const Machine& machine) {
-  if (request.empty()) return std::vector<int>{std::max(1, machine.gpus)};
+Result<std::vector<int>> place(const SizeRequest& request, const SizeOptions& options, const Machine& machine) {
+  if (request.empty()) {
+    auto whole = check_groups(machine.gpus, "this machine", options);
+    return whole ? Result<std::vector<int>>(std::vector<int>{ranks_for(machine.gpus, options)}) : whole.error();
+  }
   std::int64_t nodes = request.nodes ? request.nodes->most : 1;
   std::int64_t total = request.total ? std::int64_t{*request.total}
                                      : nodes * request.per_node.value_or(request.most_per_node.value_or(1));
   if (total > kMostRanks) {
     return usage_error(fmt::format("{} ranks are too many for one machine: at most {}", total, kMostRanks));
   }
-  if (request.total) nodes = nodes_of_one(request, machine) ? total : count_nodes(request, machine);
+  if (request.total) nodes = nodes_of_one(request, machine) ? total : count_nodes(request, options, machine);
   return spread_ranks(static_cast<int>(total), static_cast<int>(nodes));
+}
+
+std::string name_view(int devices_per_rank) {
+  if (devices_per_rank == 1) return "one GPU, as device 0";
+  return fmt::format("{} GPUs, as devices 0 to {}", devices_per_rank, devices_per_rank - 1);
 }
 
 void add_notices(const SizeRequest& request, const Machine& machine, Sizes& sizes) {
@@ -64,25 +75,28 @@ void add_notices(const SizeRequest& request, const Machine& machine, Sizes& size
   int full = request.per_node.value_or(request.most_per_node.value_or(kDefaultGpusPerNode));
   auto where = nodes == 1 ? std::string()
                           : fmt::format(" on {} simulated nodes{}", nodes, describe_spread(sizes.ranks_on_node, full));
-  if (sizes.device == Device::kGpu && total > machine.gpus) {
-    sizes.notices.push_back(
-        fmt::format("{} share {}, which is for trying, not for speed: each sees one GPU, as device 0",
-                    plural(total, "rank"), plural(machine.gpus, "GPU")));
+  int each = request.devices_per_rank;
+  if (sizes.device == Device::kGpu && gpus_for(total, each) > machine.gpus) {
+    sizes.notices.push_back(fmt::format("{} share {}, which is for trying, not for speed: each sees {}",
+                                        plural(total, "rank"), plural(machine.gpus, "GPU"), name_view(each)));
   } else if (sizes.device == Device::kGpu && (nodes > 1 || (request.empty() && total > 1))) {
-    sizes.notices.push_back(
-        fmt::format("{} here: {}, one on each GPU{}", plural(machine.gpus, "GPU"), plural(total, "rank"), where));
+    sizes.notices.push_back(fmt::format("{} here: {}, {}{}", plural(machine.gpus, "GPU"), plural(total, "rank"),
+                                        each == 1 ? "one on each GPU" : fmt::format("each on {} GPUs", each), where));
   } else if (sizes.device == Device::kCpu && (nodes > 1 || request.total)) {
     sizes.notices.push_back(
-        fmt::format("{}{} with gloo{}", machine.gpus == 0 ? "no GPU here: " : "", plural(total, "CPU rank"), where));
+        fmt::format("{}{} with gloo{}{}", machine.gpus == 0 ? "no GPU here: " : "", plural(total, "CPU rank"),
+                    each == 1 ? "" : fmt::format(", each in place of one with {} GPUs", each), where));
   }
 }
 
 Result<> check_gpus(const Sizes& sizes, const SizeOptions& options, const Machine& machine) {
   int total = std::accumulate(sizes.ranks_on_node.begin(), sizes.ranks_on_node.end(), 0);
-  if (sizes.device == Device::kCpu || total <= machine.gpus || options.oversubscribe) return {};
+  auto needed = gpus_for(total, options.devices_per_rank);
+  if (sizes.device == Device::kCpu || needed <= machine.gpus) return {};
+  if (options.oversubscribe) return check_group_fits(machine.gpus, options);
   return usage_error(fmt::format(
       "{} need {}, and this machine has {}: --hosts or SLURM add machines, --oversubscribe lets ranks share GPUs",
-      plural(total, "rank"), plural(total, "GPU"), machine.gpus));
+      plural(total, "rank"), plural(needed, "GPU"), machine.gpus));
 }
 
 }  // namespace
@@ -105,7 +119,7 @@ Result<Sizes> decide_sizes(const SizeOptions& options, const Machine& machine) {
   auto request = read_size_request(options, {machine.gpus, machine.cores});
   if (!request) return request.error();
   if (auto possible = check_one_machine(*request, options); !possible) return possible.error();
-  auto counts = place(*request, machine);
+  auto counts = place(*request, options, machine);
   if (!counts) return counts.error();
   Sizes sizes{machine.gpus > 0 && !request->on_cpu ? Device::kGpu : Device::kCpu, std::move(*counts), {}};
   if (auto enough = check_gpus(sizes, options, machine); !enough) return enough.error();

@@ -13,7 +13,7 @@ _KEY = "taas/jax/coordinator"
 def jax_initialize(**options: Any) -> None:
     """Calls `jax.distributed.initialize` with what this rank is: before any other use of JAX, in all ranks.
 
-    Each rank drives one device, that of its LOCAL_RANK. JAX's coordinator runs in rank 0, on a free port; JAX_COORDINATOR_ADDRESS
+    Each rank drives one device, that of its LOCAL_RANK, or all of its own under --devices-per-rank. JAX's coordinator runs in rank 0, on a free port; JAX_COORDINATOR_ADDRESS
     names another place. `options` are those of `jax.distributed.initialize` and win. In a program that runs alone nothing
     happens. Raises NoStore below a launcher that serves no store.
     """
@@ -21,7 +21,7 @@ def jax_initialize(**options: Any) -> None:
     if world_size == 1:
         return
     who = {"num_processes": world_size, "process_id": int(os.environ["RANK"]),
-           "local_device_ids": [int(os.environ["LOCAL_RANK"])], **options}
+           "local_device_ids": _devices(), **options}
     if "coordinator_address" in who or os.environ.get("JAX_COORDINATOR_ADDRESS"):
         return _initialize(who)
     with Store() as store:
@@ -30,6 +30,11 @@ def jax_initialize(**options: Any) -> None:
         else:
             _initialize({"coordinator_address": store.get(_KEY), **who})
         store.join(who["process_id"])
+
+
+def _devices() -> list[int]:
+    each = int(os.environ.get("TAAS_DEVICES_PER_RANK") or 1)
+    return list(range(each)) if each > 1 else [int(os.environ["LOCAL_RANK"])]
 
 
 def _initialize_first(store: Store, who: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -73,9 +74,11 @@ BackendChoice choose_backend(const std::vector<Offer>& offers) {
   return {.nccl = false, .reason = std::ranges::any_of(offers, knows_gpus) ? problem : ""};
 }
 
-int gpu_index(int local_rank, int visible) {
-  if (visible == 1) return 0;
-  return local_rank < visible ? local_rank : -1;
+int gpu_index(int local_rank, int visible, int devices_per_rank) {
+  if (visible == 0) return -1;
+  if (visible <= devices_per_rank) return 0;
+  const auto first = std::int64_t{local_rank} * devices_per_rank;
+  return first < visible ? static_cast<int>(first) : -1;
 }
 
 }  // namespace taas

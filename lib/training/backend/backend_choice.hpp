@@ -27,8 +27,8 @@ struct BackendChoice {
 /// asks for nccl and another one cannot, or will not.
 BackendChoice choose_backend(const std::vector<Offer>& offers);
 
-/// Which of the visible GPUs is this rank's: the only one (each rank was given its own), or that of its local rank. -1:
-/// there are too few.
-int gpu_index(int local_rank, int visible);
+/// Which of the visible GPUs is this rank's first: the first one where it sees no more than its own, else that of its
+/// local rank. -1: there are too few.
+int gpu_index(int local_rank, int visible, int devices_per_rank = 1);
 
 }  // namespace taas

@@ -50,6 +50,7 @@ Environment read_environment(const Lookup& lookup) {
   environment.local_rank = number_or(lookup, "LOCAL_RANK", environment.rank, 0, kMany);
   environment.local_world_size = number_or(lookup, "LOCAL_WORLD_SIZE", environment.world_size, 1, kMany);
   check_rank("LOCAL_RANK", environment.local_rank, "LOCAL_WORLD_SIZE", environment.local_world_size);
+  environment.devices_per_rank = number_or(lookup, "TAAS_DEVICES_PER_RANK", 1, 1, kMany);
   if (environment.world_size == 1) return environment;
 
   environment.master_address = required(lookup, "MASTER_ADDR");

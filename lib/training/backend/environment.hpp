@@ -19,6 +19,7 @@ struct Environment {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
+  int devices_per_rank = 1;  ///< TAAS_DEVICES_PER_RANK
   std::string master_address;
   std::uint16_t master_port = 0;
   StoreHost store_host = StoreHost::kRankZero;

@@ -31,7 +31,7 @@ Offer offer_of(const Environment& environment, Backend backend) {
   Offer offer{backend, {}, {}};
   if (backend == Backend::kGloo) return offer;
   const int visible = cuda_device_count();
-  const int index = gpu_index(environment.local_rank, visible);
+  const int index = gpu_index(environment.local_rank, visible, environment.devices_per_rank);
   if (index >= 0) {
     offer.gpu = gpu_name(index);
   } else if (visible > 0) {
@@ -43,7 +43,8 @@ Offer offer_of(const Environment& environment, Backend backend) {
 
 c10::Device gpu_of(const Environment& environment) {
   return c10::Device(c10::DeviceType::CUDA,
-                     static_cast<c10::DeviceIndex>(gpu_index(environment.local_rank, cuda_device_count())));
+                     static_cast<c10::DeviceIndex>(
+                         gpu_index(environment.local_rank, cuda_device_count(), environment.devices_per_rank)));
 }
 
 /// Makes it the one that is meant where no index is given.

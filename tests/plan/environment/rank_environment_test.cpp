@@ -71,6 +71,7 @@ TEST_CASE("a rank is told who it is, by every name that programs look for") {
                              {"GLOO_SOCKET_IFNAME", "lo"},
                              {"TAAS_OUTPUT_DIR", "/runs/x/.staging"},
                              {"TAAS_RUN_ID", "run-1"},
+                             {"TAAS_DEVICES_PER_RANK", "1"},
                              {"WANDB_RUN_GROUP", "run-1"},
                              {"TORCH_NCCL_DUMP_ON_TIMEOUT", "1"},
                              {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800"},

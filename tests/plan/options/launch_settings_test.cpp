@@ -77,7 +77,7 @@ TEST_CASE("settings travel as JSON and arrive as they were") {
   settings.working_directory = "/work";
   auto& options = settings.options;
   options.program = {"train.py", {"--lr", "0.1"}, true, true, true};
-  options.size = {32, 8, "2:4", "gpu", true};
+  options.size = {32, 8, "2:4", "gpu", true, 2};
   options.nodes.hosts = "a,b";
   options.nodes.node_timeout = std::chrono::milliseconds(1500);
   options.nodes.is_host = false;

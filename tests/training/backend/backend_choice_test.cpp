@@ -61,4 +61,12 @@ TEST_CASE("The only visible GPU is the rank's own, whatever its local rank is") 
   CHECK(gpu_index(2, 2) == -1);
 }
 
+TEST_CASE("A rank with several GPUs begins at the first of its own, whether it sees others or not") {
+  CHECK(gpu_index(3, 0, 2) == -1);
+  CHECK(gpu_index(3, 1, 2) == 0);
+  CHECK(gpu_index(3, 2, 2) == 0);
+  CHECK(gpu_index(3, 8, 2) == 6);
+  CHECK(gpu_index(4, 8, 2) == -1);
+}
+
 }  // namespace backend_choice_test

@@ -140,9 +140,14 @@ class Receiver:
             found: Any = (torch.frombuffer(self._mapped, dtype=torch.uint8, count=size, offset=place).untyped_storage() if size
                           else torch.UntypedStorage(0))
             if device == "cuda":
-                found = found.cuda(int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+                found = found.cuda(_first_device() % torch.cuda.device_count())
             self._storages[place, size] = found
         return self._storages[place, size]
+
+
+def _first_device() -> int:
+    """Ranks with several devices see their own only."""
+    return 0 if int(os.environ.get("TAAS_DEVICES_PER_RANK", 1)) > 1 else int(os.environ.get("LOCAL_RANK", 0))
 
 
 def _known_as(name: str) -> Any:
