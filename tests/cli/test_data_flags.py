@@ -21,6 +21,8 @@ WRONG = [
     (["--data-hosts", "a", "--cpus", "0"], "--cpus 0 leaves them nothing to do"),
     (["--loader", "data", "--cpus", "1"], "--loader data: not MODULE:NAME"),
     (["--loader", "a b:c", "--cpus", "1"], "--loader a b:c: not MODULE:NAME"),
+    (["--loader", "data:train", "--loader", "val", "--cpus", "1"], "not MODULE:NAME"),
+    (["--loader", "data:train", "--loader", "data:val"], "--loader data:train,data:val: only with --cpus"),
     (["--loader", "data:train"], "--loader data:train: only with --cpus"),
     (["--loader", "data:train", "--cpus", "0"], "--cpus 0 has no CPU machine to prepare it"),
     (["--data-buffer", "10", "--cpus", "1"], "--data-buffer 10: less than 1M"),

@@ -19,6 +19,16 @@ def test_ranks_wait_for_a_loader(data):
     assert "preparing data:train before ranks start" in err and "prepared data:train: 4 batches" in err
 
 
+def test_several_loaders_are_waited_for_together(data):
+    loaders = ["--loader", "data:train", "--loader", "data:val", "--loader", "data:train"]
+    plan = data.launcher.run("--cpus", 1, *loaders, "--dry-run", "--json", data.launcher.python(RANK))
+    assert json.loads(plan.stdout)["data"]["loader"] == "data:train,data:val"
+    (data.seen / "go").touch()
+    done = data.run("--cpus", 1, "--data-cores", 1, *loaders, data.launcher.python(RANK), env={"WORKER": "prepare"})
+    assert done.returncode == 0, done.stderr
+    assert "preparing data:train,data:val before ranks start" in done.stderr
+
+
 def test_a_loader_that_cannot_be_imported_ends_the_run(data):
     done = data.run("--cpus", 1, "--data-cores", 2, "--loader", "nothing:train", data.launcher.python(RANK),
                     env={"WORKER": "fail"})

@@ -173,6 +173,7 @@ class Placed(Numbers):
 
 numbers = Numbers()
 loader = DataLoader(Slow(), 8, num_workers=2)
+another_loader = DataLoader(Slow(), 8, num_workers=2)
 plain_loader = DataLoader(Numbers(), 8)
 loader_of_floats = DataLoader(Floats(), 8, num_workers=1)
 loader_of_rank = DataLoader(Placed(), 8, num_workers=1)

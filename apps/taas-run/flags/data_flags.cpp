@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <limits>
 
 #include "flags/setters.hpp"
@@ -35,6 +39,18 @@ Result<> store_cpus(plan::Options& options, const Values& values) {
   return store(options.data.cpus, read_integer(values.back(), 0, kMostMachines));
 }
 
+/// With commas between them; one that is named twice counts once.
+Result<> store_loaders(plan::Options& options, const Values& values) {
+  std::vector<std::string> names;
+  for (const auto& value : values) {
+    auto name = read_attribute(value);
+    if (!name) return name.error();
+    if (std::find(names.begin(), names.end(), *name) == names.end()) names.push_back(*name);
+  }
+  options.data.loader = fmt::format("{}", fmt::join(names, ","));
+  return {};
+}
+
 constexpr Flag kDataFlags[] = {
     {"cpus", 0, "N", "CPU machines that make the batches of registered loaders; 0: batches are made in the ranks",
      [](auto& options, const auto& values) { return store_cpus(options, values); }, Origin::kOwn},
@@ -43,9 +59,9 @@ constexpr Flag kDataFlags[] = {
     {"units", 0, "U", "Samples to take from each registered loader, over all ranks (default: all)",
      [](auto& options, const auto& values) { return store(options.data.units, read_count(values.back())); },
      Origin::kOwn},
-    {"loader", 0, "MODULE:NAME", "Loader whose first batches are prepared before the ranks start",
-     [](auto& options, const auto& values) { return store(options.data.loader, read_attribute(values.back())); },
-     Origin::kOwn},
+    {"loader", 0, "MODULE:NAME", "Loader whose first batches are prepared before the ranks start; may be repeated",
+     [](auto& options, const auto& values) { return store_loaders(options, values); }, Origin::kOwn,
+     Flag::Kind::kRepeatable},
     {"split", 0, "",
      "Deal the batches of each registered loader over the ranks, as taas.register(loader, shared=True) does",
      [](auto& options, const auto& values) { return store(options.data.split, read_switch(values.back())); },

@@ -1,5 +1,7 @@
 """`--loader`: data workers make the first batches before there is a rank."""
 
+import dataclasses
+
 import pytest
 import taas
 import torch
@@ -34,6 +36,41 @@ def test_prepared_before_there_is_a_rank(run, name):
         delivery._deliveries.clear()
         with taas.register(DataLoader(loader.dataset, 8, num_workers=2)) as other:
             assert equal(loop(other), seen)
+
+
+def test_several_loaders_are_prepared_in_turn(run):
+    import own_datasets
+    run.start(2, loader="own_datasets:plain_loader,own_datasets:another_loader")
+    wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) == 2)
+    assert sum({event["worker"]: event["batches"] for event in of_kind(run, "prepared")}.values()) == 26
+    loaders = [own_datasets.plain_loader, own_datasets.another_loader]
+    seed()
+    with taas.register(loaders[0]) as first, taas.register(loaders[1]) as second:
+        seen = [loop(first), loop(second)]
+    assert {event["loader"] for event in of_kind(run, "data")} == {"plain_loader", "another_loader"}
+    run.write(workers=[], loader="")
+    delivery._deliveries.clear()
+    seed()
+    with taas.register(DataLoader(loaders[0].dataset, 8)) as first, \
+            taas.register(DataLoader(loaders[1].dataset, 8, num_workers=2)) as second:
+        made_here = [loop(first), loop(second)]
+    assert equal(seen[0], made_here[0]) and equal(seen[1], made_here[1])
+
+
+def test_each_of_several_loaders_has_its_batches_and_its_part_of_the_memory(run, monkeypatch):
+    for module in (torch, torch.random):
+        monkeypatch.setattr(module, "initial_seed", module.initial_seed)  # a preparation replaces it
+    names = ["own_datasets:plain_loader", "own_datasets:loader"]
+    run.start(0, loader=",".join(names), buffer_bytes=4096)
+    preparation = Preparation(read(run.path), 0)
+    alone = Preparation(dataclasses.replace(read(run.path), loader=names[0], buffer_bytes=2048), 0)
+    for prepared in (preparation, alone):
+        while not prepared.is_done:
+            prepared.step()
+    both = [loader.store for loader in preparation._loaders]
+    assert both[0].count == alone._loaders[0].store.count
+    assert all(store.count and store.bytes <= 2048 for store in both)
+    assert preparation.take("of another loader", b"", b"") is None
 
 
 def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypatch):
@@ -79,6 +116,7 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
 @pytest.mark.parametrize("name, line", [
     ("own_datasets:nothing", "ValueError: module own_datasets has no 'nothing'"),
     ("own_datasets:numbers", "ValueError: 'numbers' of module own_datasets is of type Numbers, not a torch.utils.data.DataLoader"),
+    ("own_datasets:loader,no_such:loader", "no_such:loader: ModuleNotFoundError: No module named 'no_such'"),
     ("no_such:loader", "ModuleNotFoundError: No module named 'no_such'"),
 ])
 def test_a_loader_that_cannot_be_imported_ends_the_worker_with_a_line(run, name, line, capfd):

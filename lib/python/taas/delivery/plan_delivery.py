@@ -48,20 +48,19 @@ class FromRun(Delivery, Workers):
         self._take(plan)
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
-        prepared = is_named(loader, self._watched.plan.loader)
-        meant = definition.named(self._watched.plan.loader) if prepared else registered.fingerprint.definition(loader)
+        name = self._named(loader)
+        meant = definition.named(name) if name else registered.fingerprint.definition(loader)
         state, unsendable = self._captures.capture(registered.token, loader)
-        for name in unsendable:
-            what = name.replace(":", ".")
+        for changed in unsendable:
+            what = changed.replace(":", ".")
             events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
-        return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, prepared))
+        return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, bool(name)))
 
     def release(self, token: int) -> None:
         self._captures.forget(token)
 
     def name_for(self, loader: DataLoader) -> str:
-        name = self._watched.plan.loader
-        return name.partition(":")[2] if is_named(loader, name) else ""
+        return self._named(loader).partition(":")[2]
 
     def count(self) -> int:
         return len(self._present)
@@ -82,6 +81,10 @@ class FromRun(Delivery, Workers):
             events.remark(line)
         if self._watched.has_changed():
             self._take(self._watched.plan)
+
+    def _named(self, loader: DataLoader) -> str:
+        """What --loader calls it; empty where it does not."""
+        return next((name for name in self._watched.plan.loaders() if is_named(loader, name)), "")
 
     def _take(self, plan: Plan) -> None:
         self._present = [index for index, worker in enumerate(plan.workers) if worker.get("address") or worker.get("unix")]

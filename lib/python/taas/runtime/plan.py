@@ -16,6 +16,7 @@ class Plan:
     """The file's content. `key` has 64 hexadecimal digits.
 
     `buffer_bytes` is for each rank; `units` counts samples of all ranks together, 0 for all there are.
+    `loader` is what --loader names, with commas between several.
 
     `workers` are dictionaries with name, address, port and unix; one that has left has neither address nor unix.
     """
@@ -30,6 +31,10 @@ class Plan:
     on_error: str = "raise"
     loader: str = ""
     world_size: int = 1
+
+    def loaders(self) -> list[str]:
+        """What `loader` names, each as "module:attribute"."""
+        return [name for name in self.loader.split(",") if name]
 
 
 def read(path: str) -> Plan:

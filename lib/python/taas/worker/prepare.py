@@ -6,6 +6,7 @@ It is a cache by what a rank will ask for: a rank that asks for something else g
 
 from __future__ import annotations
 
+import collections
 import itertools
 import os
 import time
@@ -36,33 +37,83 @@ _REPORT_EVERY_SECONDS = 0.5
 _SHARD_TURNS = 1 << 20
 
 
+class NotImported(Exception):
+    """One of several loaders is not there; the text says which one, and why."""
+
+
 class Preparation:
-    """The share of one data worker, made batch by batch. Raises what importing the loader raises."""
+    """The share of one data worker in all loaders, made batch by batch, of each loader in turn.
+
+    Raises what importing the loader raises; of several, NotImported.
+    """
 
     def __init__(self, plan: Plan, worker: int) -> None:
         notice_initial_seed()
         notice_place()
-        self.loader = definition.loader_named(plan.loader)
-        self.digest = definition.named(plan.loader).digest
+        names = plan.loaders()
+        loaders = [_imported(name, alone=len(names) == 1) for name in names]  # all of them first: a module may seed the program
         self._worker = worker
-        self._workers = max(1, len(plan.workers))
-        budget = plan.buffer_bytes * plan.world_size // self._workers
-        memory = min(budget, _memory_of_one(self._workers))
-        self.store = Store(memory, budget - memory)
-        self._fetcher = Fetcher(recipe_of(self.loader))
-        self._processes = OfADataWorker()
-        self._made_in = program_state.captured(self.loader.num_workers, same_machine=False)
-        self._todo = self._tasks(plan.world_size)
+        self._loaders = [LoaderPreparation(name, loader, ordinal, plan, worker)
+                         for ordinal, (name, loader) in enumerate(zip(names, loaders))]
+        self._by_digest = {loader.digest: loader for loader in self._loaders}
+        self._turns = collections.deque(self._loaders)  # those with batches to be made
         self._reported = 0.0
         self.is_done = False
         self._is_end_told = False
+
+    def take(self, digest: str, state: bytes, payload: bytes) -> Prepared | None:
+        """The batch of a rank's task, if its loader is prepared here and has it."""
+        loader = self._by_digest.get(digest)
+        return loader.take(state, payload) if loader else None
+
+    def step(self) -> None:
+        """Makes one more batch."""
+        loader = self._turns.popleft()
+        loader.step()
+        if not loader.is_done:
+            self._turns.append(loader)
+        self.is_done = not self._turns
+        now = time.monotonic()
+        if self.is_done or now - self._reported >= _REPORT_EVERY_SECONDS:
+            self._reported = now
+            self.report()
+
+    def report(self) -> None:
+        """Tells the launcher, which starts the ranks when all are done: the end is told until it got through, and then no more."""
+        if not self._is_end_told:
+            batches, size = (sum(getattr(loader.store, what) for loader in self._loaders) for what in ("count", "bytes"))
+            told = events.send(events.DataPrepared(self._worker, batches, size, self.is_done), wait=self.is_done)
+            self._is_end_told = told and self.is_done
+
+
+class LoaderPreparation:
+    """The share of one data worker in one loader, with an equal part of the memory. `ordinal` counts the loaders, as ranks do
+    that register them in the same order.
+    """
+
+    def __init__(self, name: str, loader: DataLoader, ordinal: int, plan: Plan, worker: int) -> None:
+        self.loader = loader
+        self.digest = definition.named(name).digest
+        self._ordinal = ordinal
+        self._worker = worker
+        self._workers = max(1, len(plan.workers))
+        loaders = plan.loaders()
+        self._which = f" of {name}" if len(loaders) > 1 else ""
+        budget = plan.buffer_bytes * plan.world_size // self._workers // len(loaders)
+        memory = min(budget, _memory_of_one(self._workers) // len(loaders))
+        self.store = Store(memory, budget - memory)
+        self._fetcher = Fetcher(recipe_of(loader))
+        self._processes = OfADataWorker()
+        self._made_in = program_state.captured(loader.num_workers, same_machine=False)
+        self._todo = self._tasks(plan.world_size)
+        self.is_done = False
         self._asks_for_its_rank = False
 
     def take(self, state: bytes, payload: bytes) -> Prepared | None:
         """The batch of a rank's task, if it was made already and would be the same in the rank's state of the program."""
         differences = program_state.differences(state, self._made_in)
         if differences and self.store.count and self._worker == 0:
-            events.remark_once("batches that were prepared before the ranks started are made again: "
+            events.remark_once(f"batches{self._which} that were prepared before the ranks started are made again: "
                                f"{differences[0]} is not as it was then")
         return None if differences else self.store.take(payload)
 
@@ -73,16 +124,6 @@ class Preparation:
             self.is_done = True
         else:
             self._make(task)
-        now = time.monotonic()
-        if self.is_done or now - self._reported >= _REPORT_EVERY_SECONDS:
-            self._reported = now
-            self.report()
-
-    def report(self) -> None:
-        """Tells the launcher, which starts the ranks when all are done: the end is told until it got through, and then no more."""
-        if not self._is_end_told:
-            told = events.send(events.DataPrepared(self._worker, self.store.count, self.store.bytes, self.is_done), wait=self.is_done)
-            self._is_end_told = told and self.is_done
 
     def _make(self, task: Task) -> None:
         payload = task.to_bytes()
@@ -107,7 +148,7 @@ class Preparation:
         """There is no rank yet that the dataset could ask for."""
         self._asks_for_its_rank = True
         if self._worker == 0:
-            events.remark_once("nothing is prepared before the ranks start: the dataset asks for its rank")
+            events.remark_once(f"nothing{self._which} is prepared before the ranks start: the dataset asks for its rank")
 
     def _drew_nothing(self, task: Task) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""
@@ -121,7 +162,7 @@ class Preparation:
 
     def _tasks(self, world_size: int) -> Iterator[Task]:
         """This worker's share: the first batches of all ranks first."""
-        rows = [_tasks_of_rank(self.loader, rank, world_size) for rank in range(world_size)]
+        rows = [_tasks_of_rank(self.loader, self._ordinal, rank, world_size) for rank in range(world_size)]
         for tasks in itertools.zip_longest(*rows):
             yield from (task for task in tasks if task is not None and self._is_own(task))
 
@@ -130,11 +171,20 @@ class Preparation:
         return home % self._workers == self._worker
 
 
-def _tasks_of_rank(loader: DataLoader, rank: int, world_size: int) -> Iterator[Task]:
-    """What the rank will most probably ask for in its first loop over its first loader."""
+def _imported(name: str, alone: bool) -> DataLoader:
+    try:
+        return definition.loader_named(name)
+    except Exception as error:
+        if alone:
+            raise
+        raise NotImported(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _tasks_of_rank(loader: DataLoader, ordinal: int, rank: int, world_size: int) -> Iterator[Task]:
+    """What the rank will most probably ask for in its first loop over the loader that it registers at this place."""
     recipe = recipe_of(loader)
     initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
-    seeds = Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, 0, 0)
+    seeds = Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, ordinal, 0)
     if recipe.iterable:
         order = ShardOrder(recipe, seeds)
         yield from (order.certain() for _ in range(_SHARD_TURNS))

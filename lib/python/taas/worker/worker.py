@@ -25,7 +25,7 @@ from .collate_maps import CollateMaps
 from .fetch import Fetcher
 from .logical_process import LogicalProcess
 from .logical_processes import OfADataWorker, no_process
-from .prepare import Preparation
+from .prepare import NotImported, Preparation
 from .store import Prepared
 
 _PATIENCE_SECONDS = 1.0
@@ -153,7 +153,7 @@ class Worker:
 
     def _prepared(self, job: Any, state: bytes, payload: bytes) -> Prepared | None:
         known = self._preparation
-        return known.take(state, payload) if known and known.digest == job.digest else None
+        return known.take(job.digest, state, payload) if known else None
 
     def _differs(self, what: str, why: str) -> None:
         events.remark_once(f"{self._name}: {what} is not as in the training process: {why}")
@@ -223,10 +223,12 @@ def serve(server: Any, name: str, parent: int, preparation: Preparation | None =
 
 def _preparation(plan: Plan, index: int) -> Preparation | None:
     """What --loader names. When it cannot be imported the worker ends, with a line that the launcher shows."""
-    if not plan.loader:
+    if not plan.loaders():
         return None
     try:
         return Preparation(plan, index)
+    except NotImported as error:
+        sys.exit(str(error))
     except Exception as error:
         sys.exit(f"{type(error).__name__}: {error}")
 
