@@ -63,6 +63,43 @@ def test_others_are_none_or_stand_where_they_belong(text):
     assert pragma.misplaced(text) is None
 
 
+@pytest.mark.parametrize("line, shape, workers", [
+    ("--cpus 1", "#!c1.4", ["--data-cores", "4"]),
+    ("--cpus 2 --data-cores 3", "#!c1.4", []),
+    ("--data-workers 1", "#!C1.80", ["--data-cores", "80"]),
+    ("", "#!c1.4", []),
+    ("--cpus 1", "#!g2.8", []),
+    ("--cpus 1 --data-shape c1.4", "#!g2.8", ["--data-cores", "4"]),
+    ("--cpus 1 --data-shape=c1.8 --data-cores=2", "#!g2.8", []),
+    ("--cpus 1 --data-shape c1.8", "#!c1.4", ["--data-cores", "4"]),
+])
+def test_the_cores_of_a_cpu_machines_shape_are_its_data_workers(line, shape, workers):
+    words = launcher_words("", shape, f"#pragma taas --gpus 2 {line}")
+    given = ["--data-cores", "3"] if "--data-cores 3" in line else ["--data-cores=2"] if "--data-cores=2" in line else []
+    place = [word for word in words if word.startswith("--data-cores") or words[words.index(word) - 1] == "--data-cores"]
+    assert place == given + workers
+
+
+@pytest.mark.parametrize("line, why", [
+    ("--data-shape c1.4", "--data-shape c1.4: only with --cpus N, the number of CPU machines"),
+    ("--cpus 1 --data-shape g2.8", "--data-shape g2.8: how many cores it has is not known here; --data-cores N says"),
+    ("--cpus 1 --data-shape c9.3", "--data-shape c9.3: how many cores it has is not known here; --data-cores N says"),
+    ("--cpus 1 --data-shape", "--data-shape: a value is missing"),
+])
+def test_a_data_shape_without_cores_is_refused(line, why):
+    with pytest.raises(CellUsage) as refused:
+        launcher_words(f"--gpus 2 {line}")
+    assert str(refused.value).startswith(why)
+
+
+def test_a_shape_of_ones_own_has_cores(tmp_path):
+    (tmp_path / "project" / shapes.PROJECT_FILE).write_text('["c1.4"]\ngpus = 0\n["x.7"]\ngpus = 0\ncores = 3\n["wrong"]\ncores = 0\n')
+    assert launcher_words("", "#!x.7", "#pragma taas --gpus 2 --cpus 1")[-2:] == ["--data-cores", "3"]
+    assert launcher_words("", "#!c1.4", "#pragma taas --gpus 2 --cpus 1")[-2:] == ["--data-cores", "4"]
+    with pytest.raises(CellUsage, match="cores of wrong is 0: at least 1 is needed"):
+        shapes.find("wrong")
+
+
 def test_a_known_shape_says_what_a_node_has():
     assert launcher_words("", "#!g2.8") == ["--gpus-per-node", "8", "--gpus", "8"]
     assert launcher_words("", "#!g2.8", "#pragma taas --gpus 16") == ["--gpus", "16", "--gpus-per-node", "8"]
@@ -106,7 +143,7 @@ def test_the_projects_file_is_stronger_than_the_users(tmp_path):
 
 
 @pytest.mark.parametrize("text, words", [
-    ('["g2.8"]\ngpu = 8', "'gpu'; known are: gpus, options"), ('["g2.8"]\ngpus = "8"', "gpus of g2.8 is '8', not a number"),
+    ('["g2.8"]\ngpu = 8', "'gpu'; known are: gpus, cores, options"), ('["g2.8"]\ngpus = "8"', "gpus of g2.8 is '8', not a number"),
     ("[g2.8", "cannot be read"), ('"g2.8" = 3', "g2.8 is not a table"),
 ])
 def test_a_wrong_file_is_named(text, words, tmp_path):

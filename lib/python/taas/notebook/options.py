@@ -11,8 +11,9 @@ from .pragma import Head, OF_PRAGMA
 
 _FLAGS = {"--dry-run", "--no-protect", OF_PRAGMA}
 _LISTS = {"--no-capture", "--capture", "--pull", "--ranks"}
-_VALUES = {"--shape"}
+_VALUES = {"--shape", "--data-shape"}
 _OF_THE_CELL = {"--json", "--end-with", "-t", "--tee", "--loader", "-m", "--module", "--signals-to-handle", "--rdzv-id", "--detach"}
+_CPU_MACHINES = {"--cpus", "--data-workers", "--data-hosts"}
 _SIZES = ("--gpus", "--nproc-per-node", "--nproc_per_node", "--nnodes")
 
 
@@ -35,7 +36,7 @@ def parse(line: str, head: Head) -> CellOptions:
     """The options of the magic's line and of the cell's head. Raises CellUsage."""
     words = _split(line) + _split(head.pragma or "")
     options = CellOptions()
-    shape = head.shape
+    shape, data_shape = head.shape, None
     position = 0
     while position < len(words):
         name, _, value = words[position].partition("=")
@@ -47,11 +48,15 @@ def parse(line: str, head: Head) -> CellOptions:
             value = words[position]
         if name == "--shape":
             shape = value
+        elif name == "--data-shape":
+            data_shape = value
         elif not _take(options, name, value):
             position = _hand_on(options, words, position, name)
         position += 1
     if shape:
         _add_shape(options, shapes.find(shape))
+    if data_shape:
+        _add_data_shape(options, shapes.find(data_shape))
     return options
 
 
@@ -108,6 +113,23 @@ def _add_shape(options: CellOptions, shape: shapes.Shape) -> None:
             options.launcher += ["--gpus-per-node", str(shape.gpus)]
         if not given & set(_SIZES):
             options.launcher += ["--gpus", str(shape.gpus)]
+    if shape.gpus == 0 and shape.cores and given & _CPU_MACHINES:
+        _add_workers(options, shape.cores)
+
+
+def _add_data_shape(options: CellOptions, shape: shapes.Shape) -> None:
+    if not _names(options.launcher) & _CPU_MACHINES:
+        raise CellUsage(f"--data-shape {shape.name}: only with --cpus N, the number of CPU machines")
+    if shape.taken_for or not shape.cores:
+        raise CellUsage(f"--data-shape {shape.name}: how many cores it has is not known here; --data-cores N says how many data "
+                        "workers each CPU machine has")
+    _add_workers(options, shape.cores)
+
+
+def _add_workers(options: CellOptions, cores: int) -> None:
+    """A CPU machine has a data worker for each core of its shape, whatever this machine has."""
+    if "--data-cores" not in _names(options.launcher):
+        options.launcher += ["--data-cores", str(cores)]
 
 
 def _names(words: list[str]) -> set[str]:

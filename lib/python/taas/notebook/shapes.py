@@ -4,6 +4,7 @@ Read from `~/.config/taas/shapes.toml` and, before it, from `taas-shapes.toml` i
 
     ["g2.8"]
     gpus = 8                        # on each node; 0: a CPU machine
+    cores = 32                      # data workers on each, where it is a CPU machine
     options = ["--slurm", "--partition", "a100"]
 """
 
@@ -19,18 +20,20 @@ from .errors import CellUsage
 
 _KNOWN_GPUS = {"g1.1": 1, "g1.2": 2, "g1.4": 4, "g2.mig": 1, "g2.1": 1, "g2.2": 2, "g2.4": 4, "g2.8": 8,
                "c1.4": 0, "c1.8": 0, "c1.32": 0, "c1.80": 0}
+_KNOWN_CORES = {"c1.4": 4, "c1.8": 8, "c1.32": 32, "c1.80": 80}
 _FAMILY_AND_SIZE = re.compile(r"([a-zA-Z]+)\d*\.(\d+)$")
 PROJECT_FILE = "taas-shapes.toml"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """`gpus` of each node, None where only the machine knows; `taken_for` says what an unknown name was taken for."""
+    """`gpus` and `cores` of each node, None where only the machine knows; `taken_for` says what an unknown name was taken for."""
 
     name: str
     gpus: int | None
     options: tuple[str, ...] = ()
     taken_for: str = ""
+    cores: int | None = None
 
 
 def find(name: str) -> Shape:
@@ -41,7 +44,7 @@ def find(name: str) -> Shape:
             if written in table:
                 return _shape(written, table[written], path)
         if written in _KNOWN_GPUS:
-            return Shape(written, _KNOWN_GPUS[written])
+            return Shape(written, _KNOWN_GPUS[written], cores=_KNOWN_CORES.get(written))
     return _guessed(name)
 
 
@@ -66,7 +69,8 @@ def _guessed(name: str) -> Shape:
     how_to = f'; a table ["{name}"] in {_user_file()} says otherwise'
     found = _FAMILY_AND_SIZE.match(name)
     if found and found[1].lower().startswith("c"):
-        return Shape(name, 0, taken_for=f"unknown shape {name}: taken for CPU machines without GPUs{how_to}")
+        return Shape(name, 0, taken_for=f"unknown shape {name}: taken for CPU machines without GPUs{how_to}",
+                     cores=int(found[2]) or None)
     if found and int(found[2]) > 0:
         size = int(found[2])
         return Shape(name, size, taken_for=f"unknown shape {name}: taken for nodes with {size} GPU{'s' * (size > 1)}{how_to}")
@@ -74,7 +78,7 @@ def _guessed(name: str) -> Shape:
 
 
 def _shape(name: str, values: Any, path: Path) -> Shape:
-    known = {"gpus": int, "options": list}
+    known = {"gpus": int, "cores": int, "options": list}
     if not isinstance(values, dict):
         raise CellUsage(f'{path}: {name} is not a table; write ["{name}"] above its values')
     for key, value in values.items():
@@ -82,8 +86,11 @@ def _shape(name: str, values: Any, path: Path) -> Shape:
             raise CellUsage(f"{path}: {name} has {key!r}; known are: {', '.join(known)}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise CellUsage(f"{path}: {key} of {name} is {value!r}, not a {'number' if known[key] is int else 'list of texts'}")
+    if values.get("cores", 1) < 1:
+        raise CellUsage(f"{path}: cores of {name} is {values['cores']}: at least 1 is needed")
     gpus = values.get("gpus", _guessed(name).gpus)
-    return Shape(name, gpus, tuple(str(option) for option in values.get("options", ())))
+    cores = values.get("cores", _KNOWN_CORES.get(name.lower(), _guessed(name).cores))
+    return Shape(name, gpus, tuple(str(option) for option in values.get("options", ())), cores=cores)
 
 
 def _tables() -> Iterator[tuple[Path, dict[str, Any]]]:
