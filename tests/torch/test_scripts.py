@@ -11,12 +11,16 @@ import pytest
 TAAS_RUN = os.environ["TAAS_RUN"]
 HERE = pathlib.Path(__file__).parent
 DEADLINE_SECONDS = 240
+# What test_hints.py is about: none of the programs here makes such a mistake.
+HINTS = re.compile("trained without a process group|each used nn.DataParallel|all used GPU 0|saved to the same file")
 
 
 def taas_run(folder, *arguments, **variables):
     environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
-    return subprocess.run([TAAS_RUN, *map(str, arguments)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    result = subprocess.run([TAAS_RUN, *map(str, arguments)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                            capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    assert not HINTS.search(result.stderr), result.stderr
+    return result
 
 
 def taas_run_to_the_end(folder, *arguments):

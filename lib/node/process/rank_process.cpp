@@ -1,8 +1,11 @@
 #include "node/process/rank_process.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/files.hpp"
+#include "base/json/json.hpp"
 #include "base/timer.hpp"
 #include "proc/family/family.hpp"
 #include "proc/machine/gpu_memory.hpp"
@@ -21,6 +24,8 @@ constexpr std::size_t kMostOfRecord = 16 << 20;  // 2,000 calls with their stack
 constexpr std::size_t kCallsOfGroup = 4;         // before the one that hangs nothing is of interest
 /// Of the program's own error file. A longer one is not the description of an error that torch's @record writes.
 constexpr std::size_t kMostErrorFile = 256 * 1024;
+constexpr const char* kFactsSuffix = ".facts";  // as lib/python/preload has it
+constexpr std::size_t kMostFacts = 256 * 1024;
 
 constexpr auto kPatienceWithDriver = std::chrono::milliseconds(500);  // it needs some milliseconds
 
@@ -62,6 +67,25 @@ void read_evidence(run::Evidence& evidence, int pid, const std::string& flight_r
   if (error_file.empty()) return;
   if (auto text = read_regular_file(error_file, kMostErrorFile)) evidence.error_file = std::move(*text);
 }
+
+/// A preloaded rank leaves it beside its error file; nobody else reads it.
+std::optional<run::TrainingFacts> take_facts(const std::string& error_file) {
+  if (error_file.empty()) return std::nullopt;
+  const auto path = error_file + kFactsSuffix;
+  auto text = read_regular_file(path, kMostFacts);
+  if (!text) return std::nullopt;
+  ::unlink(path.c_str());
+  auto read = parse_json(*text);
+  if (!read) return std::nullopt;
+  auto facts = from_json<run::TrainingFacts>(*read);
+  return facts ? std::optional(std::move(*facts)) : std::nullopt;
+}
+
+/// What is known of a rank that has ended.
+struct Left {
+  run::Evidence evidence;
+  std::optional<run::TrainingFacts> facts;
+};
 
 }  // namespace
 
@@ -134,12 +158,21 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
       stream(which).capture->drain_now();
       show_partial(which, at);
     }
-    auto found = std::make_shared<run::Evidence>(last_words(status));
-    disk.run([=, failed = !status.success(), process = pid, record = start.flight_record,
-              error = start.error_file] { read_evidence(*found, process, record, failed ? error : ""); },
-             [=, weak = weak_from_this()] {
-               if (auto self = weak.lock()) self->callbacks.on_exit(status, std::move(*found), at);
-             });
+    auto found = std::make_shared<Left>(Left{last_words(status), std::nullopt});
+    disk.run(
+        [=, failed = !status.success(), process = pid, record = start.flight_record, error = start.error_file,
+         watched = preloaded] {
+          read_evidence(found->evidence, process, record, failed ? error : "");
+          if (watched) found->facts = take_facts(error);
+        },
+        [=, weak = weak_from_this()] {
+          if (auto self = weak.lock()) self->tell(status, std::move(*found), at);
+        });
+  }
+
+  void tell(run::ExitStatus status, Left left, Instant at) const {
+    if (left.facts && callbacks.on_facts) callbacks.on_facts(std::move(*left.facts));
+    callbacks.on_exit(status, std::move(left.evidence), at);
   }
 
   run::Evidence last_words(const run::ExitStatus& status) const {

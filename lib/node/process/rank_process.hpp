@@ -13,6 +13,7 @@
 #include "node/process/last_words.hpp"
 #include "proc/spawn/spawn.hpp"
 #include "run/events/events.hpp"
+#include "run/events/training_facts.hpp"
 #include "ui/text/events.hpp"
 
 namespace taas {
@@ -44,6 +45,7 @@ struct RankCallbacks {
   std::function<void(const ui::OutputLine&)> on_line;
   std::function<void(run::ExitStatus, run::Evidence, Instant)> on_exit;
   std::function<void(const Error&)> on_log_error;
+  std::function<void(run::TrainingFacts)> on_facts = {};  ///< before `on_exit`, if it has noticed any
 };
 
 /// A rank whose pipes are there and whose process is not.

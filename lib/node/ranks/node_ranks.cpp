@@ -112,6 +112,9 @@ RankCallbacks NodeRanks::callbacks(Rank rank) {
   calls.on_log_error = [this](const Error& error) {
     remark(error.message + "; training goes on, and the file when it can be written again");
   };
+  calls.on_facts = [this, rank, of = generation_](run::TrainingFacts facts) {
+    outbox_.say(run::RankTrained{of, rank, std::move(facts)});
+  };
   calls.on_exit = [this, rank, of = generation_](run::ExitStatus status, run::Evidence evidence, Instant at) {
     ended(rank, of, status, std::move(evidence), at);
   };

@@ -38,6 +38,7 @@ std::vector<CoordinatorAction> Coordinator::handle(const CoordinatorEvent& event
 /// Tells the Supervisor what was reported, and carries out what it decides, which may bring further reports.
 void Coordinator::supervise() {
   while (auto report = decisions_.next_report()) {
+    mistakes_.see(*report);
     auto decided = supervisor_.handle(*report);
     decisions_.emit(Happened{std::move(*report)});
     for (const auto& action : decided) std::visit([this](const auto& chosen) { execute(chosen); }, action);
@@ -183,6 +184,10 @@ void Coordinator::let_go(AgentId agent, int signal) {
   gathering_.advance();
 }
 
+void Coordinator::on(AgentId agent, const RankTrained& message) {
+  if (members_.owns(agent, message.generation, message.rank)) mistakes_.add(message.rank, message.facts);
+}
+
 void Coordinator::on(AgentId agent, const LoaderPrepared& /*message*/) {
   machines_.prepared(agent);
   gathering_.advance();
@@ -284,6 +289,7 @@ void Coordinator::execute(const Finish& decided) {
   bool told = policy_.tells_verdict && decided.verdict.exit_code != 0;
   agents_.send_all(Dismissed{told ? decided.verdict.summary : "", decided.verdict.exit_code});
   if (announced_) decisions_.emit(Action(ClearDeadline{}));
+  for (auto& line : mistakes_.lines()) decisions_.notify(std::move(line));
   decisions_.finish();
   decisions_.emit(Action(decided));
 }

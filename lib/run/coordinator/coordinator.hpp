@@ -12,6 +12,7 @@
 #include "run/coordinator/members.hpp"
 #include "run/coordinator/output_routing.hpp"
 #include "run/coordinator/policy.hpp"
+#include "run/coordinator/silent_mistakes.hpp"
 #include "run/supervisor/supervisor.hpp"
 
 namespace taas::run {
@@ -50,6 +51,7 @@ class Coordinator {
   void on(AgentId agent, const StoreReached& message) { members_.on(agent, message); }
   void on(AgentId agent, const RankJoined& message) { members_.on(agent, message); }
   void on(AgentId agent, const RankExited& message) { members_.on(agent, message); }
+  void on(AgentId agent, const RankTrained& message);
   void on(AgentId agent, const GenerationGone& message) { members_.on(agent, message); }
   void on(AgentId agent, const OutputSettled& message) { output_.on(agent, message); }
   void on(AgentId /*agent*/, const DataPrepared& message) { machines_.loader().on(message, gathering_.active()); }
@@ -105,6 +107,7 @@ class Coordinator {
   Members members_;
   Gathering gathering_;
   OutputRouting output_;
+  SilentMistakes mistakes_;
   std::optional<Instant> supervisor_deadline_;
   std::optional<Instant> announced_;
 };

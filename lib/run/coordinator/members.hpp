@@ -31,6 +31,8 @@ class Members {
   void start();
 
   [[nodiscard]] Generation generation() const { return generation_; }
+  /// Whether this agent is to be believed about this rank.
+  [[nodiscard]] bool owns(AgentId agent, Generation of, Rank rank) const;
   [[nodiscard]] bool contains(AgentId agent) const { return members_.contains(agent); }
   [[nodiscard]] NodeIndex first_node_of(AgentId agent) const { return members_.at(agent).shares.front().node; }
   [[nodiscard]] const std::vector<AgentId>& agent_of_node() const { return agent_of_node_; }
@@ -68,7 +70,6 @@ class Members {
 
   void send(const CoordinatorMessage& message);
   void end(const CoordinatorMessage& message);
-  [[nodiscard]] bool owns(AgentId agent, Generation of, Rank rank) const;
   [[nodiscard]] Instant plausible(Instant at) const;
   template <class Message>
   void report_rank(AgentId agent, Message message);

@@ -10,6 +10,7 @@
 #include "base/ranks/rank_placement.hpp"
 #include "run/events/data_events.hpp"
 #include "run/events/events.hpp"
+#include "run/events/training_facts.hpp"
 
 namespace taas {
 
@@ -96,8 +97,8 @@ struct LoaderFailed {
 
 using AgentMessage =
     std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled, RankSpawned,
-                 RankSpawnFailed, StoreReached, RankJoined, RankExited, GenerationGone, OutputSettled, DataProgress,
-                 DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed>;
+                 RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited, GenerationGone, OutputSettled,
+                 DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed>;
 
 // Coordinator to agent.
 
