@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,8 @@ HERE = pathlib.Path(__file__).parent
 PROGRAMS = HERE / "programs"
 EXAMPLES = HERE.parent.parent / "docs" / "examples"
 FULL = bool(os.environ.get("TAAS_FULL"))  # ./scripts/test --full
+# Of mistakes that none of the programs here makes (tests/torch/test_hints.py).
+HINTS = re.compile("trained without a process group|each used nn.DataParallel|all used GPU 0|saved to the same file")
 DEADLINE_SECONDS = 600  # only a hang takes so long, not a busy machine
 
 TWO_NODES = ("--nnodes", "2", "--nproc-per-node", "2")
@@ -59,7 +62,9 @@ class Runner:
             TOKENIZERS_PARALLELISM="false", DS_ACCELERATOR="cpu", JAX_PLATFORMS="cpu")
 
     def taas_run(self, *arguments, **variables) -> subprocess.CompletedProcess:
-        return self._run([TAAS_RUN, *self.options, *arguments], variables)
+        result = self._run([TAAS_RUN, *self.options, *arguments], variables)
+        assert not HINTS.search(result.stderr), result.stderr
+        return result
 
     def torchrun(self, *arguments, **variables) -> subprocess.CompletedProcess:
         return self._run([sys.executable, "-m", "torch.distributed.run", *arguments], variables)
