@@ -12,7 +12,8 @@ TAAS_RUN = os.environ["TAAS_RUN"]
 HERE = pathlib.Path(__file__).parent
 DEADLINE_SECONDS = 240
 # What test_hints.py is about: none of the programs here makes such a mistake.
-HINTS = re.compile("trained without a process group|each used nn.DataParallel|all used GPU 0|saved to the same file")
+HINTS = re.compile("trained without a process group|each used nn.DataParallel|all used GPU 0|saved to the same file|"
+                   "had the same samples")
 
 
 def taas_run(folder, *arguments, **variables):

@@ -1,11 +1,14 @@
 """One stream for all ranks: taas.register(loader, shared=True), and --split."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
 from shared_script import BATCH, SAMPLES, SEED, Numbers
-from test_scripts import HERE, taas_run_to_the_end
+from test_scripts import DEADLINE_SECONDS, HERE, TAAS_RUN, taas_run_to_the_end
 from torch.utils.data import DataLoader
 
 WORKERS = ("0", "1", "2", "4")
@@ -75,6 +78,15 @@ def test_ranks_that_draw_another_order_are_refused(tmp_path):
     result = run(tmp_path, 2, "--unequal")
     assert result.returncode == 1
     assert "draws another order for loader 0 than rank" in result.stderr
+
+
+def test_the_same_samples_in_all_ranks_are_told_of_once(tmp_path):
+    command = [TAAS_RUN, "--nproc-per-node", "2", HERE / "shared_script.py", tmp_path, "--unshared"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=True,
+                            env={**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
+    assert result.stderr.count("ranks 0, 1 had the same samples of loader 0 in the same order") == 1, result.stderr
+    both = loops_of(tmp_path, 2)["0"]
+    assert both[0] == both[1]
 
 
 def test_split_shares_what_is_registered_without_a_word(tmp_path):

@@ -32,6 +32,12 @@ bool saved_as_well(const TrainingFacts& facts, const SavedFile& file) {
   return std::ranges::any_of(facts.saved, [&](const SavedFile& theirs) { return clash(file, theirs); });
 }
 
+bool had(const TrainingFacts& facts, const ShuffledOrder& order) {
+  return std::ranges::any_of(facts.shuffled, [&](const ShuffledOrder& theirs) {
+    return theirs.loader == order.loader && theirs.digest == order.digest;
+  });
+}
+
 }  // namespace
 
 void SilentMistakes::see(const Event& event) {
@@ -47,6 +53,7 @@ void SilentMistakes::see(const Event& event) {
 std::vector<std::string> SilentMistakes::lines() const {
   std::vector<std::string> found;
   if (auto line = without_group()) found.push_back(std::move(*line));
+  if (auto line = same_samples()) found.push_back(std::move(*line));
   const auto nodes = by_node();
   for (auto rule : {&SilentMistakes::data_parallel, &SilentMistakes::one_gpu, &SilentMistakes::same_file}) {
     for (const auto& node : nodes) {
@@ -84,6 +91,23 @@ SilentMistakes::Found SilentMistakes::without_group() const {
       "torch.distributed.init_process_group() and wrap the model in DistributedDataParallel (TAAS_HINTS=0 if each is "
       "to train its own)",
       world_size);
+}
+
+SilentMistakes::Found SilentMistakes::same_samples() const {
+  for (const auto& [first, facts] : facts_) {
+    for (const auto& order : facts.shuffled) {
+      std::vector<Rank> ranks;
+      for (const auto& [rank, theirs] : facts_) {
+        if (had(theirs, order)) ranks.push_back(rank);
+      }
+      if (ranks.size() < 2) continue;
+      return fmt::format(
+          "{} had the same samples of {} in the same order, so that each did the same work: "
+          "taas.register(loader, shared=True), or --split, deals one stream over all ranks",
+          name(ranks), order.loader);
+    }
+  }
+  return std::nullopt;
 }
 
 SilentMistakes::Found SilentMistakes::data_parallel(const std::vector<Told>& node) const {

@@ -30,6 +30,7 @@ class SilentMistakes {
   [[nodiscard]] std::vector<std::vector<Told>> by_node() const;
   [[nodiscard]] std::string name(const std::vector<Rank>& ranks) const;
   [[nodiscard]] Found without_group() const;
+  [[nodiscard]] Found same_samples() const;
   [[nodiscard]] Found data_parallel(const std::vector<Told>& node) const;
   [[nodiscard]] Found one_gpu(const std::vector<Told>& node) const;
   [[nodiscard]] Found same_file(const std::vector<Told>& node) const;

@@ -22,6 +22,11 @@ struct SavedFile {
   std::uint64_t inode = 0;
   std::vector<SaveTime> times;  ///< the first ones, in order
 };
+/// The random order in which the first loop over a registered loader had its samples.
+struct ShuffledOrder {
+  std::string loader;
+  std::string digest;
+};
 /// What a Python rank has noticed of its own training by its end (lib/python/preload/taas_preload/training_facts.py).
 struct TrainingFacts {
   bool trained = false;                 ///< it made an optimizer and computed gradients
@@ -30,6 +35,7 @@ struct TrainingFacts {
   int gpus = 0;                         ///< that it saw; 0: it did not use CUDA
   std::vector<int> gpus_used;           ///< on which it held memory
   std::vector<int> data_parallel_gpus;  ///< of its first nn.DataParallel over several
+  std::vector<ShuffledOrder> shuffled;  ///< of loaders that each rank has for itself
   std::vector<SavedFile> saved;
 };
 
@@ -43,7 +49,8 @@ struct RankTrained {
 // clang-format off
 BOOST_DESCRIBE_STRUCT(SaveTime, (), (began, ended, step))
 BOOST_DESCRIBE_STRUCT(SavedFile, (), (path, device, inode, times))
-BOOST_DESCRIBE_STRUCT(TrainingFacts, (), (trained, joined, visible_gpus, gpus, gpus_used, data_parallel_gpus, saved))
+BOOST_DESCRIBE_STRUCT(ShuffledOrder, (), (loader, digest))
+BOOST_DESCRIBE_STRUCT(TrainingFacts, (), (trained, joined, visible_gpus, gpus, gpus_used, data_parallel_gpus, shuffled, saved))
 BOOST_DESCRIBE_STRUCT(RankTrained, (), (generation, rank, facts))
 // clang-format on
 

@@ -103,6 +103,20 @@ TEST_CASE("a group, a failure, a rank that tells nothing or another start is no 
   CHECK(again.line().empty());
 }
 
+TEST_CASE("the same order of the same loader in several ranks is work done twice, on one node or on two") {
+  auto shuffled = [](std::string loader, std::string digest) {
+    TrainingFacts facts;
+    facts.shuffled = {{std::move(loader), std::move(digest)}};
+    return facts;
+  };
+  const std::string told = "ranks 0, 1 had the same samples of train in the same order, so that each did the same work";
+  CHECK(line_of(shuffled("train", "a"), shuffled("train", "a")) == told);
+  CHECK(line_of(shuffled("train", "a"), shuffled("train", "b")).empty());
+  CHECK(line_of(shuffled("train", "a"), shuffled("test", "a")).empty());
+  CHECK(line_of(shuffled("train", "a"), {}).empty());
+  CHECK_FALSE(line_of(shuffled("train", "a"), shuffled("train", "a"), World({NodeIndex{0}, NodeIndex{1}})).empty());
+}
+
 TEST_CASE("DataParallel is a mistake where ranks share a GPU") {
   CHECK(line_of(data_parallel({0, 1}), data_parallel({0, 1})) ==
         "ranks 0, 1 each used nn.DataParallel on the same GPUs");

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 _MOST_FILES = 16
+_MOST_ORDERS = 16
 _MOST_TIMES = 8  # of one file
 # Their ranks may know each other in ways of their own.
 _OTHERS = ("accelerate", "colossalai", "deepspeed", "horovod", "jax", "lightning", "lightning_fabric", "mpi4py",
@@ -30,6 +31,13 @@ class _File(NamedTuple):
     times: list[_Save]
 
 
+class _Order(NamedTuple):
+    """As ShuffledOrder of taas-run."""
+
+    loader: str
+    digest: str
+
+
 class TrainingFacts:
     """Of this process, from now on. A process that it forks tells nothing."""
 
@@ -42,6 +50,7 @@ class TrainingFacts:
         self._joined = False
         self._data_parallel: list[int] = []
         self._files: dict[str, _File] = {}
+        self._orders: list[_Order] = []
 
     def made_optimizer(self, optimizer: Any) -> None:
         self._made_optimizer = True
@@ -57,6 +66,11 @@ class TrainingFacts:
     def used_data_parallel(self, devices: list[Any]) -> None:
         if len(devices) > 1:
             self._data_parallel = [int(getattr(device, "index", device)) for device in devices]
+
+    def shuffled(self, loader: str, digest: str) -> None:
+        """The first loop over a registered loader had its samples in this random order."""
+        if len(self._orders) < _MOST_ORDERS:
+            self._orders.append(_Order(loader, digest))
 
     def saved(self, name: object, began: int) -> None:
         """A file was closed under this name, if it is one."""
@@ -87,7 +101,7 @@ class TrainingFacts:
             return
 
     def _is_telling(self) -> bool:
-        return self._trained() or bool(self._data_parallel) or bool(self._files)
+        return self._trained() or bool(self._data_parallel) or bool(self._files) or bool(self._orders)
 
     def _trained(self) -> bool:
         return self._made_optimizer and self._computed_gradients
@@ -98,6 +112,7 @@ class TrainingFacts:
         return {"trained": self._trained(), "joined": self._joined or any(name in sys.modules for name in _OTHERS),
                 "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES", "").encode(errors="replace").decode(),
                 "gpus": gpus, "gpus_used": used, "data_parallel_gpus": self._data_parallel,
+                "shuffled": [order._asdict() for order in self._orders],
                 "saved": [_print(path, file) for path, file in self._files.items() if _is_there(path, file)]}
 
     def _version(self) -> int:

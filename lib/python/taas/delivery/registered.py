@@ -16,8 +16,8 @@ from ..code import own_generators, process_bound
 from ..code.recipe import recipe_of
 from ..dataset.fingerprint import Fingerprint
 from ..dataset.watch import Watch
-from ..order import position, sharing
-from ..order.order import order_of
+from ..order import equal_orders, position, sharing
+from ..order.order import MapOrder, order_of
 from ..order.sampler_prediction import PredictionBudget, needs_no_state
 from ..order.seeds import Seeds
 from ..order.shared_batches import shared_batches_of
@@ -151,6 +151,8 @@ class Registered:
                                "the loop ends")
         self.report(progress, done=True)
         loader = self._loader()
+        if loader is not None and not progress.epoch and isinstance(progress.order, MapOrder):
+            equal_orders.tell(loader, self.name, progress.order.digest())
         if loader is not None and not progress.is_enough():
             self._prefetch(loader, is_first=False)
 

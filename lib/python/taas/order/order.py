@@ -54,6 +54,10 @@ class MapOrder:
         digest = self._indices.digest
         return {"batch": self._number, "ranks": self._indices.ranks, "taken": digest.state_behind(self._number), "order": digest.state()}
 
+    def digest(self) -> str:
+        """Of all batches that were drawn."""
+        return "{}:{:x}".format(*self._indices.digest.state())
+
     def skip_to(self, position: dict[str, Any]) -> None:
         """Draws, and drops, what the loop has had before it was interrupted. Raises AnotherOrder where that is not the same."""
         if (saved := position.get("ranks", 1)) != self._indices.ranks:

@@ -1,0 +1,19 @@
+"""Ranks that all have the same shuffled samples: eight GPUs that do the work of one. taas-run compares what they tell."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
+
+_SHUFFLED = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+
+
+def tell(loader: DataLoader[Any], name: str, digest: str) -> None:
+    """The first loop over `loader` has ended. Told of loaders of which a rank is expected to have a part: those that shuffle."""
+    facts = getattr(sys.modules.get("taas_preload.training"), "current", None)
+    sampler = loader._index_sampler
+    sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
+    if facts is not None and isinstance(sampler, _SHUFFLED):
+        facts.shuffled(name, digest)
