@@ -9,7 +9,7 @@ from pieces import piece
 
 pytest.importorskip("torchvision")
 
-TRAIN, TEST = 256, 64
+TRAIN, TEST = 128, 64
 CELLS = ("imports", "network", "train", "test")
 TRAINING = piece("service/training_cell.py").replace('torch.device("cuda")', 'torch.device("cuda" if torch.cuda.is_available() else "cpu")')
 GUARDED = TRAINING.replace("torch.save(", 'if os.environ["RANK"] == "0": torch.save(')
