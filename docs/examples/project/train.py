@@ -55,7 +55,8 @@ class Trainer:
         self.position = load(self.plain, self.optimizer, options.resume)
         self.model = DistributedDataParallel(self.plain)
         self.sampler = ResumableSampler(data)
-        self.loader: "DataLoader[Batch]" = DataLoader(data, options.batch_size, sampler=self.sampler, num_workers=options.workers)
+        self.loader: "DataLoader[Batch]" = DataLoader(data, options.batch_size, sampler=self.sampler,
+                                                         num_workers=options.workers)
         register(self.loader)
 
     def train_epoch(self) -> float:

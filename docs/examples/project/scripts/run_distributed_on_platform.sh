@@ -1,6 +1,7 @@
 #!/bin/sh
-# Trains on the platform that is at hand, and says which one that is: over ssh where HOSTS is set, as a job where there is SLURM,
-# and otherwise on this machine. Inside a job of SLURM it uses the nodes of that job. Arguments are those of train.py.
+# Trains on the platform that is at hand, and says which one that is: over ssh where HOSTS is set, as a job where
+# there is SLURM, and otherwise on this machine. Inside a job of SLURM it uses the nodes of that job. Arguments are
+# those of train.py.
 #
 #   HOSTS=node1,node2      the machines, which see this folder at the same path
 #   GPUS=16                how many, over as many machines as that takes (by default 8 of each host, 8 of SLURM,

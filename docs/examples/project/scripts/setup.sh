@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes .venv with what requirements.txt names and with taas-run. An environment that has all of it already is used as it is.
+# Makes .venv with what requirements.txt names and with taas-run, unless the environment has torch and taas-run already.
 #
 #   PYTHON=python3.12            the interpreter (default python3)
-#   TAAS_RUN_PACKAGE=a.whl       where pip takes taas-run from: a wheel, or a clone of its repository, which is then compiled.
-#                                By default it is the taas-run in PATH, or the wheel or the build of the clone around this folder
+#   TAAS_RUN_PACKAGE=a.whl       where pip takes taas-run from: a wheel, or a clone of its repository to compile;
+#                                by default it is the taas-run in PATH, or that of the clone around this folder
 #   FRESH=1                      makes .venv in any case
 set -eu
 cd "$(dirname "$0")/.."
@@ -37,10 +37,11 @@ package=${TAAS_RUN_PACKAGE:-}
 program=$(command -v taas-run) || program=
 [ -n "$package$program" ] || package=$(newest_wheel)
 [ -n "$package$program" ] || program=$clone/build/release/bin/taas-run
-[ -n "$package" ] || [ -x "$program" ] || fail "no taas-run here: put it into PATH, name a wheel or a clone of its repository" \
-  "with TAAS_RUN_PACKAGE, or run scripts/quickstart in the clone around this folder"
+[ -n "$package" ] || [ -x "$program" ] || fail "no taas-run here: put it into PATH, name a wheel or a clone of its" \
+  "repository with TAAS_RUN_PACKAGE, or run scripts/quickstart in the clone around this folder"
 [ -z "$package" ] || [ -e "$package" ] || fail "TAAS_RUN_PACKAGE=$package: there is no such wheel or folder"
-"$python" -c 'import ensurepip' 2>/dev/null || fail "$python cannot make environments: on Debian and Ubuntu, apt install python3-venv"
+"$python" -c 'import ensurepip' 2>/dev/null ||
+  fail "$python cannot make environments: on Debian and Ubuntu, apt install python3-venv"
 
 "$python" -m venv .venv
 echo "installing $(xargs <requirements.txt) into .venv"
