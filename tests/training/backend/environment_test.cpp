@@ -49,6 +49,7 @@ TEST_CASE("Without a launcher there is one process") {
   CHECK(environment.rank == 0);
   CHECK(environment.world_size == 1);
   CHECK(environment.local_world_size == 1);
+  CHECK(environment.devices_per_rank == 1);
 }
 
 TEST_CASE("The launcher's variables are taken as they are") {
@@ -57,6 +58,7 @@ TEST_CASE("The launcher's variables are taken as they are") {
   CHECK(environment.world_size == 16);
   CHECK(environment.local_rank == 1);
   CHECK(environment.local_world_size == 8);
+  CHECK(read(launched({{"TAAS_DEVICES_PER_RANK", "2"}})).devices_per_rank == 2);
   CHECK(environment.master_address == "10.0.0.1");
   CHECK(environment.master_port == 29500);
   CHECK(environment.store_host == StoreHost::kRankZero);
