@@ -66,12 +66,13 @@ class DataParallelCore {
 ///     torch::nll_loss(model(images), labels).backward();
 ///     optimizer.step();
 ///
-/// The module is shared, not copied; it must be on group.device() already, and its parameters must not be added or
-/// replaced while the wrapper lives. M::forward may return whatever OutputTensors can look into.
+/// The module is shared, not copied; it must be on group.device() already, or with its parts on several devices of that
+/// kind (as in Python with device_ids=None), and its parameters must not be added or replaced while the wrapper lives.
+/// M::forward may return whatever OutputTensors can look into.
 ///
-/// Throws InvalidArgument when the module has no parameter that needs a gradient, parameters on several devices, or
-/// (naming the parameter) other parameters than rank 0's; Exception, with the names, when backward was not able to
-/// reduce all.
+/// Throws InvalidArgument when the module has no parameter that needs a gradient, parameters on devices of another kind
+/// than the group's, or (naming the parameter) other parameters than rank 0's; Exception, with the names, when backward
+/// was not able to reduce all.
 template <class M>
 class DistributedDataParallel {
  public:

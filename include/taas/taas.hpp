@@ -4,6 +4,7 @@
 #include "taas/checkpoint.hpp"
 #include "taas/collectives.hpp"
 #include "taas/data.hpp"
+#include "taas/data_parallel.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
 #include "taas/graphed_step.hpp"

@@ -4,12 +4,14 @@
 #include <c10/util/Type.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <unordered_set>
 
 #include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/ddp/backward_sink.hpp"
+#include "training/ddp/keep_versions.hpp"
 #include "training/ddp/parameter_check.hpp"
 #include "training/ddp/reducer.hpp"
 #include "training/graph/recording.hpp"
@@ -55,18 +57,20 @@ std::vector<at::Tensor> defined(std::vector<at::Tensor> tensors) {
   return tensors;
 }
 
+/// Parameters are on the group's device, or spread over several of its kind: the reducer's buckets are of one device
+/// each.
 void check_module(const std::vector<NamedTensor>& parameters, c10::Device group_device) {
   if (parameters.empty()) throw InvalidArgument("the module has no parameter that needs a gradient: nothing to reduce");
-  const auto& [first_name, first] = parameters.front();
+  const auto first = parameters.front().second.device();
+  const bool several = std::any_of(parameters.begin(), parameters.end(),
+                                   [&](const NamedTensor& named) { return named.second.device() != first; });
   for (const auto& [name, tensor] : parameters) {
-    if (tensor.device() != first.device()) {
-      throw InvalidArgument("parameter " + name + " is on " + tensor.device().str() + " but " + first_name + " on " +
-                            first.device().str() + ": a module has to be on one device");
-    }
-  }
-  if (first.device() != group_device) {
-    throw InvalidArgument("parameter " + first_name + " is on " + first.device().str() + " but this group works on " +
-                          group_device.str() + ": move the module there first, with module->to(group.device())");
+    const auto device = tensor.device();
+    if (several ? device.type() == group_device.type() : device == group_device) continue;
+    throw InvalidArgument("parameter " + name + " is on " + device.str() + " but this group works on " +
+                          group_device.str() +
+                          (several ? ": a module on several devices has to be on devices of that kind alone"
+                                   : ": move the module there first, with module->to(group.device())"));
   }
 }
 
@@ -82,27 +86,6 @@ ReducerOptions reducer_options(const DistributedDataParallelOptions& options) {
   result.broadcast_buffers = options.broadcast_buffers;
   return result;
 }
-
-/// Writing to a buffer in place would make backward refuse graphs that used it before; what is written belongs to the
-/// next forward, so the versions stay.
-class KeepVersions {
- public:
-  explicit KeepVersions(const std::vector<at::Tensor>& tensors) : tensors_(tensors) {
-    for (const auto& tensor : tensors_) versions_.push_back(tensor._version());
-  }
-  ~KeepVersions() {
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      auto counter = tensors_[i].unsafeGetTensorImpl()->version_counter();  // shared with the tensor
-      counter.set_version(versions_[i]);
-    }
-  }
-  KeepVersions(const KeepVersions&) = delete;
-  KeepVersions& operator=(const KeepVersions&) = delete;
-
- private:
-  const std::vector<at::Tensor>& tensors_;
-  std::vector<std::int64_t> versions_;
-};
 
 }  // namespace
 

@@ -48,7 +48,9 @@ std::unordered_map<std::size_t, std::string> names_of(const std::vector<NamedTen
   return names;
 }
 
-/// The first assignment, by order of definition; backward goes the other way, hence the reversal. Unless unused
+}  // namespace
+
+/// By order of definition; backward goes the other way, hence the reversal. Unless unused
 /// parameters are looked for it is one bucket: the order of use is not known yet, and a wrong guess could meet other
 /// collectives.
 std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& tensors,
@@ -69,6 +71,8 @@ std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor
   }
   return buckets;
 }
+
+namespace {
 
 std::shared_ptr<c10d::Reducer> make_reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                                             const std::vector<bool>& expect_sparse, const ReducerOptions& options) {

@@ -21,6 +21,12 @@ struct ReducerOptions {
   bool broadcast_buffers = false;  ///< only for the log
 };
 
+/// The parameters in each bucket until the first backward is over, by their place in `tensors`. All of a bucket are of
+/// one device and one type.
+std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& tensors,
+                                                    const std::vector<bool>& expect_sparse,
+                                                    const ReducerOptions& options);
+
 /// Averages gradients over the ranks while backward runs. The one place that knows c10d::Reducer, whose constructor
 /// grows from release to release; an own reducer can stand beside it behind the same functions.
 class Reducer {
