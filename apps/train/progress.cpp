@@ -22,17 +22,26 @@ std::string shown_path(const Options& options) {
   return std::filesystem::path(options.checkpoint()).filename();
 }
 
+std::string accuracy_of(const Score& score) {
+  return fmt::format("accuracy {:.2f} % ({}/{})", score.accuracy(), score.correct, score.count);
+}
+
 }  // namespace
 
-Progress::Progress(int rank, int world_size, int epochs)
-    : speaks_(rank == 0), terminal_(::isatty(STDOUT_FILENO) == 1), world_size_(world_size), epochs_(epochs) {}
+Progress::Progress(int rank, int world_size, int epochs, std::int64_t log_every)
+    : speaks_(rank == 0),
+      terminal_(::isatty(STDOUT_FILENO) == 1 && log_every == 0),
+      world_size_(world_size),
+      epochs_(epochs),
+      log_every_(log_every) {}
 
-void Progress::begin_run(const std::string& device, std::string_view backend, const Digits& digits,
+void Progress::begin_run(const std::string& device, std::string_view backend, const std::string& examples,
                          const Options& options) {
-  auto source = options.data.empty() ? "generated" : "from " + options.data;
-  say(fmt::format("training on {} rank{} ({}, {}), batch {} per rank; {} train and {} test images {}", world_size_,
-                  world_size_ == 1 ? "" : "s", device, backend == "none" ? "alone" : backend, options.batch_size,
-                  digits.train.size(), digits.test.size(), source));
+  say(fmt::format("training on {} rank{} ({}, {}), batch {} per rank; {}", world_size_, world_size_ == 1 ? "" : "s",
+                  device, backend == "none" ? "alone" : backend, options.batch_size, examples));
+  if (!options.learns_digits() || options.parallel != "ddp") {
+    say(fmt::format("model {}, parallel {}", options.model, options.parallel));
+  }
   if (options.resume) say(fmt::format("going on from {}", *options.resume));
 }
 
@@ -49,6 +58,7 @@ void Progress::begin_epoch(int epoch, std::int64_t steps) {
 }
 
 bool Progress::wants_loss(std::int64_t step) const {
+  if (speaks_ && log_every_ > 0) return step % log_every_ == 0 || step == steps_;
   return speaks_ && (step == steps_ || seconds_since(shown_) >= (terminal_ ? 0.1 : 2.0));
 }
 
@@ -66,15 +76,14 @@ void Progress::show(std::int64_t step, double loss, std::int64_t samples) {
   }
 }
 
-void Progress::end_epoch(const Score& score) const {
-  say(fmt::format("epoch {}/{} done in {:.1f} s: test loss {:.4f}, accuracy {:.2f} % ({}/{})", epoch_ + 1, epochs_,
-                  seconds_since(epoch_start_), score.loss, score.accuracy(), score.correct, score.count));
+void Progress::end_epoch(const std::optional<Score>& score) const {
+  auto result = score ? fmt::format(": test loss {:.4f}, {}", score->loss, accuracy_of(*score)) : "";
+  say(fmt::format("epoch {}/{} done in {:.1f} s{}", epoch_ + 1, epochs_, seconds_since(epoch_start_), result));
 }
 
-void Progress::end_run(const Score& score, const Options& options) const {
+void Progress::end_run(const std::optional<Score>& score, const Options& options) const {
   if (!options.output.empty()) say(fmt::format("checkpoint: {}", shown_path(options)));
-  say(fmt::format("total time {:.1f} s, accuracy {:.2f} % ({}/{})", seconds_since(start_), score.accuracy(),
-                  score.correct, score.count));
+  say(fmt::format("total time {:.1f} s{}", seconds_since(start_), score ? ", " + accuracy_of(*score) : ""));
 }
 
 }  // namespace taas::train

@@ -20,16 +20,14 @@
 namespace taas::train {
 namespace {
 
-constexpr double kMean = 0.1307, kDeviation = 0.3081;  // of the pixels of MNIST, 0…1
-constexpr std::int64_t kTestBatch = 250;
 constexpr std::int64_t kStepsBetweenQuestions = 8;
 constexpr std::int64_t kManySamples = std::int64_t{1} << 40;  // more than an epoch has
 constexpr std::uint64_t kTrainSeed = 1, kTestSeed = 2;  // of the generated digits: whatever --seed is, the same data
 
 /// FNV-1a over the bytes of all parameters and buffers.
-std::int64_t digest(const Network& network) {
+std::int64_t digest(const TensorModule& network) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const auto& [name, tensor] : module_state(*network)) {
+  for (const auto& [name, tensor] : module_state(network)) {
     const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
     for (std::size_t i = 0; i < tensor.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   }
@@ -65,31 +63,15 @@ Digits load_digits(const Options& options) {
   return digits;
 }
 
-Dataset::Dataset(const DigitSet& digits, c10::Device device) {
-  auto count = static_cast<std::int64_t>(digits.size());
-  auto labels = torch::empty({count}, torch::kUInt8);
-  auto images = torch::empty({count, 1, kDigitSide, kDigitSide}, torch::kUInt8);
-  std::copy(digits.labels.begin(), digits.labels.end(), labels.mutable_data_ptr<std::uint8_t>());
-  std::copy(digits.pixels.begin(), digits.pixels.end(), images.mutable_data_ptr<std::uint8_t>());
-  images_ = images.to(device);
-  labels_ = labels.to(device, torch::kInt64);
-}
-
-Batch Dataset::batch(const torch::Tensor& indices) const {
-  auto chosen = indices.to(images_.device());
-  auto images = images_.index_select(0, chosen).to(torch::kFloat32);
-  return {images.div_(255).sub_(kMean).div_(kDeviation), labels_.index_select(0, chosen)};
-}
-
 std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_t batch_size) {
   auto batches = order.split(batch_size);
   if (batches.back().numel() < 2) batches.pop_back();
   if (batches.empty())
-    throw InputError("there are fewer than two images per rank: give more images or use fewer ranks");
+    throw InputError("there are fewer than two examples per rank: give more images or use fewer ranks");
   return batches;
 }
 
-void start_epoch(int epoch, const Options& options, Adadelta& optimizer) {
+void start_epoch(int epoch, const Options& options, torch::optim::Optimizer& optimizer) {
   for (auto& parameters : optimizer.param_groups())
     parameters.options().set_lr(options.lr * std::pow(options.gamma, epoch));
 }
@@ -134,23 +116,23 @@ StopWish StopQuestion::take() {
   return {answer_[0].item<std::int64_t>() != 0, static_cast<int>(answer_[1].item<std::int64_t>())};
 }
 
-Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset) {
+Score evaluate(TensorModule& network, const ProcessGroup& group, const BatchSource& source, std::int64_t batch_size) {
   torch::NoGradGuard no_grad;
-  for (auto& buffer : network->buffers()) broadcast(group, buffer);
-  network->eval();
+  for (auto& buffer : network.buffers()) broadcast(group, buffer);
+  network.eval();
   auto sums = torch::zeros({2}, torch::dtype(torch::kFloat64).device(group.device()));  // loss, correct answers
-  auto share = torch::arange(group.rank(), dataset.size(), group.world_size()).to(group.device());
-  for (const auto& indices : share.split(kTestBatch)) {
+  auto share = torch::arange(group.rank(), source.size(), group.world_size()).to(group.device());
+  for (const auto& indices : share.split(batch_size)) {
     if (indices.numel() == 0) continue;
-    auto [images, labels] = dataset.batch(indices);
-    auto output = network(images);
+    auto [images, labels] = source.batch(indices);
+    auto output = network.forward(images);
     sums[0] += torch::nll_loss(output, labels, {}, at::Reduction::Sum);
     sums[1] += output.argmax(1).eq(labels).sum();
   }
-  network->train();
+  network.train();
   all_reduce(group, sums);
-  return {sums[0].item<double>() / static_cast<double>(dataset.size()),
-          static_cast<std::int64_t>(sums[1].item<double>()), dataset.size()};
+  return {sums[0].item<double>() / static_cast<double>(source.size()),
+          static_cast<std::int64_t>(sums[1].item<double>()), source.size()};
 }
 
 void prepare_output(const Options& options, const ProcessGroup& group) {
@@ -161,23 +143,24 @@ void prepare_output(const Options& options, const ProcessGroup& group) {
   if (error) throw InputError("cannot write to the output folder " + options.output + ": " + error.message());
 }
 
-void save(const Options& options, const ProcessGroup& group, const Network& network, const Adadelta& optimizer,
-          const Position& position) {
+void save(const Options& options, const ProcessGroup& group, const TensorModule& network,
+          const torch::optim::Optimizer& optimizer, const Position& position) {
   if (group.rank() != 0 || options.output.empty()) return;
   std::int64_t samples = position.step * options.batch_size * group.world_size();  // of the epoch
   save_checkpoint(options.checkpoint(),
                   {.epoch = position.epoch,
-                   .model = module_state(*network),
+                   .model = module_state(network),
                    .optimizer = optimizer_state(optimizer),
                    .extra = {{"seed", static_cast<std::int64_t>(options.seed)}, {"samples", samples}}});
 }
 
-Position resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer) {
+Position resume(const Options& options, const ProcessGroup& group, TensorModule& network,
+                torch::optim::Optimizer& optimizer) {
   Position position;
   std::int64_t samples = 0;
   if (options.resume) {
     auto checkpoint = load_checkpoint(*options.resume);
-    load_module_state(*network, checkpoint.model);
+    load_module_state(network, checkpoint.model);
     load_optimizer_state(optimizer, checkpoint.optimizer);
     position.epoch = static_cast<int>(checkpoint.epoch);
     if (auto found = checkpoint.extra.find("samples"); found != checkpoint.extra.end()) samples = found->second.toInt();
@@ -188,7 +171,7 @@ Position resume(const Options& options, const ProcessGroup& group, Network& netw
   return position;
 }
 
-bool equal_on_all_ranks(const Network& network, const ProcessGroup& group) {
+bool equal_on_all_ranks(const TensorModule& network, const ProcessGroup& group) {
   return same_on_all_ranks(group, digest(network));
 }
 

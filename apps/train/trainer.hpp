@@ -1,42 +1,25 @@
 #pragma once
 
 #include <c10/core/Event.h>
+#include <torch/optim/optimizer.h>
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "batch_source.hpp"
 #include "digits.hpp"
-#include "network.hpp"
 #include "options.hpp"
 #include "progress.hpp"
-#include "taas/adadelta.hpp"
 #include "taas/process_group.hpp"
+#include "tensor_module.hpp"
 
 namespace taas::train {
 
 /// The folder of --data, or generated digits; the same on every rank. Throws InputError.
 Digits load_digits(const Options& options);
 
-struct Batch {
-  torch::Tensor images;  ///< float (n, 1, 28, 28), mean 0 and deviation 1
-  torch::Tensor labels;  ///< int64 (n)
-};
-
-/// All images in one tensor on the device; a batch is one index_select.
-class Dataset {
- public:
-  Dataset(const DigitSet& digits, c10::Device device);
-  [[nodiscard]] std::int64_t size() const { return labels_.size(0); }
-  /// `indices`: int64 (n), on any device; on that of the images nothing is copied from the CPU.
-  [[nodiscard]] Batch batch(const torch::Tensor& indices) const;
-
- private:
-  torch::Tensor images_;  // uint8 (size, 1, 28, 28)
-  torch::Tensor labels_;  // int64 (size)
-};
-
-/// This rank's order of an epoch in batches. A last batch of one image is left out: batch norm cannot learn from one.
+/// This rank's order of an epoch in batches. A last batch of one example is left out: batch norm cannot learn from one.
 /// Throws InputError when nothing is left.
 std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_t batch_size);
 
@@ -47,7 +30,7 @@ struct Position {
 };
 
 /// Sets the learning rate, which depends on the epoch alone.
-void start_epoch(int epoch, const Options& options, Adadelta& optimizer);
+void start_epoch(int epoch, const Options& options, torch::optim::Optimizer& optimizer);
 
 /// Sets the seed of dropout, another one for each rank and step: a resumed run goes on as if it had never stopped.
 void start_step(const Position& position, const Options& options, const ProcessGroup& group);
@@ -76,21 +59,22 @@ class StopQuestion {
   std::optional<c10::Event> arrived_;
 };
 
-/// Each rank judges its share of the images with the buffers of rank 0, the ones that a checkpoint holds.
-Score evaluate(Network& network, const ProcessGroup& group, const Dataset& dataset);
+/// Each rank judges its share of the images, in batches, with the buffers of rank 0, the ones that a checkpoint holds.
+Score evaluate(TensorModule& network, const ProcessGroup& group, const BatchSource& source, std::int64_t batch_size);
 
 /// Rank 0 makes the output folder, so that a wrong one is known before the training. Throws InputError.
 void prepare_output(const Options& options, const ProcessGroup& group);
 
 /// Rank 0 writes the checkpoint, when there is a folder for it.
-void save(const Options& options, const ProcessGroup& group, const Network& network, const Adadelta& optimizer,
-          const Position& position);
+void save(const Options& options, const ProcessGroup& group, const TensorModule& network,
+          const torch::optim::Optimizer& optimizer, const Position& position);
 
 /// Loads the checkpoint, when there is one to resume from. Within an epoch, a run with another number of ranks goes on
 /// after as many samples. Throws CheckpointError when the ranks do not find the same one.
-Position resume(const Options& options, const ProcessGroup& group, Network& network, Adadelta& optimizer);
+Position resume(const Options& options, const ProcessGroup& group, TensorModule& network,
+                torch::optim::Optimizer& optimizer);
 
 /// Whether parameters and buffers are the same on all ranks, to the bit.
-bool equal_on_all_ranks(const Network& network, const ProcessGroup& group);
+bool equal_on_all_ranks(const TensorModule& network, const ProcessGroup& group);
 
 }  // namespace taas::train

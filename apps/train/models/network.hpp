@@ -7,12 +7,14 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
+#include "tensor_module.hpp"
+
 namespace taas::train {
 
 /// A small convolutional network for digits: images (N, 1, 28, 28) in, log-probabilities (N, 10) out.
-class NetworkImpl : public torch::nn::Module {
+class NetworkImpl : public TensorModule {
  public:
-  torch::Tensor forward(torch::Tensor x) {
+  torch::Tensor forward(torch::Tensor x) override {
     x = conv1(x).relu_();
     x = torch::max_pool2d(conv2(x), 2).relu_();  // the same as the pool of the relu, on a quarter of the numbers
     x = dropout1(x).flatten(1);
