@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
+import torch
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
 _SHUFFLED = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
@@ -12,7 +12,7 @@ _SHUFFLED = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 
 def tell(loader: DataLoader[Any], name: str, digest: str) -> None:
     """The first loop over `loader` has ended. Told of loaders of which a rank is expected to have a part: those that shuffle."""
-    facts = getattr(sys.modules.get("taas_preload.training"), "current", None)
+    facts = getattr(torch, "_taas_training_facts", None)  # of a preloaded rank
     sampler = loader._index_sampler
     sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
     if facts is not None and isinstance(sampler, _SHUFFLED):
