@@ -96,6 +96,6 @@ raise SystemExit(0 if store.recv(1) == b"" else 9)
 
 def test_a_client_that_the_store_has_no_room_for_is_told_of_with_a_way_out(launcher):
     """Ranks saw "Connection reset by peer" and nothing else."""
-    result = launcher.run("--nproc-per-node", 1, "--preload", "none", launcher.python(ASKS_TOO_MUCH))
+    result = launcher.run("--nproc-per-node", 1, "--store", "agent", "--preload", "none", launcher.python(ASKS_TOO_MUCH))
     assert result.returncode == 0, result.stderr
     assert "131073 keys" in result.stderr and "--store rank0" in result.stderr
