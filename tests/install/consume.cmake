@@ -15,6 +15,11 @@ run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/consumer -G Ninja -DCMAKE_CXX_
     -DCMAKE_PREFIX_PATH=${prefix} -DTAAS_PYTHON=${PYTHON})
 run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
 
+# The examples find the same package; the smallest of them stands for all.
+run(${CMAKE_COMMAND} -S ${EXAMPLES} -B ${SCRATCH}/examples -G Ninja -DCMAKE_CXX_COMPILER=${COMPILER}
+    -DCMAKE_PREFIX_PATH=${prefix} -DTAAS_PYTHON=${PYTHON})
+run(${CMAKE_COMMAND} --build ${SCRATCH}/examples --target sampler_tour)
+
 run(${SCRATCH}/consumer/consumer)
 if(NOT output STREQUAL "rank 0 of 1, sum 3\n")
   message(FATAL_ERROR "the consumer printed: ${output}")
@@ -25,4 +30,5 @@ if(EXISTS ${prefix}/bin/taas-run)
     message(FATAL_ERROR "the consumer under the installed taas-run printed: ${output}")
   endif()
   run(${prefix}/bin/taas-run --nproc-per-node 1 --output ${SCRATCH}/runs train --help)
+  run(${prefix}/bin/taas-run --nproc-per-node 1 --output ${SCRATCH}/runs collectives_tour)
 endif()

@@ -12,7 +12,8 @@ namespace taas::plan {
 enum class FileKind { kMissing, kDirectory, kDevice, kFile, kExecutable };
 
 /// Programs that come with taas-run where libtaas is built, which belongs to one release of torch.
-inline constexpr std::string_view kShippedPrograms[] = {"train"};
+inline constexpr std::string_view kShippedPrograms[] = {"train", "auto_mode", "collectives_tour", "data_parallel_sizes",
+                                                        "sampler_tour"};
 
 /// What resolving a program asks of the world. The launcher has the real one, tests a table.
 class ProgramFinder {
