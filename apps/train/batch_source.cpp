@@ -44,7 +44,7 @@ class DigitSource : public BatchSource {
 /// Inputs and what the model should make of them, with the mean of squares as the loss.
 class RandomSource : public BatchSource {
  public:
-  RandomSource(at::Tensor inputs, at::Tensor labels, c10::Device device)
+  RandomSource(const at::Tensor& inputs, const at::Tensor& labels, c10::Device device)
       : inputs_(inputs.to(device)), labels_(labels.to(device)) {}
 
   std::int64_t size() const override { return labels_.size(0); }
@@ -72,7 +72,7 @@ std::unique_ptr<BatchSource> make_digit_source(const DigitSet& digits, c10::Devi
 std::unique_ptr<BatchSource> make_random_source(const Options& options, c10::Device device) {
   auto generator = at::detail::createCPUGenerator(options.seed);
   const auto count = static_cast<std::int64_t>(options.train_images.value_or(1));
-  const auto normal = [&](std::vector<std::int64_t> sizes) { return at::randn(sizes, generator); };
+  const auto normal = [&](const std::vector<std::int64_t>& sizes) { return at::randn(sizes, generator); };
   if (options.model == "toy") return std::make_unique<RandomSource>(normal({count, 10}), normal({count, 5}), device);
   if (options.model == "dummy") return std::make_unique<RandomSource>(normal({count, 4}), normal({count, 2}), device);
   auto classes = at::randint(kResNetClasses, {count, 1}, generator, at::TensorOptions(at::kLong));

@@ -36,7 +36,7 @@ SpreadModel over_ranks(std::shared_ptr<TensorModule> module, const ProcessGroup&
           [model] { model->zero_grad(); }};
 }
 
-SpreadModel over_devices(std::shared_ptr<TensorModule> module, const Options& options) {
+SpreadModel over_devices(const std::shared_ptr<TensorModule>& module, const Options& options) {
   const auto devices = devices_for(options);
   module->to(devices.front());
   auto model = std::make_shared<DataParallel<TensorModule>>(module, devices,
@@ -59,7 +59,7 @@ SpreadModel cut_in_two(const std::shared_ptr<TensorModule>& module, const Option
 
 SpreadModel make_spread_model(const Options& options, const ProcessGroup& group) {
   auto module = make_model(options.model);
-  if (options.parallel == "dp") return over_devices(std::move(module), options);
+  if (options.parallel == "dp") return over_devices(module, options);
   if (options.cuts_model()) return cut_in_two(module, options);
   return over_ranks(std::move(module), group);
 }
