@@ -277,7 +277,7 @@ TEST_CASE("What cannot be done is said") {
 
 TEST_CASE("Replicas on devices of two kinds give the same gradients") {
   const auto devices = taas::visible_devices();
-  if (devices.front().is_cpu()) SKIP_TEST("needs a GPU beside the CPU");
+  if (devices.front().is_cpu()) SKIP_GPU_TEST("needs a GPU beside the CPU");
   Net alone, net;
   make_whole(*alone);
   make_whole(*net);
