@@ -11,6 +11,7 @@
 #include "base/log/log.hpp"
 #include "base/timer.hpp"
 #include "launch/connected_agents.hpp"
+#include "launch/coordinator_policy.hpp"
 #include "launch/failure_record.hpp"
 #include "launch/output/console_queue.hpp"
 #include "launch/output/display.hpp"
@@ -26,8 +27,6 @@ using Level = ui::Message::Level;
 
 /// A rank has few connections to the store, and one that is led there takes two descriptors.
 constexpr std::uint64_t kDescriptorsOfClients = 16;
-constexpr auto kTick = std::chrono::milliseconds(500);
-constexpr auto kStalled = std::chrono::milliseconds(1000);  // without a tick: no agent was answered
 constexpr auto kJournalPatience = std::chrono::seconds(5);  // at the end, for its disk
 
 /// The display cannot tell of it any more, and perhaps nobody can. Returns what the launcher exits with.
@@ -205,14 +204,14 @@ void CoordinatorLoop::State::receive(int signal, Instant at) {
 void CoordinatorLoop::State::tick() {
   note_stall();
   ticked = steady_now();
-  ticker.set(*ticked + kTick);
+  ticker.set(*ticked + stall_watch(options.policy).tick);
 }
 
 /// Before anything that waited meanwhile is heard.
 void CoordinatorLoop::State::note_stall() {
   auto now = steady_now();
   auto former = ticked;
-  if (!former || now - *former < kTick + kStalled) return;
+  if (!former || now - *former < stall_watch(options.policy).longest_gap) return;
   ticked = now;
   log::warning(LogPart::kCoordinator, "nothing was done for {} ms: this process did not run",
                std::chrono::duration_cast<std::chrono::milliseconds>(now - *former).count());

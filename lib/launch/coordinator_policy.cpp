@@ -11,6 +11,7 @@ namespace taas::launch {
 namespace {
 
 constexpr auto kAnswerPatience = std::chrono::seconds(10);  // ssh gives a silent host up after eight
+constexpr Duration kLongestTick = std::chrono::milliseconds(250);
 /// SLURM's own SIGKILL comes 30 s after its SIGTERM, unless the site's KillWait is another.
 constexpr std::chrono::milliseconds kJobPatience = std::chrono::seconds(25);
 
@@ -58,6 +59,11 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.data.nodes = static_cast<int>(policy.data.names.size());
   policy.data.first_order = plan.expected_agents;
   return policy;
+}
+
+StallWatch stall_watch(const run::CoordinatorPolicy& policy) {
+  const auto tick = std::min<Duration>(policy.lost_after / 10, kLongestTick);
+  return {tick, 4 * tick};
 }
 
 node::Bootstrap meeting_point(const plan::Options& options, const net::Secret& secret,

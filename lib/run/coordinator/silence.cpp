@@ -49,7 +49,7 @@ AgentLoss Silence::loss_of_link(const AgentLeft& event, Instant now) const {
 bool Silence::excuse(Duration stalled, Instant now) {
   for (auto& [agent, heard] : heard_) heard.at = std::min(now, heard.at + stalled);
   if (check_at_) *check_at_ += stalled;
-  if (2 * stalled < policy_.lost_after) return false;
+  if (stalled < policy_.lost_after * 2 / 5) return false;  // agents wait a little longer for an answer
   stalled_ = stalled;
   excused_until_ = now + policy_.lost_after;
   return true;
