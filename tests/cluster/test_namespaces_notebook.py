@@ -1,6 +1,7 @@
 """Cells of a notebook whose ranks are on two machines. The kernel is on the login machine, and no machine's memory is another one's."""
 
 import importlib.util
+import pathlib
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from runs import assert_nothing_left
 
 SHAPES = '["g2.8"]\ngpus = 8\noptions = ["--hosts", "n0,n1"]\n'
 DEFINE = "%load_ext taas\nimport torch\nweights = torch.ones(2000)\ndef scaled(number):\n    return weights * number"
+PACKAGE = pathlib.Path(TAAS_RUN).parent.parent / "python"  # of the same build
 CELL = '''#!g2.8
 #pragma taas --gpus 16 --pull hosts
 import os
@@ -35,7 +37,7 @@ def run_cells(cluster):
     def run(*cells: str) -> list[str]:
         nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
         execute = "import sys; from nbclient.cli import main; sys.exit(main(['--inplace', 'training.ipynb']))"
-        done = cluster.login.run(sys.executable, "-c", execute, env={"TAAS_RUN": TAAS_RUN})
+        done = cluster.login.run(sys.executable, "-c", execute, env={"TAAS_RUN": TAAS_RUN, "PYTHONPATH": str(PACKAGE)})
         assert done.returncode == 0, done.stderr
         texts = [[output.get("text", "") for output in cell.outputs if output.get("name") == "stdout"]
                  for cell in nbformat.read(path, as_version=4).cells]
