@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
@@ -13,27 +15,18 @@
 #include "node/node_store.hpp"
 #include "node/output/node_output.hpp"
 #include "node/output/outbox.hpp"
+#include "node/output/private_remarks.hpp"
+#include "node/ranks/protection.hpp"
 #include "node/ranks/node_ranks.hpp"
 #include "node/stop_wish.hpp"
 #include "node/timers/node_timers.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
 #include "proc/family/family.hpp"
-#include "proc/spawn/landlock.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "storage/folder_marker.hpp"
+#include "storage/private_files.hpp"
 
 namespace taas::node {
-namespace {
-
-Result<std::optional<Ruleset>> protect(const plan::OutputOptions& output) {
-  if (output.protected_directories.empty()) return std::nullopt;
-  auto rules = make_read_only(output.protected_directories, output.unprotected);
-  if (!rules) return rules.error();
-  return std::optional<Ruleset>(std::move(*rules));
-}
-
-}  // namespace
-
 /// The parts of a node, and which of them carries out what the coordinator asks for.
 struct Node::State {
   State(boost::asio::io_context& loop, NodeOptions given, Say say)
@@ -144,8 +137,8 @@ Result<> Node::State::open_timers() {
 
 /// What may be refused is tried before the folder is made.
 Result<> Node::State::open_folder() {
-  const auto& protection = options.settings.options.output;
-  if (auto possible = protect(protection); !possible) return possible.error();
+  const auto& wanted = options.settings.options.output;
+  if (auto possible = check_protection(wanted); !possible) return possible.error();
   auto opened = options.open_folder();
   if (!opened) return opened.error();
   folder = std::move(*opened);
@@ -154,7 +147,10 @@ Result<> Node::State::open_folder() {
     if (!mark) return mark.error();
     folder_mark = std::move(*mark);
   }
-  auto rules = protect(protection);  // again: they allow what is there when they are made, so the run's folder as well
+  if (wanted.ranks == plan::RankFiles::kPrivate) {
+    if (auto made = folder->make_private_files(); !made) return made.error();
+  }
+  auto rules = make_protection(wanted, *folder);
   if (!rules) return rules.error();
   read_only = std::move(*rules);
   return {};
@@ -262,11 +258,18 @@ void Node::State::perform(const run::Settle& request) {
   output->settle(request.publish, [this](const std::string& error) { say_settled(error); });
 }
 
+/// What ranks wrote apart is compared with what is published now. Log files are whole then, too.
 void Node::State::say_settled(const std::string& error) {
-  // Log files are whole then, too.
-  disk.after([=, files = output->published(), this] {
-    outbox.say_last(run::OutputSettled{error, steady_now(), files});
-  });
+  auto told = std::make_shared<std::vector<std::string>>();
+  disk.run(
+      [told, where = *folder, keeps = options.settings.options.output.ranks] {
+        if (keeps == plan::RankFiles::kPrivate)
+          *told = private_remarks(storage::sort_private_files(where), where.private_files());
+      },
+      [=, files = output->published(), this] {
+        for (auto& line : *told) remark(std::move(line));
+        outbox.say_last(run::OutputSettled{error, steady_now(), files});
+      });
 }
 
 void Node::State::hold_output(bool hold) {

@@ -104,6 +104,12 @@ Result<std::string> make_run_folder(const std::string& where, const char* flag, 
 
 }  // namespace
 
+Result<> RunDirectory::make_private_files() const { return make_folder(private_files()); }
+
+std::string RunDirectory::private_output(Rank rank) const {
+  return fmt::format("{}/rank-{:04}/output", private_files(), rank.value);
+}
+
 Result<std::string> RunDirectory::rank_log(Generation generation, const RankPlace& rank, LogStream stream) const {
   bool out = stream == LogStream::kStdout;
   auto path =

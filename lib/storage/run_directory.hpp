@@ -33,6 +33,12 @@ class RunDirectory {
   /// Where what they wrote is published.
   [[nodiscard]] std::string files() const { return path_ + "/output"; }
 
+  /// Of ranks other than 0 with --rank-output private: what each has written is in a folder of its own below.
+  [[nodiscard]] std::string private_files() const { return path_ + "/private"; }
+  [[nodiscard]] Result<> make_private_files() const;
+  /// rank-0003/output in there: TAAS_OUTPUT_DIR of this rank.
+  [[nodiscard]] std::string private_output(Rank rank) const;
+
   /// generation-0/rank-0003.out, or with log_dir attempt_0/3/stdout.log, in node_1/ and so on for nodes other than the
   /// first: torchrun's agents have a folder each, and the simulated ones share this machine.
   Result<std::string> rank_log(Generation generation, const RankPlace& rank, LogStream stream) const;

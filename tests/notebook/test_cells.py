@@ -179,16 +179,6 @@ def test_dry_run_starts_nothing(kernel, project):
     assert not (project / "taas-runs").exists()
 
 
-def test_only_rank_0_may_write_to_the_project(kernel, project):
-    kernel.run("import os, pathlib").check()
-    done = kernel.run('%%taas --gpus 2\nif os.environ["RANK"] == "0":\n    pathlib.Path("model").write_text("0")\nelse:\n'
-                      '    pathlib.Path("model-1").write_text("1")')
-    assert done.error["evalue"].startswith("rank 1 of 2: PermissionError")
-    assert f"Only rank 0 may write below {project}" in done.traceback and "--no-protect" in done.traceback
-    kernel.run('%%taas --gpus 2 --no-protect\npathlib.Path(f"free-{os.environ[\'RANK\']}").write_text("x")').check()
-    assert {path.name for path in project.iterdir()} >= {"free-0", "free-1"} and not (project / "model-1").exists()
-
-
 def test_status_and_logs_of_the_last_run(kernel):
     kernel.run('%%taas --gpus 2\nimport os\nprint("I am", os.environ["RANK"])').check()
     status = kernel.run("%taas status").check().stream()

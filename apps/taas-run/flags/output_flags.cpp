@@ -20,6 +20,18 @@ Result<> store_color(plan::Options& options, const std::string& text) {
   return {};
 }
 
+Result<> store_rank_output(plan::Options& options, const std::string& text) {
+  if (text == "all")
+    options.output.ranks = plan::RankFiles::kAll;
+  else if (text == "private")
+    options.output.ranks = plan::RankFiles::kPrivate;
+  else if (text == "none")
+    options.output.ranks = plan::RankFiles::kNone;
+  else
+    return usage_error("not one of all, private, none");
+  return {};
+}
+
 Result<> store_verbosity(plan::Options& options, const std::string& text, plan::Verbosity verbosity) {
   auto wanted = read_switch(text);
   if (!wanted) return wanted.error();
@@ -53,6 +65,9 @@ constexpr Flag kOutputFlags[] = {
        return Result<>();
      },
      Origin::kOwn, Kind::kRepeatable},
+    {"rank-output", 0, "all|private|none",
+     "Files of ranks other than 0 in $TAAS_OUTPUT_DIR: published, kept apart or refused (default: all)",
+     [](auto& options, const auto& values) { return store_rank_output(options, values.back()); }, Origin::kOwn},
     {"log-dir", 0, "DIR", "Log files in torchrun's layout (default: in the run's folder)",
      [](auto& options, const auto& values) {
        options.output.log_dir = values.back();

@@ -1,7 +1,6 @@
 #include "node/ranks/node_ranks.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,6 +8,7 @@
 
 #include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
+#include "node/ranks/protection.hpp"
 #include "plan/program/preload.hpp"
 #include "proc/family/family.hpp"
 #include "proc/machine/memory_watch.hpp"
@@ -35,7 +35,8 @@ void NodeRanks::start(Generation generation, plan::RunAddresses addresses, std::
   out_of_memory_kills_ = oom_kills();
   start_wanted_ = true;
   auto made = std::make_shared<GenerationPaths>();
-  disk_.run([=, where = folder_, all = starts_.places()] { *made = make_paths(where, generation, all); },
+  const auto rank_files = starts_.options().settings.options.output.ranks;
+  disk_.run([=, where = folder_, all = starts_.places()] { *made = make_paths(where, generation, all, rank_files); },
             [=, this] { use(std::move(*made)); });
 }
 
@@ -196,14 +197,15 @@ void NodeRanks::show(std::size_t index, const ui::OutputLine& line) {
 
 void NodeRanks::explain_refusal(Rank rank) {
   if (std::exchange(refusal_explained_, true)) return;
-  remark(fmt::format("rank {} was refused a write: --protect makes {} read-only for ranks other than 0", rank.value,
-                     fmt::join(starts_.options().settings.options.output.protected_directories, ", ")));
+  remark(fmt::format("rank {} was refused a write: {} for ranks other than 0", rank.value,
+                     describe_protection(starts_.options().settings.options.output)));
 }
 
 void NodeRanks::tell_gap_of_protection() {
   if (starts_.options().read_only == nullptr) return;
   auto gap = landlock_gap(landlock_version());
-  if (!gap.empty()) remark("--protect: " + gap);
+  const bool by_flag = !starts_.options().settings.options.output.protected_directories.empty();
+  if (!gap.empty()) remark((by_flag ? "--protect: " : "--rank-output none: ") + gap);
 }
 
 }  // namespace taas::node

@@ -1,6 +1,7 @@
 #include "node/ranks/rank_starts.hpp"
 
 #include <boost/algorithm/string/replace.hpp>
+#include <filesystem>
 #include <utility>
 
 #include "base/environment/environment.hpp"
@@ -18,16 +19,26 @@ std::vector<std::string> fill_in_local_rank(std::vector<std::string> command, in
   return command;
 }
 
+/// Empty: the rank writes where all do. A folder that cannot be made fails the rank's own writes, and no other's.
+std::string make_private_output(const storage::RunDirectory& folder, Rank rank, plan::RankFiles rank_files) {
+  if (rank.value == 0 || rank_files != plan::RankFiles::kPrivate) return {};
+  auto path = folder.private_output(rank);
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  return path;
+}
+
 }  // namespace
 
 GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
-                           const std::vector<RankPlace>& places) {
+                           const std::vector<RankPlace>& places, plan::RankFiles rank_files) {
   GenerationPaths made;
   made.flight_records = path_or_none(folder.flight_records(generation));
   for (const auto& place : places) {
     made.ranks.push_back({path_or_none(folder.rank_log(generation, place, storage::LogStream::kStdout)),
                           path_or_none(folder.rank_log(generation, place, storage::LogStream::kStderr)),
-                          path_or_none(folder.error_file(generation, place))});
+                          path_or_none(folder.error_file(generation, place)),
+                          make_private_output(folder, place.rank, rank_files)});
   }
   return made;
 }
@@ -51,7 +62,7 @@ RankStart RankStarts::describe(std::size_t index) const {
   RankStart start;
   start.rank = place.rank;
   start.argv = fill_in_local_rank(options_.command, place.local_rank);
-  start.environment = assignments(options_.machine.environment, own_variables(place, files.error));
+  start.environment = assignments(options_.machine.environment, own_variables(index));
   start.read_only = first ? nullptr : options_.read_only;
   start.open_files_limit = options_.open_files_limit;
   start.stdout_path = files.out;
@@ -67,18 +78,20 @@ RankStart RankStarts::describe(std::size_t index) const {
 CommonEnvironment RankStarts::common() const {
   std::vector<std::vector<std::string>> environments;
   std::vector<std::string> names;
-  for (const auto& place : places_) {
-    auto own = own_variables(place, "");
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    auto own = own_variables(i);
     environments.push_back(assignments(options_.machine.environment, own));
     for (auto& [name, value] : own) names.push_back(std::move(name));
   }
   return common_environment(environments, names);
 }
 
-std::vector<plan::Variable> RankStarts::own_variables(const RankPlace& place, const std::string& error_file) const {
+std::vector<plan::Variable> RankStarts::own_variables(std::size_t index) const {
+  const auto& files = paths_[index];
   plan::RunAddresses known = addresses_;
-  known.error_file = error_file;
-  return plan::rank_environment(options_.settings, options_.machine, place, generation_, known);
+  known.error_file = files.error;
+  if (!files.output.empty()) known.output_directory = files.output;
+  return plan::rank_environment(options_.settings, options_.machine, places_[index], generation_, known);
 }
 
 }  // namespace taas::node

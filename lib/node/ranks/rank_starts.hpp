@@ -29,6 +29,7 @@ struct RankPaths {
   std::string out;
   std::string err;
   std::string error;
+  std::string output = {};  ///< TAAS_OUTPUT_DIR where it is this rank's alone
 };
 
 /// What one generation of a node writes to.
@@ -39,7 +40,7 @@ struct GenerationPaths {
 
 /// Makes the folders that are missing.
 GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
-                           const std::vector<RankPlace>& places);
+                           const std::vector<RankPlace>& places, plan::RankFiles rank_files);
 
 /// What the ranks of one generation on this node are started with.
 class RankStarts {
@@ -56,7 +57,7 @@ class RankStarts {
   [[nodiscard]] CommonEnvironment common() const;
 
  private:
-  [[nodiscard]] std::vector<plan::Variable> own_variables(const RankPlace& place, const std::string& error_file) const;
+  [[nodiscard]] std::vector<plan::Variable> own_variables(std::size_t index) const;
 
   RankStartsOptions options_;
   Generation generation_{-1};

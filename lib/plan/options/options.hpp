@@ -68,11 +68,19 @@ struct SupervisionOptions {
   int end_with = 0;                    ///< --end-with: the process whose end is the run's; 0: none
 };
 
+/// What becomes of what ranks other than 0 write to TAAS_OUTPUT_DIR.
+enum class RankFiles {
+  kAll,      ///< it is published like that of rank 0
+  kPrivate,  ///< each has a folder of its own, which is not published
+  kNone,     ///< writing is refused
+};
+
 /// Where output goes and what of it is shown.
 struct OutputOptions {
   std::string directory = "./taas-runs";           ///< --output
   std::vector<std::string> protected_directories;  ///< --protect: read-only for ranks other than 0
   std::vector<std::string> unprotected;            ///< --protect-except: folders in them that stay writable
+  RankFiles ranks = RankFiles::kAll;             ///< --rank-output
   std::optional<std::string> log_dir;              ///< --log-dir: torchrun's layout of log files
   std::string log_level;                           ///< --log-level, or TAAS_LOG: base/log/log_settings.hpp
   std::string redirects = "0";                     ///< -r, torchrun's syntax: "3" or "0:1,1:2"
@@ -115,13 +123,14 @@ struct Machine {
 // clang-format off
 BOOST_DESCRIBE_ENUM(Color, kAuto, kAlways, kNever)
 BOOST_DESCRIBE_ENUM(Verbosity, kQuiet, kNormal, kVerbose)
+BOOST_DESCRIBE_ENUM(RankFiles, kAll, kPrivate, kNone)
 BOOST_DESCRIBE_ENUM(StoreHost, kAny, kLauncher, kRankZero)
 BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script, preload))
 BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe, devices_per_rank))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store, role, virtual_local_rank))
 BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, signals_to_handle))
-BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, log_dir, log_level, redirects, tee, local_ranks_filter,
+BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, ranks, log_dir, log_level, redirects, tee, local_ranks_filter,
                                           prefix_template, verbosity, color, json))
 BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, frameworks, rendezvous, supervision, output, dry_run,
                                     as_agent, without_effect))

@@ -9,11 +9,12 @@ import sys
 from typing import Any
 
 from . import pragma
-from .command import command, environment, landlock_supported, protects
+from .command import command, environment, landlock_supported, protects, writes_apart
 from .dry_run import tell
 from .errors import CellUsage
 from .failure import failure_of
 from .files.folder import CellFolder
+from .files.private_files import sort_private_files
 from .options import CellOptions, parse
 from .plan import over_several_machines, plan_of
 from .run import Run
@@ -66,12 +67,16 @@ def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found:
          prepared: str | None, view: View) -> CellResult | None:
     """Removes the folder in the end."""
     try:
-        facts = {"registered": registered, "pull": options.pull, "seed": _seed(_tree(text)), "path": _search_path()}
+        apart = os.getcwd() if writes_apart(options) else None
+        facts = {"registered": registered, "pull": options.pull, "seed": _seed(_tree(text)), "path": _search_path(), "apart": apart}
         folder.write(text, found, facts)
         run = Run(command(options, folder.path, prepared, _uses_torch(text, found)), environment(folder.path), folder, view)
         runs.append(run)
         del runs[:-_KEPT]
         code = run.execute()
+        if apart and run.folder:
+            for line in sort_private_files(run.folder, apart, run.began):
+                view.say(f"taas: {line}")
         if code != 0:
             protected = os.getcwd() if protects(options) else None
             raise failure_of(run.verdict or {}, run.world_size, run.failures, _cell_names(shell, folder.cell), protected)

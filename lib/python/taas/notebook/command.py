@@ -34,6 +34,7 @@ def command(options: CellOptions, folder: str, loader: str | None, imports_torch
     words = [launcher(), "--json", "-t", "3", "--end-with", str(os.getpid()), "--signals-to-handle", "SIGINT,SIGHUP,SIGQUIT"]
     if protects(options):
         words += ["--protect", os.getcwd(), *(word for place in _writable() for word in ("--protect-except", place))]
+        words += ["--rank-output", options.rank_output]
     if loader:
         words += ["--loader", f"{MODULE}:{loader}"]
     if not imports_torch and not any(word.startswith("--preload") for word in options.launcher):
@@ -61,6 +62,11 @@ def environment(folder: str) -> dict[str, str]:
 def protects(options: CellOptions) -> bool:
     """Whether only rank 0 may write to the project's directory."""
     return options.protect and os.getcwd() != "/" and landlock_supported()
+
+
+def writes_apart(options: CellOptions) -> bool:
+    """Whether what other ranks write to the project is kept in folders of their own, and not refused."""
+    return protects(options) and options.rank_output == "private"
 
 
 def landlock_supported() -> bool:

@@ -11,7 +11,7 @@ from .pragma import Head, OF_PRAGMA
 
 _FLAGS = {"--dry-run", "--no-protect", OF_PRAGMA}
 _LISTS = {"--no-capture", "--capture", "--pull", "--ranks"}
-_VALUES = {"--shape", "--data-shape"}
+_VALUES = {"--shape", "--data-shape", "--rank-output"}
 _OF_THE_CELL = {"--json", "--end-with", "-t", "--tee", "--loader", "-m", "--module", "--signals-to-handle", "--rdzv-id", "--detach"}
 _CPU_MACHINES = {"--cpus", "--data-workers", "--data-hosts"}
 _SIZES = ("--gpus", "--nproc-per-node", "--nproc_per_node", "--nnodes")
@@ -26,6 +26,7 @@ class CellOptions:
     of_pragma: bool = False
     dry_run: bool = False
     protect: bool = True
+    rank_output: str = "private"
     no_capture: list[str] = field(default_factory=list)
     capture: list[str] = field(default_factory=list)
     pull: list[str] = field(default_factory=list)
@@ -50,6 +51,8 @@ def parse(line: str, head: Head) -> CellOptions:
             shape = value
         elif name == "--data-shape":
             data_shape = value
+        elif name == "--rank-output":
+            _choose_rank_output(options, value)
         elif not _take(options, name, value):
             position = _hand_on(options, words, position, name)
         position += 1
@@ -80,6 +83,13 @@ def _take(options: CellOptions, name: str, value: str) -> bool:
     else:
         return False
     return True
+
+
+def _choose_rank_output(options: CellOptions, value: str) -> None:
+    if value not in ("all", "private", "none"):
+        raise CellUsage(f"--rank-output {value}: not one of all, private, none")
+    options.rank_output = value
+    options.protect &= value != "all"
 
 
 def _numbers(text: str) -> list[int]:

@@ -170,7 +170,7 @@ class Run:
         elif kind == "pulled":
             self.pulled = message
         elif kind == "hello":
-            self.folder, self.name = message["folder"], message["run"]
+            self.folder, self.name = message["folder"] or self.folder, message["run"]
         else:
             self._view.keep(message)
 

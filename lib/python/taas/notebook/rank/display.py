@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import builtins
-import importlib.abc
-import importlib.machinery
 import sys
 import types
 import uuid
 from typing import Any, Callable
 
 from .connection import Connection
+from .on_import import when_imported
 from .picture import picture
 
 _METHODS = {"_repr_html_": "text/html", "_repr_markdown_": "text/markdown", "_repr_svg_": "image/svg+xml",
@@ -26,7 +25,8 @@ def install(connection: Connection) -> None:
     global _connection
     _connection = connection
     builtins.display = display  # type: ignore[attr-defined]
-    sys.meta_path.insert(0, _Patching())
+    for name, patch in _PATCHES.items():
+        when_imported(name, patch)
 
 
 def at_end(call: Callable[[], None]) -> None:
@@ -122,24 +122,6 @@ def result(value: Any) -> None:
     data, metadata = bundle_of(value)
     if not _connection or not _connection.send_in_place("result", data=data, metadata=metadata):
         print(data["text/plain"], flush=True)
-
-
-class _Patching(importlib.abc.MetaPathFinder):
-    """Replaces the functions of modules when they are imported."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        patch = _PATCHES.get(name)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target) if patch else None
-        if patch is None or spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def exec_module(module: types.ModuleType) -> None:
-            execute(module)
-            patch(module)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
 
 
 def _patch_ipython(module: types.ModuleType) -> None:

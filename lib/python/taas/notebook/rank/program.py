@@ -14,7 +14,7 @@ import types
 from typing import Any
 
 from ..files.folder import MODULE
-from . import display, leave_behind
+from . import display, download_once, leave_behind, private_writes
 from .connection import Connection
 from .facts import Facts, find_modules_as_the_kernel, load_variables
 
@@ -26,7 +26,11 @@ def main(folder: str) -> None:
     """Never returns normally when the cell fails: exits with code 1, or as the cell has asked for."""
     facts = _facts(folder)
     connection = Connection(facts["socket"])
-    connection.send("hello", folder=_run_folder(), run=os.environ.get("TAAS_RUN_ID", ""))
+    output = os.environ.get("TAAS_OUTPUT_DIR", "")
+    connection.send("hello", folder=_run_folder(output), run=os.environ.get("TAAS_RUN_ID", ""))
+    if facts["apart"] and os.environ.get("RANK", "0") != "0":
+        private_writes.install(facts["apart"], output)
+    download_once.install()
     program = _become_main(facts)
     display.install(connection)
     try:
@@ -68,10 +72,9 @@ def _no_input(*_: Any) -> str:
     raise EOFError("ranks have no keyboard: call input() in a cell of its own, whose variable this cell then reads")
 
 
-def _run_folder() -> str:
-    """The launcher's folder of this run; every rank has a file in it for its errors."""
-    output = os.environ.get("TAAS_OUTPUT_DIR", "")
-    return os.path.dirname(os.path.abspath(output)) if output else ""
+def _run_folder(output: str) -> str:
+    """The launcher's folder of this run, which holds the output of rank 0; other ranks may have one of their own."""
+    return os.path.dirname(os.path.abspath(output)) if output and os.environ.get("RANK", "0") == "0" else ""
 
 
 def _become_main(facts: Facts) -> types.ModuleType:
