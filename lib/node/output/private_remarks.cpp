@@ -23,8 +23,8 @@ std::vector<std::string> private_remarks(const storage::SortedPrivateFiles& file
     lines.push_back(who_wrote(files.dropped) + " of the same names as rank 0's, which were dropped");
   }
   if (!files.kept.empty()) {
-    lines.push_back(fmt::format("{} that rank 0 did not: not published, but kept in {}",
-                                who_wrote(files.kept), folder));
+    lines.push_back(
+        fmt::format("{} that rank 0 did not: not published, but kept in {}", who_wrote(files.kept), folder));
   }
   return lines;
 }

@@ -80,7 +80,7 @@ struct OutputOptions {
   std::string directory = "./taas-runs";           ///< --output
   std::vector<std::string> protected_directories;  ///< --protect: read-only for ranks other than 0
   std::vector<std::string> unprotected;            ///< --protect-except: folders in them that stay writable
-  RankFiles ranks = RankFiles::kAll;             ///< --rank-output
+  RankFiles ranks = RankFiles::kAll;               ///< --rank-output
   std::optional<std::string> log_dir;              ///< --log-dir: torchrun's layout of log files
   std::string log_level;                           ///< --log-level, or TAAS_LOG: base/log/log_settings.hpp
   std::string redirects = "0";                     ///< -r, torchrun's syntax: "3" or "0:1,1:2"
