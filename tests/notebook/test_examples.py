@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import textwrap
 
 import digits
 import nbformat
@@ -66,26 +65,3 @@ def test_the_outputs_that_are_stored_are_those_of_a_whole_run():
     assert len(accuracy) == 9 and texts[-1].strip() == accuracy[-1], "the saved model is the trained one"
     right, count = map(int, re.search(r"Accuracy: (\d+)/(\d+)", accuracy[-1]).groups())
     assert right > 0.97 * count
-
-
-SEED = pathlib.Path(__file__).parents[3] / "shared" / "seeds"
-
-
-@pytest.mark.skipif(not SEED.exists(), reason="the documents that the project grew from are not here")
-def test_the_seeds_own_cells_run_as_they_stand(kernel, project, tmp_path):
-    """But for the device, where there is no GPU, and the number of epochs. All ranks save, and only rank 0 may."""
-    text = next(SEED.glob("000*")).read_text()
-    cells = [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
-    first = next(index for index, cell in enumerate(cells) if "torchvision" in cell)
-    digits.write(tmp_path / "data", 512, 128)
-    *before, training = cells[first:]
-    for cell in before:
-        kernel.run(cell).check()
-    training = training.replace('"cuda"', '"cuda" if torch.cuda.is_available() else "cpu"').replace("--gpus 8", "--gpus 2")
-    done = kernel.run(training.replace("range(1, 10)", "range(1, 2)"))
-    assert done.error["ename"] == "RankFailed" and done.error["evalue"].startswith("rank 1 of 2")
-    assert "torch.save(model.state_dict()" in done.traceback and f"Only rank 0 may write below {project}" in done.traceback
-    guarded = training.replace("torch.save(", 'if os.environ["RANK"] == "0": torch.save(')
-    done = kernel.run(guarded.replace("range(1, 10)", "range(1, 2)")).check()
-    assert "Total time: " in done.stream() and "Test set: Average loss" in done.stream()
-    assert (project / "mnist_cnn.pt").exists()
