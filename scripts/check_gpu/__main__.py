@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from check_gpu import build, machine, report
-from check_gpu import sharing, faults, speed, several  # noqa: F401, I001  (they register their checks, in this order)
+from check_gpu import sharing, modes, faults, speed, several  # noqa: F401, I001  (they register their checks, in this order)
 from check_gpu.result import CHECKS, GREEN, RED, SKIPPED, Check, Red, Result, Skip
 from check_gpu.session import ROOT, Session
 
