@@ -1,7 +1,10 @@
 // The C++ half of the tests that compare with Python: the scripts beside this file run it and look at what it did.
+#include <sys/resource.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/rmsprop.h>
 
 #include <iostream>
 #include <memory>
@@ -9,6 +12,7 @@
 #include <string>
 
 #include "taas/checkpoint.hpp"
+#include "taas/error.hpp"
 #include "taas/optimizers.hpp"
 #include "taas/sampler.hpp"
 
@@ -55,7 +59,39 @@ int write_checkpoint(const std::string& path) {
   taas::save_checkpoint(path, {.epoch = 3,
                                .model = taas::module_state(*trained.model),
                                .optimizer = taas::optimizer_state(trained.optimizer),
-                               .extra = {{"note", "from C++"}, {"numbers", torch::arange(3)}}});
+                               .extra = {{"note", "from C++"},
+                                         {"numbers", torch::arange(3)},
+                                         {"whole", c10::List<std::int64_t>{1, 2, 3}},
+                                         {"broken", c10::List<double>{0.5, 1.5}}}});
+  return 0;
+}
+
+/// Prints what is in a file, or why it cannot be read.
+int describe(const std::string& path) {
+  try {
+    const auto checkpoint = taas::load_checkpoint(path);
+    std::cout << "epoch " << checkpoint.epoch << ", model";
+    for (const auto& [name, tensor] : checkpoint.model) std::cout << ' ' << name << ' ' << tensor.device();
+    std::cout << ", " << (checkpoint.optimizer.isNone() ? "no optimizer" : "an optimizer") << '\n';
+  } catch (const taas::Exception& error) {
+    std::cout << error.what() << '\n';
+  }
+  return 0;
+}
+
+long peak_kibibytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+/// Reads a file, and writes it again. Prints the peak of this process' memory before, in between and after, in KiB.
+int copy(const std::string& from, const std::string& to) {
+  const auto before = peak_kibibytes();
+  const auto checkpoint = taas::load_checkpoint(from);
+  const auto loaded = peak_kibibytes();
+  taas::save_checkpoint(to, checkpoint);
+  std::cout << before << ' ' << loaded << ' ' << peak_kibibytes() << '\n';
   return 0;
 }
 
@@ -85,6 +121,8 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   if (name == "sgd nesterov") {
     return std::make_unique<taas::SGD>(parameters, SGDOptions(0.001).momentum(0.9).nesterov(true));
   }
+  if (name == "rmsprop") return std::make_unique<torch::optim::RMSprop>(parameters, 0.001);
+  if (name == "adagrad") return std::make_unique<torch::optim::Adagrad>(parameters, 0.001);
   if (name == "adam") return std::make_unique<taas::Adam>(parameters, AdamOptions(0.01));
   if (name == "adam amsgrad") {
     return std::make_unique<taas::Adam>(parameters,
@@ -121,6 +159,22 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   throw std::invalid_argument(name);
 }
 
+/// Goes on for one step from what Python wrote with such an optimizer, whose options are those in the file.
+int adopt(const std::string& name, const std::string& from, const std::string& to) {
+  auto checkpoint = taas::load_checkpoint(from);
+  Trained trained;
+  auto optimizer = make_optimizer(name, trained.model->parameters());
+  taas::load_module_state(*trained.model, checkpoint.model);
+  taas::load_optimizer_state(*optimizer, checkpoint.optimizer);
+  optimizer->zero_grad();
+  trained.model->forward(torch::linspace(-1, 2, 18).view({6, 3})).square().sum().backward();
+  optimizer->step();
+  checkpoint.model = taas::module_state(*trained.model);
+  checkpoint.optimizer = taas::optimizer_state(*optimizer);
+  taas::save_checkpoint(to, checkpoint);
+  return 0;
+}
+
 /// Seven steps; in the first two one layer gets no gradient, except where Python's fused SGD would refuse to begin
 /// then.
 int optimize(const std::string& name, const std::string& path) {
@@ -151,6 +205,11 @@ int main(int argc, char** argv) {
   if (task == "write" && argc == 3) return write_checkpoint(argv[2]);
   if (task == "resume" && argc == 4) return resume_checkpoint(argv[2], argv[3]);
   if (task == "optimize" && argc == 4) return optimize(argv[2], argv[3]);
-  std::cerr << "usage: python_peer samples | write PATH | resume FROM TO | optimize NAME PATH\n";
+  if (task == "describe" && argc == 3) return describe(argv[2]);
+  if (task == "copy" && argc == 4) return copy(argv[2], argv[3]);
+  if (task == "adopt" && argc == 5) return adopt(argv[2], argv[3], argv[4]);
+  std::cerr << "usage: python_peer samples | write PATH | resume FROM TO | optimize NAME PATH | describe PATH | copy "
+               "FROM TO |"
+               " adopt NAME FROM TO\n";
   return 2;
 }

@@ -7,47 +7,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
-#include "base/fd.hpp"
 #include "base/files.hpp"
 #include "taas/error.hpp"
 
 namespace taas {
 namespace {
 
-/// The file beside the final one until it is complete; removes itself unless it was renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& path) : path_(path + ".tmp-" + std::to_string(::getpid())), final_(path) {
-    fd_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!fd_) fail(errno);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-
-  void write(std::string_view bytes) {
-    auto written = write_all(fd_, bytes);
-    if (!written) fail(written.error().system_errno);
-    if (::fsync(fd_.get()) != 0) fail(errno);
-  }
-
-  void rename() {
-    if (::rename(path_.c_str(), final_.c_str()) != 0) fail(errno);
-    path_.clear();
-  }
-
- private:
-  [[noreturn]] void fail(int cause) const {
-    throw CheckpointError("cannot write " + final_ + ": " + std::generic_category().message(cause));
-  }
-
-  std::string path_;
-  std::string final_;
-  Fd fd_;
-};
+constexpr std::size_t kBuffer = 1 << 20;
 
 /// Makes the rename itself survive a power cut.
 void sync_folder_of(const std::string& path) {
@@ -59,11 +27,41 @@ void sync_folder_of(const std::string& path) {
 
 }  // namespace
 
-void write_file_atomically(const std::string& path, std::string_view bytes) {
-  TemporaryFile file(path);
-  file.write(bytes);
-  file.rename();
-  sync_folder_of(path);
+AtomicFile::AtomicFile(std::string path)
+    : path_(std::move(path)),
+      temporary_(path_ + ".tmp-" + std::to_string(::getpid())),
+      fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (!fd_) fail(errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  size_ += bytes.size();
+  if (buffer_.size() + bytes.size() > kBuffer) flush(std::exchange(buffer_, {}));
+  if (bytes.size() > kBuffer) return flush(bytes);
+  buffer_ += bytes;
+}
+
+void AtomicFile::flush(std::string_view bytes) {
+  if (failure_ != 0) return;
+  auto written = write_all(fd_, bytes);
+  if (!written) failure_ = written.error().system_errno;
+}
+
+void AtomicFile::publish() {
+  flush(std::exchange(buffer_, {}));
+  if (failure_ != 0) fail(failure_);
+  if (::fsync(fd_.get()) != 0) fail(errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  temporary_.clear();
+  sync_folder_of(path_);
+}
+
+void AtomicFile::fail(int cause) const {
+  throw CheckpointError("cannot write " + path_ + ": " + std::generic_category().message(cause));
 }
 
 }  // namespace taas

@@ -3,10 +3,37 @@
 #include <string>
 #include <string_view>
 
+#include "base/fd.hpp"
+
 namespace taas {
 
-/// Puts `bytes` at `path` so that at every instant, a crash included, the path holds either the former file or all of
-/// the new one: written beside it, synced, renamed, folder synced. Throws CheckpointError naming path and cause.
-void write_file_atomically(const std::string& path, std::string_view bytes);
+/// A file that is there as a whole or not at all: it has another name until publish(), so that readers see what was
+/// there before, or all of the new content. Without publish() nothing is left of it.
+class AtomicFile {
+ public:
+  /// Throws CheckpointError, which names the path, like all others here.
+  explicit AtomicFile(std::string path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  /// Small pieces are collected. What fails is remembered, and told by publish(): whoever writes may not be able to
+  /// stop.
+  void write(std::string_view bytes);
+  /// On disk, and then under its name.
+  void publish();
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  void flush(std::string_view bytes);
+  [[noreturn]] void fail(int cause) const;
+
+  std::string path_;
+  std::string temporary_;  // empty: published
+  Fd fd_;
+  std::string buffer_;
+  std::size_t size_ = 0;
+  int failure_ = 0;  // errno
+};
 
 }  // namespace taas

@@ -3,12 +3,16 @@
 #include <torch/nn/module.h>
 #include <torch/utils.h>
 
-#include <vector>
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
-#include "base/files.hpp"
 #include "base/log/log_line.hpp"
 #include "taas/error.hpp"
+#include "training/backend/c10_error.hpp"
 #include "training/checkpoint/atomic_file.hpp"
+#include "training/checkpoint/foreign_file.hpp"
 #include "training/checkpoint/pickle.hpp"
 
 namespace taas {
@@ -32,14 +36,53 @@ c10::IValue to_value(const Checkpoint& checkpoint) {
   return all;
 }
 
-/// Throws on anything else than what to_value() makes; the caller says which file it was.
+bool is_state_dict(const c10::impl::GenericDict& dict) {
+  return !dict.empty() && std::all_of(dict.begin(), dict.end(), [](const auto& entry) {
+    return entry.key().isString() && entry.value().isTensor();
+  });
+}
+
+std::string keys_of(const c10::impl::GenericDict& dict) {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& entry : dict) {
+    if (++count > kMost) return text + ", …";
+    const auto& key = entry.key();
+    text += (text.empty() ? "" : ", ") + (key.isString() ? key.toStringRef() : key.tagKind());
+  }
+  return text;
+}
+
+StateDict state_dict_from(const c10::IValue& value) {
+  StateDict state;
+  for (const auto& entry : value.toGenericDict()) state.emplace(entry.key().toStringRef(), entry.value().toTensor());
+  return state;
+}
+
+void check_version(const c10::impl::GenericDict& all) {
+  const auto version = all.at("version").toInt();
+  if (version == kVersion) return;
+  throw CheckpointError(" is a checkpoint of version " + std::to_string(version) + ", and this libtaas reads version " +
+                        std::to_string(kVersion) + ": load it with the one that wrote it");
+}
+
+/// What to_value() makes, or a state dict of Python alone. Throws CheckpointError, with what follows the path, and
+/// c10::Error where a checkpoint lacks something.
 Checkpoint from_value(const c10::IValue& value) {
-  auto all = value.toGenericDict();
-  TORCH_CHECK(all.at("format").toStringRef() == kFormat, "another format");
+  if (!value.isGenericDict()) throw CheckpointError(" holds no dictionary but one " + value.tagKind());
+  const auto all = value.toGenericDict();
+  if (is_state_dict(all)) return {.model = state_dict_from(value)};
+  const bool ours = all.contains("format") && all.at("format").isString() && all.at("format").toStringRef() == kFormat;
+  if (!ours) {
+    throw CheckpointError(" is neither a checkpoint of taas nor a state dict: it holds a dictionary with " +
+                          (all.empty() ? "no keys" : keys_of(all)) +
+                          "; in Python, save the state dict alone, or what docs/training.md describes");
+  }
+  check_version(all);
   Checkpoint checkpoint;
   checkpoint.epoch = all.at("epoch").toInt();
-  for (const auto& entry : all.at("model").toGenericDict())
-    checkpoint.model.emplace(entry.key().toStringRef(), entry.value().toTensor());
+  checkpoint.model = state_dict_from(all.at("model"));
   checkpoint.optimizer = all.at("optimizer");
   for (const auto& entry : all.at("extra").toGenericDict())
     checkpoint.extra.emplace(entry.key().toStringRef(), entry.value());
@@ -49,6 +92,11 @@ Checkpoint from_value(const c10::IValue& value) {
 void log_file(const std::string& what, const std::string& path, std::size_t bytes) {
   if (!log::is_on(LogPart::kTraining, LogLevel::kInfo)) return;
   log::write(LogPart::kTraining, LogLevel::kInfo, what + " " + path + ", " + std::to_string(bytes) + " bytes");
+}
+
+void log_problem(const std::string& path, const std::exception& error) {
+  if (!log::is_on(LogPart::kTraining, LogLevel::kInfo)) return;
+  log::write(LogPart::kTraining, LogLevel::kInfo, "cannot load " + path + ": " + one_line(error));
 }
 
 /// Every tensor of the module that belongs to its state, by name; they share memory with the module.
@@ -80,20 +128,28 @@ void check_same_tensors(const StateDict& own, const StateDict& saved) {
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  const auto bytes = pickle(to_value(checkpoint));
-  write_file_atomically(path, bytes);
-  log_file("saved", path, bytes.size());
+  AtomicFile file(path);
+  pickle(to_value(checkpoint), [&file](std::string_view bytes) { file.write(bytes); });
+  file.publish();
+  log_file("saved", path, file.size());
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
-  auto bytes = read_file(path);
-  if (!bytes) throw CheckpointError(bytes.error().message);
+  std::error_code failure;
+  const auto size = std::filesystem::file_size(path, failure);
+  if (failure) throw CheckpointError("cannot read " + path + ": " + failure.message());
   try {
-    auto checkpoint = from_value(unpickle(*bytes));
-    log_file("loaded", path, bytes->size());
+    auto checkpoint = from_value(unpickle(path));
+    log_file("loaded", path, size);
     return checkpoint;
-  } catch (const std::exception&) {  // torch's own words are many lines about zip and pickle
-    throw CheckpointError(path + " is cut off, damaged or no checkpoint of taas: give another file, or remove it");
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(path + error.what());
+  } catch (const UnknownObject& unknown) {
+    throw CheckpointError(path + " holds " + unknown.what +
+                          ": in Python, save state dicts, numbers, strings and lists only");
+  } catch (const std::exception& error) {  // torch's own words are many lines about zip and pickle
+    log_problem(path, error);
+    throw CheckpointError(path + explain_unreadable(path));
   }
 }
 

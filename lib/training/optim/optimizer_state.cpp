@@ -3,9 +3,13 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <sstream>
 #include <string>
-#include <unordered_map>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "taas/checkpoint.hpp"
@@ -20,14 +24,13 @@ using List = c10::impl::GenericList;
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-List plain_list() { return List(c10::AnyType::get()); }
-
-/// An archive that was written can be read only after a trip through its serialised form.
-InputArchive reopen(OutputArchive& written) {
+/// An archive that was written can be read only after a trip through its serialised form. Without a device, tensors
+/// would be copied back to the GPU that they came from.
+InputArchive reopen(OutputArchive& written, std::optional<c10::Device> device) {
   std::stringstream stream;
   written.save_to(stream);
   InputArchive archive;
-  archive.load_from(stream);
+  archive.load_from(stream, device);
   return archive;
 }
 
@@ -47,14 +50,32 @@ Dict fields_of(InputArchive archive) {
   return fields;
 }
 
+/// Options that libtorch reads as floating point numbers. Python's user may have given 0 or 1, or a tensor.
+bool is_number(const std::string& name) {
+  constexpr std::string_view kNumbers[] = {
+      "lr", "eps", "weight_decay", "momentum", "dampening", "alpha", "lr_decay", "rho", "initial_accumulator_value"};
+  return std::find(std::begin(kNumbers), std::end(kNumbers), name) != std::end(kNumbers);
+}
+
+double number_from(const c10::IValue& value) {
+  return value.isTensor() ? value.toTensor().item<double>() : value.toScalar().toDouble();
+}
+
+/// Python counts steps in a tensor, or for some optimizers in a floating point number, libtorch in an integer.
+c10::IValue as_libtorch_wants(const std::string& name, const c10::IValue& value) {
+  if (name == "step") return value.isNone() ? value : c10::IValue(static_cast<std::int64_t>(number_from(value)));
+  if (is_number(name)) return number_from(value);
+  if (name != "betas") return value;
+  const auto betas = value.isList() ? value.toListRef().vec() : value.toTupleRef().elements().vec();
+  return std::tuple<double, double>(number_from(betas.at(0)), number_from(betas.at(1)));
+}
+
+/// Python says None for what is not there, libtorch nothing.
 void write_fields(OutputArchive& archive, const std::string& key, const Dict& fields) {
   OutputArchive inner(archive.compilation_unit());
   for (const auto& field : fields) {
     auto name = field.key().toStringRef();
-    if (name == "params") continue;
-    // Python counts steps in a tensor, libtorch in an integer
-    bool counter = name == "step" && field.value().isTensor();
-    inner.write(name, counter ? c10::IValue(field.value().toTensor().item<std::int64_t>()) : field.value());
+    if (name != "params" && !field.value().isNone()) inner.write(name, as_libtorch_wants(name, field.value()));
   }
   archive.write(key, inner);
 }
@@ -78,11 +99,17 @@ void write_group(OutputArchive& archive, const std::string& key, const Dict& opt
   archive.write(key, group);
 }
 
+/// What belongs to each element of the parameter, which may be a scalar itself.
+template <class Field>
+bool is_moment(const Field& field) {
+  return field.value().isTensor() && field.key().toStringRef() != "step";
+}
+
 /// On the parameter's device, as the optimizer will want them; counters stay where they are.
 Dict moved_to(const at::Tensor& parameter, const Dict& fields) {
   auto moved = plain_dict();
   for (const auto& field : fields) {
-    bool beside = field.value().isTensor() && field.value().toTensor().dim() > 0;
+    bool beside = is_moment(field);
     moved.insert(field.key(),
                  beside ? c10::IValue(field.value().toTensor().to(parameter.device(), false, true)) : field.value());
   }
@@ -91,8 +118,7 @@ Dict moved_to(const at::Tensor& parameter, const Dict& fields) {
 
 void check_shapes(std::int64_t index, const at::Tensor& parameter, const Dict& fields) {
   for (const auto& field : fields) {
-    if (!field.value().isTensor() || field.value().toTensor().dim() == 0) continue;
-    if (field.value().toTensor().sizes() != parameter.sizes())
+    if (is_moment(field) && field.value().toTensor().sizes() != parameter.sizes())
       throw CheckpointError("the optimizer state of parameter " + std::to_string(index) + " has another shape (" +
                             field.key().toStringRef() + ") than the parameter");
   }
@@ -120,9 +146,19 @@ void check_groups(const torch::optim::Optimizer& optimizer, const List& groups) 
   }
 }
 
+/// The device of all parameters; none: there are several.
+std::optional<c10::Device> common_device(const std::vector<at::Tensor>& parameters) {
+  for (const auto& parameter : parameters) {
+    if (parameter.device() != parameters.front().device()) return std::nullopt;
+  }
+  return parameters.empty() ? std::nullopt : std::optional(parameters.front().device());
+}
+
+/// For reopen() with common_device(): what all have in common need not be moved before.
 OutputArchive to_archive(const torch::optim::Optimizer& optimizer, const Dict& states, const List& groups) {
   check_groups(optimizer, groups);
   auto parameters = parameters_of(optimizer);
+  const bool moves = !common_device(parameters);
   OutputArchive archive;
   archive.write("pytorch_version", c10::IValue("1.5.0"));  // libtorch's name for this layout
   OutputArchive state_archive(archive.compilation_unit());
@@ -131,7 +167,7 @@ OutputArchive to_archive(const torch::optim::Optimizer& optimizer, const Dict& s
     const auto& parameter = parameters.at(static_cast<std::size_t>(index));
     auto fields = entry.value().toGenericDict();
     check_shapes(index, parameter, fields);
-    write_fields(state_archive, address_of(parameter), moved_to(parameter, fields));
+    write_fields(state_archive, address_of(parameter), moves ? moved_to(parameter, fields) : fields);
   }
   archive.write("state", state_archive);
   OutputArchive groups_archive(archive.compilation_unit());
@@ -148,7 +184,7 @@ OutputArchive to_archive(const torch::optim::Optimizer& optimizer, const Dict& s
 c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer) {
   OutputArchive written;
   optimizer.save(written);
-  auto archive = reopen(written);
+  auto archive = reopen(written, at::Device(at::kCPU));
   auto state_archive = child(archive, "state");
   auto groups_archive = child(archive, "param_groups");
   auto states = plain_dict();
@@ -176,7 +212,7 @@ void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue&
   try {
     auto all = state.toGenericDict();
     auto written = to_archive(optimizer, all.at("state").toGenericDict(), all.at("param_groups").toList());
-    auto archive = reopen(written);
+    auto archive = reopen(written, common_device(parameters_of(optimizer)));
     optimizer.load(archive);
   } catch (const CheckpointError&) {
     throw;

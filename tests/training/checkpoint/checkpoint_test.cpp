@@ -168,7 +168,31 @@ TEST_CASE("a missing, cut off, damaged or foreign file is one line that names it
   auto flipped = whole;
   flipped[whole.size() / 2] = static_cast<char>(~flipped[whole.size() / 2]);
   refused(flipped);
+  CHECK_THROWS_WITH(taas::load_checkpoint(path), ContainsSubstring("cut off or damaged"));
   refused("not a checkpoint at all");
+  CHECK_THROWS_WITH(taas::load_checkpoint(path), ContainsSubstring("not a file of torch.save"));
+  CHECK_THROWS_WITH(taas::load_checkpoint(folder.path.string()),
+                    ContainsSubstring("cannot read " + folder.path.string()));
+}
+
+TEST_CASE("the optimizer state of a scalar parameter is checked and resumed like any other") {
+  auto scale = at::full({}, 2.0f).requires_grad_();
+  auto train_scale = [](at::Tensor& parameter, torch::optim::Optimizer& optimizer) {
+    optimizer.zero_grad();
+    (parameter * parameter).backward();
+    optimizer.step();
+  };
+  torch::optim::Adam optimizer({scale}, 0.1);
+  train_scale(scale, optimizer);
+  const auto state = taas::optimizer_state(optimizer);
+  auto other = scale.detach().clone().requires_grad_();
+  torch::optim::Adam resumed({other}, 0.1);
+  taas::load_optimizer_state(resumed, state);
+  train_scale(scale, optimizer);
+  train_scale(other, resumed);
+  CHECK(at::equal(scale, other));
+  torch::optim::Adam vector({at::ones({3}).requires_grad_()}, 0.1);
+  CHECK_THROWS_WITH(taas::load_optimizer_state(vector, state), ContainsSubstring("another shape"));
 }
 
 TEST_CASE("a state that does not fit changes nothing and says what differs") {
