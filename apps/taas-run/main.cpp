@@ -23,12 +23,13 @@
 #include "plan/launch_plan.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
+#include "slurm/job_gpus.hpp"
 #include "start/devices.hpp"
 #include "start/dry_run.hpp"
-#include "start/job_gpus.hpp"
 #include "start/launch.hpp"
 #include "start/local_programs.hpp"
 #include "start/own_network.hpp"
+#include "start/serve.hpp"
 
 namespace {
 
@@ -117,6 +118,10 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   if (options.as_agent) {
     if (auto enough = check_open_files_limit(0); !enough) return refuse(enough.error());
     auto code = cli::run_as_agent(std::move(machine));
+    return code ? *code : refuse(code.error());
+  }
+  if (options.slurm.as_held_node) {
+    auto code = cli::run_as_held_node(options, std::move(machine));
     return code ? *code : refuse(code.error());
   }
   if (auto begun = begin_log(options.output, machine); !begun) return refuse(begun.error());

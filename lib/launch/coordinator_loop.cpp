@@ -83,6 +83,7 @@ struct CoordinatorLoop::State {
   void act(const run::StartAgent& action) { on_start_agent(action.order); }
   void act(const run::ReceiveFiles& action) { incoming.receive(action); }
   void act(const run::PlaceOutput& action);
+  void act(const run::ReleaseNodes&) { on_release(); }
   [[nodiscard]] run::StartRanks through_meeting(run::StartRanks start) const;
   bool drop(run::AgentId agent);
 
@@ -110,6 +111,7 @@ struct CoordinatorLoop::State {
   std::optional<Instant> ticked;
   std::function<void(int)> on_start_agent = [](int) {};
   std::function<void(int)> on_arrival = [](int) {};
+  std::function<void()> on_release = [] {};
   ConnectedAgents agents;
   EventQueue<run::CoordinatorEvent> turns;
   std::size_t files = 0;
@@ -169,6 +171,13 @@ void CoordinatorLoop::set_on_start_agent(std::function<void(int order)> on_start
 
 void CoordinatorLoop::set_on_arrival(std::function<void(int order)> on_arrival) {
   state_->on_arrival = std::move(on_arrival);
+}
+
+void CoordinatorLoop::set_on_release(std::function<void()> on_release) { state_->on_release = std::move(on_release); }
+
+void CoordinatorLoop::nodes_over(const std::string& why) {
+  log::warning(LogPart::kCoordinator, "nobody comes any more: {}", why);
+  state_->feed(run::NodesOver{why, steady_now()});
 }
 
 void CoordinatorLoop::say(std::string text) { state_->display.say(Level::kInfo, std::move(text)); }

@@ -46,6 +46,10 @@ class CoordinatorLoop {
   void set_on_start_agent(std::function<void(int order)> on_start_agent);
   /// Called when the agent of a host of the list has arrived.
   void set_on_arrival(std::function<void(int order)> on_arrival);
+  /// Called once when nodes that are held may come.
+  void set_on_release(std::function<void()> on_release);
+  /// The job that they come from is over.
+  void nodes_over(const std::string& why);
   /// One line to the user.
   void say(std::string text);
 

@@ -24,11 +24,12 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
                                plan::launcher_serves_store(plan.options, plan.world_size()) &&
                                plan.options.frameworks.framework != plan::Framework::kTensorFlow;
   policy.shares_gpus = plan.options.size.oversubscribe;
-  if (plan.job) policy.echo = node::job_echo(plan.job->step.has_value());
-  if (plan.job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
+  const bool in_job = plan.job || plan.data.staged;  // jobs, in the second case, whose nodes are told of their end
+  if (in_job) policy.echo = node::job_echo(plan.job && plan.job->step);
+  if (in_job) policy.preempt_signals = {plan.options.slurm.preempt_signal, SIGUSR1, SIGUSR2};
   policy.max_restarts = plan.options.supervision.max_restarts;
   policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;
-  if (plan.job) policy.shutdown_timeout = std::min(policy.shutdown_timeout, kJobPatience);
+  if (in_job) policy.shutdown_timeout = std::min(policy.shutdown_timeout, kJobPatience);
   if (const auto& chosen = plan.options.supervision.signals_to_handle; !chosen.empty()) policy.stop_signals = chosen;
   return policy;
 }
@@ -56,7 +57,8 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.elastic_wait = nodes.elastic_wait;
   policy.loader = plan.options.data.loader;
   policy.data.names = plan.data.names();
-  policy.data.nodes = static_cast<int>(policy.data.names.size());
+  policy.data.nodes = plan.data.staged ? plan.data.count : static_cast<int>(policy.data.names.size());
+  policy.nodes_are_held = plan.data.staged;
   policy.data.first_order = plan.expected_agents;
   return policy;
 }

@@ -1,7 +1,11 @@
 #include "launch/remote_run.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/io_context.hpp>
 #include <csignal>
+#include <cstdio>
+#include <optional>
 
 #include "base/environment/environment.hpp"
 #include "base/ids.hpp"
@@ -11,6 +15,8 @@
 #include "launch/coordinator_loop.hpp"
 #include "launch/coordinator_policy.hpp"
 #include "launch/downlink.hpp"
+#include "launch/held_job.hpp"
+#include "net/connect/listener.hpp"
 #include "node/launch.hpp"
 #include "node/preparation.hpp"
 #include "proc/family/family.hpp"
@@ -35,6 +41,20 @@ Result<run::CoordinatorPolicy> make_policy(const RemoteRunOptions& options, cons
   policy.launch = node::print_launch(options.plan, options.machine, options.working_directory, folder,
                                      random_hex(kDataKeyBytes), run_mark);
   return policy;
+}
+
+/// The run may be gone when SLURM answers.
+HeldJob::Callbacks callbacks_of(const std::unique_ptr<CoordinatorLoop>& run) {
+  return {[&run](std::string text) {
+            if (run) run->say(std::move(text));
+          },
+          [&run](const std::string& why) {
+            if (run) run->nodes_over(why);
+          }};
+}
+
+void tell_left_over(const Error& error) {
+  std::fputs(fmt::format("taas-run: {}\n", printable(error.message)).c_str(), stderr);
 }
 
 /// Agents that were dismissed end by themselves, and with them what they were started with; the rest is ended.
@@ -88,11 +108,25 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
         if (run) run->host_failed(order, message);
       });
   run->set_on_start_agent([&starter](int order) { starter.start(order); });
-  run->set_on_arrival([&starter](int order) { starter.arrived(order); });
+  std::optional<HeldJob> held;
+  if (const auto& id = options.held_job; !id.empty()) {
+    auto nodes = options.plan.expected_agents;
+    held.emplace(io, family, HeldJob::Options{id, nodes, assignments(options.machine.environment)}, callbacks_of(run));
+    run->set_on_release([&held] { held->release(); });
+    held->watch();
+  }
+  run->set_on_arrival([&](int order) {
+    starter.arrived(order);
+    if (held && order < options.plan.expected_agents) held->arrived();
+  });
   starter.start_all();
   RunEnd end{run->execute(), run->told_to_stop()};
   hold_stop_signals();
   run.reset();
+  if (held) {
+    if (auto ended = held->end(); !ended) tell_left_over(ended.error());
+  }
+  starter.leave_queues();
   part(io, family);
   return end;
 }

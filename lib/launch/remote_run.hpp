@@ -20,6 +20,7 @@ struct RemoteRunOptions {
   std::vector<std::string> listen_addresses;  ///< numeric; agents try each
   std::uint16_t port = 0;                     ///< 0: the kernel chooses
   std::vector<HostEntry> hosts;               ///< agents that this process starts; others join by themselves
+  std::string held_job;                       ///< of SLURM, from which nodes of ranks come; empty: there is none
   /// Told where agents may connect, once that is known and before hosts are started.
   std::function<Result<>(const node::Bootstrap&)> on_listening = [](const node::Bootstrap&) { return Result<>(); };
 };

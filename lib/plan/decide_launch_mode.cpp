@@ -124,6 +124,14 @@ Result<LaunchMode> use_allocation(SlurmJob job, const Options& options, const Ma
   return mode;
 }
 
+/// Two jobs are submitted, unless this process is in the first of them.
+Result<LaunchMode> stage(std::optional<SlurmJob> job, const SlurmOptions& options) {
+  if (job && !options.held_job) {
+    return usage_error(fmt::format("--slurm-staged: this is job {} already: call taas-run outside of a job", job->id));
+  }
+  return SlurmStaged{options.held_job.value_or(""), std::move(job)};
+}
+
 /// What SLURM says, or else this machine.
 Result<LaunchMode> use_slurm(std::optional<SlurmJob> job, const Options& options, const Machine& machine,
                              const NodeRange& asked) {
@@ -143,6 +151,7 @@ Result<LaunchMode> decide_launch_mode(const Options& options, const Machine& mac
   auto job = read_slurm(machine.environment);
   if (!job) return job.error();
   if (auto in_job = check_job_flags(options, job->has_value()); !in_job) return in_job.error();
+  if (options.slurm.staged) return stage(std::move(*job), options.slurm);
   if (points_elsewhere(options, machine)) {
     bool by_slurm = *job && !has_token(options, machine) && is_step_of(**job, options, *asked);
     if (asked->most > 1 && !by_slurm) return join(options, machine, *asked);

@@ -112,7 +112,7 @@ LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, s
   settings.device = plan.device;
   settings.simulated = plan.nodes.front().simulated;
   settings.world_size = plan.world_size();
-  if (plan.job) settings.restarts_before = plan.job->restart_count;
+  if (plan.job && !plan.data.staged) settings.restarts_before = plan.job->restart_count;
   settings.options = plan.options;
   settings.environment = forwarded_environment(machine.environment);
   settings.working_directory = std::move(working_directory);

@@ -76,7 +76,8 @@ inline std::string brief(const CoordinatorAction& action) {
                                [](const Drop& a) { return fmt::format("drop {}", a.agent.value); },
                                [](const StartAgent& a) { return fmt::format("start agent {}", a.order); },
                                [](const ReceiveFiles& a) { return fmt::format("{} into {}", a.agent.value, a.folder); },
-                               [](const PlaceOutput& a) { return brief(a); }},
+                               [](const PlaceOutput& a) { return brief(a); },
+                               [](const ReleaseNodes&) { return std::string("release nodes"); }},
                     action);
 }
 

@@ -64,6 +64,7 @@ class Cluster : public NodeWorld {
   void act(const run::StartAgent& action);
   void act(const run::ReceiveFiles& action) { receiving_.insert(action.agent); }
   void act(const run::PlaceOutput& action);
+  void act(const run::ReleaseNodes&) {}
   void obey(const run::SetDeadline& action);
   void obey(const run::ClearDeadline&) { ++deadline_; }
   void obey(const run::ReportFailure& action);

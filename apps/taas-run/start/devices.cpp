@@ -14,8 +14,8 @@
 #include "base/text.hpp"
 #include "proc/machine/gpu_memory.hpp"
 #include "proc/machine/memory_watch.hpp"
-#include "start/command_output.hpp"
 #include "start/local_programs.hpp"
+#include "system/command_output.hpp"
 
 namespace taas::cli {
 namespace {

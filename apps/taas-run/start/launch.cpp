@@ -1,26 +1,23 @@
 #include "start/launch.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <iostream>
 
-#include "base/environment/environment.hpp"
 #include "base/ids.hpp"
 #include "launch/local_run.hpp"
 #include "launch/remote_run.hpp"
 #include "net/addresses.hpp"
-#include "node/agent_process.hpp"
 #include "plan/decide_launch_mode.hpp"
 #include "proc/family/keeper.hpp"
 #include "run/coordinator/nodes/data_nodes.hpp"
+#include "slurm/meeting.hpp"
+#include "slurm/requeue.hpp"
+#include "slurm/staged_jobs.hpp"
+#include "slurm/submit.hpp"
 #include "start/local_programs.hpp"
-#include "start/meeting.hpp"
-#include "start/requeue.hpp"
-#include "start/submit.hpp"
+#include "start/serve.hpp"
 #include "start/token.hpp"
 
 namespace taas::cli {
@@ -34,43 +31,6 @@ constexpr int kDataGroup = 1;  // of a heterogeneous job
 std::string working_directory() {
   std::error_code unknown;
   return std::filesystem::current_path(unknown).string();
-}
-
-/// The secret of nodes that join is the launcher's: ranks have no use for it, whatever way they are started.
-std::string take_token(plan::Machine& machine) {
-  auto token = machine.environment.extract(plan::kTokenVariable);
-  ::unsetenv(plan::kTokenVariable);  // nor have ssh, srun and the agents that this process starts
-  return token ? std::move(token.mapped()) : std::string();
-}
-
-/// What an agent does with Welcome: goes to the user's folder, and looks for the program there.
-Result<plan::ResolvedProgram> resolve_here(const node::Launch& launch, plan::Machine& machine) {
-  std::error_code failed;
-  std::filesystem::current_path(launch.settings.working_directory, failed);
-  if (failed) {
-    return system_error(fmt::format("the working directory {} cannot be used there", launch.settings.working_directory),
-                        failed.value());
-  }
-  return plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
-}
-
-/// An agent that the launcher has started takes the user's environment over as well.
-Result<plan::ResolvedProgram> resolve_as_caller(const node::Launch& launch, plan::Machine& machine) {
-  plan::bring_along(launch.settings.environment, machine.environment);
-  return resolve_here(launch, machine);
-}
-
-template <class Resolve>
-Result<int> serve(node::Bootstrap bootstrap, plan::Machine machine, Resolve resolve) {
-  auto lifeline = become_kept();
-  if (!lifeline) return lifeline.error();
-  return node::serve_as_agent({std::move(bootstrap), std::move(machine), resolve}, std::move(*lifeline));
-}
-
-/// For a node on which the user, or a batch system, called taas-run as on the others: its environment is its own, as
-/// under torchrun.
-Result<int> serve_as_called(node::Bootstrap bootstrap, plan::Machine machine) {
-  return serve(std::move(bootstrap), std::move(machine), resolve_here);
 }
 
 /// Where other machines may find this one.
@@ -186,18 +146,18 @@ Result<int> go(const plan::SlurmTask& mode, Launching& launching) {
   if (!mode.is_leader()) return meeting.wait_for_leader();
   if (auto led = meeting.lead(); !led) return led.error();
   if (!mode.coordinates()) {
-    auto bootstrap = meeting.await(launching.plan.options.nodes.join_timeout);
+    auto bootstrap = meeting.file().await(launching.plan.options.nodes.join_timeout);
     if (!bootstrap) return bootstrap.error();
     bootstrap->order = mode.step.node_id;
     return serve_as_called(std::move(*bootstrap), std::move(launching.machine));
   }
   auto slurm = launching.plan.options.slurm;
   auto options = remote_options(launching);
-  if (!options) return meeting.refuse(options.error().message), options.error();
+  if (!options) return meeting.file().refuse(options.error().message), options.error();
   options->hosts.push_back(agent_here(0, options->machine.hostname));
-  options->on_listening = [&meeting](const node::Bootstrap& bootstrap) { return meeting.announce(bootstrap); };
+  options->on_listening = [&meeting](const node::Bootstrap& bootstrap) { return meeting.file().announce(bootstrap); };
   auto end = coordinate(std::move(*options));
-  end ? meeting.conclude() : meeting.refuse(end.error().message);
+  end ? meeting.file().conclude() : meeting.file().refuse(end.error().message);
   return end_job(end, slurm, mode.job);
 }
 
@@ -247,11 +207,48 @@ Result<int> go(const plan::SlurmSubmit&, Launching& launching) {
   return submit(launching.plan, called_path(), launching.arguments);
 }
 
+/// The command that puts agents onto the CPU machines: a step where this process is in their job, else the job itself.
+launch::HostEntry preparing_machines(const plan::SlurmStaged& mode, const plan::LaunchPlan& plan) {
+  launch::HostEntry entry{run::kEveryDataNode, "the CPU machines", preparing_step_command(plan, called_path())};
+  if (mode.job) entry.argv = launch::step_command(plan.data.count, called_path());
+  entry.queues = !mode.job;
+  entry.data = true;
+  entry.order_base = plan.expected_agents;
+  return entry;
+}
+
+/// Nodes of the held job look for this process in the output folder.
+Result<int> coordinate_staged(const plan::SlurmStaged& mode, Launching& launching) {
+  auto file = held_job_file(launching.plan.options.output.directory, mode.held_job);
+  launching.token = take_token(launching.machine);
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  options->hosts.push_back(preparing_machines(mode, options->plan));
+  options->held_job = mode.held_job;
+  options->on_listening = [&file](const node::Bootstrap& bootstrap) { return file.announce(bootstrap); };
+  auto end = coordinate(std::move(*options));
+  file.conclude();
+  if (!end) cancel_held_job(mode.held_job);
+  return exit_code_of(end);
+}
+
+Result<int> go(const plan::SlurmStaged& mode, Launching& launching) {
+  if (!mode.held_job.empty()) return coordinate_staged(mode, launching);
+  auto& plan = launching.plan;
+  auto held = submit_held_job(plan, called_path(), launching.arguments);
+  if (!held) return held.error();
+  if (plan.options.slurm.detach) return submit_preparing_job(plan, called_path(), launching.arguments, *held);
+  plan.notices.push_back(
+      fmt::format("job {} has the GPU nodes, and is held until {} is prepared", *held, plan.options.data.loader));
+  return coordinate_staged({std::move(*held), std::nullopt}, launching);
+}
+
 }  // namespace
 
 Result<int> launch(Launching launching) {
   auto mode = launching.plan.launch_mode;
-  if (!std::holds_alternative<plan::SlurmSubmit>(mode)) launching.token = take_token(launching.machine);
+  bool submits = std::holds_alternative<plan::SlurmSubmit>(mode) || std::holds_alternative<plan::SlurmStaged>(mode);
+  if (!submits) launching.token = take_token(launching.machine);
   return std::visit([&launching](const auto& chosen) { return go(chosen, launching); }, mode);
 }
 
@@ -260,26 +257,12 @@ void refuse_in_step(const plan::Options& options, plan::Machine machine, const E
   const auto* task = mode ? std::get_if<plan::SlurmTask>(&*mode) : nullptr;
   if (!task || !task->is_leader()) return;
   Meeting meeting(options.output.directory, *task, machine.environment);
-  if (task->coordinates()) return meeting.refuse(error.message);
-  auto bootstrap = meeting.await(kRefusalPatience);
+  if (task->coordinates()) return meeting.file().refuse(error.message);
+  auto bootstrap = meeting.file().await(kRefusalPatience);
   if (!bootstrap) return;  // the others end as well
   bootstrap->order = task->step.node_id;
   (void)serve(std::move(*bootstrap), std::move(machine),
               [error](const node::Launch&, plan::Machine&) -> Result<plan::ResolvedProgram> { return error; });
-}
-
-Result<int> run_as_agent(plan::Machine machine) {
-  take_token(machine);
-  std::string line;
-  std::getline(std::cin, line);
-  auto bootstrap = node::parse_bootstrap(line);
-  if (!bootstrap) return bootstrap.error();
-  if (bootstrap->order < 0) {
-    auto node = slurm_node(machine.environment);
-    bootstrap->order = node < 0 ? node : node + bootstrap->order_base;
-  }
-  if (bootstrap->name.empty()) bootstrap->name = value_of(machine.environment, "SLURMD_NODENAME");
-  return serve(std::move(*bootstrap), std::move(machine), resolve_as_caller);
 }
 
 }  // namespace taas::cli

@@ -25,7 +25,4 @@ Result<int> launch(Launching launching);
 /// they know, or after a minute.
 void refuse_in_step(const plan::Options& options, plan::Machine machine, const Error& error);
 
-/// --as-agent: supervises this machine's ranks for a coordinator that is named on the standard input.
-Result<int> run_as_agent(plan::Machine machine);
-
 }  // namespace taas::cli

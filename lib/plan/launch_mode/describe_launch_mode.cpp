@@ -19,6 +19,10 @@ std::string describe_one(const SlurmAllocation& mode) {
   return fmt::format("a step in job {} on {}", mode.job.id, plural_nodes(mode.job.nodes.size()));
 }
 std::string describe_one(const SlurmSubmit&) { return "a job of SLURM"; }
+std::string describe_one(const SlurmStaged& mode) {
+  if (mode.held_job.empty()) return "two jobs of SLURM: the one with GPUs is held until the other one has prepared";
+  return fmt::format("job {} of SLURM, which is held until this one has prepared", mode.held_job);
+}
 std::string describe_one(const Join& mode) {
   auto host = mode.host.find(':') == mode.host.npos ? mode.host : "[" + mode.host + "]";
   auto least = mode.min_nodes < mode.max_nodes ? fmt::format("{} to ", mode.min_nodes) : std::string();

@@ -39,6 +39,13 @@ struct SlurmAllocation {
 /// --slurm outside of a job: this command line is submitted; options.slurm says how.
 struct SlurmSubmit {};
 
+/// --slurm-staged: this process coordinates nodes of two jobs. One has CPU machines, which prepare --loader; the one
+/// of the GPU nodes is held until they have.
+struct SlurmStaged {
+  std::string held_job;         ///< empty: both are to be submitted
+  std::optional<SlurmJob> job;  ///< of the CPU machines, where this process is in it
+};
+
 /// torchrun's way: the same command runs on every node, and they meet at an address.
 struct Join {
   std::string host;              ///< a name or an address, IPv6 without brackets
@@ -50,7 +57,7 @@ struct Join {
   int max_nodes = 1;
 };
 
-using LaunchMode = std::variant<OneMachine, OverSsh, SlurmTask, SlurmAllocation, SlurmSubmit, Join>;
+using LaunchMode = std::variant<OneMachine, OverSsh, SlurmTask, SlurmAllocation, SlurmSubmit, SlurmStaged, Join>;
 
 /// One line for people: "4 hosts over ssh".
 std::string describe(const LaunchMode& mode);

@@ -33,6 +33,7 @@ Flags join_flags(const RendezvousOptions& options) {
 Flags submit_flags(const SlurmOptions& options) {
   Flags flags;
   if (options.detach) flags.emplace_back("--detach");
+  if (options.staged) flags.emplace_back("--slurm-staged");
   add(flags, "--partition", options.partition);
   add(flags, "--account", options.account);
   add(flags, "--time", options.time);
@@ -43,6 +44,24 @@ Flags submit_flags(const SlurmOptions& options) {
 
 Error exclude(const std::string& one, const std::string& other, std::string_view why) {
   return usage_error(fmt::format("{} and {} exclude each other: {}", one, other, why));
+}
+
+/// Two jobs, of which the second waits for what the first one prepares.
+Result<> check_staged(const Options& options) {
+  const auto& slurm = options.slurm;
+  const auto& data = options.data;
+  if (!slurm.staged && slurm.data_time) {
+    return usage_error(
+        fmt::format("--data-time {}: only with --slurm-staged, which gives the CPU machines a job of "
+                    "their own",
+                    *slurm.data_time));
+  }
+  if (!slurm.staged) return {};
+  if (data.hosts) return exclude("--slurm-staged", "--data-hosts " + *data.hosts, "SLURM chooses the CPU machines");
+  if (slurm.requeue) return exclude("--slurm-staged", "--requeue", "what is prepared would be gone");
+  if (data.cpus.value_or(0) < 1) return usage_error("--slurm-staged: --cpus N has to say how many machines prepare");
+  if (data.loader.empty()) return usage_error("--slurm-staged: --loader MODULE:NAME has to say what is prepared");
+  return {};
 }
 
 }  // namespace
@@ -61,6 +80,7 @@ Result<> check_exclusions(const Options& options) {
   if (standalone && options.slurm.submit)
     return exclude("--standalone", "--slurm", "the one is for this machine alone");
   if (options.slurm.submit && !hosts.empty()) return exclude("--slurm", hosts[0], "SLURM chooses the nodes");
+  if (auto staged = check_staged(options); !staged) return staged;
   if (standalone || joins.empty()) return {};
   if (!hosts.empty()) return exclude(hosts[0], joins[0], "the nodes of a list do not have to find each other");
   if (options.slurm.submit) return exclude("--slurm", joins[0], "SLURM's nodes do not have to find each other");

@@ -33,17 +33,21 @@ struct SlurmOptions {
   std::optional<std::string> data_partition;  ///< of the CPU machines; absent: the same
   std::optional<std::string> account;
   std::optional<std::string> time;
+  std::optional<std::string> data_time;  ///< of the CPU machines' job; absent: the partition's
   std::optional<std::string> gres;
   std::vector<std::string> options;  ///< --slurm-option KEY=VALUE, without dashes in front
   int preempt_signal = SIGUSR2;      ///< means: the job ends soon, write a checkpoint
   bool requeue = false;
+  bool staged = false;                  ///< --slurm-staged: the GPU nodes' job is held until --loader is prepared
+  std::optional<std::string> held_job;  ///< --held-job: that job, where this process was submitted to prepare for it
+  bool as_held_node = false;            ///< --as-held-node: this process is a task of that job
 };
 
 // clang-format off
 BOOST_DESCRIBE_STRUCT(NodesOptions, (), (hosts, hostfile, hostfile_text, spares, interface, token_file, node_timeout,
                                          join_timeout, elastic_wait, is_host, ssh_command, remote_taas_run))
-BOOST_DESCRIBE_STRUCT(SlurmOptions, (), (submit, detach, partition, data_partition, account, time, gres, options, preempt_signal,
-                                         requeue))
+BOOST_DESCRIBE_STRUCT(SlurmOptions, (), (submit, detach, partition, data_partition, account, time, data_time, gres, options,
+                                         preempt_signal, requeue, staged, held_job, as_held_node))
 // clang-format on
 
 }  // namespace taas::plan

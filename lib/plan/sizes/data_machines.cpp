@@ -81,6 +81,7 @@ Result<DataMachines> decide_data_machines(const DataOptions& options, const Laun
     auto count = static_cast<int>(hosts->size());
     return DataMachines{count, std::move(*hosts), {}};
   }
+  if (std::holds_alternative<SlurmStaged>(mode)) return DataMachines{*options.cpus, {}, {}, true};
   bool in_job_alone = job && !job->step;
   if (in_job_alone && may_start_steps(mode) && job->groups.size() > 1)
     return use_group(*options.cpus, job->groups[1].nodes);
@@ -116,6 +117,7 @@ std::string describe(const DataMachines& machines, const DataOptions& options, i
   if (!machines.group.empty()) {
     return fmt::format("{} {} of the job's second component: {}", machines.count, noun, fmt::join(machines.group, " "));
   }
+  if (machines.staged) return fmt::format("{} {} of a job that starts first", machines.count, noun);
   if (machines.hosts.empty()) {
     return fmt::format("{} {}, simulated here, with {} worker(s) each", machines.count, noun,
                        simulated_data_workers(options, machines.count, cores));

@@ -16,13 +16,14 @@ struct DataMachines {
   int count = 0;                        ///< --cpus
   std::vector<Host> hosts;              ///< of --data-hosts, `count` of them, with the processes of each
   std::vector<std::string> group = {};  ///< nodes of a SLURM job's second component, `count` of them
+  bool staged = false;                  ///< they are nodes of a SLURM job of their own, which starts first
 
   /// Names of machines with agents of their own; none: they are simulated here.
   [[nodiscard]] std::vector<std::string> names() const;
 };
 
-/// In a heterogeneous job the nodes of the second component make batches. Reads the options of data delivery, or says
-/// which of them cannot be meant. Without any: no machine.
+/// In a heterogeneous job the nodes of the second component make batches, and in a staged submission those of a job of
+/// their own. Reads the options of data delivery, or says which of them cannot be meant. Without any: no machine.
 Result<DataMachines> decide_data_machines(const DataOptions& options, const LaunchMode& mode,
                                           const std::optional<SlurmJob>& job = std::nullopt);
 

@@ -36,6 +36,7 @@ class Coordinator {
   void on(const HostFailed& event);
   void on(const OutputPlaced& event) { output_.on(event); }
   void on(const CoordinatorStalled& event);
+  void on(const NodesOver& event) { gathering_.on(event); }
   void on_deadline();
 
   // What an agent says: one overload a message.

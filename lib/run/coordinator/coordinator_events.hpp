@@ -46,8 +46,13 @@ struct CoordinatorStalled {
   Duration lasted{};
   Instant at;
 };
+/// The job of the nodes that ReleaseNodes is about is over: nobody comes from there any more.
+struct NodesOver {
+  std::string why;
+  Instant at;
+};
 using CoordinatorEvent =
-    std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed, OutputPlaced, CoordinatorStalled>;
+    std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed, OutputPlaced, CoordinatorStalled, NodesOver>;
 
 /// When it became known.
 inline Instant instant_of(const CoordinatorEvent& event) {
@@ -100,6 +105,10 @@ struct PlaceOutput {
   std::vector<WaitingOutput> waiting;
 };
 
-using CoordinatorAction = std::variant<Happened, Action, Tell, Drop, StartAgent, ReceiveFiles, PlaceOutput>;
+/// --loader is prepared: the nodes that are held may come (CoordinatorPolicy::nodes_are_held). Once.
+struct ReleaseNodes {};
+
+using CoordinatorAction =
+    std::variant<Happened, Action, Tell, Drop, StartAgent, ReceiveFiles, PlaceOutput, ReleaseNodes>;
 
 }  // namespace taas::run

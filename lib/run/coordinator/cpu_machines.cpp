@@ -9,6 +9,7 @@ CpuMachines::CpuMachines(const CoordinatorPolicy& policy, Decisions& decisions, 
 
 void CpuMachines::arrive(AgentId agent, const Hello& hello) {
   nodes_.arrive(agent, hello);
+  loader_.machine_came();
   agents_.silence().watch(agent, decisions_.now());
 }
 

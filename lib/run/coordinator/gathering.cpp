@@ -36,18 +36,22 @@ void Gathering::begin(Generation generation) {
   active_ = true;
   generation_ = generation;
   since_ = decisions_.now();
-  notice_at_ = since_ + kNoticeAfter;
+  bool in_queue = policy_.nodes_are_held && generation.value == 0;
+  if (!in_queue) notice_at_ = since_ + kNoticeAfter;
   members_.begin(generation);
   membership_.begin(generation, since_);
 }
 
 void Gathering::advance() {
   if (!active_ || decisions_.finished()) return;
+  if (!nodes_over_.empty()) return fail(nodes_over_, generation_.value == 0 ? kUsageExitCode : 1);
   tell_who_is_missing();
-  auto found = membership_.choose(decisions_.now());
   ask_again_at_.reset();
+  release_nodes();
+  if (!active_) return;
+  auto found = membership_.choose(decisions_.now());
   if (const auto* wait = std::get_if<WaitForNodes>(&found)) {
-    ask_again_at_ = wait->until;
+    ask_again_at_ = earliest({ask_again_at_, wait->until});
   } else if (auto* failed = std::get_if<GatherFailed>(&found)) {
     active_ = false;
     decisions_.report(std::move(*failed));
@@ -61,6 +65,18 @@ void Gathering::tell_who_is_missing() {
   notice_at_.reset();
   bool preparing = loader_.announced() && generation_.value == 0;
   if (!preparing) decisions_.notify(fmt::format("waiting for nodes: {}", membership_.who_is_missing()));
+}
+
+/// Whether or not some are there already: the user may have let them go.
+void Gathering::release_nodes() {
+  if (!policy_.nodes_are_held || released_ || !loader_is_prepared()) return;
+  released_ = true;
+  decisions_.emit(ReleaseNodes{});
+}
+
+void Gathering::on(const NodesOver& event) {
+  nodes_over_ = event.why;
+  advance();
 }
 
 void Gathering::fail(std::string why, int exit_code) {
@@ -101,7 +117,7 @@ void Gathering::tell_unreachable(const std::vector<AgentId>& parties) {
 }
 
 bool Gathering::loader_is_prepared() {
-  if (generation_.value > 0) return true;
+  if (generation_.value > 0 || released_) return true;
   auto found = loader_.check(since_);
   if (found.ask_again_at) ask_again_at_ = found.ask_again_at;
   if (!found.failure.empty()) fail(found.failure, kUsageExitCode);

@@ -13,7 +13,8 @@
 namespace taas::run {
 
 /// The way to a generation: waits until enough nodes are there, until all of them reach the first one, and until
-/// --loader is prepared. Then it seats the members and reports NodesGathered, or else GatherFailed.
+/// --loader is prepared. Nodes that are held are released at that last point, and come then. Then it seats the members
+/// and reports NodesGathered, or else GatherFailed.
 class Gathering {
  public:
   Gathering(const CoordinatorPolicy& policy, Decisions& decisions, Agents& agents, Membership& membership,
@@ -25,6 +26,8 @@ class Gathering {
   void advance();
   /// There cannot be a generation.
   void fail(std::string why, int exit_code);
+  /// The job that the nodes come from is over: too few of them are there, now or when the next generation begins.
+  void on(const NodesOver& event);
   /// There cannot be enough nodes any more: the report of the run's end says why.
   [[nodiscard]] bool hopeless() const { return active_ && membership_.hopeless(); }
 
@@ -38,6 +41,7 @@ class Gathering {
 
  private:
   void tell_who_is_missing();
+  void release_nodes();
   void meet(const std::vector<AgentId>& agent_of_node);
   [[nodiscard]] bool find_address(const std::vector<AgentId>& parties);
   void tell_unreachable(const std::vector<AgentId>& parties);
@@ -56,6 +60,8 @@ class Gathering {
   bool active_ = false;
   Generation generation_{-1};
   Instant since_{};
+  bool released_ = false;   // ReleaseNodes was told
+  std::string nodes_over_;  // why nobody comes any more; empty: somebody may
   std::optional<Instant> ask_again_at_;
   std::optional<Instant> notice_at_;
   MeetingPoint meeting_point_;

@@ -28,6 +28,12 @@ std::string LoaderWait::sum() const {
 
 bool LoaderWait::complete() const { return simulated() ? !prepared_.empty() : machines_.all_prepared(); }
 
+std::optional<Instant> LoaderWait::give_up_at(Instant gathering_since) const {
+  if (!policy_.nodes_are_held) return gathering_since + policy_.gather_timeout;
+  if (!first_machine_at_) return std::nullopt;
+  return *first_machine_at_ + policy_.gather_timeout;
+}
+
 LoaderCheck LoaderWait::check(Instant gathering_since) {
   if (policy_.loader.empty()) return {.prepared = true};
   if (complete()) {
@@ -35,15 +41,15 @@ LoaderCheck LoaderWait::check(Instant gathering_since) {
     return {.prepared = true};
   }
   auto now = decisions_.now();
-  auto give_up = gathering_since + policy_.gather_timeout;
+  auto give_up = give_up_at(gathering_since);
   bool waits_for_machines = !simulated() && !machines_.settled();
-  if (waits_for_machines && give_up <= now) {
+  if (waits_for_machines && give_up && *give_up <= now) {
     return {.failure = fmt::format("--loader {}: CPU machines are missing: {}", policy_.loader, machines_.missing())};
   }
   if (!std::exchange(told_at_, told_at_.value_or(now))) {
     decisions_.notify(fmt::format("preparing {} before ranks start", policy_.loader));
   }
-  return {.ask_again_at = waits_for_machines ? std::optional(give_up) : std::nullopt};
+  return {.ask_again_at = waits_for_machines ? give_up : std::nullopt};
 }
 
 void LoaderWait::on(const DataPrepared& message, bool waiting) {
@@ -55,6 +61,9 @@ void LoaderWait::on(const DataPrepared& message, bool waiting) {
 }
 
 std::string LoaderWait::hopeless() const {
+  if (policy_.nodes_are_held && machines_.all_lost()) {
+    return fmt::format("--loader {}: no CPU machine is left, and what was prepared is gone with them", policy_.loader);
+  }
   if (policy_.loader.empty() || !machines_.none_left()) return "";
   return fmt::format("--loader {}: no CPU machine is there to prepare it", policy_.loader);
 }

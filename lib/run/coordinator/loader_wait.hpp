@@ -27,7 +27,9 @@ class LoaderWait {
 
   /// The user was told that ranks wait for it.
   [[nodiscard]] bool announced() const { return told_at_.has_value(); }
-  /// Asked whenever all else is ready for ranks to start.
+  /// A CPU machine is there. The patience for the others begins with the first one where all come from a queue.
+  void machine_came() { first_machine_at_ = first_machine_at_.value_or(decisions_.now()); }
+  /// Asked whenever all else is ready for ranks to start, or for their nodes to be released.
   LoaderCheck check(Instant gathering_since);
   /// A worker has got so far. `waiting`: ranks have not started.
   void on(const DataPrepared& message, bool waiting);
@@ -42,13 +44,15 @@ class LoaderWait {
   [[nodiscard]] bool simulated() const { return policy_.data.nodes == 0; }
   [[nodiscard]] bool complete() const;
   [[nodiscard]] std::string sum() const;
+  [[nodiscard]] std::optional<Instant> give_up_at(Instant gathering_since) const;
 
   const CoordinatorPolicy& policy_;
   const DataNodes& machines_;
   Decisions& decisions_;
   std::set<AgentId> prepared_;             // agents whose workers have prepared it
   std::map<int, DataPrepared> of_worker_;  // what they have told last
-  std::optional<Instant> told_at_;         // when the user read of it last
+  std::optional<Instant> first_machine_at_;
+  std::optional<Instant> told_at_;  // when the user read of it last
 };
 
 }  // namespace taas::run

@@ -30,13 +30,14 @@ struct CoordinatorPolicy {
   bool in_process = false;       ///< the only agent with ranks is in this process: no heartbeats, no probing
   DataNodesPolicy data = {};     ///< CPU machines with agents of their own; none: they are simulated in this process
   std::string loader = {};       ///< --loader: ranks start when data workers have prepared it; empty: at once
+  bool nodes_are_held = false;   ///< they come from a queue, once ReleaseNodes was told: when --loader is prepared
   std::string folder = {};       ///< the mark of the run's folder; an agent that tells another one sees another
                                  ///< folder. Empty: all nodes see the same one
 };
 
 inline MembershipPolicy membership_policy(const CoordinatorPolicy& policy) {
   return {policy.ranks_on_node,  policy.min_nodes,    policy.expected_agents, policy.host_names,
-          policy.gather_timeout, policy.elastic_wait, policy.answer_patience};
+          policy.gather_timeout, policy.elastic_wait, policy.answer_patience, policy.nodes_are_held};
 }
 
 }  // namespace taas::run

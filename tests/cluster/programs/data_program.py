@@ -18,6 +18,8 @@ folder = pathlib.Path(sys.argv[1])
 
 def work():
     about = json.dumps([socket.gethostname(), int(os.environ["TAAS_DATA_WORKER"])]).encode()
+    if os.environ.get("PREPARE") == "when told":
+        wait_to_be_told()
     if "PREPARE" in os.environ:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
             event = {"kind": "prepared", "worker": int(os.environ["TAAS_DATA_WORKER"]), "batches": 3, "bytes": 10, "done": True}
@@ -25,6 +27,12 @@ def work():
     for number in os.environ["TAAS_DATA_LISTEN"].split(","):
         threading.Thread(target=answer, args=(socket.socket(fileno=int(number)), about), daemon=True).start()
     threading.Event().wait()
+
+
+def wait_to_be_told():
+    (folder / f"preparing-{os.environ['TAAS_DATA_WORKER']}").touch()
+    while not (folder / "prepare").exists():
+        time.sleep(0.02)
 
 
 def answer(listener, about):

@@ -48,6 +48,8 @@ class DataNodes {
   [[nodiscard]] bool none_left() const {
     return policy_.nodes > 0 && failed_.size() >= static_cast<std::size_t>(policy_.nodes);
   }
+  /// All that have come are lost, and nobody else is waited for.
+  [[nodiscard]] bool all_lost() const { return of_agent_.empty() && settled(); }
   /// Every machine that is there has prepared --loader.
   [[nodiscard]] bool all_prepared() const;
   /// "hostc, hostd": those that have not come.

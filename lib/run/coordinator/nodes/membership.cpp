@@ -17,6 +17,7 @@ std::optional<AgentId> Membership::holder(int order) const {
 }
 
 void Membership::arrive(AgentId agent, const Hello& hello, Instant at) {
+  if (!std::exchange(anybody_came_, true) && policy_.nodes_are_held) begun_ = at;
   auto& present = present_[agent] = {hello, at};
   present.hello.plays = std::clamp(hello.plays, 1, most_nodes());
   if (hello.order >= 0) by_order_[hello.order] = agent;
@@ -168,6 +169,7 @@ std::variant<WaitForNodes, GatherFailed> Membership::failure(Instant now) const 
     if (begins && awaited() > 0 && now < until) return WaitForNodes{until};
     return GatherFailed{failures(), "", begins ? 2 : 1, now};
   }
+  if (policy_.nodes_are_held && !anybody_came_) return WaitForNodes{now + policy_.gather_timeout};
   if (now < begun_ + policy_.gather_timeout) return WaitForNodes{begun_ + policy_.gather_timeout};
   auto text = fmt::format("waited {:g} s for nodes: {}", seconds(policy_.gather_timeout), who_is_missing());
   return GatherFailed{text, "", 1, now};

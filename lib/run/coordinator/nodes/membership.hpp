@@ -19,7 +19,8 @@ struct MembershipPolicy {
   std::vector<std::string> host_names;  ///< by order; empty: not known
   Duration gather_timeout = std::chrono::seconds(600);
   Duration elastic_wait = std::chrono::seconds(30);
-  Duration answer_patience{};  ///< see CoordinatorPolicy
+  Duration answer_patience{};   ///< see CoordinatorPolicy
+  bool nodes_are_held = false;  ///< see CoordinatorPolicy: others are waited for from the first node's arrival on
 };
 
 /// These agents make up the next generation: by node. One that plays several nodes is there as often.
@@ -104,6 +105,7 @@ class Membership {
   Generation generation_{};
   Instant begun_{};
   std::optional<Instant> first_failure_;
+  bool anybody_came_ = false;
 };
 
 }  // namespace taas::run

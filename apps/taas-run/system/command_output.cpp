@@ -1,4 +1,4 @@
-#include "start/command_output.hpp"
+#include "system/command_output.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -53,8 +53,8 @@ bool read_to_the_end(const Fd& pipe, Instant until, std::string& text) {
 
 }  // namespace
 
-Result<std::string> output_of(const std::vector<std::string>& command, std::chrono::milliseconds patience,
-                              Complaints complaints) {
+Result<CommandEnd> run_command(const std::vector<std::string>& command, std::chrono::milliseconds patience,
+                               Complaints complaints) {
   auto pipe = make_pipe();
   if (!pipe) return pipe.error();
   auto child = start(command, pipe->write, complaints);
@@ -65,8 +65,16 @@ Result<std::string> output_of(const std::vector<std::string>& command, std::chro
   if (!whole) ::kill(*child, SIGKILL);
   int status = 0;
   bool ended = TEMP_FAILURE_RETRY(::waitpid(*child, &status, 0)) == *child;
-  if (whole && ended && status == 0) return text;
-  return unavailable_error(fmt::format("{} {}", command.front(), whole ? "failed" : "did not answer"));
+  if (!whole || !ended) return unavailable_error(fmt::format("{} did not answer", command.front()));
+  return CommandEnd{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), std::move(text)};
+}
+
+Result<std::string> output_of(const std::vector<std::string>& command, std::chrono::milliseconds patience,
+                              Complaints complaints) {
+  auto end = run_command(command, patience, complaints);
+  if (!end) return end.error();
+  if (end->exit_code != 0) return unavailable_error(fmt::format("{} failed", command.front()));
+  return std::move(end->output);
 }
 
 }  // namespace taas::cli

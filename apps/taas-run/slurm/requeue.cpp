@@ -1,4 +1,4 @@
-#include "start/requeue.hpp"
+#include "slurm/requeue.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/launch_mode/slurm_preemption.hpp"
-#include "start/command_output.hpp"
+#include "system/command_output.hpp"
 
 namespace taas::cli {
 namespace {

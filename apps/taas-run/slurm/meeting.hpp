@@ -1,13 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "node/bootstrap.hpp"
 #include "plan/launch_mode/launch_mode.hpp"
+#include "slurm/meeting_file.hpp"
 
 namespace taas::cli {
 
@@ -23,15 +22,7 @@ class Meeting {
   /// A leader's lock has no name any more.
   ~Meeting();
 
-  /// The coordinator: writes the file.
-  Result<> announce(const node::Bootstrap& bootstrap) const;
-  /// In place of that: says why there will be no coordinator, so that nobody waits for it. The file stays.
-  void refuse(const std::string& why) const;
-  /// The coordinator: removes it.
-  void conclude() const;
-  /// The other leaders: waits for the file. Shared file systems tell nobody of a new file, so it is looked for, every
-  /// 20 ms at first and every 250 ms later.
-  [[nodiscard]] Result<node::Bootstrap> await(std::chrono::milliseconds patience) const;
+  [[nodiscard]] const MeetingFile& file() const { return file_; }
 
   /// A leader: holds the node's lock as long as this process and its children live.
   Result<> lead();
@@ -40,10 +31,7 @@ class Meeting {
   [[nodiscard]] Result<int> wait_for_leader() const;
 
  private:
-  [[nodiscard]] Result<> write(const std::string& text) const;
-  [[nodiscard]] std::string what_is_told() const;
-
-  std::string file_;
+  MeetingFile file_;
   Result<std::string> lock_;  ///< or why there can be none
   Fd held_;
 };

@@ -1,4 +1,4 @@
-#include "start/submit.hpp"
+#include "slurm/submit.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,22 +14,6 @@ constexpr const char* kOutput = "--output=slurm-%j.out";
 
 void add(std::vector<std::string>& command, const char* name, const std::optional<std::string>& value) {
   if (value) command.push_back(fmt::format("--{}={}", name, *value));
-}
-
-std::vector<std::string> resources(const plan::LaunchPlan& plan) {
-  const auto& slurm = plan.options.slurm;
-  std::vector<std::string> options{fmt::format("--nodes={}", plan.expected_agents), "--ntasks-per-node=1"};
-  if (plan.device == plan::Device::kGpu && !slurm.gres) {
-    options.push_back(fmt::format(
-        "--gpus-per-node={}", std::int64_t{plan.nodes.front().local_world_size} * plan.options.size.devices_per_rank));
-  }
-  add(options, "gres", slurm.gres);
-  add(options, "partition", slurm.partition);
-  add(options, "account", slurm.account);
-  add(options, "time", slurm.time);
-  if (slurm.requeue) options.push_back("--requeue");
-  for (const auto& option : slurm.options) options.push_back("--" + option);
-  return options;
 }
 
 /// A heterogeneous job: the CPU machines are its second component.
@@ -52,10 +36,26 @@ std::string script_of(const std::string& taas_run, const std::vector<std::string
 
 }  // namespace
 
+std::vector<std::string> resources_of_nodes(const plan::LaunchPlan& plan) {
+  const auto& slurm = plan.options.slurm;
+  std::vector<std::string> options{fmt::format("--nodes={}", plan.expected_agents), "--ntasks-per-node=1"};
+  if (plan.device == plan::Device::kGpu && !slurm.gres) {
+    options.push_back(fmt::format(
+        "--gpus-per-node={}", std::int64_t{plan.nodes.front().local_world_size} * plan.options.size.devices_per_rank));
+  }
+  add(options, "gres", slurm.gres);
+  add(options, "partition", slurm.partition);
+  add(options, "account", slurm.account);
+  add(options, "time", slurm.time);
+  if (slurm.requeue) options.push_back("--requeue");
+  for (const auto& option : slurm.options) options.push_back("--" + option);
+  return options;
+}
+
 std::vector<std::string> submit_command(const plan::LaunchPlan& plan, const std::string& taas_run,
                                         const std::vector<std::string>& arguments) {
   bool two = plan.data.count > 0 && plan.data.hosts.empty();
-  auto options = resources(plan);
+  auto options = resources_of_nodes(plan);
   std::vector<std::string> command{"srun", "--disable-status"};  // one SIGINT is told to the agents at once
   if (two) command = {"salloc"};                                 // srun would start one step over both components
   if (plan.options.slurm.detach) command = {"sbatch", "--parsable", "--open-mode=append", kOutput};

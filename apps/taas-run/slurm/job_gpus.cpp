@@ -1,10 +1,10 @@
-#include "start/job_gpus.hpp"
+#include "slurm/job_gpus.hpp"
 
 #include <chrono>
 
 #include "plan/launch_mode/slurm.hpp"
 #include "plan/sizes/slurm_gpus.hpp"
-#include "start/command_output.hpp"
+#include "system/command_output.hpp"
 
 namespace taas::cli {
 namespace {

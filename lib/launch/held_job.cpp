@@ -1,0 +1,104 @@
+#include "launch/held_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace taas::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kFirstPause = 1s;
+constexpr Duration kLongestAskPause = 15s;
+constexpr Duration kLongestReleasePause = 60s;
+constexpr Duration kCancelPatience = 20s;  // SLURM kills a job 30 s after it has told it to end
+constexpr std::string_view kNotHeldAnyMore = "no longer pending";
+
+Duration doubled(Duration pause, Duration longest) {
+  return pause == Duration{} ? kFirstPause : std::min(2 * pause, longest);
+}
+
+std::string last_of(const std::vector<std::string>& lines) { return lines.empty() ? "it said nothing" : lines.back(); }
+
+}  // namespace
+
+HeldJob::HeldJob(boost::asio::io_context& io, Family& family, Options options, Callbacks callbacks)
+    : io_(io),
+      family_(family),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      ask_again_(io, [this] { ask(); }),
+      release_again_(io, [this] { try_release(); }) {}
+
+void HeldJob::watch() { ask(); }
+
+std::unique_ptr<HostCommand> HeldJob::start(std::vector<std::string> argv, HostCommand::OnEnd on_end) {
+  auto name = argv.front();
+  auto started = HostCommand::start(io_, family_, {std::move(argv), options_.environment, ""}, std::move(on_end));
+  if (started) return std::move(*started);
+  callbacks_.notice(fmt::format("{} cannot be run: {}", name, started.error().message));
+  return nullptr;
+}
+
+void HeldJob::ask() {
+  question_ = start(plan::ask_job_state(options_.id),
+                    [this](ExitStatus, const std::vector<std::string>& lines) { hear(lines); });
+}
+
+/// Where SLURM did not answer, nothing has changed.
+void HeldJob::hear(const std::vector<std::string>& lines) {
+  auto now = plan::read_job_state(lines);
+  bool news = now.phase != plan::JobPhase::kUnknown && now.phase != state_.phase;
+  ask_pause_ = news ? kFirstPause : doubled(ask_pause_, kLongestAskPause);
+  if (news) state_ = now;
+  if (state_.phase != plan::JobPhase::kOver) return ask_again_.set(steady_now() + ask_pause_);
+  callbacks_.over(fmt::format("job {}, from which the GPU nodes come, is over ({})", options_.id, state_.name));
+}
+
+void HeldJob::release() { try_release(); }
+
+void HeldJob::try_release() {
+  if (state_.phase == plan::JobPhase::kOver) return;
+  order_ =
+      start({"scontrol", "release", options_.id}, [this](ExitStatus status, const std::vector<std::string>& lines) {
+        released(status.success() || contains(last_of(lines), kNotHeldAnyMore), lines);
+      });
+}
+
+void HeldJob::released(bool done, const std::vector<std::string>& lines) {
+  ask_pause_ = {};
+  if (done) return callbacks_.notice(fmt::format("job {} is released: its nodes are waited for", options_.id));
+  if (!std::exchange(failure_told_, true)) {
+    callbacks_.notice(
+        fmt::format("job {} could not be released: {}; this is tried again, and scontrol release {} does "
+                    "the same",
+                    options_.id, last_of(lines), options_.id));
+  }
+  release_pause_ = doubled(release_pause_, kLongestReleasePause);
+  release_again_.set(steady_now() + release_pause_);
+}
+
+Result<> HeldJob::end() {
+  ask_again_.clear();
+  release_again_.clear();
+  question_.reset();
+  order_.reset();
+  if (state_.phase == plan::JobPhase::kOver || arrived_ >= options_.nodes) return {};
+  std::optional<std::string> failure;
+  auto cancel = start({"scancel", options_.id}, [&failure](ExitStatus status, const std::vector<std::string>& lines) {
+    failure = status.success() ? "" : last_of(lines);
+  });
+  if (!cancel) failure = "scancel cannot be run";
+  Timer patience(io_, [&failure] { failure = "SLURM does not answer"; });
+  patience.set(steady_now() + kCancelPatience);
+  while (!failure) io_.run_one();
+  if (failure->empty()) return {};
+  return unavailable_error(fmt::format("job {} was not cancelled: {}", options_.id, *failure));
+}
+
+}  // namespace taas::launch
