@@ -120,8 +120,8 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
     auto code = cli::run_as_agent(std::move(machine));
     return code ? *code : refuse(code.error());
   }
-  if (options.slurm.as_held_node) {
-    auto code = cli::run_as_held_node(options, std::move(machine));
+  if (!options.slurm.staged_node.empty()) {
+    auto code = cli::run_as_staged_node(options, std::move(machine));
     return code ? *code : refuse(code.error());
   }
   if (auto begun = begin_log(options.output, machine); !begun) return refuse(begun.error());

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
 #include "base/shell.hpp"
@@ -48,13 +47,6 @@ bool HostStarter::busy() const {
   return std::any_of(commands_.begin(), commands_.end(), [](const auto& entry) { return entry.second->running(); });
 }
 
-/// srun that is killed outright would leave its job behind.
-void HostStarter::leave_queues() {
-  for (const auto& host : options_.hosts) {
-    if (host.queues && commands_.contains(host.order)) commands_.at(host.order)->signal(SIGINT);
-  }
-}
-
 void HostStarter::arrived(int order) { arrived_[order] = true; }
 
 void HostStarter::start(const HostEntry& host) {
@@ -75,7 +67,7 @@ void HostStarter::start(const HostEntry& host) {
       [this, host](ExitStatus status, const std::vector<std::string>& last_lines) { ended(host, status, last_lines); });
   if (!started) return on_failed_(host.order, fmt::format("{}: {}", host.name, started.error().message));
   commands_[host.order] = std::move(*started);
-  if (host.argv.front() == kStepCommand && !host.queues) watch_step(host);
+  if (host.argv.front() == kStepCommand) watch_step(host);
 }
 
 /// Agents say their own order, which is not the step's: whoever has come, has come by a step.
@@ -105,7 +97,6 @@ std::string explain_late_step(const HostEntry& host) {
 }
 
 std::string explain_waiting(const HostEntry& host, const std::string& line) {
-  if (host.queues) return contains(line, "queued and waiting") ? fmt::format("{}: {}", host.name, line) : "";
   bool waits = line.find("temporarily disabled") != line.npos;  // later it says "still disabled"
   if (host.argv.front() != kStepCommand || !waits || line.find("nodes are busy") == line.npos) return {};
   return fmt::format(

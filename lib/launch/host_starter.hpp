@@ -22,7 +22,6 @@ struct HostEntry {
   bool data = false;     ///< its agent has data workers and no ranks
   int data_workers = 0;  ///< Bootstrap::data_workers
   int order_base = 0;    ///< Bootstrap::order_base
-  bool queues = false;   ///< the command is a job of SLURM of its own, and may wait for its nodes
 };
 
 /// Puts agents onto hosts, all at the same time, and says which hosts will not have one.
@@ -42,8 +41,6 @@ class HostStarter {
   void start_all();
   /// Some command has not ended yet.
   [[nodiscard]] bool busy() const;
-  /// Commands that still wait in a queue leave it.
-  void leave_queues();
   /// Again, after the agent there was lost.
   void start(int order);
   /// The agent of this host is there: what becomes of the command does not matter any more.

@@ -12,16 +12,17 @@
 #include "base/log/log_file.hpp"
 #include "base/text.hpp"
 #include "base/timer.hpp"
+#include "launch/batch_job.hpp"
 #include "launch/coordinator_loop.hpp"
 #include "launch/coordinator_policy.hpp"
 #include "launch/downlink.hpp"
-#include "launch/held_job.hpp"
 #include "net/connect/listener.hpp"
 #include "node/launch.hpp"
 #include "node/preparation.hpp"
 #include "proc/family/family.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "proc/spawn/signals.hpp"
+#include "run/coordinator/nodes/data_nodes.hpp"
 #include "storage/folder_marker.hpp"
 
 namespace taas::launch {
@@ -43,19 +44,56 @@ Result<run::CoordinatorPolicy> make_policy(const RemoteRunOptions& options, cons
   return policy;
 }
 
-/// The run may be gone when SLURM answers.
-HeldJob::Callbacks callbacks_of(const std::unique_ptr<CoordinatorLoop>& run) {
-  return {[&run](std::string text) {
-            if (run) run->say(std::move(text));
-          },
-          [&run](const std::string& why) {
-            if (run) run->nodes_over(why);
-          }};
-}
-
 void tell_left_over(const Error& error) {
   std::fputs(fmt::format("taas-run: {}\n", printable(error.message)).c_str(), stderr);
 }
+
+/// The jobs of a staged submission. The run may be gone when SLURM answers.
+class StagedJobs {
+ public:
+  StagedJobs(boost::asio::io_context& io, Family& family, const RemoteRunOptions& options,
+             const std::unique_ptr<CoordinatorLoop>& run)
+      : first_machine_(options.plan.expected_agents), run_(run) {
+    auto environment = assignments(options.machine.environment);
+    for (const auto& job : options.jobs) {
+      BatchJob::Options wanted{job.id, job.data ? "the CPU machines" : "the GPU nodes", first_machine_, environment};
+      if (job.data) wanted.nodes = options.plan.data.count;
+      of(job.data).emplace(io, family, std::move(wanted), callbacks(job.data));
+      of(job.data)->watch();
+    }
+  }
+
+  void release() {
+    if (ranks_) ranks_->release();
+  }
+  void arrived(int order) {
+    auto& job = of(order >= first_machine_);
+    if (job) job->arrived();
+  }
+  void end() {
+    for (auto* job : {&ranks_, &machines_}) {
+      if (!*job) continue;
+      if (auto ended = (*job)->end(); !ended) tell_left_over(ended.error());
+    }
+  }
+
+ private:
+  std::optional<BatchJob>& of(bool data) { return data ? machines_ : ranks_; }
+  BatchJob::Callbacks callbacks(bool data) {
+    return {[this](std::string text) {
+              if (run_) run_->say(std::move(text));
+            },
+            [this, data](const std::string& why) {
+              if (!run_) return;
+              data ? run_->host_failed(run::kEveryDataNode, why) : run_->nodes_over(why);
+            }};
+  }
+
+  int first_machine_;
+  const std::unique_ptr<CoordinatorLoop>& run_;
+  std::optional<BatchJob> ranks_;
+  std::optional<BatchJob> machines_;
+};
 
 /// Agents that were dismissed end by themselves, and with them what they were started with; the rest is ended.
 void part(boost::asio::io_context& io, Family& family) {
@@ -108,25 +146,17 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
         if (run) run->host_failed(order, message);
       });
   run->set_on_start_agent([&starter](int order) { starter.start(order); });
-  std::optional<HeldJob> held;
-  if (const auto& id = options.held_job; !id.empty()) {
-    auto nodes = options.plan.expected_agents;
-    held.emplace(io, family, HeldJob::Options{id, nodes, assignments(options.machine.environment)}, callbacks_of(run));
-    run->set_on_release([&held] { held->release(); });
-    held->watch();
-  }
+  StagedJobs jobs(io, family, options, run);
+  run->set_on_release([&jobs] { jobs.release(); });
   run->set_on_arrival([&](int order) {
     starter.arrived(order);
-    if (held && order < options.plan.expected_agents) held->arrived();
+    jobs.arrived(order);
   });
   starter.start_all();
   RunEnd end{run->execute(), run->told_to_stop()};
   hold_stop_signals();
   run.reset();
-  if (held) {
-    if (auto ended = held->end(); !ended) tell_left_over(ended.error());
-  }
-  starter.leave_queues();
+  jobs.end();
   part(io, family);
   return end;
 }

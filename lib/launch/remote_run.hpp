@@ -11,6 +11,12 @@
 
 namespace taas::launch {
 
+/// A job of SLURM whose nodes join the run by themselves: those of ranks, and held, or else the CPU machines.
+struct StagedJob {
+  std::string id;
+  bool data = false;
+};
+
 /// A run whose nodes are other processes, on this machine or on others: this process coordinates.
 struct RemoteRunOptions {
   plan::LaunchPlan plan;  ///< with all nodes there
@@ -20,7 +26,7 @@ struct RemoteRunOptions {
   std::vector<std::string> listen_addresses;  ///< numeric; agents try each
   std::uint16_t port = 0;                     ///< 0: the kernel chooses
   std::vector<HostEntry> hosts;               ///< agents that this process starts; others join by themselves
-  std::string held_job;                       ///< of SLURM, from which nodes of ranks come; empty: there is none
+  std::vector<StagedJob> jobs;                ///< at most one of each kind
   /// Told where agents may connect, once that is known and before hosts are started.
   std::function<Result<>(const node::Bootstrap&)> on_listening = [](const node::Bootstrap&) { return Result<>(); };
 };

@@ -1,59 +1,188 @@
-"""A staged submission: a job of CPU machines prepares the loader, and only then is the job of the GPU nodes released."""
+"""Staged submissions to SLURM: GPUs are allocated when CPU machines have prepared the loader, and nothing is left behind."""
 
-import re
 import signal
 
 import pytest
 
-from conftest import TAAS_RUN
-from data_records import Seen
 from processes import wait_until
-from runs import assert_nothing_left
-
-STAGED = ("--slurm", "--slurm-staged", "--data-partition", "cpu", "--gpus", "4", "--gpus-per-node", "2", "--cpus", "2",
-          "--data-cores", "1", "--loader", "data:train")
+from staged import Staged, path_with_failing
 
 
 @pytest.fixture
-def seen(records):
-    return Seen(records)
+def staged(slurm, records):
+    return Staged(slurm, records)
 
 
-class Staged:
-    """A staged submission of programs/data_program.py, whose workers prepare when they are told to."""
-
-    def __init__(self, slurm, records, seen):
-        self.slurm, self.records, self.seen = slurm, records, seen
-        self.first = {int(job) for job in slurm.jobs()}
-
-    def start(self, *flags, prepare="when told"):
-        return self.slurm.cluster.login.start(TAAS_RUN, *STAGED, *flags, *self.seen.command, env={"PREPARE": prepare})
-
-
-def assert_sound(slurm):
-    slurm.wait_until_idle()
-    assert slurm.drained() == ""
-    assert_nothing_left(slurm.cluster)
-
-
-def held_job(slurm, run):
-    """The number of the job that the user is told of."""
-    line = run.stderr.readline()
-    return int(re.search(r"job (\d+)", line).group(1)), line
-
-
-def test_gpus_are_allocated_when_the_loader_is_prepared(slurm, seen, records):
-    run = slurm.cluster.login.start(TAAS_RUN, *STAGED, *seen.command, env={"PREPARE": "when told"})
-    records.wait_for("preparing-*", 2)
-    held = [job for job in slurm.cluster.login.check("squeue", "-h", "-t", "PD", "-o", "%i %r").splitlines()]
-    assert len(held) == 1 and held[0].endswith("JobHeldUser"), held
-    job = int(held[0].split()[0])
-    assert records.names("seen-*") == []
-    (records.folder / "prepare").touch()
-    seen.wait_for_hosts(["c0", "c1"], ranks=4)
-    records.finish()
+def ends_with(run, code: int) -> str:
+    """What the user read."""
     result = run.end()
-    assert result.returncode == 0, result.stderr
-    assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
-    print(result.stdout, result.stderr)
-    assert_sound(slurm)
+    assert result.returncode == code, result.stderr
+    return result.stderr
+
+
+# --- as it is meant ---
+
+def test_gpus_are_allocated_when_the_loader_is_prepared(slurm, staged, records):
+    run = staged.start()
+    cpus, gpus = staged.wait_for_preparation()
+    assert staged.is_held(gpus)
+    staged.assert_no_ranks()
+    staged.prepare()
+    staged.wait_for_batches()
+    records.finish()
+    told = ends_with(run, 0)
+    assert f"job {cpus} prepares data:train on CPU machines; job {gpus} has the GPU nodes, and is held until then" in told
+    assert f"job {gpus} is released" in told
+    assert slurm.wait(gpus)["ExitCode"] == "0:0", slurm.report(gpus)
+    staged.assert_ended(cpus, gpus)
+
+
+def test_detached(slurm, staged, records):
+    cpus, gpus = staged.detach()
+    assert staged.wait_for_preparation() == (cpus, gpus)
+    assert staged.is_held(gpus)
+    staged.prepare()
+    staged.wait_for_batches()
+    records.finish()
+    assert slurm.wait(cpus)["ExitCode"] == "0:0", slurm.report(cpus)
+    assert slurm.wait(gpus)["ExitCode"] == "0:0", slurm.report(gpus)
+    assert "done in" in slurm.output(cpus)
+    staged.assert_ended(cpus, gpus)
+
+
+def test_the_exit_code_of_a_rank_is_that_of_the_run_and_of_the_gpu_job(slurm, staged):
+    run = staged.start(env={"RANK_EXITS": "42"})
+    staged.prepare()
+    ends_with(run, 42)
+    cpus, gpus = staged.jobs()
+    assert slurm.wait(gpus)["ExitCode"] == "42:0", slurm.report(gpus)
+    staged.assert_ended(cpus, gpus)
+
+
+def test_the_user_may_release_the_gpus_before(slurm, staged, records):
+    run = staged.start()
+    cpus, gpus = staged.wait_for_preparation()
+    slurm.cluster.login.check("scontrol", "release", gpus)
+    slurm.wait_for(gpus, {"RUNNING"})
+    wait_until(lambda: slurm.processes(gpus), "its nodes are there")
+    staged.assert_no_ranks()
+    staged.prepare()
+    staged.wait_for_batches()
+    records.finish()
+    ends_with(run, 0)
+    staged.assert_ended(cpus, gpus)
+
+
+# --- what cannot begin ---
+
+def test_a_gpu_job_that_slurm_refuses(staged):
+    told = ends_with(staged.start("--partition", "nowhere"), 2)
+    assert "the job of the GPU nodes was refused by SLURM" in told, told
+    assert staged.all_jobs() == {}
+
+
+def test_a_cpu_job_that_slurm_refuses_cancels_the_gpu_job(slurm, staged):
+    told = ends_with(staged.start("--data-partition", "nowhere"), 2)
+    assert "the job of the CPU machines was refused by SLURM" in told, told
+    (gpus,) = staged.all_jobs()
+    assert slurm.wait(gpus)["JobState"] == "CANCELLED"
+    staged.assert_ended(gpus)
+
+
+def test_a_loader_that_cannot_be_loaded_cancels_the_gpu_job(slurm, staged):
+    told = ends_with(staged.start(env={"PREPARE": "fails"}), 2)
+    assert "--loader data:train: no such loader" in told, told
+    cpus, gpus = staged.jobs()
+    assert slurm.job(gpus)["JobState"] == "CANCELLED"
+    staged.assert_ended(cpus, gpus)
+
+
+def test_a_release_that_fails_is_tried_again(slurm, staged, records, tmp_path):
+    run = staged.start(env={"PATH": path_with_failing("scontrol", tmp_path / "failing")})
+    cpus, gpus = staged.wait_for_preparation()
+    staged.prepare()
+    staged.wait_for_batches()
+    records.finish()
+    told = ends_with(run, 0)
+    assert f"job {gpus} could not be released: Unable to contact slurm controller; this is tried again" in told, told
+    staged.assert_ended(cpus, gpus)
+
+
+# --- what ends it ---
+
+def test_an_interrupt_while_the_loader_is_prepared(slurm, staged):
+    run = staged.start()
+    cpus, gpus = staged.wait_for_preparation()
+    run.send_signal(signal.SIGINT)
+    ends_with(run, 128 + signal.SIGINT)
+    assert slurm.job(gpus)["JobState"] == "CANCELLED"
+    staged.assert_no_ranks()
+    staged.assert_ended(cpus, gpus)
+
+
+def test_an_interrupt_while_the_cpu_machines_are_waited_for(slurm, records):
+    holder = slurm.sbatch("#!/bin/sh\nsleep 1000\n", "-N2", "--exclusive", "--partition=cpu")
+    slurm.wait_for(holder, {"RUNNING"})
+    staged = Staged(slurm, records)
+    run = staged.start()
+    cpus, gpus = staged.jobs()
+    run.send_signal(signal.SIGINT)
+    ends_with(run, 128 + signal.SIGINT)
+    slurm.scancel(holder)
+    staged.assert_ended(cpus, gpus)
+
+
+@pytest.mark.parametrize("way", ["waiting", "detached"])
+@pytest.mark.parametrize("which", ["CPU", "GPU"])
+def test_cancelling_one_job_while_the_loader_is_prepared_ends_both(slurm, staged, which, way):
+    run = staged.start() if way == "waiting" else staged.detach() and None
+    cpus, gpus = staged.wait_for_preparation()
+    slurm.scancel(cpus if which == "CPU" else gpus)
+    assert slurm.wait(gpus)["JobState"] == "CANCELLED"
+    staged.assert_no_ranks()
+    staged.assert_ended(cpus, gpus)
+    told = ends_with(run, 2) if run else slurm.output(cpus)
+    assert way == "detached" or f"{which}" in told and "is over (CANCELLED)" in told, told
+
+
+@pytest.mark.parametrize("way", ["waiting", "detached"])
+@pytest.mark.parametrize("which", ["CPU", "GPU"])
+def test_cancelling_one_job_while_ranks_run_ends_both(slurm, staged, which, way):
+    run = staged.start() if way == "waiting" else staged.detach() and None
+    cpus, gpus = staged.wait_for_preparation()
+    staged.prepare()
+    staged.wait_for_batches()
+    slurm.scancel(cpus if which == "CPU" else gpus)
+    if run:
+        ends_with(run, 128 + signal.SIGTERM)
+    staged.assert_ended(cpus, gpus)
+
+
+def test_a_killed_launcher_leaves_a_held_job_that_says_why(slurm, staged):
+    run = staged.start()
+    cpus, gpus = staged.wait_for_preparation()
+    slurm.cluster.login.kill_all("taas-run")
+    run.end()
+    slurm.wait(cpus)
+    assert staged.is_held(gpus)
+    assert "held by taas-run until CPU machines have prepared data:train" in slurm.report(gpus)
+    slurm.scancel(gpus)
+    staged.assert_ended(cpus, gpus)
+
+
+# --- what it recovers from ---
+
+def test_cpu_machines_that_slurm_requeues_prepare_again(slurm, staged, records):
+    run = staged.start()
+    cpus, gpus = staged.wait_for_preparation()
+    slurm.cluster.login.check("scontrol", "requeue", cpus)
+    slurm.wait_for_requeue(cpus)
+    for path in records.folder.glob("preparing-*"):
+        path.unlink()
+    staged.wait_for_preparation()
+    assert staged.is_held(gpus)
+    staged.prepare()
+    staged.wait_for_batches()
+    records.finish()
+    ends_with(run, 0)
+    staged.assert_ended(cpus, gpus)

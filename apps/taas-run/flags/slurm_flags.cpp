@@ -33,11 +33,14 @@ constexpr Flag kSlurmFlags[] = {
     {"data-time", 0, "TIME", "With --slurm-staged: time limit of the CPU machines (default: their partition's)",
      [](auto& options, const auto& values) { return store_filled(options.slurm.data_time, values.back()); },
      Origin::kOwn},
-    {"held-job", 0, "ID", "Coordinate a staged submission, in the job of its CPU machines",
+    {"held-job", 0, "ID", "Of a staged submission: the job of the GPU nodes, which this process prepares for",
      [](auto& options, const auto& values) { return store_filled(options.slurm.held_job, values.back()); },
      Origin::kInternal},
-    {"as-held-node", 0, "", "Be the agent of a node in the held job of a staged submission",
-     [](auto& options, const auto& values) { return store(options.slurm.as_held_node, read_switch(values.back())); },
+    {"as-staged-node", 0, "ranks|data", "Be the agent of a node in one of the jobs of a staged submission",
+     [](auto& options, const auto& values) -> Result<> {
+       options.slurm.staged_node = values.back();
+       return {};
+     },
      Origin::kInternal},
     {"account", 0, "NAME", "With --slurm: as for sbatch",
      [](auto& options, const auto& values) { return store_filled(options.slurm.account, values.back()); },

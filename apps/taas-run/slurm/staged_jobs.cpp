@@ -16,6 +16,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+constexpr const char* kRanksNode = "ranks";
 constexpr auto kSubmitPatience = std::chrono::minutes(2);  // SLURM's commands themselves try for that long
 
 std::string quoted(const Words& words) {
@@ -32,8 +33,7 @@ void append(Words& words, const Words& more) { words.insert(words.end(), more.be
 Words resources_of_machines(const plan::LaunchPlan& plan) {
   const auto& slurm = plan.options.slurm;
   const auto& cores = plan.options.data.cores;
-  Words words{fmt::format("--nodes={}", plan.data.count), fmt::format("--ntasks={}", plan.data.count),
-              "--ntasks-per-node=1", "--no-kill",
+  Words words{fmt::format("--nodes={}", plan.data.count), "--ntasks-per-node=1", "--requeue", "--no-kill",
               cores ? fmt::format("--cpus-per-task={}", *cores) : std::string("--exclusive")};
   const auto& partition = slurm.data_partition ? slurm.data_partition : slurm.partition;
   if (partition) words.push_back("--partition=" + *partition);
@@ -57,64 +57,72 @@ Result<std::string> submit(const Words& command, const char* what) {
       fmt::format("{} was refused by SLURM: {} ended with code {}", what, command.front(), end->exit_code));
 }
 
+/// One agent on each node of the job.
+Words step_of_agents(int nodes, const std::string& taas_run, const char* role, const Words& arguments) {
+  auto step = launch::step_command(nodes, taas_run);
+  step.back() = "--as-staged-node";
+  step.emplace_back(role);
+  append(step, arguments);
+  return step;
+}
+
 }  // namespace
 
-MeetingFile held_job_file(const std::string& output_directory, const std::string& held_job) {
-  return {fmt::format("{}/.taas-held-{}", output_directory, held_job), "the coordinator of the staged submission"};
+MeetingFile meeting_file(const std::string& output_directory, const std::string& held_job) {
+  return {fmt::format("{}/.taas-staged-{}", output_directory, held_job), "the coordinator of the staged submission"};
 }
 
 Words held_job_command(const plan::LaunchPlan& plan, const std::string& taas_run, const Words& arguments) {
-  auto step = launch::step_command(plan.expected_agents, taas_run);
-  step.back() = "--as-held-node";
-  append(step, arguments);
   auto command = sbatch_command();
   append(command,
          {"--hold", "--no-requeue",
           fmt::format("--comment=held by taas-run until CPU machines have prepared {}", plan.options.data.loader)});
   append(command, resources_of_nodes(plan));
-  command.push_back("--wrap=" + quoted(step));
+  command.push_back("--wrap=" + quoted(step_of_agents(plan.expected_agents, taas_run, kRanksNode, arguments)));
   return command;
 }
 
 Words preparing_job_command(const plan::LaunchPlan& plan, const std::string& taas_run, const Words& arguments,
                             const std::string& held_job) {
-  Words script{taas_run, "--held-job", held_job};
-  append(script, arguments);
+  Words own{"--held-job", held_job};
+  append(own, arguments);
+  auto script = step_of_agents(plan.data.count, taas_run, kDataNode, own);
+  if (plan.options.slurm.detach) {
+    script = {taas_run};
+    append(script, own);
+  }
   auto command = sbatch_command();
-  command.emplace_back("--requeue");
   append(command, resources_of_machines(plan));
   command.push_back("--wrap=" + quoted(script));
   return command;
 }
 
-Words preparing_step_command(const plan::LaunchPlan& plan, const std::string& taas_run) {
-  Words command{"srun", "--cpu-bind=none", "--kill-on-bad-exit=0"};
-  append(command, resources_of_machines(plan));
-  append(command, {"--", taas_run, "--as-agent"});
-  return command;
+Result<StagedIds> submit_staged(const plan::LaunchPlan& plan, const std::string& taas_run, const Words& arguments) {
+  auto held = submit(held_job_command(plan, taas_run, arguments), "the job of the GPU nodes");
+  if (!held) return held.error();
+  auto preparing = submit(preparing_job_command(plan, taas_run, arguments, *held), "the job of the CPU machines");
+  if (preparing) return StagedIds{std::move(*held), std::move(*preparing)};
+  cancel_jobs({*held, ""});
+  return preparing.error();
 }
 
-Result<std::string> submit_held_job(const plan::LaunchPlan& plan, const std::string& taas_run, const Words& arguments) {
-  return submit(held_job_command(plan, taas_run, arguments), "the job of the GPU nodes");
-}
-
-Result<int> submit_preparing_job(const plan::LaunchPlan& plan, const std::string& taas_run, const Words& arguments,
-                                 const std::string& held_job) {
-  auto id = submit(preparing_job_command(plan, taas_run, arguments, held_job), "the job of the CPU machines");
-  if (!id) {
-    cancel_held_job(held_job);
-    return id.error();
+void cancel_jobs(const StagedIds& ids) {
+  for (const auto& id : {ids.held, ids.preparing}) {
+    if (id.empty()) continue;
+    auto end = run_command({"scancel", id}, kSubmitPatience, Complaints::kShown);
+    if (!end || end->exit_code != 0) fmt::print(stderr, "taas-run: job {} is left: scancel {} ends it\n", id, id);
   }
-  fmt::print("{}\n{}\n", *id, held_job);
-  fmt::print(stderr, "taas-run: job {} prepares {} and coordinates; job {} has the GPU nodes, and is held until then\n",
-             *id, plan.options.data.loader, held_job);
-  return 0;
 }
 
-void cancel_held_job(const std::string& held_job) {
-  auto end = run_command({"scancel", held_job}, kSubmitPatience, Complaints::kShown);
-  if (end && end->exit_code == 0) return;
-  fmt::print(stderr, "taas-run: job {} is still held: scancel {} ends it\n", held_job, held_job);
+std::string describe(const StagedIds& ids, const std::string& loader) {
+  return fmt::format("job {} prepares {} on CPU machines; job {} has the GPU nodes, and is held until then",
+                     ids.preparing, loader, ids.held);
+}
+
+int print_ids(const StagedIds& ids, const std::string& loader) {
+  fmt::print(stderr, "taas-run: {}\n", describe(ids, loader));
+  fmt::print("{}\n{}\n", ids.preparing, ids.held);
+  return 0;
 }
 
 }  // namespace taas::cli

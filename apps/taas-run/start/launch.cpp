@@ -207,40 +207,42 @@ Result<int> go(const plan::SlurmSubmit&, Launching& launching) {
   return submit(launching.plan, called_path(), launching.arguments);
 }
 
-/// The command that puts agents onto the CPU machines: a step where this process is in their job, else the job itself.
-launch::HostEntry preparing_machines(const plan::SlurmStaged& mode, const plan::LaunchPlan& plan) {
-  launch::HostEntry entry{run::kEveryDataNode, "the CPU machines", preparing_step_command(plan, called_path())};
-  if (mode.job) entry.argv = launch::step_command(plan.data.count, called_path());
-  entry.queues = !mode.job;
-  entry.data = true;
-  entry.order_base = plan.expected_agents;
-  return entry;
+/// In the job of the CPU machines their agents are a step of it; else they come as the GPU nodes do.
+void add_machines(launch::RemoteRunOptions& options, const std::string& preparing_job) {
+  if (!preparing_job.empty()) return options.jobs.push_back({preparing_job, true});
+  launch::HostEntry step{run::kEveryDataNode, "the CPU machines",
+                         launch::step_command(options.plan.data.count, called_path())};
+  step.data = true;
+  step.order_base = options.plan.expected_agents;
+  options.hosts.push_back(std::move(step));
 }
 
-/// Nodes of the held job look for this process in the output folder.
-Result<int> coordinate_staged(const plan::SlurmStaged& mode, Launching& launching) {
-  auto file = held_job_file(launching.plan.options.output.directory, mode.held_job);
+/// Nodes of jobs of their own look for this process in the output folder.
+Result<int> coordinate_staged(Launching& launching, const StagedIds& ids) {
+  auto file = meeting_file(launching.plan.options.output.directory, ids.held);
   launching.token = take_token(launching.machine);
   auto options = remote_options(launching);
   if (!options) return options.error();
-  options->hosts.push_back(preparing_machines(mode, options->plan));
-  options->held_job = mode.held_job;
-  options->on_listening = [&file](const node::Bootstrap& bootstrap) { return file.announce(bootstrap); };
-  auto end = coordinate(std::move(*options));
+  options->jobs.push_back({ids.held, false});
+  add_machines(*options, ids.preparing);
+  options->on_listening = [&](node::Bootstrap bootstrap) {
+    bootstrap.order_base = options->plan.expected_agents;
+    return file.announce(bootstrap);
+  };
+  auto end = coordinate(*options);
   file.conclude();
-  if (!end) cancel_held_job(mode.held_job);
+  if (!end) cancel_jobs(ids);
   return exit_code_of(end);
 }
 
 Result<int> go(const plan::SlurmStaged& mode, Launching& launching) {
-  if (!mode.held_job.empty()) return coordinate_staged(mode, launching);
+  if (!mode.held_job.empty()) return coordinate_staged(launching, {mode.held_job, ""});
   auto& plan = launching.plan;
-  auto held = submit_held_job(plan, called_path(), launching.arguments);
-  if (!held) return held.error();
-  if (plan.options.slurm.detach) return submit_preparing_job(plan, called_path(), launching.arguments, *held);
-  plan.notices.push_back(
-      fmt::format("job {} has the GPU nodes, and is held until {} is prepared", *held, plan.options.data.loader));
-  return coordinate_staged({std::move(*held), std::nullopt}, launching);
+  auto ids = submit_staged(plan, called_path(), launching.arguments);
+  if (!ids) return ids.error();
+  if (plan.options.slurm.detach) return print_ids(*ids, plan.options.data.loader);
+  plan.notices.push_back(describe(*ids, plan.options.data.loader));
+  return coordinate_staged(launching, *ids);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -19,6 +20,8 @@
 
 namespace taas::cli {
 namespace {
+
+constexpr std::chrono::milliseconds kPatienceOfSecondStart = std::chrono::seconds(1);
 
 /// An agent that the launcher has started takes the user's environment over as well.
 Result<plan::ResolvedProgram> resolve_as_caller(const node::Launch& launch, plan::Machine& machine) {
@@ -68,15 +71,17 @@ Result<int> run_as_agent(plan::Machine machine) {
   return serve(std::move(*bootstrap), std::move(machine), resolve_as_caller);
 }
 
-Result<int> run_as_held_node(const plan::Options& options, plan::Machine machine) {
+Result<int> run_as_staged_node(const plan::Options& options, plan::Machine machine) {
   take_token(machine);
-  auto job = value_of(machine.environment, "SLURM_JOB_ID");
-  if (job.empty()) return usage_error("--as-held-node: only for the job of a staged submission");
-  auto bootstrap = held_job_file(options.output.directory, job).await(options.nodes.join_timeout);
+  auto job = options.slurm.held_job.value_or(value_of(machine.environment, "SLURM_JOB_ID"));
+  bool again = !value_of(machine.environment, "SLURM_RESTART_COUNT").empty();  // then its run is there, or over
+  auto bootstrap =
+      meeting_file(options.output.directory, job).await(again ? kPatienceOfSecondStart : options.nodes.join_timeout);
   if (!bootstrap) return bootstrap.error();
-  bootstrap->order = slurm_node(machine.environment);
+  bootstrap->data = options.slurm.staged_node == kDataNode;
+  bootstrap->order = slurm_node(machine.environment) + (bootstrap->data ? bootstrap->order_base : 0);
   bootstrap->name = value_of(machine.environment, "SLURMD_NODENAME");
-  return serve_as_called(std::move(*bootstrap), std::move(machine));
+  return serve(std::move(*bootstrap), std::move(machine), resolve_as_caller);
 }
 
 }  // namespace taas::cli

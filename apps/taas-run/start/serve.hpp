@@ -27,7 +27,7 @@ Result<int> serve_as_called(node::Bootstrap bootstrap, plan::Machine machine);
 
 /// --as-agent: supervises this machine's ranks for a coordinator that is named on the standard input.
 Result<int> run_as_agent(plan::Machine machine);
-/// --as-held-node: the same for a node of a staged submission's held job, whose coordinator is found through a file.
-Result<int> run_as_held_node(const plan::Options& options, plan::Machine machine);
+/// --as-staged-node: the same in a job of a staged submission, where a file tells of the coordinator.
+Result<int> run_as_staged_node(const plan::Options& options, plan::Machine machine);
 
 }  // namespace taas::cli

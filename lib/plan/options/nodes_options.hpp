@@ -40,14 +40,14 @@ struct SlurmOptions {
   bool requeue = false;
   bool staged = false;                  ///< --slurm-staged: the GPU nodes' job is held until --loader is prepared
   std::optional<std::string> held_job;  ///< --held-job: that job, where this process was submitted to prepare for it
-  bool as_held_node = false;            ///< --as-held-node: this process is a task of that job
+  std::string staged_node;              ///< --as-staged-node: this process is a task of one of both jobs
 };
 
 // clang-format off
 BOOST_DESCRIBE_STRUCT(NodesOptions, (), (hosts, hostfile, hostfile_text, spares, interface, token_file, node_timeout,
                                          join_timeout, elastic_wait, is_host, ssh_command, remote_taas_run))
 BOOST_DESCRIBE_STRUCT(SlurmOptions, (), (submit, detach, partition, data_partition, account, time, data_time, gres, options,
-                                         preempt_signal, requeue, staged, held_job, as_held_node))
+                                         preempt_signal, requeue, staged, held_job, staged_node))
 // clang-format on
 
 }  // namespace taas::plan

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <utility>
 
 #include "run/events/words.hpp"
@@ -163,10 +164,21 @@ void Coordinator::on(AgentId agent, const Refused& message) {
 }
 
 void Coordinator::on(AgentId agent, const Signalled& message) {
+  if (policy_.nodes_are_held && machines_.nodes().has(agent)) return dismiss_machine(agent, message.signal);
   bool free_to_leave =
       !output_.settling() && !machines_.nodes().has(agent) && signals_.lets_leave(agent, message.signal);
   if (free_to_leave && membership_.enough_without(agent, decisions_.now())) return let_go(agent, message.signal);
   if (signals_.concerns_the_run(message.signal)) on(Event(SignalReceived{message.signal, decisions_.now()}));
+}
+
+/// Its job ends, which is not the ranks' job: SLURM may start it again, and others may be left.
+void Coordinator::dismiss_machine(AgentId agent, int signal) {
+  if (!policy_.run.stops_the_run(signal)) return;
+  auto hello = agents_.at(agent).hello;
+  machines_.lose(agent);
+  machines_.tell_loss(hello, {fmt::format("SLURM sent {}", signal_name(signal)), {}, {}});
+  agents_.dismiss(agent, "its job ends", 128 + signal);
+  on_changed_machines();
 }
 
 /// The run goes on without it.
@@ -200,8 +212,17 @@ void Coordinator::on(AgentId agent, const LoaderFailed& message) {
 
 void Coordinator::on_changed_machines() {
   machines_.tell_all();
+  stop_without_machines();
   if (auto why = machines_.loader().hopeless(); !why.empty()) return gathering_.fail(why, kUsageExitCode);
   gathering_.advance();
+}
+
+/// Ranks would wait for batches that nobody makes. They may still save what they have.
+void Coordinator::stop_without_machines() {
+  bool without = policy_.nodes_are_held && machines_.nodes().all_lost();
+  if (!without || gathering_.active() || output_.settling() || !signals_.concerns_the_run(SIGTERM)) return;
+  decisions_.notify("no CPU machine is left to make batches: the run is stopped");
+  on(Event(SignalReceived{SIGTERM, decisions_.now()}));
 }
 
 void Coordinator::on(const AgentLeft& event) {

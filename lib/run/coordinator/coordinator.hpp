@@ -89,6 +89,8 @@ class Coordinator {
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
   void reject(AgentId agent, const Hello& hello, const std::string& why);
+  void dismiss_machine(AgentId agent, int signal);
+  void stop_without_machines();
   void turn_away(AgentId agent, const std::string& why);
   void let_go(AgentId agent, int signal);
   void lose(AgentId agent, AgentLoss loss);

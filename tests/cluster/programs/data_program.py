@@ -20,6 +20,8 @@ def work():
     about = json.dumps([socket.gethostname(), int(os.environ["TAAS_DATA_WORKER"])]).encode()
     if os.environ.get("PREPARE") == "when told":
         wait_to_be_told()
+    if os.environ.get("PREPARE") == "fails":
+        sys.exit("no such loader")
     if "PREPARE" in os.environ:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
             event = {"kind": "prepared", "worker": int(os.environ["TAAS_DATA_WORKER"]), "batches": 3, "bytes": 10, "done": True}
@@ -53,6 +55,8 @@ def ask(worker):
 
 
 def see():
+    if "RANK_EXITS" in os.environ:
+        sys.exit(int(os.environ["RANK_EXITS"]))
     place = folder / f"seen-{os.environ['RANK']}"
     while not (folder / "finish").exists():
         plan = json.loads(pathlib.Path(os.environ["TAAS_DATA_PLAN"]).read_text())

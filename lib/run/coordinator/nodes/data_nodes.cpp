@@ -83,6 +83,7 @@ void DataNodes::refuse(AgentId agent) {
 
 /// One that was there before is tried again.
 void DataNodes::fail(int order) {
+  command_ended_ = command_ended_ || order == kEveryDataNode;
   int first = order == kEveryDataNode ? policy_.first_order : order;
   int last = order == kEveryDataNode ? policy_.first_order + policy_.nodes - 1 : order;
   for (int one = first; one <= last; ++one) {

@@ -48,8 +48,8 @@ class DataNodes {
   [[nodiscard]] bool none_left() const {
     return policy_.nodes > 0 && failed_.size() >= static_cast<std::size_t>(policy_.nodes);
   }
-  /// All that have come are lost, and nobody else is waited for.
-  [[nodiscard]] bool all_lost() const { return of_agent_.empty() && settled(); }
+  /// None is there, and what was to start them, at first or again, has ended.
+  [[nodiscard]] bool all_lost() const { return of_agent_.empty() && command_ended_; }
   /// Every machine that is there has prepared --loader.
   [[nodiscard]] bool all_prepared() const;
   /// "hostc, hostd": those that have not come.
@@ -80,6 +80,7 @@ class DataNodes {
   std::map<int, Loss> losses_;
   std::set<int> failed_;
   std::set<int> seen_;
+  bool command_ended_ = false;  // the one that starts all of them
   DataWorkers list_;
 };
 

@@ -14,12 +14,13 @@
 
 namespace taas::launch {
 
-/// A job of SLURM that was submitted with --hold, and whose nodes join this run. It is released when the run is ready
-/// for them, SLURM is asked whether it still exists, and it does not outlive the run.
-class HeldJob {
+/// A job of SLURM whose nodes join this run by themselves. SLURM is asked whether it still exists; one that was
+/// submitted with --hold is released when the run is ready for it; and none outlives the run.
+class BatchJob {
  public:
   struct Options {
     std::string id;
+    std::string name;                      ///< of its nodes, for people: "the GPU nodes"
     int nodes = 1;                         ///< that it has
     std::vector<std::string> environment;  ///< of SLURM's commands
   };
@@ -27,7 +28,7 @@ class HeldJob {
     std::function<void(std::string)> notice;    ///< one line for the user
     std::function<void(std::string why)> over;  ///< nobody comes from it any more; told once
   };
-  HeldJob(boost::asio::io_context& io, Family& family, Options options, Callbacks callbacks);
+  BatchJob(boost::asio::io_context& io, Family& family, Options options, Callbacks callbacks);
 
   /// From now on SLURM is asked for its state.
   void watch();
@@ -35,8 +36,8 @@ class HeldJob {
   void release();
   /// One of its nodes has joined.
   void arrived() { ++arrived_; }
-  /// The run is over: a job whose nodes have not all joined would wait for it, and is cancelled. Turns the event loop
-  /// until SLURM has answered; an error says that it did not.
+  /// The run is over, and nodes that have not joined would wait for it: cancels a job of which some have not, and one
+  /// that is in the queue again. Turns the event loop until SLURM has answered; an error says that it did not.
   Result<> end();
 
  private:
@@ -44,6 +45,7 @@ class HeldJob {
   void hear(const std::vector<std::string>& lines);
   void try_release();
   void released(bool done, const std::vector<std::string>& lines);
+  [[nodiscard]] std::vector<std::string> cancel_command() const;
   std::unique_ptr<HostCommand> start(std::vector<std::string> argv, HostCommand::OnEnd on_end);
 
   boost::asio::io_context& io_;
@@ -58,7 +60,7 @@ class HeldJob {
   Timer ask_again_;
   Timer release_again_;
   std::unique_ptr<HostCommand> question_;
-  std::unique_ptr<HostCommand> order_;  // release, or cancel
+  std::unique_ptr<HostCommand> release_;
 };
 
 }  // namespace taas::launch

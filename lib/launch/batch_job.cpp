@@ -1,4 +1,4 @@
-#include "launch/held_job.hpp"
+#include "launch/batch_job.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ std::string last_of(const std::vector<std::string>& lines) { return lines.empty(
 
 }  // namespace
 
-HeldJob::HeldJob(boost::asio::io_context& io, Family& family, Options options, Callbacks callbacks)
+BatchJob::BatchJob(boost::asio::io_context& io, Family& family, Options options, Callbacks callbacks)
     : io_(io),
       family_(family),
       options_(std::move(options)),
@@ -35,9 +35,9 @@ HeldJob::HeldJob(boost::asio::io_context& io, Family& family, Options options, C
       ask_again_(io, [this] { ask(); }),
       release_again_(io, [this] { try_release(); }) {}
 
-void HeldJob::watch() { ask(); }
+void BatchJob::watch() { ask(); }
 
-std::unique_ptr<HostCommand> HeldJob::start(std::vector<std::string> argv, HostCommand::OnEnd on_end) {
+std::unique_ptr<HostCommand> BatchJob::start(std::vector<std::string> argv, HostCommand::OnEnd on_end) {
   auto name = argv.front();
   auto started = HostCommand::start(io_, family_, {std::move(argv), options_.environment, ""}, std::move(on_end));
   if (started) return std::move(*started);
@@ -45,32 +45,32 @@ std::unique_ptr<HostCommand> HeldJob::start(std::vector<std::string> argv, HostC
   return nullptr;
 }
 
-void HeldJob::ask() {
+void BatchJob::ask() {
   question_ = start(plan::ask_job_state(options_.id),
                     [this](ExitStatus, const std::vector<std::string>& lines) { hear(lines); });
 }
 
 /// Where SLURM did not answer, nothing has changed.
-void HeldJob::hear(const std::vector<std::string>& lines) {
+void BatchJob::hear(const std::vector<std::string>& lines) {
   auto now = plan::read_job_state(lines);
   bool news = now.phase != plan::JobPhase::kUnknown && now.phase != state_.phase;
   ask_pause_ = news ? kFirstPause : doubled(ask_pause_, kLongestAskPause);
   if (news) state_ = now;
   if (state_.phase != plan::JobPhase::kOver) return ask_again_.set(steady_now() + ask_pause_);
-  callbacks_.over(fmt::format("job {}, from which the GPU nodes come, is over ({})", options_.id, state_.name));
+  callbacks_.over(fmt::format("job {}, which has {}, is over ({})", options_.id, options_.name, state_.name));
 }
 
-void HeldJob::release() { try_release(); }
+void BatchJob::release() { try_release(); }
 
-void HeldJob::try_release() {
+void BatchJob::try_release() {
   if (state_.phase == plan::JobPhase::kOver) return;
-  order_ =
+  release_ =
       start({"scontrol", "release", options_.id}, [this](ExitStatus status, const std::vector<std::string>& lines) {
         released(status.success() || contains(last_of(lines), kNotHeldAnyMore), lines);
       });
 }
 
-void HeldJob::released(bool done, const std::vector<std::string>& lines) {
+void BatchJob::released(bool done, const std::vector<std::string>& lines) {
   ask_pause_ = {};
   if (done) return callbacks_.notice(fmt::format("job {} is released: its nodes are waited for", options_.id));
   if (!std::exchange(failure_told_, true)) {
@@ -83,14 +83,19 @@ void HeldJob::released(bool done, const std::vector<std::string>& lines) {
   release_again_.set(steady_now() + release_pause_);
 }
 
-Result<> HeldJob::end() {
+std::vector<std::string> BatchJob::cancel_command() const {
+  if (arrived_ < options_.nodes) return {"scancel", options_.id};
+  return {"scancel", "--state=PENDING", options_.id};
+}
+
+Result<> BatchJob::end() {
   ask_again_.clear();
   release_again_.clear();
   question_.reset();
-  order_.reset();
-  if (state_.phase == plan::JobPhase::kOver || arrived_ >= options_.nodes) return {};
+  release_.reset();
+  if (state_.phase == plan::JobPhase::kOver) return {};
   std::optional<std::string> failure;
-  auto cancel = start({"scancel", options_.id}, [&failure](ExitStatus status, const std::vector<std::string>& lines) {
+  auto cancel = start(cancel_command(), [&failure](ExitStatus status, const std::vector<std::string>& lines) {
     failure = status.success() ? "" : last_of(lines);
   });
   if (!cancel) failure = "scancel cannot be run";
@@ -98,7 +103,8 @@ Result<> HeldJob::end() {
   patience.set(steady_now() + kCancelPatience);
   while (!failure) io_.run_one();
   if (failure->empty()) return {};
-  return unavailable_error(fmt::format("job {} was not cancelled: {}", options_.id, *failure));
+  return unavailable_error(
+      fmt::format("job {}, which has {}, was not cancelled: {}", options_.id, options_.name, *failure));
 }
 
 }  // namespace taas::launch
