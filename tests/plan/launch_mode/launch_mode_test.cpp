@@ -234,6 +234,20 @@ TEST_CASE("--slurm submits outside of a job, and is nothing new inside") {
   only<SlurmTask>(way_of(options, task_of_step(0)));
 }
 
+TEST_CASE("--slurm-staged submits two jobs, one of which coordinates") {
+  auto options = sized(32);
+  options.slurm.submit = options.slurm.staged = true;
+  options.data.cpus = 2;
+  options.data.loader = "data:train";
+  CHECK(only<SlurmStaged>(way_of(options)).held_job.empty());
+  CHECK(error_of(options, batch_script()) == "--slurm-staged: this is job 17 already: call taas-run outside of a job");
+  options.slurm.held_job = "16";
+  auto inside = only<SlurmStaged>(way_of(options, batch_script()));
+  CHECK(inside.held_job == "16");
+  CHECK(inside.job->id == "17");
+  CHECK(describe(inside) == "job 16 of SLURM, which is held until this one has prepared");
+}
+
 TEST_CASE("a broken environment of SLURM is told, unless it does not matter") {
   Environment broken{{"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NODELIST", "g["}};
   CHECK(error_of({}, broken) == "SLURM_JOB_NODELIST: g[: a [ without its ]");

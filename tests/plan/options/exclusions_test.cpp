@@ -86,4 +86,26 @@ TEST_CASE("flags of a job need one") {
   CHECK(check_job_flags(options, false).has_value());
 }
 
+TEST_CASE("a staged submission needs what it prepares, and on which machines") {
+  Options options;
+  options.slurm.data_time = "10";
+  CHECK(message_of(check_exclusions(options)) ==
+        "--data-time 10: only with --slurm-staged, which gives the CPU machines a job of their own");
+  options.slurm.staged = options.slurm.submit = true;
+  CHECK(message_of(check_exclusions(options)) == "--slurm-staged: --cpus N has to say how many machines prepare");
+  options.data.cpus = 2;
+  CHECK(message_of(check_exclusions(options)) == "--slurm-staged: --loader MODULE:NAME has to say what is prepared");
+  options.data.loader = "data:train";
+  CHECK(check_exclusions(options).has_value());
+  options.slurm.requeue = true;
+  CHECK(message_of(check_exclusions(options)) ==
+        "--slurm-staged and --requeue exclude each other: what is prepared would be gone");
+  options.slurm.requeue = false;
+  options.data.hosts = "c0";
+  CHECK(message_of(check_exclusions(options)) ==
+        "--slurm-staged and --data-hosts c0 exclude each other: SLURM chooses the CPU machines");
+  options.slurm.submit = false;
+  CHECK(message_of(check_job_flags(options, false)) == "--slurm-staged: only with --slurm, which submits a job");
+}
+
 }  // namespace exclusions_test

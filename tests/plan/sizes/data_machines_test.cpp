@@ -131,6 +131,14 @@ TEST_CASE("in a heterogeneous job the second component makes batches") {
   CHECK(describe(*machines, with(1), 8) == "1 CPU machine of the job's second component: c0");
 }
 
+TEST_CASE("in a staged submission a job of CPU machines starts first") {
+  auto machines = decide_data_machines(with(2), SlurmStaged{});
+  REQUIRE(machines.has_value());
+  CHECK(machines->staged);
+  CHECK(machines->count == 2);
+  CHECK(describe(*machines, with(2), 8) == "2 CPU machines of a job that starts first");
+}
+
 TEST_CASE("more data workers than memory is there for are said, with the flags that mend it") {
   constexpr std::int64_t kGiga = 1'000'000'000;
   CHECK(data_memory_warning(2, 2, 4 * kGiga).empty());
