@@ -1,11 +1,17 @@
 """Staged submissions to SLURM: GPUs are allocated when CPU machines have prepared the loader, and nothing is left behind."""
 
+import shutil
 import signal
 
 import pytest
 
+from conftest import TAAS_RUN, some
 from processes import wait_until
-from staged import Staged, path_with_failing
+from runs import PROGRAMS
+from staged import FLAGS, Staged, path_with_failing
+
+# Which job is cancelled, and where taas-run is meanwhile.
+WAYS_TO_CANCEL = (("CPU", "waiting"), ("GPU", "detached"), ("GPU", "waiting"), ("CPU", "detached"))
 
 
 @pytest.fixture
@@ -73,6 +79,23 @@ def test_the_user_may_release_the_gpus_before(slurm, staged, records):
     staged.assert_ended(cpus, gpus)
 
 
+def test_ranks_of_torch_take_batches_that_were_prepared(slurm, tmp_path):
+    """Prepared on the CPU machines, and made nowhere else."""
+    pytest.importorskip("torch")
+    hosts = tmp_path / "hosts"
+    hosts.mkdir()
+    for name in ("prepared_data.py", "prepared_rank.py"):
+        shutil.copy(PROGRAMS / name, tmp_path)
+    run = slurm.cluster.login.start(TAAS_RUN, *FLAGS[:-1], "prepared_data:loader", "prepared_rank.py", cwd=tmp_path,
+                                    env={"HOSTS": str(hosts)})
+    result = run.end()
+    assert result.returncode == 0, result.stderr
+    assert "prepared prepared_data:loader: 8 batches" in result.stderr, result.stderr
+    assert "made again" not in result.stderr, result.stderr
+    assert "sum 2016" in result.stdout
+    assert sorted(path.name for path in hosts.iterdir()) == ["c0", "c1"]
+
+
 # --- what cannot begin ---
 
 def test_a_gpu_job_that_slurm_refuses(staged):
@@ -132,8 +155,7 @@ def test_an_interrupt_while_the_cpu_machines_are_waited_for(slurm, records):
     staged.assert_ended(cpus, gpus)
 
 
-@pytest.mark.parametrize("way", ["waiting", "detached"])
-@pytest.mark.parametrize("which", ["CPU", "GPU"])
+@pytest.mark.parametrize("which, way", some(WAYS_TO_CANCEL, 2))
 def test_cancelling_one_job_while_the_loader_is_prepared_ends_both(slurm, staged, which, way):
     run = staged.start() if way == "waiting" else staged.detach() and None
     cpus, gpus = staged.wait_for_preparation()
@@ -142,11 +164,10 @@ def test_cancelling_one_job_while_the_loader_is_prepared_ends_both(slurm, staged
     staged.assert_no_ranks()
     staged.assert_ended(cpus, gpus)
     told = ends_with(run, 2) if run else slurm.output(cpus)
-    assert way == "detached" or f"{which}" in told and "is over (CANCELLED)" in told, told
+    assert "is over (CANCELLED)" in told or (which, way) == ("CPU", "detached"), told
 
 
-@pytest.mark.parametrize("way", ["waiting", "detached"])
-@pytest.mark.parametrize("which", ["CPU", "GPU"])
+@pytest.mark.parametrize("which, way", some(WAYS_TO_CANCEL, 2))
 def test_cancelling_one_job_while_ranks_run_ends_both(slurm, staged, which, way):
     run = staged.start() if way == "waiting" else staged.detach() and None
     cpus, gpus = staged.wait_for_preparation()
