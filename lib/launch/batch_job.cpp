@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -18,12 +19,19 @@ constexpr Duration kLongestAskPause = 15s;
 constexpr Duration kLongestReleasePause = 60s;
 constexpr Duration kCancelPatience = 20s;  // SLURM kills a job 30 s after it has told it to end
 constexpr std::string_view kNotHeldAnyMore = "no longer pending";
+/// What scancel says where there is nothing to cancel: the job has ended, or is not in the state that was named.
+constexpr std::string_view kNothingToCancel[] = {"already completing or completed", "Invalid job id"};
 
 Duration doubled(Duration pause, Duration longest) {
   return pause == Duration{} ? kFirstPause : std::min(2 * pause, longest);
 }
 
 std::string last_of(const std::vector<std::string>& lines) { return lines.empty() ? "it said nothing" : lines.back(); }
+
+bool is_nothing_to_cancel(const std::string& said) {
+  return std::any_of(std::begin(kNothingToCancel), std::end(kNothingToCancel),
+                     [&said](std::string_view words) { return contains(said, words); });
+}
 
 }  // namespace
 
@@ -57,10 +65,15 @@ void BatchJob::hear(const std::vector<std::string>& lines) {
   ask_pause_ = news ? kFirstPause : doubled(ask_pause_, kLongestAskPause);
   if (news) state_ = now;
   if (state_.phase != plan::JobPhase::kOver) return ask_again_.set(steady_now() + ask_pause_);
-  callbacks_.over(fmt::format("job {}, which has {}, is over ({})", options_.id, options_.name, state_.name));
+  callbacks_.over(fmt::format("job {}, which has {}, is over ({}): slurm-{}.out is its output", options_.id,
+                              options_.name, state_.name, options_.id));
 }
 
-void BatchJob::release() { try_release(); }
+/// Who submitted it may have released it before.
+void BatchJob::release() {
+  bool held = state_.phase == plan::JobPhase::kUnknown || state_.phase == plan::JobPhase::kHeld;
+  if (held) try_release();
+}
 
 void BatchJob::try_release() {
   if (state_.phase == plan::JobPhase::kOver) return;
@@ -102,7 +115,7 @@ Result<> BatchJob::end() {
   Timer patience(io_, [&failure] { failure = "SLURM does not answer"; });
   patience.set(steady_now() + kCancelPatience);
   while (!failure) io_.run_one();
-  if (failure->empty()) return {};
+  if (failure->empty() || is_nothing_to_cancel(*failure)) return {};
   return unavailable_error(
       fmt::format("job {}, which has {}, was not cancelled: {}", options_.id, options_.name, *failure));
 }

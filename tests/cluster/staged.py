@@ -43,7 +43,12 @@ class Staged:
         return self.jobs()
 
     def wait_for_batches(self):
+        """Until each rank is served by both CPU machines."""
         self.seen.wait_for_hosts(["c0", "c1"], ranks=RANKS)
+
+    def hosts_of(self, rank: int) -> list:
+        """Of the data workers that a rank knows; "None" for one that has left."""
+        return sorted(str(entry and entry[0]) for entry in self.seen.of(rank) or [])
 
     def jobs(self) -> tuple:
         """The numbers of the CPU machines' job and of the GPU nodes'."""

@@ -6,9 +6,11 @@ import signal
 import pytest
 
 from conftest import TAAS_RUN, some
+from data_records import PROGRAM
 from processes import wait_until
 from runs import PROGRAMS
-from staged import FLAGS, Staged, path_with_failing
+from slurm_daemons import CPU_NODES
+from staged import FLAGS, RANKS, Staged, path_with_failing
 
 # Which job is cancelled, and where taas-run is meanwhile.
 WAYS_TO_CANCEL = (("CPU", "waiting"), ("GPU", "detached"), ("GPU", "waiting"), ("CPU", "detached"))
@@ -23,6 +25,7 @@ def ends_with(run, code: int) -> str:
     """What the user read."""
     result = run.end()
     assert result.returncode == code, result.stderr
+    assert "was not cancelled" not in result.stderr
     return result.stderr
 
 
@@ -75,25 +78,26 @@ def test_the_user_may_release_the_gpus_before(slurm, staged, records):
     staged.prepare()
     staged.wait_for_batches()
     records.finish()
-    ends_with(run, 0)
+    assert "could not be released" not in ends_with(run, 0)
     staged.assert_ended(cpus, gpus)
 
 
 def test_ranks_of_torch_take_batches_that_were_prepared(slurm, tmp_path):
-    """Prepared on the CPU machines, and made nowhere else."""
+    """Prepared on the CPU machine, and made nowhere else."""
     pytest.importorskip("torch")
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     for name in ("prepared_data.py", "prepared_rank.py"):
         shutil.copy(PROGRAMS / name, tmp_path)
-    run = slurm.cluster.login.start(TAAS_RUN, *FLAGS[:-1], "prepared_data:loader", "prepared_rank.py", cwd=tmp_path,
-                                    env={"HOSTS": str(hosts)})
-    result = run.end()
+    smaller = ("--gpus", 1, "--cpus", 1)  # each process of torch takes its time
+    result = slurm.cluster.login.run(TAAS_RUN, *FLAGS[:-1], "prepared_data:loader", *smaller, "prepared_rank.py",
+                                     cwd=tmp_path, env={"HOSTS": str(hosts)})
     assert result.returncode == 0, result.stderr
     assert "prepared prepared_data:loader: 8 batches" in result.stderr, result.stderr
     assert "made again" not in result.stderr, result.stderr
     assert "sum 2016" in result.stdout
-    assert sorted(path.name for path in hosts.iterdir()) == ["c0", "c1"]
+    (host,) = hosts.iterdir()
+    assert host.name in CPU_NODES
 
 
 # --- what cannot begin ---
@@ -192,6 +196,17 @@ def test_a_killed_launcher_leaves_a_held_job_that_says_why(slurm, staged):
 
 
 # --- what it recovers from ---
+
+def test_a_cpu_machine_that_is_lost_leaves_the_others(slurm, staged, records):
+    run = staged.start()
+    cpus, gpus = staged.wait_for_preparation()
+    slurm.cluster["c1"].kill_all("--as-staged-node", PROGRAM)  # on c0 there is the job's script as well
+    staged.prepare()
+    wait_until(lambda: all(staged.hosts_of(rank) == ["None", "c0"] for rank in range(RANKS)), "c1 is missing", 60)
+    records.finish()
+    assert "CPU machine c1 was lost" in ends_with(run, 0)
+    staged.assert_ended(cpus, gpus)
+
 
 def test_cpu_machines_that_slurm_requeues_prepare_again(slurm, staged, records):
     run = staged.start()

@@ -48,8 +48,8 @@ class DataNodes {
   [[nodiscard]] bool none_left() const {
     return policy_.nodes > 0 && failed_.size() >= static_cast<std::size_t>(policy_.nodes);
   }
-  /// None is there, and what was to start them, at first or again, has ended.
-  [[nodiscard]] bool all_lost() const { return of_agent_.empty() && command_ended_; }
+  /// None of those that came is there, and what was to start them, at first or again, has ended.
+  [[nodiscard]] bool all_lost() const { return command_ended_ && of_agent_.empty() && !seen_.empty(); }
   /// Every machine that is there has prepared --loader.
   [[nodiscard]] bool all_prepared() const;
   /// "hostc, hostd": those that have not come.
