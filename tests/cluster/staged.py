@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shlex
+import shutil
 
 from conftest import TAAS_RUN
 from data_records import Seen
@@ -80,10 +81,13 @@ class Staged:
         return {int(job): partition for job, partition in map(str.split, lines)}
 
 
-def path_with_failing(command: str, folder: pathlib.Path) -> str:
-    """A PATH in which the command fails once, as where slurmctld is away."""
+FAILS = "echo Unable to contact slurm controller >&2; exit 1"  # as where slurmctld is away
+
+
+def path_with(command: str, first_does: str, folder: pathlib.Path) -> str:
+    """A PATH in which the command does something else when it is called for the first time."""
     folder.mkdir()
-    fails = folder / command
-    fails.write_text(f'#!/bin/sh\nrm {shlex.quote(str(fails))}\necho Unable to contact slurm controller >&2\nexit 1\n')
-    fails.chmod(0o755)
+    file = folder / command
+    file.write_text(f'#!/bin/sh\nrm {shlex.quote(str(file))}\n{first_does}\nexec {shutil.which(command)} "$@"\n')
+    file.chmod(0o755)
     return f"{folder}:{os.environ['PATH']}"

@@ -10,7 +10,7 @@ from data_records import PROGRAM
 from processes import wait_until
 from runs import PROGRAMS
 from slurm_daemons import CPU_NODES
-from staged import FLAGS, RANKS, Staged, path_with_failing
+from staged import FAILS, FLAGS, RANKS, Staged, path_with
 
 # Which job is cancelled, and where taas-run is meanwhile.
 WAYS_TO_CANCEL = (("CPU", "waiting"), ("GPU", "detached"), ("GPU", "waiting"), ("CPU", "detached"))
@@ -125,7 +125,7 @@ def test_a_loader_that_cannot_be_loaded_cancels_the_gpu_job(slurm, staged):
 
 
 def test_a_release_that_fails_is_tried_again(slurm, staged, records, tmp_path):
-    run = staged.start(env={"PATH": path_with_failing("scontrol", tmp_path / "failing")})
+    run = staged.start(env={"PATH": path_with("scontrol", FAILS, tmp_path / "failing")})
     cpus, gpus = staged.wait_for_preparation()
     staged.prepare()
     staged.wait_for_batches()
@@ -145,6 +145,12 @@ def test_an_interrupt_while_the_loader_is_prepared(slurm, staged):
     assert slurm.job(gpus)["JobState"] == "CANCELLED"
     staged.assert_no_ranks()
     staged.assert_ended(cpus, gpus)
+
+
+def test_an_interrupt_while_the_jobs_are_submitted(staged, tmp_path):
+    run = staged.start(env={"PATH": path_with("sbatch", "kill -INT $PPID", tmp_path / "interrupting")})
+    ends_with(run, 128 + signal.SIGINT)
+    staged.assert_ended(*staged.jobs())
 
 
 def test_an_interrupt_while_the_cpu_machines_are_waited_for(slurm, records):

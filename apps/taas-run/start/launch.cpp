@@ -11,6 +11,7 @@
 #include "net/addresses.hpp"
 #include "plan/decide_launch_mode.hpp"
 #include "proc/family/keeper.hpp"
+#include "proc/spawn/signals.hpp"
 #include "run/coordinator/nodes/data_nodes.hpp"
 #include "slurm/meeting.hpp"
 #include "slurm/requeue.hpp"
@@ -238,6 +239,7 @@ Result<int> coordinate_staged(Launching& launching, const StagedIds& ids) {
 Result<int> go(const plan::SlurmStaged& mode, Launching& launching) {
   if (!mode.held_job.empty()) return coordinate_staged(launching, {mode.held_job, ""});
   auto& plan = launching.plan;
+  hold_until_received();  // between the jobs and their coordinator nobody would cancel them
   auto ids = submit_staged(plan, called_path(), launching.arguments);
   if (!ids) return ids.error();
   if (plan.options.slurm.detach) return print_ids(*ids, plan.options.data.loader);

@@ -12,12 +12,20 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-void hold_stop_signals() {
+namespace {
+
+void change_mask(int how, const std::vector<int>& numbers) {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaddset(&signals, signal);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  for (int signal : numbers) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(how, &signals, nullptr);
 }
+
+}  // namespace
+
+void hold_stop_signals() { change_mask(SIG_BLOCK, {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}); }
+
+void hold_until_received() { change_mask(SIG_BLOCK, {SIGINT, SIGTERM, SIGHUP}); }
 
 struct SignalSource::State : std::enable_shared_from_this<SignalSource::State> {
   State(boost::asio::io_context& io, Callback callback) : signals(io), on_signal(std::move(callback)) {}
@@ -42,6 +50,7 @@ SignalSource::SignalSource(boost::asio::io_context& io, const std::vector<int>& 
     if (signal != SIGHUP || !is_ignored(signal)) state_->signals.add(signal, cannot_be_caught);
   }
   state_->wait();
+  change_mask(SIG_UNBLOCK, signals);
 }
 
 SignalSource::~SignalSource() {

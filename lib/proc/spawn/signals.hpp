@@ -18,8 +18,12 @@ bool is_ignored(int signal);
 /// From now on this process, and what it starts, is not ended by what a batch system sends to every process of a job.
 void hold_stop_signals();
 
-/// Receives signals in the event loop. SIGHUP that was ignored when the process started (nohup) stays ignored.
-/// Destroying it gives the signals their default meaning back.
+/// From now on a wish to stop waits for a SignalSource: what is begun is known to who can end it. SIGQUIT stays the way
+/// out.
+void hold_until_received();
+
+/// Receives signals in the event loop, those that were held too. SIGHUP that was ignored when the process started
+/// (nohup) stays ignored. Destroying it gives the signals their default meaning back.
 class SignalSource {
  public:
   using Callback = std::function<void(int signal, Instant)>;
