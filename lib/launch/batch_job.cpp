@@ -97,7 +97,7 @@ void BatchJob::released(bool done, const std::vector<std::string>& lines) {
 }
 
 std::vector<std::string> BatchJob::cancel_command() const {
-  if (arrived_ < options_.nodes) return {"scancel", options_.id};
+  if (static_cast<int>(arrived_.size()) < options_.nodes) return {"scancel", options_.id};
   return {"scancel", "--state=PENDING", options_.id};
 }
 

@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,8 @@ class BatchJob {
   void watch();
   /// Again and again, until SLURM has done it.
   void release();
-  /// One of its nodes has joined.
-  void arrived() { ++arrived_; }
+  /// This one of its nodes has joined.
+  void arrived(int node) { arrived_.insert(node); }
   /// The run is over, and nodes that have not joined would wait for it: cancels a job of which some have not, and one
   /// that is in the queue again. Turns the event loop until SLURM has answered; an error says that it did not.
   Result<> end();
@@ -53,7 +54,7 @@ class BatchJob {
   Options options_;
   Callbacks callbacks_;
   plan::JobState state_;
-  int arrived_ = 0;
+  std::set<int> arrived_;
   bool failure_told_ = false;
   Duration ask_pause_{};
   Duration release_pause_{};

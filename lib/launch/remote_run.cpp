@@ -68,7 +68,7 @@ class StagedJobs {
   }
   void arrived(int order) {
     auto& job = of(order >= first_machine_);
-    if (job) job->arrived();
+    if (job) job->arrived(order);
   }
   void end() {
     for (auto* job : {&ranks_, &machines_}) {

@@ -100,14 +100,15 @@ TEST_CASE("a job that SLURM does not answer for is asked for again") {
 
 TEST_CASE("a job whose nodes have not all joined is cancelled with the run") {
   Told told;
-  told.job.arrived();
+  told.job.arrived(0);
+  told.job.arrived(0);  // it was lost and has come back
   CHECK(told.job.end().has_value());
   CHECK(told.slurm.calls() == "scancel 17\n");
 }
 
 TEST_CASE("a job whose nodes have joined ends by itself, unless it is in the queue again") {
   Told told;
-  for (int i = 0; i < 2; ++i) told.job.arrived();
+  for (int i = 0; i < 2; ++i) told.job.arrived(i);
   told.slurm.write("refuses", "scancel: error: Kill job error on job id 17: Invalid job id specified");
   CHECK(told.job.end().has_value());
   CHECK(told.slurm.calls() == "scancel --state=PENDING 17\n");

@@ -223,7 +223,7 @@ Result<int> coordinate_staged(Launching& launching, const StagedIds& ids) {
   auto file = meeting_file(launching.plan.options.output.directory, ids.held);
   launching.token = take_token(launching.machine);
   auto options = remote_options(launching);
-  if (!options) return options.error();
+  if (!options) return cancel_jobs(ids), options.error();
   options->jobs.push_back({ids.held, false});
   add_machines(*options, ids.preparing);
   options->on_listening = [&](node::Bootstrap bootstrap) {
