@@ -19,8 +19,8 @@ struct StallWatch {
   Duration longest_gap;  ///< and when it did not look for so long, it did not run
 };
 
-/// An agent that was not answered for half of the time after which it counts as lost, or a little more, kills its ranks:
-/// a stall is noticed before that, even when it begins right after a tick.
+/// An agent that was not answered for half of the time after which it counts as lost, or a little more, kills its
+/// ranks: a stall is noticed before that, even when it begins right after a tick.
 StallWatch stall_watch(const run::CoordinatorPolicy& policy);
 
 /// Where agents that this process starts find it.
