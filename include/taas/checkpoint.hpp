@@ -33,8 +33,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 /// Reads all of it. Tensors are on the CPU, also those that were on a GPU when Python saved them. A file that holds
 /// nothing but a state dict, as torch.save(module.state_dict(), path) writes it, becomes a checkpoint with that model.
-/// Throws CheckpointError, which says what it is, for a missing, cut off, damaged or foreign file, and for a version that
-/// this library does not know.
+/// Throws CheckpointError, which says what it is, for a missing, cut off, damaged or foreign file, and for a version
+/// that this library does not know.
 Checkpoint load_checkpoint(const std::string& path);
 
 /// Copies on the CPU of parameters and buffers by qualified name, as in Python's Module.state_dict().
