@@ -21,6 +21,7 @@
 #include "parse/cli.hpp"
 #include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
+#include "plan/options/loader_names.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "slurm/job_gpus.hpp"
@@ -94,6 +95,8 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
   auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
   if (!program) return program.error();
+  auto loaders = program->python ? plan::check_python_loaders(plan.options.data.loader) : Result<>();
+  if (!loaders) return loaders.error();
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
   if (auto note = cli::note_on_accelerate(*program, machine); !note.empty()) plan.notices.push_back(std::move(note));
   return program;

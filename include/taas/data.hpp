@@ -1,6 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <torch/data/samplers/base.h>
 
@@ -11,29 +10,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "taas/dataset.hpp"
+
 namespace taas {
-
-/// What belongs together: of one example, or of a batch (images and labels, say). On the CPU, strided.
-using Tensors = std::vector<at::Tensor>;
-
-/// What batches are made of. Data workers have their own copy, made by the same program; get() is called by one thread
-/// at a time. For an index it gives the same wherever it is called, but for what it draws from torch's default CPU
-/// generator: that is seeded anew for each batch.
-class Dataset {
- public:
-  virtual ~Dataset() = default;
-  [[nodiscard]] virtual std::size_t size() const = 0;
-  virtual Tensors get(std::size_t index) = 0;
-};
-
-/// Makes a batch of examples. What is drawn at random is as in Dataset::get.
-using Collate = std::function<Tensors(std::vector<Tensors> examples)>;
-
-/// The first tensors of all examples along a new first dimension, then the second ones, and so on. Throws
-/// InvalidArgument when the examples differ in number, shape or dtype of their tensors.
-Tensors stack(const std::vector<Tensors>& examples);
 
 struct DataLoaderOptions {
   std::size_t batch_size = 1;
@@ -53,6 +35,7 @@ struct DataLoaderOptions {
 };
 
 class Batches;
+struct ServedLoader;
 
 /// Gives a dataset's batches in a sampler's order. Under `taas-run --cpus N` data workers make them, N machines full of
 /// processes of this same program; otherwise this process does. The bytes are the same either way, and the default
@@ -78,7 +61,7 @@ class DataLoader {
   struct State;
 
  private:
-  friend bool serve_data(const std::vector<std::reference_wrapper<const DataLoader>>& loaders);
+  friend bool serve_data(const std::vector<ServedLoader>& loaders);
   std::shared_ptr<State> state_;
 };
 
@@ -127,9 +110,30 @@ class Batches {
   std::unique_ptr<Loop> loop_;
 };
 
+/// Makes the sampler that this rank's first loop over a loader will have, after its set_epoch() where it has one.
+using SamplerOfRank =
+    std::function<std::shared_ptr<torch::data::samplers::Sampler<>>(std::size_t rank, std::size_t world_size)>;
+
+/// A loader as data workers are to have it, and what `taas-run --loader NAME` needs to know besides.
+struct ServedLoader {
+  ServedLoader(DataLoader the_loader, SamplerOfRank of_rank = {})
+      : loader(std::move(the_loader)), sampler(std::move(of_rank)) {}
+
+  DataLoader loader;      ///< a copy, which is the same loader
+  SamplerOfRank sampler;  ///< none: nothing of it can be prepared before the ranks start
+};
+
 /// In a data worker (TAAS_ROLE) makes batches until the run is over and returns true: the program then ends. Anywhere
-/// else returns false at once. To be called with all loaders, before init(). Throws ConfigError for an environment that
-/// does not fit, InvalidArgument for two loaders of one name.
-bool serve_data(const std::vector<std::reference_wrapper<const DataLoader>>& loaders);
+/// else returns false at once. To be called with all loaders, before init():
+///
+///     if (taas::serve_data({train, test})) return 0;
+///     if (taas::serve_data({{train, sampler_of_rank}, test})) return 0;   // taas-run --loader train
+///
+/// The second form lets `taas-run --loader train` have the first batches of all ranks made before the ranks start.
+/// Their order is the sampler's, and their seed that of DataLoaderOptions, or else the one that torch::manual_seed()
+/// was given before this call: torch's own is another one in each process. They are a cache: ranks that ask for other
+/// batches get those. Throws ConfigError for an environment that does not fit, and for a --loader that is not among
+/// `loaders` or has no sampler; InvalidArgument for two loaders of one name.
+bool serve_data(const std::vector<ServedLoader>& loaders);
 
 }  // namespace taas

@@ -5,6 +5,7 @@
 #include "taas/collectives.hpp"
 #include "taas/data.hpp"
 #include "taas/data_parallel.hpp"
+#include "taas/dataset.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
 #include "taas/graphed_step.hpp"

@@ -2,10 +2,13 @@
 
 #include <ATen/Functions.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 
 #include "taas/data.hpp"
+#include "taas/sampler.hpp"
 
 namespace taas::test {
 
@@ -22,6 +25,16 @@ class Noisy : public Dataset {
 
  private:
   std::size_t size_;
+};
+
+/// Notes each example that is read, by whichever process, in the file TAAS_TEST_GETS: a byte for each.
+class Counted : public Noisy {
+ public:
+  using Noisy::Noisy;
+  Tensors get(std::size_t index) override {
+    if (const char* path = std::getenv("TAAS_TEST_GETS")) std::ofstream(path, std::ios::app) << '.';
+    return Noisy::get(index);
+  }
 };
 
 /// One of its examples cannot be read.
@@ -48,6 +61,13 @@ struct Loaders {
   DataLoader noisy{"noisy", std::make_shared<Noisy>(103), {.batch_size = 4, .seed = 7}};
   DataLoader joined{"joined", std::make_shared<Noisy>(50), {.batch_size = 8, .drop_last = true, .collate = join}};
   DataLoader faulty{"faulty", std::make_shared<Faulty>(20), {.batch_size = 4}};
+  DataLoader counted{"counted", std::make_shared<Counted>(50), {.batch_size = 4, .seed = 7}};
 };
+
+/// The first loop's over "counted".
+inline std::shared_ptr<torch::data::samplers::Sampler<>> sampler_of_rank(std::size_t rank, std::size_t world_size) {
+  return std::make_shared<DistributedSampler>(
+      50, DistributedSamplerOptions{.num_replicas = world_size, .rank = rank, .seed = 3});
+}
 
 }  // namespace taas::test

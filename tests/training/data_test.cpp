@@ -240,7 +240,7 @@ TEST_CASE("what the dataset throws comes with the example's number") {
 
 TEST_CASE("a batch that cannot be made is left out where the run says so") {
   for (int count : {0, 1}) {
-    DataWorkers workers(count, "skip");
+    DataWorkers workers(count, {.on_error = "skip"});
     Loaders loaders;
     torch::data::samplers::SequentialSampler sampler(20);
     auto batches = epoch(loaders.faulty, sampler);
@@ -250,7 +250,7 @@ TEST_CASE("a batch that cannot be made is left out where the run says so") {
 }
 
 TEST_CASE("a loop takes as many samples as the run asks for") {
-  DataWorkers workers(1, "raise", 10);
+  DataWorkers workers(1, {.units = 10});
   Loaders loaders;
   torch::data::samplers::SequentialSampler sampler(103);
   CHECK(epoch(loaders.noisy, sampler).size() == 3);

@@ -40,7 +40,7 @@ Fd listen_at(const std::string& path) {
 
 }  // namespace
 
-DataWorkers::DataWorkers(int count, const std::string& on_error, int units) {
+DataWorkers::DataWorkers(int count, const DataWorkersOptions& options) {
   auto pattern = (std::filesystem::temp_directory_path() / "taas-data-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no folder like " + pattern);
   folder_ = pattern;
@@ -48,7 +48,7 @@ DataWorkers::DataWorkers(int count, const std::string& on_error, int units) {
     auto path = folder_ + "/" + std::to_string(number);
     workers_.push_back({listen_at(path), path});
   }
-  write_plan(on_error, units);
+  write_plan(options);
   ::setenv("TAAS_DATA_PLAN", (folder_ + "/plan.json").c_str(), 1);
   for (std::size_t worker = 0; worker < workers_.size(); ++worker) start(worker);
 }
@@ -60,7 +60,7 @@ DataWorkers::~DataWorkers() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-void DataWorkers::write_plan(const std::string& on_error, int units) const {
+void DataWorkers::write_plan(const DataWorkersOptions& options) const {
   std::string list;
   for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
     list += std::string(worker > 0 ? "," : "") + R"({"name":"worker )" + std::to_string(worker) +
@@ -68,14 +68,18 @@ void DataWorkers::write_plan(const std::string& on_error, int units) const {
   }
   std::ofstream(folder_ + "/plan.json")
       << R"({"run":"test","key":")" << std::string(64, '7') << R"(","workers":[)" << list
-      << R"(],"encryption":"plain","compression":"none","buffer_bytes":16777216,"units":)" << units
-      << R"(,"on_error":")" << on_error << R"(","loader":"","world_size":1})";
+      << R"(],"encryption":"plain","compression":"none","buffer_bytes":16777216,"units":)" << options.units
+      << R"(,"on_error":")" << options.on_error << R"(","loader":")" << options.loader << R"(","world_size":)"
+      << options.world_size << "}";
 }
 
 void DataWorkers::start(std::size_t worker) {
-  const std::vector<std::string> variables{"TAAS_ROLE=data-worker", "TAAS_DATA_PLAN=" + folder_ + "/plan.json",
-                                           "TAAS_DATA_LISTEN=-,3", "TAAS_DATA_WORKER=" + std::to_string(worker),
-                                           "OMP_NUM_THREADS=1"};
+  std::vector<std::string> variables{"TAAS_ROLE=data-worker", "TAAS_DATA_PLAN=" + folder_ + "/plan.json",
+                                     "TAAS_DATA_LISTEN=-,3", "TAAS_DATA_WORKER=" + std::to_string(worker),
+                                     "OMP_NUM_THREADS=1"};
+  for (const auto* name : {"TAAS_EVENTS", "TAAS_TEST_GETS"}) {
+    if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
+  }
   std::vector<const char*> environment;
   for (const auto& variable : variables) environment.push_back(variable.c_str());
   environment.push_back(nullptr);

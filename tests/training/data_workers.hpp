@@ -9,10 +9,18 @@
 
 namespace taas::test {
 
+/// What the plan says besides who the workers are.
+struct DataWorkersOptions {
+  std::string on_error = "raise";
+  int units = 0;
+  std::string loader = {};  ///< --loader
+  int world_size = 1;
+};
+
 /// Data workers of this machine, and the plan that tells this process of them, as long as it lives.
 class DataWorkers {
  public:
-  explicit DataWorkers(int count, const std::string& on_error = "raise", int units = 0);
+  explicit DataWorkers(int count, const DataWorkersOptions& options = {});
   ~DataWorkers();
   DataWorkers(const DataWorkers&) = delete;
   DataWorkers& operator=(const DataWorkers&) = delete;
@@ -27,7 +35,7 @@ class DataWorkers {
     std::string path;
     pid_t pid = -1;
   };
-  void write_plan(const std::string& on_error, int units) const;
+  void write_plan(const DataWorkersOptions& options) const;
 
   std::string folder_;
   std::vector<Worker> workers_;

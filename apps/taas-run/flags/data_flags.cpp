@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "flags/setters.hpp"
+#include "plan/options/loader_names.hpp"
 
 namespace taas::cli {
 namespace {
@@ -43,9 +44,8 @@ Result<> store_cpus(plan::Options& options, const Values& values) {
 Result<> store_loaders(plan::Options& options, const Values& values) {
   std::vector<std::string> names;
   for (const auto& value : values) {
-    auto name = read_attribute(value);
-    if (!name) return name.error();
-    if (std::find(names.begin(), names.end(), *name) == names.end()) names.push_back(*name);
+    if (auto named = plan::check_loader_name(value); !named) return named;
+    if (std::find(names.begin(), names.end(), value) == names.end()) names.push_back(value);
   }
   options.data.loader = fmt::format("{}", fmt::join(names, ","));
   return {};
@@ -59,7 +59,10 @@ constexpr Flag kDataFlags[] = {
     {"units", 0, "U", "Samples to take from each registered loader, over all ranks (default: all)",
      [](auto& options, const auto& values) { return store(options.data.units, read_count(values.back())); },
      Origin::kOwn},
-    {"loader", 0, "MODULE:NAME", "Loader whose first batches are prepared before the ranks start; may be repeated",
+    {"loader", 0, "NAME",
+     "Loader whose first batches are prepared before the ranks start: MODULE:NAME in Python, its own name in C++; may "
+     "be "
+     "repeated",
      [](auto& options, const auto& values) { return store_loaders(options, values); }, Origin::kOwn,
      Flag::Kind::kRepeatable},
     {"split", 0, "",

@@ -109,18 +109,6 @@ Result<std::int64_t> read_bytes(std::string_view text) {
   return static_cast<std::int64_t>(bytes);
 }
 
-Result<std::string> read_attribute(std::string_view text) {
-  auto is_name = [](std::string_view part) {
-    return !part.empty() && std::none_of(part.begin(), part.end(), [](unsigned char letter) {
-      return letter < 0x80 && std::isalnum(letter) == 0 && letter != '_' && letter != '.';
-    });
-  };
-  auto colon = text.find(':');
-  bool right = colon != text.npos && is_name(text.substr(0, colon)) && is_name(text.substr(colon + 1));
-  if (!right) return usage_error("not MODULE:NAME, such as data:train_loader");
-  return std::string(text);
-}
-
 Result<int> read_signal(std::string_view text) {
   int signal = signal_number(text.starts_with("SIG") ? std::string(text) : fmt::format("SIG{}", text));
   if (signal == 0) return usage_error("not a signal, such as USR2");

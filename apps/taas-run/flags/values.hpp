@@ -30,8 +30,6 @@ Result<SignalList> read_signals(std::string_view text);
 Result<std::int64_t> read_count(std::string_view text);
 /// Bytes: "1000000", "512k", "1.5G"; the suffixes are powers of 1024.
 Result<std::int64_t> read_bytes(std::string_view text);
-/// "package.module:name.of.attribute".
-Result<std::string> read_attribute(std::string_view text);
 
 /// "USR2" or "SIGUSR2".
 Result<int> read_signal(std::string_view text);

@@ -72,7 +72,8 @@ struct DataWorkers::State {
   void ended(Worker& worker, ExitStatus status, const run::Evidence& evidence, Instant at) {
     family.unspare(worker.process->pid());
     if (ending) return;
-    report(worker, status.signal != 0, describe(status), last_of(evidence.last_lines), at);
+    bool killed = status.signal != 0 && status.signal != SIGABRT;  // abort() is the end that a program gives itself
+    report(worker, killed, describe(status), last_of(evidence.last_lines), at);
   }
 
   void report(Worker& worker, bool killed, std::string why, std::string last_line, Instant at) {

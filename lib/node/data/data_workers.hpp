@@ -32,7 +32,7 @@ struct DataWorkerStart {
 struct DataWorkerEnd {
   int worker = 0;
   std::string name;
-  bool killed = false;    ///< by a signal
+  bool killed = false;    ///< by a signal that it did not give itself: an exception that nobody catches aborts
   std::string why;        ///< "was killed by SIGKILL"
   std::string last_line;  ///< of its stderr; may be empty
   bool is_news = true;    ///< the first end after it has worked for a while

@@ -18,7 +18,7 @@ struct DataOptions {
   std::optional<int> cpus;           ///< --cpus: CPU machines; 0: batches are made in the ranks; absent: no delivery
   std::optional<int> cores;          ///< --data-cores: worker processes on each; absent: its usable cores
   std::optional<std::string> hosts;  ///< --data-hosts, as written: make_plan() reads it
-  std::string loader;                ///< --loader module:attribute, prepared first; commas between several
+  std::string loader;                ///< --loader: what is prepared first; commas between several
   bool split = false;                ///< --split: registered loaders are shared by all ranks
   std::int64_t units = 0;            ///< --units: samples from each loader, over all ranks; 0: all
   std::int64_t buffer_bytes = std::int64_t{1} << 30;  ///< --data-buffer, for each rank

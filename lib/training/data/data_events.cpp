@@ -57,6 +57,15 @@ void report_data(const DataProgress& progress) {
   send_event(event, progress.done);
 }
 
+bool report_prepared(const DataPrepared& prepared) {
+  json::object event{{"kind", "prepared"},
+                     {"worker", prepared.worker},
+                     {"batches", prepared.batches},
+                     {"bytes", prepared.bytes},
+                     {"done", prepared.done}};
+  return send_event(event, prepared.done);
+}
+
 void remark_on_data(const std::string& text) {
   if (!send_event({{"kind", "remark"}, {"text", valid_utf8(text)}})) std::cerr << "taas: " << text << std::endl;
 }

@@ -24,6 +24,18 @@ struct DataProgress {
 /// end.
 void report_data(const DataProgress& progress);
 
+/// What a data worker has made before there are ranks.
+struct DataPrepared {
+  int worker = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;
+  bool done = false;
+};
+
+/// Tells the launcher, which starts the ranks when all workers are done. False when it was not told: its queue was
+/// full, and of the end also after a moment, or there is no launcher.
+bool report_prepared(const DataPrepared& prepared);
+
 /// One line for people: to the launcher, or without one to stderr.
 void remark_on_data(const std::string& text);
 

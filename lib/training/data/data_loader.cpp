@@ -1,12 +1,14 @@
 #include <ATen/core/Dict.h>
 #include <ATen/ops/stack.h>
 
-#include <map>
 #include <utility>
 
 #include "taas/error.hpp"
 #include "training/backend/environment.hpp"
 #include "training/data/data_loop.hpp"
+#include "training/making/data_batch.hpp"
+#include "training/making/map_batches.hpp"
+#include "training/making/random_state.hpp"
 
 namespace taas {
 
@@ -35,8 +37,8 @@ DataLoader::DataLoader(std::string name, std::shared_ptr<Dataset> dataset, DataL
   if (name.empty()) throw InvalidArgument("a DataLoader needs a name, by which data workers find it");
   if (options.batch_size == 0) throw InvalidArgument("the batch size of the DataLoader '" + name + "' is 0");
   if (!dataset) throw InvalidArgument("the DataLoader '" + name + "' has no dataset");
+  state_->maker = std::make_shared<MapBatches>(name, std::move(dataset), options.collate);
   state_->name = state_->totals.loader = std::move(name);
-  state_->dataset = std::move(dataset);
   state_->options = std::move(options);
 }
 
@@ -69,6 +71,13 @@ void DataLoader::resume(const c10::IValue& state) {
   }
 }
 
+DataSeeds DataLoader::State::seeds(std::size_t rank, std::int64_t number) const {
+  return {.initial = options.seed.value_or(default_seed()),
+          .rank = rank,
+          .loader = digest_of_text(name),
+          .epoch = static_cast<std::uint64_t>(number)};
+}
+
 /// The order is drawn as the saved loop has drawn it; the generator is then as it was.
 Batches DataLoader::batches(torch::data::samplers::Sampler<>& sampler) {
   auto& state = *state_;
@@ -88,28 +97,12 @@ Batches DataLoader::batches(torch::data::samplers::Sampler<>& sampler) {
 
   auto loop = std::make_unique<Batches::Loop>();
   loop->loader = state_;
-  loop->sampler = &sampler;
+  loop->rank = read_environment(process_variable).rank;
+  auto seeds = state.seeds(static_cast<std::size_t>(loop->rank), state.epoch.number);
+  loop->order.emplace(sampler, state.options.batch_size, state.options.drop_last, seeds);
   loop->staging = DataStaging(std::move(copies));
-  loop->seeds = {.initial = state.options.seed.value_or(default_seed()),
-                 .rank = static_cast<std::uint64_t>(read_environment(process_variable).rank),
-                 .loader = digest_of_text(state.name),
-                 .epoch = static_cast<std::uint64_t>(state.epoch.number)};
   loop->begin();
   return Batches(std::move(loop));
-}
-
-bool serve_data(const std::vector<std::reference_wrapper<const DataLoader>>& loaders) {
-  if (process_variable("TAAS_ROLE") != "data-worker") return false;
-  std::map<std::string, ServedLoader> served;
-  for (const DataLoader& loader : loaders) {
-    auto state = loader.state_;
-    auto make = [state](const DataTask& task) { return made_batch(state->make(task)); };
-    if (served.emplace(state->name, ServedLoader{state->dataset->size(), make}).second) continue;
-    throw InvalidArgument("two loaders are called '" + state->name + "'");
-  }
-  at::set_num_threads(1);
-  serve_jobs(served);
-  return true;
 }
 
 }  // namespace taas

@@ -5,6 +5,8 @@
 
 #include "taas/error.hpp"
 #include "training/data/data_pinning.hpp"
+#include "training/making/data_batch.hpp"
+#include "training/making/random_state.hpp"
 
 namespace taas {
 namespace {
@@ -29,30 +31,27 @@ Batches::Loop::~Loop() {
 }
 
 void Batches::Loop::begin() {
-  if (auto* remote = client())
-    stream = remote->open(definition_of(describe_loader(loader->name, loader->dataset->size())));
-  for (std::int64_t skipped = 0; skipped < loader->epoch.taken; ++skipped) draw();
+  if (auto* remote = client()) stream = remote->open(definition_of(loader->maker->description()));
+  may_be_prepared = client() != nullptr && loader->run->prepares(loader->name) && !loader->looped;
+  loader->looped = true;
+  order->skip(loader->epoch.taken);
   fill();
-}
-
-std::optional<DataTask> Batches::Loop::draw() {
-  if (drained) return std::nullopt;
-  auto indices = sampler->next(loader->options.batch_size);
-  bool is_batch =
-      indices && !indices->empty() && (indices->size() == loader->options.batch_size || !loader->options.drop_last);
-  drained = !is_batch;
-  if (drained) return std::nullopt;
-  return DataTask{.seed = seeds.of_batch(drawn++), .indices = std::move(*indices)};
 }
 
 void Batches::Loop::fill() {
   std::size_t window = client() != nullptr ? loader->run->window(largest) : 1;
   while (asked.size() < window) {
-    auto task = draw();
+    auto task = order->next();
     if (!task) return;
-    if (auto* remote = client()) remote->submit(stream, task->to_bytes());
+    if (client() != nullptr) submit(*task);
     asked.push_back(std::move(*task));
   }
+}
+
+/// What may be prepared has a worker that prepared it.
+void Batches::Loop::submit(const OrderedTask& task) {
+  auto preferred = may_be_prepared ? loader->run->preparer_of(task.number) : data::WorkerIndex{-1};
+  client()->submit(stream, task.bytes, preferred);
 }
 
 std::optional<Tensors> Batches::Loop::next() {
@@ -70,7 +69,7 @@ std::optional<Tensors> Batches::Loop::next() {
   return std::nullopt;
 }
 
-std::optional<Batches::Loop::Taken> Batches::Loop::take(const DataTask& task) {
+std::optional<Batches::Loop::Taken> Batches::Loop::take(const OrderedTask& task) {
   auto began = steady_now();
   try {
     auto taken = client() != nullptr ? receive() : make(task);
@@ -84,14 +83,12 @@ std::optional<Batches::Loop::Taken> Batches::Loop::take(const DataTask& task) {
   }
 }
 
-Batches::Loop::Taken Batches::Loop::make(const DataTask& task) {
+Batches::Loop::Taken Batches::Loop::make(const OrderedTask& task) {
   const UntouchedState untouched;
-  auto tensors = loader->make(task);
+  auto tensors = loader->maker->make(task.bytes).value();
   auto made = made_batch(tensors);
-  std::size_t bytes = 0;
-  for (const auto& buffer : made.buffers) bytes += buffer.size();
   auto payload = payload_digest(made);
-  return {staging.moved(std::move(tensors)), payload, std::move(made.description), bytes};
+  return {staging.moved(std::move(tensors)), payload, std::move(made.description), made.size()};
 }
 
 DataStaging::Staged Batches::Loop::wait_for_next() {
@@ -120,9 +117,9 @@ Batches::Loop::Taken Batches::Loop::receive() {
   throw DataError("a batch of '" + loader->name + "' cannot be made: " + (failed ? failed->message : "it has no data"));
 }
 
-Tensors Batches::Loop::count(const DataTask& task, Taken taken) {
+Tensors Batches::Loop::count(const OrderedTask& task, Taken taken) {
   auto& totals = loader->totals;
-  totals.samples += task.indices.size();
+  totals.samples += task.examples;
   totals.bytes += taken.bytes;
   ++totals.batches;
   loader->epoch.digest = chain_digest(loader->epoch.digest, taken.payload, taken.description);
@@ -155,7 +152,7 @@ void Batches::Loop::report() {
   auto& totals = loader->totals;
   totals.seconds += seconds(now - std::exchange(since, now));
   totals.done = done;
-  totals.rank = static_cast<int>(seeds.rank);
+  totals.rank = rank;
   if (auto* remote = client()) {
     auto statistics = remote->statistics(stream);
     totals.buffered = statistics.waiting;

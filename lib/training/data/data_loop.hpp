@@ -6,33 +6,11 @@
 #include <string>
 
 #include "taas/data.hpp"
-#include "training/data/data_batch.hpp"
-#include "training/data/data_events.hpp"
-#include "training/data/data_run.hpp"
+#include "training/data/data_loader_state.hpp"
+#include "training/data/data_order.hpp"
 #include "training/data/data_staging.hpp"
 
 namespace taas {
-
-/// How far a loop has come.
-struct DataEpoch {
-  std::int64_t number = 0;
-  std::int64_t taken = 0;    ///< batches
-  std::uint64_t digest = 0;  ///< chained over them
-  at::Tensor order;          ///< the default generator before the sampler drew
-};
-
-struct DataLoader::State {
-  std::string name;
-  std::shared_ptr<Dataset> dataset;
-  DataLoaderOptions options;
-  DataEpoch epoch;                 ///< of the last loop, or of the one to come
-  bool begun = false;              ///< a loop over it
-  std::optional<DataEpoch> saved;  ///< where the next loop is to go on
-  DataProgress totals;
-  std::shared_ptr<DataRun> run;
-
-  [[nodiscard]] Tensors make(const DataTask& task) const { return make_batch(name, *dataset, options.collate, task); }
-};
 
 /// One epoch that is being looped over.
 struct Batches::Loop {
@@ -49,16 +27,15 @@ struct Batches::Loop {
   void begin();
   std::optional<Tensors> next();
 
-  /// The next batch of indices with its seed; nothing when the sampler has no more.
-  std::optional<DataTask> draw();
   /// Asks for as many batches as may be asked for.
   void fill();
+  void submit(const OrderedTask& task);
   /// Nothing: the batch is left out.
-  std::optional<Taken> take(const DataTask& task);
-  Taken make(const DataTask& task);
+  std::optional<Taken> take(const OrderedTask& task);
+  Taken make(const OrderedTask& task);
   Taken receive();
   DataStaging::Staged wait_for_next();
-  Tensors count(const DataTask& task, Taken taken);
+  Tensors count(const OrderedTask& task, Taken taken);
   [[nodiscard]] bool has_enough() const;
   void finish();
   /// To the launcher: once a second, and at the end.
@@ -66,14 +43,13 @@ struct Batches::Loop {
   [[nodiscard]] data::Client* client() const { return loader->run ? loader->run->client() : nullptr; }
 
   std::shared_ptr<DataLoader::State> loader;
-  torch::data::samplers::Sampler<>* sampler = nullptr;
-  DataSeeds seeds;
+  std::optional<SampledOrder> order;
+  int rank = 0;
   DataStaging staging;
   data::StreamId stream = 0;
-  std::deque<DataTask> asked;  ///< drawn and not taken
-  std::uint64_t drawn = 0;     ///< batches of the epoch
-  std::size_t largest = 0;     ///< batch so far, in bytes
-  bool drained = false;        ///< the sampler has no more
+  std::deque<OrderedTask> asked;  ///< drawn and not taken
+  bool may_be_prepared = false;   ///< --loader names it, and this is the first loop
+  std::size_t largest = 0;        ///< batch so far, in bytes
   bool done = false;
   Instant since = steady_now();
   Instant reported{};

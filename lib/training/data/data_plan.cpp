@@ -35,6 +35,17 @@ data::WorkerAddress worker_of(const json::object& worker) {
           .unix_path = json::value_to<std::string>(worker.at("unix"))};
 }
 
+/// "train,test"
+std::vector<std::string> names_in(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    auto name = text.substr(0, text.find(','));
+    if (!name.empty()) names.emplace_back(name);
+    text.remove_prefix(std::min(name.size() + 1, text.size()));
+  }
+  return names;
+}
+
 DataPlan plan_of(const json::object& text) {
   DataPlan plan;
   plan.run_id = json::value_to<std::string>(text.at("run"));
@@ -45,6 +56,7 @@ DataPlan plan_of(const json::object& text) {
   plan.buffer_bytes = text.at("buffer_bytes").to_number<std::size_t>();
   plan.units = text.at("units").to_number<std::uint64_t>();
   plan.world_size = std::max(1, text.at("world_size").to_number<int>());
+  plan.loaders = names_in(text.at("loader").as_string());
   plan.skips_errors = text.at("on_error") == "skip";
   return plan;
 }
@@ -54,6 +66,10 @@ DataPlan plan_of(const json::object& text) {
 std::uint64_t DataPlan::samples_wanted() const {
   auto ranks = static_cast<std::uint64_t>(world_size);
   return (units + ranks - 1) / ranks;
+}
+
+data::WorkerIndex DataPlan::preparer_of(std::uint64_t number) const {
+  return static_cast<data::WorkerIndex>(number % std::max<std::size_t>(1, workers.size()));
 }
 
 DataPlan read_data_plan(const std::string& path) {

@@ -21,9 +21,12 @@ struct DataPlan {
   std::uint64_t units = 0;       ///< samples of all ranks together; 0: all there are
   int world_size = 1;
   bool skips_errors = false;
+  std::vector<std::string> loaders;  ///< --loader: those that data workers prepare before there are ranks
 
   /// How many samples this rank takes of each loader; 0: all there are.
   [[nodiscard]] std::uint64_t samples_wanted() const;
+  /// Which data worker prepares the batch `number` of each rank.
+  [[nodiscard]] data::WorkerIndex preparer_of(std::uint64_t number) const;
 };
 
 /// Throws ConfigError naming the file.

@@ -45,6 +45,11 @@ std::string DataRun::worker_name(data::WorkerIndex index) const {
   return named ? plan().workers[place].name : "data worker " + std::to_string(index);
 }
 
+bool DataRun::prepares(const std::string& loader) const {
+  const auto& named = plan().loaders;
+  return std::find(named.begin(), named.end(), loader) != named.end();
+}
+
 std::size_t DataRun::window(std::size_t largest) const {
   constexpr std::size_t kOfEach = 4;
   constexpr std::size_t kMost = 1024;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "training/data/data_batch.hpp"
+#include "training/making/data_batch.hpp"
 
 namespace taas {
 

@@ -1,4 +1,4 @@
-#include "training/data/data_task.hpp"
+#include "training/making/data_task.hpp"
 
 #include <array>
 #include <cstring>

@@ -1,49 +1,19 @@
-#include "training/data/data_batch.hpp"
+#include "training/making/data_batch.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <array>
 #include <charconv>
 #include <map>
-#include <mutex>
-#include <new>
 
 #include "data/server/server.hpp"
 #include "data/wire/digest.hpp"
-#include "training/backend/c10_error.hpp"
+#include "taas/error.hpp"
 
 namespace taas {
 namespace {
 
 constexpr std::size_t kAlignment = data::kBufferAlignment;
-
-const at::Generator& default_generator() { return at::detail::getDefaultCPUGenerator(); }
-
-std::string place_of(std::string_view loader, const std::string& what) {
-  return what + " of '" + std::string(loader) + "'";
-}
-
-/// What the dataset's code threw, with where it was. Memory that is not there is told apart: another worker may have
-/// it.
-[[noreturn]] void rethrow(const std::string& where) {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    auto text = one_line(error);
-    if (text.find("DefaultCPUAllocator") != std::string::npos) throw std::bad_alloc();
-    throw DataError(where + ": " + text);
-  }
-}
-
-at::Tensor presentable(const at::Tensor& tensor, const std::string& where) {
-  bool good = tensor.defined() && tensor.device().is_cpu() && tensor.layout() == at::kStrided;
-  if (!good) throw DataError(where + ": a batch has tensors on the CPU alone, and strided ones");
-  return tensor.detach().contiguous();
-}
 
 std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
@@ -79,57 +49,10 @@ std::vector<std::int64_t> parse_sizes(std::string_view text) {
 
 }  // namespace
 
-UntouchedState::UntouchedState() : generator_(default_generator_state()), threads_(at::get_num_threads()) {
-  if (threads_ != 1) at::set_num_threads(1);
-}
-
-UntouchedState::~UntouchedState() {
-  if (threads_ != 1) at::set_num_threads(threads_);
-  set_default_generator_state(generator_);
-}
-
-at::Tensor default_generator_state() {
-  auto generator = default_generator();
-  const std::lock_guard lock(generator.mutex());
-  return generator.get_state();
-}
-
-void set_default_generator_state(const at::Tensor& state) {
-  auto generator = default_generator();
-  const std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
-}
-
-std::uint64_t default_seed() {
-  auto generator = default_generator();
-  const std::lock_guard lock(generator.mutex());
-  return generator.current_seed();
-}
-
-Tensors make_batch(std::string_view loader, Dataset& dataset, const Collate& collate, const DataTask& task) {
-  const at::NoGradGuard no_gradients;
-  {
-    auto generator = default_generator();
-    const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(task.seed);
-  }
-  std::string where;
-  try {
-    std::vector<Tensors> examples;
-    examples.reserve(task.indices.size());
-    for (auto index : task.indices) {
-      where = "example " + std::to_string(index);
-      examples.push_back(dataset.get(index));
-    }
-    where = "collating a batch";
-    Tensors batch = collate(std::move(examples));
-    for (auto& tensor : batch) tensor = presentable(tensor, place_of(loader, where));
-    return batch;
-  } catch (const DataError&) {
-    throw;
-  } catch (...) {
-    rethrow(place_of(loader, where));
-  }
+std::size_t MadeBatch::size() const {
+  std::size_t bytes = 0;
+  for (const auto& buffer : buffers) bytes += buffer.size();
+  return bytes;
 }
 
 std::string describe(const Tensors& batch) {

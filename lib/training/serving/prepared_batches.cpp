@@ -1,0 +1,25 @@
+#include "training/serving/prepared_batches.hpp"
+
+#include <utility>
+
+namespace taas {
+
+bool PreparedBatches::is_full() const { return room_ <= (count_ > 0 ? bytes_ / count_ : 0); }
+
+void PreparedBatches::put(const std::string& task, MadeBatch batch) {
+  auto size = batch.size();
+  if (size > room_) return;
+  if (!batches_.try_emplace(task, std::move(batch)).second) return;
+  room_ -= size;
+  bytes_ += size;
+  ++count_;
+}
+
+std::optional<MadeBatch> PreparedBatches::take(const std::string& task) {
+  auto found = batches_.extract(task);
+  if (!found) return std::nullopt;
+  room_ += found.mapped().size();
+  return std::move(found.mapped());
+}
+
+}  // namespace taas
