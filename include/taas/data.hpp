@@ -19,7 +19,10 @@ namespace taas {
 
 struct DataLoaderOptions {
   std::size_t batch_size = 1;
-  bool drop_last = false;  ///< leave out a last batch that is not full
+  bool drop_last = false;  ///< leave out a last batch that is not full; of an iterable dataset, that of each shard
+  /// Into how many shards each rank's loop splits an iterable dataset. Batches come from them in turn, and each is read
+  /// by one data worker at a time: num_workers times the number of ranks of them have something to do.
+  std::size_t num_workers = 1;
   Collate collate = stack;
   /// What batches' seeds are made of, with the rank, the loader's name, the epoch and the batch's number. By default
   /// what torch's generator was seeded with (torch::manual_seed) when the epoch begins.
@@ -37,25 +40,34 @@ struct DataLoaderOptions {
 class Batches;
 struct ServedLoader;
 
-/// Gives a dataset's batches in a sampler's order. Under `taas-run --cpus N` data workers make them, N machines full of
-/// processes of this same program; otherwise this process does. The bytes are the same either way, and the default
-/// generator of this process stays as it is. One loop at a time, in one thread.
+/// Gives a dataset's batches in a sampler's order, or those of an iterable dataset in that of its shards. Under
+/// `taas-run --cpus N` data workers make them, N machines full of processes of this same program; otherwise this
+/// process does. The bytes are the same either way, and the default generator of this process stays as it is. One loop
+/// at a time, in one thread.
 class DataLoader {
  public:
   /// `name` tells the program's loaders apart. Throws InvalidArgument for an empty name or a batch size of 0.
   DataLoader(std::string name, std::shared_ptr<Dataset> dataset, DataLoaderOptions options = {});
+  /// Throws InvalidArgument for a num_workers of 0 as well.
+  DataLoader(std::string name, std::shared_ptr<IterableDataset> dataset, DataLoaderOptions options = {});
 
-  /// An epoch: the sampler starts over (after its set_epoch(), where it has one) and is drawn from ahead of the loop;
-  /// it must outlive it. A loop that goes on in the middle of an epoch needs the same sampler again: see resume().
-  /// Throws ConfigError when DataLoaderOptions::device is not there.
+  /// An epoch of a dataset with indices: the sampler starts over (after its set_epoch(), where it has one) and is drawn
+  /// from ahead of the loop; it must outlive it. A loop that goes on in the middle of an epoch needs the same sampler
+  /// again: see resume(). Throws ConfigError when DataLoaderOptions::device is not there.
   Batches batches(torch::data::samplers::Sampler<>& sampler);
+  /// An epoch of an iterable dataset: the batches of its shards in turn, until the last one has ended. What a dataset
+  /// does not do with its Shard is the same in all ranks. Throws CheckpointError when the state that it is to go on
+  /// from is of another rank.
+  Batches batches();
 
   /// Where the loop is, for Checkpoint::extra: {"epoch", "batch", "digest", "samples", "order"}: epochs before this
   /// one, batches taken of it, a digest chained over their bytes, samples taken in all epochs, and what the default
   /// generator was like when the order was drawn (None between epochs). Two loops with equal digests had equal bytes.
+  /// Of a loop over an iterable dataset it is this rank's own, and has "stream" besides.
   [[nodiscard]] c10::IValue state() const;
   /// The next batches() go on behind the last batch that the saved loop has had, whatever the number of data workers is
-  /// now. Throws CheckpointError for what is no such state.
+  /// now. A stream is read again up to there. Throws CheckpointError for what is no such state, and for one of a stream
+  /// that was saved with another num_workers.
   void resume(const c10::IValue& state);
 
   struct State;
@@ -103,9 +115,10 @@ class Batches {
   Iterator begin() { return Iterator(this); }
   std::default_sentinel_t end() { return {}; }
 
+  struct Loop;
+
  private:
   friend class DataLoader;
-  struct Loop;
   explicit Batches(std::unique_ptr<Loop> loop);
   std::unique_ptr<Loop> loop_;
 };
@@ -133,7 +146,8 @@ struct ServedLoader {
 /// Their order is the sampler's, and their seed that of DataLoaderOptions, or else the one that torch::manual_seed()
 /// was given before this call: torch's own is another one in each process. They are a cache: ranks that ask for other
 /// batches get those. Throws ConfigError for an environment that does not fit, and for a --loader that is not among
-/// `loaders` or has no sampler; InvalidArgument for two loaders of one name.
+/// `loaders` or has no sampler; InvalidArgument for two loaders of one name, and for a sampler where the dataset is
+/// iterable: its shards have an order without one.
 bool serve_data(const std::vector<ServedLoader>& loaders);
 
 }  // namespace taas

@@ -2,11 +2,11 @@
 
 #include <ATen/Functions.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
+#include "stream_examples.hpp"
 #include "taas/data.hpp"
 #include "taas/sampler.hpp"
 
@@ -27,12 +27,12 @@ class Noisy : public Dataset {
   std::size_t size_;
 };
 
-/// Notes each example that is read, by whichever process, in the file TAAS_TEST_GETS: a byte for each.
+/// Notes each example that is read: see note_get().
 class Counted : public Noisy {
  public:
   using Noisy::Noisy;
   Tensors get(std::size_t index) override {
-    if (const char* path = std::getenv("TAAS_TEST_GETS")) std::ofstream(path, std::ios::app) << '.';
+    note_get();
     return Noisy::get(index);
   }
 };
@@ -62,12 +62,24 @@ struct Loaders {
   DataLoader joined{"joined", std::make_shared<Noisy>(50), {.batch_size = 8, .drop_last = true, .collate = join}};
   DataLoader faulty{"faulty", std::make_shared<Faulty>(20), {.batch_size = 4}};
   DataLoader counted{"counted", std::make_shared<Counted>(50), {.batch_size = 4, .seed = 7}};
+
+  DataLoader lines{"lines", std::make_shared<Lines>(103), {.batch_size = 4, .num_workers = 2, .seed = 7}};
+  DataLoader one_shard{"one shard", std::make_shared<Lines>(50), {.batch_size = 3}};
+  DataLoader whole{"whole", std::make_shared<Lines>(50), {.batch_size = 4, .drop_last = true, .num_workers = 3}};
+  DataLoader cut_off{"cut off", std::make_shared<Lines>(20, 10), {.batch_size = 2}};
+  DataLoader fickle{"fickle", std::make_shared<Fickle>(), {.batch_size = 2}};
+
+  [[nodiscard]] std::vector<ServedLoader> served() const;
 };
 
 /// The first loop's over "counted".
 inline std::shared_ptr<torch::data::samplers::Sampler<>> sampler_of_rank(std::size_t rank, std::size_t world_size) {
   return std::make_shared<DistributedSampler>(
       50, DistributedSamplerOptions{.num_replicas = world_size, .rank = rank, .seed = 3});
+}
+
+inline std::vector<ServedLoader> Loaders::served() const {
+  return {noisy, joined, faulty, {counted, sampler_of_rank}, lines, one_shard, whole, cut_off, fickle};
 }
 
 }  // namespace taas::test

@@ -3,17 +3,14 @@
 #include <ATen/Functions.h>
 #include <torch/data/samplers/random.h>
 #include <torch/data/samplers/sequential.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "catch.hpp"
 #include "data_examples.hpp"
 #include "data_workers.hpp"
-#include "taas/checkpoint.hpp"
+#include "loops.hpp"
 #include "taas/error.hpp"
 #include "taas/sampler.hpp"
 #include "training/backend/nccl.hpp"
@@ -25,41 +22,11 @@ namespace {
 
 using namespace taas;
 using namespace taas::test;
-using Sampler = torch::data::samplers::Sampler<>;
-
-std::int64_t digest_of(const DataLoader& loader) { return loader.state().toGenericDict().at("digest").toInt(); }
-
-std::vector<Tensors> rest(Batches& loop) {
-  std::vector<Tensors> all;
-  for (auto& batch : loop) all.push_back(batch);
-  return all;
-}
-
-std::vector<Tensors> epoch(DataLoader& loader, Sampler& sampler) {
-  auto loop = loader.batches(sampler);
-  return rest(loop);
-}
-
-bool equal(const std::vector<Tensors>& one, const std::vector<Tensors>& other) {
-  auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.dtype() == b.dtype() && at::equal(a, b); };
-  return one.size() == other.size() &&
-         std::equal(one.begin(), one.end(), other.begin(), [&](const auto& a, const auto& b) {
-           return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same);
-         });
-}
 
 DistributedSampler shuffled(std::size_t size, std::uint64_t number) {
   DistributedSampler sampler(size, {.seed = 3});
   sampler.set_epoch(number);
   return sampler;
-}
-
-c10::IValue through_checkpoint(const c10::IValue& state) {
-  auto path = std::filesystem::temp_directory_path() / ("taas-data-test-" + std::to_string(::getpid()) + ".pt");
-  save_checkpoint(path, {.extra = {{"data", state}}});
-  auto read = load_checkpoint(path).extra.at("data");
-  std::filesystem::remove(path);
-  return read;
 }
 
 std::string error_of(DataLoader& loader) {
@@ -266,7 +233,7 @@ TEST_CASE("bad input is named") {
   auto dataset = std::make_shared<Noisy>(4);
   CHECK_THROWS_AS(DataLoader("", dataset), InvalidArgument);
   CHECK_THROWS_AS(DataLoader("x", dataset, {.batch_size = 0}), InvalidArgument);
-  CHECK_THROWS_AS(DataLoader("x", nullptr), InvalidArgument);
+  CHECK_THROWS_AS(DataLoader("x", std::shared_ptr<Dataset>()), InvalidArgument);
   CHECK_THROWS_AS(stack({{at::zeros({2})}, {at::zeros({3})}}), InvalidArgument);
   DataLoader loader("x", dataset);
   CHECK_THROWS_AS(loader.resume(c10::IValue(3)), CheckpointError);

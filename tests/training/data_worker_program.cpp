@@ -7,10 +7,7 @@
 int main() {
   taas::test::Loaders loaders;
   try {
-    return taas::serve_data(
-               {loaders.noisy, loaders.joined, loaders.faulty, {loaders.counted, taas::test::sampler_of_rank}})
-               ? 0
-               : 3;
+    return taas::serve_data(loaders.served()) ? 0 : 3;
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;
     return 2;

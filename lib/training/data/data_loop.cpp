@@ -6,6 +6,7 @@
 #include "taas/error.hpp"
 #include "training/data/data_pinning.hpp"
 #include "training/making/data_batch.hpp"
+#include "training/making/data_task.hpp"
 #include "training/making/random_state.hpp"
 
 namespace taas {
@@ -27,14 +28,19 @@ data::Definition definition_of(const std::string& text) {
 }  // namespace
 
 Batches::Loop::~Loop() {
-  if (client() != nullptr) client()->close(stream);
+  if (!loader) return;  // something was wrong before it could begin
+  if (client() != nullptr) {
+    client()->close(stream);
+  } else {
+    loader->maker->forget();
+  }
 }
 
-void Batches::Loop::begin() {
+void Batches::Loop::begin(std::shared_ptr<DataLoader::State> of) {
+  loader = std::move(of);
   if (auto* remote = client()) stream = remote->open(definition_of(loader->maker->description()));
   may_be_prepared = client() != nullptr && loader->run->prepares(loader->name) && !loader->looped;
   loader->looped = true;
-  order->skip(loader->epoch.taken);
   fill();
 }
 
@@ -48,10 +54,11 @@ void Batches::Loop::fill() {
   }
 }
 
-/// What may be prepared has a worker that prepared it.
+/// A shard has a worker that keeps its place, and what may be prepared has one that prepared it.
 void Batches::Loop::submit(const OrderedTask& task) {
-  auto preferred = may_be_prepared ? loader->run->preparer_of(task.number) : data::WorkerIndex{-1};
-  client()->submit(stream, task.bytes, preferred);
+  bool is_at_home = task.shard || may_be_prepared;
+  auto preferred = is_at_home ? loader->run->plan().worker_at(task.home) : data::WorkerIndex{-1};
+  client()->submit(stream, task.bytes, preferred, task.shard.has_value());
 }
 
 std::optional<Tensors> Batches::Loop::next() {
@@ -64,6 +71,7 @@ std::optional<Tensors> Batches::Loop::next() {
     auto task = std::move(asked.front());
     asked.pop_front();
     ++loader->epoch.taken;
+    if (task.shard) loader->epoch.stream->pass(*task.shard);
     if (auto taken = take(task)) return count(task, std::move(*taken));
   }
   return std::nullopt;
@@ -71,24 +79,29 @@ std::optional<Tensors> Batches::Loop::next() {
 
 std::optional<Batches::Loop::Taken> Batches::Loop::take(const OrderedTask& task) {
   auto began = steady_now();
+  std::optional<Taken> taken;
   try {
-    auto taken = client() != nullptr ? receive() : make(task);
-    loader->totals.waited += seconds(steady_now() - began);
-    return taken;
+    taken = client() != nullptr ? receive(task) : make(task);
   } catch (const DataError& error) {
     if (!loader->run || !loader->run->plan().skips_errors) throw;
     remark_on_data(loader->name + ": batch " + std::to_string(loader->epoch.taken - 1) + " of epoch " +
                    std::to_string(loader->epoch.number) + " is left out: " + error.what());
     return std::nullopt;
   }
+  loader->totals.waited += seconds(steady_now() - began);
+  if (!taken) end_shard(task);
+  if (taken && task.shard) follow_chain(task, *taken);
+  return taken;
 }
 
-Batches::Loop::Taken Batches::Loop::make(const OrderedTask& task) {
+std::optional<Batches::Loop::Taken> Batches::Loop::make(const OrderedTask& task) {
   const UntouchedState untouched;
-  auto tensors = loader->maker->make(task.bytes).value();
-  auto made = made_batch(tensors);
+  auto fresh = loader->maker->make(task.bytes);
+  if (!fresh) return std::nullopt;
+  auto made = made_batch({fresh->tensors});
   auto payload = payload_digest(made);
-  return {staging.moved(std::move(tensors)), payload, std::move(made.description), made.size()};
+  auto bytes = made.size();
+  return Taken{staging.moved(std::move(fresh->tensors)), payload, std::move(made.description), bytes, fresh->head};
 }
 
 DataStaging::Staged Batches::Loop::wait_for_next() {
@@ -103,23 +116,45 @@ DataStaging::Staged Batches::Loop::wait_for_next() {
   }
 }
 
-Batches::Loop::Taken Batches::Loop::receive() {
+std::optional<Batches::Loop::Taken> Batches::Loop::receive(const OrderedTask& task) {
   auto staged = wait_for_next();
   auto* delivery = &staged.delivery;
   if (auto* batch = std::get_if<data::Batch>(delivery)) {
     largest = std::max({largest, batch->payload.size(), std::size_t{1}});
-    return {staging.tensors_of(staged), batch->digest, *batch->description, batch->payload.size()};
+    auto [head, description] = split_head(*batch->description);
+    return Taken{staging.tensors_of(staged), batch->digest, std::string(description), batch->payload.size(), head};
   }
+  if (std::holds_alternative<data::Exhausted>(*delivery)) return std::nullopt;
   if (auto* raised = std::get_if<data::Raised>(delivery)) {
     throw DataError(raised->text + " (" + loader->run->worker_name(raised->worker) + ")");
   }
-  auto* failed = std::get_if<data::Undeliverable>(delivery);
-  throw DataError("a batch of '" + loader->name + "' cannot be made: " + (failed ? failed->message : "it has no data"));
+  if (task.shard) loader->epoch.stream->chains.at(task.shard->worker).reset();  // it was made, and has not come
+  throw DataError("a batch of '" + loader->name +
+                  "' cannot be made: " + std::get<data::Undeliverable>(*delivery).message);
+}
+
+/// What is asked for ahead of the end is no batch.
+void Batches::Loop::end_shard(const OrderedTask& task) {
+  --loader->epoch.taken;
+  loader->epoch.stream->ended.insert(task.shard->worker);
+  order->ended(task);
+}
+
+void Batches::Loop::follow_chain(const OrderedTask& task, const Taken& taken) {
+  auto& chain = loader->epoch.stream->chains.at(task.shard->worker);
+  auto before = taken.head.value_or(StreamHead{}).before;
+  bool follows = !chain || *chain == before;
+  chain = chain_digest(before, taken.payload, taken.description);
+  if (follows) return;
+  throw DataError("the stream of '" + loader->name +
+                  "' gives other examples when it is read again, so it cannot go on where a data worker died, or "
+                  "from a saved state: let examples() begin its pass from what the shard says, and draw random "
+                  "numbers from torch's default generator");
 }
 
 Tensors Batches::Loop::count(const OrderedTask& task, Taken taken) {
   auto& totals = loader->totals;
-  totals.samples += task.examples;
+  totals.samples += taken.head ? taken.head->examples : task.examples;
   totals.bytes += taken.bytes;
   ++totals.batches;
   loader->epoch.digest = chain_digest(loader->epoch.digest, taken.payload, taken.description);
@@ -152,7 +187,7 @@ void Batches::Loop::report() {
   auto& totals = loader->totals;
   totals.seconds += seconds(now - std::exchange(since, now));
   totals.done = done;
-  totals.rank = rank;
+  totals.rank = static_cast<int>(place.rank);
   if (auto* remote = client()) {
     auto statistics = remote->statistics(stream);
     totals.buffered = statistics.waiting;

@@ -18,22 +18,27 @@ struct Batches::Loop {
   struct Taken {
     Tensors tensors;
     std::uint64_t payload = 0;  ///< digest
-    std::string description;
+    std::string description;    ///< without the head
     std::size_t bytes = 0;
+    std::optional<StreamHead> head = std::nullopt;
   };
 
   ~Loop();
-  /// Goes on behind the batches that the loader's epoch has had.
-  void begin();
+  /// `order` begins behind the batches that the loader's epoch has had.
+  void begin(std::shared_ptr<DataLoader::State> of);
   std::optional<Tensors> next();
 
   /// Asks for as many batches as may be asked for.
   void fill();
   void submit(const OrderedTask& task);
-  /// Nothing: the batch is left out.
+  /// Nothing: the batch is left out, or there is none, since its shard has ended.
   std::optional<Taken> take(const OrderedTask& task);
-  Taken make(const OrderedTask& task);
-  Taken receive();
+  /// Nothing: the shard has ended.
+  std::optional<Taken> make(const OrderedTask& task);
+  std::optional<Taken> receive(const OrderedTask& task);
+  void end_shard(const OrderedTask& task);
+  /// Throws DataError for a batch that does not follow those that the loop has had of its shard.
+  void follow_chain(const OrderedTask& task, const Taken& taken);
   DataStaging::Staged wait_for_next();
   Tensors count(const OrderedTask& task, Taken taken);
   [[nodiscard]] bool has_enough() const;
@@ -42,9 +47,9 @@ struct Batches::Loop {
   void report();
   [[nodiscard]] data::Client* client() const { return loader->run ? loader->run->client() : nullptr; }
 
-  std::shared_ptr<DataLoader::State> loader;
-  std::optional<SampledOrder> order;
-  int rank = 0;
+  std::shared_ptr<DataLoader::State> loader;  ///< null: it has not begun
+  std::unique_ptr<BatchOrder> order;
+  RankPlace place;
   DataStaging staging;
   data::StreamId stream = 0;
   std::deque<OrderedTask> asked;  ///< drawn and not taken

@@ -1,43 +1,34 @@
 #pragma once
 
-#include <torch/data/samplers/base.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "taas/data.hpp"
-#include "training/making/data_task.hpp"
-
 namespace taas {
+
+/// Whose batch of a stream it is: the batch `turn` of one logical worker.
+struct ShardPlace {
+  std::uint64_t turn = 0;
+  std::uint64_t worker = 0;
+};
 
 /// One batch that is to be made.
 struct OrderedTask {
   std::string bytes;         ///< what its maker is given: see BatchMaker::make
-  std::uint64_t number = 0;  ///< of the epoch, counted from 0
-  std::size_t examples = 0;
+  std::uint64_t home = 0;    ///< which data worker is to make it, modulo their number, where that matters
+  std::size_t examples = 0;  ///< in the batch; 0: its maker says it
+  std::optional<ShardPlace> shard = std::nullopt;  ///< of a stream
 };
 
-/// The batches of an epoch, in the order in which a sampler draws their indices.
-class SampledOrder {
+/// The batches of an epoch over one loader, in the order of the loop.
+class BatchOrder {
  public:
-  /// The sampler, which has been reset, is drawn from by nobody else, and outlives this.
-  SampledOrder(torch::data::samplers::Sampler<>& sampler, std::size_t batch_size, bool drop_last, DataSeeds seeds)
-      : sampler_(sampler), batch_size_(batch_size), drop_last_(drop_last), seeds_(seeds) {}
-
-  /// Nothing when the sampler has no more.
-  std::optional<OrderedTask> next();
-  /// Draws, and drops, so many batches.
-  void skip(std::int64_t batches);
-
- private:
-  torch::data::samplers::Sampler<>& sampler_;
-  std::size_t batch_size_;
-  bool drop_last_;
-  DataSeeds seeds_;
-  std::uint64_t drawn_ = 0;  // batches
-  bool drained_ = false;
+  virtual ~BatchOrder() = default;
+  /// Nothing when there are no more.
+  virtual std::optional<OrderedTask> next() = 0;
+  /// The task lies behind the end of its shard.
+  virtual void ended(const OrderedTask& /*task*/) {}
 };
 
 }  // namespace taas

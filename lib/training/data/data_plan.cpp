@@ -68,8 +68,8 @@ std::uint64_t DataPlan::samples_wanted() const {
   return (units + ranks - 1) / ranks;
 }
 
-data::WorkerIndex DataPlan::preparer_of(std::uint64_t number) const {
-  return static_cast<data::WorkerIndex>(number % std::max<std::size_t>(1, workers.size()));
+data::WorkerIndex DataPlan::worker_at(std::uint64_t home) const {
+  return static_cast<data::WorkerIndex>(home % std::max<std::size_t>(1, workers.size()));
 }
 
 DataPlan read_data_plan(const std::string& path) {

@@ -25,8 +25,8 @@ struct DataPlan {
 
   /// How many samples this rank takes of each loader; 0: all there are.
   [[nodiscard]] std::uint64_t samples_wanted() const;
-  /// Which data worker prepares the batch `number` of each rank.
-  [[nodiscard]] data::WorkerIndex preparer_of(std::uint64_t number) const;
+  /// The data worker at a home: see OrderedTask.
+  [[nodiscard]] data::WorkerIndex worker_at(std::uint64_t home) const;
 };
 
 /// Throws ConfigError naming the file.

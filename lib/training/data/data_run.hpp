@@ -25,8 +25,6 @@ class DataRun {
   [[nodiscard]] std::string worker_name(data::WorkerIndex index) const;
   /// Whether data workers make the first batches of this loader before there are ranks (--loader).
   [[nodiscard]] bool prepares(const std::string& loader) const;
-  /// Who prepares the batch `number` of each rank's first epoch.
-  [[nodiscard]] data::WorkerIndex preparer_of(std::uint64_t number) const { return plan().preparer_of(number); }
   /// How many batches of `largest` bytes may be asked for ahead of the loop; 0 bytes: none is known yet.
   [[nodiscard]] std::size_t window(std::size_t largest) const;
   /// Follows the plan, and passes on what is to be said. To be called often.

@@ -70,9 +70,10 @@ std::string describe(const Tensors& batch) {
   return text;
 }
 
-MadeBatch made_batch(Tensors batch) {
-  auto owner = std::make_shared<Tensors>(std::move(batch));
-  MadeBatch made{.description = describe(*owner), .buffers = {}, .keep = owner};
+MadeBatch made_batch(FreshBatch batch) {
+  auto owner = std::make_shared<Tensors>(std::move(batch.tensors));
+  auto description = (batch.head ? batch.head->to_text() : "") + describe(*owner);
+  MadeBatch made{.description = std::move(description), .buffers = {}, .keep = owner};
   for (const auto& tensor : *owner) made.buffers.push_back(bytes_of(tensor));
   return made;
 }
@@ -92,7 +93,7 @@ std::uint64_t payload_digest(const MadeBatch& batch) {
 Tensors view_batch(const data::Batch& batch) {
   Tensors tensors;
   std::size_t place = 0;
-  std::string_view left = *batch.description;
+  auto left = split_head(*batch.description).rest;
   while (!left.empty()) {
     auto open = left.find('['), close = left.find(']');
     if (open == left.npos || close == left.npos || close < open)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/client/client.hpp"
-#include "taas/dataset.hpp"
+#include "training/making/batch_maker.hpp"
 
 namespace taas {
 
@@ -23,8 +23,8 @@ struct MadeBatch {
 
 /// Kinds and sizes, on one line: "Float[64,3] Long[64]".
 std::string describe(const Tensors& batch);
-/// As a data worker sends it.
-MadeBatch made_batch(Tensors batch);
+/// As a data worker sends it: the description has the batch's head in front.
+MadeBatch made_batch(FreshBatch batch);
 /// Of the payload that made_batch() becomes.
 std::uint64_t payload_digest(const MadeBatch& batch);
 /// Tensors in the memory that the batch came in; each keeps it. Throws DataError for a description of another release.

@@ -51,6 +51,11 @@ std::uint64_t DataSeeds::of_batch(std::uint64_t number) const {
   return mixed(std::array{initial, rank, loader, epoch, number});
 }
 
+std::uint64_t DataSeeds::of_worker(std::uint64_t worker) const {
+  constexpr std::uint64_t kWorker = 1;  // one word more than for a batch
+  return mixed(std::array{initial, rank, loader, epoch, worker, kWorker});
+}
+
 std::uint64_t digest_of_text(std::string_view text) { return data::digest_of(std::as_bytes(std::span(text))); }
 
 std::uint64_t chain_digest(std::uint64_t before, std::uint64_t payload, std::string_view description) {

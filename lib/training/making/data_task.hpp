@@ -27,6 +27,8 @@ struct DataSeeds {
   std::uint64_t epoch = 0;
 
   [[nodiscard]] std::uint64_t of_batch(std::uint64_t number) const;
+  /// Of a logical worker's pass over its shard, before its first batch.
+  [[nodiscard]] std::uint64_t of_worker(std::uint64_t worker) const;
 };
 
 std::uint64_t digest_of_text(std::string_view text);

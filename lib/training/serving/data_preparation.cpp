@@ -7,6 +7,7 @@
 
 #include "taas/error.hpp"
 #include "training/data/data_events.hpp"
+#include "training/data/predicted_order.hpp"
 
 namespace taas {
 namespace {
@@ -27,7 +28,8 @@ const KnownLoader& loader_called(const std::string& name, const std::vector<Know
   return *found;
 }
 
-std::deque<PredictedOrder> orders_of(const KnownLoader& known, std::size_t world_size) {
+/// Of a dataset with indices, as its sampler will draw them.
+std::unique_ptr<BatchOrder> sampled_order(const KnownLoader& known, RankPlace place) {
   const auto& loader = *known.state;
   if (!known.sampler) {
     throw ConfigError(
@@ -35,12 +37,26 @@ std::deque<PredictedOrder> orders_of(const KnownLoader& known, std::size_t world
         "' cannot be prepared, since nobody knows its order: serve_data({{loader, sampler_of_rank}}) says "
         "which sampler the first loop will have");
   }
-  std::deque<PredictedOrder> orders;
+  auto sampler = known.sampler(place.rank, place.world_size);
+  if (!sampler)
+    throw ConfigError("the sampler of '" + loader.name + "' for rank " + std::to_string(place.rank) + " is null");
+  return std::make_unique<PredictedOrder>(loader, std::move(sampler), place.rank);
+}
+
+/// What this worker is the home of.
+std::unique_ptr<BatchOrder> shard_order(const DataLoader::State& loader, RankPlace rank, WorkerPlace worker) {
+  auto order = loader.stream_order(loader.saved ? *loader.saved : loader.epoch, rank);
+  order->keep_homes(worker.worker, worker.workers);
+  return order;
+}
+
+std::deque<std::unique_ptr<BatchOrder>> orders_of(const KnownLoader& known, std::size_t world_size,
+                                                  WorkerPlace worker) {
+  std::deque<std::unique_ptr<BatchOrder>> orders;
   for (std::size_t rank = 0; rank < world_size; ++rank) {
-    auto sampler = known.sampler(rank, world_size);
-    if (!sampler)
-      throw ConfigError("the sampler of '" + loader.name + "' for rank " + std::to_string(rank) + " is null");
-    orders.emplace_back(loader, std::move(sampler), rank);
+    const RankPlace place{rank, world_size};
+    bool is_stream = known.state->num_workers > 0;
+    orders.push_back(is_stream ? shard_order(*known.state, place, worker) : sampled_order(known, place));
   }
   return orders;
 }
@@ -61,7 +77,7 @@ DataPreparation::DataPreparation(const DataPlan& plan, const std::vector<KnownLo
   for (const auto& name : plan.loaders) {
     const auto& known = loader_called(name, loaders);
     const auto& maker = known.state->maker;
-    auto orders = orders_of(known, static_cast<std::size_t>(plan.world_size));
+    auto orders = orders_of(known, static_cast<std::size_t>(plan.world_size), place_);
     auto& own = loaders_[maker->description()];
     own = std::make_unique<LoaderPreparation>(name, maker, std::move(orders), place_, memory);
     turns_.push_back(own.get());

@@ -15,7 +15,8 @@ constexpr std::uint64_t kSurelyOthers = 8;
 }  // namespace
 
 LoaderPreparation::LoaderPreparation(std::string name, std::shared_ptr<BatchMaker> maker,
-                                     std::deque<PredictedOrder> orders, WorkerPlace place, std::size_t most_bytes)
+                                     std::deque<std::unique_ptr<BatchOrder>> orders, WorkerPlace place,
+                                     std::size_t most_bytes)
     : name_(std::move(name)),
       maker_(std::move(maker)),
       orders_(std::move(orders)),
@@ -26,7 +27,9 @@ void LoaderPreparation::step() {
   auto task = next_own();
   if (!task) return;
   try {
-    if (auto made = maker_->make(task->bytes)) batches_.put(task->bytes, made_batch(std::move(*made)));
+    auto made = maker_->make(task->bytes);
+    if (!made) return orders_.back()->ended(*task);
+    batches_.put(task->bytes, made_batch(std::move(*made)));
   } catch (const std::bad_alloc&) {
     orders_.clear();
   } catch (const std::exception&) {
@@ -38,7 +41,7 @@ std::optional<OrderedTask> LoaderPreparation::next_own() {
   while (!orders_.empty()) {
     auto order = std::move(orders_.front());
     orders_.pop_front();
-    auto task = order.next();
+    auto task = order->next();
     if (!task) continue;
     orders_.push_back(std::move(order));
     if (is_own(*task)) return task;

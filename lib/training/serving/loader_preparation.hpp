@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "training/data/predicted_order.hpp"
+#include "training/data/data_order.hpp"
 #include "training/making/batch_maker.hpp"
 #include "training/serving/prepared_batches.hpp"
 
@@ -22,8 +22,8 @@ struct WorkerPlace {
 /// of what ranks will ask for.
 class LoaderPreparation {
  public:
-  /// `orders` are those of the ranks.
-  LoaderPreparation(std::string name, std::shared_ptr<BatchMaker> maker, std::deque<PredictedOrder> orders,
+  /// `orders` are those of the ranks, and of streams the shards that this worker is the home of.
+  LoaderPreparation(std::string name, std::shared_ptr<BatchMaker> maker, std::deque<std::unique_ptr<BatchOrder>> orders,
                     WorkerPlace place, std::size_t most_bytes);
 
   /// Makes one more batch. What throws is left to the rank that asks for it.
@@ -39,11 +39,11 @@ class LoaderPreparation {
  private:
   /// The next task of this worker's share; of all ranks in turn.
   std::optional<OrderedTask> next_own();
-  [[nodiscard]] bool is_own(const OrderedTask& task) const { return task.number % place_.workers == place_.worker; }
+  [[nodiscard]] bool is_own(const OrderedTask& task) const { return task.home % place_.workers == place_.worker; }
 
   std::string name_;
   std::shared_ptr<BatchMaker> maker_;
-  std::deque<PredictedOrder> orders_;  // of the ranks that have more
+  std::deque<std::unique_ptr<BatchOrder>> orders_;  // of the ranks that have more
   WorkerPlace place_;
   PreparedBatches batches_;
   std::uint64_t asked_ = 0;  // tasks of ranks

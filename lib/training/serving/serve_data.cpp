@@ -11,6 +11,11 @@
 namespace taas {
 
 bool serve_data(const std::vector<ServedLoader>& loaders) {
+  for (const auto& [loader, sampler] : loaders) {
+    if (loader.state_->num_workers == 0 || !sampler) continue;
+    throw InvalidArgument("'" + loader.state_->name +
+                          "' has an iterable dataset, which no sampler draws from: leave it out");
+  }
   if (process_variable("TAAS_ROLE") != "data-worker") return false;
   std::set<std::string> names;
   std::vector<KnownLoader> known;

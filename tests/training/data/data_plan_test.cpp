@@ -18,7 +18,7 @@ TEST_CASE("the plan as the launcher writes it") {
   CHECK(plan.samples_wanted() == 3);  // 10 units of 4 ranks
   CHECK(plan.skips_errors);
   CHECK(plan.loaders == std::vector<std::string>{"data:train"});
-  CHECK(plan.preparer_of(3) == 1);
+  CHECK(plan.worker_at(3) == 1);
   REQUIRE(plan.workers.size() == 2);
   CHECK(plan.workers[0].name == "data-worker 0");
   CHECK(plan.workers[0].address == "127.0.0.1");

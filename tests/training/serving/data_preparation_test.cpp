@@ -10,6 +10,7 @@
 #include "training/data_examples.hpp"
 #include "training/data_workers.hpp"
 #include "training/heard_events.hpp"
+#include "training/loops.hpp"
 #include "training/serving/prepared_batches.hpp"
 
 namespace data_preparation_test {
@@ -41,21 +42,6 @@ class Gets {
   std::string path_ = (std::filesystem::temp_directory_path() / ("taas-gets-" + std::to_string(::getpid()))).string();
 };
 
-/// This process is the rank, as long as this lives.
-struct AsRank {
-  AsRank(int rank, int world_size) {
-    ::setenv("RANK", std::to_string(rank).c_str(), 1);
-    ::setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
-    ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-    ::setenv("MASTER_PORT", "1", 1);
-  }
-  AsRank(const AsRank&) = delete;
-  AsRank& operator=(const AsRank&) = delete;
-  ~AsRank() {
-    for (const auto* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
-  }
-};
-
 /// Until all workers are done: how many batches they have made.
 std::uint64_t wait_until_prepared(HeardEvents& launcher, std::size_t workers) {
   std::map<std::int64_t, std::uint64_t> batches;
@@ -68,19 +54,6 @@ std::uint64_t wait_until_prepared(HeardEvents& launcher, std::size_t workers) {
   std::uint64_t sum = 0;
   for (const auto& [worker, count] : batches) sum += count;
   return sum;
-}
-
-std::vector<Tensors> epoch(DataLoader loader, torch::data::samplers::Sampler<>& sampler) {
-  std::vector<Tensors> all;
-  for (auto& batch : loader.batches(sampler)) all.push_back(batch);
-  return all;
-}
-
-bool equal(const std::vector<Tensors>& one, const std::vector<Tensors>& other) {
-  return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](const Tensors& a, const Tensors& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
-  });
 }
 
 bool says_that_others_are_asked_for(HeardEvents& launcher) {
@@ -125,6 +98,21 @@ TEST_CASE("each rank finds its own first batches") {
   CHECK(gets.count() == kExamples);
 }
 
+TEST_CASE("a stream is prepared shard by shard, and goes on where it was prepared to") {
+  const auto expected = epoch(Loaders().lines);
+  for (int count : {1, 2}) {
+    HeardEvents launcher;
+    const Gets gets;
+    DataWorkers workers(count, {.loader = "lines"});
+    CHECK(wait_until_prepared(launcher, static_cast<std::size_t>(count)) == expected.size());
+    CHECK(gets.count() == 103);
+    Loaders loaders;
+    CHECK(equal(epoch(loaders.lines), expected));
+    if (count == 1) CHECK(gets.count() == 103);
+    CHECK_FALSE(says_that_others_are_asked_for(launcher));
+  }
+}
+
 TEST_CASE("a rank that asks for other batches gets those, and a line says so") {
   DistributedSampler other(kExamples, {.seed = 4});
   const auto expected = epoch(Loaders().counted, other);
@@ -165,7 +153,7 @@ TEST_CASE("a worker that dies takes what it has prepared along, and the batches 
 
 TEST_CASE("no more is kept than there is room for") {
   PreparedBatches batches(1000);
-  const auto batch = [] { return made_batch({at::zeros({400}, at::kByte)}); };
+  const auto batch = [] { return made_batch({.tensors = {at::zeros({400}, at::kByte)}}); };
   batches.put("one", batch());
   CHECK_FALSE(batches.is_full());
   batches.put("two", batch());

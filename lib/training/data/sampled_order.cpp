@@ -1,4 +1,4 @@
-#include "training/data/data_order.hpp"
+#include "training/data/sampled_order.hpp"
 
 #include <utility>
 
@@ -12,7 +12,7 @@ std::optional<OrderedTask> SampledOrder::next() {
   if (drained_) return std::nullopt;
   auto number = drawn_++;
   const DataTask task{.seed = seeds_.of_batch(number), .indices = std::move(*indices)};
-  return OrderedTask{.bytes = task.to_bytes(), .number = number, .examples = task.indices.size()};
+  return OrderedTask{.bytes = task.to_bytes(), .home = number, .examples = task.indices.size()};
 }
 
 void SampledOrder::skip(std::int64_t batches) {
