@@ -83,16 +83,19 @@ def test_one_rank_shares_with_nobody():
     taas.unregister(loader)
 
 
-@pytest.mark.parametrize("loader, why", [
-    (DataLoader(Stream()), "shared=True, but an IterableDataset has no sampler"),
-    (DataLoader(Numbers(8), sampler=DistributedSampler(range(8), 2, 0)), "shared=True, but its DistributedSampler"),
-])
-def test_what_cannot_be_shared_is_refused_and_left_alone_by_split(four_ranks, monkeypatch, loader, why):
-    with pytest.raises(taas.RegistrationError, match=why):
+def test_what_cannot_be_shared_is_refused_and_left_alone_by_split(four_ranks, monkeypatch):
+    loader = DataLoader(Numbers(8), sampler=DistributedSampler(range(8), 2, 0))
+    with pytest.raises(taas.RegistrationError, match="shared=True, but its DistributedSampler"):
         taas.register(loader, shared=True)
     monkeypatch.setenv("TAAS_SPLIT", "1")
     with taas.register(loader):
         assert not isinstance(loader._index_sampler, SharedBatches)
+
+
+def test_split_leaves_an_iterable_dataset_alone_which_may_split_itself(four_ranks, monkeypatch):
+    monkeypatch.setenv("TAAS_SPLIT", "1")
+    with taas.register(DataLoader(Stream())) as loader:
+        assert [sample.item() for sample in loader] == [0, 1, 2]
 
 
 def test_ranks_that_cannot_meet_are_told_so(four_ranks, monkeypatch):

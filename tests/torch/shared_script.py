@@ -1,7 +1,8 @@
 """Loops over shared loaders; each rank writes the batches of all its loops as JSON.
 
-shared_script.py FOLDER [--kill] [--resume] [--unequal] [--unshared]: a data worker dies while it makes a batch; the second loop
-goes on from rank 0's state in the middle of it; each rank has a dataset of another length; loaders are registered as usual.
+shared_script.py FOLDER [--kill] [--resume] [--unequal] [--unshared] [--stream] [--split]: a data worker dies while it makes a batch;
+the second loop goes on from rank 0's state in the middle of it; each rank has a dataset of another length; loaders are registered as
+usual; their dataset is iterable; and gives each rank a part of its own.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import pathlib
 import signal
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 SAMPLES = 101
 BATCH = 4
@@ -33,6 +34,21 @@ class Numbers(Dataset):
                 return index
             os.kill(os.getpid(), signal.SIGKILL)
         return index
+
+
+class Rows(IterableDataset):
+    """Each logical worker has the numbers of its shard in an order of its own, which is another one in each loop."""
+
+    def __init__(self, length, fatal="", split=False):
+        self.numbers, self.split = Numbers(length, fatal), split
+
+    def __iter__(self):
+        info = get_worker_info()
+        mine = range(len(self.numbers))[info.id::info.num_workers] if info else range(len(self.numbers))
+        if self.split:
+            mine = mine[int(os.environ["RANK"])::int(os.environ["WORLD_SIZE"])]
+        for place in torch.randperm(len(mine)).tolist():
+            yield self.numbers[mine[place]]
 
 
 def loop(loader, end=None):
@@ -67,7 +83,7 @@ def main():
 
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
-    for flag in ("--kill", "--resume", "--unequal", "--unshared"):
+    for flag in ("--kill", "--resume", "--unequal", "--unshared", "--stream", "--split"):
         parser.add_argument(flag, action="store_true")
     options = parser.parse_args()
     rank = int(os.environ["RANK"])
@@ -75,11 +91,14 @@ def main():
     fatal = str(options.folder / "killed") if options.kill else ""
     found = {}
     for workers in (0, 1, 2, 4):
-        dataset = Numbers(SAMPLES + (8 * rank if options.unequal else 0), fatal)
-        loader = DataLoader(dataset, batch_size=BATCH, shuffle=True, num_workers=workers)
+        length = SAMPLES + (8 * rank if options.unequal else 0)
+        if options.stream:
+            loader = DataLoader(Rows(length, fatal, options.split), batch_size=BATCH, num_workers=workers)
+        else:
+            loader = DataLoader(Numbers(length, fatal), batch_size=BATCH, shuffle=True, num_workers=workers)
         taas.register(loader, shared=None if options.unshared else True)
         loops = [loop(loader), resumed(loader, options.folder, rank) if options.resume else loop(loader)]
-        found[workers] = {"length": len(loader), "loops": loops}
+        found[workers] = {"length": 0 if options.stream else len(loader), "loops": loops}
         taas.unregister(loader)
         if options.unshared or options.resume:
             break

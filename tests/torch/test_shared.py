@@ -93,3 +93,53 @@ def test_split_shares_what_is_registered_without_a_word(tmp_path):
     result = run(tmp_path, 2, "--unshared", launch=("--split",))
     assert result.returncode == 0, result.stderr
     check_is_dealt(loops_of(tmp_path, 2)["0"])
+
+
+def check_stream_is_dealt(ranks_loops):
+    """Every sample once over all ranks, and as many batches in each of them."""
+    for each in zip(*(rank["loops"] for rank in ranks_loops)):
+        assert sorted(sample for batches in each for batch in batches for sample in batch) == list(range(SAMPLES))
+        assert len({len(batches) for batches in each}) == 1
+        assert all(0 < len(batch) <= BATCH for batches in each for batch in batches)
+
+
+def test_every_sample_of_a_stream_comes_once_over_all_ranks(tmp_path):
+    result = run(tmp_path, 4, "--stream")
+    assert result.returncode == 0, result.stderr
+    found = loops_of(tmp_path, 4)
+    for workers in WORKERS:
+        check_stream_is_dealt(found[workers])
+        first, second = found[workers][0]["loops"]
+        assert first != second, "each loop has an order of its own"
+
+
+def test_a_shared_stream_is_the_same_whoever_reads_it_and_whoever_dies(tmp_path):
+    ways = {}
+    for name, arguments, launch in (("here", (), ()), ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
+                                    ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1))):
+        folder = tmp_path / name
+        folder.mkdir()
+        result = run(folder, 2, "--stream", *arguments, launch=launch)
+        assert result.returncode == 0, result.stderr
+        ways[name] = loops_of(folder, 2)
+    assert (tmp_path / "killed" / "killed").exists()
+    assert ways["here"] == ways["elsewhere"] == ways["killed"]
+
+
+def test_all_ranks_go_on_with_a_stream_from_the_state_of_one(tmp_path):
+    result = run(tmp_path, 2, "--stream", "--resume")
+    assert result.returncode == 0, result.stderr
+    check_stream_is_dealt(loops_of(tmp_path, 2)["0"])
+
+
+def test_ranks_that_read_other_samples_are_refused(tmp_path):
+    result = run(tmp_path, 2, "--stream", "--split")
+    assert result.returncode == 1
+    assert "reads other samples of loader 0 than rank" in result.stderr
+
+
+def test_split_leaves_streams_as_they_are(tmp_path):
+    result = run(tmp_path, 2, "--stream", "--unshared", launch=("--split",))
+    assert result.returncode == 0, result.stderr
+    for rank in loops_of(tmp_path, 2)["0"]:
+        assert all(len(batches) == -(-SAMPLES // BATCH) for batches in rank["loops"])

@@ -31,7 +31,7 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
 
     With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of the loop.
     With shared=True all ranks have one stream together: its batches are dealt over them, each to one rank, in the order that rank 0
-    draws. shared=None is what --split says, for loaders that can be shared. Also a context manager: `with taas.register(loader): …`
+    draws, or an iterable dataset gives. shared=None is what --split says, for loaders that can be shared. Also a context manager: `with taas.register(loader): …`
     unregisters it at the end. Raises RegistrationError when `loader` is no DataLoader or is registered already, for a device that is
     not there, and for a loader that cannot be shared.
     """
@@ -58,7 +58,7 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
     registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
     registered.asked_for = {"device": None if device is None else str(device), "shared": shared}
     if is_shared:
-        registered.ranks = sharing.begin(loader, registered.name)
+        registered.ranks, registered.common_stream = sharing.begin(loader, registered.name)
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
     _taken.add(registered.ordinal)
@@ -135,7 +135,19 @@ def _registered_class(base: type[DataLoader[Any]]) -> type:
     return type(base.__name__, bases, {**own, **names, "_taas_plain_class": base})
 
 
-class _Delivered(DataLoader):  # type: ignore[type-arg]
+class _Shared(DataLoader):  # type: ignore[type-arg]
+    """Where len() of a registered loader arrives."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        """Of this rank. An iterable dataset's is a guess, as with the plain loader: its shards are dealt one by one."""
+        registration = _registration_of(self)
+        ranks = registration.ranks if registration and registration.common_stream else 1
+        return -(-super().__len__() // ranks)
+
+
+class _Delivered(_Shared):
     """Where super().__iter__() of a registered loader's class arrives."""
 
     __slots__ = ()
@@ -145,7 +157,7 @@ class _Delivered(DataLoader):  # type: ignore[type-arg]
         return registration.iterate(self) if registration else super().__iter__()
 
 
-class _Wrapped(DataLoader):  # type: ignore[type-arg]
+class _Wrapped(_Shared):
     """The same for classes that put an iterator of their own around that of super()._get_iterator()."""
 
     __slots__ = ()

@@ -8,12 +8,15 @@ from typing import Any
 
 @dataclass
 class Ready:
-    """A batch. `size` is its payload's bytes, `digest` 64 bits over them, `description` what tree.encode said."""
+    """A batch. `size` is its payload's bytes, `digest` 64 bits over them, `description` what tree.encode said; `samples` are counted
+    where the task does not say how many there are.
+    """
 
     batch: Any
     size: int
     digest: int
     description: str
+    samples: int | None = None
 
 
 @dataclass

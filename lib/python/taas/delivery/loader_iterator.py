@@ -10,6 +10,7 @@ from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
 from ..order.task import Task
 from ..worker.errors import UndeliverableBatch, describe, raise_again
 from ..worker.shard import ChangesItself
+from . import shared_stream
 from .feed import Feed, Opening
 from .pinning import pinned
 from .progress import Progress
@@ -78,6 +79,8 @@ class LoaderIterator:
             if self._loader.pin_memory:
                 self._feed.stream.pin()
             outcome = self._outcome(task)
+            if self._progress.shared:
+                outcome = shared_stream.opened(self._progress.shared, task, outcome)
             self._progress.order.delivered()
             if isinstance(outcome, Ready):
                 self._progress.count(task, outcome)

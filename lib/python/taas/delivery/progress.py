@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..batch.outcome import Ready
+from ..order.common_stream import CommonStream
 from ..order.order import MapOrder, ShardOrder
 from ..order.task import Task
 from ..runtime import native
@@ -40,6 +41,7 @@ class Progress:
     feed: Feed
     start: dict[str, Any]
     totals: Totals
+    shared: CommonStream | None = None  # of an iterable dataset
     enough: int = 0
     batch_size: int = 1
     digest: int = 0
@@ -54,7 +56,8 @@ class Progress:
 
     def count(self, task: Task, ready: Ready) -> None:
         """One more batch is handed out."""
-        self.totals.samples += len(task.indices) if hasattr(task.indices, "__len__") else self.batch_size
+        of_task = len(task.indices) if hasattr(task.indices, "__len__") else self.batch_size
+        self.totals.samples += of_task if ready.samples is None else ready.samples
         self.totals.batches += 1
         self.totals.bytes += ready.size
         self.digest = native.digest(_CHAIN.pack(self.digest, ready.digest) + ready.description.encode())

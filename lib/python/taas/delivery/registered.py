@@ -17,6 +17,7 @@ from ..code.recipe import recipe_of
 from ..dataset.fingerprint import Fingerprint
 from ..dataset.watch import Watch
 from ..order import equal_orders, position, sharing
+from ..order.common_stream import CommonStream
 from ..order.order import MapOrder, order_of
 from ..order.sampler_prediction import PredictionBudget, needs_no_state
 from ..order.seeds import Seeds
@@ -46,6 +47,8 @@ class Registered:
         self.asked_for: dict[str, Any] = {}
         self.ranks = 0
         """How many ranks share the loader; 0 when it is not shared."""
+        self.common_stream: CommonStream | None = None
+        """What they share of an iterable dataset."""
         self.fingerprint = Fingerprint()
         self.totals = Totals()
         self.token = next(_tokens)
@@ -110,7 +113,9 @@ class Registered:
             shared.begin_loop()
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
-            order = order_of(loader, self._seeds(loader), self._budget, self._is_resumed(loader))
+            stream = self.common_stream
+            seeds = stream.begin_loop(self._seeds(loader)) if stream else self._seeds(loader)
+            order = order_of(loader, seeds, self._budget, self._is_resumed(loader), stream.dealing if stream else None)
             self._stay_where_it_must(loader)
             opening = self._opening(loader)
             order.begin()
@@ -120,6 +125,7 @@ class Registered:
         if not loader.num_workers and self._delivery.is_apart:
             feed.instead = self._unless_it_changes(loader)
         progress = Progress(self.epoch, order, feed, start, self.totals)
+        progress.shared = self.common_stream
         progress.enough = self._delivery.samples_wanted
         progress.batch_size = loader.batch_size or 1
         progress.digest = resume["digest"] if resume else 0
@@ -199,6 +205,8 @@ class Registered:
         self._release()
 
     def _prefetch(self, loader: DataLoader, is_first: bool) -> None:
+        if self.common_stream:  # whose seeds rank 0 says when it begins
+            return
         if not self._prefetched.is_open or not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
             return
         try:

@@ -57,13 +57,30 @@ class CommonOrder:
 
     def compare(self, where: str, drawn: tuple[int, int]) -> None:
         """Raises UnequalOrder when another rank has drawn something else until this place in the stream."""
-        own = f"{drawn[0]} {drawn[1]}"
-        first = self._store.compare_set(self._key(where), "", f"{own} {self._rank}").decode()
-        if first.rpartition(" ")[0] != own:
+        if (other := self._another(where, f"{drawn[0]} {drawn[1]}")) is not None:
             raise UnequalOrder(
-                f"taas: rank {self._rank} draws another order for {self.name} than rank {first.rpartition(' ')[2]}, so its batches cannot be "
+                f"taas: rank {self._rank} draws another order for {self.name} than rank {other}, so its batches cannot be "
                 "shared: the dataset, the sampler or its seeds differ between the ranks, or the sampler draws from random states that "
                 "the program draws from as well: give it a torch.Generator of its own, with the same seed in all ranks")
+
+    def compare_samples(self, where: str, read: str) -> None:
+        """The same for the samples of an iterable dataset."""
+        if (other := self._another(where, read)) is not None:
+            raise UnequalOrder(
+                f"taas: rank {self._rank} reads other samples of {self.name} than rank {other}, so they cannot be shared: the dataset "
+                "differs between the ranks, or its __iter__ gives each rank a part already: leave that to shared=True, or leave shared out")
+
+    def agreed(self, own: str) -> str:
+        """What rank 0 has said for this loop: its `own`."""
+        if self._rank == 0:
+            self._store.set(self._key("start"), own)
+            return own
+        return self._what_rank_0_says()
+
+    def _another(self, where: str, own: str) -> str | None:
+        """A rank that has said something else about this place in the loop."""
+        first, _, rank = self._store.compare_set(self._key(where), "", f"{own} {self._rank}").decode().rpartition(" ")
+        return None if first == own else rank
 
     def _said(self, sampler: Any) -> Iterator[Any]:
         before, start = random_states.capture(), position.start_of(self._its_loader())

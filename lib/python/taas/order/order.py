@@ -12,7 +12,7 @@ from .indices import Indices
 from .order_digest import AnotherOrder
 from .sampler_prediction import PredictionBudget
 from .seeds import Seeds
-from .task import Task
+from .task import Dealing, Task
 
 
 class MapOrder:
@@ -60,9 +60,7 @@ class MapOrder:
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Draws, and drops, what the loop has had before it was interrupted. Raises AnotherOrder where that is not the same."""
-        if (saved := position.get("ranks", 1)) != self._indices.ranks:
-            raise ValueError(f"taas: load_state_dict: this state was saved in the middle of a loop that {saved} ranks shared, and now there "
-                             f"are {self._indices.ranks}: load it with {saved}, or load a state of the end of a loop")
+        _check_ranks(position, self._indices.ranks)
         for _ in range(position["batch"]):
             try:
                 self.certain()
@@ -77,11 +75,14 @@ class MapOrder:
 
 
 class ShardOrder:
-    """Tasks of an iterable dataset: its shards take turns, and one that has ended is left out from then on."""
+    """Tasks of an iterable dataset: its shards take turns, and one that has ended is left out from then on. With `dealing` a turn of
+    a shard is the next batch of those that are dealt to one rank.
+    """
 
-    def __init__(self, recipe: Recipe, seeds: Seeds) -> None:
+    def __init__(self, recipe: Recipe, seeds: Seeds, dealing: Dealing | None = None) -> None:
         self._recipe = recipe
         self._seeds = seeds
+        self._dealing = dealing
         self._ended: set[int] = set()
         self._turns: collections.deque[tuple[int, int]] = collections.deque()
         self._next = (0, 0)
@@ -121,23 +122,36 @@ class ShardOrder:
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
         turn, shard = self._turns[0] if self._turns else self._next
-        return {"turn": turn, "shard": shard, "ended": sorted(self._ended)}
+        return {"turn": turn, "shard": shard, "ended": sorted(self._ended), "ranks": self._ranks}
+
+    @property
+    def _ranks(self) -> int:
+        return self._dealing.ranks if self._dealing else 1
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Goes on from `position`: shards find their way to it by drawing what lies before."""
+        _check_ranks(position, self._ranks)
         self._ended = set(position["ended"])
         self._next = (position["turn"], position["shard"])
         self._turns.clear()
 
     def _task(self, place: tuple[int, int]) -> Task:
         turn, shard = place
-        return Task(self._seeds, turn * self._recipe.shards + shard, shard if self._recipe.num_workers else -1, turn=turn)
+        number, worker = turn * self._recipe.shards + shard, shard if self._recipe.num_workers else -1
+        return Task(self._seeds, number, worker, turn=turn, dealt=self._dealing)
 
 
-def order_of(loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool) -> MapOrder | ShardOrder:
+def _check_ranks(position: dict[str, Any], ranks: int) -> None:
+    if (saved := position.get("ranks", 1)) != ranks:
+        raise ValueError(f"taas: load_state_dict: this state was saved in the middle of a loop that {saved} ranks shared, and now there "
+                         f"are {ranks}: load it with {saved}, or load a state of the end of a loop")
+
+
+def order_of(loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool,
+             dealing: Dealing | None = None) -> MapOrder | ShardOrder:
     """The epoch that begins now: makes the draws of the plain loader's iter() that come before its workers are started."""
     recipe = recipe_of(loader)
     if not recipe.iterable:
         return MapOrder(loader, seeds, budget, resumed)
     Indices(loader, budget, resumed).begin()
-    return ShardOrder(recipe, seeds)
+    return ShardOrder(recipe, seeds, dealing)

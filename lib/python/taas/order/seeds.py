@@ -12,7 +12,7 @@ import torch
 
 from . import unseeded
 
-_BATCH, _WORKER = 0, 1
+_BATCH, _WORKER, _PART = 0, 1, 2
 
 
 class Seeds(NamedTuple):
@@ -34,6 +34,10 @@ class Seeds(NamedTuple):
     def of_worker(self, logical_worker: int) -> int:
         """64 bits for a logical worker: what worker_init_fn and an iterable dataset's iter() draw from."""
         return self._mixed(_WORKER, logical_worker)
+
+    def of_part(self, number: int, rank: int) -> int:
+        """64 bits for making the batch with this number that is dealt to `rank`, when its samples are there."""
+        return self._mixed(_PART, number << 24 ^ rank)
 
     def _mixed(self, purpose: int, which: int) -> int:
         words = struct.pack("<6Q", purpose, *self, which & 0xFFFFFFFFFFFFFFFF)

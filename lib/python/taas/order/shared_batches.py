@@ -11,7 +11,8 @@ from torch.utils.data import DataLoader, Sampler
 from ..runtime import events
 from .order_digest import OrderDigest
 
-_NOTHING = object()
+NOTHING = object()
+"""In the place of a batch: there is none for this rank."""
 
 
 class Agreement(Protocol):
@@ -74,13 +75,13 @@ class SharedBatches(Sampler[Any]):
 
     def _own(self, batches: Iterator[Any], digest: OrderDigest) -> Iterator[Any]:
         for number, of_all in enumerate(rounds(batches, self.ranks, self.drop_last), 1):
-            digest.note([batch for batch in of_all if batch is not _NOTHING])
+            digest.note([batch for batch in of_all if batch is not NOTHING])
             if self._agreement and number & (number - 1) == 0:
                 self._agreement.compare(str(number), digest.state())
-            if of_all[self.rank] is not _NOTHING:
+            if of_all[self.rank] is not NOTHING:
                 yield of_all[self.rank]
-            if self._agreement and of_all[-1] is _NOTHING:
-                first = next(rank for rank in range(self.ranks) if of_all[rank] is _NOTHING)
+            if self._agreement and of_all[-1] is NOTHING:
+                first = next(rank for rank in range(self.ranks) if of_all[rank] is NOTHING)
                 events.remark_once(f"{self._agreement.name}: rank {first} and those behind it get one batch less than the others: what "
                                    "is left of the stream cannot be divided; drop_last=True leaves it out")
         if self._agreement:
@@ -102,7 +103,7 @@ def rounds(batches: Iterator[Any], ranks: int, drop_last: bool) -> Iterator[list
     if not of_all or drop_last:
         last = [held] if held else []
     elif not all(isinstance(batch, list) for batch in held + of_all):
-        last = [*([held] if held else []), of_all + [_NOTHING] * (ranks - len(of_all))]
+        last = [*([held] if held else []), of_all + [NOTHING] * (ranks - len(of_all))]
     else:
         last = _dealt_anew(held, of_all, ranks)
     yield from last
@@ -124,7 +125,7 @@ def _dealt_anew(held: list[Any], rest: list[Any], ranks: int) -> list[list[Any]]
 def _parts(samples: list[Any], count: int) -> list[Any]:
     each, longer = divmod(len(samples), count)
     ends = list(itertools.accumulate(each + (part < longer) for part in range(count)))
-    return [samples[start:end] or _NOTHING for start, end in zip([0, *ends], ends)]
+    return [samples[start:end] or NOTHING for start, end in zip([0, *ends], ends)]
 
 
 def share(loader: DataLoader[Any], rank: int, ranks: int, agreement: Agreement | None) -> None:

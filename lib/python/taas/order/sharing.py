@@ -11,7 +11,9 @@ from torch.utils.data import DataLoader, IterableDataset
 from ..program import place
 from ..runtime.identity import rank, ranks
 from .common_order import CommonOrder, NoMeetingPlace
+from .common_stream import CommonStream
 from .shared_batches import share
+from .task import Dealing
 
 _noted: weakref.WeakSet[DataLoader[Any]] = weakref.WeakSet()
 
@@ -23,19 +25,23 @@ def is_wanted(loader: DataLoader[Any], shared: bool | None) -> bool:
     """
     if not (shared or shared is None and os.environ.get("TAAS_SPLIT") == "1"):
         return False
+    if is_stream(loader) and not shared:  # its __iter__ may give each rank a part of its own
+        return False
     why_not = _why_not(loader)
     if why_not and shared:
         raise ValueError(f"shared=True, but {why_not}")
     return why_not is None
 
 
-def begin(loader: DataLoader[Any], name: str) -> int:
-    """From now on `loader` gives this rank's batches only. Returns how many ranks share it."""
+def begin(loader: DataLoader[Any], name: str) -> tuple[int, CommonStream | None]:
+    """From now on `loader` gives this rank's batches only: how many ranks share it, and for an iterable dataset what they share."""
     group = place.group()
     own, count = group[1:] if group else (rank(), ranks())
+    if count > 1 and is_stream(loader):
+        return count, CommonStream(Dealing(own, count), CommonOrder(loader, name, own))
     if count > 1:
         share(loader, own, count, CommonOrder(loader, name, own))
-    return count
+    return count, None
 
 
 def check(name: str, count: int) -> None:
@@ -57,10 +63,12 @@ def is_noted(loader: DataLoader[Any]) -> bool:
     return loader in _noted or is_wanted(loader, None)
 
 
+def is_stream(loader: DataLoader[Any]) -> bool:
+    """Whether its dataset has no indices."""
+    return isinstance(loader.dataset, IterableDataset)
+
+
 def _why_not(loader: DataLoader[Any]) -> str | None:
-    if isinstance(loader.dataset, IterableDataset):
-        return ("an IterableDataset has no sampler whose batches could be dealt: leave shared out, and let its __iter__ give each rank "
-                "a part of its own (torch.distributed.get_rank())")
     if any(hasattr(sampler, "num_replicas") for sampler in (loader.sampler, loader.batch_sampler)):
         return "its DistributedSampler gives each rank a part already: leave out one of the two"
     return None

@@ -11,16 +11,24 @@ from .seeds import Seeds
 
 _HEAD = struct.Struct("<BBHiQQQII")
 _VERSION = 1
-_INTEGERS, _PICKLED, _SHARD = 0, 1, 2
+_INTEGERS, _PICKLED, _SHARD, _DEALT = 0, 1, 2, 3
 _TURN = struct.Struct("<q")
+_DEALT_TURN = struct.Struct("<qII")
+
+
+class Dealing(NamedTuple):
+    """Of a stream that `ranks` ranks share: what is dealt to `rank`."""
+
+    rank: int
+    ranks: int
 
 
 class Task(NamedTuple):
     """One batch of an epoch.
 
     `indices` is what the loader's index sampler gave: a list of indices, or one index with batch_size=None. For an iterable
-    dataset it is None, and the batch is the `turn`th of the shard `logical_worker`. `logical_worker` is the worker that the
-    plain loader would have had for it, -1 with num_workers=0.
+    dataset it is None, and the batch is the `turn`th of the shard `logical_worker`; with `dealt`, the `turn`th of those of the shard
+    that are dealt to one rank. `logical_worker` is the worker that the plain loader would have had for it, -1 with num_workers=0.
     """
 
     seeds: Seeds
@@ -28,6 +36,7 @@ class Task(NamedTuple):
     logical_worker: int
     indices: Any = None
     turn: int = -1
+    dealt: Dealing | None = None
 
     @property
     def is_of_the_process(self) -> bool:
@@ -42,6 +51,8 @@ class Task(NamedTuple):
 
 
 def _body_of(task: Task) -> tuple[int, bytes]:
+    if task.dealt:
+        return _DEALT, _DEALT_TURN.pack(task.turn, *task.dealt)
     if task.turn >= 0:
         return _SHARD, _TURN.pack(task.turn)
     indices = task.indices
@@ -69,6 +80,9 @@ def from_bytes(payload: bytes) -> Task:
     seeds, body = Seeds(initial, rank, ordinal, epoch), payload[_HEAD.size:]
     if kind == _SHARD:
         return Task(seeds, number, logical, turn=_TURN.unpack(body)[0])
+    if kind == _DEALT:
+        turn, rank, ranks = _DEALT_TURN.unpack(body)
+        return Task(seeds, number, logical, turn=turn, dealt=Dealing(rank, ranks))
     return Task(seeds, number, logical, array.array("q", body).tolist() if kind == _INTEGERS else pickle.loads(body))
 
 

@@ -11,6 +11,7 @@ from ..order import unseeded
 from ..order.seeds import seed_all
 from ..order.task import Task
 from .repetition import SecondReading, Unrepeatable
+from .dealt_shard import DealtShard
 from .shard import ChangesItself, Exhausted, Shard, fresh, is_copied
 from .worker_info import WorkerInfo, active
 
@@ -35,7 +36,7 @@ class Fetcher:
         """Called with the place in its batch of each sample that is begun."""
         self._generators = OwnGenerators(recipe)
         self._initialised: WorkerInfo | None = None
-        self._shards: dict[tuple[Any, int], Shard] = {}
+        self._shards: dict[tuple[Any, ...], Shard] = {}
 
     def fetch(self, task: Task, stream: Any = None) -> Any:
         """The batch of `task`. Raises what the dataset raises, and Exhausted behind the end of an iterable dataset.
@@ -106,7 +107,7 @@ class Fetcher:
         return info
 
     def _shard(self, task: Task, stream: Any) -> Shard:
-        key = (stream, task.logical_worker)
+        key = (stream, task.logical_worker, task.dealt)
         shard = self._shards.pop(key, None)
         if shard is None or shard.turn > task.turn:
             shard = self._begun(task)
@@ -118,19 +119,22 @@ class Fetcher:
         """At the task's turn. What the loop has had already is read twice, to see that it is the same."""
         if not self.recipe.needs_processes:
             return self._begun_in_one_process(task)
-        again = SecondReading(lambda: Shard(self.recipe, self.recipe.dataset, task).read_to(task.turn)) if task.turn else None
-        shard = Shard(self.recipe, self.recipe.dataset, task)
+        again = SecondReading(lambda: self._reader(self.recipe.dataset, task).read_to(task.turn)) if task.turn else None
+        shard = self._reader(self.recipe.dataset, task)
         if again:
             again.compare(shard.read_to(task.turn))
         return shard
 
+    def _reader(self, dataset: Any, task: Task) -> Shard:
+        return (DealtShard if task.dealt else Shard)(self.recipe, dataset, task)
+
     def _begun_in_one_process(self, task: Task) -> Shard:
         """With num_workers=0. At home it is the program's own dataset."""
         own = self.recipe.dataset
-        other = Shard(self.recipe, fresh(own), task) if task.turn and is_copied(own) else None
+        other = self._reader(fresh(own), task) if task.turn and is_copied(own) else None
         dataset = own if self._is_at_home else fresh(own)
         watch = None if self._is_at_home else Watch(dataset)
-        shard = Shard(self.recipe, dataset, task)
+        shard = self._reader(dataset, task)
         shard.watch = watch
         if other and shard.read_to(task.turn) != other.read_to(task.turn):
             raise Unrepeatable

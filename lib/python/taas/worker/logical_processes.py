@@ -78,7 +78,7 @@ def no_process(error: OSError) -> NoMemory:
 
 def _key(name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> Key:
     epoch = stream if recipe.iterable else task.seeds.epoch
-    of_worker = (task.seeds.initial, task.seeds.rank, task.seeds.ordinal, task.logical_worker)
+    of_worker = (task.seeds.initial, task.seeds.rank, task.seeds.ordinal, task.logical_worker, task.dealt)
     return of_worker, name, epoch, state
 
 

@@ -22,7 +22,7 @@ from ..order.order import ShardOrder
 from ..order.sampler_prediction import Rehearsal
 from ..order.seeds import Seeds, seed_all
 from ..order.shared_batches import SharedBatches
-from ..order.task import Task
+from ..order.task import Dealing, Task
 from ..program import program_state, random_states
 from ..program.place_reads import PlaceReads, notice_place
 from ..runtime import events
@@ -138,7 +138,7 @@ class LoaderPreparation:
             self.store.put(payload, without_seeds, *answer)
 
     def _answer_to(self, task: Task, payload: bytes) -> Answer:
-        stream = ("prepared", task.seeds.rank)
+        stream = ("prepared", task.seeds.rank, task.dealt)
         recipe = self._fetcher.recipe
         if not recipe.needs_processes:
             return answer_to(task, self._fetcher, stream)
@@ -185,11 +185,11 @@ def _tasks_of_rank(loader: DataLoader, ordinal: int, rank: int, world_size: int)
     recipe = recipe_of(loader)
     initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
     seeds = Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, ordinal, 0)
+    shared = world_size > 1 and sharing.is_noted(loader)
     if recipe.iterable:
-        order = ShardOrder(recipe, seeds)
+        order = ShardOrder(recipe, seeds._replace(rank=0), Dealing(rank, world_size)) if shared else ShardOrder(recipe, seeds)
         yield from (order.certain() for _ in range(_SHARD_TURNS))
         return
-    shared = world_size > 1 and sharing.is_noted(loader)
     own = (lambda sampler: SharedBatches(sampler, rank, world_size, loader.drop_last)) if shared else (
         lambda sampler: _of_rank(sampler, rank, world_size))
     try:

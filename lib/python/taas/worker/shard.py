@@ -78,7 +78,7 @@ class Shard:
         digest = hashlib.blake2b(digest_size=16)
         with contextlib.suppress(Exhausted):
             while self.turn < turn:
-                _add(digest, self._skip())
+                add_to_digest(digest, self._skip())
         return digest.digest()
 
     def _skip(self) -> Any:
@@ -94,11 +94,15 @@ class Shard:
         return active(self._info) if self._info else contextlib.nullcontext()
 
     def _draw(self) -> Any:
-        number = self.turn * self._recipe.shards + max(0, self._worker)
+        turn = self.turn
         self.turn += 1
+        return self._samples_of(turn)
+
+    def _samples_of(self, turn: int) -> Any:
+        """The next ones, drawn under the seed of the shard's batch `turn`."""
         if self._ended:
             raise Exhausted
-        seed_all(self._seeds.of_batch(number))
+        seed_all(self._seeds.of_batch(turn * self._recipe.shards + max(0, self._worker)))
         with self._active():
             samples = list(self._some()) if self._recipe.batched else self._one()
         if self._recipe.batched and self._too_few(samples):
@@ -124,7 +128,7 @@ class Shard:
         return not samples or (self._recipe.drop_last and self._ended)
 
 
-def _add(digest: Any, samples: Any) -> None:
+def add_to_digest(digest: Any, samples: Any) -> None:
     """What cannot be sent is not compared."""
     with contextlib.suppress(Exception):
         description, buffers = tree.encode(samples, exact=True)
