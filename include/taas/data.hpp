@@ -55,9 +55,9 @@ class DataLoader {
   /// from ahead of the loop; it must outlive it. A loop that goes on in the middle of an epoch needs the same sampler
   /// again: see resume(). Throws ConfigError when DataLoaderOptions::device is not there.
   Batches batches(torch::data::samplers::Sampler<>& sampler);
-  /// An epoch of an iterable dataset: the batches of its shards in turn, until the last one has ended. What a dataset
-  /// does not do with its Shard is the same in all ranks. Throws CheckpointError when the state that it is to go on
-  /// from is of another rank.
+  /// An epoch of an iterable dataset: the batches of its shards in turn, until the last one has ended. A dataset that
+  /// does not look at its Shard gives all of its examples in each shard of each rank. Throws CheckpointError when the
+  /// state that the loop is to go on from is another rank's.
   Batches batches();
 
   /// Where the loop is, for Checkpoint::extra: {"epoch", "batch", "digest", "samples", "order"}: epochs before this

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/decide_launch_mode.hpp"
 #include "plan/environment/rank_environment.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
 #include "plan/options/loader_names.hpp"

@@ -1,9 +1,12 @@
 """How the shards of an iterable dataset are dealt over ranks, without ranks: tasks of all of them, made here."""
 
+import itertools
+
 import pytest
 import taas
 import torch
 from taas.code.recipe import recipe_of
+from taas.order import sharing
 from taas.order.common_order import CommonOrder, UnequalOrder
 from taas.order.common_stream import CommonStream
 from taas.order.order import ShardOrder
@@ -11,6 +14,7 @@ from taas.order.seeds import Seeds
 from taas.order.task import Dealing, Task, from_bytes
 from taas.program import random_states
 from taas.worker.fetch import Exhausted, Fetcher
+from taas.worker.prepare import _tasks_of_rank
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 SEEDS = Seeds(7, 0, 0, 0)
@@ -189,6 +193,17 @@ def test_ranks_that_read_other_samples_are_told_so(monkeypatch):
                 found.append(str(error))
         assert len(found) == is_refused
         assert not found or "reads other samples of rows than rank 0" in found[0] and "gives each rank a part already" in found[0]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_is_prepared_for_a_rank_is_what_is_dealt_to_it(workers):
+    loader = DataLoader(Rows(24), batch_size=3, num_workers=workers)
+    sharing.note(loader, True)
+    for rank in range(2):
+        tasks = list(itertools.islice(_tasks_of_rank(loader, 4, rank, 2), 4))
+        order = ShardOrder(recipe_of(loader), Seeds(torch.initial_seed(), 0, 4, 0), Dealing(rank, 2))
+        assert [task.to_bytes() for task in tasks] == [order.certain().to_bytes() for _ in range(4)]
+        assert {task.home for task in tasks} == ({rank} if not workers else {rank, rank + 1})
 
 
 def test_its_length_is_that_of_the_rank(monkeypatch):

@@ -84,8 +84,7 @@ class RemoteStream:
     def submit_task(self, task: Task) -> None:
         """One more task. Shards have a worker that keeps their place; what may be prepared has one that prepared it."""
         is_shard = task.turn >= 0
-        home = max(0, task.logical_worker) if is_shard else task.number if self._prepared else -1
-        preferred = self._workers.index_of(home) if home >= 0 else -1
+        preferred = self._workers.index_of(task.home) if is_shard or self._prepared else -1
         self._connected().submit(self.number, program_state.framed(self._state, task.to_bytes()), preferred, is_shard)
 
     def next(self, seconds: float) -> Outcome | None:

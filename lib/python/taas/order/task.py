@@ -43,6 +43,11 @@ class Task(NamedTuple):
         """True when the plain loader would have made it in the training process, and nothing is lost on the way."""
         return self.logical_worker < 0
 
+    @property
+    def home(self) -> int:
+        """Which data worker keeps the place in a stream, or may have made the batch already, modulo their number."""
+        return self.number if self.turn < 0 else max(0, self.logical_worker) + (self.dealt.rank if self.dealt else 0)
+
     def to_bytes(self) -> bytes:
         """The payload: a head of 40 bytes, and the indices."""
         kind, body = _body_of(self)

@@ -167,8 +167,7 @@ class LoaderPreparation:
             yield from (task for task in tasks if task is not None and self._is_own(task))
 
     def _is_own(self, task: Task) -> bool:
-        home = task.number if task.turn < 0 else max(0, task.logical_worker)
-        return home % self._workers == self._worker
+        return task.home % self._workers == self._worker
 
 
 def _imported(name: str, alone: bool) -> DataLoader:
