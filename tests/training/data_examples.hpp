@@ -68,6 +68,7 @@ struct Loaders {
   DataLoader whole{"whole", std::make_shared<Lines>(50), {.batch_size = 4, .drop_last = true, .num_workers = 3}};
   DataLoader cut_off{"cut off", std::make_shared<Lines>(20, 10), {.batch_size = 2}};
   DataLoader fickle{"fickle", std::make_shared<Fickle>(), {.batch_size = 2}};
+  DataLoader shrinking{"shrinking", std::make_shared<Shrinking>(), {.batch_size = 2}};
 
   [[nodiscard]] std::vector<ServedLoader> served() const;
 };
@@ -79,7 +80,7 @@ inline std::shared_ptr<torch::data::samplers::Sampler<>> sampler_of_rank(std::si
 }
 
 inline std::vector<ServedLoader> Loaders::served() const {
-  return {noisy, joined, faulty, {counted, sampler_of_rank}, lines, one_shard, whole, cut_off, fickle};
+  return {noisy, joined, faulty, {counted, sampler_of_rank}, lines, one_shard, whole, cut_off, fickle, shrinking};
 }
 
 }  // namespace taas::test

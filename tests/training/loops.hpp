@@ -48,6 +48,24 @@ inline c10::IValue through_checkpoint(const c10::IValue& state) {
   return read;
 }
 
+/// How many examples were read, by this process and by data workers.
+class Gets {
+ public:
+  Gets() { ::setenv("TAAS_TEST_GETS", path_.c_str(), 1); }
+  Gets(const Gets&) = delete;
+  Gets& operator=(const Gets&) = delete;
+  ~Gets() {
+    ::unsetenv("TAAS_TEST_GETS");
+    std::filesystem::remove(path_);
+  }
+  [[nodiscard]] int count() const {
+    return std::filesystem::exists(path_) ? static_cast<int>(std::filesystem::file_size(path_)) : 0;
+  }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / ("taas-gets-" + std::to_string(::getpid()))).string();
+};
+
 /// This process is the rank, as long as this lives.
 struct AsRank {
   AsRank(int rank, int world_size) {

@@ -174,6 +174,14 @@ TEST_CASE("a stream that gives other examples when it is read again is never pas
     CHECK_THROWS_WITH(rest(loop),
                       ContainsSubstring("the stream of 'fickle' gives other examples when it is read again"));
   }
+  SECTION("where it ends earlier") {
+    const Gets gets;
+    Loaders here, loaders;
+    auto state = cut(here.shrinking, 3).first;
+    loaders.shrinking.resume(state);
+    auto loop = loaders.shrinking.batches();
+    CHECK_THROWS_WITH(loop.next(), ContainsSubstring("gives other examples when it is read again"));
+  }
   SECTION("from a saved state") {
     Loaders here, loaders;
     auto state = cut(here.fickle, 3).first;

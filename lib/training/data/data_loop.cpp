@@ -89,19 +89,20 @@ std::optional<Batches::Loop::Taken> Batches::Loop::take(const OrderedTask& task)
     return std::nullopt;
   }
   loader->totals.waited += seconds(steady_now() - began);
-  if (!taken) end_shard(task);
-  if (taken && task.shard) follow_chain(task, *taken);
-  return taken;
+  if (!taken->head) return taken;
+  follow_chain(task, *taken);
+  if (!taken->head->is_end()) return taken;
+  end_shard(task);
+  return std::nullopt;
 }
 
-std::optional<Batches::Loop::Taken> Batches::Loop::make(const OrderedTask& task) {
+Batches::Loop::Taken Batches::Loop::make(const OrderedTask& task) {
   const UntouchedState untouched;
   auto fresh = loader->maker->make(task.bytes);
-  if (!fresh) return std::nullopt;
-  auto made = made_batch({fresh->tensors});
+  auto made = made_batch({fresh.tensors});
   auto payload = payload_digest(made);
   auto bytes = made.size();
-  return Taken{staging.moved(std::move(fresh->tensors)), payload, std::move(made.description), bytes, fresh->head};
+  return {staging.moved(std::move(fresh.tensors)), payload, std::move(made.description), bytes, fresh.head};
 }
 
 DataStaging::Staged Batches::Loop::wait_for_next() {
@@ -116,21 +117,20 @@ DataStaging::Staged Batches::Loop::wait_for_next() {
   }
 }
 
-std::optional<Batches::Loop::Taken> Batches::Loop::receive(const OrderedTask& task) {
+Batches::Loop::Taken Batches::Loop::receive(const OrderedTask& task) {
   auto staged = wait_for_next();
   auto* delivery = &staged.delivery;
   if (auto* batch = std::get_if<data::Batch>(delivery)) {
     largest = std::max({largest, batch->payload.size(), std::size_t{1}});
     auto [head, description] = split_head(*batch->description);
-    return Taken{staging.tensors_of(staged), batch->digest, std::string(description), batch->payload.size(), head};
+    return {staging.tensors_of(staged), batch->digest, std::string(description), batch->payload.size(), head};
   }
-  if (std::holds_alternative<data::Exhausted>(*delivery)) return std::nullopt;
   if (auto* raised = std::get_if<data::Raised>(delivery)) {
     throw DataError(raised->text + " (" + loader->run->worker_name(raised->worker) + ")");
   }
   if (task.shard) loader->epoch.stream->chains.at(task.shard->worker).reset();  // it was made, and has not come
-  throw DataError("a batch of '" + loader->name +
-                  "' cannot be made: " + std::get<data::Undeliverable>(*delivery).message);
+  auto* failed = std::get_if<data::Undeliverable>(delivery);
+  throw DataError("a batch of '" + loader->name + "' cannot be made: " + (failed ? failed->message : "it has no data"));
 }
 
 /// What is asked for ahead of the end is no batch.
@@ -142,9 +142,9 @@ void Batches::Loop::end_shard(const OrderedTask& task) {
 
 void Batches::Loop::follow_chain(const OrderedTask& task, const Taken& taken) {
   auto& chain = loader->epoch.stream->chains.at(task.shard->worker);
-  auto before = taken.head.value_or(StreamHead{}).before;
+  auto before = taken.head->before;
   bool follows = !chain || *chain == before;
-  chain = chain_digest(before, taken.payload, taken.description);
+  if (!taken.head->is_end()) chain = chain_digest(before, taken.payload, taken.description);
   if (follows) return;
   throw DataError("the stream of '" + loader->name +
                   "' gives other examples when it is read again, so it cannot go on where a data worker died, or "

@@ -33,11 +33,10 @@ struct Batches::Loop {
   void submit(const OrderedTask& task);
   /// Nothing: the batch is left out, or there is none, since its shard has ended.
   std::optional<Taken> take(const OrderedTask& task);
-  /// Nothing: the shard has ended.
-  std::optional<Taken> make(const OrderedTask& task);
-  std::optional<Taken> receive(const OrderedTask& task);
+  Taken make(const OrderedTask& task);
+  Taken receive(const OrderedTask& task);
   void end_shard(const OrderedTask& task);
-  /// Throws DataError for a batch that does not follow those that the loop has had of its shard.
+  /// Throws DataError for a batch, or an end, that does not follow what the loop has had of the shard.
   void follow_chain(const OrderedTask& task, const Taken& taken);
   DataStaging::Staged wait_for_next();
   Tensors count(const OrderedTask& task, Taken taken);

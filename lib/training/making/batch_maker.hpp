@@ -21,10 +21,11 @@ class BatchMaker {
   virtual ~BatchMaker() = default;
   /// By which ranks and data workers know that they mean the same.
   [[nodiscard]] virtual std::string description() const = 0;
-  /// The batch of a task, as its bytes say it: contiguous and without gradients. Nothing lies behind the end of a
-  /// shard. Seeds the default generator. Throws DataError naming the place at which the dataset's code has thrown, and
-  /// for a task of another release; std::bad_alloc where another process may have the memory.
-  virtual std::optional<FreshBatch> make(std::string_view task) = 0;
+  /// The batch of a task, as its bytes say it: contiguous and without gradients. Behind the end of a shard it has no
+  /// tensors, and a head that says so. Seeds the default generator. Throws DataError naming the place at which the
+  /// dataset's code has thrown, and for a task of another release; std::bad_alloc where another process may have the
+  /// memory.
+  virtual FreshBatch make(std::string_view task) = 0;
   /// No task of the present loops will come any more: what is kept for them is let go.
   virtual void forget() {}
 };

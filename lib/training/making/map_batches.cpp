@@ -12,14 +12,14 @@ std::string MapBatches::description() const {
   return "'" + loader_ + "' over " + std::to_string(dataset_->size()) + " examples";
 }
 
-std::optional<FreshBatch> MapBatches::make(std::string_view bytes) {
+FreshBatch MapBatches::make(std::string_view bytes) {
   const at::NoGradGuard no_gradients;
   auto task = DataTask::from_bytes(bytes);
   if (!task) throw DataError("a task of '" + loader_ + "' is of another release of taas");
   seed_default_generator(task->seed);
   std::string where;
   try {
-    return FreshBatch{.tensors = made(*task, where)};
+    return {.tensors = made(*task, where)};
   } catch (...) {
     rethrow_from(place_in(loader_, where));
   }

@@ -17,7 +17,7 @@ class MapBatches : public BatchMaker {
 
   [[nodiscard]] std::string description() const override;
   /// `task` is a DataTask.
-  std::optional<FreshBatch> make(std::string_view task) override;
+  FreshBatch make(std::string_view task) override;
 
  private:
   [[nodiscard]] Tensors made(const DataTask& task, std::string& where) const;

@@ -20,40 +20,40 @@ ShardReader::ShardReader(const StreamRecipe& recipe, const StreamTask& task) : r
   if (!examples_) throw DataError(place_in(recipe_.loader, shard_name()) + ": examples() gave a null pointer");
 }
 
-std::optional<FreshBatch> ShardReader::batch(std::uint64_t turn) {
+FreshBatch ShardReader::batch(std::uint64_t turn) {
   while (turn_ < std::min(turn, end_)) skip();
-  if (turn >= end_) return std::nullopt;
-  auto found = next();
-  if (!found) end_ = turn;
-  return found;
+  return turn < end_ ? next() : end();
 }
 
 /// A batch that the loop has had: if it threw, it did so there.
 void ShardReader::skip() {
   try {
-    if (!next()) end_ = turn_ - 1;
+    next();
   } catch (const DataError&) {
     return;
   }
 }
 
-std::optional<FreshBatch> ShardReader::next() {
-  auto turn = turn_++;
-  if (!examples_) return std::nullopt;
-  task_.turn = turn;
+FreshBatch ShardReader::next() {
+  task_.turn = turn_++;
   seed_default_generator(task_.seeds.of_batch(task_.number()));
-  std::vector<Tensors> examples;
   try {
-    examples = some();
-    if (examples.empty() || (recipe_.drop_last && !examples_)) return std::nullopt;
-    FreshBatch batch{.tensors = {}, .head = StreamHead{.before = chain_, .examples = examples.size()}};
-    batch.tensors = recipe_.collate(std::move(examples));
-    for (auto& tensor : batch.tensors) tensor = presentable(tensor, place());
-    chain_ = chain_digest(chain_, payload_digest(made_batch({batch.tensors})), describe(batch.tensors));
-    return batch;
+    auto examples = examples_ ? some() : std::vector<Tensors>();
+    bool is_batch = !examples.empty() && (examples_ || !recipe_.drop_last);
+    if (is_batch) return made_of(std::move(examples));
   } catch (...) {
     rethrow_from(place());
   }
+  end_ = task_.turn;
+  return end();
+}
+
+FreshBatch ShardReader::made_of(std::vector<Tensors> examples) {
+  FreshBatch batch{.tensors = {}, .head = StreamHead{.before = chain_, .examples = examples.size()}};
+  batch.tensors = recipe_.collate(std::move(examples));
+  for (auto& tensor : batch.tensors) tensor = presentable(tensor, place());
+  chain_ = chain_digest(chain_, payload_digest(made_batch({batch.tensors})), describe(batch.tensors));
+  return batch;
 }
 
 /// Those of one batch; fewer at the end.

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,12 +29,14 @@ class ShardReader {
 
   /// Whether this batch can be had, or is known to lie behind the end. One that was had already needs another pass.
   [[nodiscard]] bool can_give(std::uint64_t turn) const { return turn >= std::min(turn_, end_); }
-  /// Nothing lies behind the end. Throws DataError and std::bad_alloc, as BatchMaker::make.
-  std::optional<FreshBatch> batch(std::uint64_t turn);
+  /// As BatchMaker::make.
+  FreshBatch batch(std::uint64_t turn);
 
  private:
   void skip();
-  std::optional<FreshBatch> next();
+  FreshBatch next();
+  FreshBatch made_of(std::vector<Tensors> examples);
+  [[nodiscard]] FreshBatch end() const { return {.tensors = {}, .head = StreamHead{.before = chain_, .examples = 0}}; }
   std::vector<Tensors> some();
   [[nodiscard]] std::string shard_name() const;
   [[nodiscard]] std::string place() const;

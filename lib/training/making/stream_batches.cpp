@@ -1,5 +1,7 @@
 #include "training/making/stream_batches.hpp"
 
+#include <torch/types.h>
+
 #include <algorithm>
 
 #include "taas/error.hpp"
@@ -17,7 +19,7 @@ std::string StreamBatches::description() const {
          std::to_string(num_workers_) + " logical workers";
 }
 
-std::optional<FreshBatch> StreamBatches::make(std::string_view bytes) {
+FreshBatch StreamBatches::make(std::string_view bytes) {
   const at::NoGradGuard no_gradients;
   auto task = StreamTask::from_bytes(bytes);
   if (!task) throw DataError("a task of '" + recipe_.loader + "' is of another release of taas");

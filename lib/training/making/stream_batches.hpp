@@ -19,7 +19,7 @@ class StreamBatches : public BatchMaker {
 
   [[nodiscard]] std::string description() const override;
   /// `task` is a StreamTask.
-  std::optional<FreshBatch> make(std::string_view task) override;
+  FreshBatch make(std::string_view task) override;
   void forget() override { kept_.clear(); }
 
  private:

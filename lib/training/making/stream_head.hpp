@@ -13,6 +13,8 @@ struct StreamHead {
   std::uint64_t before = 0;  ///< chain_digest over all batches of its pass that lie before this one
   std::size_t examples = 0;  ///< in the batch
 
+  /// There is no batch: its shard has ended before. So the end is compared as batches are.
+  [[nodiscard]] bool is_end() const { return examples == 0; }
   [[nodiscard]] std::string to_text() const;
 };
 

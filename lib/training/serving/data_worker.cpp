@@ -111,11 +111,7 @@ class DataWorker {
 
   void send(const data::Job& job, BatchMaker& maker, const std::string& description) {
     auto batch = preparation_ ? preparation_->take(description, job.payload) : std::nullopt;
-    if (!batch) {
-      auto made = maker.make(job.payload);
-      if (!made) return server_.exhausted(job);
-      batch = made_batch(std::move(*made));
-    }
+    if (!batch) batch = made_batch(maker.make(job.payload));
     server_.put(job, std::move(batch->description), batch->buffers, std::move(batch->keep));
   }
 

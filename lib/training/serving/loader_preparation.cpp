@@ -27,9 +27,9 @@ void LoaderPreparation::step() {
   auto task = next_own();
   if (!task) return;
   try {
-    auto made = maker_->make(task->bytes);
-    if (!made) return orders_.back()->ended(*task);
-    batches_.put(task->bytes, made_batch(std::move(*made)));
+    auto fresh = maker_->make(task->bytes);
+    if (fresh.head && fresh.head->is_end()) return orders_.back()->ended(*task);
+    batches_.put(task->bytes, made_batch(std::move(fresh)));
   } catch (const std::bad_alloc&) {
     orders_.clear();
   } catch (const std::exception&) {

@@ -4,11 +4,12 @@
 
 namespace taas {
 
-bool PreparedBatches::is_full() const { return room_ <= (count_ > 0 ? bytes_ / count_ : 0); }
+bool PreparedBatches::is_full() const { return did_not_fit_ || room_ <= (count_ > 0 ? bytes_ / count_ : 0); }
 
 void PreparedBatches::put(const std::string& task, MadeBatch batch) {
   auto size = batch.size();
-  if (size > room_) return;
+  did_not_fit_ = size > room_;
+  if (did_not_fit_) return;
   if (!batches_.try_emplace(task, std::move(batch)).second) return;
   room_ -= size;
   bytes_ += size;

@@ -15,7 +15,7 @@ class PreparedBatches {
  public:
   explicit PreparedBatches(std::size_t most_bytes) : room_(most_bytes) {}
 
-  /// A batch as large as the usual one would not fit.
+  /// The last batch did not fit, or one as large as the usual one would not.
   [[nodiscard]] bool is_full() const;
   /// Let go of where there is no room.
   void put(const std::string& task, MadeBatch batch);
@@ -29,6 +29,7 @@ class PreparedBatches {
  private:
   std::unordered_map<std::string, MadeBatch> batches_;
   std::size_t room_;
+  bool did_not_fit_ = false;
   std::uint64_t count_ = 0;
   std::uint64_t bytes_ = 0;
 };

@@ -21,9 +21,7 @@ StreamBatches batches_of(std::shared_ptr<IterableDataset> dataset) {
   return {StreamRecipe{"lines", std::move(dataset), stack, 2, false}, 2};
 }
 
-std::int64_t first_of(const std::optional<FreshBatch>& batch) {
-  return batch.value().tensors[0][0].item<std::int64_t>();
-}
+std::int64_t first_of(const FreshBatch& batch) { return batch.tensors.at(0)[0].item<std::int64_t>(); }
 
 StreamPosition start() { return {.rank = 0, .world_size = 1, .next = {}, .ended = {}, .chains = {0, 0}}; }
 
@@ -77,14 +75,24 @@ TEST_CASE("any batch can be had at any time, and again, with the same chain in f
   CHECK(first_of(batches.make(task_of(1, 1).to_bytes())) == 5);
   CHECK(first_of(batches.make(task_of(1).to_bytes())) == 4);
   auto again = batches.make(task_of(2).to_bytes());
-  CHECK(again->head->before == third->head->before);
-  CHECK(at::equal(again->tensors[1], third->tensors[1]));
+  CHECK(again.head->before == third.head->before);
+  CHECK(at::equal(again.tensors[1], third.tensors[1]));
   batches.forget();
-  CHECK(at::equal(batches.make(task_of(2).to_bytes())->tensors[1], third->tensors[1]));
-  CHECK_FALSE(batches.make(task_of(5).to_bytes()).has_value());
-  CHECK_FALSE(batches.make(task_of(9).to_bytes()).has_value());
-  CHECK_FALSE(batches.make(task_of(5).to_bytes()).has_value());
+  CHECK(at::equal(batches.make(task_of(2).to_bytes()).tensors[1], third.tensors[1]));
+}
+
+TEST_CASE("behind the end of a shard is the end, with the chain over all batches in front of it") {
+  auto batches = batches_of(std::make_shared<Lines>(20)), others = batches_of(std::make_shared<Lines>(16));
+  auto end = batches.make(task_of(5).to_bytes());
+  CHECK(end.head->is_end());
+  CHECK(end.tensors.empty());
+  auto far = batches.make(task_of(9).to_bytes());
+  CHECK(far.head->is_end());
+  CHECK(far.head->before == end.head->before);
   CHECK(first_of(batches.make(task_of(4).to_bytes())) == 16);
+  CHECK(batches.make(task_of(5).to_bytes()).head->before == end.head->before);
+  CHECK(others.make(task_of(5).to_bytes()).head->is_end());
+  CHECK(others.make(task_of(5).to_bytes()).head->before != end.head->before);
 }
 
 TEST_CASE("a dataset that gives no pass is named") {

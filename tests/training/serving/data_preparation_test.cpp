@@ -24,24 +24,6 @@ namespace json = boost::json;
 
 constexpr int kExamples = 50;  // of "counted"
 
-/// How many examples were read, by this process and by data workers.
-class Gets {
- public:
-  Gets() { ::setenv("TAAS_TEST_GETS", path_.c_str(), 1); }
-  Gets(const Gets&) = delete;
-  Gets& operator=(const Gets&) = delete;
-  ~Gets() {
-    ::unsetenv("TAAS_TEST_GETS");
-    std::filesystem::remove(path_);
-  }
-  [[nodiscard]] int count() const {
-    return std::filesystem::exists(path_) ? static_cast<int>(std::filesystem::file_size(path_)) : 0;
-  }
-
- private:
-  std::string path_ = (std::filesystem::temp_directory_path() / ("taas-gets-" + std::to_string(::getpid()))).string();
-};
-
 /// Until all workers are done: how many batches they have made.
 std::uint64_t wait_until_prepared(HeardEvents& launcher, std::size_t workers) {
   std::map<std::int64_t, std::uint64_t> batches;
@@ -152,19 +134,20 @@ TEST_CASE("a worker that dies takes what it has prepared along, and the batches 
 }
 
 TEST_CASE("no more is kept than there is room for") {
+  const auto batch = [](std::int64_t size) { return made_batch({.tensors = {at::zeros({size}, at::kByte)}}); };
   PreparedBatches batches(1000);
-  const auto batch = [] { return made_batch({.tensors = {at::zeros({400}, at::kByte)}}); };
-  batches.put("one", batch());
+  batches.put("one", batch(400));
   CHECK_FALSE(batches.is_full());
-  batches.put("two", batch());
+  batches.put("two", batch(400));
   CHECK(batches.is_full());
-  batches.put("three", batch());
   CHECK(batches.count() == 2);
   CHECK(batches.bytes() == 800);
-  CHECK_FALSE(batches.take("three").has_value());
   CHECK(batches.take("one").has_value());
   CHECK_FALSE(batches.take("one").has_value());
   CHECK_FALSE(batches.is_full());
+  batches.put("three", batch(601));
+  CHECK_FALSE(batches.take("three").has_value());
+  CHECK(batches.is_full());
 }
 
 }  // namespace data_preparation_test
