@@ -1,9 +1,9 @@
 // A program of libtaas whose first batches taas-run can have prepared: test_loader.py.
 //
-// loader_program FOLDER [--uncaught | --reseed]: notes in FOLDER/log what happens, in order: "get" for each example
-// that is read, wherever that is, and "rank N" when a rank starts. Each rank writes the labels that it has had to
-// FOLDER/labels-N. Nobody catches what serve_data throws; or the ranks' order has another seed than the one that
-// serve_data was told.
+// loader_program FOLDER [--uncaught | --reseed | --stream]: notes in FOLDER/log what happens, in order: "get" for each
+// example that is read, wherever that is, and "rank N" when a rank starts. Each rank writes the labels that it has had
+// to FOLDER/labels-N. Nobody catches what serve_data throws; or the ranks' order has another seed than the one that
+// serve_data was told; or ranks loop over a stream alone.
 
 #include <ATen/Functions.h>
 
@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
 
 #include "taas/taas.hpp"
 
@@ -36,6 +37,30 @@ class Numbers : public taas::Dataset {
   std::string folder_;
 };
 
+/// Counts up to kExamples, each shard in steps of its own.
+class Counting : public taas::IterableDataset {
+ public:
+  explicit Counting(std::string folder) : folder_(std::move(folder)) {}
+  std::unique_ptr<taas::Examples> examples(const taas::Shard& shard) override {
+    return std::make_unique<Pass>(folder_, shard.index(), shard.count());
+  }
+
+ private:
+  struct Pass : taas::Examples {
+    Pass(std::string to, std::size_t first, std::size_t by) : folder(std::move(to)), number(first), step(by) {}
+    std::optional<taas::Tensors> next() override {
+      if (number >= kExamples) return std::nullopt;
+      note(folder, "get");
+      auto label = static_cast<std::int64_t>(std::exchange(number, number + step));
+      return taas::Tensors{at::full({}, label, at::kLong), at::rand({3})};
+    }
+    std::string folder;
+    std::size_t number, step;
+  };
+
+  std::string folder_;
+};
+
 std::shared_ptr<taas::DistributedSampler> sampler_of(std::size_t rank, std::size_t world_size, std::uint64_t seed = 0) {
   return std::make_shared<taas::DistributedSampler>(
       kExamples, taas::DistributedSamplerOptions{.num_replicas = world_size, .rank = rank, .seed = seed});
@@ -44,6 +69,12 @@ std::shared_ptr<taas::DistributedSampler> sampler_of(std::size_t rank, std::size
 std::size_t variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? 0 : std::stoul(value);
+}
+
+void write_labels(std::ostream& to, taas::Batches batches) {
+  for (auto& batch : batches) {
+    for (std::int64_t place = 0; place < batch[0].size(0); ++place) to << batch[0][place].item<std::int64_t>() << ' ';
+  }
 }
 
 bool serve(const std::vector<taas::ServedLoader>& loaders, bool caught) {
@@ -63,18 +94,18 @@ int main(int argc, char** argv) {
   at::manual_seed(5);  // before serve_data: what is prepared has this seed
   auto numbers = std::make_shared<Numbers>(folder);
   taas::DataLoader train("train", numbers, {.batch_size = 2}), test("test set", numbers, {.batch_size = 4}),
-      other("other", numbers);
+      other("other", numbers),
+      stream("stream", std::make_shared<Counting>(folder), {.batch_size = 3, .num_workers = 2});
   auto first = [](std::size_t rank, std::size_t world_size) { return sampler_of(rank, world_size); };
-  if (serve({{train, first}, {test, first}, other}, option != "--uncaught")) return 0;
+  if (serve({{train, first}, {test, first}, other, stream}, option != "--uncaught")) return 0;
 
   const auto rank = variable("RANK"), world_size = variable("WORLD_SIZE");
   note(folder, "rank " + std::to_string(rank));
   auto sampler = sampler_of(rank, world_size, option == "--reseed" ? 1 : 0);
   std::ofstream labels(folder + "/labels-" + std::to_string(rank));
-  for (auto* loader : {&train, &test}) {
-    for (auto& batch : loader->batches(*sampler)) {
-      for (std::int64_t place = 0; place < batch[0].size(0); ++place)
-        labels << batch[0][place].item<std::int64_t>() << ' ';
-    }
+  if (option == "--stream") {
+    write_labels(labels, stream.batches());
+  } else {
+    for (auto* loader : {&train, &test}) write_labels(labels, loader->batches(*sampler));
   }
 }

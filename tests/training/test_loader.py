@@ -39,6 +39,24 @@ def test_all_batches_are_made_before_there_is_a_rank_and_not_again(tmp_path):
     assert "prepared train,test set: 24 batches" in done.stderr
 
 
+def stream_of(rank, ranks, workers=2, batch=3):
+    """The batches of the rank's shards in turn."""
+    shards = [list(range(rank * workers + worker, EXAMPLES, ranks * workers)) for worker in range(workers)]
+    turns = [shard[start:start + batch] for start in range(0, EXAMPLES, batch) for shard in shards]
+    return [label for labels in turns for label in labels]
+
+
+@pytest.mark.parametrize("loaders", [(), ("stream",)])
+def test_each_rank_has_its_part_of_a_stream_prepared_or_not(tmp_path, loaders):
+    done = run(tmp_path, "--stream", loaders=loaders)
+    assert done.returncode == 0, done.stderr
+    for rank in range(2):
+        assert labels_of(tmp_path, rank) == stream_of(rank, 2)
+    lines = lines_of(tmp_path)
+    assert lines.count("get") == EXAMPLES
+    assert not loaders or lines[:EXAMPLES] == ["get"] * EXAMPLES
+
+
 def test_without_loader_they_are_made_when_ranks_ask(tmp_path):
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -57,7 +75,7 @@ def test_a_prediction_that_was_wrong_changes_nothing_but_the_time(tmp_path):
 
 @pytest.mark.parametrize("option", [(), ("--uncaught",)])
 @pytest.mark.parametrize("name, line", [
-    ("nothing", "no loader is called 'nothing': serve_data was given 'train', 'test set', 'other'"),
+    ("nothing", "no loader is called 'nothing': serve_data was given 'train', 'test set', 'other', 'stream'"),
     ("other", "'other' cannot be prepared, since nobody knows its order: serve_data({{loader, sampler_of_rank}})"),
 ])
 def test_what_cannot_be_prepared_ends_the_run_in_one_line(tmp_path, name, line, option):
