@@ -60,7 +60,7 @@ Result<> check_staged(const Options& options) {
   if (data.hosts) return exclude("--slurm-staged", "--data-hosts " + *data.hosts, "SLURM chooses the CPU machines");
   if (slurm.requeue) return exclude("--slurm-staged", "--requeue", "what is prepared would be gone");
   if (data.cpus.value_or(0) < 1) return usage_error("--slurm-staged: --cpus N has to say how many machines prepare");
-  if (data.loader.empty()) return usage_error("--slurm-staged: --loader MODULE:NAME has to say what is prepared");
+  if (data.loader.empty()) return usage_error("--slurm-staged: --loader NAME has to say what is prepared");
   return {};
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("a staged submission needs what it prepares, and on which machines") {
   options.slurm.staged = options.slurm.submit = true;
   CHECK(message_of(check_exclusions(options)) == "--slurm-staged: --cpus N has to say how many machines prepare");
   options.data.cpus = 2;
-  CHECK(message_of(check_exclusions(options)) == "--slurm-staged: --loader MODULE:NAME has to say what is prepared");
+  CHECK(message_of(check_exclusions(options)) == "--slurm-staged: --loader NAME has to say what is prepared");
   options.data.loader = "data:train";
   CHECK(check_exclusions(options).has_value());
   options.slurm.requeue = true;
