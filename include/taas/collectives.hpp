@@ -44,8 +44,9 @@ class Work {
 // with the result in place; the one with _async in its name returns at once. InvalidArgument: a tensor or a rank that
 // does not fit; CommunicationError: see Work::wait.
 
-/// `tensor` becomes the element-wise reduction over all ranks, the same to the bit on each. kAverage: floating point
-/// only.
+/// `tensor` becomes the element-wise reduction over all ranks, the same to the bit on each. Types: Byte, Char, Int,
+/// Long, Half, BFloat16, Float, Double; complex ones with kSum and kAverage; Bool with kMin and kMax. kAverage:
+/// floating point only; 16 bit numbers are divided before they are summed, so that the sum cannot overflow.
 void all_reduce(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);
 Work all_reduce_async(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);
 

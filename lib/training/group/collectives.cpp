@@ -6,6 +6,7 @@
 
 #include "training/group/process_group_state.hpp"
 #include "training/group/tensor_checks.hpp"
+#include "training/group/tensor_forms.hpp"
 #include "training/group/work.hpp"
 
 namespace taas {
@@ -27,8 +28,9 @@ c10d::ReduceOp native(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
+/// What is left to do for an average.
 Work::Impl::Finish division(const ProcessGroup& group, const at::Tensor& tensor, ReduceOp op) {
-  if (op != ReduceOp::kAverage) return nullptr;
+  if (op != ReduceOp::kAverage || divides_first(tensor, op)) return nullptr;
   return [tensor, size = group.world_size()]() mutable { tensor.div_(size); };
 }
 
@@ -52,36 +54,40 @@ auto scatter_rows(Group& group, at::Tensor& output, at::Tensor& input, const c10
 
 std::vector<TensorVector> rows_on_root(const ProcessGroup& group, const at::Tensor& all, int root) {
   if (group.rank() != root) return {};
-  return {all.detach().unbind(0)};
+  TensorVector rows;
+  for (const auto& row : all.detach().unbind(0)) rows.push_back(as_bytes(row));
+  return {std::move(rows)};
 }
 
 }  // namespace
 
 Work all_reduce_async(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op) {
-  check_tensor(group, "all_reduce", tensor);
+  check_output(group, "all_reduce", tensor);
   check_operation("all_reduce", tensor, op);
   if (!group.native()) return done("all_reduce");
   c10d::AllreduceOptions options;
   options.reduceOp = native(op);
-  TensorVector tensors{tensor.detach()};
+  TensorVector tensors{reducible(tensor)};
+  if (divides_first(tensor, op)) tensors.front().div_(group.world_size());
   return start(
       "all_reduce", [&] { return group.native()->allreduce(tensors, options); }, division(group, tensors.front(), op));
 }
 
 Work broadcast_async(const ProcessGroup& group, at::Tensor& tensor, int root) {
-  check_tensor(group, "broadcast", tensor);
+  check_output(group, "broadcast", tensor);
   check_rank(group, "broadcast", "root", root);
   if (!group.native()) return done("broadcast");
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  TensorVector tensors{tensor.detach()};
+  TensorVector tensors{as_bytes(tensor)};
   return start("broadcast", [&] { return group.native()->broadcast(tensors, options); });
 }
 
 Work all_gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input) {
   check_rows(group, "all_gather", "output", output, "input", input);
-  auto all = output.detach().view(-1);
-  auto one = input.detach().view(-1);
+  check_output(group, "all_gather", output);
+  auto all = as_bytes(output);
+  auto one = as_bytes(resolved(input));
   if (!group.native()) {
     all.copy_(one);
     return done("all_gather");
@@ -91,13 +97,15 @@ Work all_gather_async(const ProcessGroup& group, at::Tensor& output, const at::T
 
 Work reduce_scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, ReduceOp op) {
   check_rows(group, "reduce_scatter", "input", input, "output", output);
+  check_output(group, "reduce_scatter", output);
   check_operation("reduce_scatter", input, op);
-  auto one = output.detach().view(-1);
-  auto all = input.detach().view(-1);
+  auto one = reducible(output).view(-1);
+  auto all = reducible(resolved(input)).view(-1);
   if (!group.native()) {
     one.copy_(all);
     return done("reduce_scatter");
   }
+  if (divides_first(input, op)) all = all.div(group.world_size());
   c10d::ReduceScatterOptions options;
   options.reduceOp = native(op);
   return start(
@@ -107,24 +115,27 @@ Work reduce_scatter_async(const ProcessGroup& group, at::Tensor& output, const a
 Work gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
   check_rank(group, "gather", "root", root);
   check_tensor(group, "gather", input);
-  if (group.rank() == root) check_rows(group, "gather", "output", output, "input", input);
+  if (group.rank() == root) {
+    check_rows(group, "gather", "output", output, "input", input);
+    check_output(group, "gather", output);
+  }
   auto rows = rows_on_root(group, output, root);
+  TensorVector inputs{as_bytes(resolved(input))};
   if (!group.native()) {
-    rows[0][0].copy_(input.detach());
+    rows[0][0].copy_(inputs[0]);
     return done("gather");
   }
   c10d::GatherOptions options;
   options.rootRank = root;
-  TensorVector inputs{input.detach()};
   return start("gather", [&] { return group.native()->gather(rows, inputs, options); });
 }
 
 Work scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
   check_rank(group, "scatter", "root", root);
-  check_tensor(group, "scatter", output);
+  check_output(group, "scatter", output);
   if (group.rank() == root) check_rows(group, "scatter", "input", input, "output", output);
-  auto rows = rows_on_root(group, input, root);
-  TensorVector outputs{output.detach()};
+  auto rows = rows_on_root(group, group.rank() == root ? resolved(input) : input, root);
+  TensorVector outputs{as_bytes(output)};
   if (!group.native()) {
     outputs[0].copy_(rows[0][0]);
     return done("scatter");

@@ -6,6 +6,7 @@
 #include "taas/collectives.hpp"
 #include "training/group/process_group_state.hpp"
 #include "training/group/tensor_checks.hpp"
+#include "training/group/tensor_forms.hpp"
 #include "training/group/work.hpp"
 
 namespace taas {
@@ -21,15 +22,20 @@ void check_messages(const ProcessGroup& group, const char* role, const std::vect
   }
 }
 
+void check_received(const ProcessGroup& group, const std::vector<Message>& messages) {
+  check_messages(group, "source", messages);
+  for (const auto& message : messages) check_output(group, "send_recv", message.tensor);
+}
+
 Works start_all(const ProcessGroup& group, const std::vector<Message>& sends, const std::vector<Message>& receives) {
   Works works;
   auto& native = *group.native();
   for (const auto& message : sends) {
-    TensorVector tensors{message.tensor.detach()};
+    TensorVector tensors{as_bytes(resolved(message.tensor))};
     works.push_back(native.send(tensors, message.peer, message.tag));
   }
   for (const auto& message : receives) {
-    TensorVector tensors{message.tensor.detach()};
+    TensorVector tensors{as_bytes(message.tensor)};
     works.push_back(native.recv(tensors, message.peer, message.tag));
   }
   return works;
@@ -53,21 +59,21 @@ bool on_gpu(const std::vector<Message>& messages) {
 Work send_async(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {
   check_tensor(group, "send", tensor);
   check_other_rank(group, "send", "destination", destination);
-  TensorVector tensors{tensor.detach()};
+  TensorVector tensors{as_bytes(resolved(tensor))};
   return start("send", [&] { return group.native()->send(tensors, destination, tag); });
 }
 
 Work recv_async(const ProcessGroup& group, at::Tensor& tensor, int source, int tag) {
-  check_tensor(group, "recv", tensor);
+  check_output(group, "recv", tensor);
   check_other_rank(group, "recv", "source", source);
-  TensorVector tensors{tensor.detach()};
+  TensorVector tensors{as_bytes(tensor)};
   return start("recv", [&] { return group.native()->recv(tensors, source, tag); });
 }
 
 Work send_recv_async(const ProcessGroup& group, const std::vector<Message>& sends,
                      const std::vector<Message>& receives) {
   check_messages(group, "destination", sends);
-  check_messages(group, "source", receives);
+  check_received(group, receives);
   if (sends.empty() && receives.empty()) return done("send_recv");
   const bool together = group.backend() == "nccl" && on_gpu(sends) && on_gpu(receives);
   auto works = communicating("send_recv", [&] {

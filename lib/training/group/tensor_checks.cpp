@@ -2,6 +2,8 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,12 @@ namespace {
 
 [[noreturn]] void refuse(const char* call, const std::string& what) {
   throw InvalidArgument(std::string(call) + ": " + what);
+}
+
+bool is_reduced(c10::ScalarType type) {
+  constexpr c10::ScalarType kReduced[] = {at::kByte, at::kChar,     at::kBool,  at::kInt,   at::kLong,
+                                          at::kHalf, at::kBFloat16, at::kFloat, at::kDouble};
+  return std::find(std::begin(kReduced), std::end(kReduced), type) != std::end(kReduced);
 }
 
 }  // namespace
@@ -63,9 +71,28 @@ void check_other_rank(const ProcessGroup& group, const char* call, const char* n
   if (rank == group.rank()) refuse(call, std::string(name) + " " + std::to_string(rank) + " is this rank itself");
 }
 
+void check_output(const ProcessGroup& group, const char* call, const at::Tensor& tensor) {
+  check_tensor(group, call, tensor);
+  if (!tensor.is_conj() && !tensor.is_neg()) return;
+  refuse(call, "the tensor " + describe(tensor) + " is a " + (tensor.is_conj() ? "conjugated" : "negated") +
+                   " view, which cannot be written to: give the tensor that it is a view of, or a copy (clone())");
+}
+
 void check_operation(const char* call, const at::Tensor& tensor, ReduceOp op) {
-  if (op != ReduceOp::kAverage || tensor.is_floating_point() || tensor.is_complex()) return;
-  refuse(call, std::string("kAverage needs a floating point tensor, not ") + c10::toString(tensor.scalar_type()));
+  const auto type = tensor.scalar_type();
+  const bool orders = op == ReduceOp::kMin || op == ReduceOp::kMax;
+  if (op == ReduceOp::kAverage && !tensor.is_floating_point() && !tensor.is_complex()) {
+    refuse(call, std::string("kAverage needs a floating point tensor, not ") + c10::toString(type));
+  }
+  if (tensor.is_complex() && op != ReduceOp::kSum && op != ReduceOp::kAverage) {
+    refuse(call, std::string("complex numbers are reduced by kSum and kAverage alone, and the tensor is ") +
+                     c10::toString(type));
+  }
+  if (type == at::kBool && !orders) refuse(call, "Bool is reduced by kMin (all) and kMax (any) alone");
+  if (!is_reduced(c10::toRealValueType(type))) {
+    refuse(call, std::string("no backend reduces ") + c10::toString(type) +
+                     ": convert it, for example to Int, Long, Half or Float");
+  }
 }
 
 }  // namespace taas

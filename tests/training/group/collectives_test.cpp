@@ -8,7 +8,7 @@ using taas::test::problems;
 using taas::test::spawn_ranks;
 
 TEST_CASE("Collectives give on every rank what they promise") {
-  for (const std::string scenario : {"reductions", "movements", "overlapping", "identity"}) {
+  for (const std::string scenario : {"reductions", "movements", "overlapping", "identity", "types", "reduced_types"}) {
     for (int ranks = 1; ranks <= 4; ++ranks) {
       INFO(scenario << " with " << ranks << " ranks");
       CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, scenario, {.world_size = ranks})) == "");
