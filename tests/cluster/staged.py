@@ -77,7 +77,7 @@ class Staged:
         assert self.records.names("seen-*") == []
 
     def _jobs(self) -> dict:
-        lines = self.slurm.cluster.login.check("squeue", "-h", "--states=all", "-o", "%i %P").splitlines()
+        lines = self.slurm.cluster.login.check("squeue", "-h", "--states=all", "-o", "%A %P").splitlines()
         return {int(job): partition for job, partition in map(str.split, lines)}
 
 
