@@ -8,4 +8,10 @@ std::string quote_for_shell(const std::string& word) {
   return quoted + "'";
 }
 
+std::string quote_for_shell(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& word : words) line += (line.empty() ? "" : " ") + quote_for_shell(word);
+  return line;
+}
+
 }  // namespace taas

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace taas {
 
 /// A text that a shell reads as this one word, whatever is in it: in single quotes.
 std::string quote_for_shell(const std::string& word);
+
+/// These words with blanks between them.
+std::string quote_for_shell(const std::vector<std::string>& words);
 
 }  // namespace taas

@@ -27,6 +27,7 @@
 #include "storage/private_files.hpp"
 
 namespace taas::node {
+
 /// The parts of a node, and which of them carries out what the coordinator asks for.
 struct Node::State {
   State(boost::asio::io_context& loop, NodeOptions given, Say say)

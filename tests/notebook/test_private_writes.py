@@ -76,6 +76,18 @@ for place in ("model.pt", "mödel.pt", "checkpoints/model.pt"):
     assert not list((project / "taas-runs" / "latest").glob("private/**"))
 
 
+def test_names_of_a_private_folder_have_the_type_of_its_path(kernel):
+    text = """%%taas --gpus 2 --ranks 0,1
+import os
+folder = f"own-{os.environ['RANK']}"
+os.mkdir(folder)
+open(f"{folder}/file", "w").close()
+print(os.listdir(folder), os.listdir(folder.encode()), [entry.name for entry in os.scandir(folder.encode())])
+"""
+    done = kernel.run(text).check()
+    assert sorted(done.stream().splitlines()) == [f"[{rank}] ['file'] [b'file'] [b'file']" for rank in range(2)]
+
+
 def test_what_would_fail_for_everybody_fails(kernel):
     text = '''%%taas --gpus 2
 import os

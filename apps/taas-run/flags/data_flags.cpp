@@ -24,10 +24,8 @@ Result<> store_buffer(plan::Options& options, const std::string& text) {
 
 Result<> store_compression(plan::Options& options, const std::string& text) {
   using plan::Compression;
-  if (text == "none") return store(options.data.compression, Result<Compression>(Compression::kNone));
-  if (text == "lz4") return store(options.data.compression, Result<Compression>(Compression::kLz4));
-  if (text == "zstd") return store(options.data.compression, Result<Compression>(Compression::kZstd));
-  return usage_error("not one of none, lz4, zstd");
+  return store_choice(options.data.compression, text,
+                      {{"none", Compression::kNone}, {"lz4", Compression::kLz4}, {"zstd", Compression::kZstd}});
 }
 
 Result<> store_on_error(plan::Options& options, const std::string& text) {
@@ -60,9 +58,8 @@ constexpr Flag kDataFlags[] = {
      [](auto& options, const auto& values) { return store(options.data.units, read_count(values.back())); },
      Origin::kOwn},
     {"loader", 0, "NAME",
-     "Loader whose first batches are prepared before the ranks start: MODULE:NAME in Python, its own name in C++; may "
-     "be "
-     "repeated",
+     "Loader whose first batches are prepared before the ranks start: MODULE:NAME in Python, its own name in C++; "
+     "may be repeated",
      [](auto& options, const auto& values) { return store_loaders(options, values); }, Origin::kOwn,
      Flag::Kind::kRepeatable},
     {"split", 0, "",

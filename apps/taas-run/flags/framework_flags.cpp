@@ -11,11 +11,11 @@ using Origin = Flag::Origin;
 using plan::Framework;
 
 Result<> store_framework(plan::Options& options, const std::string& text) {
-  auto& framework = options.frameworks.framework;
-  if (text == "torch") return store(framework, Result<Framework>(Framework::kTorch));
-  if (text == "tf") return store(framework, Result<Framework>(Framework::kTensorFlow));
-  if (text == "deepspeed") return store(framework, Result<Framework>(Framework::kDeepSpeed));
-  return usage_error("not one of torch, tf, deepspeed; others need no flag, docs/frameworks.md has them");
+  auto stored = store_choice(
+      options.frameworks.framework, text,
+      {{"torch", Framework::kTorch}, {"tf", Framework::kTensorFlow}, {"deepspeed", Framework::kDeepSpeed}});
+  if (stored) return stored;
+  return usage_error(stored.error().message + "; others need no flag, docs/frameworks.md has them");
 }
 
 Result<> store_variables(std::vector<std::string>& target, const Values& values) {

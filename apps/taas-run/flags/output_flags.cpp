@@ -9,27 +9,15 @@ using Kind = Flag::Kind;
 using Origin = Flag::Origin;
 
 Result<> store_color(plan::Options& options, const std::string& text) {
-  if (text == "auto")
-    options.output.color = plan::Color::kAuto;
-  else if (text == "always")
-    options.output.color = plan::Color::kAlways;
-  else if (text == "never")
-    options.output.color = plan::Color::kNever;
-  else
-    return usage_error("not one of auto, always, never");
-  return {};
+  using plan::Color;
+  return store_choice(options.output.color, text,
+                      {{"auto", Color::kAuto}, {"always", Color::kAlways}, {"never", Color::kNever}});
 }
 
 Result<> store_rank_output(plan::Options& options, const std::string& text) {
-  if (text == "all")
-    options.output.ranks = plan::RankFiles::kAll;
-  else if (text == "private")
-    options.output.ranks = plan::RankFiles::kPrivate;
-  else if (text == "none")
-    options.output.ranks = plan::RankFiles::kNone;
-  else
-    return usage_error("not one of all, private, none");
-  return {};
+  using plan::RankFiles;
+  return store_choice(options.output.ranks, text,
+                      {{"all", RankFiles::kAll}, {"private", RankFiles::kPrivate}, {"none", RankFiles::kNone}});
 }
 
 Result<> store_verbosity(plan::Options& options, const std::string& text, plan::Verbosity verbosity) {

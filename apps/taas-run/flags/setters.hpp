@@ -1,5 +1,11 @@
 #pragma once
 
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "flags/flags.hpp"
 #include "flags/values.hpp"
 
@@ -26,6 +32,20 @@ inline Result<> store_filled(std::optional<std::string>& target, const std::stri
   if (text.empty()) return usage_error("the value is empty");
   target = text;
   return {};
+}
+
+template <class Value>
+using Choices = std::initializer_list<std::pair<std::string_view, Value>>;
+
+/// Keeps what one of a few words stands for; any other word is refused with all of them.
+template <class Value>
+Result<> store_choice(Value& target, std::string_view text, Choices<Value> choices) {
+  std::string words;
+  for (const auto& [word, value] : choices) {
+    if (word == text) return store(target, Result<Value>(value));
+    words += (words.empty() ? "" : ", ") + std::string(word);
+  }
+  return usage_error("not one of " + words);
 }
 
 /// Remembers a flag of torchrun that means nothing here, so that it can be said.

@@ -19,27 +19,14 @@ using Words = std::vector<std::string>;
 constexpr const char* kRanksNode = "ranks";
 constexpr auto kSubmitPatience = std::chrono::minutes(2);  // SLURM's commands themselves try for that long
 
-std::string quoted(const Words& words) {
-  std::string line = "exec";
-  for (const auto& word : words) line += " " + quote_for_shell(word);
-  return line;
-}
-
-Words sbatch_command() { return {"sbatch", "--parsable", "--open-mode=append", "--output=slurm-%j.out"}; }
-
 void append(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
 
+/// A script that runs these words.
+std::string wrap(const Words& words) { return "--wrap=exec " + quote_for_shell(words); }
+
 /// A CPU machine is a whole one, unless the user has said how many workers it is for.
-Words resources_of_machines(const plan::LaunchPlan& plan) {
-  const auto& slurm = plan.options.slurm;
-  const auto& cores = plan.options.data.cores;
-  Words words{fmt::format("--nodes={}", plan.data.count), "--ntasks-per-node=1", "--requeue", "--no-kill",
-              cores ? fmt::format("--cpus-per-task={}", *cores) : std::string("--exclusive")};
-  const auto& partition = slurm.data_partition ? slurm.data_partition : slurm.partition;
-  if (partition) words.push_back("--partition=" + *partition);
-  if (slurm.account) words.push_back("--account=" + *slurm.account);
-  if (slurm.data_time) words.push_back("--time=" + *slurm.data_time);
-  return words;
+std::string share_of_machine(const std::optional<int>& cores) {
+  return cores ? fmt::format("--cpus-per-task={}", *cores) : "--exclusive";
 }
 
 /// What sbatch --parsable prints: "17", or "17;cluster".
@@ -78,7 +65,7 @@ Words held_job_command(const plan::LaunchPlan& plan, const std::string& taas_run
          {"--hold", "--no-requeue",
           fmt::format("--comment=held by taas-run until CPU machines have prepared {}", plan.options.data.loader)});
   append(command, resources_of_nodes(plan));
-  command.push_back("--wrap=" + quoted(step_of_agents(plan.expected_agents, taas_run, kRanksNode, arguments)));
+  command.push_back(wrap(step_of_agents(plan.expected_agents, taas_run, kRanksNode, arguments)));
   return command;
 }
 
@@ -92,8 +79,9 @@ Words preparing_job_command(const plan::LaunchPlan& plan, const std::string& taa
     append(script, own);
   }
   auto command = sbatch_command();
-  append(command, resources_of_machines(plan));
-  command.push_back("--wrap=" + quoted(script));
+  append(command, {"--requeue", "--no-kill", share_of_machine(plan.options.data.cores)});
+  append(command, resources_of_machines(plan, plan.options.slurm.data_time));
+  command.push_back(wrap(script));
   return command;
 }
 

@@ -10,31 +10,22 @@
 namespace taas::cli {
 namespace {
 
-constexpr const char* kOutput = "--output=slurm-%j.out";
+using Words = std::vector<std::string>;
 
-void add(std::vector<std::string>& command, const char* name, const std::optional<std::string>& value) {
+void add(Words& command, const char* name, const std::optional<std::string>& value) {
   if (value) command.push_back(fmt::format("--{}={}", name, *value));
 }
 
-/// A heterogeneous job: the CPU machines are its second component.
-void add_data_component(std::vector<std::string>& command, const plan::LaunchPlan& plan) {
-  const auto& slurm = plan.options.slurm;
-  command.emplace_back(":");
-  command.push_back(fmt::format("--nodes={}", plan.data.count));
-  command.emplace_back("--ntasks-per-node=1");
-  add(command, "partition", slurm.data_partition ? slurm.data_partition : slurm.partition);
-  add(command, "account", slurm.account);
-  add(command, "time", slurm.time);
-}
-
 /// Over two components taas-run starts the steps itself.
-std::string script_of(const std::string& taas_run, const std::vector<std::string>& arguments, bool two) {
-  auto script = (two ? "exec " : "exec srun ") + quote_for_shell(taas_run);
-  for (const auto& argument : arguments) script += " " + quote_for_shell(argument);
-  return script;
+std::string script_of(const std::string& taas_run, const Words& arguments, bool two) {
+  Words words{taas_run};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return (two ? "exec " : "exec srun ") + quote_for_shell(words);
 }
 
 }  // namespace
+
+Words sbatch_command() { return {"sbatch", "--parsable", "--open-mode=append", "--output=slurm-%j.out"}; }
 
 std::vector<std::string> resources_of_nodes(const plan::LaunchPlan& plan) {
   const auto& slurm = plan.options.slurm;
@@ -52,16 +43,29 @@ std::vector<std::string> resources_of_nodes(const plan::LaunchPlan& plan) {
   return options;
 }
 
+std::vector<std::string> resources_of_machines(const plan::LaunchPlan& plan, const std::optional<std::string>& time) {
+  const auto& slurm = plan.options.slurm;
+  Words options{fmt::format("--nodes={}", plan.data.count), "--ntasks-per-node=1"};
+  add(options, "partition", slurm.data_partition ? slurm.data_partition : slurm.partition);
+  add(options, "account", slurm.account);
+  add(options, "time", time);
+  return options;
+}
+
 std::vector<std::string> submit_command(const plan::LaunchPlan& plan, const std::string& taas_run,
                                         const std::vector<std::string>& arguments) {
   bool two = plan.data.count > 0 && plan.data.hosts.empty();
   auto options = resources_of_nodes(plan);
   std::vector<std::string> command{"srun", "--disable-status"};  // one SIGINT is told to the agents at once
   if (two) command = {"salloc"};                                 // srun would start one step over both components
-  if (plan.options.slurm.detach) command = {"sbatch", "--parsable", "--open-mode=append", kOutput};
+  if (plan.options.slurm.detach) command = sbatch_command();
   command.insert(command.end(), options.begin(), options.end());
   if (plan.options.slurm.detach) command.push_back("--wrap=" + script_of(taas_run, arguments, two));
-  if (two) add_data_component(command, plan);
+  if (two) {  // a heterogeneous job: the CPU machines are its second component
+    command.emplace_back(":");
+    auto machines = resources_of_machines(plan, plan.options.slurm.time);
+    command.insert(command.end(), machines.begin(), machines.end());
+  }
   if (plan.options.slurm.detach) return command;
   if (!two) command.emplace_back("--");
   command.push_back(taas_run);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "ui/text/rank_set.hpp"
 
 namespace taas::node {
@@ -11,8 +12,8 @@ namespace {
 std::string who_wrote(const std::vector<Rank>& rank_of_file) {
   const auto ranks = ui::format_rank_set(rank_of_file);
   const bool one = ranks.find_first_of(",-") == ranks.npos;
-  const auto files = rank_of_file.size();
-  return fmt::format("rank{} {} wrote {} file{}", one ? "" : "s", ranks, files, files == 1 ? "" : "s");
+  const auto files = plural(static_cast<std::int64_t>(rank_of_file.size()), "file");
+  return fmt::format("rank{} {} wrote {}", one ? "" : "s", ranks, files);
 }
 
 }  // namespace

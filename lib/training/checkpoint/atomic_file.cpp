@@ -40,7 +40,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::string_view bytes) {
   size_ += bytes.size();
-  if (buffer_.size() + bytes.size() > kBuffer) flush(std::exchange(buffer_, {}));
+  if (buffer_.size() + bytes.size() > kBuffer) flush_buffer();
   if (bytes.size() > kBuffer) return flush(bytes);
   buffer_ += bytes;
 }
@@ -51,8 +51,13 @@ void AtomicFile::flush(std::string_view bytes) {
   if (!written) failure_ = written.error().system_errno;
 }
 
+void AtomicFile::flush_buffer() {
+  flush(buffer_);
+  buffer_.clear();
+}
+
 void AtomicFile::publish() {
-  flush(std::exchange(buffer_, {}));
+  flush_buffer();
   if (failure_ != 0) fail(failure_);
   if (::fsync(fd_.get()) != 0) fail(errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);

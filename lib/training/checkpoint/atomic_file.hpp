@@ -26,6 +26,7 @@ class AtomicFile {
 
  private:
   void flush(std::string_view bytes);
+  void flush_buffer();
   [[noreturn]] void fail(int cause) const;
 
   std::string path_;

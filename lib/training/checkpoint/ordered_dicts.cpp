@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <optional>
-#include <vector>
 
 #include "training/checkpoint/pickle.hpp"
 
@@ -11,7 +9,6 @@ namespace taas {
 namespace {
 
 using std::string_view_literals::operator""sv;
-using Instructions = std::vector<std::string_view>;
 
 // The instructions are those of Python's pickletools.
 constexpr auto kOrderedDict = "ccollections\nOrderedDict\n"sv;
@@ -45,17 +42,6 @@ std::optional<std::size_t> first_length(std::string_view bytes) {
   return end == bytes.npos ? std::nullopt : std::optional(end + 1);
 }
 
-std::optional<Instructions> instructions_of(std::string_view pickle) {
-  Instructions all;
-  while (!pickle.empty()) {
-    const auto length = first_length(pickle);
-    if (!length || *length > pickle.size()) return std::nullopt;
-    all.push_back(pickle.substr(0, *length));
-    pickle.remove_prefix(*length);
-  }
-  return all;
-}
-
 /// Of an instruction that keeps, or takes, what has a number; none: it is another one.
 std::optional<std::size_t> number_of(std::string_view instruction, char with_byte, char with_word) {
   if (instruction.front() == with_byte) return number_at(instruction, 1, 1);
@@ -63,7 +49,7 @@ std::optional<std::size_t> number_of(std::string_view instruction, char with_byt
   return std::nullopt;
 }
 
-bool is_empty_call(const Instructions& all, std::size_t at) {
+bool is_empty_call(const PickleInstructions& all, std::size_t at) {
   return at + 1 < all.size() && all[at] == kEmptyTuple && all[at + 1] == kCall;
 }
 
@@ -75,21 +61,30 @@ bool has_metadata(const c10::IValue& value) {
 
 }  // namespace
 
-std::string without_ordered_dicts(std::string_view pickle) {
-  const auto all = instructions_of(pickle);
-  if (!all) return std::string(pickle);
+std::optional<PickleInstructions> instructions_of(std::string_view pickle) {
+  PickleInstructions all;
+  while (!pickle.empty()) {
+    const auto length = first_length(pickle);
+    if (!length || *length > pickle.size()) return std::nullopt;
+    all.push_back(pickle.substr(0, *length));
+    pickle.remove_prefix(*length);
+  }
+  return all;
+}
+
+std::string without_ordered_dicts(const PickleInstructions& pickle) {
   std::string result;
   std::optional<std::size_t> kept_as;  // the class, for later calls
-  for (std::size_t i = 0; i < all->size(); ++i) {
-    const auto instruction = (*all)[i];
+  for (std::size_t i = 0; i < pickle.size(); ++i) {
+    const auto instruction = pickle[i];
     std::size_t call = i + 1;
     bool is_class = kept_as && number_of(instruction, 'h', 'j') == kept_as;
-    if (instruction == kOrderedDict && call < all->size()) {
+    if (instruction == kOrderedDict && call < pickle.size()) {
       is_class = true;
-      kept_as = number_of((*all)[call], 'q', 'r');
+      kept_as = number_of(pickle[call], 'q', 'r');
       if (kept_as) ++call;
     }
-    if (is_class && is_empty_call(*all, call)) {
+    if (is_class && is_empty_call(pickle, call)) {
       result += kEmptyDict;
       i = call + 1;
     } else {
@@ -99,10 +94,8 @@ std::string without_ordered_dicts(std::string_view pickle) {
   return result;
 }
 
-bool is_damaged(std::string_view pickle) { return pickle.starts_with("\x80\x02"sv) && !instructions_of(pickle); }
-
-std::optional<std::string> foreign_class(std::string_view pickle) {
-  for (const auto instruction : instructions_of(pickle).value_or(Instructions{})) {
+std::optional<std::string> foreign_class(const PickleInstructions& pickle) {
+  for (const auto instruction : pickle) {
     if (instruction.front() != 'c' || instruction == kOrderedDict) continue;
     std::string name(instruction.substr(1, instruction.size() - 2));
     name.replace(name.find('\n'), 1, ".");

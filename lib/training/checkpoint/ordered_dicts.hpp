@@ -5,20 +5,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace taas {
 
+/// A pickle of protocol 2, which is torch.save's, in its instructions, each with what belongs to it.
+using PickleInstructions = std::vector<std::string_view>;
+
+/// Views of the pickle's bytes; none: an instruction is not one of protocol 2.
+std::optional<PickleInstructions> instructions_of(std::string_view pickle);
+
 /// Python's state dicts are OrderedDicts with an attribute (`_metadata`), neither of which libtorch's unpickler reads.
-/// In the bytes of a pickle of protocol 2, which is torch.save's, this makes plain dictionaries of OrderedDicts, and of
-/// each object with attributes a pair of itself and them. A pickle with an instruction that is not known here stays as
-/// it is.
-std::string without_ordered_dicts(std::string_view pickle);
+/// This pickle has plain dictionaries instead, and in place of each object with attributes a pair of itself and them.
+std::string without_ordered_dicts(const PickleInstructions& pickle);
 
-/// Whether such a pickle has an instruction that protocol 2 does not: then its bytes have changed.
-bool is_damaged(std::string_view pickle);
-
-/// The first class in such a pickle that is neither torch's nor OrderedDict, as in "numpy.dtype".
-std::optional<std::string> foreign_class(std::string_view pickle);
+/// The first class in a pickle that is neither torch's nor OrderedDict, as in "numpy.dtype".
+std::optional<std::string> foreign_class(const PickleInstructions& pickle);
 
 /// The unpickled value without the attributes, which stand in pairs.
 c10::IValue without_attributes(const c10::IValue& value);

@@ -14,6 +14,8 @@
 namespace taas {
 namespace {
 
+constexpr std::string_view kProtocol = "\x80\x02";  // a pickle's beginning, with the number of its protocol
+
 /// Lists of numbers or tensors alone would be written as libtorch's own classes.
 c10::IValue made_plain(const c10::IValue& value) {
   if (value.isGenericDict()) {
@@ -84,9 +86,11 @@ c10::IValue unpickle(const std::string& path) {
   caffe2::serialize::PyTorchStreamReader file(path);
   const auto [bytes, size] = file.getRecord("data.pkl");
   const std::string_view pickled(static_cast<const char*>(bytes.get()), size);
-  if (is_damaged(pickled)) throw std::runtime_error("an unknown instruction");
-  if (auto name = foreign_class(pickled)) throw UnknownObject{"an object of Python's class " + *name};
-  return without_attributes(unpickle(without_ordered_dicts(pickled), file));
+  const auto instructions = instructions_of(pickled);
+  if (!instructions && pickled.starts_with(kProtocol)) throw std::runtime_error("an unknown instruction");
+  if (!instructions) return unpickle(std::string(pickled), file);
+  if (auto name = foreign_class(*instructions)) throw UnknownObject{"an object of Python's class " + *name};
+  return without_attributes(unpickle(without_ordered_dicts(*instructions), file));
 }
 
 }  // namespace taas

@@ -52,7 +52,8 @@ FreshBatch ShardReader::made_of(std::vector<Tensors> examples) {
   FreshBatch batch{.tensors = {}, .head = StreamHead{.before = chain_, .examples = examples.size()}};
   batch.tensors = recipe_.collate(std::move(examples));
   for (auto& tensor : batch.tensors) tensor = presentable(tensor, place());
-  chain_ = chain_digest(chain_, payload_digest(made_batch({batch.tensors})), describe(batch.tensors));
+  const auto made = made_batch({batch.tensors});
+  chain_ = chain_digest(chain_, payload_digest(made), made.description);
   return batch;
 }
 

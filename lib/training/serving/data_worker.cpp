@@ -48,8 +48,7 @@ Fd listener_of(std::string_view text) {
   return Fd(number);
 }
 
-data::ServerOptions server_options() {
-  auto plan = read_data_plan(needed("TAAS_DATA_PLAN"));
+data::ServerOptions server_options(const DataPlan& plan) {
   auto listen = needed("TAAS_DATA_LISTEN");
   auto comma = listen.find(',');
   if (comma == std::string::npos) throw ConfigError("TAAS_DATA_LISTEN=" + listen + " is not two descriptors");
@@ -72,9 +71,8 @@ std::size_t worker_index() {
 /// One process that makes batches.
 class DataWorker {
  public:
-  explicit DataWorker(const std::vector<KnownLoader>& loaders) : server_(server_options()) {
+  DataWorker(const DataPlan& plan, const std::vector<KnownLoader>& loaders) : server_(server_options(plan)) {
     for (const auto& known : loaders) makers_.emplace(known.state->maker->description(), known.state->maker);
-    auto plan = read_data_plan(needed("TAAS_DATA_PLAN"));
     if (!plan.loaders.empty()) preparation_.emplace(plan, loaders, worker_index());
   }
 
@@ -132,7 +130,7 @@ void serve_jobs(const std::vector<KnownLoader>& loaders) {
   ::signal(SIGINT, SIG_IGN);  // the launcher decides when this ends
   tune_allocator();
   const pid_t parent = ::getppid();
-  DataWorker worker(loaders);
+  DataWorker worker(read_data_plan(needed("TAAS_DATA_PLAN")), loaders);
   while (::getppid() == parent) worker.step();
 }
 

@@ -114,13 +114,9 @@ def _linking(original: Any, place: PrivatePlace) -> Any:
 def _listing(original: Any, place: PrivatePlace) -> Any:
     @wraps(original)
     def listdir(path: Any = ".") -> Any:
-        own = place.own_version(path)
-        names = original(path if own is None else own)
-        folder = place.listed(path) if own is None else None
-        if folder is None:
-            return names
-        others = original(os.fsencode(folder) if isinstance(path, bytes) else folder)
-        return names + [name for name in others if name not in names]
+        first, *others = _folders(path, place)
+        names = original(first)
+        return names + [name for other in others for name in original(other) if name not in names]
 
     return listdir
 
@@ -128,17 +124,24 @@ def _listing(original: Any, place: PrivatePlace) -> Any:
 def _scanning(original: Any, place: PrivatePlace) -> Any:
     @wraps(original)
     def scandir(path: Any = ".") -> Any:
-        own = place.own_version(path)
-        entries = original(path if own is None else own)
-        folder = place.listed(path) if own is None else None
-        if folder is None:
-            return entries
-        with entries, original(os.fsencode(folder) if isinstance(path, bytes) else folder) as others:
+        first, *others = _folders(path, place)
+        if not others:
+            return original(first)
+        with original(first) as entries, original(others[0]) as more:
             found = {entry.name: entry for entry in entries}
-            found |= {entry.name: entry for entry in others if entry.name not in found or not entry.is_dir()}
+            found |= {entry.name: entry for entry in more if entry.name not in found or not entry.is_dir()}
         return _Entries(list(found.values()))
 
     return scandir
+
+
+def _folders(path: Any, place: PrivatePlace) -> list[Any]:
+    """Where a folder's entries are: in the rank's own one, or in the project's and perhaps in the private one beside it."""
+    own = place.own_version(path)
+    beside = place.listed(path) if own is None else None
+    typed = os.fsencode if isinstance(path, bytes) else os.fsdecode  # as the names are to be
+    private = [typed(folder) for folder in (own, beside) if folder is not None]
+    return private if own is not None else [path, *private]
 
 
 class _Entries:
