@@ -11,6 +11,15 @@ endfunction()
 set(prefix ${SCRATCH}/prefix)
 file(REMOVE_RECURSE ${prefix} ${SCRATCH}/consumer)
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+
+# What is installed looks for nothing in the build tree, which may go away.
+file(GLOB_RECURSE installed ${prefix}/bin/* ${prefix}/lib*/*)
+foreach(file IN LISTS installed)
+  file(STRINGS ${file} found REGEX "${BUILD}/")
+  if(found)
+    message(FATAL_ERROR "${file} refers to the build tree: ${found}")
+  endif()
+endforeach()
 run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/consumer -G Ninja -DCMAKE_CXX_COMPILER=${COMPILER}
     -DCMAKE_PREFIX_PATH=${prefix} -DTAAS_PYTHON=${PYTHON})
 run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)

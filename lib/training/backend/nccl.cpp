@@ -27,12 +27,15 @@ struct Plugin {
   bool broken = false;  ///< there is a driver, but no plugin
 };
 
-/// On the run path of the program, or in the library folder beside the program's own ($ORIGIN is the loader's word for
-/// it).
+/// On the run path of the program, or in a library folder beside the program's own ($ORIGIN is the loader's word for
+/// it): that of an installation, or that of the build tree, which is always called lib.
 void* open_plugin() {
-  void* library = ::dlopen(kNcclPlugin, RTLD_NOW | RTLD_GLOBAL);
-  if (library) return library;
-  return ::dlopen((std::string("$ORIGIN/../" TAAS_LIBDIR "/") + kNcclPlugin).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* library = nullptr;
+  for (const char* folder : {"", "$ORIGIN/../" TAAS_LIBDIR "/", "$ORIGIN/../lib/"}) {
+    library = ::dlopen((std::string(folder) + kNcclPlugin).c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (library) break;
+  }
+  return library;
 }
 
 Plugin load() {
