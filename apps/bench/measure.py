@@ -14,14 +14,23 @@ import time
 RANKS = 8
 
 
-def arguments(description: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """With the options that all benchmarks have; for parsed()."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
     parser.add_argument("--rounds", type=int, default=9, help="each launcher once a round, in rotating order")
     parser.add_argument("--json", type=pathlib.Path, help="where the results go")
-    options = parser.parse_args()
+    return parser
+
+
+def parsed(options_parser: argparse.ArgumentParser) -> argparse.Namespace:
+    options = options_parser.parse_args()
     options.bin = options.bin.resolve()
     return options
+
+
+def arguments(description: str) -> argparse.Namespace:
+    return parsed(parser(description))
 
 
 def launchers(bin_folder: pathlib.Path) -> dict:
