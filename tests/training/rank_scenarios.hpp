@@ -11,6 +11,7 @@ using Scenario = void (*)();
 std::map<std::string, Scenario> collective_scenarios();
 std::map<std::string, Scenario> data_parallel_scenarios();
 std::map<std::string, Scenario> group_scenarios();
+std::map<std::string, Scenario> type_scenarios();
 
 /// Throws with `what` and this rank's number in the text.
 void expect(bool good, const std::string& what);

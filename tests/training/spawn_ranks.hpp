@@ -15,6 +15,7 @@ struct SpawnOptions {
   int world_size = 1;
   int started = -1;  ///< only ranks below this; -1: all
   Meeting meeting = Meeting::kServed;
+  bool share_gpu = false;  ///< nccl takes each rank for a host of its own, so that several may have one GPU
 };
 
 struct RankResult {
