@@ -35,6 +35,10 @@ struct DataLoaderOptions {
   /// They are copied on a stream of their own, two batches ahead of the loop, and are ready for this thread's current
   /// stream.
   at::Device device = at::kCPU;
+  /// With taas-run --data-on-error skip: a batch that one rank cannot make is left out by all ranks, so that they take
+  /// the same number of steps. Each batch then costs a few short messages to the run's store, and all ranks have to
+  /// loop over the loader, for any number of batches each. false: for a loop that only some ranks make.
+  bool agree_on_skips = true;
 };
 
 class Batches;
@@ -78,9 +82,9 @@ class DataLoader {
 };
 
 /// One loop over a loader: `for (auto& batch : loader.batches(sampler))`, or next(). What is under way is thrown away
-/// with it. Throws DataError when the dataset's code has thrown, here or in a data worker (or leaves the batch out:
-/// taas-run
-/// --data-on-error skip), and when no worker can make a batch.
+/// with it. Throws DataError when the dataset's code has thrown, here or in a data worker, and when no worker can make a
+/// batch (or leaves the batch out, on all ranks: taas-run --data-on-error skip; CommunicationError when ranks cannot
+/// agree on that).
 class Batches {
  public:
   class Iterator {

@@ -10,8 +10,8 @@ TAAS_RUN, PROGRAM = os.environ["TAAS_RUN"], os.environ["TAAS_LOADER_PROGRAM"]
 EXAMPLES = 32
 
 
-def run(folder, *options, loaders=(), ranks=2):
-    named = [argument for loader in loaders for argument in ("--loader", loader)]
+def run(folder, *options, loaders=(), ranks=2, more=()):
+    named = [*more, *(argument for loader in loaders for argument in ("--loader", loader))]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("TAAS_", "TORCHELASTIC_"))}
     return subprocess.run([TAAS_RUN, "--nproc-per-node", str(ranks), "--cpus", "1", "--data-cores", "1", *named, PROGRAM, folder, *options],
                           cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -57,6 +57,18 @@ def test_each_rank_has_its_part_of_a_stream_prepared_or_not(tmp_path, loaders):
     assert not loaders or lines[:EXAMPLES] == ["get"] * EXAMPLES
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_one_rank_lacks_is_left_out_by_all(tmp_path, ranks):
+    done = run(tmp_path, "--faulty", ranks=ranks, more=("--data-on-error", "skip"))
+    assert done.returncode == 0, done.stderr
+    orders = [order_of(rank, ranks) for rank in range(ranks)]
+    culprit = next(rank for rank in range(ranks) if 5 in orders[rank])
+    place = orders[culprit].index(5) // 2 * 2
+    for rank in range(ranks):
+        assert labels_of(tmp_path, rank) == orders[rank][:place] + orders[rank][place + 2:]
+    assert f"as rank {culprit} lacks its own" in done.stderr
+
+
 def test_without_loader_they_are_made_when_ranks_ask(tmp_path):
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -75,7 +87,7 @@ def test_a_prediction_that_was_wrong_changes_nothing_but_the_time(tmp_path):
 
 @pytest.mark.parametrize("option", [(), ("--uncaught",)])
 @pytest.mark.parametrize("name, line", [
-    ("nothing", "no loader is called 'nothing': serve_data was given 'train', 'test set', 'other', 'stream'"),
+    ("nothing", "no loader is called 'nothing': serve_data was given 'train', 'test set', 'other', 'stream', 'faulty'"),
     ("other", "'other' cannot be prepared, since nobody knows its order: serve_data({{loader, sampler_of_rank}})"),
 ])
 def test_what_cannot_be_prepared_ends_the_run_in_one_line(tmp_path, name, line, option):

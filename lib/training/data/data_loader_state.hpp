@@ -39,6 +39,7 @@ struct DataLoader::State {
   DataEpoch epoch;                 ///< of the last loop, or of the one to come
   bool begun = false;              ///< a loop over it
   bool looped = false;             ///< at all, in this process
+  std::uint64_t loops = 0;         ///< begun in this process that agree with other ranks'
   std::optional<DataEpoch> saved;  ///< where the next loop is to go on
   DataProgress totals;
   std::shared_ptr<DataRun> run;

@@ -14,6 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// How long ranks wait for each other, as in a collective.
+constexpr std::chrono::milliseconds kAgreementPatience = 10min;
+
 data::Definition definition_of(const std::string& text) {
   auto half = [](std::uint64_t word) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -41,6 +44,11 @@ void Batches::Loop::begin(std::shared_ptr<DataLoader::State> of) {
   if (auto* remote = client()) stream = remote->open(definition_of(loader->maker->description()));
   may_be_prepared = client() != nullptr && loader->run->prepares(loader->name) && !loader->looped;
   loader->looped = true;
+  const bool skips = loader->run && loader->run->plan().skips_errors;
+  if (skips && place.world_size > 1 && loader->options.agree_on_skips) {
+    agreement.emplace(connect_loader_store(loader->name, loader->loops++, kAgreementPatience), place,
+                      kAgreementPatience);
+  }
   fill();
 }
 
@@ -72,20 +80,38 @@ std::optional<Tensors> Batches::Loop::next() {
     asked.pop_front();
     ++loader->epoch.taken;
     if (task.shard) loader->epoch.stream->pass(*task.shard);
-    if (auto taken = take(task)) return count(task, std::move(*taken));
+    bool lacks = false;
+    auto taken = take(task, lacks);
+    if (!taken && !lacks) continue;
+    if (is_left_out(lacks)) continue;
+    return count(task, std::move(*taken));
   }
   return std::nullopt;
 }
 
-std::optional<Batches::Loop::Taken> Batches::Loop::take(const OrderedTask& task) {
+bool Batches::Loop::is_left_out(bool lacks) {
+  if (!agreement) return lacks;
+  const auto ranks = agreement->lacking(lacks);
+  if (ranks.empty()) return false;
+  if (!lacks)
+    remark_on_data(batch_name() + " is left out, as rank " + std::to_string(ranks.front()) + " lacks its own");
+  return true;
+}
+
+std::string Batches::Loop::batch_name() const {
+  return loader->name + ": batch " + std::to_string(loader->epoch.taken - 1) + " of epoch " +
+         std::to_string(loader->epoch.number);
+}
+
+std::optional<Batches::Loop::Taken> Batches::Loop::take(const OrderedTask& task, bool& lacks) {
   auto began = steady_now();
   std::optional<Taken> taken;
   try {
     taken = client() != nullptr ? receive(task) : make(task);
   } catch (const DataError& error) {
     if (!loader->run || !loader->run->plan().skips_errors) throw;
-    remark_on_data(loader->name + ": batch " + std::to_string(loader->epoch.taken - 1) + " of epoch " +
-                   std::to_string(loader->epoch.number) + " is left out: " + error.what());
+    remark_on_data(batch_name() + " is left out: " + error.what());
+    lacks = true;
     return std::nullopt;
   }
   loader->totals.waited += seconds(steady_now() - began);
@@ -170,6 +196,7 @@ bool Batches::Loop::has_enough() const {
 
 void Batches::Loop::finish() {
   done = true;
+  if (agreement) agreement->end();
   if (has_enough()) {
     remark_on_data(loader->name + ": " + std::to_string(loader->run->plan().samples_wanted()) +
                    " samples were taken, as asked for with --units: the loop ends");

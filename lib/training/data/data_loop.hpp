@@ -9,6 +9,7 @@
 #include "training/data/data_loader_state.hpp"
 #include "training/data/data_order.hpp"
 #include "training/data/data_staging.hpp"
+#include "training/data/skip_agreement.hpp"
 
 namespace taas {
 
@@ -31,8 +32,11 @@ struct Batches::Loop {
   /// Asks for as many batches as may be asked for.
   void fill();
   void submit(const OrderedTask& task);
-  /// Nothing: the batch is left out, or there is none, since its shard has ended.
-  std::optional<Taken> take(const OrderedTask& task);
+  /// Nothing where its shard has ended. `lacks` becomes true when the batch could not be made and is to be left out.
+  std::optional<Taken> take(const OrderedTask& task, bool& lacks);
+  /// Whether this turn is left out, since this rank or another one lacks its batch.
+  bool is_left_out(bool lacks);
+  [[nodiscard]] std::string batch_name() const;
   Taken make(const OrderedTask& task);
   Taken receive(const OrderedTask& task);
   void end_shard(const OrderedTask& task);
@@ -49,6 +53,7 @@ struct Batches::Loop {
   std::shared_ptr<DataLoader::State> loader;  ///< null: it has not begun
   std::unique_ptr<BatchOrder> order;
   RankPlace place;
+  std::optional<SkipAgreement> agreement;  ///< where several ranks leave out what one of them lacks
   DataStaging staging;
   data::StreamId stream = 0;
   std::deque<OrderedTask> asked;  ///< drawn and not taken

@@ -12,16 +12,23 @@ std::string place(const Environment& environment) {
   return environment.master_address + ":" + std::to_string(environment.master_port);
 }
 
-c10::intrusive_ptr<c10d::Store> connect_tcp(const Environment& environment, std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> connect_tcp(const Environment& environment, std::chrono::milliseconds timeout,
+                                            bool serve) {
   c10d::TCPStoreOptions options;
   options.port = environment.master_port;
-  options.isServer = environment.store_host == StoreHost::kRankZero && environment.rank == 0;
+  options.isServer = serve;
   options.numWorkers = static_cast<std::size_t>(environment.world_size);
   options.waitWorkers = !options.isServer;  // a server would wait for all without being able to say who is missing
   options.timeout = timeout;
   return communicating("cannot " + std::string(options.isServer ? "serve" : "reach") + " the store at " +
                            place(environment) + " (MASTER_ADDR, MASTER_PORT)",
                        [&] { return c10::make_intrusive<c10d::TCPStore>(environment.master_address, options); });
+}
+
+/// torchrun keeps one store over restarts.
+c10::intrusive_ptr<c10d::Store> of_this_start(const Environment& environment, c10::intrusive_ptr<c10d::Store> store) {
+  if (environment.store_host != StoreHost::kLauncher) return store;
+  return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + std::to_string(environment.restart_count), store);
 }
 
 std::vector<std::string> keys_of_all(const Environment& environment) {
@@ -46,12 +53,13 @@ std::vector<std::string> keys_of_all(const Environment& environment) {
 
 }  // namespace
 
+c10::intrusive_ptr<c10d::Store> connect_client(const Environment& environment, std::chrono::milliseconds timeout) {
+  return of_this_start(environment, connect_tcp(environment, timeout, /*serve=*/false));
+}
+
 c10::intrusive_ptr<c10d::Store> connect_store(const Environment& environment, std::chrono::milliseconds timeout) {
-  auto store = connect_tcp(environment, timeout);
-  if (environment.store_host == StoreHost::kLauncher) {  // torchrun keeps one store over restarts
-    store =
-        c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + std::to_string(environment.restart_count), store);
-  }
+  const bool serve = environment.store_host == StoreHost::kRankZero && environment.rank == 0;
+  auto store = of_this_start(environment, connect_tcp(environment, timeout, serve));
   return c10::make_intrusive<c10d::PrefixStore>("default_pg", store);
 }
 
