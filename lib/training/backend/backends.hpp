@@ -17,6 +17,7 @@ struct BackendArguments {
   int rank = 0;
   int world_size = 1;
   std::chrono::milliseconds timeout{};
+  std::string group_uid = "0";  ///< in torch's records
 };
 
 /// Uses the interface of GLOO_SOCKET_IFNAME, else the loopback one when the ranks meet there (`master_address`), else

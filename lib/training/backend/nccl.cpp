@@ -121,7 +121,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments& arguments, i
   end_with_the_process();
   c10::intrusive_ptr<c10d::Backend> backend;
   plugin().make(arguments, backend);
-  backend->setGroupUid("0");
+  backend->setGroupUid(arguments.group_uid);
   const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(gpu));
   backend->setBoundDeviceId(device);
   backend->eagerConnectSingleDevice(device);

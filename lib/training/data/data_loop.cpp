@@ -46,8 +46,8 @@ void Batches::Loop::begin(std::shared_ptr<DataLoader::State> of) {
   loader->looped = true;
   const bool skips = loader->run && loader->run->plan().skips_errors;
   if (skips && place.world_size > 1 && loader->options.agree_on_skips) {
-    agreement.emplace(connect_loader_store(loader->name, loader->loops++, kAgreementPatience), place,
-                      kAgreementPatience);
+    agreement.emplace(connect_loader_store(loader->name, loader->loops++, kAgreementPatience), place.rank,
+                      place.world_size, kAgreementPatience);
   }
   fill();
 }

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "taas/data.hpp"
+#include "training/agreement/skip_agreement.hpp"
 #include "training/data/data_loader_state.hpp"
 #include "training/data/data_order.hpp"
 #include "training/data/data_staging.hpp"
-#include "training/data/skip_agreement.hpp"
 
 namespace taas {
 

@@ -1,9 +1,8 @@
 #include "taas/process_group.hpp"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
+#include <atomic>
 #include <csignal>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <numeric>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <utility>
 #include <vector>
@@ -12,19 +11,14 @@
 #include "base/log/log_line.hpp"
 #include "taas/error.hpp"
 #include "training/backend/backend_choice.hpp"
-#include "training/backend/backends.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/backend/nccl.hpp"
+#include "training/group/group_setup.hpp"
 #include "training/group/process_group_state.hpp"
 #include "training/group/rendezvous.hpp"
 
 namespace taas {
 namespace {
-
-using Group = c10d::ProcessGroup;
-
-constexpr const char* kGloo = "gloo";
-constexpr const char* kNccl = "nccl";
 
 /// Counting GPUs loads what knows them, before anything of ATen can ask for it.
 Offer offer_of(const Environment& environment, Backend backend) {
@@ -41,45 +35,6 @@ Offer offer_of(const Environment& environment, Backend backend) {
   return offer;
 }
 
-c10::Device gpu_of(const Environment& environment) {
-  return c10::Device(c10::DeviceType::CUDA,
-                     static_cast<c10::DeviceIndex>(
-                         gpu_index(environment.local_rank, cuda_device_count(), environment.devices_per_rank)));
-}
-
-/// Makes it the one that is meant where no index is given.
-void use_device(c10::Device gpu) { c10::impl::VirtualGuardImpl(gpu.type()).setDevice(gpu); }
-
-void add_backend(Group& group, c10::DeviceType device, Group::BackendType type,
-                 const c10::intrusive_ptr<c10d::Backend>& backend) {
-  group.setBackend(device, type, backend);
-}
-
-/// CPU tensors go through gloo in an nccl group too, and tensors on a GPU in a gloo group, as in Python.
-void fill(ProcessGroupState& state, const BackendArguments& arguments) {
-  const auto& environment = state.environment;
-  auto group = c10::make_intrusive<Group>(arguments.store, arguments.rank, arguments.world_size);
-  auto gloo = make_gloo(arguments, environment.master_address.empty() ? "127.0.0.1" : environment.master_address);
-  gloo->setGroupUid("0");
-  if (state.backend == kNccl) {
-    state.device = gpu_of(environment);
-    use_device(state.device);
-    group->setBoundDeviceId(state.device);
-    group->setDefaultBackend(Group::BackendType::NCCL);
-    add_backend(*group, c10::DeviceType::CUDA, Group::BackendType::NCCL, make_nccl(arguments, state.device.index()));
-  } else {
-    group->setDefaultBackend(Group::BackendType::GLOO);
-    add_backend(*group, c10::DeviceType::CUDA, Group::BackendType::GLOO, gloo);
-  }
-  add_backend(*group, c10::DeviceType::CPU, Group::BackendType::GLOO, gloo);
-  group->setGroupName("default_pg");
-  state.group = std::move(group);
-}
-
-void set_up(ProcessGroupState& state, const BackendArguments& arguments) {
-  communicating("cannot set up " + state.backend, [&] { fill(state, arguments); });
-}
-
 /// One process: nothing is to be communicated, unless nccl is asked for by name, as one GPU is enough to try it.
 ProcessGroup alone(const Environment& environment, const InitOptions& options) {
   auto state = std::make_shared<ProcessGroupState>();
@@ -88,7 +43,9 @@ ProcessGroup alone(const Environment& environment, const InitOptions& options) {
   if (options.backend == Backend::kNccl) {
     choose_backend({offer});
     state->backend = kNccl;
-    set_up(*state, {c10::make_intrusive<c10d::HashStore>(), 0, 1, options.timeout});
+    state->store = c10::make_intrusive<c10d::HashStore>();
+    state->timeout = options.timeout;
+    set_up(*state);
   } else if (!offer.gpu.empty()) {
     use_device(state->device = gpu_of(environment));
   }
@@ -106,6 +63,16 @@ std::string common_backend(c10d::Store& store, const Environment& environment, c
   }
   return choice.nccl ? kNccl : kGloo;
 }
+
+/// Each init() of a process has a name space of its own in the store; the launcher looks into the first one's.
+std::string name_of_next_group() {
+  static std::atomic<int> made = 0;
+  const int number = made++;
+  return number == 0 ? kFirstGroup : std::string(kFirstGroup) + "/" + std::to_string(number);
+}
+
+/// torch's own switch for it.
+bool wants_detail() { return process_variable("TORCH_DISTRIBUTED_DEBUG") == "DETAIL"; }
 
 /// gloo and the store write to sockets without MSG_NOSIGNAL, as they may in Python, which ignores the signal.
 void ignore_broken_pipes() {
@@ -142,8 +109,11 @@ void ProcessGroupState::shut_down() const {
   if (group && !std::exchange(ended, true)) group->shutdown();
 }
 
+/// What the other ranks are told when they ask why their collectives fail.
 void ProcessGroupState::abort() const {
-  if (group && !std::exchange(ended, true)) group->abort();
+  if (!group || std::exchange(ended, true)) return;
+  if (watch) watch->leave();
+  group->abort();
 }
 
 ProcessGroup init(const InitOptions& options) {
@@ -154,9 +124,15 @@ ProcessGroup init(const InitOptions& options) {
   ignore_broken_pipes();
   auto state = std::make_shared<ProcessGroupState>();
   state->environment = environment;
-  auto store = connect_store(environment, options.timeout);
-  state->backend = common_backend(*store, environment, options);
-  set_up(*state, {store, environment.rank, environment.world_size, options.timeout});
+  state->name = name_of_next_group();
+  state->timeout = options.timeout;
+  state->check_collectives = options.check_collectives || wants_detail();
+  state->ranks.resize(static_cast<std::size_t>(environment.world_size));
+  std::iota(state->ranks.begin(), state->ranks.end(), 0);
+  state->store = connect_store(environment, state->name, options.timeout);
+  state->backend = common_backend(*state->store, environment, options);
+  state->watch = std::make_shared<PeerWatch>(state->store, environment);
+  set_up(*state);
   log_backend(*state);
   return ProcessGroup(state);
 }
@@ -169,6 +145,10 @@ int ProcessGroup::local_world_size() const { return state_->environment.local_wo
 c10::Device ProcessGroup::device() const { return state_->device; }
 std::string_view ProcessGroup::backend() const { return state_->backend; }
 c10d::ProcessGroup* ProcessGroup::native() const { return state_->group.get(); }
+const std::vector<int>& ProcessGroup::ranks() const { return state_->ranks; }
+void ProcessGroup::abort() const {
+  communicating("abort", [&] { state_->abort(); });
+}
 void ProcessGroup::shutdown() const {
   communicating("shutdown", [&] { state_->shut_down(); });
 }

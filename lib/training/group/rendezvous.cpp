@@ -1,5 +1,7 @@
 #include "training/group/rendezvous.hpp"
 
+#include <map>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -57,10 +59,17 @@ c10::intrusive_ptr<c10d::Store> connect_client(const Environment& environment, s
   return of_this_start(environment, connect_tcp(environment, timeout, /*serve=*/false));
 }
 
-c10::intrusive_ptr<c10d::Store> connect_store(const Environment& environment, std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> connect_store(const Environment& environment, const std::string& group,
+                                              std::chrono::milliseconds timeout) {
   const bool serve = environment.store_host == StoreHost::kRankZero && environment.rank == 0;
-  auto store = of_this_start(environment, connect_tcp(environment, timeout, serve));
-  return c10::make_intrusive<c10d::PrefixStore>("default_pg", store);
+  // One connection for all groups of the process, until it ends: a server that went away with its group would take
+  // along the ranks that are not through yet, and a second one could not have its port.
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::string, c10::intrusive_ptr<c10d::Store>>;
+  const std::lock_guard lock(mutex);
+  auto& store = known[place(environment)];
+  if (!store) store = of_this_start(environment, connect_tcp(environment, timeout, serve));
+  return c10::make_intrusive<c10d::PrefixStore>(group, store);
 }
 
 std::vector<std::string> exchange(c10d::Store& store, const Environment& environment, const std::string& value,

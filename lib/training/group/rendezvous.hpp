@@ -14,8 +14,10 @@ class Store;
 
 namespace taas {
 
-/// The store of this group: served by the launcher or by rank 0, with a name space of its own for each restart.
-c10::intrusive_ptr<c10d::Store> connect_store(const Environment& environment, std::chrono::milliseconds timeout);
+/// The store of a group: served by the launcher or by rank 0, with a name space of its own for each restart and each
+/// name.
+c10::intrusive_ptr<c10d::Store> connect_store(const Environment& environment, const std::string& group,
+                                              std::chrono::milliseconds timeout);
 
 /// The same, without the name space of the group: a second connection, for what is no collective. Whoever is to serve
 /// the store does so already.

@@ -3,12 +3,11 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
-
-#include "training/data/data_loader_state.hpp"
 
 namespace taas {
 
@@ -20,7 +19,8 @@ namespace taas {
 class SkipAgreement {
  public:
   /// `store` is for this loop alone.
-  SkipAgreement(c10::intrusive_ptr<c10d::Store> store, RankPlace place, std::chrono::milliseconds timeout);
+  SkipAgreement(c10::intrusive_ptr<c10d::Store> store, std::size_t rank, std::size_t world_size,
+                std::chrono::milliseconds timeout);
   /// Says that this rank's loop is over, unless end() has.
   ~SkipAgreement();
   SkipAgreement(const SkipAgreement&) = delete;
@@ -39,7 +39,7 @@ class SkipAgreement {
   [[noreturn]] void report_silent(const std::vector<std::string>& keys);
 
   c10::intrusive_ptr<c10d::Store> store_;
-  RankPlace place_;
+  std::size_t rank_;
   std::chrono::milliseconds timeout_;
   std::uint64_t turn_ = 0;
   std::vector<std::size_t> others_;  ///< still in their loops

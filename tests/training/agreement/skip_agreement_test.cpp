@@ -1,4 +1,4 @@
-#include "training/data/skip_agreement.hpp"
+#include "training/agreement/skip_agreement.hpp"
 
 #include <future>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -15,7 +15,7 @@ using Turns = std::vector<std::vector<std::size_t>>;
 
 /// What one rank hears in its turns; `lacks` has one for each of them.
 Turns loop(const c10::intrusive_ptr<c10d::Store>& store, std::size_t rank, std::size_t ranks, std::vector<bool> lacks) {
-  taas::SkipAgreement agreement(store, {.rank = rank, .world_size = ranks}, std::chrono::seconds(60));
+  taas::SkipAgreement agreement(store, rank, ranks, std::chrono::seconds(60));
   Turns turns;
   for (bool lacking : lacks) turns.push_back(agreement.lacking(lacking));
   return turns;
@@ -57,7 +57,7 @@ TEST_CASE("What was said is removed, but for the last words") {
 
 TEST_CASE("A rank that never comes is named") {
   auto store = c10::make_intrusive<c10d::HashStore>();
-  taas::SkipAgreement agreement(store, {.rank = 1, .world_size = 3}, std::chrono::milliseconds(10));
+  taas::SkipAgreement agreement(store, 1, 3, std::chrono::milliseconds(10));
   store->set("0/2", {'h', 'a', 's'});
   CHECK_THROWS_WITH(agreement.lacking(false), ContainsSubstring("nothing came from rank 0 for batch 0 within 0 s"));
 }

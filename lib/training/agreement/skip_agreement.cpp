@@ -1,4 +1,4 @@
-#include "training/data/skip_agreement.hpp"
+#include "training/agreement/skip_agreement.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -19,10 +19,11 @@ constexpr const char* kEnded = "ended";
 
 }  // namespace
 
-SkipAgreement::SkipAgreement(c10::intrusive_ptr<c10d::Store> store, RankPlace place, std::chrono::milliseconds timeout)
-    : store_(std::move(store)), place_(place), timeout_(timeout) {
-  for (std::size_t rank = 0; rank < place.world_size; ++rank) {
-    if (rank != place.rank) others_.push_back(rank);
+SkipAgreement::SkipAgreement(c10::intrusive_ptr<c10d::Store> store, std::size_t rank, std::size_t world_size,
+                             std::chrono::milliseconds timeout)
+    : store_(std::move(store)), rank_(rank), timeout_(timeout) {
+  for (std::size_t other = 0; other < world_size; ++other) {
+    if (other != rank) others_.push_back(other);
   }
 }
 
@@ -36,7 +37,7 @@ SkipAgreement::~SkipAgreement() {
 std::vector<std::size_t> SkipAgreement::lacking(bool this_rank) {
   say(this_rank ? kLacks : kHas);
   std::vector<std::size_t> lack, still;
-  if (this_rank) lack.push_back(place_.rank);
+  if (this_rank) lack.push_back(rank_);
   const auto states = said_by_others();
   for (std::size_t i = 0; i < others_.size(); ++i) {
     if (states[i] == kLacks) lack.push_back(others_[i]);
@@ -44,7 +45,7 @@ std::vector<std::size_t> SkipAgreement::lacking(bool this_rank) {
   }
   others_ = std::move(still);
   // Whoever has spoken of this turn has read all that was said of the one before.
-  if (turn_ > 0) communicating(kStore, [&] { store_->deleteKey(key(turn_ - 1, place_.rank)); });
+  if (turn_ > 0) communicating(kStore, [&] { store_->deleteKey(key(turn_ - 1, rank_)); });
   ++turn_;
   std::sort(lack.begin(), lack.end());
   return lack;
@@ -60,7 +61,7 @@ std::string SkipAgreement::key(std::uint64_t turn, std::size_t rank) const {
 }
 
 void SkipAgreement::say(const char* state) {
-  communicating(kStore, [&] { store_->set(key(turn_, place_.rank), std::string(state)); });
+  communicating(kStore, [&] { store_->set(key(turn_, rank_), std::string(state)); });
 }
 
 std::vector<std::string> SkipAgreement::said_by_others() {

@@ -1,0 +1,119 @@
+#include "training/group/named_backend.hpp"
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+#include <vector>
+
+#include "training/group/named_work.hpp"
+
+namespace taas {
+namespace {
+
+using c10::intrusive_ptr;
+using Tensors = std::vector<at::Tensor>;
+using Lists = std::vector<Tensors>;
+using TorchWork = intrusive_ptr<c10d::Work>;
+
+/// Only what gloo can do; the rest says in Backend's words that it is not supported. The newer names of calls
+/// (all_gather_single, …) forward to those that are here.
+class NamedBackend : public c10d::Backend {
+ public:
+  NamedBackend(intrusive_ptr<c10d::Backend> inner, std::shared_ptr<PeerWatch> watch)
+      : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)), watch_(std::move(watch)) {}
+
+  const std::string getBackendName() const override { return inner_->getBackendName(); }
+  intrusive_ptr<Options> getBackendOptions() override { return inner_->getBackendOptions(); }
+  void setTimeout(std::chrono::milliseconds timeout) override { inner_->setTimeout(timeout); }
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return inner_->getSequenceNumberForGroup(); }
+  void abort() override { inner_->abort(); }
+  void shutdown() override { inner_->shutdown(); }
+
+  TorchWork broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    return start("broadcast", [&] { return inner_->broadcast(tensors, options); });
+  }
+  TorchWork allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    return start("all_reduce", [&] { return inner_->allreduce(tensors, options); });
+  }
+  TorchWork allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    return start("all_reduce of a sparse tensor", [&] { return inner_->allreduce_sparse(tensors, options); });
+  }
+  TorchWork allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
+    return start("all_reduce", [&] { return inner_->allreduce_coalesced(tensors, options); });
+  }
+  TorchWork reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    return start("reduce", [&] { return inner_->reduce(tensors, options); });
+  }
+  TorchWork allgather(Lists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
+    return start("all_gather", [&] { return inner_->allgather(outputs, inputs, options); });
+  }
+  TorchWork _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
+    return start("all_gather", [&] { return inner_->_allgather_base(output, input, options); });
+  }
+  TorchWork allgather_coalesced(Lists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
+    return start("all_gather", [&] { return inner_->allgather_coalesced(outputs, inputs, options); });
+  }
+  TorchWork allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                            const c10d::AllgatherOptions& options) override {
+    return start("all_gather", [&] { return inner_->allgather_into_tensor_coalesced(outputs, inputs, options); });
+  }
+  TorchWork gather(Lists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
+    return start("gather", [&] { return inner_->gather(outputs, inputs, options); });
+  }
+  TorchWork scatter(Tensors& outputs, Lists& inputs, const c10d::ScatterOptions& options) override {
+    return start("scatter", [&] { return inner_->scatter(outputs, inputs, options); });
+  }
+  TorchWork reduce_scatter(Tensors& outputs, Lists& inputs, const c10d::ReduceScatterOptions& options) override {
+    return start("reduce_scatter", [&] { return inner_->reduce_scatter(outputs, inputs, options); });
+  }
+  TorchWork _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                 const c10d::ReduceScatterOptions& options) override {
+    return start("reduce_scatter", [&] { return inner_->_reduce_scatter_base(output, input, options); });
+  }
+  TorchWork reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                            const c10d::ReduceScatterOptions& options) override {
+    return start("reduce_scatter", [&] { return inner_->reduce_scatter_tensor_coalesced(outputs, inputs, options); });
+  }
+  TorchWork alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_sizes,
+                          std::vector<int64_t>& input_sizes, const c10d::AllToAllOptions& options) override {
+    return start("all_to_all",
+                 [&] { return inner_->alltoall_base(output, input, output_sizes, input_sizes, options); });
+  }
+  TorchWork alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
+    return start("all_to_all", [&] { return inner_->alltoall(outputs, inputs, options); });
+  }
+  TorchWork send(Tensors& tensors, int destination, int tag) override {
+    return start("send", [&] { return inner_->send(tensors, destination, tag); });
+  }
+  TorchWork recv(Tensors& tensors, int source, int tag) override {
+    return start("recv", [&] { return inner_->recv(tensors, source, tag); });
+  }
+  TorchWork recvAnysource(Tensors& tensors, int tag) override {
+    return start("recv", [&] { return inner_->recvAnysource(tensors, tag); });
+  }
+  TorchWork barrier(const c10d::BarrierOptions& options) override {
+    return start("barrier", [&] { return inner_->barrier(options); });
+  }
+
+ private:
+  template <class Call>
+  TorchWork start(const char* name, Call&& call) {
+    Operation operation{getRank(), name, watch_};
+    try {
+      return c10::make_intrusive<NamedWork>(call(), operation);
+    } catch (...) {
+      std::rethrow_exception(operation.named(std::current_exception()));
+    }
+  }
+
+  intrusive_ptr<c10d::Backend> inner_;
+  std::shared_ptr<PeerWatch> watch_;
+};
+
+}  // namespace
+
+intrusive_ptr<c10d::Backend> with_named_errors(intrusive_ptr<c10d::Backend> backend, std::shared_ptr<PeerWatch> watch) {
+  return c10::make_intrusive<NamedBackend>(std::move(backend), std::move(watch));
+}
+
+}  // namespace taas

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <memory>
+
+#include "training/group/peer_watch.hpp"
+
+namespace c10d {
+class Backend;
+}
+
+namespace taas {
+
+/// The same backend with errors that are CommunicationErrors, "rank 1, all_reduce: rank 2 is gone (…)": those of its
+/// calls, of its works and of their futures, which c10d's reducer waits for in backward. `watch` may be null.
+c10::intrusive_ptr<c10d::Backend> with_named_errors(c10::intrusive_ptr<c10d::Backend> backend,
+                                                    std::shared_ptr<PeerWatch> watch);
+
+}  // namespace taas

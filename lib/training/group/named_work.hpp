@@ -1,0 +1,45 @@
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
+
+#include "training/group/peer_watch.hpp"
+
+namespace taas {
+
+/// Which rank does what, and who knows why it fails.
+struct Operation {
+  int rank = 0;
+  const char* name = "";
+  std::shared_ptr<PeerWatch> watch;
+
+  /// The error as a CommunicationError; one of ours stays.
+  [[nodiscard]] std::exception_ptr named(const std::exception_ptr& error) const;
+};
+
+/// A work of torch's whose errors are named.
+class NamedWork : public c10d::Work {
+ public:
+  NamedWork(c10::intrusive_ptr<c10d::Work> inner, Operation operation)
+      : inner_(std::move(inner)), operation_(std::move(operation)) {}
+
+  bool isCompleted() override { return inner_->isCompleted(); }
+  bool isSuccess() const override { return inner_->isSuccess(); }
+  std::exception_ptr exception() const override;
+  int sourceRank() const override { return inner_->sourceRank(); }
+  std::vector<at::Tensor> result() override { return inner_->result(); }
+  void synchronize() override { inner_->synchronize(); }
+  bool wait(std::chrono::milliseconds timeout) override;
+  void abort() override { inner_->abort(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  uint64_t getSequencenumber() const override { return inner_->getSequencenumber(); }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> inner_;
+  Operation operation_;
+};
+
+}  // namespace taas
