@@ -16,4 +16,5 @@
 #include "taas/process_group.hpp"
 #include "taas/sampler.hpp"
 #include "taas/stop.hpp"
+#include "taas/sync_batch_norm.hpp"
 #include "taas/version.hpp"
