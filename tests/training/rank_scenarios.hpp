@@ -8,6 +8,7 @@ namespace taas::test {
 /// What one rank of a test does; run by dist_rank in processes started by spawn_ranks. A failure throws.
 using Scenario = void (*)();
 
+std::map<std::string, Scenario> checkpoint_scenarios();
 std::map<std::string, Scenario> collective_scenarios();
 std::map<std::string, Scenario> data_parallel_scenarios();
 std::map<std::string, Scenario> group_scenarios();

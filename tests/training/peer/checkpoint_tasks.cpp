@@ -1,6 +1,8 @@
 #include <sys/resource.h>
 
+#include <filesystem>
 #include <iostream>
+#include <stdexcept>
 
 #include "peer_tasks.hpp"
 #include "taas/checkpoint.hpp"
@@ -76,13 +78,33 @@ void resume_checkpoint(const std::vector<std::string>& arguments) {
   save_checkpoint(arguments.at(1), checkpoint);
 }
 
+/// Checks the checkpoint that is there, says its epoch and saves later ones until it is killed: all tensors of one have
+/// the epoch as their value.
+void save_for_ever(const std::vector<std::string>& arguments) {
+  const auto& path = arguments.at(0);
+  Checkpoint checkpoint;
+  if (std::filesystem::exists(path)) checkpoint = load_checkpoint(path);
+  for (const auto& [name, tensor] : checkpoint.model) {
+    if (!at::equal(tensor, at::full_like(tensor, checkpoint.epoch)))
+      throw std::logic_error(name + " is of another save");
+  }
+  std::cout << checkpoint.epoch << std::endl;
+  for (;;) {
+    ++checkpoint.epoch;
+    for (int i = 0; i < 8; ++i)
+      checkpoint.model[std::to_string(i)] = at::full({1 << 18}, static_cast<double>(checkpoint.epoch));
+    save_checkpoint(path, checkpoint);
+  }
+}
+
 }  // namespace
 
 PeerTasks checkpoint_peer_tasks() {
   return {{"write", {"PATH", write_checkpoint}},
           {"resume", {"FROM TO", resume_checkpoint}},
           {"describe", {"PATH", describe}},
-          {"copy", {"FROM TO", copy}}};
+          {"copy", {"FROM TO", copy}},
+          {"save-for-ever", {"PATH", save_for_ever}}};
 }
 
 }  // namespace taas::test
