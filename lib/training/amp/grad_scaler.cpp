@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_amp_update_scale.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>

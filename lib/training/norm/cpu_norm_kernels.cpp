@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/var_mean.h>
@@ -43,7 +44,8 @@ class CpuNormKernels : public NormKernels {
     const auto channels = input.size(1);
     const auto numbers = at::TensorOptions(at::kDouble);
     if (input.numel() == 0) return at::zeros({2 * channels + 1}, numbers);
-    const auto count = static_cast<double>(input.numel() / channels);
+    const auto each = input.numel() / channels;
+    const auto count = static_cast<double>(each);
     const auto [variance, mean] = at::var_mean(input.to(computing_type(input)), reduced_dimensions(input), false);
     return at::cat({mean.to(at::kDouble), variance.to(at::kDouble) * count, at::full({1}, count, numbers)});
   }

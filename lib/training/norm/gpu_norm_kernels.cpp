@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/batch_norm_backward_elemt.h>
 #include <ATen/ops/batch_norm_backward_reduce.h>
 #include <ATen/ops/batch_norm_elemt.h>
@@ -19,7 +20,8 @@ class GpuNormKernels : public NormKernels {
     const auto channels = input.size(1);
     if (input.numel() == 0) return at::zeros({2 * channels + 1}, input.options());
     const auto [mean, inverse_deviation] = at::batch_norm_stats(input, eps);
-    const auto count = at::full({1}, static_cast<double>(input.numel() / channels), mean.options());
+    const auto each = input.numel() / channels;
+    const auto count = at::full({1}, each, mean.options());
     return at::cat({mean, inverse_deviation, count});
   }
 

@@ -1,5 +1,6 @@
 #include "training/norm/sync_norm.hpp"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>

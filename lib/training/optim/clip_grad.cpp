@@ -1,5 +1,6 @@
 #include "taas/clip_grad.hpp"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/native/ForeachUtils.h>
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
