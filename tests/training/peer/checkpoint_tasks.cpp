@@ -78,8 +78,8 @@ void resume_checkpoint(const std::vector<std::string>& arguments) {
   save_checkpoint(arguments.at(1), checkpoint);
 }
 
-/// Checks the checkpoint that is there, says its epoch and saves later ones until it is killed: all tensors of one have
-/// the epoch as their value.
+/// Checks the checkpoint that is there and saves later ones until it is killed; says the epoch of each. All tensors of
+/// one have the epoch as their value.
 void save_for_ever(const std::vector<std::string>& arguments) {
   const auto& path = arguments.at(0);
   Checkpoint checkpoint;
@@ -94,6 +94,7 @@ void save_for_ever(const std::vector<std::string>& arguments) {
     for (int i = 0; i < 8; ++i)
       checkpoint.model[std::to_string(i)] = at::full({1 << 18}, static_cast<double>(checkpoint.epoch));
     save_checkpoint(path, checkpoint);
+    std::cout << checkpoint.epoch << std::endl;
   }
 }
 
