@@ -149,8 +149,8 @@ void save(const Options& options, const ProcessGroup& group, const TensorModule&
   std::int64_t samples = position.step * options.batch_size * group.world_size();  // of the epoch
   save_checkpoint(options.checkpoint(),
                   {.epoch = position.epoch,
-                   .model = module_state(network),
-                   .optimizer = optimizer_state(optimizer),
+                   .model = module_state(network, StateTensors::kShared),
+                   .optimizer = optimizer_state(optimizer, StateTensors::kShared),
                    .extra = {{"seed", static_cast<std::int64_t>(options.seed)}, {"samples", samples}}});
 }
 
@@ -161,7 +161,7 @@ Position resume(const Options& options, const ProcessGroup& group, TensorModule&
   if (options.resume) {
     auto checkpoint = load_checkpoint(*options.resume);
     load_module_state(network, checkpoint.model);
-    load_optimizer_state(optimizer, checkpoint.optimizer);
+    load_optimizer_state(optimizer, std::move(checkpoint.optimizer));
     position.epoch = static_cast<int>(checkpoint.epoch);
     if (auto found = checkpoint.extra.find("samples"); found != checkpoint.extra.end()) samples = found->second.toInt();
     position.step = samples / (options.batch_size * group.world_size());

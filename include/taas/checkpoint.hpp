@@ -37,19 +37,31 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 /// that this library does not know.
 Checkpoint load_checkpoint(const std::string& path);
 
-/// Copies on the CPU of parameters and buffers by qualified name, as in Python's Module.state_dict().
-StateDict module_state(const torch::nn::Module& module);
+/// What a state is made of.
+enum class StateTensors {
+  kCopied,  ///< copies on the CPU, which stay as they are
+  /// The tensors themselves, wherever they are, as in Python: for a checkpoint that is saved at once, which then takes
+  /// no memory of its own. What changes them later changes the state.
+  kShared,
+};
+
+/// Parameters and buffers by qualified name, as in Python's Module.state_dict().
+StateDict module_state(const torch::nn::Module& module, StateTensors tensors = StateTensors::kCopied);
 
 /// Copies `state` into the module's own tensors. Throws CheckpointError, before anything is changed, when a name is
 /// missing or unknown or a shape or dtype differs.
 void load_module_state(torch::nn::Module& module, const StateDict& state);
 
-/// What an optimizer of any kind remembers, on the CPU, as in Python's Optimizer.state_dict(): {"state": {index:
-/// {name: value}}, "param_groups": [{"lr": …, "params": [index, …]}]}.
-c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer);
+/// What an optimizer of any kind remembers, as in Python's Optimizer.state_dict(): {"state": {index: {name: value}},
+/// "param_groups": [{"lr": …, "params": [index, …]}]}. SGD, Adam, AdamW, RMSprop, Adagrad and Adadelta are read where
+/// they are; others are always copied, on the way through their own save().
+c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer, StateTensors tensors = StateTensors::kCopied);
 
-/// Gives it to an optimizer of the same kind over the same parameters, on their device. Throws CheckpointError, before
-/// anything is changed, when groups, parameters or shapes differ.
+/// Copies it into an optimizer of the same kind over the same parameters, on their device. Throws CheckpointError,
+/// before anything is changed, when groups, parameters or shapes differ.
 void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue& state);
+
+/// The same with std::move(checkpoint.optimizer): tensors that are on the right device are taken over without a copy.
+void load_optimizer_state(torch::optim::Optimizer& optimizer, c10::IValue&& state);
 
 }  // namespace taas

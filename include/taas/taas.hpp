@@ -1,7 +1,9 @@
 #pragma once
 
 #include "taas/adadelta.hpp"
+#include "taas/amp.hpp"
 #include "taas/checkpoint.hpp"
+#include "taas/clip_grad.hpp"
 #include "taas/collectives.hpp"
 #include "taas/data.hpp"
 #include "taas/data_parallel.hpp"
@@ -9,8 +11,10 @@
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
 #include "taas/graphed_step.hpp"
+#include "taas/lr_scheduler.hpp"
 #include "taas/optimizers.hpp"
 #include "taas/process_group.hpp"
 #include "taas/sampler.hpp"
 #include "taas/stop.hpp"
+#include "taas/sync_batch_norm.hpp"
 #include "taas/version.hpp"

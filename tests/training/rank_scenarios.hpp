@@ -8,10 +8,13 @@ namespace taas::test {
 /// What one rank of a test does; run by dist_rank in processes started by spawn_ranks. A failure throws.
 using Scenario = void (*)();
 
+std::map<std::string, Scenario> checkpoint_scenarios();
 std::map<std::string, Scenario> collective_scenarios();
 std::map<std::string, Scenario> data_parallel_scenarios();
 std::map<std::string, Scenario> group_scenarios();
 std::map<std::string, Scenario> type_scenarios();
+std::map<std::string, Scenario> shard_scenarios();
+std::map<std::string, Scenario> sync_batch_norm_scenarios();
 
 /// Throws with `what` and this rank's number in the text.
 void expect(bool good, const std::string& what);

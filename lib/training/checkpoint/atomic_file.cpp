@@ -1,6 +1,7 @@
 #include "training/checkpoint/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,13 +26,32 @@ void sync_folder_of(const std::string& path) {
   throw CheckpointError("cannot sync the folder of " + path + ": " + std::generic_category().message(errno));
 }
 
+constexpr const char* kSuffix = ".tmp-";
+
+/// Whoever writes a file holds its lock. One that can be had belongs to a process that was killed meanwhile.
+void remove_abandoned(const std::filesystem::path& file) {
+  if (const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC)); fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0)
+    ::unlink(file.c_str());
+}
+
+void remove_all_abandoned(const std::filesystem::path& path) {
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const auto begin = path.filename().string() + kSuffix;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
+    if (entry.path().filename().string().starts_with(begin)) remove_abandoned(entry.path());
+  }
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path)
     : path_(std::move(path)),
-      temporary_(path_ + ".tmp-" + std::to_string(::getpid())),
+      temporary_(path_ + kSuffix + std::to_string(::getpid())),
       fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (!fd_) fail(errno);
+  ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // a file system without locks has nothing removed
+  remove_all_abandoned(path_);
 }
 
 AtomicFile::~AtomicFile() {

@@ -8,7 +8,8 @@
 namespace taas {
 
 /// A file that is there as a whole or not at all: it has another name until publish(), so that readers see what was
-/// there before, or all of the new content. Without publish() nothing is left of it.
+/// there before, or all of the new content. Without publish() nothing is left of it; what a process leaves that is
+/// killed meanwhile is removed by the next one.
 class AtomicFile {
  public:
   /// Throws CheckpointError, which names the path, like all others here.

@@ -153,11 +153,11 @@ Checkpoint load_checkpoint(const std::string& path) {
   }
 }
 
-StateDict module_state(const torch::nn::Module& module) {
-  StateDict copies;
-  for (const auto& [name, tensor] : tensors_of(module))
-    copies.emplace(name, tensor.to(at::kCPU).clone(at::MemoryFormat::Contiguous));
-  return copies;
+StateDict module_state(const torch::nn::Module& module, StateTensors tensors) {
+  auto state = tensors_of(module);
+  if (tensors == StateTensors::kShared) return state;
+  for (auto& [name, tensor] : state) tensor = tensor.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
+  return state;
 }
 
 void load_module_state(torch::nn::Module& module, const StateDict& state) {

@@ -1,138 +1,22 @@
-// libtorch knows how to save each kind of optimizer, but only into an archive of its own layout, in which parameters
-// are named by their address. Here that archive is turned into Python's layout and back.
+#include <ATen/core/Dict.h>
 #include <torch/optim/optimizer.h>
-#include <torch/serialize/archive.h>
 
-#include <algorithm>
-#include <iterator>
-#include <optional>
-#include <sstream>
 #include <string>
-#include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "taas/checkpoint.hpp"
 #include "taas/error.hpp"
 #include "training/checkpoint/pickle.hpp"
+#include "training/optim/archived_state.hpp"
+#include "training/optim/state_values.hpp"
 
 namespace taas {
 namespace {
 
-using Dict = c10::impl::GenericDict;
-using List = c10::impl::GenericList;
-using torch::serialize::InputArchive;
-using torch::serialize::OutputArchive;
+using OptimizerStateGroups = c10::impl::GenericList;
 
-/// An archive that was written can be read only after a trip through its serialised form. Without a device, tensors
-/// would be copied back to the GPU that they came from.
-InputArchive reopen(OutputArchive& written, std::optional<c10::Device> device) {
-  std::stringstream stream;
-  written.save_to(stream);
-  InputArchive archive;
-  archive.load_from(stream, device);
-  return archive;
-}
-
-InputArchive child(InputArchive& archive, const std::string& key) {
-  InputArchive inner;
-  archive.read(key, inner);
-  return inner;
-}
-
-Dict fields_of(InputArchive archive) {
-  auto fields = plain_dict();
-  for (const auto& key : archive.keys()) {
-    c10::IValue value;
-    archive.read(key, value);
-    fields.insert(key, value.isTensor() ? c10::IValue(value.toTensor().detach().cpu()) : value);
-  }
-  return fields;
-}
-
-/// Options that libtorch reads as floating point numbers. Python's user may have given 0 or 1, or a tensor.
-bool is_number(const std::string& name) {
-  constexpr std::string_view kNumbers[] = {
-      "lr", "eps", "weight_decay", "momentum", "dampening", "alpha", "lr_decay", "rho", "initial_accumulator_value"};
-  return std::find(std::begin(kNumbers), std::end(kNumbers), name) != std::end(kNumbers);
-}
-
-double number_from(const c10::IValue& value) {
-  return value.isTensor() ? value.toTensor().item<double>() : value.toScalar().toDouble();
-}
-
-/// Python counts steps in a tensor, or for some optimizers in a floating point number, libtorch in an integer.
-c10::IValue as_libtorch_wants(const std::string& name, const c10::IValue& value) {
-  if (name == "step") return value.isNone() ? value : c10::IValue(static_cast<std::int64_t>(number_from(value)));
-  if (is_number(name)) return number_from(value);
-  if (name != "betas") return value;
-  const auto betas = value.isList() ? value.toListRef().vec() : value.toTupleRef().elements().vec();
-  return std::tuple<double, double>(number_from(betas.at(0)), number_from(betas.at(1)));
-}
-
-/// Python says None for what is not there, libtorch nothing.
-void write_fields(OutputArchive& archive, const std::string& key, const Dict& fields) {
-  OutputArchive inner(archive.compilation_unit());
-  for (const auto& field : fields) {
-    auto name = field.key().toStringRef();
-    if (name != "params" && !field.value().isNone()) inner.write(name, as_libtorch_wants(name, field.value()));
-  }
-  archive.write(key, inner);
-}
-
-void write_size(OutputArchive& archive, const std::string& key, std::size_t size) {
-  archive.write(key, torch::tensor(static_cast<std::int64_t>(size)));
-}
-
-std::string address_of(const at::Tensor& tensor) {
-  return std::to_string(reinterpret_cast<std::size_t>(tensor.unsafeGetTensorImpl()));
-}
-
-/// The group with its parameters as their addresses: the names under which libtorch looks for their states.
-void write_group(OutputArchive& archive, const std::string& key, const Dict& options,
-                 const std::vector<at::Tensor>& parameters) {
-  OutputArchive group(archive.compilation_unit());
-  write_size(group, "params/size", parameters.size());
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    group.write("params/" + std::to_string(i), c10::IValue(address_of(parameters[i])));
-  write_fields(group, "options", options);
-  archive.write(key, group);
-}
-
-/// What belongs to each element of the parameter, which may be a scalar itself.
-template <class Field>
-bool is_moment(const Field& field) {
-  return field.value().isTensor() && field.key().toStringRef() != "step";
-}
-
-/// On the parameter's device, as the optimizer will want them; counters stay where they are.
-Dict moved_to(const at::Tensor& parameter, const Dict& fields) {
-  auto moved = plain_dict();
-  for (const auto& field : fields) {
-    bool beside = is_moment(field);
-    moved.insert(field.key(),
-                 beside ? c10::IValue(field.value().toTensor().to(parameter.device(), false, true)) : field.value());
-  }
-  return moved;
-}
-
-void check_shapes(std::int64_t index, const at::Tensor& parameter, const Dict& fields) {
-  for (const auto& field : fields) {
-    if (is_moment(field) && field.value().toTensor().sizes() != parameter.sizes())
-      throw CheckpointError("the optimizer state of parameter " + std::to_string(index) + " has another shape (" +
-                            field.key().toStringRef() + ") than the parameter");
-  }
-}
-
-/// All parameters of all groups, in the order of their indices in Python's layout.
-std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> all;
-  for (const auto& group : optimizer.param_groups())
-    all.insert(all.end(), group.params().begin(), group.params().end());
-  return all;
-}
-
-void check_groups(const torch::optim::Optimizer& optimizer, const List& groups) {
+void check_groups(const torch::optim::Optimizer& optimizer, const OptimizerStateGroups& groups) {
   auto own = optimizer.param_groups().size();
   if (groups.size() != own)
     throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
@@ -146,60 +30,27 @@ void check_groups(const torch::optim::Optimizer& optimizer, const List& groups) 
   }
 }
 
-/// The device of all parameters; none: there are several.
-std::optional<c10::Device> common_device(const std::vector<at::Tensor>& parameters) {
-  for (const auto& parameter : parameters) {
-    if (parameter.device() != parameters.front().device()) return std::nullopt;
-  }
-  return parameters.empty() ? std::nullopt : std::optional(parameters.front().device());
-}
-
-/// For reopen() with common_device(): what all have in common need not be moved before.
-OutputArchive to_archive(const torch::optim::Optimizer& optimizer, const Dict& states, const List& groups) {
-  check_groups(optimizer, groups);
-  auto parameters = parameters_of(optimizer);
-  const bool moves = !common_device(parameters);
-  OutputArchive archive;
-  archive.write("pytorch_version", c10::IValue("1.5.0"));  // libtorch's name for this layout
-  OutputArchive state_archive(archive.compilation_unit());
+void check_states(const torch::optim::Optimizer& optimizer, const StateFields& states) {
+  const auto parameters = parameters_of(optimizer);
   for (const auto& entry : states) {
-    auto index = entry.key().toInt();
-    const auto& parameter = parameters.at(static_cast<std::size_t>(index));
-    auto fields = entry.value().toGenericDict();
-    check_shapes(index, parameter, fields);
-    write_fields(state_archive, address_of(parameter), moves ? moved_to(parameter, fields) : fields);
+    const auto index = entry.key().toInt();
+    check_shapes(index, parameters.at(static_cast<std::size_t>(index)), entry.value().toGenericDict());
   }
-  archive.write("state", state_archive);
-  OutputArchive groups_archive(archive.compilation_unit());
-  write_size(groups_archive, "param_groups/size", groups.size());
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    write_group(groups_archive, "param_groups/" + std::to_string(i), groups.get(i).toGenericDict(),
-                optimizer.param_groups()[i].params());
-  archive.write("param_groups", groups_archive);
-  return archive;
 }
 
-}  // namespace
-
-c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer) {
-  OutputArchive written;
-  optimizer.save(written);
-  auto archive = reopen(written, at::Device(at::kCPU));
-  auto state_archive = child(archive, "state");
-  auto groups_archive = child(archive, "param_groups");
+c10::IValue state_of_kind(const torch::optim::Optimizer& optimizer, const StateKind& kind, StateTensors tensors) {
   auto states = plain_dict();
   auto groups = plain_list();
   std::int64_t index = 0;
-  for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
-    auto group_archive = child(groups_archive, "param_groups/" + std::to_string(i));
-    auto group = fields_of(child(group_archive, "options"));
+  for (const auto& own : optimizer.param_groups()) {
     auto indices = plain_list();
-    for (const auto& parameter : optimizer.param_groups()[i].params()) {
-      InputArchive fields;
-      if (state_archive.try_read(address_of(parameter), fields)) states.insert(index, fields_of(std::move(fields)));
+    for (const auto& parameter : own.params()) {
+      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+      if (found != optimizer.state().end()) states.insert(index, kind.state(*found->second, tensors));
       indices.push_back(index++);
     }
-    group.insert("params", indices);
+    auto group = kind.options(own.options());
+    group.insert(kParams, indices);
     groups.push_back(group);
   }
   auto all = plain_dict();
@@ -208,17 +59,82 @@ c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer) {
   return all;
 }
 
-void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue& state) {
+/// All is made first, so that nothing is changed where something does not fit.
+void load_kind(torch::optim::Optimizer& optimizer, const StateKind& kind, const StateFields& states,
+               const OptimizerStateGroups& groups, bool takes) {
+  std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto& own = optimizer.param_groups()[i].options();
+    options.push_back(kind.options_with(own, groups.get(i).toGenericDict()));
+  }
+  const auto parameters = parameters_of(optimizer);
+  std::remove_reference_t<decltype(optimizer.state())> made;
+  for (const auto& entry : states) {
+    const auto& parameter = parameters.at(static_cast<std::size_t>(entry.key().toInt()));
+    made[parameter.unsafeGetTensorImpl()] = kind.state_with(entry.value().toGenericDict(), parameter.device(), takes);
+  }
+  optimizer.state() = std::move(made);
+  for (std::size_t i = 0; i < options.size(); ++i) optimizer.param_groups()[i].set_options(std::move(options[i]));
+}
+
+void load_state(torch::optim::Optimizer& optimizer, const c10::IValue& state, bool takes) {
   try {
-    auto all = state.toGenericDict();
-    auto written = to_archive(optimizer, all.at("state").toGenericDict(), all.at("param_groups").toList());
-    auto archive = reopen(written, common_device(parameters_of(optimizer)));
-    optimizer.load(archive);
+    const auto all = state.toGenericDict();
+    const auto states = all.at("state").toGenericDict();
+    const auto groups = all.at("param_groups").toList();
+    check_groups(optimizer, groups);
+    check_states(optimizer, states);
+    if (const auto* kind = known_kind_of(optimizer)) {
+      load_kind(optimizer, *kind, states, groups, takes);
+    } else {
+      load_by_archive(optimizer, states, groups);
+    }
   } catch (const CheckpointError&) {
     throw;
   } catch (const std::exception&) {
     throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
   }
+}
+
+/// What belongs to each element of the parameter, which may be a scalar itself.
+template <class Field>
+bool is_moment(const Field& field) {
+  return field.value().isTensor() && field.key().toStringRef() != "step";
+}
+
+}  // namespace
+
+double number_from(const c10::IValue& value) {
+  return value.isTensor() ? value.toTensor().item<double>() : value.toScalar().toDouble();
+}
+
+std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<at::Tensor> all;
+  for (const auto& group : optimizer.param_groups())
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  return all;
+}
+
+void check_shapes(std::int64_t index, const at::Tensor& parameter, const StateFields& fields) {
+  for (const auto& field : fields) {
+    if (is_moment(field) && field.value().toTensor().sizes() != parameter.sizes())
+      throw CheckpointError("the optimizer state of parameter " + std::to_string(index) + " has another shape (" +
+                            field.key().toStringRef() + ") than the parameter");
+  }
+}
+
+c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer, StateTensors tensors) {
+  if (const auto* kind = known_kind_of(optimizer)) return state_of_kind(optimizer, *kind, tensors);
+  return state_by_archive(optimizer);
+}
+
+void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue& state) {
+  load_state(optimizer, state, /*takes=*/false);
+}
+
+void load_optimizer_state(torch::optim::Optimizer& optimizer, c10::IValue&& state) {
+  const auto given = std::move(state);
+  load_state(optimizer, given, /*takes=*/true);
 }
 
 }  // namespace taas
