@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "taas/comm_hooks.hpp"
+#include "taas/join.hpp"
 #include "taas/output_tensors.hpp"
 #include "taas/process_group.hpp"
 
@@ -32,11 +34,11 @@ struct DistributedDataParallelOptions {
 namespace detail {
 
 /// The part of the wrapper that knows only torch::nn::Module. In a group of one process it does nothing.
-class DataParallelCore {
+class DataParallelCore : public Joinable {
  public:
   DataParallelCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
                    const DistributedDataParallelOptions& options);
-  ~DataParallelCore();
+  ~DataParallelCore() override;
 
   void before_forward();
   /// Whether after_forward has to be given the outputs.
@@ -47,11 +49,18 @@ class DataParallelCore {
   void zero_grad();
   /// Returns what it was.
   bool set_gradient_sync(bool sync);
+  void register_comm_hook(const std::shared_ptr<CommHook>& hook);
+  void register_comm_hook(BuiltinCommHook hook);
+
+  std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) override;
+  const ProcessGroup& join_process_group() const override;
+  void leave_join() override;
 
   [[noreturn]] static void refuse_output_type(std::string_view type);
 
  private:
   class Impl;
+  class ShadowHook;
   std::unique_ptr<Impl> impl_;
 };
 
@@ -118,6 +127,14 @@ class DistributedDataParallel {
 
   /// Clears the gradients, with and without gradient_as_bucket_view (where Optimizer::zero_grad throws).
   void zero_grad() { core_->zero_grad(); }
+
+  /// Once, before the first backward: `hook` reduces the gradients, instead of the average. In a group of one process
+  /// no hook runs. Throws InvalidArgument for a second one.
+  void register_comm_hook(const std::shared_ptr<CommHook>& hook) { core_->register_comm_hook(hook); }
+  void register_builtin_comm_hook(BuiltinCommHook hook) { core_->register_comm_hook(hook); }
+
+  /// For taas::Join.
+  operator Joinable&() { return *core_; }
 
   M& module() { return *module_; }
   const M& module() const { return *module_; }

@@ -16,6 +16,7 @@
 #include "training/ddp/reducer.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
+#include "training/join/common_rank.hpp"
 
 namespace taas::detail {
 namespace {
@@ -91,8 +92,9 @@ ReducerOptions reducer_options(const DistributedDataParallelOptions& options) {
 
 class DataParallelCore::Impl {
  public:
-  Impl(std::shared_ptr<Module> module, ProcessGroup group, const DistributedDataParallelOptions& options)
-      : module_(std::move(module)), group_(std::move(group)), options_(options) {
+  Impl(const Joinable& joinable, std::shared_ptr<Module> module, ProcessGroup group,
+       const DistributedDataParallelOptions& options)
+      : joinable_(joinable), module_(std::move(module)), group_(std::move(group)), options_(options) {
     const auto parameters = trained_parameters(*module_);
     const auto reducer_settings = reducer_options(options);
     check_module(parameters, group_.device());
@@ -111,8 +113,12 @@ class DataParallelCore::Impl {
     }
     const bool training = c10::GradMode::is_enabled();
     if (training && gradient_sync_) reducer_->start_forward();
+    if (auto active = Join::notify_join_context(joinable_)) {
+      reducer_->set_active_ranks(std::move(active), divide_by_initial_world_size_);
+    }
     if (training) reducer_->rebuild_buckets();
-    if (options_.broadcast_buffers && buffer_sync_) synchronize_buffers();
+    if (options_.broadcast_buffers && buffer_sync_) synchronize_buffers(true);
+    if (joinable_.in_join()) sum_over_ranks(group_, gradient_sync_ ? 1 : 0);
   }
 
   bool wants_outputs() const {
@@ -132,6 +138,34 @@ class DataParallelCore::Impl {
   }
 
   bool set_gradient_sync(bool sync) { return std::exchange(gradient_sync_, sync); }
+
+  template <class Hook>
+  void register_comm_hook(const Hook& hook) {
+    if (std::exchange(has_hook_, true)) throw InvalidArgument("this model has a communication hook already");
+    if (reducer_) reducer_->register_comm_hook(hook);
+  }
+
+  void start_join(const JoinOptions& options) { divide_by_initial_world_size_ = options.divide_by_initial_world_size; }
+
+  void leave_join() {
+    if (reducer_) reducer_->set_active_ranks(nullptr, true);
+  }
+
+  /// Takes part in what forward and backward of the other ranks communicate.
+  void shadow_iteration() {
+    if (!reducer_) return;
+    reducer_->rebuild_buckets();
+    if (options_.broadcast_buffers && buffer_sync_) synchronize_buffers(false);
+    buffer_sync_ = sum_over_ranks(group_, 0) > 0;  // no rank reduces in a scope of no_sync
+    if (!buffer_sync_) return;
+    reducer_->shadow_backward(group_, options_.find_unused_parameters && !options_.static_graph);
+  }
+
+  void become_model_of_last(bool is_last_joiner) {
+    if (reducer_) broadcast(states(), common_rank(group_, is_last_joiner));
+  }
+
+  const ProcessGroup& group() const { return group_; }
 
  private:
   using Tensors = std::vector<at::Tensor>;
@@ -156,40 +190,48 @@ class DataParallelCore::Impl {
 
   void synchronize(const std::vector<NamedTensor>& parameters) {
     check_same_parameters(group_, parameters);
+    broadcast(states(), 0);
+  }
+
+  Tensors states() const {
     Tensors states;
     for (const auto& parameter : module_->parameters()) states.push_back(parameter.detach());
     if (options_.broadcast_buffers) {
       for (const auto& buffer : defined(module_->buffers())) states.push_back(buffer.detach());
     }
-    broadcast_from_rank_0(states);
+    return states;
   }
 
-  /// Collected anew each time: a module may have replaced its buffers.
-  void synchronize_buffers() {
+  /// Collected anew each time: a module may have replaced its buffers. In a join rank 0 may be through already, with
+  /// old ones: they are those of the last rank that has inputs.
+  void synchronize_buffers(bool has_inputs) {
     const auto buffers = defined(module_->buffers());
     if (buffers.empty()) return;
     at::NoGradGuard no_grad;
     KeepVersions versions(buffers);
-    broadcast_from_rank_0(buffers);
+    broadcast(buffers, joinable_.in_join() ? common_rank(group_, has_inputs) : 0);
   }
 
-  void broadcast_from_rank_0(const Tensors& tensors) {
+  void broadcast(const Tensors& tensors, int root) {
     communicating("broadcast of parameters and buffers",
-                  [&] { c10d::broadcast_coalesced(group_.state().group, tensors, kBroadcastBucketBytes, 0); });
+                  [&] { c10d::broadcast_coalesced(group_.state().group, tensors, kBroadcastBucketBytes, root); });
   }
 
+  const Joinable& joinable_;
   std::shared_ptr<Module> module_;
   ProcessGroup group_;
   DistributedDataParallelOptions options_;
   std::shared_ptr<Reducer> reducer_;  ///< null in a group of one process
   c10::intrusive_ptr<SinkState> sink_ = c10::make_intrusive<SinkState>();
+  bool has_hook_ = false;
+  bool divide_by_initial_world_size_ = true;
   bool gradient_sync_ = true;
   bool buffer_sync_ = true;  ///< the forward before was one whose gradients were to be reduced
 };
 
 DataParallelCore::DataParallelCore(std::shared_ptr<Module> module, ProcessGroup group,
                                    const DistributedDataParallelOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(module), std::move(group), options)) {}
+    : impl_(std::make_unique<Impl>(*this, std::move(module), std::move(group), options)) {}
 DataParallelCore::~DataParallelCore() = default;
 
 void DataParallelCore::before_forward() { impl_->before_forward(); }
@@ -197,6 +239,26 @@ bool DataParallelCore::wants_outputs() const { return impl_->wants_outputs(); }
 void DataParallelCore::after_forward(const std::vector<at::Tensor*>& outputs) { impl_->after_forward(outputs); }
 void DataParallelCore::zero_grad() { impl_->zero_grad(); }
 bool DataParallelCore::set_gradient_sync(bool sync) { return impl_->set_gradient_sync(sync); }
+
+void DataParallelCore::register_comm_hook(const std::shared_ptr<CommHook>& hook) { impl_->register_comm_hook(hook); }
+void DataParallelCore::register_comm_hook(BuiltinCommHook hook) { impl_->register_comm_hook(hook); }
+
+class DataParallelCore::ShadowHook : public JoinHook {
+ public:
+  explicit ShadowHook(Impl& impl) : impl_(impl) {}
+  void main_hook() override { impl_.shadow_iteration(); }
+  void post_hook(bool is_last_joiner) override { impl_.become_model_of_last(is_last_joiner); }
+
+ private:
+  Impl& impl_;
+};
+
+std::unique_ptr<JoinHook> DataParallelCore::join_hook(const JoinOptions& options) {
+  impl_->start_join(options);
+  return std::make_unique<ShadowHook>(*impl_);
+}
+const ProcessGroup& DataParallelCore::join_process_group() const { return impl_->group(); }
+void DataParallelCore::leave_join() { impl_->leave_join(); }
 
 void DataParallelCore::refuse_output_type(std::string_view type) {
   throw InvalidArgument("forward returns a " + c10::demangle(std::string(type).c_str()) +

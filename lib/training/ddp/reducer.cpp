@@ -11,6 +11,7 @@
 
 #include "base/log/log_line.hpp"
 #include "training/backend/c10_error.hpp"
+#include "training/ddp/comm_hook_adapter.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
 
@@ -160,5 +161,37 @@ void Reducer::prepare_for_backward(const std::vector<at::Tensor>& outputs) {
 }
 
 void Reducer::delay_all_reduce() { impl_->reducer->delay_all_reduce(); }
+
+void Reducer::register_comm_hook(const std::shared_ptr<CommHook>& hook) {
+  impl_->logger->set_comm_hook(hook->name());
+  reducing([&] { impl_->reducer->register_comm_hook(std::make_unique<CommHookAdapter>(hook)); });
+}
+
+void Reducer::register_comm_hook(BuiltinCommHook hook) {
+  const bool half = hook == BuiltinCommHook::kFp16Compress;
+  impl_->logger->set_comm_hook(half ? "BuiltinCommHookType.FP16_COMPRESS" : "BuiltinCommHookType.ALLREDUCE");
+  reducing([&] {
+    impl_->reducer->register_builtin_comm_hook(half ? c10d::BuiltinCommHookType::FP16_COMPRESS
+                                                    : c10d::BuiltinCommHookType::ALLREDUCE);
+  });
+}
+
+void Reducer::set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size) {
+  impl_->reducer->set_forward_pass_work_handle(std::move(sum), divide_by_world_size);
+}
+
+void Reducer::shadow_backward(const ProcessGroup& group, bool find_unused_parameters) {
+  auto& reducer = *impl_->reducer;
+  communicating("reduction of gradients for other ranks", [&] {
+    auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/true);
+    std::vector<GradientFuture> futures;
+    for (auto& bucket : buckets) futures.push_back(reducer.run_comm_hook(bucket));
+    for (const auto& future : futures) future->waitAndThrow();
+    if (!find_unused_parameters) return;
+    std::vector<at::Tensor> used{reducer.get_local_used_map_on_device()};
+    group.native()->allreduce(used)->wait();
+  });
+  reducer.push_rebuilt_params_for_all_indices();
+}
 
 }  // namespace taas

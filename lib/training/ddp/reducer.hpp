@@ -7,8 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "taas/comm_hooks.hpp"
 #include "taas/process_group.hpp"
 #include "training/ddp/parameter_check.hpp"
+
+namespace c10d {
+class Work;
+}
 
 namespace taas {
 
@@ -43,6 +48,16 @@ class Reducer {
   void prepare_for_backward(const std::vector<at::Tensor>& outputs);
   /// Static graph: at the end of the first backward, reduces everything at once.
   void delay_all_reduce();
+
+  /// Once, before the first backward.
+  void register_comm_hook(const std::shared_ptr<CommHook>& hook);
+  void register_comm_hook(BuiltinCommHook hook);
+
+  /// Join: the sum of the ranks that have inputs in this iteration, on its way. Gradients are divided by it, or by the
+  /// world size for `divide_by_world_size`. None: by the world size, from here on.
+  void set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size);
+  /// Join: takes part in the reductions of a backward of other ranks, with zeros.
+  void shadow_backward(const ProcessGroup& group, bool find_unused_parameters);
 
  private:
   class Impl;

@@ -1,0 +1,59 @@
+#include <ATen/ATen.h>
+
+#include <map>
+#include <mutex>
+
+#include "training/hooks/futures.hpp"
+
+namespace taas {
+namespace {
+
+/// Steps of different parameters may run at the same time; only the table is shared.
+class OptimizersOfParameters {
+ public:
+  explicit OptimizersOfParameters(MakeOptimizer make) : make_(std::move(make)) {}
+
+  void step(at::Tensor parameter, const at::Tensor& gradient) {
+    auto& optimizer = of(parameter);
+    const auto before = parameter.grad();
+    parameter.mutable_grad() = gradient;
+    optimizer.step();
+    parameter.mutable_grad() = before;  // the reducer writes into it
+  }
+
+ private:
+  torch::optim::Optimizer& of(const at::Tensor& parameter) {
+    const std::lock_guard lock(mutex_);
+    auto& optimizer = optimizers_[parameter.unsafeGetTensorImpl()];
+    if (!optimizer) optimizer = make_({parameter});
+    return *optimizer;
+  }
+
+  MakeOptimizer make_;
+  std::mutex mutex_;
+  std::map<const at::TensorImpl*, std::unique_ptr<torch::optim::Optimizer>> optimizers_;
+};
+
+}  // namespace
+
+std::shared_ptr<CommHook> hook_then_optimizer(std::shared_ptr<CommHook> hook, StepParameter step) {
+  return function_hook("hook_then_optimizer_wrapper",
+                       [hook = std::move(hook), step = std::move(step)](GradBucket& bucket) {
+                         return then(hook->run(bucket), [bucket, step](const at::Tensor&) {
+                           at::NoGradGuard no_grad;
+                           const auto gradients = bucket.gradients();
+                           const auto parameters = bucket.parameters();
+                           for (std::size_t i = 0; i < gradients.size(); ++i) step(parameters[i], gradients[i]);
+                           return bucket.buffer();
+                         });
+                       });
+}
+
+StepParameter optimizer_for_each_parameter(MakeOptimizer make) {
+  auto optimizers = std::make_shared<OptimizersOfParameters>(std::move(make));
+  return [optimizers](at::Tensor parameter, const at::Tensor& gradient) {
+    optimizers->step(std::move(parameter), gradient);
+  };
+}
+
+}  // namespace taas
