@@ -1,4 +1,6 @@
-// The models of hook_parity.py: each takes (batch, 64) numbers and gives (batch, 10) scores.
+// The models of hook_parity.py: each takes (batch, 64) numbers and gives (batch, 10) scores. Modules are called in the
+// order of the Python half, one in each expression: backward adds gradients in the order of forward, and C++ may
+// evaluate arguments from the right.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -66,7 +68,8 @@ struct Tied : Model {
   Tied() { narrow->to(at::kBFloat16); }
 
   at::Tensor forward(const at::Tensor& x, bool) override {
-    const auto mixed = at::tanh(at::linear(at::tanh(mix(x)), mix->weight.t()));
+    const auto there = at::tanh(mix(x));
+    const auto mixed = at::tanh(at::linear(there, mix->weight.t()));
     return output(at::relu(narrow(mixed.to(at::kBFloat16)).to(at::kFloat)));
   }
 };
@@ -93,8 +96,9 @@ struct Transformer : Model {
 
   at::Tensor forward(const at::Tensor& x, bool) override {
     const auto h = inner(x.view({-1, 8, 8}));
-    const auto weights = at::softmax(at::matmul(query(h), key(h).transpose(1, 2)) / 4.0, -1);
-    const auto attended = norm(h + at::matmul(weights, value(h)));
+    const auto q = query(h), k = key(h), v = value(h);
+    const auto weights = at::softmax(at::matmul(q, k.transpose(1, 2)) / 4.0, -1);
+    const auto attended = norm(h + at::matmul(weights, v));
     return output((attended + narrow(at::gelu(wide(attended)))).mean(1));
   }
 };

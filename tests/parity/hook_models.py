@@ -49,7 +49,8 @@ class Tied(nn.Module):
         self.output = nn.Linear(16, CLASSES)
 
     def forward(self, x, more):
-        mixed = torch.tanh(nn.functional.linear(torch.tanh(self.mix(x)), self.mix.weight.t()))
+        there = torch.tanh(self.mix(x))
+        mixed = torch.tanh(nn.functional.linear(there, self.mix.weight.t()))
         return self.output(torch.relu(self.narrow(mixed.bfloat16()).float()))
 
 
@@ -80,8 +81,9 @@ class Transformer(nn.Module):
 
     def forward(self, x, more):
         h = self.inner(x.view(-1, 8, 8))
-        weights = torch.softmax(torch.matmul(self.query(h), self.key(h).transpose(1, 2)) / 4.0, -1)
-        attended = self.norm(h + torch.matmul(weights, self.value(h)))
+        q, k, v = self.query(h), self.key(h), self.value(h)
+        weights = torch.softmax(torch.matmul(q, k.transpose(1, 2)) / 4.0, -1)
+        attended = self.norm(h + torch.matmul(weights, v))
         return self.output((attended + self.narrow(nn.functional.gelu(self.wide(attended)))).mean(1))
 
 

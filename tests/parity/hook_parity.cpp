@@ -26,7 +26,7 @@ using Hook = std::shared_ptr<taas::CommHook>;
 
 constexpr int kSteps = 10;
 constexpr int kBatch = 4;
-constexpr double kRate = 0.05;
+constexpr double kRate = 0.1;
 
 /// One line of cases.txt.
 struct Case {
@@ -60,11 +60,10 @@ Hook own_hook(const taas::ProcessGroup& group) {
 }
 
 Hook stepping_hook(const taas::ProcessGroup& group) {
-  return taas::hook_then_optimizer(taas::allreduce_hook(group),
-                                   taas::optimizer_for_each_parameter([](std::vector<at::Tensor> parameters) {
-                                     return std::make_unique<torch::optim::SGD>(
-                                         std::move(parameters), torch::optim::SGDOptions(kRate).momentum(0.9));
-                                   }));
+  return taas::hook_then_optimizer(
+      taas::allreduce_hook(group), taas::optimizer_for_each_parameter([](std::vector<at::Tensor> parameters) {
+        return std::make_unique<torch::optim::SGD>(std::move(parameters), torch::optim::SGDOptions(kRate));
+      }));
 }
 
 /// By the names of hook_parity.py.
@@ -167,7 +166,7 @@ class Training {
         rank_(group.rank()),
         module_(make_model(one.model)),
         model_(module_, group, options(one)),
-        optimizer_(module_->parameters(), torch::optim::SGDOptions(kRate).momentum(0.9)),
+        optimizer_(module_->parameters(), torch::optim::SGDOptions(kRate)),
         averager_(group, 3, 4),
         local_(optimizer_, averager_) {
     load_initial(*module_, initial);

@@ -28,7 +28,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.distributed.optim.functional_sgd import _FunctionalSGD
 
-STEPS, BATCH, RATE = 10, 4, 0.05
+STEPS, BATCH, RATE = 10, 4, 0.1
 SMALL, ONE = 0.001, 25  # MiB: many buckets, or one
 DENSE = [name for name in MODELS if name != "sparse"]
 HOOKS_OF_ALL = ["allreduce", "builtin_allreduce", "noop"]
@@ -83,7 +83,7 @@ def own(_, bucket):
 
 
 def stepping():
-    optimizer = _FunctionalSGD([torch.zeros(1)], lr=RATE, momentum=0.9)
+    optimizer = _FunctionalSGD([torch.zeros(1)], lr=RATE)
     state = optimizer_overlap_hooks._OptimizerHookState(optimizer)
     return None, optimizer_overlap_hooks._hook_then_optimizer(default_hooks.allreduce_hook, state)
 
@@ -158,7 +158,7 @@ def train(case, rank, initial, data):
     model = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=bucket, find_unused_parameters=model_name == "branched")
     load_initial(net, initial)
     register_hook(model, hook)
-    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
     if hook.startswith("local_sgd"):
         optimizer = PostLocalSGDOptimizer(optimizer, PeriodicModelAverager(3, 4))
 
