@@ -87,7 +87,7 @@ struct Transformer : Model {
   static constexpr int kWidth = 16;
   nn::Linear inner = register_module("inner", nn::Linear(8, kWidth));
   nn::Linear query = register_module("query", nn::Linear(kWidth, kWidth));
-  nn::Linear key = register_module("key", nn::Linear(kWidth, kWidth));
+  nn::Linear key = register_module("key", nn::Linear(nn::LinearOptions(kWidth, kWidth).bias(false)));
   nn::Linear value = register_module("value", nn::Linear(kWidth, kWidth));
   nn::LayerNorm norm = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({kWidth})));
   nn::Linear wide = register_module("wide", nn::Linear(kWidth, 4 * kWidth));

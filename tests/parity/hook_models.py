@@ -72,7 +72,7 @@ class Transformer(nn.Module):
         width = self.WIDTH
         self.inner = nn.Linear(8, width)
         self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)  # it would have no effect, and rounding errors as gradients
         self.value = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
         self.wide = nn.Linear(width, 4 * width)
