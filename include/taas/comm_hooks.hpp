@@ -54,6 +54,8 @@ class CommHook {
   /// the communication and returns at once; the future's tensor has the shape of bucket.buffer() and becomes the
   /// gradients. Ranks whose inputs have ended call it too, with zeros.
   virtual GradientFuture run(GradBucket& bucket) = 0;
+  /// Whether training goes wrong when it does not run: a group of one process reduces nothing, and refuses it.
+  virtual bool is_needed_alone() const { return false; }
   /// For the logger.
   virtual std::string name() const { return "CommHook"; }
 };
@@ -148,8 +150,8 @@ struct PostLocalSGDState {
 std::shared_ptr<CommHook> post_localSGD_hook(std::shared_ptr<PostLocalSGDState> state);
 
 /// Runs `step(parameter, gradient)` for each parameter as soon as its bucket is reduced by `hook`, while backward is
-/// still running. Buckets may be ready at the same time, on threads of the backend. Each gradient is there in full, but
-/// clipping over all of them is no longer possible.
+/// still running, and not in a group of one process. Buckets may be ready at the same time, on threads of the backend.
+/// Each gradient is there in full, but clipping over all of them is no longer possible.
 using StepParameter = std::function<void(at::Tensor parameter, const at::Tensor& gradient)>;
 std::shared_ptr<CommHook> hook_then_optimizer(std::shared_ptr<CommHook> hook, StepParameter step);
 /// The same with an optimizer of its own for each parameter, made by `make({parameter})` in the first backward.

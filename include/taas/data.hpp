@@ -82,8 +82,8 @@ class DataLoader {
 };
 
 /// One loop over a loader: `for (auto& batch : loader.batches(sampler))`, or next(). What is under way is thrown away
-/// with it. Throws DataError when the dataset's code has thrown, here or in a data worker, and when no worker can make a
-/// batch (or leaves the batch out, on all ranks: taas-run --data-on-error skip; CommunicationError when ranks cannot
+/// with it. Throws DataError when the dataset's code has thrown, here or in a data worker, and when no worker can make
+/// a batch (or leaves the batch out, on all ranks: taas-run --data-on-error skip; CommunicationError when ranks cannot
 /// agree on that).
 class Batches {
  public:

@@ -11,6 +11,8 @@ using Scenario = void (*)();
 std::map<std::string, Scenario> collective_scenarios();
 std::map<std::string, Scenario> data_parallel_scenarios();
 std::map<std::string, Scenario> group_scenarios();
+std::map<std::string, Scenario> hook_scenarios();
+std::map<std::string, Scenario> join_scenarios();
 std::map<std::string, Scenario> type_scenarios();
 
 /// Throws with `what` and this rank's number in the text.

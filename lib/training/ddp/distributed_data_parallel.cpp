@@ -139,8 +139,16 @@ class DataParallelCore::Impl {
 
   bool set_gradient_sync(bool sync) { return std::exchange(gradient_sync_, sync); }
 
+  void register_comm_hook(const std::shared_ptr<CommHook>& hook) {
+    if (!hook) throw InvalidArgument("the communication hook is null");
+    if (!reducer_ && hook->is_needed_alone()) {
+      throw InvalidArgument(hook->name() + " does not run in a group of one process: do its work after backward there");
+    }
+    register_once(hook);
+  }
+
   template <class Hook>
-  void register_comm_hook(const Hook& hook) {
+  void register_once(const Hook& hook) {
     if (std::exchange(has_hook_, true)) throw InvalidArgument("this model has a communication hook already");
     if (reducer_) reducer_->register_comm_hook(hook);
   }
@@ -241,7 +249,7 @@ void DataParallelCore::zero_grad() { impl_->zero_grad(); }
 bool DataParallelCore::set_gradient_sync(bool sync) { return impl_->set_gradient_sync(sync); }
 
 void DataParallelCore::register_comm_hook(const std::shared_ptr<CommHook>& hook) { impl_->register_comm_hook(hook); }
-void DataParallelCore::register_comm_hook(BuiltinCommHook hook) { impl_->register_comm_hook(hook); }
+void DataParallelCore::register_comm_hook(BuiltinCommHook hook) { impl_->register_once(hook); }
 
 class DataParallelCore::ShadowHook : public JoinHook {
  public:

@@ -34,19 +34,31 @@ class OptimizersOfParameters {
   std::map<const at::TensorImpl*, std::unique_ptr<torch::optim::Optimizer>> optimizers_;
 };
 
+class OptimizerHook : public CommHook {
+ public:
+  OptimizerHook(std::shared_ptr<CommHook> hook, StepParameter step) : hook_(std::move(hook)), step_(std::move(step)) {}
+  std::string name() const override { return "hook_then_optimizer_wrapper"; }
+  bool is_needed_alone() const override { return true; }
+
+  GradientFuture run(GradBucket& bucket) override {
+    return then(hook_->run(bucket), [bucket, step = step_](const at::Tensor&) {
+      at::NoGradGuard no_grad;
+      const auto gradients = bucket.gradients();
+      const auto parameters = bucket.parameters();
+      for (std::size_t i = 0; i < gradients.size(); ++i) step(parameters[i], gradients[i]);
+      return bucket.buffer();
+    });
+  }
+
+ private:
+  std::shared_ptr<CommHook> hook_;
+  StepParameter step_;
+};
+
 }  // namespace
 
 std::shared_ptr<CommHook> hook_then_optimizer(std::shared_ptr<CommHook> hook, StepParameter step) {
-  return function_hook("hook_then_optimizer_wrapper",
-                       [hook = std::move(hook), step = std::move(step)](GradBucket& bucket) {
-                         return then(hook->run(bucket), [bucket, step](const at::Tensor&) {
-                           at::NoGradGuard no_grad;
-                           const auto gradients = bucket.gradients();
-                           const auto parameters = bucket.parameters();
-                           for (std::size_t i = 0; i < gradients.size(); ++i) step(parameters[i], gradients[i]);
-                           return bucket.buffer();
-                         });
-                       });
+  return std::make_shared<OptimizerHook>(std::move(hook), std::move(step));
 }
 
 StepParameter optimizer_for_each_parameter(MakeOptimizer make) {
