@@ -212,7 +212,7 @@ def run(folder, ranks, command):
     )
 
 
-def compare(folder, ranks, cases):
+def compare(folder, ranks, cases, name_of=name_of):
     """The cases that differ, with how much of the state does."""
     bad = []
     for name in map(name_of, cases):
