@@ -56,6 +56,7 @@ class Joinable {
 
  private:
   friend class Join;
+  friend c10::intrusive_ptr<c10d::Work> count_active_ranks(const Joinable& joinable);
   bool in_join_ = false;
   bool is_first_ = false;  ///< the one that tells the other ranks for all of the scope
   bool throws_ = false;
@@ -89,10 +90,10 @@ class Join {
   /// gone, Exception when throw_on_early_termination is set and others have inputs left.
   void finish();
 
-  /// What a joinable calls before the first collective of an iteration: says that this rank still has inputs. Returns
-  /// the sum over the ranks that have, on its way; null outside of a scope, and for all but the first joinable of one.
-  /// Throws Exception when throw_on_early_termination is set and a rank has none left.
-  static c10::intrusive_ptr<c10d::Work> notify_join_context(const Joinable& joinable);
+  /// What a joinable calls before the first collective of an iteration: says that this rank still has inputs. One
+  /// small collective for the first joinable of a scope, nothing for the others and outside of a scope. Throws
+  /// Exception when throw_on_early_termination is set and a rank has no inputs left.
+  static void notify_join_context(const Joinable& joinable);
 
  private:
   void shadow();

@@ -13,6 +13,7 @@
 #include "training/ddp/wrapper_options.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
+#include "training/join/active_ranks.hpp"
 #include "training/join/common_rank.hpp"
 
 namespace taas::detail {
@@ -92,7 +93,7 @@ void DataParallelCore::Impl::start_step() {
   }
   const bool training = c10::GradMode::is_enabled();
   if (training && gradient_sync_) reducer_->start_forward();
-  if (auto active = Join::notify_join_context(joinable_)) {
+  if (auto active = count_active_ranks(joinable_)) {
     reducer_->set_active_ranks(std::move(active), divide_by_initial_world_size_);
   }
   if (training) reducer_->rebuild_buckets();

@@ -9,6 +9,7 @@
 #include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/group/process_group_state.hpp"
+#include "training/join/active_ranks.hpp"
 #include "training/join/common_rank.hpp"
 
 namespace taas {
@@ -89,7 +90,9 @@ void Join::shadow() {
   for (const auto& hook : hooks_) hook->post_hook(is_last_joiner);
 }
 
-c10::intrusive_ptr<c10d::Work> Join::notify_join_context(const Joinable& joinable) {
+void Join::notify_join_context(const Joinable& joinable) { count_active_ranks(joinable); }
+
+c10::intrusive_ptr<c10d::Work> count_active_ranks(const Joinable& joinable) {
   const auto& group = joinable.join_process_group();
   if (!joinable.in_join_ || !joinable.is_first_ || !group.native()) return nullptr;
   std::vector<at::Tensor> ones{at::ones({1}, group.device())};

@@ -106,8 +106,7 @@ class Counter : public Joinable {
   explicit Counter(ProcessGroup group) : group_(std::move(group)) {}
 
   void step() {
-    auto first = Join::notify_join_context(*this);
-    expect(!first, "the model comes first");
+    Join::notify_join_context(*this);
     add(1);
   }
   void add(int number) {
