@@ -6,6 +6,14 @@
 
 namespace taas {
 
+namespace {
+
+at::Tensor summand(const ProcessGroup& group, int number) {
+  return at::full({1}, number, at::TensorOptions(group.device()).dtype(at::kFloat));
+}
+
+}  // namespace
+
 int common_rank(const ProcessGroup& group, bool candidate) {
   constexpr int kNoCandidate = -1;
   auto rank =
@@ -15,9 +23,14 @@ int common_rank(const ProcessGroup& group, bool candidate) {
 }
 
 int sum_over_ranks(const ProcessGroup& group, int number) {
-  auto sum = at::full({1}, number, at::TensorOptions(group.device()).dtype(at::kFloat));
+  auto sum = summand(group, number);
   all_reduce(group, sum);
   return sum.item<int>();
+}
+
+void add_over_ranks(const ProcessGroup& group, int number) {
+  auto sum = summand(group, number);
+  all_reduce_async(group, sum);
 }
 
 }  // namespace taas
