@@ -65,7 +65,7 @@ class CommHook {
 /// A future that is complete.
 GradientFuture completed(const at::Tensor& tensor);
 /// Divides `tensor` by the world size and starts the sum over the group, in place.
-GradientFuture all_reduce_average(const ProcessGroup& group, at::Tensor tensor);
+GradientFuture all_reduce_average(const ProcessGroup& group, const at::Tensor& tensor);
 /// The future of what `next` makes of the tensor. It runs where the communication ends, maybe on a thread of the
 /// backend: it must not wait for another collective.
 GradientFuture then(const GradientFuture& future, std::function<at::Tensor(at::Tensor)> next);
@@ -152,7 +152,7 @@ std::shared_ptr<CommHook> post_localSGD_hook(std::shared_ptr<PostLocalSGDState> 
 /// Runs `step(parameter, gradient)` for each parameter as soon as its bucket is reduced by `hook`, while backward is
 /// still running, and not in a group of one process. Buckets may be ready at the same time, on threads of the backend.
 /// Each gradient is there in full, but clipping over all of them is no longer possible.
-using StepParameter = std::function<void(at::Tensor parameter, const at::Tensor& gradient)>;
+using StepParameter = std::function<void(const at::Tensor& parameter, const at::Tensor& gradient)>;
 std::shared_ptr<CommHook> hook_then_optimizer(std::shared_ptr<CommHook> hook, StepParameter step);
 /// The same with an optimizer of its own for each parameter, made by `make({parameter})` in the first backward.
 using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)>;

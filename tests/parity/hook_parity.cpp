@@ -32,13 +32,15 @@ constexpr double kRate = 0.1;
 struct Case {
   std::string name, hook, model;
   double bucket_cap_mb = 0;
-  std::string join;  ///< "even", "initial" or "current": what gradients are divided by when inputs are uneven
+  std::string join;    ///< "even", "initial" or "current": what gradients are divided by when inputs are uneven
+  std::string option;  ///< "plain", "view", "static" or "no_sync"
 };
 
 std::vector<Case> read_cases(const Folder& path) {
   std::ifstream file(path);
   std::vector<Case> cases;
-  for (Case one; file >> one.name >> one.hook >> one.model >> one.bucket_cap_mb >> one.join;) cases.push_back(one);
+  for (Case one; file >> one.name >> one.hook >> one.model >> one.bucket_cap_mb >> one.join >> one.option;)
+    cases.push_back(one);
   return cases;
 }
 
@@ -188,21 +190,32 @@ class Training {
     taas::DistributedDataParallelOptions options;
     options.bucket_cap_mb = one.bucket_cap_mb;
     options.find_unused_parameters = one.model == "branched";
+    options.gradient_as_bucket_view = one.option == "view";
+    options.static_graph = one.option == "static";
     return options;
   }
 
   void iterate(const at::Tensor& data, int steps) {
     for (int step = 0; step < steps; ++step) {
-      const auto batch = data[step][rank_];
-      const auto scores = model_(batch.slice(1, 0, kInputs).contiguous(), (step + rank_) % 3 == 0);
-      nn::functional::cross_entropy(scores, batch.select(1, kInputs).to(at::kLong)).backward();
-      if (case_.hook.starts_with("local_sgd")) {
-        local_.step();
-      } else if (case_.hook != "stepping") {
-        optimizer_.step();
+      if (case_.option == "no_sync" && step % 2 == 0) {
+        const auto alone = model_.no_sync();
+        backward(data[step][rank_], step);
+        continue;
       }
+      backward(data[step][rank_], step);
+      step_optimizer();
       model_.zero_grad();
     }
+  }
+
+  void backward(const at::Tensor& batch, int step) {
+    const auto scores = model_(batch.slice(1, 0, kInputs).contiguous(), (step + rank_) % 3 == 0);
+    nn::functional::cross_entropy(scores, batch.select(1, kInputs).to(at::kLong)).backward();
+  }
+
+  void step_optimizer() {
+    if (case_.hook == "stepping") return;
+    case_.hook.starts_with("local_sgd") ? local_.step() : static_cast<void>(optimizer_.step());
   }
 
   Case case_;

@@ -6,6 +6,7 @@ with taas' in C++; compares the parameters and buffers of every rank afterwards,
 
 import argparse
 import collections
+import contextlib
 import functools
 import os
 import pathlib
@@ -37,7 +38,7 @@ STAGED = ["pertensor", "perchannel", "powersgd", "powersgd_cold", "batched_power
 
 
 def all_cases():
-    """(hook, model, MiB of a bucket, what gradients are divided by when inputs are uneven)"""
+    """(hook, model, MiB of a bucket, what gradients are divided by when inputs are uneven, further option)"""
     cases = [(hook, model, SMALL, "even") for hook in HOOKS_OF_ALL for model in MODELS]
     cases += [(hook, model, SMALL, "even") for hook in SIMPLE + STAGED for model in DENSE]
     cases += [(hook, "convolutional", ONE, "even") for hook in STAGED + ["powersgd_qr"]]
@@ -45,6 +46,11 @@ def all_cases():
     cases += [(hook, model, SMALL, "even") for hook in ("local_sgd", "local_sgd_subgroup") for model in ("convolutional", "tied")]
     cases += [("none", model, bucket, join) for model in MODELS for bucket, join in ((SMALL, "initial"), (ONE, "current"))]
     cases += [(hook, "convolutional", SMALL, "initial") for hook in ("fp16", "perchannel", "powersgd")]
+    cases = [(*case, "plain") for case in cases]
+    cases += [(hook, "convolutional", SMALL, "even", option) for option in ("view", "static")
+              for hook in ("fp16", "fp16_wrapper", "perchannel", "powersgd", "batched_powersgd", "stepping")]
+    cases += [("none", "convolutional", SMALL, join, option) for join in ("initial", "current") for option in ("view", "no_sync")]
+    cases += [(hook, "recurrent", SMALL, "even", "no_sync") for hook in ("fp16", "powersgd")]
     return cases
 
 
@@ -57,8 +63,8 @@ def one_model_each(cases):
 
 
 def name_of(case):
-    hook, model, bucket, join = case
-    return f"{hook}.{model}.{'many' if bucket == SMALL else 'one'}.{join}"
+    hook, model, bucket, join, option = case
+    return f"{hook}.{model}.{'many' if bucket == SMALL else 'one'}.{join}.{option}"
 
 
 def in_turn(hook):
@@ -166,9 +172,11 @@ def register_hook(model, name):
 
 
 def train(case, rank, initial, data):
-    hook, model_name, bucket, join = case
+    hook, model_name, bucket, join, option = case
     net = MODELS[model_name]()
-    model = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=bucket, find_unused_parameters=model_name == "branched")
+    model = nn.parallel.DistributedDataParallel(
+        net, bucket_cap_mb=bucket, find_unused_parameters=model_name == "branched", gradient_as_bucket_view=option == "view",
+        static_graph=option == "static")
     load_initial(net, initial)
     register_hook(model, hook)
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
@@ -178,8 +186,12 @@ def train(case, rank, initial, data):
     def iterate(steps):
         for step in range(steps):
             batch = data[step, rank]
-            scores = model(batch[:, :INPUTS].contiguous(), (step + rank) % 3 == 0)
-            F.cross_entropy(scores, batch[:, INPUTS].long()).backward()
+            alone = option == "no_sync" and step % 2 == 0
+            with model.no_sync() if alone else contextlib.nullcontext():
+                scores = model(batch[:, :INPUTS].contiguous(), (step + rank) % 3 == 0)
+                F.cross_entropy(scores, batch[:, INPUTS].long()).backward()
+            if alone:
+                continue
             if hook != "stepping":
                 optimizer.step()
             net.zero_grad()
@@ -200,8 +212,8 @@ def python_rank(folder):
     initial = read_floats(folder / "initial.bin")
     data = read_floats(folder / "data.bin").view(STEPS, ranks, BATCH, INPUTS + 1)
     for line in (folder / "cases.txt").read_text().splitlines():
-        name, hook, model, bucket, join = line.split()
-        net = train((hook, model, float(bucket), join), rank, initial, data)
+        name, hook, model, bucket, join, option = line.split()
+        net = train((hook, model, float(bucket), join, option), rank, initial, data)
         (folder / f"python.{name}.{rank}.bin").write_bytes(to_bytes(state_of(net)))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
@@ -210,7 +222,7 @@ def python_rank(folder):
 
 def write_inputs(folder, ranks, cases):
     torch.manual_seed(ranks)
-    (folder / "cases.txt").write_text("".join(f"{name_of(case)} {case[0]} {case[1]} {case[2]} {case[3]}\n" for case in cases))
+    (folder / "cases.txt").write_text("".join(f"{' '.join(map(str, (name_of(case), *case)))}\n" for case in cases))
     (folder / "initial.bin").write_bytes(to_bytes([torch.randn(20000) * 0.1]))
     pixels = torch.randn(STEPS, ranks, BATCH, INPUTS)
     labels = torch.randint(10, (STEPS, ranks, BATCH, 1)).float()

@@ -223,6 +223,8 @@ void Reducer::register_comm_hook(BuiltinCommHook hook) {
   });
 }
 
+void Reducer::note_join() { impl_->logger->set_uneven_input_join(); }
+
 void Reducer::set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size) {
   impl_->reducer->set_forward_pass_work_handle(std::move(sum), divide_by_world_size);
 }

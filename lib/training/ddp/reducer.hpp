@@ -64,6 +64,8 @@ class Reducer {
   /// Backward waits for `futures` before it is over.
   void wait_in_backward(const std::vector<GradientFuture>& futures);
 
+  /// Join: for the logger.
+  void note_join();
   /// Join: the sum of the ranks that have inputs in this iteration, on its way. Gradients are divided by it, or by the
   /// world size for `divide_by_world_size`. None: by the world size, from here on.
   void set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size);

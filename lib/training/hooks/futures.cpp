@@ -20,7 +20,7 @@ GradientFuture completed(const at::Tensor& tensor) {
   return future;
 }
 
-GradientFuture all_reduce_average(const ProcessGroup& group, at::Tensor tensor) {
+GradientFuture all_reduce_average(const ProcessGroup& group, const at::Tensor& tensor) {
   tensor.div_(group.world_size());
   if (!group.native()) return completed(tensor);
   std::vector<at::Tensor> tensors{tensor};

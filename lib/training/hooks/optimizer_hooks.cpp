@@ -13,12 +13,11 @@ class OptimizersOfParameters {
  public:
   explicit OptimizersOfParameters(MakeOptimizer make) : make_(std::move(make)) {}
 
-  void step(at::Tensor parameter, const at::Tensor& gradient) {
+  void step(const at::Tensor& parameter, const at::Tensor& gradient) {
     auto& optimizer = of(parameter);
-    const auto before = parameter.grad();
-    parameter.mutable_grad() = gradient;
+    auto before = std::exchange(parameter.mutable_grad(), gradient);
     optimizer.step();
-    parameter.mutable_grad() = before;  // the reducer writes into it
+    parameter.mutable_grad() = std::move(before);  // the reducer writes into it
   }
 
  private:
@@ -63,9 +62,8 @@ std::shared_ptr<CommHook> hook_then_optimizer(std::shared_ptr<CommHook> hook, St
 
 StepParameter optimizer_for_each_parameter(MakeOptimizer make) {
   auto optimizers = std::make_shared<OptimizersOfParameters>(std::move(make));
-  return [optimizers](at::Tensor parameter, const at::Tensor& gradient) {
-    optimizers->step(std::move(parameter), gradient);
-  };
+  return
+      [optimizers](const at::Tensor& parameter, const at::Tensor& gradient) { optimizers->step(parameter, gradient); };
 }
 
 }  // namespace taas

@@ -129,7 +129,7 @@ void hook_alone() {
   auto group = init();
   DistributedDataParallel model(Linear(3, 2), group);
   const auto text = text_of<InvalidArgument>([&] {
-    model.register_comm_hook(hook_then_optimizer(allreduce_hook(group), [](at::Tensor, const at::Tensor&) {}));
+    model.register_comm_hook(hook_then_optimizer(allreduce_hook(group), [](const at::Tensor&, const at::Tensor&) {}));
   });
   expect(contains(text, "hook_then_optimizer_wrapper does not run in a group of one process"), text);
   model.register_comm_hook(fp16_compress_hook(group));
