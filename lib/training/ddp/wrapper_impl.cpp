@@ -98,7 +98,7 @@ void DataParallelCore::Impl::start_step() {
   }
   if (training) reducer_->rebuild_buckets();
   synchronize_buffers(true, BufferHookLocation::kBeforeForward);
-  if (joinable_.in_join()) sum_over_ranks(group_, gradient_sync_ ? 1 : 0);
+  if (joinable_.in_join()) add_over_ranks(group_, training && gradient_sync_ ? 1 : 0);
 }
 
 bool DataParallelCore::Impl::wants_outputs() const {
@@ -179,6 +179,11 @@ void DataParallelCore::Impl::update_process_group(const ProcessGroup& group) {
   group_ = group;
 }
 
+void DataParallelCore::Impl::start_join(const JoinOptions& options) {
+  divide_by_initial_world_size_ = options.divide_by_initial_world_size;
+  if (reducer_) reducer_->note_join();
+}
+
 void DataParallelCore::Impl::leave_join() {
   if (reducer_) reducer_->set_active_ranks(nullptr, true);
 }
@@ -187,7 +192,7 @@ void DataParallelCore::Impl::shadow_iteration() {
   if (!reducer_) return;
   reducer_->rebuild_buckets();
   synchronize_buffers(false, BufferHookLocation::kBeforeForward);
-  buffer_sync_ = sum_over_ranks(group_, 0) > 0;  // no rank reduces in a scope of no_sync
+  buffer_sync_ = sum_over_ranks(group_, 0) > 0;  // in a scope of no_sync nobody reduces
   if (!buffer_sync_) return;
   reducer_->shadow_backward(group_, options_.find_unused_parameters && !options_.static_graph);
 }

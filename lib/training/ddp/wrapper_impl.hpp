@@ -38,7 +38,7 @@ class DataParallelCore::Impl {
   }
   void register_buffer_hook(BufferHook hook, BufferHookLocation location);
 
-  void start_join(const JoinOptions& options) { divide_by_initial_world_size_ = options.divide_by_initial_world_size; }
+  void start_join(const JoinOptions& options);
   void leave_join();
   /// Takes part in what forward and backward of the other ranks communicate.
   void shadow_iteration();
