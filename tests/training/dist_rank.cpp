@@ -19,6 +19,8 @@ int main(int argc, char** argv) try {
   auto scenarios = taas::test::collective_scenarios();
   scenarios.merge(taas::test::data_parallel_scenarios());
   scenarios.merge(taas::test::group_scenarios());
+  scenarios.merge(taas::test::hook_scenarios());
+  scenarios.merge(taas::test::join_scenarios());
   scenarios.merge(taas::test::type_scenarios());
   scenarios.merge(taas::test::checkpoint_scenarios());
   scenarios.merge(taas::test::shard_scenarios());

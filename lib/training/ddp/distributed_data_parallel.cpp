@@ -1,202 +1,87 @@
 #include "taas/distributed_data_parallel.hpp"
 
-#include <ATen/ATen.h>
 #include <c10/util/Type.h>
-#include <torch/nn/modules/embedding.h>
 
-#include <algorithm>
-#include <torch/csrc/distributed/c10d/comm.hpp>
-#include <unordered_set>
+#include <string>
+#include <utility>
 
 #include "taas/error.hpp"
-#include "training/backend/c10_error.hpp"
-#include "training/ddp/backward_sink.hpp"
-#include "training/ddp/keep_versions.hpp"
-#include "training/ddp/parameter_check.hpp"
-#include "training/ddp/reducer.hpp"
-#include "training/graph/recording.hpp"
-#include "training/group/process_group_state.hpp"
+#include "training/ddp/wrapper_impl.hpp"
 
 namespace taas::detail {
-namespace {
 
-using torch::nn::Module;
-
-constexpr std::int64_t kMiB = 1024 * 1024;
-constexpr double kDefaultBucketMiB = 25;
-constexpr std::int64_t kFirstBucketBytes = kMiB;
-constexpr std::size_t kBroadcastBucketBytes = 250 * kMiB;
-
-/// Each once, by its first name, in the order of definition: what Python's wrapper gives its reducer.
-std::vector<NamedTensor> trained_parameters(const Module& module) {
-  std::vector<NamedTensor> parameters;
-  std::unordered_set<const at::TensorImpl*> seen;
-  for (const auto& item : module.named_parameters()) {
-    if (item.value().requires_grad() && seen.insert(item.value().unsafeGetTensorImpl()).second) {
-      parameters.emplace_back(item.key(), item.value());
-    }
-  }
-  return parameters;
-}
-
-std::vector<bool> expect_sparse(const Module& module, const std::vector<NamedTensor>& parameters) {
-  std::unordered_set<const at::TensorImpl*> sparse;
-  for (const auto& part : module.modules()) {
-    const auto* embedding = part->as<torch::nn::EmbeddingImpl>();
-    if (embedding && embedding->options.sparse()) sparse.insert(embedding->weight.unsafeGetTensorImpl());
-    const auto* bag = part->as<torch::nn::EmbeddingBagImpl>();
-    if (bag && bag->options.sparse()) sparse.insert(bag->weight.unsafeGetTensorImpl());
-  }
-  std::vector<bool> expected;
-  for (const auto& [name, tensor] : parameters) expected.push_back(sparse.contains(tensor.unsafeGetTensorImpl()));
-  return expected;
-}
-
-std::vector<at::Tensor> defined(std::vector<at::Tensor> tensors) {
-  std::erase_if(tensors, [](const at::Tensor& tensor) { return !tensor.defined(); });
-  return tensors;
-}
-
-/// Parameters are on the group's device, or spread over several of its kind: the reducer's buckets are of one device
-/// each.
-void check_module(const std::vector<NamedTensor>& parameters, c10::Device group_device) {
-  if (parameters.empty()) throw InvalidArgument("the module has no parameter that needs a gradient: nothing to reduce");
-  const auto first = parameters.front().second.device();
-  const bool several = std::any_of(parameters.begin(), parameters.end(),
-                                   [&](const NamedTensor& named) { return named.second.device() != first; });
-  for (const auto& [name, tensor] : parameters) {
-    const auto device = tensor.device();
-    if (several ? device.type() == group_device.type() : device == group_device) continue;
-    throw InvalidArgument("parameter " + name + " is on " + device.str() + " but this group works on " +
-                          group_device.str() +
-                          (several ? ": a module on several devices has to be on devices of that kind alone"
-                                   : ": move the module there first, with module->to(group.device())"));
-  }
-}
-
-ReducerOptions reducer_options(const DistributedDataParallelOptions& options) {
-  const double cap = options.bucket_cap_mb.value_or(kDefaultBucketMiB);
-  if (!(cap > 0)) throw InvalidArgument("bucket_cap_mb must be above 0, not " + std::to_string(cap));
-  ReducerOptions result;
-  result.bucket_bytes = static_cast<std::int64_t>(cap * static_cast<double>(kMiB));
-  result.first_bucket_bytes = options.bucket_cap_mb ? result.bucket_bytes : kFirstBucketBytes;
-  result.find_unused_parameters = options.find_unused_parameters;
-  result.static_graph = options.static_graph;
-  result.gradient_as_bucket_view = options.gradient_as_bucket_view;
-  result.broadcast_buffers = options.broadcast_buffers;
-  return result;
-}
-
-}  // namespace
-
-class DataParallelCore::Impl {
- public:
-  Impl(std::shared_ptr<Module> module, ProcessGroup group, const DistributedDataParallelOptions& options)
-      : module_(std::move(module)), group_(std::move(group)), options_(options) {
-    const auto parameters = trained_parameters(*module_);
-    const auto reducer_settings = reducer_options(options);
-    check_module(parameters, group_.device());
-    if (!group_.native()) return;
-    if (options.init_sync) synchronize(parameters);
-    reducer_ = std::make_shared<Reducer>(group_, parameters, expect_sparse(*module_, parameters), reducer_settings);
-    sink_->reducer = reducer_;
-    sink_->static_graph = options.static_graph;
-  }
-
-  void before_forward() {
-    if (!reducer_) return;
-    if (recording() && options_.find_unused_parameters) {
-      throw InvalidArgument(
-          "a step with find_unused_parameters cannot be recorded: what is unused is found on the CPU");
-    }
-    const bool training = c10::GradMode::is_enabled();
-    if (training && gradient_sync_) reducer_->start_forward();
-    if (training) reducer_->rebuild_buckets();
-    if (options_.broadcast_buffers && buffer_sync_) synchronize_buffers();
-  }
-
-  bool wants_outputs() const {
-    if (!reducer_) return false;
-    return options_.static_graph ? !sink_->delayed_reduction_queued : options_.find_unused_parameters;
-  }
-
-  void after_forward(const std::vector<at::Tensor*>& outputs) {
-    if (!reducer_) return;
-    buffer_sync_ = c10::GradMode::is_enabled() && gradient_sync_;
-    if (buffer_sync_) reducer_->prepare_for_backward(options_.static_graph ? Tensors() : values_of(outputs));
-    if (wants_outputs()) replace_by_sink(outputs);
-  }
-
-  void zero_grad() {
-    for (auto& parameter : module_->parameters()) parameter.mutable_grad() = at::Tensor();
-  }
-
-  bool set_gradient_sync(bool sync) { return std::exchange(gradient_sync_, sync); }
-
- private:
-  using Tensors = std::vector<at::Tensor>;
-
-  static Tensors values_of(const std::vector<at::Tensor*>& outputs) {
-    Tensors values;
-    for (const auto* output : outputs) {
-      if (output->defined()) values.push_back(*output);
-    }
-    return values;
-  }
-
-  void replace_by_sink(const std::vector<at::Tensor*>& outputs) {
-    std::vector<at::Tensor*> in_graph;
-    for (auto* output : outputs) {
-      if (output->defined() && output->grad_fn()) in_graph.push_back(output);
-    }
-    if (in_graph.empty()) return;
-    const auto passed = pass_through_sink(sink_, values_of(in_graph));
-    for (std::size_t i = 0; i < passed.size(); ++i) *in_graph[i] = passed[i];
-  }
-
-  void synchronize(const std::vector<NamedTensor>& parameters) {
-    check_same_parameters(group_, parameters);
-    Tensors states;
-    for (const auto& parameter : module_->parameters()) states.push_back(parameter.detach());
-    if (options_.broadcast_buffers) {
-      for (const auto& buffer : defined(module_->buffers())) states.push_back(buffer.detach());
-    }
-    broadcast_from_rank_0(states);
-  }
-
-  /// Collected anew each time: a module may have replaced its buffers.
-  void synchronize_buffers() {
-    const auto buffers = defined(module_->buffers());
-    if (buffers.empty()) return;
-    at::NoGradGuard no_grad;
-    KeepVersions versions(buffers);
-    broadcast_from_rank_0(buffers);
-  }
-
-  void broadcast_from_rank_0(const Tensors& tensors) {
-    communicating("broadcast of parameters and buffers",
-                  [&] { c10d::broadcast_coalesced(group_.state().group, tensors, kBroadcastBucketBytes, 0); });
-  }
-
-  std::shared_ptr<Module> module_;
-  ProcessGroup group_;
-  DistributedDataParallelOptions options_;
-  std::shared_ptr<Reducer> reducer_;  ///< null in a group of one process
-  c10::intrusive_ptr<SinkState> sink_ = c10::make_intrusive<SinkState>();
-  bool gradient_sync_ = true;
-  bool buffer_sync_ = true;  ///< the forward before was one whose gradients were to be reduced
-};
-
-DataParallelCore::DataParallelCore(std::shared_ptr<Module> module, ProcessGroup group,
+DataParallelCore::DataParallelCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
                                    const DistributedDataParallelOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(module), std::move(group), options)) {}
+    : impl_(std::make_unique<Impl>(*this, std::move(module), std::move(group), options)) {}
 DataParallelCore::~DataParallelCore() = default;
 
 void DataParallelCore::before_forward() { impl_->before_forward(); }
+bool DataParallelCore::changes_inputs() const { return impl_->changes_inputs(); }
+void DataParallelCore::change_input(at::Tensor& input) const { impl_->change_input(input); }
 bool DataParallelCore::wants_outputs() const { return impl_->wants_outputs(); }
 void DataParallelCore::after_forward(const std::vector<at::Tensor*>& outputs) { impl_->after_forward(outputs); }
 void DataParallelCore::zero_grad() { impl_->zero_grad(); }
 bool DataParallelCore::set_gradient_sync(bool sync) { return impl_->set_gradient_sync(sync); }
+
+void DataParallelCore::register_comm_hook(const std::shared_ptr<CommHook>& hook) { impl_->register_comm_hook(hook); }
+void DataParallelCore::register_comm_hook(BuiltinCommHook hook) { impl_->register_once(hook); }
+void DataParallelCore::register_buffer_comm_hook(BufferHook hook, BufferHookLocation location) {
+  impl_->register_buffer_hook(std::move(hook), location);
+}
+
+void DataParallelCore::backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph,
+                                bool create_graph) {
+  impl_->backward(loss, gradient, retain_graph, create_graph);
+}
+
+void DataParallelCore::set_static_graph() { impl_->set_static_graph(); }
+void DataParallelCore::set_sink_clone(bool clone) { impl_->set_sink_clone(clone); }
+void DataParallelCore::update_process_group(const ProcessGroup& group) { impl_->update_process_group(group); }
+
+void DataParallelCore::remove_autograd_hooks() {
+  if (auto* reducer = impl_->reducer()) reducer->remove_autograd_hooks();
+}
+void DataParallelCore::check_reducer_finalized() {
+  if (auto* reducer = impl_->reducer()) reducer->check_finalized();
+}
+
+void DataParallelCore::require_manual_backward_finalization(bool required) {
+  if (auto* reducer = impl_->reducer()) reducer->require_manual_finalization(required);
+}
+bool DataParallelCore::should_finalize_after_backward() const {
+  const auto* reducer = impl_->reducer();
+  return reducer && reducer->should_finalize_after_backward();
+}
+void DataParallelCore::finalize_backward() {
+  if (auto* reducer = impl_->reducer()) reducer->finalize();
+}
+
+void DataParallelCore::set_runtime_logging_sample_rate(int rate) {
+  if (rate < 1) throw InvalidArgument("the sample rate must be 1 or above, not " + std::to_string(rate));
+  if (auto* reducer = impl_->reducer()) reducer->measure_every(rate);
+}
+
+DataParallelLog DataParallelCore::logging_data() const {
+  const auto* reducer = impl_->reducer();
+  return reducer ? DataParallelLog{reducer->logged_texts(), reducer->logged_numbers()} : DataParallelLog{};
+}
+
+class DataParallelCore::ShadowHook : public JoinHook {
+ public:
+  explicit ShadowHook(Impl& impl) : impl_(impl) {}
+  void main_hook() override { impl_.shadow_iteration(); }
+  void post_hook(bool is_last_joiner) override { impl_.become_model_of_last(is_last_joiner); }
+
+ private:
+  Impl& impl_;
+};
+
+std::unique_ptr<JoinHook> DataParallelCore::join_hook(const JoinOptions& options) {
+  impl_->start_join(options);
+  return std::make_unique<ShadowHook>(*impl_);
+}
+const ProcessGroup& DataParallelCore::join_process_group() const { return impl_->group(); }
+void DataParallelCore::leave_join() { impl_->leave_join(); }
 
 void DataParallelCore::refuse_output_type(std::string_view type) {
   throw InvalidArgument("forward returns a " + c10::demangle(std::string(type).c_str()) +

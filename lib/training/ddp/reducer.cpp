@@ -7,10 +7,16 @@
 #include <limits>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 #include "base/log/log_line.hpp"
+#include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
+#include "training/ddp/comm_hook_adapter.hpp"
+#include "training/ddp/module_tensors.hpp"
+#include "training/ddp/reducer_errors.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
 
@@ -36,16 +42,20 @@ class NamedDiagnostics {
   c10d::DebugLevel before_;
 };
 
-std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& parameters) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, tensor] : parameters) tensors.push_back(tensor);
-  return tensors;
-}
-
 std::unordered_map<std::size_t, std::string> names_of(const std::vector<NamedTensor>& parameters) {
   std::unordered_map<std::size_t, std::string> names;
   for (std::size_t i = 0; i < parameters.size(); ++i) names[i] = parameters[i].first;
   return names;
+}
+
+std::vector<std::size_t> first_limits(const ReducerOptions& options) {
+  if (!options.bucket_bytes_list.empty()) return {options.bucket_bytes_list.begin(), options.bucket_bytes_list.end()};
+  if (!options.find_unused_parameters || options.static_graph) return {std::numeric_limits<std::int64_t>::max()};
+  std::vector<std::size_t> limits{static_cast<std::size_t>(options.bucket_bytes)};
+  if (options.first_bucket_bytes < options.bucket_bytes) {
+    limits.insert(limits.begin(), static_cast<std::size_t>(options.first_bucket_bytes));
+  }
+  return limits;
 }
 
 }  // namespace
@@ -56,14 +66,7 @@ std::unordered_map<std::size_t, std::string> names_of(const std::vector<NamedTen
 std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& tensors,
                                                     const std::vector<bool>& expect_sparse,
                                                     const ReducerOptions& options) {
-  std::vector<std::size_t> limits{std::numeric_limits<std::int64_t>::max()};
-  if (options.find_unused_parameters && !options.static_graph) {
-    limits = {static_cast<std::size_t>(options.bucket_bytes)};
-    if (options.first_bucket_bytes < options.bucket_bytes) {
-      limits.insert(limits.begin(), static_cast<std::size_t>(options.first_bucket_bytes));
-    }
-  }
-  auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(tensors, limits, expect_sparse));
+  auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(tensors, first_limits(options), expect_sparse));
   std::reverse(buckets.begin(), buckets.end());
   if (log::is_on(LogPart::kTraining, LogLevel::kDebug)) {
     log::write(LogPart::kTraining, LogLevel::kDebug,
@@ -74,16 +77,29 @@ std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor
 
 namespace {
 
+/// Batched copies and lazy buckets are arguments of newer releases.
+template <class Native, class... Arguments>
+std::shared_ptr<Native> construct(const ReducerOptions& options, Arguments&&... arguments) {
+  if constexpr (std::is_constructible_v<Native, Arguments..., bool, bool>) {
+    return std::make_shared<Native>(std::forward<Arguments>(arguments)..., options.batched_grad_copy,
+                                    options.lazy_bucket_allocation);
+  } else {
+    if (options.batched_grad_copy || options.lazy_bucket_allocation) {
+      throw ConfigError("batched_grad_copy and lazy_bucket_allocation need libtorch 2.15, this is " TORCH_VERSION);
+    }
+    return std::make_shared<Native>(std::forward<Arguments>(arguments)...);
+  }
+}
+
 std::shared_ptr<c10d::Reducer> make_reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                                             const std::vector<bool>& expect_sparse, const ReducerOptions& options) {
   NamedDiagnostics named;
   auto tensors = tensors_of(parameters);
-  constexpr bool kSkipUnused = false;
   constexpr bool kPythonReducer = false;
-  return std::make_shared<c10d::Reducer>(
-      tensors, first_buckets(tensors, expect_sparse, options), group.state().group, expect_sparse, options.bucket_bytes,
-      options.find_unused_parameters, options.gradient_as_bucket_view, names_of(parameters), options.first_bucket_bytes,
-      kSkipUnused, kPythonReducer, std::vector<std::int64_t>{});
+  return construct<c10d::Reducer>(options, tensors, first_buckets(tensors, expect_sparse, options), group.state().group,
+                                  expect_sparse, options.bucket_bytes, options.find_unused_parameters,
+                                  options.gradient_as_bucket_view, names_of(parameters), options.first_bucket_bytes,
+                                  options.skip_all_reduce_unused_params, kPythonReducer, options.bucket_bytes_list);
 }
 
 /// The reducer measures itself in its first ten iterations and then once in so many, and the logger waits for the GPU
@@ -94,27 +110,35 @@ std::vector<int> device_index(c10::Device device) {
   return device.has_index() ? std::vector<int>{device.index()} : std::vector<int>{};
 }
 
-/// The part of libtorch's text that matters: which parameters got no gradient.
-[[noreturn]] void rethrow(const c10::Error& error) {
-  const auto text = one_line(error);
-  const std::string_view mark = "did not receive grad for ";
-  const auto at = text.find(mark);
-  if (text.find("Expected to have finished reduction in the prior iteration") == std::string::npos ||
-      at == std::string::npos) {
-    throw Exception(text);
-  }
-  throw Exception("parameters that got no gradient in the last backward on " + text.substr(at + mark.size()) +
-                  ": use them in the loss, or set find_unused_parameters");
+/// Of libtorch 2.15; older releases have no manual finalization.
+[[noreturn]] void refuse_manual_finalization() {
+  throw ConfigError("manual finalization of backward needs libtorch 2.15, this is " TORCH_VERSION);
 }
 
-template <class Call>
-void reducing(Call&& call) {
-  try {
-    call();
-  } catch (const c10::DistError& error) {
-    throw CommunicationError(one_line(error));
-  } catch (const c10::Error& error) {
-    rethrow(error);
+template <class Native>
+void set_manual_finalization(Native& reducer, bool required) {
+  if constexpr (requires { reducer.set_manual_finalization_required(required); }) {
+    reducer.set_manual_finalization_required(required);
+  } else if (required) {
+    refuse_manual_finalization();
+  }
+}
+
+template <class Native>
+bool finalize_is_late(const Native& reducer) {
+  if constexpr (requires { reducer.should_finalize_after_backward(); }) {
+    return reducer.should_finalize_after_backward();
+  } else {
+    return false;
+  }
+}
+
+template <class Native>
+void finalize_manually(Native& reducer) {
+  if constexpr (requires { reducer.finalize_backward_manual(); }) {
+    reducer.finalize_backward_manual();
+  } else {
+    refuse_manual_finalization();
   }
 }
 
@@ -125,24 +149,36 @@ class Reducer::Impl {
   Impl(const ProcessGroup& group, const std::vector<NamedTensor>& parameters, const std::vector<bool>& expect_sparse,
        const ReducerOptions& options)
       : reducer(make_reducer(group, parameters, expect_sparse, options)),
-        logger(std::make_shared<c10d::Logger>(reducer)) {
+        logger(std::make_shared<c10d::Logger>(reducer)),
+        static_graph(options.static_graph) {
     reducer->set_logger(logger);
     reducer->set_ddp_runtime_logging_sample_rate(kNeverAgain);
     const auto indices = device_index(parameters.front().second.device());
-    logger->set_construction_data_and_log("taas::DistributedDataParallel", indices, indices.empty() ? -1 : indices[0],
+    logger->set_construction_data_and_log(options.module_name, indices, indices.empty() ? -1 : indices[0],
                                           options.broadcast_buffers, false, options.static_graph);
-    if (!options.static_graph) return;
+    if (static_graph) set_static_graph();
+  }
+
+  void set_static_graph() {
+    static_graph = true;
     reducer->set_static_graph();
     logger->set_static_graph();
   }
 
+  template <class Call>
+  void reducing(Call&& call) {
+    taas::reducing(static_graph, std::forward<Call>(call));
+  }
+
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
+  bool static_graph;
 };
 
 Reducer::Reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                  const std::vector<bool>& expect_sparse, const ReducerOptions& options) {
-  reducing([&] { impl_ = std::make_unique<Impl>(group, parameters, expect_sparse, options); });
+  taas::reducing(options.static_graph,
+                 [&] { impl_ = std::make_unique<Impl>(group, parameters, expect_sparse, options); });
 }
 Reducer::~Reducer() = default;
 
@@ -152,13 +188,93 @@ void Reducer::start_forward() {
 }
 
 void Reducer::rebuild_buckets() {
-  reducing([&] { impl_->reducer->rebuild_buckets(); });
+  impl_->reducing([&] { impl_->reducer->rebuild_buckets(); });
 }
 
 void Reducer::prepare_for_backward(const std::vector<at::Tensor>& outputs) {
-  reducing([&] { impl_->reducer->prepare_for_backward(outputs); });
+  impl_->reducing([&] { impl_->reducer->prepare_for_backward(outputs); });
 }
 
-void Reducer::delay_all_reduce() { impl_->reducer->delay_all_reduce(); }
+void Reducer::delay_all_reduce() {
+  impl_->reducing([&] { impl_->reducer->delay_all_reduce(); });
+}
+
+void Reducer::set_static_graph() {
+  impl_->reducing([&] { impl_->set_static_graph(); });
+}
+
+void Reducer::wait_in_backward(const std::vector<GradientFuture>& futures) {
+  c10::List<GradientFuture> list(c10::FutureType::create(c10::TensorType::get()));
+  for (const auto& future : futures) list.push_back(future);
+  impl_->reducer->install_futures(list);
+}
+
+void Reducer::register_comm_hook(const std::shared_ptr<CommHook>& hook) {
+  impl_->logger->set_comm_hook(hook->name());
+  impl_->reducing([&] { impl_->reducer->register_comm_hook(std::make_unique<CommHookAdapter>(hook)); });
+}
+
+void Reducer::register_comm_hook(BuiltinCommHook hook) {
+  const bool half = hook == BuiltinCommHook::kFp16Compress;
+  impl_->logger->set_comm_hook(half ? "BuiltinCommHookType.FP16_COMPRESS" : "BuiltinCommHookType.ALLREDUCE");
+  impl_->reducing([&] {
+    impl_->reducer->register_builtin_comm_hook(half ? c10d::BuiltinCommHookType::FP16_COMPRESS
+                                                    : c10d::BuiltinCommHookType::ALLREDUCE);
+  });
+}
+
+void Reducer::note_join() { impl_->logger->set_uneven_input_join(); }
+
+void Reducer::set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size) {
+  impl_->reducer->set_forward_pass_work_handle(std::move(sum), divide_by_world_size);
+}
+
+void Reducer::shadow_backward(const ProcessGroup& group, bool find_unused_parameters) {
+  auto& reducer = *impl_->reducer;
+  communicating("reduction of gradients for other ranks", [&] {
+    auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/true);
+    std::vector<GradientFuture> futures;
+    for (auto& bucket : buckets) futures.push_back(reducer.run_comm_hook(bucket));
+    for (const auto& future : futures) future->waitAndThrow();
+    if (!find_unused_parameters) return;
+    std::vector<at::Tensor> used{reducer.get_local_used_map_on_device()};
+    group.native()->allreduce(used)->wait();
+  });
+  reducer.push_rebuilt_params_for_all_indices();
+}
+
+void Reducer::use_group(const ProcessGroup& group) {
+  impl_->reducing([&] {
+    impl_->reducer->reset_state();
+    impl_->reducer->update_process_group(group.state().group);
+  });
+}
+
+void Reducer::remove_autograd_hooks() { impl_->reducer->remove_autograd_hooks(); }
+
+void Reducer::check_finalized() {
+  impl_->reducing([&] { impl_->reducer->check_finalized(); });
+}
+
+void Reducer::require_manual_finalization(bool required) {
+  impl_->reducing([&] { set_manual_finalization(*impl_->reducer, required); });
+}
+
+bool Reducer::should_finalize_after_backward() const { return finalize_is_late(*impl_->reducer); }
+
+void Reducer::finalize() {
+  impl_->reducing([&] { finalize_manually(*impl_->reducer); });
+}
+
+void Reducer::measure_every(int rate) { impl_->reducer->set_ddp_runtime_logging_sample_rate(rate); }
+
+std::map<std::string, std::string> Reducer::logged_texts() const {
+  return impl_->logger->get_ddp_logging_data().strs_map;
+}
+std::map<std::string, std::int64_t> Reducer::logged_numbers() const {
+  return impl_->logger->get_ddp_logging_data().ints_map;
+}
+
+c10d::Reducer& Reducer::native() const { return *impl_->reducer; }
 
 }  // namespace taas

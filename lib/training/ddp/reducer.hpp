@@ -3,22 +3,34 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "taas/comm_hooks.hpp"
 #include "taas/process_group.hpp"
 #include "training/ddp/parameter_check.hpp"
+
+namespace c10d {
+class Reducer;
+class Work;
+}  // namespace c10d
 
 namespace taas {
 
 struct ReducerOptions {
   std::int64_t bucket_bytes = 0;
   std::int64_t first_bucket_bytes = 0;
+  std::vector<std::int64_t> bucket_bytes_list = {};  ///< a limit for each bucket; empty: the two above
   bool find_unused_parameters = false;
   bool static_graph = false;
   bool gradient_as_bucket_view = false;
+  bool skip_all_reduce_unused_params = false;
+  bool batched_grad_copy = false;
+  bool lazy_bucket_allocation = false;
   bool broadcast_buffers = false;  ///< only for the log
+  std::string module_name = {};    ///< only for the log
 };
 
 /// The parameters in each bucket until the first backward is over, by their place in `tensors`. All of a bucket are of
@@ -43,6 +55,40 @@ class Reducer {
   void prepare_for_backward(const std::vector<at::Tensor>& outputs);
   /// Static graph: at the end of the first backward, reduces everything at once.
   void delay_all_reduce();
+  /// Before the first forward.
+  void set_static_graph();
+
+  /// Once, before the first backward.
+  void register_comm_hook(const std::shared_ptr<CommHook>& hook);
+  void register_comm_hook(BuiltinCommHook hook);
+  /// Backward waits for `futures` before it is over.
+  void wait_in_backward(const std::vector<GradientFuture>& futures);
+
+  /// Join: for the logger.
+  void note_join();
+  /// Join: the sum of the ranks that have inputs in this iteration, on its way. Gradients are divided by it, or by the
+  /// world size for `divide_by_world_size`. None: by the world size, from here on.
+  void set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size);
+  /// Join: takes part in the reductions of a backward of other ranks, with zeros.
+  void shadow_backward(const ProcessGroup& group, bool find_unused_parameters);
+
+  /// From the next iteration on; buckets are made anew in it.
+  void use_group(const ProcessGroup& group);
+  void remove_autograd_hooks();
+  /// Throws Exception when the last backward was not able to reduce all.
+  void check_finalized();
+
+  /// Backward ends without waiting for the reduction; finalize() waits and writes the gradients.
+  void require_manual_finalization(bool required);
+  bool should_finalize_after_backward() const;
+  void finalize();
+
+  /// Measures the first ten iterations and then each `rate`th; without a call none is.
+  void measure_every(int rate);
+  std::map<std::string, std::string> logged_texts() const;
+  std::map<std::string, std::int64_t> logged_numbers() const;
+
+  c10d::Reducer& native() const;
 
  private:
   class Impl;

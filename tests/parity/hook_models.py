@@ -1,0 +1,90 @@
+"""The models of hook_models.hpp."""
+
+import torch
+from torch import nn
+
+INPUTS, CLASSES = 64, 10
+
+
+class Convolutional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.hidden = nn.Linear(4 * 6 * 6, 32)
+        self.output = nn.Linear(32, CLASSES)
+
+    def forward(self, x, more):
+        maps = torch.relu(self.norm(self.conv(x.view(-1, 1, 8, 8)))).flatten(1)
+        return self.output(torch.relu(self.hidden(maps)))
+
+
+class Branched(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(INPUTS, 32)
+        self.output = nn.Linear(32, CLASSES)
+        self.extra = nn.Linear(32, CLASSES)
+
+    def forward(self, x, more):
+        h = torch.relu(self.hidden(x))
+        return self.output(h) + self.extra(h) if more else self.output(h)
+
+
+class Sparse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(50, 16, sparse=True)
+        self.output = nn.Linear(16, CLASSES)
+
+    def forward(self, x, more):
+        return self.output(self.words((x.abs() * 7).long().remainder(50)).mean(1))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(INPUTS, INPUTS)
+        self.narrow = nn.Linear(INPUTS, 16).bfloat16()
+        self.output = nn.Linear(16, CLASSES)
+
+    def forward(self, x, more):
+        there = torch.tanh(self.mix(x))
+        mixed = torch.tanh(nn.functional.linear(there, self.mix.weight.t()))
+        return self.output(torch.relu(self.narrow(mixed.bfloat16()).float()))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(8, 16, batch_first=True)
+        self.output = nn.Linear(16, CLASSES)
+
+    def forward(self, x, more):
+        return self.output(self.lstm(x.view(-1, 8, 8))[0].select(1, -1))
+
+
+class Transformer(nn.Module):
+    WIDTH = 16
+
+    def __init__(self):
+        super().__init__()
+        width = self.WIDTH
+        self.inner = nn.Linear(8, width)
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)  # it would have no effect, and rounding errors as gradients
+        self.value = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.wide = nn.Linear(width, 4 * width)
+        self.narrow = nn.Linear(4 * width, width)
+        self.output = nn.Linear(width, CLASSES)
+
+    def forward(self, x, more):
+        h = self.inner(x.view(-1, 8, 8))
+        q, k, v = self.query(h), self.key(h), self.value(h)
+        weights = torch.softmax(torch.matmul(q, k.transpose(1, 2)) / 4.0, -1)
+        attended = self.norm(h + torch.matmul(weights, v))
+        return self.output((attended + self.narrow(nn.functional.gelu(self.wide(attended)))).mean(1))
+
+
+MODELS = {model.__name__.lower(): model for model in (Convolutional, Branched, Sparse, Tied, Recurrent, Transformer)}

@@ -1,0 +1,194 @@
+// option_parity DIR: the C++ half of option_parity.py, which writes DIR/cases.txt, DIR/initial.bin and DIR/data.bin,
+// runs both halves and compares DIR/cpp.<case>.<rank>.bin with DIR/python.<case>.<rank>.bin. Everything is raw float32.
+#include <torch/nn/functional/loss.h>
+#include <torch/optim/sgd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "hook_models.hpp"
+#include "state_files.hpp"
+#include "taas/collectives.hpp"
+#include "taas/distributed_data_parallel.hpp"
+
+namespace parity {
+namespace {
+
+using Options = taas::DistributedDataParallelOptions;
+using Wrapped = taas::DistributedDataParallel<Model>;
+
+constexpr int kSteps = 10;
+constexpr int kBatch = 4;
+constexpr double kRate = 0.1;
+constexpr double kSmall = 0.001;  // MiB
+
+/// The table of option_parity.py.
+const std::map<std::string, Options>& all_options() {
+  static const std::map<std::string, Options> kOptions{
+      {"default", {}},
+      {"many_buckets", {.bucket_cap_mb = kSmall}},
+      {"cap_list", {.bucket_cap_mb_list = {0.0005, 0.002, 0.004}}},
+      {"bucket_view", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}},
+      {"find_unused", {.bucket_cap_mb = kSmall, .find_unused_parameters = true}},
+      {"no_sink_clone", {.bucket_cap_mb = kSmall, .find_unused_parameters = true}},
+      {"static_graph", {.bucket_cap_mb = kSmall, .static_graph = true}},
+      {"set_static_graph", {.bucket_cap_mb = kSmall}},
+      {"skip_unused", {.bucket_cap_mb = kSmall, .find_unused_parameters = true, .skip_all_reduce_unused_params = true}},
+      {"batched_copy", {.bucket_cap_mb = kSmall, .batched_grad_copy = true}},
+      {"batched_copy_view", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true, .batched_grad_copy = true}},
+      {"lazy_buckets", {.bucket_cap_mb = kSmall, .lazy_bucket_allocation = true}},
+      {"no_sync", {.bucket_cap_mb = kSmall}},
+      {"no_sync_view", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}},
+      {"own_buffers", {.broadcast_buffers = false}},
+      {"forward_own_buffers", {.forward_sync_buffers = false}},
+      {"buffer_hook_before", {}},
+      {"buffer_hook_after", {}},
+      {"ignored", {}},
+      {"delayed", {}},
+      {"manual", {.bucket_cap_mb = kSmall}},
+      {"other_group", {.bucket_cap_mb = kSmall}},
+      {"no_hooks", {}},
+      {"mixed", {.bucket_cap_mb = kSmall}},
+      {"mixed_sum", {.bucket_cap_mb = kSmall}},
+      {"mixed_buffers", {}},
+      {"mixed_static", {.bucket_cap_mb = kSmall, .static_graph = true}},
+      {"mixed_no_sync", {.bucket_cap_mb = kSmall}},
+  };
+  return kOptions;
+}
+
+std::vector<std::string> names_of_last_layer(const Model& module) {
+  std::vector<std::string> names;
+  for (const auto& item : module.named_parameters()) {
+    if (item.key().starts_with("output.")) names.push_back(item.key());
+  }
+  return names;
+}
+
+Options options_of(const std::string& option, const Model& module) {
+  auto options = all_options().at(option);
+  if (option == "ignored") options.parameters_and_buffers_to_ignore = names_of_last_layer(module);
+  if (option == "delayed") {
+    options.delay_all_reduce_named_params = names_of_last_layer(module);
+    options.param_to_hook_all_reduce = module.named_parameters()[0].key();
+  }
+  if (!option.starts_with("mixed")) return options;
+  auto& mixed = options.mixed_precision.emplace();
+  mixed.param_dtype = at::kBFloat16;
+  mixed.reduce_dtype = option == "mixed_sum" ? at::kFloat : at::kBFloat16;
+  if (option == "mixed_buffers") mixed.buffer_dtype = at::kBFloat16;
+  return options;
+}
+
+taas::BufferHook average(const taas::ProcessGroup& group) {
+  return [group](const taas::NamedBuffers& buffers) {
+    for (auto [name, buffer] : buffers) {
+      if (!buffer.is_floating_point()) continue;
+      taas::all_reduce(group, buffer);
+      buffer.div_(group.world_size());
+    }
+    return std::vector<c10::intrusive_ptr<c10::ivalue::Future>>();
+  };
+}
+
+bool uses_branch(const std::string& option, int step, int rank) {
+  if (option == "find_unused" || option == "no_sink_clone") return (step + rank) % 3 == 0;
+  return option != "skip_unused" && option != "static_graph";
+}
+
+class OptionTraining {
+ public:
+  OptionTraining(std::string option, const std::string& model, const taas::ProcessGroup& group,
+                 const at::Tensor& initial)
+      : option_(std::move(option)),
+        rank_(group.rank()),
+        module_(make_model(model)),
+        optimizer_(module_->parameters(), torch::optim::SGDOptions(kRate).momentum(model == "sparse" ? 0 : 0.9)) {
+    load_initial(*module_, initial, 0.25 * rank_);
+    if (option_ != "alone") wrap(group);
+  }
+
+  void run(const at::Tensor& data) {
+    for (int step = 0; step < kSteps; ++step) {
+      change_model(step);
+      const bool accumulates = option_.find("no_sync") != std::string::npos && step % 3 != 2;
+      if (accumulates) {
+        const auto scope = model_->no_sync();
+        backward(data[step][rank_], step);
+        continue;
+      }
+      backward(data[step][rank_], step);
+      if (option_ == "manual") model_->finalize_backward();
+      optimizer_.step();
+      for (auto& parameter : module_->parameters()) parameter.mutable_grad() = at::Tensor();
+    }
+  }
+
+  const Model& module() const { return *module_; }
+
+ private:
+  void wrap(const taas::ProcessGroup& group) {
+    model_.emplace(module_, group, options_of(option_, *module_));
+    if (option_ == "buffer_hook_before") {
+      model_->register_buffer_comm_hook(average(group), taas::BufferHookLocation::kBeforeForward);
+    }
+    if (option_ == "buffer_hook_after") model_->register_buffer_comm_hook(average(group));
+    if (option_ == "no_sink_clone") model_->set_sink_clone(false);
+    if (option_ == "set_static_graph") model_->set_static_graph();
+    if (option_ == "manual") model_->require_manual_backward_finalization(true);
+  }
+
+  void change_model(int step) {
+    if (step != 4) return;
+    if (option_ == "other_group") model_->update_process_group(model_->process_group());
+    if (option_ == "no_hooks") model_->remove_autograd_hooks();
+  }
+
+  void backward(const at::Tensor& batch, int step) {
+    const bool alone = !model_ || (option_ == "no_hooks" && step >= 4);
+    const auto inputs = batch.slice(1, 0, kInputs).contiguous();
+    const bool more = uses_branch(option_, step, rank_);
+    const auto scores = alone ? module_->forward(inputs, more) : (*model_)(inputs, more);
+    const auto loss = nn::functional::cross_entropy(scores.to(at::kFloat), batch.select(1, kInputs).to(at::kLong));
+    if (alone) return loss.backward();
+    model_->backward(loss);
+  }
+
+  std::string option_;
+  int rank_;
+  std::shared_ptr<Model> module_;
+  std::optional<Wrapped> model_;
+  torch::optim::SGD optimizer_;
+};
+
+}  // namespace
+}  // namespace parity
+
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    std::cerr << "usage: option_parity DIR\n";
+    return 2;
+  }
+  const std::filesystem::path folder = argv[1];
+  at::set_num_threads(1);
+  const auto group = taas::init({.backend = taas::Backend::kGloo});
+  const auto initial = parity::read_floats(folder / "initial.bin");
+  const auto data = parity::read_floats(folder / "data.bin")
+                        .view({parity::kSteps, group.world_size(), parity::kBatch, parity::kInputs + 1});
+  std::ifstream cases(folder / "cases.txt");
+  for (std::string option, model; cases >> option >> model;) {
+    parity::OptionTraining training(option, model, group, initial);
+    training.run(data);
+    const auto file = "cpp." + option + "." + model + "." + std::to_string(group.rank()) + ".bin";
+    parity::write_state(training.module(), folder / file);
+  }
+  taas::barrier(group);
+  return 0;
+} catch (const std::exception& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

@@ -1,0 +1,147 @@
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
+#include <limits>
+
+#include "rank_scenarios.hpp"
+#include "taas/collectives.hpp"
+#include "taas/comm_hooks.hpp"
+#include "taas/distributed_data_parallel.hpp"
+#include "taas/error.hpp"
+
+namespace taas::test {
+namespace {
+
+using torch::nn::Linear;
+
+constexpr int kParameters = 2;
+constexpr DistributedDataParallelOptions kManyBuckets{.bucket_cap_mb = 0.000001};
+
+/// Adds up, and remembers what it was given.
+class AddingHook : public CommHook {
+ public:
+  explicit AddingHook(ProcessGroup group) : group_(std::move(group)) {}
+
+  GradientFuture run(GradBucket& bucket) override {
+    expect(bucket.index() == indices.size(), "buckets come in their order");
+    indices.push_back(bucket.index());
+    parameters += bucket.parameters().size();
+    last += bucket.is_last();
+    expect(bucket.gradients().size() == bucket.parameters().size(), "a gradient for each parameter");
+    auto sum = all_reduce_average(group_, bucket.buffer());
+    return then(sum, [bucket](const at::Tensor& average) { return average * 10; });
+  }
+
+  std::vector<std::size_t> indices;
+  std::size_t parameters = 0;
+  int last = 0;
+
+ private:
+  ProcessGroup group_;
+};
+
+void one_step(DistributedDataParallel<torch::nn::LinearImpl>& model, float input) {
+  model.zero_grad();
+  model(at::full({1, 3}, input)).sum().backward();
+}
+
+void own_hook() {
+  auto group = init();
+  DistributedDataParallel model(Linear(3, 2), group, kManyBuckets);
+  auto hook = std::make_shared<AddingHook>(group);
+  model.register_comm_hook(hook);
+  for (int step = 0; step < 3; ++step) {
+    hook->indices.clear();
+    one_step(model, static_cast<float>(1 + group.rank()));
+    expect(at::allclose(model.module().weight.grad(), at::full({2, 3}, 15.0)), "ten times the average of 1 and 2");
+  }
+  expect(hook->indices.size() == kParameters, "a bucket for each parameter, once they are made anew");
+  expect(hook->parameters == 3 * kParameters && hook->last == 3, "all parameters, and one last bucket, in each step");
+}
+
+void one_hook() {
+  auto group = init();
+  DistributedDataParallel model(Linear(3, 2), group);
+  const auto none = text_of<InvalidArgument>([&] { model.register_comm_hook(nullptr); });
+  expect(none == "the communication hook is null", none);
+  model.register_comm_hook(noop_hook());
+  const auto second = text_of<InvalidArgument>([&] { model.register_builtin_comm_hook(BuiltinCommHook::kAllReduce); });
+  expect(contains(second, "this model has a communication hook already"), second);
+}
+
+void hook_throws() {
+  auto group = init();
+  DistributedDataParallel model(Linear(3, 2), group);
+  model.register_comm_hook(quantization_pertensor_hook(group));
+  const auto text = text_of<InvalidArgument>([&] { one_step(model, std::numeric_limits<float>::infinity()); });
+  expect(contains(text, "gradients that are not finite cannot be quantized"), text);
+}
+
+void power_sgd() {
+  auto group = init();
+  const auto start = text_of<InvalidArgument>([&] { PowerSGDState(group, {.start_powerSGD_iter = 1}); });
+  expect(contains(start, "start_powerSGD_iter must be at least 2"), start);
+  const auto rank = text_of<InvalidArgument>([&] { PowerSGDState(group, {.matrix_approximation_rank = 0}); });
+  expect(contains(rank, "matrix_approximation_rank must be at least 1, not 0"), rank);
+
+  auto state = std::make_shared<PowerSGDState>(
+      group, PowerSGDOptions{.start_powerSGD_iter = 2, .orthogonalization_epsilon = 1e-8});
+  DistributedDataParallel model(Linear(3, 20), group, kManyBuckets);
+  model.register_comm_hook(powerSGD_hook(state));
+  for (int step = 0; step < 2; ++step) one_step(model, 1);
+  expect(state->compression_stats().numel_after_compression == 0, "not begun");
+  for (int step = 0; step < 2; ++step) one_step(model, static_cast<float>(1 + group.rank()));
+  const auto stats = state->compression_stats();
+  expect(stats.numel_before_compression == 2 * (3 * 20 + 20), "weight and bias, twice");
+  expect(stats.numel_after_compression == 2 * (3 + 20 + 20), "a row and a column in the place of the weight");
+  // The gradient has rank 1, so that nothing is lost.
+  expect(at::allclose(model.module().weight.grad(), at::full({20, 3}, 1.5)), "the average");
+}
+
+void model_averaging() {
+  auto group = init();
+  const auto rank = static_cast<float>(group.rank());
+  auto used = at::full({2}, rank), unused = at::full({2}, rank);
+  used.mutable_grad() = at::zeros({2});
+  PeriodicModelAverager averager(group, 2, 1);
+  averager.average_parameters({used, unused});
+  expect(at::equal(used, at::full({2}, rank)), "nothing before warmup_steps");
+  averager.average_parameters({used, unused});
+  expect(at::equal(used, at::full({2}, 0.5)) && at::equal(unused, at::full({2}, rank)), "those with a gradient");
+  used.fill_(rank);
+  averager.average_parameters({used, unused});
+  expect(at::equal(used, at::full({2}, rank)) && averager.step() == 3, "every second step");
+
+  const ProcessGroup alone = group;
+  HierarchicalModelAverager levels({{2, alone}, {4, group}});
+  for (int step = 0; step < 4; ++step) {
+    used.fill_(rank + static_cast<float>(step));
+    levels.average_parameters({used});
+    expect(at::equal(used, at::full({2}, step % 2 ? rank + static_cast<float>(step) : 0.5F + static_cast<float>(step))),
+           "a level of step " + std::to_string(step));
+  }
+  const auto text = text_of<InvalidArgument>([&] { HierarchicalModelAverager({{4, group}, {2, group}}); });
+  expect(contains(text, "the periods must rise, but 2 does not"), text);
+}
+
+void hook_alone() {
+  auto group = init();
+  DistributedDataParallel model(Linear(3, 2), group);
+  const auto text = text_of<InvalidArgument>([&] {
+    model.register_comm_hook(hook_then_optimizer(allreduce_hook(group), [](const at::Tensor&, const at::Tensor&) {}));
+  });
+  expect(contains(text, "hook_then_optimizer_wrapper does not run in a group of one process"), text);
+  model.register_comm_hook(fp16_compress_hook(group));
+  one_step(model, 2);
+  expect(at::equal(model.module().weight.grad(), at::full({2, 3}, 2.0)), "the gradient");
+}
+
+}  // namespace
+
+std::map<std::string, Scenario> hook_scenarios() {
+  return {{"own_hook", own_hook},   {"one_hook", one_hook},     {"hook_throws", hook_throws},
+          {"power_sgd", power_sgd}, {"hook_alone", hook_alone}, {"model_averaging", model_averaging}};
+}
+
+}  // namespace taas::test
