@@ -50,7 +50,37 @@ void lost_rank() {
   all_reduce(group, tensor);
   if (group.rank() == 0) return;
   const auto text = text_of<CommunicationError>([&] { all_reduce(group, tensor); });
-  expect(contains(text, "all_reduce: "), text);
+  expect(contains(text, "rank " + std::to_string(group.rank()) + ", all_reduce of (4) Float: "), text);
+}
+
+/// Rank 0 drops the group in the middle: nobody waits for it until a timeout.
+void aborted() {
+  auto group = init({.backend = Backend::kGloo, .timeout = std::chrono::seconds(60)});
+  barrier(group);
+  auto tensor = at::ones({4});
+  if (group.rank() == 0) {
+    auto work = all_reduce_async(group, tensor);
+    group.abort();
+    text_of<CommunicationError>([&] { work.wait(); });
+  } else if (group.rank() == 1) {
+    text_of<CommunicationError>([&] { recv(group, tensor, 0); });
+  } else {
+    text_of<CommunicationError>([&] { recv(group, tensor, 1); });  // waits for a rank that waits for the lost one
+  }
+}
+
+/// One group after the other, and two at once.
+void second_init() {
+  for (int round = 0; round < 3; ++round) {
+    auto first = init({.backend = Backend::kGloo});
+    auto second = init({.backend = Backend::kGloo});
+    for (const auto& group : {first, second}) {
+      auto tensor = at::ones({4});
+      all_reduce(group, tensor);
+      expect(tensor[0].item<int>() == group.world_size(), "a sum over " + std::to_string(round));
+    }
+    first.shutdown();
+  }
 }
 
 /// Writes to a pipe that nobody reads.
@@ -107,6 +137,8 @@ std::map<std::string, Scenario> group_scenarios() {
           {"missing_rank", missing_rank},
           {"no_store", no_store},
           {"lost_rank", lost_rank},
+          {"aborted", aborted},
+          {"second_init", second_init},
           {"broken_pipe", broken_pipe},
           {"broken_pipe_handled", broken_pipe_handled},
           {"different_wishes", different_wishes},

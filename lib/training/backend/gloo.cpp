@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "taas/error.hpp"
+#include "training/backend/abortable_gloo.hpp"
 #include "training/backend/backends.hpp"
 #include "training/backend/environment.hpp"
 
@@ -45,7 +46,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendArguments& arguments, c
   auto options = Gloo::Options::create(arguments.timeout);
   options->devices = choose_devices(master_address);
   options->threads = 2 * static_cast<int>(options->devices.size());
-  return c10::make_intrusive<Gloo>(arguments.store, arguments.rank, arguments.world_size, options);
+  return c10::make_intrusive<AbortableGloo>(arguments.store, arguments.rank, arguments.world_size, options);
 }
 
 }  // namespace taas

@@ -14,6 +14,8 @@ using Tensors = std::vector<at::Tensor>;
 using Lists = std::vector<Tensors>;
 using TorchWork = intrusive_ptr<c10d::Work>;
 
+const at::Tensor* first(const Tensors& tensors) { return tensors.empty() ? nullptr : &tensors.front(); }
+
 /// Only what gloo can do; the rest says in Backend's words that it is not supported. The newer names of calls
 /// (all_gather_single, …) forward to those that are here.
 class NamedBackend : public c10d::Backend {
@@ -30,75 +32,83 @@ class NamedBackend : public c10d::Backend {
   void shutdown() override { inner_->shutdown(); }
 
   TorchWork broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    return start("broadcast", [&] { return inner_->broadcast(tensors, options); });
+    return start("broadcast", first(tensors), [&] { return inner_->broadcast(tensors, options); });
   }
   TorchWork allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return start("all_reduce", [&] { return inner_->allreduce(tensors, options); });
+    return start("all_reduce", first(tensors), [&] { return inner_->allreduce(tensors, options); });
   }
   TorchWork allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return start("all_reduce of a sparse tensor", [&] { return inner_->allreduce_sparse(tensors, options); });
+    return start("all_reduce of a sparse tensor", first(tensors),
+                 [&] { return inner_->allreduce_sparse(tensors, options); });
   }
   TorchWork allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
-    return start("all_reduce", [&] { return inner_->allreduce_coalesced(tensors, options); });
+    return start("all_reduce", first(tensors), [&] { return inner_->allreduce_coalesced(tensors, options); });
   }
   TorchWork reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    return start("reduce", [&] { return inner_->reduce(tensors, options); });
+    return start("reduce", first(tensors), [&] { return inner_->reduce(tensors, options); });
   }
   TorchWork allgather(Lists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
-    return start("all_gather", [&] { return inner_->allgather(outputs, inputs, options); });
+    return start("all_gather", first(inputs), [&] { return inner_->allgather(outputs, inputs, options); });
   }
   TorchWork _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
-    return start("all_gather", [&] { return inner_->_allgather_base(output, input, options); });
+    return start("all_gather", &input, [&] { return inner_->_allgather_base(output, input, options); });
   }
   TorchWork allgather_coalesced(Lists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
-    return start("all_gather", [&] { return inner_->allgather_coalesced(outputs, inputs, options); });
+    return start("all_gather", first(inputs), [&] { return inner_->allgather_coalesced(outputs, inputs, options); });
   }
   TorchWork allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                             const c10d::AllgatherOptions& options) override {
-    return start("all_gather", [&] { return inner_->allgather_into_tensor_coalesced(outputs, inputs, options); });
+    return start("all_gather", first(inputs),
+                 [&] { return inner_->allgather_into_tensor_coalesced(outputs, inputs, options); });
   }
   TorchWork gather(Lists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
-    return start("gather", [&] { return inner_->gather(outputs, inputs, options); });
+    return start("gather", first(inputs), [&] { return inner_->gather(outputs, inputs, options); });
   }
   TorchWork scatter(Tensors& outputs, Lists& inputs, const c10d::ScatterOptions& options) override {
-    return start("scatter", [&] { return inner_->scatter(outputs, inputs, options); });
+    return start("scatter", first(outputs), [&] { return inner_->scatter(outputs, inputs, options); });
   }
   TorchWork reduce_scatter(Tensors& outputs, Lists& inputs, const c10d::ReduceScatterOptions& options) override {
-    return start("reduce_scatter", [&] { return inner_->reduce_scatter(outputs, inputs, options); });
+    return start("reduce_scatter", first(outputs), [&] { return inner_->reduce_scatter(outputs, inputs, options); });
   }
   TorchWork _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                  const c10d::ReduceScatterOptions& options) override {
-    return start("reduce_scatter", [&] { return inner_->_reduce_scatter_base(output, input, options); });
+    return start("reduce_scatter", &input, [&] { return inner_->_reduce_scatter_base(output, input, options); });
   }
   TorchWork reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                             const c10d::ReduceScatterOptions& options) override {
-    return start("reduce_scatter", [&] { return inner_->reduce_scatter_tensor_coalesced(outputs, inputs, options); });
+    return start("reduce_scatter", first(inputs),
+                 [&] { return inner_->reduce_scatter_tensor_coalesced(outputs, inputs, options); });
   }
   TorchWork alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_sizes,
                           std::vector<int64_t>& input_sizes, const c10d::AllToAllOptions& options) override {
-    return start("all_to_all",
+    return start("all_to_all", &input,
                  [&] { return inner_->alltoall_base(output, input, output_sizes, input_sizes, options); });
   }
   TorchWork alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
-    return start("all_to_all", [&] { return inner_->alltoall(outputs, inputs, options); });
+    return start("all_to_all", first(inputs), [&] { return inner_->alltoall(outputs, inputs, options); });
   }
   TorchWork send(Tensors& tensors, int destination, int tag) override {
-    return start("send", [&] { return inner_->send(tensors, destination, tag); });
+    return start("send", first(tensors), [&] { return inner_->send(tensors, destination, tag); });
   }
   TorchWork recv(Tensors& tensors, int source, int tag) override {
-    return start("recv", [&] { return inner_->recv(tensors, source, tag); });
+    return start("recv", first(tensors), [&] { return inner_->recv(tensors, source, tag); });
   }
   TorchWork recvAnysource(Tensors& tensors, int tag) override {
-    return start("recv", [&] { return inner_->recvAnysource(tensors, tag); });
+    return start("recv", first(tensors), [&] { return inner_->recvAnysource(tensors, tag); });
   }
   TorchWork barrier(const c10d::BarrierOptions& options) override {
-    return start("barrier", [&] { return inner_->barrier(options); });
+    return start("barrier", nullptr, [&] { return inner_->barrier(options); });
   }
 
  private:
+  /// `tensor` may be null.
   template <class Call>
-  TorchWork start(const char* name, Call&& call) {
-    Operation operation{getRank(), name, watch_};
+  TorchWork start(const char* name, const at::Tensor* tensor, Call&& call) {
+    Operation operation{.rank = getRank(), .name = name, .backend = inner_, .watch = watch_};
+    if (tensor && tensor->layout() == c10::kStrided) {
+      operation.sizes = tensor->sizes();
+      operation.type = tensor->scalar_type();
+    }
     try {
       return c10::make_intrusive<NamedWork>(call(), operation);
     } catch (...) {

@@ -4,8 +4,15 @@
 
 #include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
+#include "training/group/tensor_checks.hpp"
 
 namespace taas {
+
+std::string Operation::text() const {
+  auto text = "rank " + std::to_string(rank) + ", " + name;
+  if (type == c10::ScalarType::Undefined) return text;
+  return text + " of " + describe_shape(sizes) + ' ' + c10::toString(type);
+}
 
 std::exception_ptr Operation::named(const std::exception_ptr& error) const {
   if (!error) return nullptr;
@@ -15,9 +22,9 @@ std::exception_ptr Operation::named(const std::exception_ptr& error) const {
     return error;
   } catch (const std::exception& other) {
     const auto culprit = watch ? watch->culprit() : std::string();
-    return std::make_exception_ptr(
-        CommunicationError("rank " + std::to_string(rank) + ", " + name + ": " +
-                           (culprit.empty() ? one_line(other) : culprit + " (" + one_line(other) + ")")));
+    backend->abort();
+    const auto why = culprit.empty() ? one_line(other) : culprit + " (" + one_line(other) + ")";
+    return std::make_exception_ptr(CommunicationError(text() + ": " + why));
   } catch (...) {
     return error;
   }
@@ -28,7 +35,9 @@ std::exception_ptr NamedWork::exception() const { return operation_.named(inner_
 bool NamedWork::wait(std::chrono::milliseconds timeout) {
   try {
     return inner_->wait(timeout);
-  } catch (...) {
+  } catch (const std::exception& error) {
+    // With a limit of the caller's own nothing is lost yet: the operation goes on.
+    if (timeout != kNoTimeout) throw CommunicationError(operation_.text() + ": " + one_line(error));
     std::rethrow_exception(operation_.named(std::current_exception()));
   }
 }

@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 
@@ -10,13 +11,19 @@
 
 namespace taas {
 
-/// Which rank does what, and who knows why it fails.
+/// Which rank does what with which tensor, and who knows why it fails.
 struct Operation {
   int rank = 0;
   const char* name = "";
+  c10::DimVector sizes{};
+  c10::ScalarType type = c10::ScalarType::Undefined;  ///< undefined: there is no tensor
+  c10::intrusive_ptr<c10d::Backend> backend;
   std::shared_ptr<PeerWatch> watch;
 
-  /// The error as a CommunicationError; one of ours stays.
+  /// "rank 1, all_reduce of (4) Float".
+  [[nodiscard]] std::string text() const;
+  /// The error as a CommunicationError; one of ours stays. The first failure closes this rank's connections, so that
+  /// no rank waits for one that has given up.
   [[nodiscard]] std::exception_ptr named(const std::exception_ptr& error) const;
 };
 

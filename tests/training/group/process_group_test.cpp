@@ -24,6 +24,16 @@ TEST_CASE("A rank that goes away is an error for those that wait for it") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "lost_rank", {.world_size = 3})) == "");
 }
 
+TEST_CASE("A rank that aborts is an error for all, also for those that wait for another one") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "aborted", {.world_size = 3})) == "");
+}
+
+TEST_CASE("A process joins again, after a group and beside one") {
+  for (const auto meeting : {Meeting::kServed, Meeting::kRankZero}) {
+    CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "second_init", {.world_size = 2, .meeting = meeting})) == "");
+  }
+}
+
 TEST_CASE("A broken pipe is an error of the write, unless the program handles it") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "broken_pipe", {.world_size = 2})) == "");
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "broken_pipe_handled", {.world_size = 2})) == "");

@@ -11,6 +11,7 @@ namespace gloo {
 
 class Context {
  public:
+  std::unique_ptr<transport::Pair>& getPair(int rank);
   void setTimeout(std::chrono::milliseconds timeout);
 };
 
