@@ -117,7 +117,7 @@ class OptionTraining {
         rank_(group.rank()),
         module_(make_model(model)),
         optimizer_(make_optimizer(*module_, model)) {
-    load_initial(*module_, initial, 0.25 * rank_);
+    load_initial(*module_, initial, option_ == "alone" ? 0 : 0.25 * rank_);
     if (option_ != "alone") wrap(group);
   }
 
