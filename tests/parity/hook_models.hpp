@@ -47,7 +47,8 @@ struct Branched : Model {
 
   at::Tensor forward(const at::Tensor& x, bool more) override {
     const auto h = at::relu(hidden(x));
-    return more ? output(h) + extra(h) : output(h);
+    const auto scores = output(h);
+    return more ? scores + extra(h) : scores;
   }
 };
 

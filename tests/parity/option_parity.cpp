@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "state_files.hpp"
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
+#include "taas/optimizers.hpp"
 
 namespace parity {
 namespace {
@@ -100,6 +102,13 @@ bool uses_branch(const std::string& option, int step, int rank) {
   return option != "skip_unused" && option != "static_graph";
 }
 
+/// Without momentum for sparse gradients, and for 16 bit ones, whose momenta differ on one rank already.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Model& module, const std::string& model) {
+  const torch::optim::SGDOptions plain(kRate);
+  if (model == "sparse" || model == "tied") return std::make_unique<torch::optim::SGD>(module.parameters(), plain);
+  return std::make_unique<taas::SGD>(module.parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
+}
+
 class OptionTraining {
  public:
   OptionTraining(std::string option, const std::string& model, const taas::ProcessGroup& group,
@@ -107,8 +116,8 @@ class OptionTraining {
       : option_(std::move(option)),
         rank_(group.rank()),
         module_(make_model(model)),
-        optimizer_(module_->parameters(), torch::optim::SGDOptions(kRate).momentum(model == "sparse" ? 0 : 0.9)) {
-    load_initial(*module_, initial, 0.25 * rank_);
+        optimizer_(make_optimizer(*module_, model)) {
+    load_initial(*module_, initial, option_ == "alone" ? 0 : 0.25 * rank_);
     if (option_ != "alone") wrap(group);
   }
 
@@ -123,7 +132,7 @@ class OptionTraining {
       }
       backward(data[step][rank_], step);
       if (option_ == "manual") model_->finalize_backward();
-      optimizer_.step();
+      optimizer_->step();
       for (auto& parameter : module_->parameters()) parameter.mutable_grad() = at::Tensor();
     }
   }
@@ -162,7 +171,7 @@ class OptionTraining {
   int rank_;
   std::shared_ptr<Model> module_;
   std::optional<Wrapped> model_;
-  torch::optim::SGD optimizer_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 
 }  // namespace

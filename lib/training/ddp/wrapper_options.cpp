@@ -30,6 +30,8 @@ void set_limits(ReducerOptions& result, const DistributedDataParallelOptions& op
 
 void check_mixed_precision(const DistributedDataParallelOptions& options) {
   if (!options.mixed_precision) return;
+  // TODO: gradients of several steps do not yet equal those of the same operations in Python.
+  throw ConfigError("mixed_precision of the wrapper is not ready: cast inside of forward, or use autocast");
   if (!options.mixed_precision->param_dtype) throw InvalidArgument("mixed_precision needs a param_dtype");
   if (options.find_unused_parameters) {
     throw InvalidArgument(

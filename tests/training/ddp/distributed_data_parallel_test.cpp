@@ -37,4 +37,17 @@ TEST_CASE("Alone the wrapper is a module and nothing more") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "alone", {.world_size = 1})) == "");
 }
 
+TEST_CASE("What cannot be wrapped is refused, with the reason") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "refused_wrappers", {.world_size = 2})) == "");
+}
+
+TEST_CASE("Errors of backward come with advice for the options of the wrapper") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "static_graph_advice", {.world_size = 2})) == "");
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "hidden_output", {.world_size = 2})) == "");
+}
+
+TEST_CASE("The wrapper stands for its module") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "module_of_wrapper", {.world_size = 2})) == "");
+}
+
 }  // namespace distributed_data_parallel_test
