@@ -21,7 +21,13 @@ const at::Tensor* first(const Tensors& tensors) { return tensors.empty() ? nullp
 class NamedBackend : public c10d::Backend {
  public:
   NamedBackend(intrusive_ptr<c10d::Backend> inner, std::shared_ptr<PeerWatch> watch)
-      : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)), watch_(std::move(watch)) {}
+      : Backend(inner->getRank(), inner->getSize()),
+        inner_(std::move(inner)),
+        known_(std::make_shared<KnownBackend>(*inner_)),
+        watch_(std::move(watch)) {}
+  ~NamedBackend() override { known_->forget(); }
+  NamedBackend(const NamedBackend&) = delete;
+  NamedBackend& operator=(const NamedBackend&) = delete;
 
   const std::string getBackendName() const override { return inner_->getBackendName(); }
   intrusive_ptr<Options> getBackendOptions() override { return inner_->getBackendOptions(); }
@@ -104,7 +110,7 @@ class NamedBackend : public c10d::Backend {
   /// `tensor` may be null.
   template <class Call>
   TorchWork start(const char* name, const at::Tensor* tensor, Call&& call) {
-    Operation operation{.rank = getRank(), .name = name, .backend = inner_, .watch = watch_};
+    Operation operation{.rank = getRank(), .name = name, .backend = known_, .watch = watch_};
     if (tensor && tensor->layout() == c10::kStrided) {
       operation.sizes = tensor->sizes();
       operation.type = tensor->scalar_type();
@@ -117,6 +123,7 @@ class NamedBackend : public c10d::Backend {
   }
 
   intrusive_ptr<c10d::Backend> inner_;
+  std::shared_ptr<KnownBackend> known_;
   std::shared_ptr<PeerWatch> watch_;
 };
 

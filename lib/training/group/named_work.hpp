@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -11,13 +12,33 @@
 
 namespace taas {
 
+/// A backend as works know it that may outlive it. They do not own it: the last of them may end in a thread of the
+/// backend, which cannot wait there for its own threads.
+class KnownBackend {
+ public:
+  explicit KnownBackend(c10d::Backend& backend) : backend_(&backend) {}
+  void abort() {
+    const std::lock_guard lock(mutex_);
+    if (backend_) backend_->abort();
+  }
+  /// Before the backend ends.
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    backend_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  c10d::Backend* backend_;
+};
+
 /// Which rank does what with which tensor, and who knows why it fails.
 struct Operation {
   int rank = 0;
   const char* name = "";
   c10::DimVector sizes{};
   c10::ScalarType type = c10::ScalarType::Undefined;  ///< undefined: there is no tensor
-  c10::intrusive_ptr<c10d::Backend> backend;
+  std::shared_ptr<KnownBackend> backend;
   std::shared_ptr<PeerWatch> watch;
 
   /// "rank 1, all_reduce of (4) Float".
