@@ -15,6 +15,7 @@ std::map<std::string, Scenario> group_scenarios();
 std::map<std::string, Scenario> hook_scenarios();
 std::map<std::string, Scenario> join_scenarios();
 std::map<std::string, Scenario> type_scenarios();
+std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> shard_scenarios();
 std::map<std::string, Scenario> sync_batch_norm_scenarios();
 
