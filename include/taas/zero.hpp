@@ -29,6 +29,9 @@ struct ZeroOptions {
   /// Stage 2: ranks are sent their own share of the sums alone. By default only under nccl: gloo sums everything on
   /// every rank anyway, and its buckets are then those of DistributedDataParallel, with sums of the same bits.
   std::optional<bool> reduce_scatter = std::nullopt;
+  /// The module's parameters(), where groups have them in another order: sums over more than two ranks depend, in
+  /// their last bit, on where a gradient lies in its bucket.
+  std::vector<at::Tensor> order{};
 };
 
 /// An optimizer whose state is spread over the ranks (ZeRO stages 1 and 2, Rajbhandari et al. 2020, arXiv:1910.02054).

@@ -219,10 +219,12 @@ void GradientBuckets::rebuild() {
   agreed = agreed.to(group_.device());
   broadcast(group_, agreed);
   agreed = agreed.cpu();
+  const auto* indices = agreed.data_ptr<std::int64_t>();
+  const auto* numbers = indices + parameters_.size();
   std::vector<std::vector<std::size_t>> assignment;
-  for (std::int64_t i = 0; i < agreed.size(1); ++i) {
-    assignment.resize(agreed[1][i].item<std::size_t>() + 1);
-    assignment.back().push_back(agreed[0][i].item<std::size_t>());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    assignment.resize(static_cast<std::size_t>(numbers[i]) + 1);
+    assignment.back().push_back(static_cast<std::size_t>(indices[i]));
   }
   use_buckets(assignment);
   rebuilt_ = true;

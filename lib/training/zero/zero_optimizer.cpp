@@ -24,27 +24,47 @@ using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(con
 constexpr double kFlatMiB = 25;
 constexpr double kMiBInBytes = 1024.0 * 1024.0;
 
-/// Those that need a gradient, of all groups.
-std::vector<at::Tensor> trained_of(const Groups& groups) {
-  std::vector<at::Tensor> trained;
-  for (const auto& group : groups) {
-    for (const auto& parameter : group.params()) {
-      if (parameter.requires_grad()) trained.push_back(parameter);
+/// A parameter that needs a gradient, with its place among all and its group.
+struct TrainedParameter {
+  at::Tensor tensor;
+  std::size_t index = 0, group = 0;
+};
+
+/// In the order of `order` where it names them.
+std::vector<TrainedParameter> trained_of(const Groups& groups, const std::vector<at::Tensor>& order) {
+  std::vector<TrainedParameter> trained;
+  std::size_t index = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const auto& parameter : groups[g].params()) {
+      if (parameter.requires_grad()) trained.push_back({parameter, index, g});
+      ++index;
     }
   }
+  std::unordered_map<const at::TensorImpl*, std::size_t> places;
+  for (const auto& parameter : order) places.emplace(parameter.unsafeGetTensorImpl(), places.size());
+  const auto place_of = [&](const TrainedParameter& one) {
+    const auto found = places.find(one.tensor.unsafeGetTensorImpl());
+    return found == places.end() ? places.size() : found->second;
+  };
+  std::stable_sort(trained.begin(), trained.end(),
+                   [&](const auto& a, const auto& b) { return place_of(a) < place_of(b); });
   return trained;
 }
 
-StateMap map_of(const Groups& groups) {
+std::vector<at::Tensor> trained_tensors(const std::vector<TrainedParameter>& trained) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& one : trained) tensors.push_back(one.tensor);
+  return tensors;
+}
+
+StateMap map_of(const Groups& groups, const std::vector<TrainedParameter>& trained) {
   StateMap map;
   std::size_t index = 0;
   for (const auto& group : groups) {
     auto& indices = map.groups.emplace_back();
-    for (const auto& parameter : group.params()) {
-      if (parameter.requires_grad()) map.index_of.push_back(index);
-      indices.push_back(index++);
-    }
+    for (std::size_t i = 0; i < group.params().size(); ++i) indices.push_back(index++);
   }
+  for (const auto& one : trained) map.index_of.push_back(one.index);
   return map;
 }
 
@@ -81,14 +101,10 @@ class ZeroOptimizer::Impl {
       : group(process_group),
         settings(options),
         make_(std::move(make)),
-        map(map_of(groups)),
-        flat(group, checked(group, trained_of(groups), options), flat_bytes(options)) {
-    for (const auto& one : groups) {
-      user_groups_.emplace_back(one);
-      for (const auto& parameter : one.params()) {
-        if (parameter.requires_grad()) group_of_.push_back(user_groups_.size() - 1);
-      }
-    }
+        trained_(trained_of(groups, options.order)),
+        map(map_of(groups, trained_)),
+        flat(group, checked(group, trained_tensors(trained_), options), flat_bytes(options)),
+        user_groups_(groups) {
     if (options.stage == 2) reduce_gradients();
   }
 
@@ -160,6 +176,7 @@ class ZeroOptimizer::Impl {
 
  private:
   MakeOptimizer make_;
+  std::vector<TrainedParameter> trained_;
 
  public:
   StateMap map;
@@ -205,7 +222,7 @@ class ZeroOptimizer::Impl {
   std::vector<Shard> shards_of(std::size_t b, std::size_t g) const {
     std::vector<Shard> shards;
     for (const auto& shard : flat.shards(b)) {
-      if (group_of_[shard.part.parameter] == g) shards.push_back(shard);
+      if (trained_[shard.part.parameter].group == g) shards.push_back(shard);
     }
     return shards;
   }
@@ -216,7 +233,6 @@ class ZeroOptimizer::Impl {
   }
 
   Groups user_groups_;
-  std::vector<std::size_t> group_of_;  // by trained parameter
   std::vector<const Shard*> by_parameter_;
 };
 

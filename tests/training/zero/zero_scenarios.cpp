@@ -132,7 +132,9 @@ Trained train_sharded(const ProcessGroup& group, const Options& defaults, const 
                   DistributedDataParallelOptions{.bucket_cap_mb = setting.zero.bucket_cap_mb,
                                                  .find_unused_parameters = setting.zero.find_unused_parameters});
   }
-  ZeroOptimizer optimizer(decayed_weights(net, defaults), group, defaults, setting.zero);
+  auto options = setting.zero;
+  options.order = net->parameters();
+  ZeroOptimizer optimizer(decayed_weights(net, defaults), group, defaults, options);
   for (int step = 0; step < kZeroSteps; ++step) {
     const auto backward = [&] {
       const auto images = images_of(step, group.rank());
