@@ -19,7 +19,7 @@ namespace taas {
 namespace {
 
 using Groups = ZeroOptimizer::Groups;
-using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(const Groups&)>;
+using MakePart = std::function<std::unique_ptr<torch::optim::Optimizer>(const Groups&)>;
 
 constexpr double kFlatMiB = 25;
 constexpr double kMiBInBytes = 1024.0 * 1024.0;
@@ -97,7 +97,7 @@ std::int64_t flat_bytes(const ZeroOptions& options) {
 
 class ZeroOptimizer::Impl {
  public:
-  Impl(const Groups& groups, const ProcessGroup& process_group, MakeOptimizer make, const ZeroOptions& options)
+  Impl(const Groups& groups, const ProcessGroup& process_group, MakePart make, const ZeroOptions& options)
       : group(process_group),
         settings(options),
         make_(std::move(make)),
@@ -175,7 +175,7 @@ class ZeroOptimizer::Impl {
   ZeroOptions settings;
 
  private:
-  MakeOptimizer make_;
+  MakePart make_;
   std::vector<TrainedParameter> trained_;
 
  public:
@@ -243,7 +243,7 @@ std::unique_ptr<torch::optim::OptimizerOptions> copy_of(const torch::optim::Opti
 }
 
 template <class Kind, class Defaults>
-MakeOptimizer maker(const Defaults& defaults, const ZeroOptions& options) {
+MakePart maker(const Defaults& defaults, const ZeroOptions& options) {
   return [defaults, fused = options.fused](const Groups& groups) {
     return std::make_unique<Kind>(groups, defaults, OptimizerKernels{.fused = fused});
   };
