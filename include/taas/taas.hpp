@@ -21,3 +21,4 @@
 #include "taas/stop.hpp"
 #include "taas/sync_batch_norm.hpp"
 #include "taas/version.hpp"
+#include "taas/zero.hpp"

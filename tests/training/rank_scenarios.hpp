@@ -16,6 +16,7 @@ std::map<std::string, Scenario> wrapper_scenarios();
 std::map<std::string, Scenario> hook_scenarios();
 std::map<std::string, Scenario> join_scenarios();
 std::map<std::string, Scenario> type_scenarios();
+std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> shard_scenarios();
 std::map<std::string, Scenario> sync_batch_norm_scenarios();
 

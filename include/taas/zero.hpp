@@ -1,0 +1,121 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/sgd.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "taas/process_group.hpp"
+
+namespace taas {
+
+struct ZeroOptions {
+  /// 1: each rank keeps its share of the optimizer's state; gradients are those of DistributedDataParallel.
+  /// 2: its share of the averaged gradients alone as well: this class averages them, and there is no
+  /// DistributedDataParallel.
+  int stage = 2;
+  bool fused = false;  ///< see OptimizerKernels
+  /// Of gradients (stage 2) and of the flat memory of parameters, in MiB; unset: as in DistributedDataParallel.
+  std::optional<double> bucket_cap_mb = std::nullopt;
+  /// Stage 2: parameters that get no gradient in a backward are found, instead of being an error. One that gets none on
+  /// any rank is left as it is.
+  bool find_unused_parameters = false;
+  /// Stage 2: ranks are sent their own share of the sums alone. By default only under nccl: gloo sums everything on
+  /// every rank anyway, and its buckets are then those of DistributedDataParallel, with sums of the same bits.
+  std::optional<bool> reduce_scatter = std::nullopt;
+  /// The module's parameters(), where groups have them in another order: sums over more than two ranks depend, in
+  /// their last bit, on where a gradient lies in its bucket.
+  std::vector<at::Tensor> order{};
+};
+
+/// An optimizer whose state is spread over the ranks (ZeRO stages 1 and 2, Rajbhandari et al. 2020, arXiv:1910.02054).
+/// Parameters become views of flat buckets; each rank updates an even slice of each bucket with SGD, Adam or AdamW of
+/// this library, and gathers those of the others. The parameters are those of DistributedDataParallel with the same
+/// optimizer, to the bit (docs/sharded-optimizer.md says what is different with `fused` SGD and `reduce_scatter`).
+///
+///     taas::ZeroOptimizer optimizer(net->parameters(), group, torch::optim::AdamWOptions(1e-3));
+///     optimizer.zero_grad();
+///     loss(net->forward(images), labels).backward();
+///     optimizer.step();
+///
+/// Make it after the module was moved to its device, and before a GraphedStep would record; a parameter must not be
+/// moved or replaced afterwards. Set rates as ever, with param_groups()[i].options().set_lr(). With stage 2,
+/// param_groups() has this rank's shares in the place of the parameters: vectors, whose `grad` is what GradScaler
+/// (with its `group`) has to look at, and the parameters' own `grad` is undefined after backward().
+///
+/// Throws InvalidArgument for another stage, parameters that are not on group.device(), no parameter that needs a
+/// gradient, or parameters that differ between the ranks; backward() throws Exception, with their places in the
+/// optimizer, when parameters got no gradient and find_unused_parameters is not set.
+class ZeroOptimizer : public torch::optim::Optimizer {
+ public:
+  using Groups = std::vector<torch::optim::OptimizerParamGroup>;
+
+  ZeroOptimizer(const Groups& groups, const ProcessGroup& group, const torch::optim::AdamOptions& defaults,
+                const ZeroOptions& options = {});
+  ZeroOptimizer(const Groups& groups, const ProcessGroup& group, const torch::optim::AdamWOptions& defaults,
+                const ZeroOptions& options = {});
+  ZeroOptimizer(const Groups& groups, const ProcessGroup& group, const torch::optim::SGDOptions& defaults,
+                const ZeroOptions& options = {});
+  template <class Defaults>
+  ZeroOptimizer(std::vector<at::Tensor> parameters, const ProcessGroup& group, const Defaults& defaults,
+                const ZeroOptions& options = {})
+      : ZeroOptimizer(Groups{torch::optim::OptimizerParamGroup(std::move(parameters))}, group, defaults, options) {}
+  ~ZeroOptimizer() override;
+
+  /// A collective. Parameters are whole again when it returns (under nccl: for later work of the current stream).
+  torch::Tensor step(LossClosure closure = nullptr) override;
+  /// Clears the gradients of the parameters and of the shares.
+  void zero_grad();
+
+  /// Stage 2: while the returned scope lives, gradients are accumulated on each rank alone, as with
+  /// DistributedDataParallel::no_sync().
+  class [[nodiscard]] NoSync {
+   public:
+    explicit NoSync(ZeroOptimizer& optimizer) : optimizer_(optimizer), before_(optimizer.set_gradient_sync(false)) {}
+    ~NoSync() { optimizer_.set_gradient_sync(before_); }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    ZeroOptimizer& optimizer_;
+    bool before_;
+  };
+  NoSync no_sync() { return NoSync(*this); }
+
+  /// Scales the gradients of all shares so that their norm is `max_norm` at most, and returns what it was; between
+  /// backward() and step(). A collective with stage 2. Infinity: the largest absolute value.
+  double clip_grad_norm(double max_norm, double norm_type = 2.0);
+
+  /// This rank's shares of the gradients; those that are not there are left out.
+  std::vector<at::Tensor> gradient_shards();
+
+  /// All of the state on rank `root`, as optimizer_state() of the optimizer that is not sharded has it (None on the
+  /// others): for Checkpoint::optimizer, load_optimizer_state() and Python. Bucket by bucket, so that the other ranks
+  /// need no memory for it. A collective.
+  c10::IValue consolidated_state(int root = 0);
+  /// Takes this rank's share of such a state, saved by any number of ranks or by an optimizer that is not sharded.
+  /// Every rank gives all of it. Throws CheckpointError when groups, parameters or shapes differ.
+  void load_state(const c10::IValue& state);
+
+  /// Bytes of the state on this rank.
+  std::size_t state_bytes() const;
+
+  /// Not for this class: they throw, and name consolidated_state() and load_state().
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
+
+ private:
+  class Impl;
+  ZeroOptimizer(std::unique_ptr<Impl> impl, std::unique_ptr<torch::optim::OptimizerOptions> defaults);
+  bool set_gradient_sync(bool sync);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace taas

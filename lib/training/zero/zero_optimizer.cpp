@@ -1,0 +1,337 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "taas/checkpoint.hpp"
+#include "taas/error.hpp"
+#include "taas/optimizers.hpp"
+#include "taas/zero.hpp"
+#include "training/ddp/parameter_check.hpp"
+#include "training/zero/flat_parameters.hpp"
+#include "training/zero/gradient_buckets.hpp"
+#include "training/zero/zero_state.hpp"
+
+namespace taas {
+namespace {
+
+using Groups = ZeroOptimizer::Groups;
+using MakePart = std::function<std::unique_ptr<torch::optim::Optimizer>(const Groups&)>;
+
+constexpr double kFlatMiB = 25;
+constexpr double kMiBInBytes = 1024.0 * 1024.0;
+
+/// A parameter that needs a gradient, with its place among all and its group.
+struct TrainedParameter {
+  at::Tensor tensor;
+  std::size_t index = 0, group = 0;
+};
+
+/// In the order of `order` where it names them.
+std::vector<TrainedParameter> trained_of(const Groups& groups, const std::vector<at::Tensor>& order) {
+  std::vector<TrainedParameter> trained;
+  std::size_t index = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const auto& parameter : groups[g].params()) {
+      if (parameter.requires_grad()) trained.push_back({parameter, index, g});
+      ++index;
+    }
+  }
+  std::unordered_map<const at::TensorImpl*, std::size_t> places;
+  for (const auto& parameter : order) places.emplace(parameter.unsafeGetTensorImpl(), places.size());
+  const auto place_of = [&](const TrainedParameter& one) {
+    const auto found = places.find(one.tensor.unsafeGetTensorImpl());
+    return found == places.end() ? places.size() : found->second;
+  };
+  std::stable_sort(trained.begin(), trained.end(),
+                   [&](const auto& a, const auto& b) { return place_of(a) < place_of(b); });
+  return trained;
+}
+
+std::vector<at::Tensor> trained_tensors(const std::vector<TrainedParameter>& trained) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& one : trained) tensors.push_back(one.tensor);
+  return tensors;
+}
+
+StateMap map_of(const Groups& groups, const std::vector<TrainedParameter>& trained) {
+  StateMap map;
+  std::size_t index = 0;
+  for (const auto& group : groups) {
+    auto& indices = map.groups.emplace_back();
+    for (std::size_t i = 0; i < group.params().size(); ++i) indices.push_back(index++);
+  }
+  for (const auto& one : trained) map.index_of.push_back(one.index);
+  return map;
+}
+
+std::vector<at::Tensor> checked(const ProcessGroup& group, std::vector<at::Tensor> parameters,
+                                const ZeroOptions& options) {
+  if (options.stage != 1 && options.stage != 2) {
+    throw InvalidArgument("stage must be 1 or 2, not " + std::to_string(options.stage));
+  }
+  if (options.bucket_cap_mb && !(*options.bucket_cap_mb > 0)) {
+    throw InvalidArgument("bucket_cap_mb must be above 0, not " + std::to_string(*options.bucket_cap_mb));
+  }
+  if (parameters.empty()) throw InvalidArgument("no parameter needs a gradient: nothing to optimize");
+  std::vector<NamedTensor> named;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    named.emplace_back("parameter " + std::to_string(i), parameters[i]);
+    if (parameters[i].device() == group.device()) continue;
+    throw InvalidArgument("parameter " + std::to_string(i) + " is on " + parameters[i].device().str() +
+                          " but this group works on " + group.device().str() +
+                          ": move the module there first, with module->to(group.device())");
+  }
+  if (group.native()) check_same_parameters(group, named);
+  return parameters;
+}
+
+std::int64_t flat_bytes(const ZeroOptions& options) {
+  return static_cast<std::int64_t>(options.bucket_cap_mb.value_or(kFlatMiB) * kMiBInBytes);
+}
+
+}  // namespace
+
+class ZeroOptimizer::Impl {
+ public:
+  Impl(const Groups& groups, const ProcessGroup& process_group, MakePart make, const ZeroOptions& options)
+      : group(process_group),
+        settings(options),
+        make_(std::move(make)),
+        trained_(trained_of(groups, options.order)),
+        map(map_of(groups, trained_)),
+        flat(group, checked(group, trained_tensors(trained_), options), flat_bytes(options)),
+        user_groups_(groups) {
+    if (options.stage == 2) reduce_gradients();
+  }
+
+  /// What the optimizer shows as its own: parameters, or with stage 2 shards.
+  Groups shown_groups() const {
+    if (settings.stage == 1) return user_groups_;
+    Groups shown;
+    for (std::size_t g = 0; g < user_groups_.size(); ++g) {
+      std::vector<at::Tensor> tensors;
+      for (std::size_t b = 0; b < flat.size(); ++b) {
+        for (const auto& shard : shards_of(b, g)) tensors.push_back(shard.tensor);
+      }
+      shown.push_back(with_options_of(g, std::move(tensors)));
+    }
+    return shown;
+  }
+
+  void make_bucket_optimizers() {
+    for (std::size_t b = 0; b < flat.size(); ++b) {
+      BucketOptimizer bucket;
+      Groups groups;
+      for (std::size_t g = 0; g < user_groups_.size(); ++g) {
+        auto shards = shards_of(b, g);
+        std::vector<at::Tensor> tensors;
+        for (const auto& shard : shards) tensors.push_back(shard.tensor);
+        groups.push_back(with_options_of(g, std::move(tensors)));
+        bucket.shards.insert(bucket.shards.end(), shards.begin(), shards.end());
+      }
+      bucket.optimizer = make_(groups);
+      buckets.push_back(std::move(bucket));
+    }
+  }
+
+  void step(const Groups& shown) {
+    std::vector<Work> gathers;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      if (settings.stage == 1) link_gradients(b);
+      for (std::size_t g = 0; g < shown.size(); ++g) {
+        buckets[b].optimizer->param_groups()[g].set_options(shown[g].options().clone());
+      }
+      buckets[b].optimizer->step();
+      gathers.push_back(flat.gather(b));
+      if (settings.stage == 1) clear_shards(b);
+    }
+    for (auto& gather : gathers) gather.wait();
+  }
+
+  void clear_shards(std::size_t b) {
+    for (const auto& shard : flat.shards(b)) shard.tensor.mutable_grad().reset();
+  }
+
+  std::vector<at::Tensor> gradients() {
+    std::vector<at::Tensor> found;
+    const auto add = [&](const at::Tensor& tensor) {
+      if (tensor.grad().defined()) found.push_back(tensor.grad());
+    };
+    if (settings.stage == 1) {
+      for (const auto& parameter : flat.parameters()) add(parameter);
+      return found;
+    }
+    for (std::size_t b = 0; b < flat.size(); ++b) {
+      for (const auto& shard : flat.shards(b)) add(shard.tensor);
+    }
+    return found;
+  }
+
+  ProcessGroup group;
+  ZeroOptions settings;
+
+ private:
+  MakePart make_;
+  std::vector<TrainedParameter> trained_;
+
+ public:
+  StateMap map;
+  FlatParameters flat;
+  std::vector<BucketOptimizer> buckets;
+  std::unique_ptr<GradientBuckets> reducer;
+
+ private:
+  void reduce_gradients() {
+    by_parameter_.resize(flat.parameters().size());
+    for (std::size_t b = 0; b < flat.size(); ++b) {
+      for (const auto& shard : flat.shards(b)) by_parameter_[shard.part.parameter] = &shard;
+    }
+    GradientBucketOptions options{.bucket_cap_mb = settings.bucket_cap_mb,
+                                  .find_unused_parameters = settings.find_unused_parameters,
+                                  .reduce_scatter = settings.reduce_scatter.value_or(group.backend() == "nccl")};
+    reducer = std::make_unique<GradientBuckets>(group, flat.parameters(), flat.layouts(), options,
+                                                [this](std::size_t parameter, std::int64_t begin,
+                                                       const at::Tensor& average) { take(parameter, begin, average); });
+  }
+
+  void take(std::size_t parameter, std::int64_t begin, const at::Tensor& average) {
+    const auto* shard = by_parameter_[parameter];
+    if (!shard) return;
+    const auto own = average.slice(0, shard->part.begin - begin, shard->part.end - begin);
+    auto& gradient = shard->tensor.mutable_grad();
+    if (gradient.defined()) {
+      gradient.add_(own);
+    } else {
+      gradient = own.clone();
+    }
+  }
+
+  void link_gradients(std::size_t b) {
+    for (const auto& shard : flat.shards(b)) {
+      const auto& parameter = flat.parameters()[shard.part.parameter];
+      if (!parameter.grad().defined()) continue;
+      if (parameter.grad().is_sparse()) throw InvalidArgument("taas::ZeroOptimizer takes dense gradients only");
+      shard.tensor.mutable_grad() = flat_like(parameter.grad(), parameter).slice(0, shard.part.begin, shard.part.end);
+    }
+  }
+
+  std::vector<Shard> shards_of(std::size_t b, std::size_t g) const {
+    std::vector<Shard> shards;
+    for (const auto& shard : flat.shards(b)) {
+      if (trained_[shard.part.parameter].group == g) shards.push_back(shard);
+    }
+    return shards;
+  }
+
+  torch::optim::OptimizerParamGroup with_options_of(std::size_t g, std::vector<at::Tensor> tensors) const {
+    if (!user_groups_[g].has_options()) return torch::optim::OptimizerParamGroup(std::move(tensors));
+    return {std::move(tensors), user_groups_[g].options().clone()};
+  }
+
+  Groups user_groups_;
+  std::vector<const Shard*> by_parameter_;
+};
+
+namespace {
+
+std::unique_ptr<torch::optim::OptimizerOptions> copy_of(const torch::optim::OptimizerOptions& options) {
+  return options.clone();
+}
+
+template <class Kind, class Defaults>
+MakePart maker(const Defaults& defaults, const ZeroOptions& options) {
+  return [defaults, fused = options.fused](const Groups& groups) {
+    return std::make_unique<Kind>(groups, defaults, OptimizerKernels{.fused = fused});
+  };
+}
+
+}  // namespace
+
+ZeroOptimizer::ZeroOptimizer(const Groups& groups, const ProcessGroup& group, const torch::optim::AdamOptions& defaults,
+                             const ZeroOptions& options)
+    : ZeroOptimizer(std::make_unique<Impl>(groups, group, maker<Adam>(defaults, options), options), copy_of(defaults)) {
+}
+ZeroOptimizer::ZeroOptimizer(const Groups& groups, const ProcessGroup& group,
+                             const torch::optim::AdamWOptions& defaults, const ZeroOptions& options)
+    : ZeroOptimizer(std::make_unique<Impl>(groups, group, maker<AdamW>(defaults, options), options),
+                    copy_of(defaults)) {}
+ZeroOptimizer::ZeroOptimizer(const Groups& groups, const ProcessGroup& group, const torch::optim::SGDOptions& defaults,
+                             const ZeroOptions& options)
+    : ZeroOptimizer(std::make_unique<Impl>(groups, group, maker<SGD>(defaults, options), options), copy_of(defaults)) {}
+
+ZeroOptimizer::ZeroOptimizer(std::unique_ptr<Impl> impl, std::unique_ptr<torch::optim::OptimizerOptions> defaults)
+    : torch::optim::Optimizer(impl->shown_groups(), std::move(defaults)), impl_(std::move(impl)) {
+  impl_->make_bucket_optimizers();
+}
+ZeroOptimizer::~ZeroOptimizer() = default;
+
+torch::Tensor ZeroOptimizer::step(LossClosure closure) {
+  torch::Tensor loss;
+  if (closure) loss = closure();
+  at::NoGradGuard no_grad;
+  impl_->step(param_groups());
+  return loss;
+}
+
+void ZeroOptimizer::zero_grad() {
+  for (const auto& parameter : impl_->flat.parameters()) parameter.mutable_grad().reset();
+  for (std::size_t b = 0; b < impl_->flat.size(); ++b) impl_->clear_shards(b);
+}
+
+bool ZeroOptimizer::set_gradient_sync(bool sync) { return !impl_->reducer || impl_->reducer->set_sync(sync); }
+
+std::vector<at::Tensor> ZeroOptimizer::gradient_shards() { return impl_->gradients(); }
+
+double ZeroOptimizer::clip_grad_norm(double max_norm, double norm_type) {
+  at::NoGradGuard no_grad;
+  const auto gradients = impl_->gradients();
+  const bool largest = std::isinf(norm_type);
+  auto total = at::zeros({1}, at::TensorOptions(at::kDouble).device(impl_->group.device()));
+  for (const auto& gradient : gradients) {
+    const auto norm = at::linalg_vector_norm(gradient, norm_type, {}, false, at::kDouble);
+    largest ? total.copy_(at::maximum(total, norm)) : total.add_(norm.pow(norm_type));
+  }
+  if (impl_->settings.stage == 2) all_reduce(impl_->group, total, largest ? ReduceOp::kMax : ReduceOp::kSum);
+  const double norm = largest ? total.item<double>() : std::pow(total.item<double>(), 1 / norm_type);
+  const double scale = std::min(1.0, max_norm / (norm + 1e-6));
+  for (auto gradient : gradients) gradient.mul_(scale);
+  return norm;
+}
+
+c10::IValue ZeroOptimizer::consolidated_state(int root) {
+  return gather_state(impl_->group, impl_->flat, impl_->buckets, impl_->map, root);
+}
+
+void ZeroOptimizer::load_state(const c10::IValue& state) {
+  scatter_state(impl_->flat, impl_->buckets, impl_->map, state);
+  auto& shown = param_groups();
+  for (std::size_t g = 0; g < shown.size(); ++g) {
+    shown[g].set_options(impl_->buckets.front().optimizer->param_groups()[g].options().clone());
+  }
+}
+
+std::size_t ZeroOptimizer::state_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& bucket : impl_->buckets) {
+    const auto states = optimizer_state(*bucket.optimizer).toGenericDict().at("state").toGenericDict();
+    for (const auto& state : states) {
+      for (const auto& field : state.value().toGenericDict()) {
+        if (field.value().isTensor()) bytes += field.value().toTensor().nbytes();
+      }
+    }
+  }
+  return bytes;
+}
+
+void ZeroOptimizer::save(torch::serialize::OutputArchive& /*archive*/) const {
+  throw Exception("a ZeroOptimizer has a share of the state only: use consolidated_state()");
+}
+void ZeroOptimizer::load(torch::serialize::InputArchive& /*archive*/) {
+  throw Exception("a ZeroOptimizer has a share of the state only: use load_state()");
+}
+
+}  // namespace taas
