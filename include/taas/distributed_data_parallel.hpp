@@ -50,7 +50,7 @@ class DataParallelCore : public Joinable {
   void before_forward();
   /// Whether inputs have to go through change_input.
   bool changes_inputs() const;
-  /// To the device of the module, when that is one GPU; in the type of mixed precision.
+  /// To the device of the module, when that is one GPU.
   void change_input(at::Tensor& input) const;
   /// Whether after_forward has to be given the outputs.
   bool wants_outputs() const;

@@ -54,11 +54,6 @@ const std::map<std::string, Options>& all_options() {
       {"manual", {.bucket_cap_mb = kSmall}},
       {"other_group", {.bucket_cap_mb = kSmall}},
       {"no_hooks", {}},
-      {"mixed", {.bucket_cap_mb = kSmall}},
-      {"mixed_sum", {.bucket_cap_mb = kSmall}},
-      {"mixed_buffers", {}},
-      {"mixed_static", {.bucket_cap_mb = kSmall, .static_graph = true}},
-      {"mixed_no_sync", {.bucket_cap_mb = kSmall}},
   };
   return kOptions;
 }
@@ -78,11 +73,6 @@ Options options_of(const std::string& option, const Model& module) {
     options.delay_all_reduce_named_params = names_of_last_layer(module);
     options.param_to_hook_all_reduce = module.named_parameters()[0].key();
   }
-  if (!option.starts_with("mixed")) return options;
-  auto& mixed = options.mixed_precision.emplace();
-  mixed.param_dtype = at::kBFloat16;
-  mixed.reduce_dtype = option == "mixed_sum" ? at::kFloat : at::kBFloat16;
-  if (option == "mixed_buffers") mixed.buffer_dtype = at::kBFloat16;
   return options;
 }
 

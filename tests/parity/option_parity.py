@@ -25,7 +25,6 @@ SMALL = 0.001  # MiB: many buckets
 ALL = list(MODELS)
 DENSE = [name for name in MODELS if name != "sparse"]
 PLAIN = ["convolutional", "recurrent", "transformer"]  # one type, no sparse gradients, the same graph in each step
-TYPED = ["recurrent", "transformer"]  # batch norm needs buffers of the type of its parameters
 FIXED = [name for name in MODELS if name != "branched"]  # the same graph in each step
 
 PLAIN_SGD = ["sparse", "tied"]  # momenta of 16 bits differ on one rank already: see docs/ddp.md
@@ -57,10 +56,9 @@ OPTIONS = {
     "other_group": ({"bucket_cap_mb": SMALL}, ALL),
     "no_hooks": ({}, ALL),
 }
-def all_cases(ranks):
-    """(option, model). Sums of 16 bit numbers over more than two ranks depend on their place in a bucket."""
-    options = {name: models for name, (_, models) in OPTIONS.items() if ranks == 2 or not name.startswith("mixed")}
-    return [(option, model) for option, models in options.items() for model in models]
+def all_cases():
+    """(option, model)."""
+    return [(option, model) for option, (_, models) in OPTIONS.items() for model in models]
 
 
 def name_of(case):
@@ -70,41 +68,6 @@ def name_of(case):
 def names(net, last):
     """The parameters that are ignored or delayed: of the last layer, or of all."""
     return [name for name, _ in net.named_parameters() if not last or name.startswith("output.")]
-
-
-class Mixed(nn.Module):
-    """The steps of DDP's mixed precision in Python's own operations: torch 2.15's needs streams, so a GPU."""
-
-    def __init__(self, net, option):
-        super().__init__()
-        self.net, self.low = net, copy.deepcopy(net)
-        self.sum_dtype = torch.float32 if option == "mixed_sum" else torch.bfloat16
-        for tensor in [*net.parameters(), *net.buffers()]:
-            torch.distributed.broadcast(tensor.detach(), 0)
-        for parameter in self.low.parameters():
-            parameter.data = parameter.data.bfloat16()
-        for (name, buffer), own in zip(self.low.named_buffers(), net.buffers()):
-            own.data = own.data.bfloat16() if option == "mixed_buffers" else own.data
-            buffer.data = own.data
-
-    def forward(self, x, more):
-        with torch.no_grad():
-            for low, full in zip(self.low.parameters(), self.net.parameters()):
-                low.copy_(full)
-        for buffer in self.low.buffers():
-            torch.distributed.broadcast(buffer, 0)
-        return self.low(x.bfloat16(), more)
-
-    @contextlib.contextmanager
-    def no_sync(self):
-        yield
-
-    def reduce(self):
-        for low, full in zip(self.low.parameters(), self.net.parameters()):
-            gradient = low.grad.to(self.sum_dtype)
-            torch.distributed.all_reduce(gradient)
-            full.grad = gradient.div_(torch.distributed.get_world_size()).float()
-            low.grad = None
 
 
 def average(group, buffers):
@@ -124,8 +87,6 @@ def own_arguments(option, net):
 
 
 def wrap(option, net):
-    if option.startswith("mixed"):
-        return Mixed(net, option)
     arguments = {**OPTIONS[option][0], **own_arguments(option, net)}
     if option == "ignored":
         nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(net, names(net, True))
@@ -170,8 +131,6 @@ def train(option, model_name, rank, initial, data):
             F.cross_entropy(scores.float(), batch[:, INPUTS].long()).backward()
         if accumulate:
             continue
-        if option.startswith("mixed"):
-            model.reduce()
         if option == "manual":
             model.finalize_backward()
         if option.startswith("delayed"):
@@ -214,7 +173,7 @@ def main():
         return python_rank(arguments.python_rank)
     bad = []
     for ranks in arguments.ranks:
-        cases = [case for case in all_cases(ranks) if arguments.only in name_of(case)]
+        cases = [case for case in all_cases() if arguments.only in name_of(case)]
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             write_inputs(folder, ranks, cases)

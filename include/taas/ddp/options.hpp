@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
-#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <functional>
@@ -12,17 +11,6 @@
 #include <vector>
 
 namespace taas {
-
-/// Training in a type of fewer bits, as _MixedPrecision of torch.nn.parallel.distributed. Parameters are in full
-/// precision outside of forward and backward: for the optimizer and for checkpoints.
-struct MixedPrecision {
-  /// Of parameters and of the floating point tensors among the inputs, in forward and backward.
-  std::optional<c10::ScalarType> param_dtype = std::nullopt;
-  /// In which gradients are summed; unset: param_dtype.
-  std::optional<c10::ScalarType> reduce_dtype = std::nullopt;
-  /// Of buffers, for good.
-  std::optional<c10::ScalarType> buffer_dtype = std::nullopt;
-};
 
 /// The options of torch.nn.parallel.DistributedDataParallel, with its names, defaults and results.
 struct DistributedDataParallelOptions {
@@ -55,8 +43,6 @@ struct DistributedDataParallelOptions {
   bool batched_grad_copy = false;
   /// Buckets have memory only during backward. Needs libtorch 2.15.
   bool lazy_bucket_allocation = false;
-  /// Not together with find_unused_parameters or a communication hook.
-  std::optional<MixedPrecision> mixed_precision = std::nullopt;
 };
 
 /// What a buffer hook is given: the buffers that are synchronised, by name.

@@ -71,10 +71,6 @@ void DataParallelCore::Impl::make_reducer(const std::vector<NamedTensor>& parame
     sink_->reducer = reducer_;
     sink_->static_graph = options_.static_graph;
   }
-  if (!options_.mixed_precision) return;
-  claim_hook();
-  low_precision_ = std::make_shared<LowPrecision>(*module_, ignored_, parameters, *options_.mixed_precision);
-  if (reducer_) low_precision_->attach(reducer_, group_);
 }
 
 void DataParallelCore::Impl::synchronize_before(const std::vector<NamedTensor>& parameters) {
@@ -84,7 +80,6 @@ void DataParallelCore::Impl::synchronize_before(const std::vector<NamedTensor>& 
 
 void DataParallelCore::Impl::before_forward() {
   if (reducer_) start_step();
-  if (low_precision_) low_precision_->lower();
 }
 
 void DataParallelCore::Impl::start_step() {
@@ -113,7 +108,6 @@ void DataParallelCore::Impl::after_forward(const std::vector<at::Tensor*>& outpu
     if (buffer_sync_) reducer_->prepare_for_backward(options_.static_graph ? Tensors() : values_of(outputs));
     if (wants_outputs()) replace_by_sink(outputs);
   }
-  if (low_precision_ && !c10::GradMode::is_enabled()) low_precision_->raise();
   if (delayed_) delayed_->attach_gradients();
 }
 
@@ -134,7 +128,6 @@ void DataParallelCore::Impl::zero_grad() {
 void DataParallelCore::Impl::change_input(at::Tensor& input) const {
   if (!input.defined()) return;
   if (moves_inputs_ && input.device() != group_.device()) input = input.to(group_.device());
-  if (low_precision_) low_precision_->cast_input(input);
 }
 
 void DataParallelCore::Impl::backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph,
@@ -152,8 +145,7 @@ void DataParallelCore::Impl::register_comm_hook(const std::shared_ptr<CommHook>&
 
 void DataParallelCore::Impl::claim_hook() {
   if (!std::exchange(has_hook_, true)) return;
-  throw InvalidArgument(options_.mixed_precision ? "with mixed_precision gradients are reduced by a hook of its own"
-                                                 : "this model has a communication hook already");
+  throw InvalidArgument("this model has a communication hook already");
 }
 
 void DataParallelCore::Impl::register_buffer_hook(BufferHook hook, BufferHookLocation location) {
@@ -174,7 +166,6 @@ void DataParallelCore::Impl::update_process_group(const ProcessGroup& group) {
   }
   if (!reducer_) throw InvalidArgument("this model reduces nothing: wrap the module anew for another group");
   reducer_->use_group(group);
-  if (low_precision_) low_precision_->use_group(group);
   if (delayed_) delayed_->use_group(group);
   group_ = group;
 }

@@ -7,7 +7,6 @@
 #include "taas/distributed_data_parallel.hpp"
 #include "training/ddp/backward_sink.hpp"
 #include "training/ddp/delayed_reduction.hpp"
-#include "training/ddp/low_precision.hpp"
 #include "training/ddp/module_tensors.hpp"
 #include "training/ddp/reducer.hpp"
 
@@ -26,7 +25,7 @@ class DataParallelCore::Impl {
   void after_forward(const std::vector<at::Tensor*>& outputs);
   void zero_grad();
   bool set_gradient_sync(bool sync) { return std::exchange(gradient_sync_, sync); }
-  bool changes_inputs() const { return low_precision_ != nullptr || moves_inputs_; }
+  bool changes_inputs() const { return moves_inputs_; }
   void change_input(at::Tensor& input) const;
   void backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph, bool create_graph) const;
 
@@ -68,9 +67,8 @@ class DataParallelCore::Impl {
   ProcessGroup group_;
   DistributedDataParallelOptions options_;
   IgnoredNames ignored_;
-  std::unique_ptr<DelayedReduction> delayed_;    ///< null without delayed parameters
-  std::shared_ptr<Reducer> reducer_;             ///< null in a group of one process, or when all parameters are delayed
-  std::shared_ptr<LowPrecision> low_precision_;  ///< null without mixed precision
+  std::unique_ptr<DelayedReduction> delayed_;  ///< null without delayed parameters
+  std::shared_ptr<Reducer> reducer_;           ///< null in a group of one process, or when all parameters are delayed
   c10::intrusive_ptr<SinkState> sink_ = c10::make_intrusive<SinkState>();
   BufferHook buffer_hook_;
   BufferHookLocation buffer_hook_location_ = BufferHookLocation::kAfterForward;

@@ -28,18 +28,6 @@ void set_limits(ReducerOptions& result, const DistributedDataParallelOptions& op
   result.first_bucket_bytes = is_default ? kFirstBucketBytes : result.bucket_bytes;
 }
 
-void check_mixed_precision(const DistributedDataParallelOptions& options) {
-  if (!options.mixed_precision) return;
-  // TODO: gradients of several steps do not yet equal those of the same operations in Python.
-  throw ConfigError("mixed_precision of the wrapper is not ready: cast inside of forward, or use autocast");
-  if (!options.mixed_precision->param_dtype) throw InvalidArgument("mixed_precision needs a param_dtype");
-  if (options.find_unused_parameters) {
-    throw InvalidArgument(
-        "mixed_precision and find_unused_parameters cannot be together: set static_graph when the "
-        "same parameters are unused in each iteration");
-  }
-}
-
 }  // namespace
 
 void check_options(const torch::nn::Module& module, const DistributedDataParallelOptions& options) {
@@ -50,7 +38,6 @@ void check_options(const torch::nn::Module& module, const DistributedDataParalle
   check_names(module, options.parameters_and_buffers_to_ignore, "parameters_and_buffers_to_ignore");
   check_names(module, delayed, "delay_all_reduce_named_params");
   if (!delayed.empty()) check_names(module, {options.param_to_hook_all_reduce}, "param_to_hook_all_reduce");
-  check_mixed_precision(options);
 }
 
 ReducerOptions reducer_options(const torch::nn::Module& module, const DistributedDataParallelOptions& options) {

@@ -19,6 +19,9 @@ namespace {
 using NativeGroup = c10d::ProcessGroup;
 using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
 
+/// Not GLOO: c10d's logger takes that for a ProcessGroupGloo, without a question.
+constexpr auto kWrappedGloo = NativeGroup::BackendType::CUSTOM;
+
 BackendArguments arguments_of(const ProcessGroupState& state, const char* purpose = nullptr) {
   auto store = state.store;
   if (purpose) store = c10::make_intrusive<c10d::PrefixStore>(purpose, store);
@@ -53,10 +56,10 @@ void fill(ProcessGroupState& state) {
     auto nccl = make_nccl(arguments_of(state), state.device.index());
     group->setBackend(c10::DeviceType::CUDA, NativeGroup::BackendType::NCCL, compared(state, nccl, "compared on GPUs"));
   } else {
-    group->setDefaultBackend(NativeGroup::BackendType::GLOO);
-    group->setBackend(c10::DeviceType::CUDA, NativeGroup::BackendType::GLOO, gloo);
+    group->setDefaultBackend(kWrappedGloo);
+    group->setBackend(c10::DeviceType::CUDA, kWrappedGloo, gloo);
   }
-  group->setBackend(c10::DeviceType::CPU, NativeGroup::BackendType::GLOO, gloo);
+  group->setBackend(c10::DeviceType::CPU, kWrappedGloo, gloo);
   group->setGroupName(state.name);
   state.group = std::move(group);
 }
