@@ -8,7 +8,6 @@ Case "alone" has no wrapper: what one process computes in both languages, before
 
 import argparse
 import contextlib
-import copy
 import os
 import pathlib
 import sys

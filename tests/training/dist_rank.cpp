@@ -22,6 +22,8 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::wrapper_scenarios());
   scenarios.merge(taas::test::hook_scenarios());
   scenarios.merge(taas::test::join_scenarios());
+  scenarios.merge(taas::test::loss_scenarios());
+  scenarios.merge(taas::test::sub_group_scenarios());
   scenarios.merge(taas::test::type_scenarios());
   scenarios.merge(taas::test::checkpoint_scenarios());
   scenarios.merge(taas::test::shard_scenarios());

@@ -15,6 +15,8 @@ std::map<std::string, Scenario> group_scenarios();
 std::map<std::string, Scenario> wrapper_scenarios();
 std::map<std::string, Scenario> hook_scenarios();
 std::map<std::string, Scenario> join_scenarios();
+std::map<std::string, Scenario> loss_scenarios();
+std::map<std::string, Scenario> sub_group_scenarios();
 std::map<std::string, Scenario> type_scenarios();
 std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> shard_scenarios();
