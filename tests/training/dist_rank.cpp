@@ -25,6 +25,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::loss_scenarios());
   scenarios.merge(taas::test::sub_group_scenarios());
   scenarios.merge(taas::test::type_scenarios());
+  scenarios.merge(taas::test::zero_world_scenarios());
   scenarios.merge(taas::test::checkpoint_scenarios());
   scenarios.merge(taas::test::shard_scenarios());
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
