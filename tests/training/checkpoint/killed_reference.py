@@ -42,12 +42,14 @@ def main(peer):
         path = os.path.join(folder, "checkpoint.pt")
         least, cut_off = 0, 0
         for number in range(TIMES):
-            found, last = kill_in_save(peer, path, number % 3, 0 if number % 4 == 0 else choose.uniform(0, LONGEST))
+            whole = number % 3
+            found, last = kill_in_save(peer, path, whole, 0 if number % 4 == 0 else choose.uniform(0, LONGEST))
             assert found >= least, f"epoch {found} came back after {least} had been saved"
             least = last
             left = os.listdir(folder)
             cut_off += len(left) - left.count("checkpoint.pt")
-            assert len(left) <= 2, f"files stay behind: {left}"
+            # The beginning of a save removes what is there, and a process may be killed before it comes to that.
+            assert whole == 0 or len(left) <= 2, f"files stay behind: {left}"
         assert least >= TIMES // 2 and cut_off >= TIMES // 8, f"too little was tested: {cut_off} cut off, {least} saved"
     print(f"{TIMES} kills, {cut_off} of them in the middle of a save; {least} checkpoints")
 
