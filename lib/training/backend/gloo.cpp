@@ -46,7 +46,9 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendArguments& arguments, c
   auto options = Gloo::Options::create(arguments.timeout);
   options->devices = choose_devices(master_address);
   options->threads = 2 * static_cast<int>(options->devices.size());
-  return c10::make_intrusive<AbortableGloo>(arguments.store, arguments.rank, arguments.world_size, options);
+  auto gloo = c10::make_intrusive<AbortableGloo>(arguments.store, arguments.rank, arguments.world_size, options);
+  gloo->setGroupUid(arguments.group_uid);
+  return gloo;
 }
 
 }  // namespace taas
