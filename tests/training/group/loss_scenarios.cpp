@@ -3,10 +3,12 @@
 #include <ATen/ATen.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <stdexcept>
@@ -123,13 +125,29 @@ void killed_in_backward() {
   expect_loss(group, last_rank(group), step);
 }
 
-/// Rank 0 writes, and the others wait for it.
+/// Known to all ranks of one test, whose parent is the same.
+std::filesystem::path file_of_killed() {
+  return std::filesystem::temp_directory_path() / ("taas-killed-" + std::to_string(::getppid()) + ".pt");
+}
+
+/// With what a save that was cut off has left beside it.
+void remove_files_of_killed() {
+  const auto path = file_of_killed();
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path())) {
+    if (entry.path().filename().string().starts_with(path.filename().string())) std::filesystem::remove(entry.path());
+  }
+}
+
+/// Rank 0 writes, and the others wait for it. The sleep chooses where in its saves it is killed.
 void killed_in_checkpoint() {
   auto group = init({.backend = Backend::kGloo, .timeout = std::chrono::seconds(60)});
   barrier(group);
-  if (group.rank() != 0) return expect_loss(group, 0, [](const ProcessGroup& all) { barrier(all); });
-  const auto path = std::string(std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp") + "/killed-" +
-                    std::to_string(::getpid()) + ".pt";
+  if (group.rank() != 0) {
+    expect_loss(group, 0, [](const ProcessGroup& all) { barrier(all); });
+    if (group.rank() == 1) remove_files_of_killed();
+    return;
+  }
+  const auto path = file_of_killed().string();
   std::thread([path] {
     for (;;) save_checkpoint(path, {.epoch = 1, .model = {{"weight", at::ones({1 << 22})}}});
   }).detach();
