@@ -8,10 +8,10 @@
 #include <torch/optim/sgd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <vector>
 
+#include "state_files.hpp"
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
 
@@ -78,41 +78,6 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-at::Tensor read_floats(const Folder& path) {
-  const auto bytes = std::filesystem::file_size(path);
-  auto floats = at::empty({static_cast<std::int64_t>(bytes / sizeof(float))}, at::kFloat);
-  std::ifstream(path, std::ios::binary)
-      .read(static_cast<char*>(floats.data_ptr()), static_cast<std::streamsize>(bytes));
-  return floats;
-}
-
-/// Parameters, then floating point buffers: what both halves read and write.
-std::vector<at::Tensor> state_of(const torch::nn::Module& module) {
-  auto tensors = module.parameters();
-  for (const auto& buffer : module.buffers()) {
-    if (buffer.defined() && buffer.is_floating_point()) tensors.push_back(buffer);
-  }
-  return tensors;
-}
-
-/// Rank 0 gets the given values, the others wrong ones that the wrapper has to replace.
-void load_initial(const torch::nn::Module& module, const at::Tensor& values, int rank) {
-  at::NoGradGuard no_grad;
-  std::int64_t at = 0;
-  for (auto& tensor : state_of(module)) {
-    tensor.copy_(values.slice(0, at, at + tensor.numel()).view_as(tensor)).add_(rank);
-    at += tensor.numel();
-  }
-}
-
-void write_state(const torch::nn::Module& module, const Folder& path) {
-  std::ofstream file(path, std::ios::binary);
-  for (const auto& tensor : state_of(module)) {
-    auto values = tensor.detach().contiguous();
-    file.write(static_cast<const char*>(values.data_ptr()), static_cast<std::streamsize>(values.nbytes()));
-  }
-}
-
 /// data.bin: (steps, ranks, batch, pixels + label).
 struct Batches {
   at::Tensor all;
@@ -124,7 +89,7 @@ struct Batches {
 
 void train(const Case& one, const taas::ProcessGroup& group, const Batches& batches, const Folder& folder) {
   Net net(one.branch);
-  load_initial(*net, read_floats(folder / "initial.bin"), group.rank());
+  parity::load_initial(*net, parity::read_floats(folder / "initial.bin"), group.rank());
   taas::DistributedDataParallel model(net, group, one.options);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   model.zero_grad();
@@ -143,7 +108,7 @@ void train(const Case& one, const taas::ProcessGroup& group, const Batches& batc
     optimizer.step();
     model.zero_grad();
   }
-  write_state(*net, folder / ("cpp." + one.name + "." + std::to_string(group.rank()) + ".bin"));
+  parity::write_state(*net, folder / ("cpp." + one.name + "." + std::to_string(group.rank()) + ".bin"));
 }
 
 }  // namespace
@@ -156,7 +121,8 @@ int main(int argc, char** argv) try {
   const Folder folder = argv[1];
   at::set_num_threads(1);
   auto group = taas::init({.backend = taas::Backend::kGloo});
-  const Batches batches{read_floats(folder / "data.bin").view({kSteps, group.world_size(), kBatch, kSide * kSide + 1})};
+  const Batches batches{
+      parity::read_floats(folder / "data.bin").view({kSteps, group.world_size(), kBatch, kSide * kSide + 1})};
   for (const auto& one : all_cases()) train(one, group, batches, folder);
   taas::barrier(group);
   return 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hook_models.hpp"
+#include "state_files.hpp"
 #include "taas/collectives.hpp"
 #include "taas/comm_hooks.hpp"
 #include "taas/distributed_data_parallel.hpp"
@@ -123,40 +124,6 @@ void register_hook(Wrapped& model, const std::string& name) {
     model.register_builtin_comm_hook(taas::BuiltinCommHook::kFp16Compress);
   } else if (name != "none") {
     model.register_comm_hook(make_hook(name, model.process_group()));
-  }
-}
-
-at::Tensor read_floats(const Folder& path) {
-  const auto bytes = std::filesystem::file_size(path);
-  auto floats = at::empty({static_cast<std::int64_t>(bytes / sizeof(float))}, at::kFloat);
-  std::ifstream(path, std::ios::binary)
-      .read(static_cast<char*>(floats.data_ptr()), static_cast<std::streamsize>(bytes));
-  return floats;
-}
-
-/// Parameters, then floating point buffers: what both halves read and write.
-std::vector<at::Tensor> state_of(const nn::Module& module) {
-  auto tensors = module.parameters();
-  for (const auto& buffer : module.buffers()) {
-    if (buffer.defined() && buffer.is_floating_point()) tensors.push_back(buffer);
-  }
-  return tensors;
-}
-
-void load_initial(const nn::Module& module, const at::Tensor& values) {
-  at::NoGradGuard no_grad;
-  std::int64_t at = 0;
-  for (auto& tensor : state_of(module)) {
-    tensor.copy_(values.slice(0, at, at + tensor.numel()).view_as(tensor));
-    at += tensor.numel();
-  }
-}
-
-void write_state(const nn::Module& module, const Folder& path) {
-  std::ofstream file(path, std::ios::binary);
-  for (const auto& tensor : state_of(module)) {
-    const auto values = tensor.detach().to(at::kFloat).contiguous();
-    file.write(static_cast<const char*>(values.data_ptr()), static_cast<std::streamsize>(values.nbytes()));
   }
 }
 

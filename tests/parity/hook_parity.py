@@ -221,8 +221,9 @@ def python_rank(folder):
 
 
 def write_inputs(folder, ranks, cases):
+    """`cases` are lines for both halves."""
     torch.manual_seed(ranks)
-    (folder / "cases.txt").write_text("".join(f"{' '.join(map(str, (name_of(case), *case)))}\n" for case in cases))
+    (folder / "cases.txt").write_text("".join(f"{case}\n" for case in cases))
     (folder / "initial.bin").write_bytes(to_bytes([torch.randn(20000) * 0.1]))
     pixels = torch.randn(STEPS, ranks, BATCH, INPUTS)
     labels = torch.randint(10, (STEPS, ranks, BATCH, 1)).float()
@@ -271,7 +272,7 @@ def main():
     for ranks in arguments.ranks:
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            write_inputs(folder, ranks, cases)
+            write_inputs(folder, ranks, [" ".join(map(str, (name_of(case), *case))) for case in cases])
             run(folder, ranks, [__file__, "--python-rank", str(folder)])
             run(folder, ranks, ["--no-python", arguments.program, str(folder)])
             bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, cases)]

@@ -16,7 +16,7 @@ import tempfile
 import torch
 import torch.nn.functional as F
 from hook_models import INPUTS, MODELS
-from hook_parity import BATCH, RATE, STEPS, compare, load_initial, read_floats, run, state_of, to_bytes
+from hook_parity import BATCH, RATE, STEPS, compare, load_initial, read_floats, run, state_of, to_bytes, write_inputs
 from torch import nn
 from torch.nn.parallel import distributed
 
@@ -55,6 +55,8 @@ OPTIONS = {
     "other_group": ({"bucket_cap_mb": SMALL}, ALL),
     "no_hooks": ({}, ALL),
 }
+
+
 def all_cases():
     """(option, model)."""
     return [(option, model) for option, (_, models) in OPTIONS.items() for model in models]
@@ -64,9 +66,9 @@ def name_of(case):
     return ".".join(case)
 
 
-def names(net, last):
-    """The parameters that are ignored or delayed: of the last layer, or of all."""
-    return [name for name, _ in net.named_parameters() if not last or name.startswith("output.")]
+def names_of_last_layer(net):
+    """The parameters that are ignored or delayed."""
+    return [name for name, _ in net.named_parameters() if name.startswith("output.")]
 
 
 def average(group, buffers):
@@ -77,8 +79,8 @@ def average(group, buffers):
 
 
 def own_arguments(option, net):
-    if option.startswith("delayed"):
-        chosen = set(names(net, option == "delayed"))
+    if option == "delayed":
+        chosen = set(names_of_last_layer(net))
         delayed = [(name, parameter) for name, parameter in net.named_parameters() if name in chosen]
         first = next(iter(net.parameters()))
         return {"delay_all_reduce_named_params": delayed, "param_to_hook_all_reduce": first}
@@ -88,7 +90,7 @@ def own_arguments(option, net):
 def wrap(option, net):
     arguments = {**OPTIONS[option][0], **own_arguments(option, net)}
     if option == "ignored":
-        nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(net, names(net, True))
+        nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(net, names_of_last_layer(net))
     model = nn.parallel.DistributedDataParallel(net, **arguments)
     if option.startswith("buffer_hook"):
         where = distributed._BufferCommHookLocation
@@ -132,7 +134,7 @@ def train(option, model_name, rank, initial, data):
             continue
         if option == "manual":
             model.finalize_backward()
-        if option.startswith("delayed"):
+        if option == "delayed":
             torch.distributed.barrier()  # Python does not wait for the delayed reduction
         optimizer.step()
         net.zero_grad()
@@ -152,15 +154,6 @@ def python_rank(folder):
     os._exit(0)  # gloo's threads may outlive Python's end, which aborts a rank that has done all its work
 
 
-def write_inputs(folder, ranks, cases):
-    torch.manual_seed(ranks)
-    (folder / "cases.txt").write_text("".join(f"{option} {model}\n" for option, model in cases))
-    (folder / "initial.bin").write_bytes(to_bytes([torch.randn(20000) * 0.1]))
-    pixels = torch.randn(STEPS, ranks, BATCH, INPUTS)
-    labels = torch.randint(10, (STEPS, ranks, BATCH, 1)).float()
-    (folder / "data.bin").write_bytes(to_bytes([torch.cat([pixels, labels], -1)]))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", nargs="?")
@@ -175,7 +168,7 @@ def main():
         cases = [case for case in all_cases() if arguments.only in name_of(case)]
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            write_inputs(folder, ranks, cases)
+            write_inputs(folder, ranks, [" ".join(case) for case in cases])
             run(folder, ranks, [__file__, "--python-rank", str(folder)])
             run(folder, ranks, ["--no-python", arguments.program, str(folder)])
             bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, cases, name_of)]

@@ -27,7 +27,7 @@ inline std::vector<at::Tensor> state_of(const torch::nn::Module& module) {
 }
 
 /// `wrong` is added: for a rank whose values the wrapper has to replace.
-inline void load_initial(const torch::nn::Module& module, const at::Tensor& values, double wrong) {
+inline void load_initial(const torch::nn::Module& module, const at::Tensor& values, double wrong = 0) {
   at::NoGradGuard no_grad;
   std::int64_t at = 0;
   for (auto& tensor : state_of(module)) {
