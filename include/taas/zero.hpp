@@ -69,6 +69,9 @@ class ZeroOptimizer : public torch::optim::Optimizer {
   ~ZeroOptimizer() override;
 
   /// A collective. Parameters are whole again when it returns (under nccl: for later work of the current stream).
+  /// As with torch's optimizers, parameters without a gradient are passed over in silence: before the first backward,
+  /// and after zero_grad(), nothing is changed. Throws Exception with stage 2 when a gradient is there that was not
+  /// averaged: each backward since was under no_sync().
   torch::Tensor step(LossClosure closure = nullptr) override;
   /// Clears the gradients of the parameters and of the shares.
   void zero_grad();
@@ -89,7 +92,8 @@ class ZeroOptimizer : public torch::optim::Optimizer {
   NoSync no_sync() { return NoSync(*this); }
 
   /// Scales the gradients of all shares so that their norm is `max_norm` at most, and returns what it was; between
-  /// backward() and step(). A collective with stage 2. Infinity: the largest absolute value.
+  /// backward() and step(). A collective with stage 2. Infinity: the largest absolute value. 0 when there is no
+  /// gradient. Throws as step() does.
   double clip_grad_norm(double max_norm, double norm_type = 2.0);
 
   /// This rank's shares of the gradients; those that are not there are left out.

@@ -19,6 +19,8 @@ std::map<std::string, Scenario> loss_scenarios();
 std::map<std::string, Scenario> sub_group_scenarios();
 std::map<std::string, Scenario> type_scenarios();
 std::map<std::string, Scenario> zero_world_scenarios();
+std::map<std::string, Scenario> zero_parity_scenarios();
+std::map<std::string, Scenario> zero_step_scenarios();
 std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> shard_scenarios();
 std::map<std::string, Scenario> sync_batch_norm_scenarios();

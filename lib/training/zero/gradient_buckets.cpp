@@ -103,8 +103,13 @@ void GradientBuckets::on_gradient(std::size_t parameter) {
     torch::autograd::Engine::get_default_engine().queue_callback([this] { finish(); });
     running_ = true;
   }
-  take(parameter);
-  start_ready();
+  try {
+    take(parameter);
+    start_ready();
+  } catch (...) {
+    reset();  // finish() will not be called
+    throw;
+  }
 }
 
 at::Tensor& GradientBuckets::memory_of(Bucket& bucket) {
@@ -175,6 +180,14 @@ void GradientBuckets::deliver_next() {
   bucket.work.reset();
 }
 
+/// Of a parameter that is unused in this backward, but was used in one before under no_sync().
+void GradientBuckets::take_accumulated() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!came_[i] && parameters_[i].grad().defined()) take(i);
+  }
+  start_ready();
+}
+
 void GradientBuckets::check_all_came() const {
   std::string missing;
   for (std::size_t i = 0; i < came_.size(); ++i) {
@@ -242,6 +255,7 @@ std::vector<std::vector<std::size_t>> GradientBuckets::assignment_in_order() con
 void GradientBuckets::finish() {
   at::NoGradGuard no_grad;
   try {
+    if (options_.find_unused_parameters && !shadow_) take_accumulated();
     if (!options_.find_unused_parameters && !shadow_) check_all_came();
     while (started_ < buckets_.size()) {
       auto& bucket = buckets_[started_];

@@ -56,6 +56,7 @@ class GradientBuckets {
   void add_hook(std::size_t parameter);
   void on_gradient(std::size_t parameter);
   void take(std::size_t parameter);
+  void take_accumulated();
   at::Tensor& memory_of(Bucket& bucket);
   void start_ready();
   void start(Bucket& bucket);

@@ -73,6 +73,7 @@ class ZeroOptimizer::Impl {
   }
 
   void step(const Groups& shown) {
+    check_gradients_are_averaged();
     std::vector<Work> gathers;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       if (settings.stage == 1) link_gradients(b);
@@ -88,6 +89,17 @@ class ZeroOptimizer::Impl {
 
   void clear_shards(std::size_t b) {
     for (const auto& shard : flat.shards(b)) shard.tensor.mutable_grad().reset();
+  }
+
+  /// Stage 2: backward takes a gradient out of its parameter when it is averaged.
+  void check_gradients_are_averaged() const {
+    if (settings.stage == 1) return;
+    for (std::size_t i = 0; i < flat.parameters().size(); ++i) {
+      if (!flat.parameters()[i].grad().defined()) continue;
+      throw Exception("parameter " + std::to_string(trained_[i].index) +
+                      " of the optimizer has a gradient that is not averaged over the ranks: run the last backward "
+                      "before step() outside of no_sync(), or call zero_grad() to drop what was accumulated");
+    }
   }
 
   std::vector<at::Tensor> gradients() {
@@ -222,6 +234,7 @@ std::vector<at::Tensor> ZeroOptimizer::gradient_shards() { return impl_->gradien
 
 double ZeroOptimizer::clip_grad_norm(double max_norm, double norm_type) {
   at::NoGradGuard no_grad;
+  impl_->check_gradients_are_averaged();
   const auto gradients = impl_->gradients();
   const bool largest = std::isinf(norm_type);
   auto total = at::zeros({1}, at::TensorOptions(at::kDouble).device(impl_->group.device()));

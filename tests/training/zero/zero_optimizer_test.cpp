@@ -39,4 +39,14 @@ TEST_CASE("Each rank has its share of the state, from the first step on") { on_r
 
 TEST_CASE("What a sharded optimizer cannot do is refused by name") { on_ranks("zero_refusals", 1, 2); }
 
+TEST_CASE("A step without gradients changes nothing, as torch's does") { on_ranks("zero_without_gradients", 1, 2); }
+
+TEST_CASE("A step with gradients of no_sync() alone is refused on all ranks") { on_ranks("zero_not_averaged", 1, 2); }
+
+TEST_CASE("What a branch accumulated counts also where the last backward does not use it") {
+  on_ranks("zero_accumulated_branch", 2, 3);
+}
+
+TEST_CASE("After a backward that failed the next one is whole") { on_ranks("zero_failed_backward", 1, 2); }
+
 }  // namespace zero_optimizer_test
