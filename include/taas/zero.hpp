@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "taas/join.hpp"
 #include "taas/process_group.hpp"
 
 namespace taas {
@@ -52,7 +53,7 @@ struct ZeroOptions {
 /// Throws InvalidArgument for another stage, parameters that are not on group.device(), no parameter that needs a
 /// gradient, or parameters that differ between the ranks; backward() throws Exception, with their places in the
 /// optimizer, when parameters got no gradient and find_unused_parameters is not set.
-class ZeroOptimizer : public torch::optim::Optimizer {
+class ZeroOptimizer : public torch::optim::Optimizer, public Joinable {
  public:
   using Groups = std::vector<torch::optim::OptimizerParamGroup>;
 
@@ -107,6 +108,13 @@ class ZeroOptimizer : public torch::optim::Optimizer {
   /// Every rank gives all of it. Throws CheckpointError when groups, parameters or shapes differ.
   void load_state(const c10::IValue& state);
 
+  // Uneven inputs: taas::Join({model, optimizer}) with stage 1, taas::Join({optimizer}) with stage 2. A rank without
+  // inputs goes on to update its share, with the gradients and the rates of the others.
+  std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) override;
+  const ProcessGroup& join_process_group() const override;
+  bool needs_gradients() const override;
+  void leave_join() override;
+
   /// Bytes of the state on this rank.
   std::size_t state_bytes() const;
 
@@ -117,7 +125,10 @@ class ZeroOptimizer : public torch::optim::Optimizer {
  private:
   class Impl;
   ZeroOptimizer(std::unique_ptr<Impl> impl, std::unique_ptr<torch::optim::OptimizerOptions> defaults);
+  class ShadowHook;
   bool set_gradient_sync(bool sync);
+  void update(bool has_inputs);
+  double clip(double max_norm, double norm_type);
 
   std::unique_ptr<Impl> impl_;
 };

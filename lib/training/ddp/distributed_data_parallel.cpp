@@ -70,6 +70,10 @@ class DataParallelCore::ShadowHook : public JoinHook {
  public:
   explicit ShadowHook(Impl& impl) : impl_(impl) {}
   void main_hook() override { impl_.shadow_iteration(); }
+  bool keep_gradients() override {
+    impl_.keep_gradients();
+    return true;
+  }
   void post_hook(bool is_last_joiner) override { impl_.become_model_of_last(is_last_joiner); }
 
  private:

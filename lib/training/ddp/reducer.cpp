@@ -19,6 +19,7 @@
 #include "training/ddp/reducer_errors.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
+#include "training/join/kept_gradients.hpp"
 
 // c10d::Reducer is public but not stable: these releases were compiled against. Its newer arguments all have defaults.
 #if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR < 11
@@ -150,7 +151,8 @@ class Reducer::Impl {
        const ReducerOptions& options)
       : reducer(make_reducer(group, parameters, expect_sparse, options)),
         logger(std::make_shared<c10d::Logger>(reducer)),
-        static_graph(options.static_graph) {
+        static_graph(options.static_graph),
+        tensors(tensors_of(parameters)) {
     reducer->set_logger(logger);
     reducer->set_ddp_runtime_logging_sample_rate(kNeverAgain);
     const auto indices = device_index(parameters.front().second.device());
@@ -173,6 +175,7 @@ class Reducer::Impl {
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
   bool static_graph;
+  std::vector<at::Tensor> tensors;
 };
 
 Reducer::Reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters,
@@ -229,16 +232,24 @@ void Reducer::set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_b
   impl_->reducer->set_forward_pass_work_handle(std::move(sum), divide_by_world_size);
 }
 
-void Reducer::shadow_backward(const ProcessGroup& group, bool find_unused_parameters) {
+void Reducer::shadow_backward(const ProcessGroup& group, bool find_unused_parameters, bool keep) {
   auto& reducer = *impl_->reducer;
   communicating("reduction of gradients for other ranks", [&] {
     auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/true);
     std::vector<GradientFuture> futures;
     for (auto& bucket : buckets) futures.push_back(reducer.run_comm_hook(bucket));
     for (const auto& future : futures) future->waitAndThrow();
+    for (std::size_t i = 0; keep && i < buckets.size(); ++i) {
+      keep_gradients(c10d::detail::parseCppCommHookResult(futures[i]->value()), buckets[i].getParameters());
+    }
     if (!find_unused_parameters) return;
     std::vector<at::Tensor> used{reducer.get_local_used_map_on_device()};
     group.native()->allreduce(used)->wait();
+    if (!keep) return;
+    const auto on_cpu = used.front().cpu();
+    for (std::size_t i = 0; i < impl_->tensors.size(); ++i) {
+      if (on_cpu.data_ptr<int>()[i] == 0) impl_->tensors[i].mutable_grad().reset();
+    }
   });
   reducer.push_rebuilt_params_for_all_indices();
 }

@@ -69,8 +69,9 @@ class Reducer {
   /// Join: the sum of the ranks that have inputs in this iteration, on its way. Gradients are divided by it, or by the
   /// world size for `divide_by_world_size`. None: by the world size, from here on.
   void set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size);
-  /// Join: takes part in the reductions of a backward of other ranks, with zeros.
-  void shadow_backward(const ProcessGroup& group, bool find_unused_parameters);
+  /// Join: takes part in the reductions of a backward of other ranks, with zeros. `keep`: parameters get the averages,
+  /// and those that no rank used get none.
+  void shadow_backward(const ProcessGroup& group, bool find_unused_parameters, bool keep);
 
   /// From the next iteration on; buckets are made anew in it.
   void use_group(const ProcessGroup& group);

@@ -176,6 +176,7 @@ void DataParallelCore::Impl::start_join(const JoinOptions& options) {
 }
 
 void DataParallelCore::Impl::leave_join() {
+  keeps_gradients_ = false;
   if (reducer_) reducer_->set_active_ranks(nullptr, true);
 }
 
@@ -185,7 +186,7 @@ void DataParallelCore::Impl::shadow_iteration() {
   synchronize_buffers(false, BufferHookLocation::kBeforeForward);
   buffer_sync_ = sum_over_ranks(group_, 0) > 0;  // in a scope of no_sync nobody reduces
   if (!buffer_sync_) return;
-  reducer_->shadow_backward(group_, options_.find_unused_parameters && !options_.static_graph);
+  reducer_->shadow_backward(group_, options_.find_unused_parameters && !options_.static_graph, keeps_gradients_);
 }
 
 void DataParallelCore::Impl::become_model_of_last(bool is_last_joiner) {

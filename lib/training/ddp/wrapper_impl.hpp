@@ -39,6 +39,7 @@ class DataParallelCore::Impl {
 
   void start_join(const JoinOptions& options);
   void leave_join();
+  void keep_gradients() { keeps_gradients_ = true; }
   /// Takes part in what forward and backward of the other ranks communicate.
   void shadow_iteration();
   void become_model_of_last(bool is_last_joiner);
@@ -75,6 +76,7 @@ class DataParallelCore::Impl {
   bool moves_inputs_ = false;
   bool has_hook_ = false;
   bool divide_by_initial_world_size_ = true;
+  bool keeps_gradients_ = false;  ///< when it stands in for backward
   bool gradient_sync_ = true;
   bool buffer_sync_ = true;  ///< the forward before was one whose gradients were to be reduced
 };

@@ -3,9 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <limits>
 #include <string>
+#include <tuple>
 
+#include "taas/collectives.hpp"
 #include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/group/process_group_state.hpp"
@@ -28,6 +32,20 @@ void check_joinables(const Join::Joinables& joinables) {
   }
 }
 
+/// The place of a joinable, then its call; those of the ranks that have inputs.
+using PlacedCall = std::array<double, 1 + std::tuple_size_v<JoinCall>>;
+
+PlacedCall agree_on(const ProcessGroup& group, const PlacedCall& mine) {
+  auto numbers = at::empty({static_cast<std::int64_t>(mine.size())}, at::kDouble);
+  std::copy(mine.begin(), mine.end(), numbers.data_ptr<double>());
+  numbers = numbers.to(group.device());
+  all_reduce(group, numbers, ReduceOp::kMax);
+  numbers = numbers.cpu();
+  PlacedCall agreed;
+  std::copy_n(numbers.data_ptr<double>(), agreed.size(), agreed.begin());
+  return agreed;
+}
+
 void warn_of_skew(int iterations, int rank) {
   if (iterations != kManyIterations) return;
   TORCH_WARN("rank ", rank, " has at least ", kManyIterations,
@@ -40,10 +58,25 @@ Join::Join(Joinables joinables, const JoinOptions& options)
     : joinables_(std::move(joinables)), options_(options), exceptions_at_start_(std::uncaught_exceptions()) {
   check_joinables(joinables_);
   for (Joinable& joinable : joinables_) hooks_.push_back(joinable.join_hook(options_));
+  find_gradients();
+  std::size_t place = 0;
   for (Joinable& joinable : joinables_) {
     joinable.in_join_ = options_.enable;
     joinable.throws_ = options_.throw_on_early_termination;
-    joinable.is_first_ = &joinable == &joinables_.front().get();
+    joinable.place_ = place++;
+    joinable.is_first_ = joinable.place_ == 0;
+  }
+}
+
+void Join::find_gradients() {
+  const auto needs = [](const Joinable& joinable) { return joinable.needs_gradients(); };
+  if (!options_.enable || std::none_of(joinables_.begin(), joinables_.end(), needs)) return;
+  bool kept = false;
+  for (const auto& hook : hooks_) kept |= hook->keep_gradients();
+  if (!kept) {
+    throw InvalidArgument(
+        "a sharded optimizer of stage 1 needs the gradients of its DistributedDataParallel: give both to one join, "
+        "taas::Join({model, optimizer})");
   }
 }
 
@@ -77,17 +110,51 @@ void Join::finish() {
 void Join::shadow() {
   const auto& group = joinables_.front().get().join_process_group();
   int iterations = 0;
-  for (; sum_over_ranks(group, 0) > 0; ++iterations) {
-    warn_of_skew(iterations, group.rank());
+  bool is_last_joiner = true;
+  while (const int sum = sum_over_ranks(group, 0)) {
+    is_last_joiner = false;
     if (options_.throw_on_early_termination) {
       sum_over_ranks(group, 1);
       throw Exception("rank " + std::to_string(group.rank()) +
                       " has no inputs left while others have, and throw_on_early_termination is set");
     }
+    if (sum < 0) {
+      stand_in();
+      continue;
+    }
+    warn_of_skew(iterations++, group.rank());
     for (const auto& hook : hooks_) hook->main_hook();
   }
-  const bool is_last_joiner = iterations == 0;
   for (const auto& hook : hooks_) hook->post_hook(is_last_joiner);
+}
+
+/// The other ranks are in notify_call().
+void Join::stand_in() {
+  PlacedCall silent;
+  silent.fill(-std::numeric_limits<double>::infinity());
+  const auto message = agree_on(joinables_.front().get().join_process_group(), silent);
+  JoinCall call;
+  std::copy(message.begin() + 1, message.end(), call.begin());
+  hooks_[static_cast<std::size_t>(message[0])]->call_hook(call);
+}
+
+/// Its sum is below zero: a rank without inputs sees by that what comes.
+int Join::notify_call(const Joinable& joinable, const JoinCall& call) {
+  const auto& group = joinable.join_process_group();
+  if (!joinable.in_join_ || !group.native()) return group.world_size();
+  const int active = -sum_over_ranks(group, -1);
+  check_early_termination(joinable);
+  PlacedCall message{static_cast<double>(joinable.place_)};
+  std::copy(call.begin(), call.end(), message.begin() + 1);
+  agree_on(group, message);
+  return active;
+}
+
+void Join::check_early_termination(const Joinable& joinable) {
+  const auto& group = joinable.join_process_group();
+  if (!joinable.throws_ || sum_over_ranks(group, 0) == 0) return;
+  throw Exception("another rank has no inputs left while rank " + std::to_string(group.rank()) +
+                  " has, and throw_on_early_termination is set");
 }
 
 void Join::notify_join_context(const Joinable& joinable) { count_active_ranks(joinable); }
@@ -97,10 +164,7 @@ c10::intrusive_ptr<c10d::Work> count_active_ranks(const Joinable& joinable) {
   if (!joinable.in_join_ || !joinable.is_first_ || !group.native()) return nullptr;
   std::vector<at::Tensor> ones{at::ones({1}, group.device())};
   auto work = communicating("all_reduce of join", [&] { return group.native()->allreduce(ones); });
-  if (joinable.throws_ && sum_over_ranks(group, 0) > 0) {
-    throw Exception("another rank has no inputs left while rank " + std::to_string(group.rank()) +
-                    " has, and throw_on_early_termination is set");
-  }
+  Join::check_early_termination(joinable);
   return work;
 }
 

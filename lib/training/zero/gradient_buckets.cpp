@@ -99,17 +99,20 @@ void GradientBuckets::reset() {
 void GradientBuckets::on_gradient(std::size_t parameter) {
   const std::lock_guard lock(mutex_);
   at::NoGradGuard no_grad;
-  if (!running_) {
-    torch::autograd::Engine::get_default_engine().queue_callback([this] { finish(); });
-    running_ = true;
-  }
   try {
+    if (!running_) begin();
     take(parameter);
     start_ready();
   } catch (...) {
     reset();  // finish() will not be called
     throw;
   }
+}
+
+void GradientBuckets::begin() {
+  divisor_ = at_start_ ? at_start_() : group_.world_size();
+  torch::autograd::Engine::get_default_engine().queue_callback([this] { finish(); });
+  running_ = true;
 }
 
 at::Tensor& GradientBuckets::memory_of(Bucket& bucket) {
@@ -136,7 +139,7 @@ void GradientBuckets::take(std::size_t parameter) {
   auto& bucket = buckets_[places_[parameter].first];
   const auto& place = bucket.layout.places[places_[parameter].second];
   auto view = view_like(memory_of(bucket), place.offset, parameters_[parameter]);
-  at::mul_out(view, gradient, at::native::wrapped_scalar_tensor(1.0 / group_.world_size()));
+  at::mul_out(view, gradient, at::native::wrapped_scalar_tensor(1.0 / divisor_));
   gradient.reset();
   came_[parameter] = true;
   if (!rebuilt_) order_.push_back(parameter);

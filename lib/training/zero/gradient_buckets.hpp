@@ -39,6 +39,8 @@ class GradientBuckets {
 
   /// Without it gradients stay where backward leaves them. Returns what it was.
   bool set_sync(bool sync) { return std::exchange(sync_, sync); }
+  /// Called before the first collective of each backward; returns what gradients are divided by.
+  void at_start(std::function<int()> start) { at_start_ = std::move(start); }
   /// A backward in which no gradient comes: takes part in the collectives of the other ranks.
   void shadow_backward();
 
@@ -55,6 +57,7 @@ class GradientBuckets {
   void use_layouts(std::vector<BucketLayout> layouts);
   void add_hook(std::size_t parameter);
   void on_gradient(std::size_t parameter);
+  void begin();
   void take(std::size_t parameter);
   void take_accumulated();
   at::Tensor& memory_of(Bucket& bucket);
@@ -76,6 +79,8 @@ class GradientBuckets {
   std::vector<Bucket> buckets_;
   std::vector<std::pair<std::size_t, std::size_t>> places_;  // of each parameter: bucket, place in it
   std::mutex mutex_;
+  std::function<int()> at_start_;
+  int divisor_ = 1;
   bool sync_ = true;
   bool running_ = false;            // a backward with a gradient
   bool rebuilt_ = false;            // buckets are in the order in which gradients come

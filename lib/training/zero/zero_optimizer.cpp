@@ -12,6 +12,7 @@
 #include "training/zero/flat_parameters.hpp"
 #include "training/zero/gradient_buckets.hpp"
 #include "training/zero/trained_parameters.hpp"
+#include "training/zero/zero_rates.hpp"
 #include "training/zero/zero_state.hpp"
 
 namespace taas {
@@ -26,6 +27,9 @@ constexpr double kMiBInBytes = 1024.0 * 1024.0;
 std::int64_t flat_bytes(const ZeroOptions& options) {
   return static_cast<std::int64_t>(options.bucket_cap_mb.value_or(kFlatMiB) * kMiBInBytes);
 }
+
+/// What ranks without inputs are told that the others do; clipping has its two numbers after it.
+constexpr double kBackwardCall = 0, kClipCall = 1, kStepCall = 2;
 
 }  // namespace
 
@@ -73,7 +77,6 @@ class ZeroOptimizer::Impl {
   }
 
   void step(const Groups& shown) {
-    check_gradients_are_averaged();
     std::vector<Work> gathers;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       if (settings.stage == 1) link_gradients(b);
@@ -85,6 +88,13 @@ class ZeroOptimizer::Impl {
       if (settings.stage == 1) clear_shards(b);
     }
     for (auto& gather : gathers) gather.wait();
+  }
+
+  /// Those of a step before are no longer wanted, also where nobody has cleared them yet.
+  void shadow_backward() {
+    for (std::size_t b = 0; stepped && b < flat.size(); ++b) clear_shards(b);
+    stepped = false;
+    reducer->shadow_backward();
   }
 
   void clear_shards(std::size_t b) {
@@ -119,6 +129,8 @@ class ZeroOptimizer::Impl {
 
   ProcessGroup group;
   ZeroOptions settings;
+  bool stepped = false;  ///< since the last backward
+  bool divide_by_initial_world_size = true;
 
  private:
   MakePart make_;
@@ -212,15 +224,29 @@ ZeroOptimizer::ZeroOptimizer(const Groups& groups, const ProcessGroup& group, co
 ZeroOptimizer::ZeroOptimizer(std::unique_ptr<Impl> impl, std::unique_ptr<torch::optim::OptimizerOptions> defaults)
     : torch::optim::Optimizer(impl->shown_groups(), std::move(defaults)), impl_(std::move(impl)) {
   impl_->make_bucket_optimizers();
+  if (!impl_->reducer) return;
+  impl_->reducer->at_start([this] {
+    impl_->stepped = false;
+    const int active = Join::notify_call(*this, {kBackwardCall});
+    return impl_->divide_by_initial_world_size ? impl_->group.world_size() : active;
+  });
 }
 ZeroOptimizer::~ZeroOptimizer() = default;
 
 torch::Tensor ZeroOptimizer::step(LossClosure closure) {
   torch::Tensor loss;
   if (closure) loss = closure();
-  at::NoGradGuard no_grad;
-  impl_->step(param_groups());
+  impl_->check_gradients_are_averaged();
+  Join::notify_call(*this, {kStepCall});
+  update(true);
   return loss;
+}
+
+void ZeroOptimizer::update(bool has_inputs) {
+  at::NoGradGuard no_grad;
+  if (in_join() && impl_->group.native()) agree_on_rates(impl_->group, param_groups(), has_inputs);
+  impl_->step(param_groups());
+  impl_->stepped = true;
 }
 
 void ZeroOptimizer::zero_grad() {
@@ -233,8 +259,13 @@ bool ZeroOptimizer::set_gradient_sync(bool sync) { return !impl_->reducer || imp
 std::vector<at::Tensor> ZeroOptimizer::gradient_shards() { return impl_->gradients(); }
 
 double ZeroOptimizer::clip_grad_norm(double max_norm, double norm_type) {
-  at::NoGradGuard no_grad;
   impl_->check_gradients_are_averaged();
+  Join::notify_call(*this, {kClipCall, max_norm, norm_type});
+  return clip(max_norm, norm_type);
+}
+
+double ZeroOptimizer::clip(double max_norm, double norm_type) {
+  at::NoGradGuard no_grad;
   const auto gradients = impl_->gradients();
   const bool largest = std::isinf(norm_type);
   auto total = at::zeros({1}, at::TensorOptions(at::kDouble).device(impl_->group.device()));
@@ -248,6 +279,31 @@ double ZeroOptimizer::clip_grad_norm(double max_norm, double norm_type) {
   for (auto gradient : gradients) gradient.mul_(scale);
   return norm;
 }
+
+class ZeroOptimizer::ShadowHook : public JoinHook {
+ public:
+  explicit ShadowHook(ZeroOptimizer& optimizer) : optimizer_(optimizer) {}
+  void call_hook(const JoinCall& call) override {
+    if (call[0] == kBackwardCall) return optimizer_.impl_->shadow_backward();
+    if (call[0] == kClipCall) {
+      optimizer_.clip(call[1], call[2]);
+      return;
+    }
+    optimizer_.update(false);
+    optimizer_.zero_grad();
+  }
+
+ private:
+  ZeroOptimizer& optimizer_;
+};
+
+std::unique_ptr<JoinHook> ZeroOptimizer::join_hook(const JoinOptions& options) {
+  impl_->divide_by_initial_world_size = options.divide_by_initial_world_size;
+  return std::make_unique<ShadowHook>(*this);
+}
+const ProcessGroup& ZeroOptimizer::join_process_group() const { return impl_->group; }
+bool ZeroOptimizer::needs_gradients() const { return impl_->settings.stage == 1; }
+void ZeroOptimizer::leave_join() { impl_->divide_by_initial_world_size = true; }
 
 c10::IValue ZeroOptimizer::consolidated_state(int root) {
   return gather_state(impl_->group, impl_->flat, impl_->buckets, impl_->map, root);

@@ -49,4 +49,12 @@ TEST_CASE("What a branch accumulated counts also where the last backward does no
 
 TEST_CASE("After a backward that failed the next one is whole") { on_ranks("zero_failed_backward", 1, 2); }
 
+TEST_CASE("With uneven inputs a sharded optimizer ends with the parameters and state of the whole one") {
+  for (int ranks : {2, 4}) on_ranks("zero_join_parity", ranks, ranks);
+}
+
+TEST_CASE("Ranks without inputs clip their shares as the others do") { on_ranks("zero_join_clip", 1, 3); }
+
+TEST_CASE("A sharded optimizer's join ends early where that is asked for") { on_ranks("zero_join_early", 2, 3); }
+
 }  // namespace zero_optimizer_test
