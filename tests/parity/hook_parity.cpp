@@ -11,7 +11,7 @@
 #include <sstream>
 #include <vector>
 
-#include "hook_models.hpp"
+#include "parity_models.hpp"
 #include "state_files.hpp"
 #include "taas/collectives.hpp"
 #include "taas/comm_hooks.hpp"

@@ -16,7 +16,7 @@ import tempfile
 
 import torch
 import torch.nn.functional as F
-from hook_models import INPUTS, MODELS
+from parity_models import INPUTS, MODELS
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import (
     debugging_hooks,

@@ -1,4 +1,4 @@
-"""Trains the models of hook_models.py with each option of Python's DistributedDataParallel, and with taas' in C++; compares
+"""Trains the models of parity_models.py with each option of Python's DistributedDataParallel, and with taas' in C++; compares
 the parameters and buffers of every rank afterwards, bit by bit.
 
     option_parity.py CPP_PROGRAM [--ranks 2 4] [--only PART_OF_A_CASE]
@@ -15,7 +15,7 @@ import tempfile
 
 import torch
 import torch.nn.functional as F
-from hook_models import INPUTS, MODELS
+from parity_models import INPUTS, MODELS
 from hook_parity import BATCH, RATE, STEPS, compare, load_initial, read_floats, run, state_of, to_bytes, write_inputs
 from torch import nn
 from torch.nn.parallel import distributed

@@ -1,4 +1,4 @@
-"""The models of hook_models.hpp."""
+"""The models of parity_models.hpp."""
 
 import torch
 from torch import nn
