@@ -1,18 +1,16 @@
-// option_parity DIR: the C++ half of option_parity.py, which writes DIR/cases.txt, DIR/initial.bin and DIR/data.bin,
-// runs both halves and compares DIR/cpp.<case>.<rank>.bin with DIR/python.<case>.<rank>.bin. Everything is raw float32.
+// option_parity DIR: the C++ half of option_parity.py.
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <istream>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "parity_models.hpp"
-#include "state_files.hpp"
+#include "parity_program.hpp"
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/optimizers.hpp"
@@ -23,8 +21,6 @@ namespace {
 using Options = taas::DistributedDataParallelOptions;
 using Wrapped = taas::DistributedDataParallel<Model>;
 
-constexpr int kSteps = 10;
-constexpr int kBatch = 4;
 constexpr double kRate = 0.1;
 constexpr double kSmall = 0.001;  // MiB
 
@@ -101,14 +97,13 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Model& module, con
 
 class OptionTraining {
  public:
-  OptionTraining(std::string option, const std::string& model, const taas::ProcessGroup& group,
-                 const at::Tensor& initial)
+  OptionTraining(std::string option, const std::string& model, const Inputs& inputs)
       : option_(std::move(option)),
-        rank_(group.rank()),
+        rank_(inputs.group.rank()),
         module_(make_model(model)),
         optimizer_(make_optimizer(*module_, model)) {
-    load_initial(*module_, initial, option_ == "alone" ? 0 : 0.25 * rank_);
-    if (option_ != "alone") wrap(group);
+    load_initial(*module_, inputs.initial, option_ == "alone" ? 0 : 0.25 * rank_);
+    if (option_ != "alone") wrap(inputs.group);
   }
 
   void run(const at::Tensor& data) {
@@ -127,7 +122,7 @@ class OptionTraining {
     }
   }
 
-  const Model& module() const { return *module_; }
+  std::shared_ptr<Model> module() const { return module_; }
 
  private:
   void wrap(const taas::ProcessGroup& group) {
@@ -167,27 +162,12 @@ class OptionTraining {
 }  // namespace
 }  // namespace parity
 
-int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::cerr << "usage: option_parity DIR\n";
-    return 2;
-  }
-  const std::filesystem::path folder = argv[1];
-  at::set_num_threads(1);
-  const auto group = taas::init({.backend = taas::Backend::kGloo});
-  const auto initial = parity::read_floats(folder / "initial.bin");
-  const auto data = parity::read_floats(folder / "data.bin")
-                        .view({parity::kSteps, group.world_size(), parity::kBatch, parity::kInputs + 1});
-  std::ifstream cases(folder / "cases.txt");
-  for (std::string option, model; cases >> option >> model;) {
-    parity::OptionTraining training(option, model, group, initial);
-    training.run(data);
-    const auto file = "cpp." + option + "." + model + "." + std::to_string(group.rank()) + ".bin";
-    parity::write_state(training.module(), folder / file);
-  }
-  taas::barrier(group);
-  return 0;
-} catch (const std::exception& error) {
-  std::cerr << error.what() << '\n';
-  return 1;
+int main(int argc, char** argv) {
+  return parity::run_program(argc, argv, [](std::istream& words, const parity::Inputs& inputs) {
+    std::string option, model;
+    words >> option >> model;
+    parity::OptionTraining training(option, model, inputs);
+    training.run(inputs.data);
+    return training.module();
+  });
 }

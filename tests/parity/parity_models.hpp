@@ -1,6 +1,6 @@
-// The models of hook_parity.py and option_parity.py: each takes (batch, 64) numbers and gives (batch, 10) scores. Modules
-// are called in the order of the Python half, one in each expression: backward adds gradients in the order of forward,
-// and C++ may evaluate arguments from the right.
+// The models of hook_parity.py and option_parity.py: each takes (batch, 64) numbers and gives (batch, 10) scores.
+// Modules are called in the order of the Python half, one in each expression: backward adds gradients in the order of
+// forward, and C++ may evaluate arguments from the right.
 #pragma once
 
 #include <torch/nn/module.h>
