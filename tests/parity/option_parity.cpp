@@ -88,10 +88,9 @@ bool uses_branch(const std::string& option, int step, int rank) {
   return option != "skip_unused" && option != "static_graph";
 }
 
-/// Without momentum for sparse gradients, and for 16 bit ones, whose momenta differ on one rank already.
+/// Without momentum for sparse gradients, which only libtorch's own SGD takes.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Model& module, const std::string& model) {
-  const torch::optim::SGDOptions plain(kRate);
-  if (model == "sparse" || model == "tied") return std::make_unique<torch::optim::SGD>(module.parameters(), plain);
+  if (model == "sparse") return std::make_unique<torch::optim::SGD>(module.parameters(), kRate);
   return std::make_unique<taas::SGD>(module.parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
 }
 

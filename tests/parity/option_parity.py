@@ -23,7 +23,7 @@ DENSE = [name for name in MODELS if name != "sparse"]
 PLAIN = ["convolutional", "recurrent", "transformer"]  # one type, no sparse gradients, the same graph in each step
 FIXED = [name for name in MODELS if name != "branched"]  # the same graph in each step
 
-PLAIN_SGD = ["sparse", "tied"]  # momenta of 16 bits differ on one rank already: see docs/ddp.md
+WITHOUT_MOMENTUM = ["sparse"]
 
 # option: (arguments of Python's wrapper, models)
 OPTIONS = {
@@ -107,7 +107,7 @@ def train(words, rank, initial, data):
     net = MODELS[model_name]()
     load_initial(net, initial, 0 if option == "alone" else 0.25 * rank)
     model = net if option == "alone" else wrap(option, net)
-    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=0 if model_name in PLAIN_SGD else 0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=0 if model_name in WITHOUT_MOMENTUM else 0.9)
     for step in range(STEPS):
         if option == "other_group" and step == 4:
             model._update_process_group(torch.distributed.new_group())
