@@ -126,7 +126,7 @@ class Training {
         rank_(inputs.group.rank()),
         module_(make_model(one.model)),
         model_(module_, inputs.group, options(one)),
-        optimizer_(module_->parameters(), torch::optim::SGDOptions(kRate)),
+        optimizer_(parameters_of(*module_), torch::optim::SGDOptions(kRate)),
         averager_(inputs.group, 3, 4),
         local_(optimizer_, averager_) {
     load_initial(*module_, inputs.initial);

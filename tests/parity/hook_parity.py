@@ -11,7 +11,7 @@ import functools
 import parity_program
 import torch
 import torch.nn.functional as F
-from parity_models import INPUTS, MODELS
+from parity_models import INPUTS, MODELS, NAMES, ROUNDED
 from parity_program import STEPS, load_initial
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import (
@@ -27,7 +27,7 @@ from torch.distributed.optim import PostLocalSGDOptimizer
 
 RATE = 0.1
 SMALL, ONE = 0.004, 25  # MiB: many buckets, or one
-DENSE = [name for name in MODELS if name != "sparse"]
+DENSE = [name for name in NAMES if name != "sparse"]
 HOOKS_OF_ALL = ["allreduce", "builtin_allreduce", "noop"]
 SIMPLE = ["builtin_fp16", "fp16", "bf16", "fp16_wrapper", "bf16_wrapper", "own", "stepping"]
 STAGED = ["pertensor", "perchannel", "powersgd", "powersgd_cold", "batched_powersgd"]
@@ -35,13 +35,14 @@ STAGED = ["pertensor", "perchannel", "powersgd", "powersgd_cold", "batched_power
 
 def all_cases():
     """(hook, model, MiB of a bucket, what gradients are divided by when inputs are uneven, further option)"""
-    cases = [(hook, model, SMALL, "even") for hook in HOOKS_OF_ALL for model in MODELS]
+    cases = [(hook, model, SMALL, "even") for hook in HOOKS_OF_ALL for model in NAMES]
     cases += [(hook, model, SMALL, "even") for hook in SIMPLE + STAGED for model in DENSE]
     cases += [(hook, "convolutional", ONE, "even") for hook in STAGED + ["powersgd_qr"]]
     cases += [(hook, model, SMALL, "even") for hook in ("fp16_powersgd", "fp16_perchannel") for model in ("tied", "recurrent")]
     cases += [(hook, model, SMALL, "even") for hook in ("local_sgd", "local_sgd_subgroup") for model in ("convolutional", "tied")]
-    cases += [("none", model, bucket, join) for model in MODELS for bucket, join in ((SMALL, "initial"), (ONE, "current"))]
+    cases += [("none", model, bucket, join) for model in NAMES for bucket, join in ((SMALL, "initial"), (ONE, "current"))]
     cases += [(hook, "convolutional", SMALL, "initial") for hook in ("fp16", "perchannel", "powersgd")]
+    cases += [("powersgd", "encoder", ONE, "even"), ("bf16", "doubled", ONE, "even"), ("none", "sparsebags", SMALL, "initial")]
     cases = [(*case, "plain") for case in cases]
     cases += [(hook, "convolutional", SMALL, "even", option) for option in ("view", "static")
               for hook in ("fp16", "fp16_wrapper", "perchannel", "powersgd", "batched_powersgd", "stepping")]
@@ -185,4 +186,4 @@ def by_name(cases):
 
 if __name__ == "__main__":
     mend_batched_power_sgd()
-    parity_program.main(__doc__, __file__, by_name(all_cases()), train, by_name(one_model_each(all_cases())))
+    parity_program.main(__doc__, __file__, by_name(all_cases()), train, by_name(one_model_each(all_cases())), ROUNDED)

@@ -90,8 +90,8 @@ bool uses_branch(const std::string& option, int step, int rank) {
 
 /// Without momentum for sparse gradients, which only libtorch's own SGD takes.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Model& module, const std::string& model) {
-  if (model == "sparse") return std::make_unique<torch::optim::SGD>(module.parameters(), kRate);
-  return std::make_unique<taas::SGD>(module.parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
+  if (model.starts_with("sparse")) return std::make_unique<torch::optim::SGD>(parameters_of(module), kRate);
+  return std::make_unique<taas::SGD>(parameters_of(module), torch::optim::SGDOptions(kRate).momentum(0.9));
 }
 
 class OptionTraining {

@@ -11,28 +11,29 @@ import contextlib
 import parity_program
 import torch
 import torch.nn.functional as F
-from parity_models import INPUTS, MODELS
+from parity_models import FURTHER, INPUTS, MODELS, NAMES, ROUNDED
 from parity_program import STEPS, load_initial
 from torch import nn
 from torch.nn.parallel import distributed
 
 RATE = 0.1
 SMALL = 0.001  # MiB: many buckets
-ALL = list(MODELS)
-DENSE = [name for name in MODELS if name != "sparse"]
+ALL = NAMES
+DENSE = [name for name in NAMES if name != "sparse"]
+DENSE_FURTHER = [name for name in FURTHER if name != "sparsebags"]
 PLAIN = ["convolutional", "recurrent", "transformer"]  # one type, no sparse gradients, the same graph in each step
-FIXED = [name for name in MODELS if name != "branched"]  # the same graph in each step
+FIXED = [name for name in NAMES if name != "branched"]  # the same graph in each step
 
-WITHOUT_MOMENTUM = ["sparse"]
+WITHOUT_MOMENTUM = ["sparse", "sparsebags"]
 
 # option: (arguments of Python's wrapper, models)
 OPTIONS = {
-    "alone": (None, ALL),
-    "default": ({}, ALL),
+    "alone": (None, ALL + FURTHER),
+    "default": ({}, ALL + FURTHER),
     "many_buckets": ({"bucket_cap_mb": SMALL}, ALL),
     "cap_list": ({"bucket_cap_mb_list": [0.0005, 0.002, 0.004]}, ALL),
-    "bucket_view": ({"bucket_cap_mb": SMALL, "gradient_as_bucket_view": True}, DENSE),
-    "find_unused": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, ALL),
+    "bucket_view": ({"bucket_cap_mb": SMALL, "gradient_as_bucket_view": True}, DENSE + DENSE_FURTHER),
+    "find_unused": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, ALL + FURTHER),
     "no_sink_clone": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, PLAIN),
     "static_graph": ({"bucket_cap_mb": SMALL, "static_graph": True}, ALL),
     "set_static_graph": ({"bucket_cap_mb": SMALL}, FIXED),
@@ -40,7 +41,7 @@ OPTIONS = {
     "batched_copy": ({"bucket_cap_mb": SMALL, "batched_grad_copy": True}, ALL),
     "batched_copy_view": ({"bucket_cap_mb": SMALL, "batched_grad_copy": True, "gradient_as_bucket_view": True}, DENSE),
     "lazy_buckets": ({"bucket_cap_mb": SMALL, "lazy_bucket_allocation": True}, DENSE),
-    "no_sync": ({"bucket_cap_mb": SMALL}, ALL),
+    "no_sync": ({"bucket_cap_mb": SMALL}, ALL + FURTHER),
     "no_sync_view": ({"bucket_cap_mb": SMALL, "gradient_as_bucket_view": True}, DENSE),
     "own_buffers": ({"broadcast_buffers": False}, ["convolutional"]),
     "forward_own_buffers": ({"forward_sync_buffers": False}, ["convolutional"]),
@@ -132,4 +133,4 @@ def train(words, rank, initial, data):
 
 
 if __name__ == "__main__":
-    parity_program.main(__doc__, __file__, all_cases(), train)
+    parity_program.main(__doc__, __file__, all_cases(), train, rounded=ROUNDED)
