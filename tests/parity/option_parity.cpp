@@ -2,9 +2,11 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
 #include <istream>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +51,7 @@ const std::map<std::string, Options>& all_options() {
       {"delayed", {}},
       {"manual", {.bucket_cap_mb = kSmall}},
       {"other_group", {.bucket_cap_mb = kSmall}},
+      {"fewer_ranks", {.bucket_cap_mb = kSmall}},
       {"no_hooks", {}},
   };
   return kOptions;
@@ -107,7 +110,7 @@ class OptionTraining {
 
   void run(const at::Tensor& data) {
     for (int step = 0; step < kSteps; ++step) {
-      change_model(step);
+      if (!change_model(step)) return;
       const bool accumulates = option_.find("no_sync") != std::string::npos && step % 3 != 2;
       if (accumulates) {
         const auto scope = model_->no_sync();
@@ -135,10 +138,21 @@ class OptionTraining {
     if (option_ == "manual") model_->require_manual_backward_finalization(true);
   }
 
-  void change_model(int step) {
-    if (step != 4) return;
+  /// False: this rank trains no more.
+  bool change_model(int step) {
+    if (step != 4) return true;
     if (option_ == "other_group") model_->update_process_group(model_->process_group());
     if (option_ == "no_hooks") model_->remove_autograd_hooks();
+    return option_ != "fewer_ranks" || leave_half();
+  }
+
+  bool leave_half() {
+    const auto all = model_->process_group();
+    std::vector<int> members(std::max<std::size_t>(2, static_cast<std::size_t>(all.world_size()) / 2));
+    std::iota(members.begin(), members.end(), 0);
+    const auto group = taas::new_group(all, members);
+    if (group) model_->update_process_group(*group);
+    return group.has_value();
   }
 
   void backward(const at::Tensor& batch, int step) {

@@ -51,6 +51,7 @@ OPTIONS = {
     "delayed": ({}, DENSE),
     "manual": ({"bucket_cap_mb": SMALL}, DENSE),
     "other_group": ({"bucket_cap_mb": SMALL}, ALL),
+    "fewer_ranks": ({"bucket_cap_mb": SMALL}, ALL),
     "no_hooks": ({}, ALL),
 }
 
@@ -112,6 +113,12 @@ def train(words, rank, initial, data):
     for step in range(STEPS):
         if option == "other_group" and step == 4:
             model._update_process_group(torch.distributed.new_group())
+        if option == "fewer_ranks" and step == 4:
+            members = range(max(2, torch.distributed.get_world_size() // 2))
+            group = torch.distributed.new_group(members)
+            if rank not in members:
+                break
+            model._update_process_group(group)
         if option == "no_hooks" and step == 4:
             model._remove_autograd_hooks()
             model = net
