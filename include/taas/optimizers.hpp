@@ -13,8 +13,8 @@
 // libtorch's own optimizers update one parameter after the other, a dozen kernels each, and Adam's bits differ from
 // Python's. These have the same options and states, also in checkpoints, and update all parameters of a group together
 // with torch's _foreach_ operations, in the order of torch/optim/*.py: the same parameters as Python's optimizers, to
-// the bit, on the CPU as on a GPU (where these operations are few kernels). OptimizerKernels has Python's other ways.
-// Dense real gradients only; a sparse one is an InvalidArgument.
+// the bit, of 32 as of 16 bits, on the CPU as on a GPU (where these operations are few kernels). OptimizerKernels has
+// Python's other ways. Dense real gradients only; a sparse one is an InvalidArgument.
 
 namespace taas {
 

@@ -1,59 +1,50 @@
-// ddp_parity DIR: the C++ half of ddp_parity.py, which writes DIR/initial.bin and DIR/data.bin, runs both halves and
-// compares DIR/cpp.<case>.<rank>.bin with DIR/python.<case>.<rank>.bin. Everything is raw float32.
-#include <torch/nn/functional/activation.h>
+// ddp_parity DIR: the C++ half of ddp_parity.py.
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
-#include <filesystem>
-#include <iostream>
-#include <vector>
+#include <istream>
+#include <map>
+#include <string>
 
-#include "state_files.hpp"
-#include "taas/collectives.hpp"
+#include "parity_program.hpp"
 #include "taas/distributed_data_parallel.hpp"
 
 namespace {
 
 namespace F = torch::nn::functional;
-using Folder = std::filesystem::path;
 using Options = taas::DistributedDataParallelOptions;
 
-constexpr int kSteps = 10;
-constexpr int kBatch = 4;
 constexpr int kSide = 8;
 constexpr int kClasses = 10;
 
 enum class Branch { kAbsent, kSometimes, kNever };
 
 struct Case {
-  std::string name;
   Options options = {};
   Branch branch = Branch::kAbsent;
   int accumulate = 1;  ///< steps between two synchronisations
 };
 
-/// The list of ddp_parity.py, in its order.
-std::vector<Case> all_cases() {
-  return {
-      {.name = "default"},
-      {.name = "many_buckets", .options = {.bucket_cap_mb = 0.001}},
-      {.name = "bucket_view", .options = {.gradient_as_bucket_view = true}},
-      {.name = "bucket_view_many_buckets", .options = {.bucket_cap_mb = 0.001, .gradient_as_bucket_view = true}},
-      {.name = "no_sync", .accumulate = 2},
-      {.name = "no_sync_bucket_view", .options = {.gradient_as_bucket_view = true}, .accumulate = 3},
-      {.name = "find_unused", .options = {.find_unused_parameters = true}, .branch = Branch::kSometimes},
-      {.name = "find_unused_many_buckets",
-       .options = {.bucket_cap_mb = 0.001, .find_unused_parameters = true},
-       .branch = Branch::kSometimes},
-      {.name = "static_graph", .options = {.static_graph = true}},
-      {.name = "static_graph_unused",
-       .options = {.bucket_cap_mb = 0.001, .static_graph = true},
-       .branch = Branch::kNever},
-      {.name = "own_buffers", .options = {.broadcast_buffers = false}},
+/// The table of ddp_parity.py.
+const std::map<std::string, Case>& all_cases() {
+  static const std::map<std::string, Case> kCases{
+      {"default", {}},
+      {"many_buckets", {.options = {.bucket_cap_mb = 0.001}}},
+      {"bucket_view", {.options = {.gradient_as_bucket_view = true}}},
+      {"bucket_view_many_buckets", {.options = {.bucket_cap_mb = 0.001, .gradient_as_bucket_view = true}}},
+      {"no_sync", {.accumulate = 2}},
+      {"no_sync_bucket_view", {.options = {.gradient_as_bucket_view = true}, .accumulate = 3}},
+      {"find_unused", {.options = {.find_unused_parameters = true}, .branch = Branch::kSometimes}},
+      {"find_unused_many_buckets",
+       {.options = {.bucket_cap_mb = 0.001, .find_unused_parameters = true}, .branch = Branch::kSometimes}},
+      {"static_graph", {.options = {.static_graph = true}}},
+      {"static_graph_unused", {.options = {.bucket_cap_mb = 0.001, .static_graph = true}, .branch = Branch::kNever}},
+      {"own_buffers", {.options = {.broadcast_buffers = false}}},
   };
+  return kCases;
 }
 
 struct NetImpl : torch::nn::Module {
@@ -78,27 +69,23 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-/// data.bin: (steps, ranks, batch, pixels + label).
-struct Batches {
-  at::Tensor all;
-  at::Tensor images(int step, int rank) const {
-    return all[step][rank].slice(1, 0, kSide * kSide).contiguous().view({kBatch, 1, kSide, kSide});
-  }
-  at::Tensor labels(int step, int rank) const { return all[step][rank].select(1, kSide * kSide).to(at::kLong); }
-};
+at::Tensor images(const at::Tensor& batch) {
+  return batch.slice(1, 0, kSide * kSide).contiguous().view({parity::kBatch, 1, kSide, kSide});
+}
 
-void train(const Case& one, const taas::ProcessGroup& group, const Batches& batches, const Folder& folder) {
+at::Tensor labels(const at::Tensor& batch) { return batch.select(1, kSide * kSide).to(at::kLong); }
+
+std::shared_ptr<NetImpl> train(const Case& one, const parity::Inputs& inputs) {
+  const int rank = inputs.group.rank();
   Net net(one.branch);
-  parity::load_initial(*net, parity::read_floats(folder / "initial.bin"), group.rank());
-  taas::DistributedDataParallel model(net, group, one.options);
+  parity::load_initial(*net, inputs.initial, rank);
+  taas::DistributedDataParallel model(net, inputs.group, one.options);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   model.zero_grad();
-  for (int step = 0; step < kSteps; ++step) {
-    const bool with_extra = one.branch == Branch::kSometimes && (step + group.rank()) % 3 == 0;
-    const auto backward = [&] {
-      auto scores = model(batches.images(step, group.rank()), with_extra);
-      F::cross_entropy(scores, batches.labels(step, group.rank())).backward();
-    };
+  for (int step = 0; step < parity::kSteps; ++step) {
+    const bool with_extra = one.branch == Branch::kSometimes && (step + rank) % 3 == 0;
+    const auto batch = inputs.data[step][rank];
+    const auto backward = [&] { F::cross_entropy(model(images(batch), with_extra), labels(batch)).backward(); };
     if ((step + 1) % one.accumulate != 0) {
       auto scope = model.no_sync();
       backward();
@@ -108,25 +95,15 @@ void train(const Case& one, const taas::ProcessGroup& group, const Batches& batc
     optimizer.step();
     model.zero_grad();
   }
-  parity::write_state(*net, folder / ("cpp." + one.name + "." + std::to_string(group.rank()) + ".bin"));
+  return net.ptr();
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::cerr << "usage: ddp_parity DIR\n";
-    return 2;
-  }
-  const Folder folder = argv[1];
-  at::set_num_threads(1);
-  auto group = taas::init({.backend = taas::Backend::kGloo});
-  const Batches batches{
-      parity::read_floats(folder / "data.bin").view({kSteps, group.world_size(), kBatch, kSide * kSide + 1})};
-  for (const auto& one : all_cases()) train(one, group, batches, folder);
-  taas::barrier(group);
-  return 0;
-} catch (const std::exception& error) {
-  std::cerr << error.what() << '\n';
-  return 1;
+int main(int argc, char** argv) {
+  return parity::run_program(argc, argv, [](std::istream& words, const parity::Inputs& inputs) {
+    std::string name;
+    words >> name;
+    return train(all_cases().at(name), inputs);
+  });
 }

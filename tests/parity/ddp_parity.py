@@ -1,27 +1,21 @@
-"""Trains the same model on the same data with Python's DistributedDataParallel under torchrun and with taas' in C++, and
+"""Trains the same model on the same data with Python's DistributedDataParallel and with taas' in C++, and
 compares the parameters and buffers of every rank after ten steps, bit by bit, for each option.
 
     ddp_parity.py CPP_PROGRAM [--ranks 2 4] [--launcher "taas-run --gpus {ranks}"]
 """
 
-import argparse
 import contextlib
-import os
-import pathlib
-import shlex
-import socket
-import subprocess
-import sys
-import tempfile
 
+import parity_program
 import torch
 import torch.nn.functional as F
+from parity_program import BATCH, CLASSES, STEPS, load_initial
 from torch import nn
 
-STEPS, BATCH, SIDE, CLASSES = 10, 4, 8, 10
+SIDE = 8
 ABSENT, SOMETIMES, NEVER = "absent", "sometimes", "never"
 
-# name: (options, branch, steps between two synchronisations); the list of ddp_parity.cpp, in its order.
+# name: (options, branch, steps between two synchronisations); also in ddp_parity.cpp.
 CASES = {
     "default": ({}, ABSENT, 1),
     "many_buckets": ({"bucket_cap_mb": 0.001}, ABSENT, 1),
@@ -54,32 +48,10 @@ class Net(nn.Module):
         return y + self.extra(x) if with_extra else y
 
 
-def state_of(module):
-    """Parameters, then floating point buffers: what both halves read and write."""
-    return [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
-
-
-def to_bytes(tensors):
-    return b"".join(t.detach().contiguous().numpy().tobytes() for t in tensors)
-
-
-def read_floats(path):
-    return torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.float32)
-
-
-def load_initial(module, values, rank):
-    """Rank 0 gets the given values, the others wrong ones that the wrapper has to replace."""
-    at = 0
-    with torch.no_grad():
-        for tensor in state_of(module):
-            tensor.copy_(values[at : at + tensor.numel()].view_as(tensor)).add_(rank)
-            at += tensor.numel()
-
-
-def train(name, rank, data, folder):
-    options, branch, accumulate = CASES[name]
+def train(words, rank, initial, data):
+    options, branch, accumulate = CASES[words[0]]
     net = Net(branch)
-    load_initial(net, read_floats(folder / "initial.bin"), rank)
+    load_initial(net, initial, rank)
     model = nn.parallel.DistributedDataParallel(net, **options)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     for step in range(STEPS):
@@ -92,97 +64,8 @@ def train(name, rank, data, folder):
         if synchronise:
             optimizer.step()
             optimizer.zero_grad()
-    (folder / f"python.{name}.{rank}.bin").write_bytes(to_bytes(state_of(net)))
-
-
-def python_rank(folder):
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
-    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    data = read_floats(folder / "data.bin").view(STEPS, ranks, BATCH, SIDE * SIDE + 1)
-    for name in CASES:
-        train(name, rank, data, folder)
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
-    os._exit(0)  # gloo's threads may outlive Python's end, which aborts a rank that has done all its work
-
-
-def write_inputs(folder, ranks):
-    torch.manual_seed(ranks)
-    (folder / "initial.bin").write_bytes(to_bytes(state_of(Net(ABSENT))) + to_bytes([torch.randn(1000)]))
-    pixels = torch.randn(STEPS, ranks, BATCH, SIDE * SIDE)
-    labels = torch.randint(CLASSES, (STEPS, ranks, BATCH, 1)).float()
-    (folder / "data.bin").write_bytes(to_bytes([torch.cat([pixels, labels], -1)]))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def run_python(folder, ranks):
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}",
-         "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", __file__, "--python-rank", str(folder)],
-        check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
-    )
-
-
-def run_cpp(folder, ranks, program, launcher):
-    shared = {**os.environ, "OMP_NUM_THREADS": "1"}
-    if launcher:
-        command = [*shlex.split(launcher.format(ranks=ranks)), program, str(folder)]
-        subprocess.run(command, check=True, env=shared)
-        return
-    shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks),
-               "LOCAL_WORLD_SIZE": str(ranks)}
-    processes = [
-        subprocess.Popen([program, str(folder)], env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-        for rank in range(ranks)
-    ]
-    codes = [process.wait() for process in processes]
-    if any(codes):
-        sys.exit(f"the C++ ranks exited with {codes}")
-
-
-def compare(folder, ranks):
-    """The cases that differ, with how much of the state does."""
-    bad = []
-    for name, (_, branch, _) in CASES.items():
-        for rank in range(ranks):
-            python, cpp = (read_floats(folder / f"{side}.{name}.{rank}.bin") for side in ("python", "cpp"))
-            initial = read_floats(folder / "initial.bin")[: python.numel()]
-            assert python.numel() == sum(t.numel() for t in state_of(Net(branch))), "the Python half wrote too little"
-            if torch.equal(python, initial) or not python.isfinite().all():
-                bad.append(f"{name}, rank {rank}: the Python half has not trained")
-            if python.numel() != cpp.numel() or not torch.equal(python.view(torch.int32), cpp.view(torch.int32)):
-                different = (python.view(torch.int32) != cpp.view(torch.int32)).sum().item() if python.numel() == cpp.numel() else "size"
-                bad.append(f"{name}, rank {rank}: {different} of {python.numel()} values differ")
-    return bad
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", nargs="?")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--launcher", default="")
-    parser.add_argument("--python-rank", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if arguments.python_rank:
-        return python_rank(arguments.python_rank)
-    bad = []
-    for ranks in arguments.ranks:
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            write_inputs(folder, ranks)
-            run_python(folder, ranks)
-            run_cpp(folder, ranks, arguments.program, arguments.launcher)
-            bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks)]
-            print(f"{ranks} ranks: {len(CASES)} cases compared")
-    if bad:
-        sys.exit("\n".join(bad))
+    return net
 
 
 if __name__ == "__main__":
-    main()
+    parity_program.main(__doc__, __file__, {name: [name] for name in CASES}, train)

@@ -1,18 +1,15 @@
-// hook_parity DIR: the C++ half of hook_parity.py, which writes DIR/cases.txt, DIR/initial.bin and DIR/data.bin, runs
-// both halves and compares DIR/cpp.<case>.<rank>.bin with DIR/python.<case>.<rank>.bin. Everything is raw float32.
+// hook_parity DIR: the C++ half of hook_parity.py.
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iostream>
+#include <istream>
 #include <map>
-#include <sstream>
+#include <string>
 #include <vector>
 
-#include "hook_models.hpp"
-#include "state_files.hpp"
+#include "parity_models.hpp"
+#include "parity_program.hpp"
 #include "taas/collectives.hpp"
 #include "taas/comm_hooks.hpp"
 #include "taas/distributed_data_parallel.hpp"
@@ -21,28 +18,23 @@
 namespace parity {
 namespace {
 
-using Folder = std::filesystem::path;
 using Wrapped = taas::DistributedDataParallel<Model>;
 using Hook = std::shared_ptr<taas::CommHook>;
 
-constexpr int kSteps = 10;
-constexpr int kBatch = 4;
 constexpr double kRate = 0.1;
 
 /// One line of cases.txt.
 struct Case {
-  std::string name, hook, model;
+  std::string hook, model;
   double bucket_cap_mb = 0;
   std::string join;    ///< "even", "initial" or "current": what gradients are divided by when inputs are uneven
   std::string option;  ///< "plain", "view", "static" or "no_sync"
 };
 
-std::vector<Case> read_cases(const Folder& path) {
-  std::ifstream file(path);
-  std::vector<Case> cases;
-  for (Case one; file >> one.name >> one.hook >> one.model >> one.bucket_cap_mb >> one.join >> one.option;)
-    cases.push_back(one);
-  return cases;
+Case read_case(std::istream& words) {
+  Case one;
+  words >> one.hook >> one.model >> one.bucket_cap_mb >> one.join >> one.option;
+  return one;
 }
 
 Hook power_sgd(const taas::ProcessGroup& group, const taas::PowerSGDOptions& options) {
@@ -127,18 +119,17 @@ void register_hook(Wrapped& model, const std::string& name) {
   }
 }
 
-/// Trains one case; `data`: (steps, ranks, batch, inputs + label).
 class Training {
  public:
-  Training(const Case& one, const taas::ProcessGroup& group, const at::Tensor& initial)
+  Training(const Case& one, const Inputs& inputs)
       : case_(one),
-        rank_(group.rank()),
+        rank_(inputs.group.rank()),
         module_(make_model(one.model)),
-        model_(module_, group, options(one)),
-        optimizer_(module_->parameters(), torch::optim::SGDOptions(kRate)),
-        averager_(group, 3, 4),
+        model_(module_, inputs.group, options(one)),
+        optimizer_(parameters_of(*module_), torch::optim::SGDOptions(kRate)),
+        averager_(inputs.group, 3, 4),
         local_(optimizer_, averager_) {
-    load_initial(*module_, initial);
+    load_initial(*module_, inputs.initial);
     register_hook(model_, one.hook);
   }
 
@@ -148,9 +139,7 @@ class Training {
                {.divide_by_initial_world_size = case_.join == "initial"});
   }
 
-  void write(const Folder& folder) const {
-    write_state(*module_, folder / ("cpp." + case_.name + "." + std::to_string(rank_) + ".bin"));
-  }
+  std::shared_ptr<Model> module() const { return module_; }
 
  private:
   static taas::DistributedDataParallelOptions options(const Case& one) {
@@ -197,25 +186,10 @@ class Training {
 }  // namespace
 }  // namespace parity
 
-int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::cerr << "usage: hook_parity DIR\n";
-    return 2;
-  }
-  const std::filesystem::path folder = argv[1];
-  at::set_num_threads(1);
-  const auto group = taas::init({.backend = taas::Backend::kGloo});
-  const auto initial = parity::read_floats(folder / "initial.bin");
-  const auto data = parity::read_floats(folder / "data.bin")
-                        .view({parity::kSteps, group.world_size(), parity::kBatch, parity::kInputs + 1});
-  for (const auto& one : parity::read_cases(folder / "cases.txt")) {
-    parity::Training training(one, group, initial);
-    training.run(data);
-    training.write(folder);
-  }
-  taas::barrier(group);
-  return 0;
-} catch (const std::exception& error) {
-  std::cerr << error.what() << '\n';
-  return 1;
+int main(int argc, char** argv) {
+  return parity::run_program(argc, argv, [](std::istream& words, const parity::Inputs& inputs) {
+    parity::Training training(parity::read_case(words), inputs);
+    training.run(inputs.data);
+    return training.module();
+  });
 }

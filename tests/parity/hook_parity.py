@@ -1,22 +1,18 @@
 """Trains models with the communication hooks of Python's DistributedDataParallel, and with uneven inputs in its join, and
 with taas' in C++; compares the parameters and buffers of every rank afterwards, bit by bit.
 
-    hook_parity.py CPP_PROGRAM [--ranks 2 4] [--only PART_OF_A_CASE] [--quick]
+    hook_parity.py CPP_PROGRAM [--ranks 2 4] [--only PART_OF_A_CASE] [--quick: each hook with one model]
 """
 
-import argparse
 import collections
 import contextlib
 import functools
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 
+import parity_program
 import torch
 import torch.nn.functional as F
-from hook_models import INPUTS, MODELS
+from parity_models import INPUTS, MODELS, NAMES, ROUNDED
+from parity_program import STEPS, load_initial
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import (
     debugging_hooks,
@@ -29,9 +25,9 @@ from torch.distributed.algorithms.ddp_comm_hooks import (
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from torch.distributed.optim import PostLocalSGDOptimizer
 
-STEPS, BATCH, RATE = 10, 4, 0.1
+RATE = 0.1
 SMALL, ONE = 0.004, 25  # MiB: many buckets, or one
-DENSE = [name for name in MODELS if name != "sparse"]
+DENSE = [name for name in NAMES if name != "sparse"]
 HOOKS_OF_ALL = ["allreduce", "builtin_allreduce", "noop"]
 SIMPLE = ["builtin_fp16", "fp16", "bf16", "fp16_wrapper", "bf16_wrapper", "own", "stepping"]
 STAGED = ["pertensor", "perchannel", "powersgd", "powersgd_cold", "batched_powersgd"]
@@ -39,13 +35,14 @@ STAGED = ["pertensor", "perchannel", "powersgd", "powersgd_cold", "batched_power
 
 def all_cases():
     """(hook, model, MiB of a bucket, what gradients are divided by when inputs are uneven, further option)"""
-    cases = [(hook, model, SMALL, "even") for hook in HOOKS_OF_ALL for model in MODELS]
+    cases = [(hook, model, SMALL, "even") for hook in HOOKS_OF_ALL for model in NAMES]
     cases += [(hook, model, SMALL, "even") for hook in SIMPLE + STAGED for model in DENSE]
     cases += [(hook, "convolutional", ONE, "even") for hook in STAGED + ["powersgd_qr"]]
     cases += [(hook, model, SMALL, "even") for hook in ("fp16_powersgd", "fp16_perchannel") for model in ("tied", "recurrent")]
     cases += [(hook, model, SMALL, "even") for hook in ("local_sgd", "local_sgd_subgroup") for model in ("convolutional", "tied")]
-    cases += [("none", model, bucket, join) for model in MODELS for bucket, join in ((SMALL, "initial"), (ONE, "current"))]
+    cases += [("none", model, bucket, join) for model in NAMES for bucket, join in ((SMALL, "initial"), (ONE, "current"))]
     cases += [(hook, "convolutional", SMALL, "initial") for hook in ("fp16", "perchannel", "powersgd")]
+    cases += [("powersgd", "encoder", ONE, "even"), ("bf16", "doubled", ONE, "even"), ("none", "sparsebags", SMALL, "initial")]
     cases = [(*case, "plain") for case in cases]
     cases += [(hook, "convolutional", SMALL, "even", option) for option in ("view", "static")
               for hook in ("fp16", "fp16_wrapper", "perchannel", "powersgd", "batched_powersgd", "stepping")]
@@ -142,27 +139,6 @@ def mend_batched_power_sgd():
     powerSGD_hook._orthogonalize = of_matrix_too
 
 
-def state_of(module):
-    """Parameters, then floating point buffers: what both halves read and write."""
-    return [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]
-
-
-def to_bytes(tensors):
-    return b"".join(t.detach().float().contiguous().numpy().tobytes() for t in tensors)
-
-
-def read_floats(path):
-    return torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.float32)
-
-
-def load_initial(module, values):
-    at = 0
-    with torch.no_grad():
-        for tensor in state_of(module):
-            tensor.copy_(values[at : at + tensor.numel()].view_as(tensor))
-            at += tensor.numel()
-
-
 def register_hook(model, name):
     builtin = {"builtin_allreduce": "ALLREDUCE", "builtin_fp16": "FP16_COMPRESS"}
     if name in builtin:
@@ -171,11 +147,11 @@ def register_hook(model, name):
         model.register_comm_hook(*HOOKS[name]())
 
 
-def train(case, rank, initial, data):
-    hook, model_name, bucket, join, option = case
+def train(words, rank, initial, data):
+    hook, model_name, bucket, join, option = words
     net = MODELS[model_name]()
     model = nn.parallel.DistributedDataParallel(
-        net, bucket_cap_mb=bucket, find_unused_parameters=model_name == "branched", gradient_as_bucket_view=option == "view",
+        net, bucket_cap_mb=float(bucket), find_unused_parameters=model_name == "branched", gradient_as_bucket_view=option == "view",
         static_graph=option == "static")
     load_initial(net, initial)
     register_hook(model, hook)
@@ -204,82 +180,10 @@ def train(case, rank, initial, data):
     return net
 
 
-def python_rank(folder):
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
-    mend_batched_power_sgd()
-    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    initial = read_floats(folder / "initial.bin")
-    data = read_floats(folder / "data.bin").view(STEPS, ranks, BATCH, INPUTS + 1)
-    for line in (folder / "cases.txt").read_text().splitlines():
-        name, hook, model, bucket, join, option = line.split()
-        net = train((hook, model, float(bucket), join, option), rank, initial, data)
-        (folder / f"python.{name}.{rank}.bin").write_bytes(to_bytes(state_of(net)))
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
-    os._exit(0)  # gloo's threads may outlive Python's end, which aborts a rank that has done all its work
-
-
-def write_inputs(folder, ranks, cases):
-    """`cases` are lines for both halves."""
-    torch.manual_seed(ranks)
-    (folder / "cases.txt").write_text("".join(f"{case}\n" for case in cases))
-    (folder / "initial.bin").write_bytes(to_bytes([torch.randn(20000) * 0.1]))
-    pixels = torch.randn(STEPS, ranks, BATCH, INPUTS)
-    labels = torch.randint(10, (STEPS, ranks, BATCH, 1)).float()
-    (folder / "data.bin").write_bytes(to_bytes([torch.cat([pixels, labels], -1)]))
-
-
-def run(folder, ranks, command):
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}",
-         "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", *command],
-        check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
-    )
-
-
-def compare(folder, ranks, cases, name_of=name_of):
-    """The cases that differ, with how much of the state does."""
-    bad = []
-    for name in map(name_of, cases):
-        for rank in range(ranks):
-            python, cpp = (read_floats(folder / f"{side}.{name}.{rank}.bin") for side in ("python", "cpp"))
-            initial = read_floats(folder / "initial.bin")[: python.numel()]
-            if torch.equal(python, initial) or not python.isfinite().all():
-                bad.append(f"{name}, rank {rank}: the Python half has not trained")
-            if python.numel() != cpp.numel():
-                bad.append(f"{name}, rank {rank}: {cpp.numel()} values, not {python.numel()}")
-            elif different := (python.view(torch.int32) != cpp.view(torch.int32)).sum().item():
-                largest = (python - cpp).abs().max().item()
-                bad.append(f"{name}, rank {rank}: {different} of {python.numel()} values differ, by {largest:.1e} at most")
-    return bad
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", nargs="?")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--only", default="")
-    parser.add_argument("--quick", action="store_true", help="each hook with one model")
-    parser.add_argument("--python-rank", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if arguments.python_rank:
-        return python_rank(arguments.python_rank)
-    cases = [case for case in all_cases() if arguments.only in name_of(case)]
-    if arguments.quick:
-        cases = one_model_each(cases)
-    bad = []
-    for ranks in arguments.ranks:
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            write_inputs(folder, ranks, [" ".join(map(str, (name_of(case), *case))) for case in cases])
-            run(folder, ranks, [__file__, "--python-rank", str(folder)])
-            run(folder, ranks, ["--no-python", arguments.program, str(folder)])
-            bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, cases)]
-            print(f"{ranks} ranks: {len(cases)} cases compared")
-    if bad:
-        sys.exit("\n".join(bad))
+def by_name(cases):
+    return {name_of(case): case for case in cases}
 
 
 if __name__ == "__main__":
-    main()
+    mend_batched_power_sgd()
+    parity_program.main(__doc__, __file__, by_name(all_cases()), train, by_name(one_model_each(all_cases())), ROUNDED)

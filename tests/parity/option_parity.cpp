@@ -1,18 +1,18 @@
-// option_parity DIR: the C++ half of option_parity.py, which writes DIR/cases.txt, DIR/initial.bin and DIR/data.bin,
-// runs both halves and compares DIR/cpp.<case>.<rank>.bin with DIR/python.<case>.<rank>.bin. Everything is raw float32.
+// option_parity DIR: the C++ half of option_parity.py.
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <algorithm>
+#include <istream>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "hook_models.hpp"
-#include "state_files.hpp"
+#include "parity_models.hpp"
+#include "parity_program.hpp"
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/optimizers.hpp"
@@ -23,8 +23,6 @@ namespace {
 using Options = taas::DistributedDataParallelOptions;
 using Wrapped = taas::DistributedDataParallel<Model>;
 
-constexpr int kSteps = 10;
-constexpr int kBatch = 4;
 constexpr double kRate = 0.1;
 constexpr double kSmall = 0.001;  // MiB
 
@@ -53,6 +51,7 @@ const std::map<std::string, Options>& all_options() {
       {"delayed", {}},
       {"manual", {.bucket_cap_mb = kSmall}},
       {"other_group", {.bucket_cap_mb = kSmall}},
+      {"fewer_ranks", {.bucket_cap_mb = kSmall}},
       {"no_hooks", {}},
   };
   return kOptions;
@@ -92,28 +91,26 @@ bool uses_branch(const std::string& option, int step, int rank) {
   return option != "skip_unused" && option != "static_graph";
 }
 
-/// Without momentum for sparse gradients, and for 16 bit ones, whose momenta differ on one rank already.
+/// Without momentum for sparse gradients, which only libtorch's own SGD takes.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Model& module, const std::string& model) {
-  const torch::optim::SGDOptions plain(kRate);
-  if (model == "sparse" || model == "tied") return std::make_unique<torch::optim::SGD>(module.parameters(), plain);
-  return std::make_unique<taas::SGD>(module.parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
+  if (model.starts_with("sparse")) return std::make_unique<torch::optim::SGD>(parameters_of(module), kRate);
+  return std::make_unique<taas::SGD>(parameters_of(module), torch::optim::SGDOptions(kRate).momentum(0.9));
 }
 
 class OptionTraining {
  public:
-  OptionTraining(std::string option, const std::string& model, const taas::ProcessGroup& group,
-                 const at::Tensor& initial)
+  OptionTraining(std::string option, const std::string& model, const Inputs& inputs)
       : option_(std::move(option)),
-        rank_(group.rank()),
+        rank_(inputs.group.rank()),
         module_(make_model(model)),
         optimizer_(make_optimizer(*module_, model)) {
-    load_initial(*module_, initial, option_ == "alone" ? 0 : 0.25 * rank_);
-    if (option_ != "alone") wrap(group);
+    load_initial(*module_, inputs.initial, option_ == "alone" ? 0 : 0.25 * rank_);
+    if (option_ != "alone") wrap(inputs.group);
   }
 
   void run(const at::Tensor& data) {
     for (int step = 0; step < kSteps; ++step) {
-      change_model(step);
+      if (!change_model(step)) return;
       const bool accumulates = option_.find("no_sync") != std::string::npos && step % 3 != 2;
       if (accumulates) {
         const auto scope = model_->no_sync();
@@ -127,7 +124,7 @@ class OptionTraining {
     }
   }
 
-  const Model& module() const { return *module_; }
+  std::shared_ptr<Model> module() const { return module_; }
 
  private:
   void wrap(const taas::ProcessGroup& group) {
@@ -141,10 +138,21 @@ class OptionTraining {
     if (option_ == "manual") model_->require_manual_backward_finalization(true);
   }
 
-  void change_model(int step) {
-    if (step != 4) return;
+  /// False: this rank trains no more.
+  bool change_model(int step) {
+    if (step != 4) return true;
     if (option_ == "other_group") model_->update_process_group(model_->process_group());
     if (option_ == "no_hooks") model_->remove_autograd_hooks();
+    return option_ != "fewer_ranks" || leave_half();
+  }
+
+  bool leave_half() {
+    const auto all = model_->process_group();
+    std::vector<int> members(std::max<std::size_t>(2, static_cast<std::size_t>(all.world_size()) / 2));
+    std::iota(members.begin(), members.end(), 0);
+    const auto group = taas::new_group(all, members);
+    if (group) model_->update_process_group(*group);
+    return group.has_value();
   }
 
   void backward(const at::Tensor& batch, int step) {
@@ -167,27 +175,12 @@ class OptionTraining {
 }  // namespace
 }  // namespace parity
 
-int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::cerr << "usage: option_parity DIR\n";
-    return 2;
-  }
-  const std::filesystem::path folder = argv[1];
-  at::set_num_threads(1);
-  const auto group = taas::init({.backend = taas::Backend::kGloo});
-  const auto initial = parity::read_floats(folder / "initial.bin");
-  const auto data = parity::read_floats(folder / "data.bin")
-                        .view({parity::kSteps, group.world_size(), parity::kBatch, parity::kInputs + 1});
-  std::ifstream cases(folder / "cases.txt");
-  for (std::string option, model; cases >> option >> model;) {
-    parity::OptionTraining training(option, model, group, initial);
-    training.run(data);
-    const auto file = "cpp." + option + "." + model + "." + std::to_string(group.rank()) + ".bin";
-    parity::write_state(training.module(), folder / file);
-  }
-  taas::barrier(group);
-  return 0;
-} catch (const std::exception& error) {
-  std::cerr << error.what() << '\n';
-  return 1;
+int main(int argc, char** argv) {
+  return parity::run_program(argc, argv, [](std::istream& words, const parity::Inputs& inputs) {
+    std::string option, model;
+    words >> option >> model;
+    parity::OptionTraining training(option, model, inputs);
+    training.run(inputs.data);
+    return training.module();
+  });
 }

@@ -1,4 +1,4 @@
-"""Trains the models of hook_models.py with each option of Python's DistributedDataParallel, and with taas' in C++; compares
+"""Trains the models of parity_models.py with each option of Python's DistributedDataParallel, and with taas' in C++; compares
 the parameters and buffers of every rank afterwards, bit by bit.
 
     option_parity.py CPP_PROGRAM [--ranks 2 4] [--only PART_OF_A_CASE]
@@ -6,36 +6,34 @@ the parameters and buffers of every rank afterwards, bit by bit.
 Case "alone" has no wrapper: what one process computes in both languages, before anything is reduced.
 """
 
-import argparse
 import contextlib
-import os
-import pathlib
-import sys
-import tempfile
 
+import parity_program
 import torch
 import torch.nn.functional as F
-from hook_models import INPUTS, MODELS
-from hook_parity import BATCH, RATE, STEPS, compare, load_initial, read_floats, run, state_of, to_bytes, write_inputs
+from parity_models import FURTHER, INPUTS, MODELS, NAMES, ROUNDED
+from parity_program import STEPS, load_initial
 from torch import nn
 from torch.nn.parallel import distributed
 
+RATE = 0.1
 SMALL = 0.001  # MiB: many buckets
-ALL = list(MODELS)
-DENSE = [name for name in MODELS if name != "sparse"]
+ALL = NAMES
+DENSE = [name for name in NAMES if name != "sparse"]
+DENSE_FURTHER = [name for name in FURTHER if name != "sparsebags"]
 PLAIN = ["convolutional", "recurrent", "transformer"]  # one type, no sparse gradients, the same graph in each step
-FIXED = [name for name in MODELS if name != "branched"]  # the same graph in each step
+FIXED = [name for name in NAMES if name != "branched"]  # the same graph in each step
 
-PLAIN_SGD = ["sparse", "tied"]  # momenta of 16 bits differ on one rank already: see docs/ddp.md
+WITHOUT_MOMENTUM = ["sparse", "sparsebags"]
 
 # option: (arguments of Python's wrapper, models)
 OPTIONS = {
-    "alone": (None, ALL),
-    "default": ({}, ALL),
+    "alone": (None, ALL + FURTHER),
+    "default": ({}, ALL + FURTHER),
     "many_buckets": ({"bucket_cap_mb": SMALL}, ALL),
     "cap_list": ({"bucket_cap_mb_list": [0.0005, 0.002, 0.004]}, ALL),
-    "bucket_view": ({"bucket_cap_mb": SMALL, "gradient_as_bucket_view": True}, DENSE),
-    "find_unused": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, ALL),
+    "bucket_view": ({"bucket_cap_mb": SMALL, "gradient_as_bucket_view": True}, DENSE + DENSE_FURTHER),
+    "find_unused": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, ALL + FURTHER),
     "no_sink_clone": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, PLAIN),
     "static_graph": ({"bucket_cap_mb": SMALL, "static_graph": True}, ALL),
     "set_static_graph": ({"bucket_cap_mb": SMALL}, FIXED),
@@ -43,7 +41,7 @@ OPTIONS = {
     "batched_copy": ({"bucket_cap_mb": SMALL, "batched_grad_copy": True}, ALL),
     "batched_copy_view": ({"bucket_cap_mb": SMALL, "batched_grad_copy": True, "gradient_as_bucket_view": True}, DENSE),
     "lazy_buckets": ({"bucket_cap_mb": SMALL, "lazy_bucket_allocation": True}, DENSE),
-    "no_sync": ({"bucket_cap_mb": SMALL}, ALL),
+    "no_sync": ({"bucket_cap_mb": SMALL}, ALL + FURTHER),
     "no_sync_view": ({"bucket_cap_mb": SMALL, "gradient_as_bucket_view": True}, DENSE),
     "own_buffers": ({"broadcast_buffers": False}, ["convolutional"]),
     "forward_own_buffers": ({"forward_sync_buffers": False}, ["convolutional"]),
@@ -53,17 +51,13 @@ OPTIONS = {
     "delayed": ({}, DENSE),
     "manual": ({"bucket_cap_mb": SMALL}, DENSE),
     "other_group": ({"bucket_cap_mb": SMALL}, ALL),
+    "fewer_ranks": ({"bucket_cap_mb": SMALL}, ALL),
     "no_hooks": ({}, ALL),
 }
 
 
 def all_cases():
-    """(option, model)."""
-    return [(option, model) for option, (_, models) in OPTIONS.items() for model in models]
-
-
-def name_of(case):
-    return ".".join(case)
+    return {f"{option}.{model}": (option, model) for option, (_, models) in OPTIONS.items() for model in models}
 
 
 def names_of_last_layer(net):
@@ -110,17 +104,21 @@ def uses_branch(option, step, rank):
     return option not in ("skip_unused", "static_graph")
 
 
-def train(option, model_name, rank, initial, data):
+def train(words, rank, initial, data):
+    option, model_name = words
     net = MODELS[model_name]()
-    load_initial(net, initial)
-    with torch.no_grad():
-        for tensor in state_of(net):
-            tensor.add_(0 if option == "alone" else 0.25 * rank)  # the wrapper has to replace it
+    load_initial(net, initial, 0 if option == "alone" else 0.25 * rank)
     model = net if option == "alone" else wrap(option, net)
-    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=0 if model_name in PLAIN_SGD else 0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=0 if model_name in WITHOUT_MOMENTUM else 0.9)
     for step in range(STEPS):
         if option == "other_group" and step == 4:
             model._update_process_group(torch.distributed.new_group())
+        if option == "fewer_ranks" and step == 4:
+            members = range(max(2, torch.distributed.get_world_size() // 2))
+            group = torch.distributed.new_group(members)
+            if rank not in members:
+                break
+            model._update_process_group(group)
         if option == "no_hooks" and step == 4:
             model._remove_autograd_hooks()
             model = net
@@ -141,41 +139,5 @@ def train(option, model_name, rank, initial, data):
     return net
 
 
-def python_rank(folder):
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
-    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    initial = read_floats(folder / "initial.bin")
-    data = read_floats(folder / "data.bin").view(STEPS, ranks, BATCH, INPUTS + 1)
-    for line in (folder / "cases.txt").read_text().splitlines():
-        net = train(*line.split(), rank, initial, data)
-        (folder / f"python.{line.replace(' ', '.')}.{rank}.bin").write_bytes(to_bytes(state_of(net)))
-    torch.distributed.barrier()
-    os._exit(0)  # gloo's threads may outlive Python's end, which aborts a rank that has done all its work
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", nargs="?")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--only", default="")
-    parser.add_argument("--python-rank", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if arguments.python_rank:
-        return python_rank(arguments.python_rank)
-    bad = []
-    for ranks in arguments.ranks:
-        cases = [case for case in all_cases() if arguments.only in name_of(case)]
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            write_inputs(folder, ranks, [" ".join(case) for case in cases])
-            run(folder, ranks, [__file__, "--python-rank", str(folder)])
-            run(folder, ranks, ["--no-python", arguments.program, str(folder)])
-            bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, cases, name_of)]
-            print(f"{ranks} ranks: {len(cases)} cases compared")
-    if bad:
-        sys.exit("\n".join(bad))
-
-
 if __name__ == "__main__":
-    main()
+    parity_program.main(__doc__, __file__, all_cases(), train, rounded=ROUNDED)

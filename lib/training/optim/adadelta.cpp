@@ -32,8 +32,8 @@ double read(torch::serialize::InputArchive& archive, const char* key) {
 }
 
 /// `rate` is undefined where the one of the options is meant.
-void update_all(const ParameterLists<AdadeltaParamState>& lists, const at::Tensor& rate,
-                const AdadeltaOptions& options) {
+void update_all(const ParameterLists<AdadeltaParamState>& lists, const at::Tensor& rate, const AdadeltaOptions& options,
+                const OptimizerKernels& kernels) {
   auto grads = lists.grads;
   std::vector<at::Tensor> squares, updates;
   count_on_host(lists);
@@ -42,7 +42,7 @@ void update_all(const ParameterLists<AdadeltaParamState>& lists, const at::Tenso
     updates.push_back(state->acc_delta());
   }
   if (options.weight_decay() != 0) grads = at::_foreach_add(grads, lists.parameters, options.weight_decay());
-  at::_foreach_mul_(squares, options.rho());
+  multiply(squares, options.rho(), kernels);
   at::_foreach_addcmul_(squares, grads, grads, 1 - options.rho());
   auto deviations = at::_foreach_add(squares, options.eps());
   at::_foreach_sqrt_(deviations);
@@ -50,7 +50,7 @@ void update_all(const ParameterLists<AdadeltaParamState>& lists, const at::Tenso
   at::_foreach_sqrt_(deltas);
   at::_foreach_div_(deltas, deviations);
   at::_foreach_mul_(deltas, grads);
-  at::_foreach_mul_(updates, options.rho());
+  multiply(updates, options.rho(), kernels);
   at::_foreach_addcmul_(updates, deltas, deltas, 1 - options.rho());
   if (rate.defined()) {
     at::_foreach_mul_(deltas, rate.neg());
@@ -119,7 +119,7 @@ torch::Tensor Adadelta::step(LossClosure closure) {
         note_recorded(lists, context.mirror, kept_by_adadelta);
         at::Tensor rate;
         if (kernels().capturable) rate = context.mirror.rate(context.index, options.lr(), lists.parameters.front());
-        update_all(lists, rate, options);
+        update_all(lists, rate, options, kernels());
       });
 }
 

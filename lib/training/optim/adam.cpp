@@ -42,10 +42,11 @@ Moments moments_of(const ParameterLists<State>& lists, bool amsgrad) {
 
 /// The moving averages with the new gradients; returns the roots of the squares, one new tensor each.
 template <class Options>
-AdamTensors update_moments(const Moments& moments, const AdamTensors& grads, const Options& options) {
+AdamTensors update_moments(const Moments& moments, const AdamTensors& grads, const Options& options,
+                           const OptimizerKernels& kernels) {
   const auto [beta1, beta2] = options.betas();
   at::_foreach_lerp_(moments.means, grads, 1 - beta1);
-  at::_foreach_mul_(moments.squares, beta2);
+  multiply(moments.squares, beta2, kernels);
   at::_foreach_addcmul_(moments.squares, grads, grads, 1 - beta2);
   if (options.amsgrad()) at::_foreach_maximum_(moments.greatest, moments.squares);
   return at::_foreach_sqrt(options.amsgrad() ? moments.greatest : moments.squares);
@@ -62,7 +63,7 @@ void step_by_numbers(const ParameterLists<State>& lists, const AdamTensors& grad
     corrections.emplace_back(std::pow(1 - std::pow(beta2, count), 0.5));
   }
   const auto moments = moments_of(lists, options.amsgrad());
-  auto denominators = update_moments(moments, grads, options);
+  auto denominators = update_moments(moments, grads, options, {});
   at::_foreach_div_(denominators, corrections);
   at::_foreach_add_(denominators, options.eps());
   at::_foreach_addcdiv_(lists.parameters, moments.means, denominators, steps);
@@ -74,7 +75,7 @@ void step_by_tensors(const ParameterLists<State>& lists, const AdamTensors& grad
                      const at::Tensor& rate, const Options& options) {
   const auto [beta1, beta2] = options.betas();
   const auto moments = moments_of(lists, options.amsgrad());
-  auto denominators = update_moments(moments, grads, options);
+  auto denominators = update_moments(moments, grads, options, {.capturable = true});
   auto steps = at::_foreach_pow(at::Scalar(beta1), counts);
   auto corrections = at::_foreach_pow(at::Scalar(beta2), counts);
   at::_foreach_sub_(steps, 1);
@@ -119,7 +120,7 @@ AdamTensors decay_weights(const ParameterLists<State>& lists, const at::Tensor& 
     if (rate.defined()) {
       at::_foreach_mul_(lists.parameters, 1 - rate * options.weight_decay());
     } else {
-      at::_foreach_mul_(lists.parameters, 1 - options.lr() * options.weight_decay());
+      multiply(lists.parameters, 1 - options.lr() * options.weight_decay(), {});
     }
     return lists.grads;
   }

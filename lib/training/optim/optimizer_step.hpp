@@ -1,12 +1,16 @@
 #pragma once
 
+#include <ATen/ScalarOps.h>
 #include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
 #include <torch/optim/optimizer.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
+#include "taas/recordable_optimizer.hpp"
 #include "training/graph/recording.hpp"
 #include "training/graph/step_mirror.hpp"
 #include "training/optim/parameter_lists.hpp"
@@ -15,6 +19,23 @@
 // replays is counted there by count_replay().
 
 namespace taas {
+
+/// Python's default on the CPU multiplies tensors one by one; torch's _foreach_mul_ would round the factor to 16 bits
+/// there before it multiplies 16 bit numbers.
+inline void multiply_one_by_one(const std::vector<at::Tensor>& tensors, double factor) {
+  const auto number = at::native::wrapped_scalar_tensor(factor);
+  for (const auto& tensor : tensors) tensor.mul_(number);
+}
+
+inline bool are_on_cpu(const std::vector<at::Tensor>& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.is_cpu(); });
+}
+
+/// The bits of Python's default: on the CPU without `foreach`, elsewhere with it; with `capturable` always with it.
+inline void multiply(const std::vector<at::Tensor>& tensors, double factor, const OptimizerKernels& kernels) {
+  if (!kernels.capturable && are_on_cpu(tensors)) return multiply_one_by_one(tensors, factor);
+  at::_foreach_mul_(tensors, factor);
+}
 
 /// Notes what a step that is being recorded works on. `kept(state)`: the tensors of a state.
 template <class State, class Kept>

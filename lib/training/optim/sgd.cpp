@@ -23,7 +23,7 @@ void refuse_first_momentum() {
 
 /// Momentum turns gradients into what is subtracted. A buffer begins as a copy of its first gradient.
 std::vector<at::Tensor> with_momentum(const SgdLists& lists, std::vector<at::Tensor> grads,
-                                      const torch::optim::SGDOptions& options) {
+                                      const torch::optim::SGDOptions& options, const OptimizerKernels& kernels) {
   std::vector<at::Tensor> buffers, known, known_grads;
   for (std::size_t i = 0; i < grads.size(); ++i) {
     auto& buffer = lists.states[i]->momentum_buffer();
@@ -37,7 +37,7 @@ std::vector<at::Tensor> with_momentum(const SgdLists& lists, std::vector<at::Ten
     buffers.push_back(buffer);
   }
   if (!known.empty()) {
-    at::_foreach_mul_(known, options.momentum());
+    multiply(known, options.momentum(), kernels);
     at::_foreach_add_(known, known_grads, 1 - options.dampening());
   }
   return options.nesterov() ? at::_foreach_add(grads, buffers, options.momentum()) : buffers;
@@ -76,10 +76,11 @@ void fused_step(const SgdLists& lists, const torch::optim::SGDOptions& options, 
   fused_update(fresh, options, rate, true);
 }
 
-void foreach_step(const SgdLists& lists, const torch::optim::SGDOptions& options, const at::Tensor& rate) {
+void foreach_step(const SgdLists& lists, const torch::optim::SGDOptions& options, const at::Tensor& rate,
+                  const OptimizerKernels& kernels) {
   auto steps = lists.grads;
   if (options.weight_decay() != 0) steps = at::_foreach_add(steps, lists.parameters, options.weight_decay());
-  if (options.momentum() != 0) steps = with_momentum(lists, std::move(steps), options);
+  if (options.momentum() != 0) steps = with_momentum(lists, std::move(steps), options, kernels);
   if (rate.defined()) {
     at::_foreach_add_(lists.parameters, at::_foreach_mul(steps, rate.neg()));
   } else {
@@ -102,7 +103,7 @@ torch::Tensor SGD::step(LossClosure closure) {
         note_recorded(lists, context.mirror, kept_by_sgd);
         at::Tensor rate;
         if (kernels().capturable) rate = context.mirror.rate(context.index, options.lr(), lists.parameters.front());
-        if (!kernels().fused) return foreach_step(lists, options, rate);
+        if (!kernels().fused) return foreach_step(lists, options, rate, kernels());
         for (const auto& part : split_by_kind(lists)) {
           rate.defined() ? fused_step(part, options, rate) : fused_step(part, options, options.lr());
         }

@@ -25,7 +25,14 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
     return std::make_unique<SGD>(parameters, SGDOptions(0.001).momentum(0.9).nesterov(true));
   }
   if (name == "rmsprop") return std::make_unique<torch::optim::RMSprop>(parameters, 0.001);
-  if (name == "adagrad") return std::make_unique<torch::optim::Adagrad>(parameters, 0.001);
+  if (name == "rmsprop momentum") {
+    return std::make_unique<torch::optim::RMSprop>(
+        parameters, torch::optim::RMSpropOptions(0.001).alpha(0.9).momentum(0.9).weight_decay(0.01));
+  }
+  if (name == "adagrad") {
+    return std::make_unique<torch::optim::Adagrad>(
+        parameters, torch::optim::AdagradOptions(0.001).lr_decay(0.1).weight_decay(0.01));
+  }
   if (name == "adam") return std::make_unique<Adam>(parameters, AdamOptions(0.01));
   if (name == "adam amsgrad") {
     return std::make_unique<Adam>(parameters, AdamOptions(0.01).amsgrad(true).weight_decay(0.1).betas({0.8, 0.95}));
@@ -76,15 +83,23 @@ void adopt(const std::vector<std::string>& arguments) {
   save_checkpoint(arguments.at(2), checkpoint);
 }
 
+/// The type of the model's numbers.
+at::ScalarType type_called(const std::string& name) {
+  if (name == "bfloat16") return at::kBFloat16;
+  if (name == "float16") return at::kHalf;
+  return at::kFloat;
+}
+
 /// Seven steps; in the first two one layer gets no gradient, except where Python's fused SGD would refuse to begin
 /// then.
 void optimize(const std::vector<std::string>& arguments) {
   const auto& name = arguments.at(0);
+  const auto type = type_called(arguments.at(2));
   TrainedModel trained;
-  trained.start();
+  trained.start(type);
   auto optimizer = make_optimizer(name, trained.model->parameters());
   for (int number = 0; number < 7; ++number) {
-    auto input = TrainedModel::batch(number);
+    auto input = TrainedModel::batch(number).to(type);
     optimizer->zero_grad();
     auto output = number < 2 && !name.starts_with("sgd fused")
                       ? trained.model->ptr<torch::nn::LinearImpl>(0)->forward(input)
@@ -99,6 +114,8 @@ void optimize(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-PeerTasks optimizer_peer_tasks() { return {{"adopt", {"NAME FROM TO", adopt}}, {"optimize", {"NAME PATH", optimize}}}; }
+PeerTasks optimizer_peer_tasks() {
+  return {{"adopt", {"NAME FROM TO", adopt}}, {"optimize", {"NAME PATH TYPE", optimize}}};
+}
 
 }  // namespace taas::test

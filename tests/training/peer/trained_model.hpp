@@ -10,7 +10,9 @@ namespace taas::test {
 struct TrainedModel {
   torch::nn::Sequential model{torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 2)};
 
-  void start() {
+  /// `type`: of all parameters and buffers.
+  void start(at::ScalarType type = at::kFloat) {
+    model->to(type);
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->parameters())
       parameter.copy_(torch::linspace(-1, 1, parameter.numel()).view_as(parameter));

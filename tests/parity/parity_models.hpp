@@ -1,6 +1,6 @@
-// The models of hook_parity.py: each takes (batch, 64) numbers and gives (batch, 10) scores. Modules are called in the
-// order of the Python half, one in each expression: backward adds gradients in the order of forward, and C++ may
-// evaluate arguments from the right.
+// The models of hook_parity.py and option_parity.py: each takes (batch, 64) numbers and gives (batch, 10) scores.
+// Modules are called in the order of the Python half, one in each expression: backward adds gradients in the order of
+// forward, and C++ may evaluate arguments from the right.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -10,6 +10,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/rnn.h>
+#include <torch/nn/modules/transformercoder.h>
+#include <torch/nn/modules/transformerlayer.h>
 
 #include <cmath>
 #include <memory>
@@ -104,6 +106,48 @@ struct Transformer : Model {
   }
 };
 
+/// Rows of 16 numbers by the words of a batch, and where the four bags of each row begin.
+template <bool kSparse>
+struct BagsOf : Model {
+  nn::EmbeddingBag words = register_module("words", nn::EmbeddingBag(nn::EmbeddingBagOptions(50, 16).sparse(kSparse)));
+  nn::Linear output = register_module("output", nn::Linear(4 * 16, kClasses));
+
+  at::Tensor forward(const at::Tensor& x, bool) override {
+    const auto chosen = (x.abs() * 7).to(at::kLong).remainder(50).flatten();
+    const auto starts = at::arange(0, chosen.numel(), 16, at::kLong);
+    return output(words(chosen, starts).view({-1, 4 * 16}));
+  }
+};
+using Bags = BagsOf<false>;
+using SparseBags = BagsOf<true>;
+
+/// libtorch's own layers. Their attention computes weights first, as Python's does where weights are asked for.
+struct Encoder : Model {
+  static constexpr int kWidth = 16;
+  nn::Linear inner = register_module("inner", nn::Linear(8, kWidth));
+  nn::TransformerEncoder layers =
+      register_module("layers", nn::TransformerEncoder(nn::TransformerEncoderOptions(
+                                    nn::TransformerEncoderLayerOptions(kWidth, 2).dim_feedforward(32).dropout(0), 2)));
+  nn::Linear output = register_module("output", nn::Linear(kWidth, kClasses));
+
+  at::Tensor forward(const at::Tensor& x, bool) override {
+    return output(layers(inner(x.view({-1, 8, 8})).transpose(0, 1)).mean(0));
+  }
+};
+
+/// A layer of 64 bit numbers under two names, and one of 32.
+struct Doubled : Model {
+  nn::Linear mix = register_module("mix", nn::Linear(kInputs, kInputs));
+  nn::Linear again = register_module("again", mix);
+  nn::Linear output = register_module("output", nn::Linear(kInputs, kClasses));
+  Doubled() { mix->to(at::kDouble); }
+
+  at::Tensor forward(const at::Tensor& x, bool) override {
+    const auto there = at::tanh(mix(x.to(at::kDouble)));
+    return output(at::tanh(again(there)).to(at::kFloat));
+  }
+};
+
 inline std::shared_ptr<Model> make_model(const std::string& name) {
   if (name == "convolutional") return std::make_shared<Convolutional>();
   if (name == "branched") return std::make_shared<Branched>();
@@ -111,6 +155,10 @@ inline std::shared_ptr<Model> make_model(const std::string& name) {
   if (name == "tied") return std::make_shared<Tied>();
   if (name == "recurrent") return std::make_shared<Recurrent>();
   if (name == "transformer") return std::make_shared<Transformer>();
+  if (name == "bags") return std::make_shared<Bags>();
+  if (name == "sparsebags") return std::make_shared<SparseBags>();
+  if (name == "encoder") return std::make_shared<Encoder>();
+  if (name == "doubled") return std::make_shared<Doubled>();
   throw std::invalid_argument("no model " + name);
 }
 

@@ -1,4 +1,4 @@
-"""The models of hook_models.hpp."""
+"""The models of parity_models.hpp."""
 
 import torch
 from torch import nn
@@ -87,4 +87,63 @@ class Transformer(nn.Module):
         return self.output((attended + self.narrow(nn.functional.gelu(self.wide(attended)))).mean(1))
 
 
-MODELS = {model.__name__.lower(): model for model in (Convolutional, Branched, Sparse, Tied, Recurrent, Transformer)}
+class Bags(nn.Module):
+    SPARSE = False
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.EmbeddingBag(50, 16, sparse=self.SPARSE)
+        self.output = nn.Linear(4 * 16, CLASSES)
+
+    def forward(self, x, more):
+        chosen = (x.abs() * 7).long().remainder(50).flatten()
+        starts = torch.arange(0, chosen.numel(), 16)
+        return self.output(self.words(chosen, starts).view(-1, 4 * 16))
+
+
+class SparseBags(Bags):
+    SPARSE = True
+
+
+class WeighingAttention(nn.MultiheadAttention):
+    """Computes the weights of attention, as libtorch's does; otherwise scaled_dot_product_attention() would round differently."""
+
+    def forward(self, *arguments, **options):
+        return super().forward(*arguments, **{**options, "need_weights": True})
+
+
+class Encoder(nn.Module):
+    WIDTH = 16
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, self.WIDTH)
+        layer = nn.TransformerEncoderLayer(self.WIDTH, 2, 32, dropout=0)
+        layer.self_attn = WeighingAttention(self.WIDTH, 2, dropout=0)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.output = nn.Linear(self.WIDTH, CLASSES)
+
+    def forward(self, x, more):
+        return self.output(self.layers(self.inner(x.view(-1, 8, 8)).transpose(0, 1)).mean(0))
+
+
+class Doubled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(INPUTS, INPUTS).double()
+        self.again = self.mix
+        self.output = nn.Linear(INPUTS, CLASSES)
+
+    def forward(self, x, more):
+        there = torch.tanh(self.mix(x.double()))
+        return self.output(torch.tanh(self.again(there)).float())
+
+
+OF_ALL_CASES = (Convolutional, Branched, Sparse, Tied, Recurrent, Transformer)
+OF_SOME_CASES = (Bags, SparseBags, Encoder, Doubled)
+MODELS = {model.__name__.lower(): model for model in OF_ALL_CASES + OF_SOME_CASES}
+NAMES = [model.__name__.lower() for model in OF_ALL_CASES]
+FURTHER = [model.__name__.lower() for model in OF_SOME_CASES]
+
+# How far two numbers may lie apart that are not equal to the bit: docs/ddp.md has the reason.
+ROUNDED = {"encoder": 1e-7}
