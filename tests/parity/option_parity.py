@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from hook_models import INPUTS, MODELS
 from hook_parity import BATCH, RATE, STEPS, compare, load_initial, read_floats, run, state_of, to_bytes, write_inputs
 from torch import nn
+from mended_precision import mend_mixed_precision
 from torch.nn.parallel import distributed
 
 SMALL = 0.001  # MiB: many buckets
@@ -27,6 +28,15 @@ PLAIN = ["convolutional", "recurrent", "transformer"]  # one type, no sparse gra
 FIXED = [name for name in MODELS if name != "branched"]  # the same graph in each step
 
 PLAIN_SGD = ["sparse", "tied"]  # momenta of 16 bits differ on one rank already: see docs/ddp.md
+
+BF16, HALF, FULL = torch.bfloat16, torch.float16, torch.float32
+LOW = ["branched", "recurrent", "transformer", "sparse"]  # neither layers of another type, nor buffers that have to follow
+WITH_BUFFERS = ["convolutional", *LOW]
+
+
+def mixed(*types, **more):
+    return {"bucket_cap_mb": SMALL, "mixed_precision": distributed._MixedPrecision(*types), **more}
+
 
 # option: (arguments of Python's wrapper, models)
 OPTIONS = {
@@ -54,6 +64,20 @@ OPTIONS = {
     "manual": ({"bucket_cap_mb": SMALL}, DENSE),
     "other_group": ({"bucket_cap_mb": SMALL}, ALL),
     "no_hooks": ({}, ALL),
+    "mixed": (mixed(BF16, BF16), LOW),
+    "mixed_default": (mixed(BF16), LOW),
+    "mixed_half": (mixed(HALF, HALF), PLAIN[1:]),
+    "mixed_full_sum": (mixed(BF16, FULL), LOW),
+    "mixed_low_sum": (mixed(FULL, BF16), WITH_BUFFERS),
+    "mixed_buffers": (mixed(BF16, BF16, BF16), WITH_BUFFERS),
+    "mixed_one_bucket": (mixed(BF16, FULL, BF16, bucket_cap_mb=None), WITH_BUFFERS),
+    "mixed_view": (mixed(BF16, BF16, BF16, gradient_as_bucket_view=True), PLAIN),
+    "mixed_static": (mixed(BF16, FULL, BF16, static_graph=True), PLAIN),
+    "mixed_copy": (mixed(BF16, FULL, BF16, batched_grad_copy=True), PLAIN),
+    "mixed_lazy": (mixed(BF16, FULL, BF16, lazy_bucket_allocation=True), PLAIN),
+    "mixed_no_sync": (mixed(BF16, FULL, BF16), PLAIN),
+    "mixed_frozen": (mixed(BF16, FULL, BF16), PLAIN),
+    "mixed_manual": (mixed(BF16, FULL, BF16), PLAIN),
 }
 
 
@@ -91,6 +115,8 @@ def wrap(option, net):
     arguments = {**OPTIONS[option][0], **own_arguments(option, net)}
     if option == "ignored":
         nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(net, names_of_last_layer(net))
+    if option == "mixed_frozen":
+        next(net.parameters()).requires_grad_(False)
     model = nn.parallel.DistributedDataParallel(net, **arguments)
     if option.startswith("buffer_hook"):
         where = distributed._BufferCommHookLocation
@@ -99,7 +125,7 @@ def wrap(option, net):
         model._set_ddp_sink_clone(False)
     if option == "set_static_graph":
         model._set_static_graph()
-    if option == "manual":
+    if option.endswith("manual"):
         model.require_manual_backward_finalization = True
     return model
 
@@ -132,7 +158,7 @@ def train(option, model_name, rank, initial, data):
             F.cross_entropy(scores.float(), batch[:, INPUTS].long()).backward()
         if accumulate:
             continue
-        if option == "manual":
+        if option.endswith("manual"):
             model.finalize_backward()
         if option == "delayed":
             torch.distributed.barrier()  # Python does not wait for the delayed reduction
@@ -144,6 +170,7 @@ def train(option, model_name, rank, initial, data):
 def python_rank(folder):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
+    mend_mixed_precision()
     rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
     initial = read_floats(folder / "initial.bin")
     data = read_floats(folder / "data.bin").view(STEPS, ranks, BATCH, INPUTS + 1)
