@@ -26,6 +26,15 @@ using Wrapped = taas::DistributedDataParallel<Model>;
 constexpr double kRate = 0.1;
 constexpr double kSmall = 0.001;  // MiB
 
+Options mixed(at::ScalarType param, std::optional<at::ScalarType> reduce, std::optional<at::ScalarType> buffer = {}) {
+  return {.bucket_cap_mb = kSmall, .mixed_precision = taas::MixedPrecision{param, reduce, buffer}};
+}
+
+Options mixed_with(Options options, at::ScalarType reduce = at::kFloat) {
+  options.mixed_precision = taas::MixedPrecision{at::kBFloat16, reduce, at::kBFloat16};
+  return options;
+}
+
 /// The table of option_parity.py.
 const std::map<std::string, Options>& all_options() {
   static const std::map<std::string, Options> kOptions{
@@ -53,6 +62,20 @@ const std::map<std::string, Options>& all_options() {
       {"other_group", {.bucket_cap_mb = kSmall}},
       {"fewer_ranks", {.bucket_cap_mb = kSmall}},
       {"no_hooks", {}},
+      {"mixed", mixed(at::kBFloat16, at::kBFloat16)},
+      {"mixed_default", mixed(at::kBFloat16, {})},
+      {"mixed_half", mixed(at::kHalf, at::kHalf)},
+      {"mixed_full_sum", mixed(at::kBFloat16, at::kFloat)},
+      {"mixed_low_sum", mixed(at::kFloat, at::kBFloat16)},
+      {"mixed_buffers", mixed(at::kBFloat16, at::kBFloat16, at::kBFloat16)},
+      {"mixed_one_bucket", mixed_with({})},
+      {"mixed_view", mixed_with({.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}, at::kBFloat16)},
+      {"mixed_static", mixed_with({.bucket_cap_mb = kSmall, .static_graph = true})},
+      {"mixed_copy", mixed_with({.bucket_cap_mb = kSmall, .batched_grad_copy = true})},
+      {"mixed_lazy", mixed_with({.bucket_cap_mb = kSmall, .lazy_bucket_allocation = true})},
+      {"mixed_no_sync", mixed_with({.bucket_cap_mb = kSmall})},
+      {"mixed_frozen", mixed_with({.bucket_cap_mb = kSmall})},
+      {"mixed_manual", mixed_with({.bucket_cap_mb = kSmall})},
   };
   return kOptions;
 }
@@ -118,7 +141,7 @@ class OptionTraining {
         continue;
       }
       backward(data[step][rank_], step);
-      if (option_ == "manual") model_->finalize_backward();
+      if (is_manual()) model_->finalize_backward();
       optimizer_->step();
       for (auto& parameter : module_->parameters()) parameter.mutable_grad() = at::Tensor();
     }
@@ -127,7 +150,10 @@ class OptionTraining {
   std::shared_ptr<Model> module() const { return module_; }
 
  private:
+  bool is_manual() const { return option_.ends_with("manual"); }
+
   void wrap(const taas::ProcessGroup& group) {
+    if (option_ == "mixed_frozen") module_->parameters().front().set_requires_grad(false);
     model_.emplace(module_, group, options_of(option_, *module_));
     if (option_ == "buffer_hook_before") {
       model_->register_buffer_comm_hook(average(group), taas::BufferHookLocation::kBeforeForward);
@@ -135,7 +161,7 @@ class OptionTraining {
     if (option_ == "buffer_hook_after") model_->register_buffer_comm_hook(average(group));
     if (option_ == "no_sink_clone") model_->set_sink_clone(false);
     if (option_ == "set_static_graph") model_->set_static_graph();
-    if (option_ == "manual") model_->require_manual_backward_finalization(true);
+    if (is_manual()) model_->require_manual_backward_finalization(true);
   }
 
   /// False: this rank trains no more.

@@ -11,6 +11,7 @@ import contextlib
 import parity_program
 import torch
 import torch.nn.functional as F
+from mended_precision import mend_mixed_precision
 from parity_models import FURTHER, INPUTS, MODELS, NAMES, ROUNDED
 from parity_program import STEPS, load_initial
 from torch import nn
@@ -25,6 +26,15 @@ PLAIN = ["convolutional", "recurrent", "transformer"]  # one type, no sparse gra
 FIXED = [name for name in NAMES if name != "branched"]  # the same graph in each step
 
 WITHOUT_MOMENTUM = ["sparse", "sparsebags"]
+
+BF16, HALF, FULL = torch.bfloat16, torch.float16, torch.float32
+LOW = ["branched", "recurrent", "transformer", "sparse"]  # neither layers of another type, nor buffers that have to follow
+WITH_BUFFERS = ["convolutional", *LOW]
+
+
+def mixed(*types, **more):
+    return {"bucket_cap_mb": SMALL, "mixed_precision": distributed._MixedPrecision(*types), **more}
+
 
 # option: (arguments of Python's wrapper, models)
 OPTIONS = {
@@ -53,6 +63,20 @@ OPTIONS = {
     "other_group": ({"bucket_cap_mb": SMALL}, ALL),
     "fewer_ranks": ({"bucket_cap_mb": SMALL}, ALL),
     "no_hooks": ({}, ALL),
+    "mixed": (mixed(BF16, BF16), LOW),
+    "mixed_default": (mixed(BF16), LOW),
+    "mixed_half": (mixed(HALF, HALF), PLAIN[1:]),
+    "mixed_full_sum": (mixed(BF16, FULL), LOW),
+    "mixed_low_sum": (mixed(FULL, BF16), WITH_BUFFERS),
+    "mixed_buffers": (mixed(BF16, BF16, BF16), WITH_BUFFERS),
+    "mixed_one_bucket": (mixed(BF16, FULL, BF16, bucket_cap_mb=None), WITH_BUFFERS),
+    "mixed_view": (mixed(BF16, BF16, BF16, gradient_as_bucket_view=True), PLAIN),
+    "mixed_static": (mixed(BF16, FULL, BF16, static_graph=True), PLAIN),
+    "mixed_copy": (mixed(BF16, FULL, BF16, batched_grad_copy=True), PLAIN),
+    "mixed_lazy": (mixed(BF16, FULL, BF16, lazy_bucket_allocation=True), PLAIN),
+    "mixed_no_sync": (mixed(BF16, FULL, BF16), PLAIN),
+    "mixed_frozen": (mixed(BF16, FULL, BF16), PLAIN),
+    "mixed_manual": (mixed(BF16, FULL, BF16), PLAIN),
 }
 
 
@@ -85,6 +109,8 @@ def wrap(option, net):
     arguments = {**OPTIONS[option][0], **own_arguments(option, net)}
     if option == "ignored":
         nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(net, names_of_last_layer(net))
+    if option == "mixed_frozen":
+        next(net.parameters()).requires_grad_(False)
     model = nn.parallel.DistributedDataParallel(net, **arguments)
     if option.startswith("buffer_hook"):
         where = distributed._BufferCommHookLocation
@@ -93,7 +119,7 @@ def wrap(option, net):
         model._set_ddp_sink_clone(False)
     if option == "set_static_graph":
         model._set_static_graph()
-    if option == "manual":
+    if option.endswith("manual"):
         model.require_manual_backward_finalization = True
     return model
 
@@ -130,7 +156,7 @@ def train(words, rank, initial, data):
             F.cross_entropy(scores.float(), batch[:, INPUTS].long()).backward()
         if accumulate:
             continue
-        if option == "manual":
+        if option.endswith("manual"):
             model.finalize_backward()
         if option == "delayed":
             torch.distributed.barrier()  # Python does not wait for the delayed reduction
@@ -140,4 +166,5 @@ def train(words, rank, initial, data):
 
 
 if __name__ == "__main__":
+    mend_mixed_precision()
     parity_program.main(__doc__, __file__, all_cases(), train, rounded=ROUNDED)

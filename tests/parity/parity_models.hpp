@@ -30,6 +30,11 @@ struct Model : nn::Module {
   virtual at::Tensor forward(const at::Tensor& x, bool more) = 0;
 };
 
+/// As Python's module: libtorch's rounds 16 bit products before it adds the bias, where inputs have three dimensions.
+inline at::Tensor through(const nn::Linear& layer, const at::Tensor& x) {
+  return at::linear(x, layer->weight, layer->bias);
+}
+
 struct Convolutional : Model {
   nn::Conv2d conv = register_module("conv", nn::Conv2d(1, 4, 3));
   nn::BatchNorm2d norm = register_module("norm", nn::BatchNorm2d(4));
@@ -98,11 +103,11 @@ struct Transformer : Model {
   nn::Linear output = register_module("output", nn::Linear(kWidth, kClasses));
 
   at::Tensor forward(const at::Tensor& x, bool) override {
-    const auto h = inner(x.view({-1, 8, 8}));
-    const auto q = query(h), k = key(h), v = value(h);
+    const auto h = through(inner, x.view({-1, 8, 8}));
+    const auto q = through(query, h), k = through(key, h), v = through(value, h);
     const auto weights = at::softmax(at::matmul(q, k.transpose(1, 2)) / 4.0, -1);
     const auto attended = norm(h + at::matmul(weights, v));
-    return output((attended + narrow(at::gelu(wide(attended)))).mean(1));
+    return output((attended + through(narrow, at::gelu(through(wide, attended)))).mean(1));
   }
 };
 

@@ -1,24 +1,17 @@
-// zero_parity DIR: the C++ half of zero_parity.py, which writes DIR/cases.txt, DIR/initial.bin and DIR/data.bin, runs
-// both halves and compares DIR/cpp.<case>.<rank>.bin with DIR/python.<case>.<rank>.bin. Everything is raw float32.
+// zero_parity DIR: the C++ half of zero_parity.py.
 #include <torch/nn/functional/loss.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <optional>
 
-#include "hook_models.hpp"
-#include "state_files.hpp"
-#include "taas/collectives.hpp"
+#include "parity_models.hpp"
+#include "parity_program.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/zero.hpp"
 
 namespace parity {
 namespace {
 
-constexpr int kZeroSteps = 10;
-constexpr int kZeroBatch = 4;
 constexpr double kZeroSmall = 0.001;  // MiB: many buckets
 
 struct ZeroCase {
@@ -61,7 +54,7 @@ void train_sharded(Model& module, taas::ZeroOptimizer& optimizer, const taas::Pr
                                                          .find_unused_parameters = which.model == "branched",
                                                          .broadcast_buffers = false});
   }
-  for (int step = 0; step < kZeroSteps; ++step) {
+  for (int step = 0; step < kSteps; ++step) {
     const auto batch = data[step][group.rank()];
     const auto inputs = batch.slice(1, 0, kInputs).contiguous();
     const bool more = (step + group.rank()) % 3 == 0;
@@ -75,30 +68,14 @@ void train_sharded(Model& module, taas::ZeroOptimizer& optimizer, const taas::Pr
 }  // namespace
 }  // namespace parity
 
-int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::cerr << "usage: zero_parity DIR\n";
-    return 2;
-  }
-  const std::filesystem::path folder = argv[1];
-  at::set_num_threads(1);
-  const auto group = taas::init({.backend = taas::Backend::kGloo});
-  const auto initial = parity::read_floats(folder / "initial.bin");
-  const auto data = parity::read_floats(folder / "data.bin")
-                        .view({parity::kZeroSteps, group.world_size(), parity::kZeroBatch, parity::kInputs + 1});
-  std::ifstream cases(folder / "cases.txt");
-  for (parity::ZeroCase which; cases >> which.stage >> which.optimizer >> which.model;) {
+int main(int argc, char** argv) {
+  return parity::run_program(argc, argv, [](std::istream& words, const parity::Inputs& inputs) {
+    parity::ZeroCase which;
+    words >> which.stage >> which.optimizer >> which.model;
     const auto module = parity::make_dense_model(which.model);
-    parity::load_own(*module, initial, group);
-    const auto optimizer = parity::make_sharded(*module, which, group);
-    parity::train_sharded(*module, *optimizer, group, which, data);
-    const auto file = "cpp." + std::to_string(which.stage) + "." + which.optimizer + "." + which.model + "." +
-                      std::to_string(group.rank()) + ".bin";
-    parity::write_state(*module, folder / file);
-  }
-  taas::barrier(group);
-  return 0;
-} catch (const std::exception& error) {
-  std::cerr << error.what() << '\n';
-  return 1;
+    parity::load_own(*module, inputs.initial, inputs.group);
+    const auto optimizer = parity::make_sharded(*module, which, inputs.group);
+    parity::train_sharded(*module, *optimizer, inputs.group, which, inputs.data);
+    return module;
+  });
 }

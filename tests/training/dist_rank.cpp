@@ -20,6 +20,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::data_parallel_scenarios());
   scenarios.merge(taas::test::group_scenarios());
   scenarios.merge(taas::test::wrapper_scenarios());
+  scenarios.merge(taas::test::precision_scenarios());
   scenarios.merge(taas::test::hook_scenarios());
   scenarios.merge(taas::test::join_scenarios());
   scenarios.merge(taas::test::loss_scenarios());

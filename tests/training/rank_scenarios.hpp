@@ -13,6 +13,7 @@ std::map<std::string, Scenario> collective_scenarios();
 std::map<std::string, Scenario> data_parallel_scenarios();
 std::map<std::string, Scenario> group_scenarios();
 std::map<std::string, Scenario> wrapper_scenarios();
+std::map<std::string, Scenario> precision_scenarios();
 std::map<std::string, Scenario> hook_scenarios();
 std::map<std::string, Scenario> join_scenarios();
 std::map<std::string, Scenario> loss_scenarios();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,18 @@
 #include <vector>
 
 namespace taas {
+
+/// Training in types of fewer bits, as _MixedPrecision in torch.nn.parallel.distributed. Outside of forward and
+/// backward parameters and gradients are of their own types: for the optimizer and for checkpoints. What is unset stays
+/// as it is. Only floating point tensors change; each type set here is one of floating point.
+struct MixedPrecision {
+  /// Of parameters, also frozen ones, of gradients and of the inputs of forward, until backward has reduced.
+  std::optional<c10::ScalarType> param_dtype = std::nullopt;
+  /// In which gradients are summed over the ranks; unset: that in which backward computes them.
+  std::optional<c10::ScalarType> reduce_dtype = std::nullopt;
+  /// Of buffers, from the construction of the wrapper on.
+  std::optional<c10::ScalarType> buffer_dtype = std::nullopt;
+};
 
 /// The options of torch.nn.parallel.DistributedDataParallel, with its names, defaults and results.
 struct DistributedDataParallelOptions {
@@ -43,6 +56,10 @@ struct DistributedDataParallelOptions {
   bool batched_grad_copy = false;
   /// Buckets have memory only during backward. Needs libtorch 2.15.
   bool lazy_bucket_allocation = false;
+  /// Not together with find_unused_parameters (static_graph instead), delay_all_reduce_named_params, a communication
+  /// hook or a join; with a param_dtype gradient_as_bucket_view has no effect. In a scope of no_sync parameters stay of
+  /// param_dtype until the backward that reduces.
+  std::optional<MixedPrecision> mixed_precision = std::nullopt;
 };
 
 /// What a buffer hook is given: the buffers that are synchronised, by name.

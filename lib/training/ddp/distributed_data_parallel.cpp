@@ -38,23 +38,16 @@ void DataParallelCore::set_static_graph() { impl_->set_static_graph(); }
 void DataParallelCore::set_sink_clone(bool clone) { impl_->set_sink_clone(clone); }
 void DataParallelCore::update_process_group(const ProcessGroup& group) { impl_->update_process_group(group); }
 
-void DataParallelCore::remove_autograd_hooks() {
-  if (auto* reducer = impl_->reducer()) reducer->remove_autograd_hooks();
-}
+void DataParallelCore::remove_autograd_hooks() { impl_->remove_autograd_hooks(); }
 void DataParallelCore::check_reducer_finalized() {
   if (auto* reducer = impl_->reducer()) reducer->check_finalized();
 }
 
 void DataParallelCore::require_manual_backward_finalization(bool required) {
-  if (auto* reducer = impl_->reducer()) reducer->require_manual_finalization(required);
+  impl_->require_manual_finalization(required);
 }
-bool DataParallelCore::should_finalize_after_backward() const {
-  const auto* reducer = impl_->reducer();
-  return reducer && reducer->should_finalize_after_backward();
-}
-void DataParallelCore::finalize_backward() {
-  if (auto* reducer = impl_->reducer()) reducer->finalize();
-}
+bool DataParallelCore::should_finalize_after_backward() const { return impl_->should_finalize_after_backward(); }
+void DataParallelCore::finalize_backward() { impl_->finalize_backward(); }
 
 void DataParallelCore::set_runtime_logging_sample_rate(int rate) {
   if (rate < 1) throw InvalidArgument("the sample rate must be 1 or above, not " + std::to_string(rate));

@@ -16,6 +16,7 @@
 #include "training/backend/c10_error.hpp"
 #include "training/ddp/comm_hook_adapter.hpp"
 #include "training/ddp/module_tensors.hpp"
+#include "training/ddp/precision/lowered_parameter.hpp"
 #include "training/ddp/reducer_errors.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
@@ -92,15 +93,30 @@ std::shared_ptr<Native> construct(const ReducerOptions& options, Arguments&&... 
   }
 }
 
+/// set_mixed_precision_param_dtype is for later buckets: it gives those that are there new memory, to which their views
+/// do not lead, so that the first step would reduce whatever lies in it. Buckets made of low parameters are right.
+std::vector<LoweredParameter> lowered_parameters(const std::vector<at::Tensor>& parameters,
+                                                 std::optional<at::ScalarType> type) {
+  std::vector<LoweredParameter> lowered;
+  if (!type) return lowered;
+  lowered.reserve(parameters.size());
+  for (const auto& parameter : parameters) lowered.emplace_back(parameter, *type).lower();
+  return lowered;
+}
+
 std::shared_ptr<c10d::Reducer> make_reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                                             const std::vector<bool>& expect_sparse, const ReducerOptions& options) {
   NamedDiagnostics named;
   auto tensors = tensors_of(parameters);
   constexpr bool kPythonReducer = false;
-  return construct<c10d::Reducer>(options, tensors, first_buckets(tensors, expect_sparse, options), group.state().group,
-                                  expect_sparse, options.bucket_bytes, options.find_unused_parameters,
-                                  options.gradient_as_bucket_view, names_of(parameters), options.first_bucket_bytes,
-                                  options.skip_all_reduce_unused_params, kPythonReducer, options.bucket_bytes_list);
+  const auto buckets = first_buckets(tensors, expect_sparse, options);  // by the size of the parameters as they are
+  const auto lowered = lowered_parameters(tensors, options.param_dtype);
+  auto reducer = construct<c10d::Reducer>(
+      options, tensors, buckets, group.state().group, expect_sparse, options.bucket_bytes,
+      options.find_unused_parameters, options.gradient_as_bucket_view, names_of(parameters), options.first_bucket_bytes,
+      options.skip_all_reduce_unused_params, kPythonReducer, options.bucket_bytes_list);
+  if (options.param_dtype) reducer->set_mixed_precision_param_dtype(*options.param_dtype);
+  return reducer;
 }
 
 /// The reducer measures itself in its first ten iterations and then once in so many, and the logger waits for the GPU

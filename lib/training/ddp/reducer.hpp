@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,9 @@ struct ReducerOptions {
   bool skip_all_reduce_unused_params = false;
   bool batched_grad_copy = false;
   bool lazy_bucket_allocation = false;
-  bool broadcast_buffers = false;  ///< only for the log
-  std::string module_name = {};    ///< only for the log
+  std::optional<at::ScalarType> param_dtype = std::nullopt;  ///< of gradients; unset: those of the parameters
+  bool broadcast_buffers = false;                            ///< only for the log
+  std::string module_name = {};                              ///< only for the log
 };
 
 /// The parameters in each bucket until the first backward is over, by their place in `tensors`. All of a bucket are of

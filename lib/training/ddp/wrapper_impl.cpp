@@ -54,6 +54,7 @@ DataParallelCore::Impl::Impl(const Joinable& joinable, std::shared_ptr<torch::nn
   moves_inputs_ = !group_.device().is_cpu() && on_one_device(parameters);
   if (!delayed.empty()) delay_parameters();
   if (!parameters.empty()) make_reducer(parameters);
+  if (options_.mixed_precision) set_precision(parameters);
 }
 
 void DataParallelCore::Impl::delay_parameters() {
@@ -73,6 +74,11 @@ void DataParallelCore::Impl::make_reducer(const std::vector<NamedTensor>& parame
   }
 }
 
+void DataParallelCore::Impl::set_precision(const std::vector<NamedTensor>& parameters) {
+  precision_ = std::make_shared<LowPrecision>(*module_, ignored_, parameters, *options_.mixed_precision);
+  if (reducer_) precision_->attach(reducer_, group_);
+}
+
 void DataParallelCore::Impl::synchronize_before(const std::vector<NamedTensor>& parameters) {
   check_same_parameters(group_, parameters);
   broadcast(states(syncs_buffers_at_start(options_)), 0);
@@ -80,11 +86,15 @@ void DataParallelCore::Impl::synchronize_before(const std::vector<NamedTensor>& 
 
 void DataParallelCore::Impl::before_forward() {
   if (reducer_) start_step();
+  if (precision_) precision_->start_forward(gradient_sync_);
 }
 
 void DataParallelCore::Impl::start_step() {
   if (recording() && options_.find_unused_parameters) {
     throw InvalidArgument("a step with find_unused_parameters cannot be recorded: what is unused is found on the CPU");
+  }
+  if (recording() && precision_) {
+    throw InvalidArgument("a step with mixed_precision cannot be recorded: use taas::Autocast there");
   }
   const bool training = c10::GradMode::is_enabled();
   if (training && gradient_sync_) reducer_->start_forward();
@@ -108,6 +118,7 @@ void DataParallelCore::Impl::after_forward(const std::vector<at::Tensor*>& outpu
     if (buffer_sync_) reducer_->prepare_for_backward(options_.static_graph ? Tensors() : values_of(outputs));
     if (wants_outputs()) replace_by_sink(outputs);
   }
+  if (precision_) precision_->end_forward();
   if (delayed_) delayed_->attach_gradients();
 }
 
@@ -128,6 +139,7 @@ void DataParallelCore::Impl::zero_grad() {
 void DataParallelCore::Impl::change_input(at::Tensor& input) const {
   if (!input.defined()) return;
   if (moves_inputs_ && input.device() != group_.device()) input = input.to(group_.device());
+  if (precision_) precision_->cast_input(input);
 }
 
 void DataParallelCore::Impl::backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph,
@@ -144,6 +156,7 @@ void DataParallelCore::Impl::register_comm_hook(const std::shared_ptr<CommHook>&
 }
 
 void DataParallelCore::Impl::claim_hook() {
+  if (precision_) throw InvalidArgument("mixed_precision reduces gradients with a hook of its own: leave one out");
   if (!std::exchange(has_hook_, true)) return;
   throw InvalidArgument("this model has a communication hook already");
 }
@@ -167,10 +180,31 @@ void DataParallelCore::Impl::update_process_group(const ProcessGroup& group) {
   if (!reducer_) throw InvalidArgument("this model reduces nothing: wrap the module anew for another group");
   reducer_->use_group(group);
   if (delayed_) delayed_->use_group(group);
+  if (precision_) precision_->use_group(group);
   group_ = group;
 }
 
+void DataParallelCore::Impl::remove_autograd_hooks() {
+  if (precision_) throw InvalidArgument("mixed_precision needs the hooks of autograd: wrap the module anew without it");
+  if (reducer_) reducer_->remove_autograd_hooks();
+}
+
+void DataParallelCore::Impl::require_manual_finalization(bool required) {
+  if (reducer_) reducer_->require_manual_finalization(required);
+  manual_finalization_ = required;
+}
+
+bool DataParallelCore::Impl::should_finalize_after_backward() const {
+  return reducer_ && (reducer_->should_finalize_after_backward() || (precision_ && manual_finalization_));
+}
+
+void DataParallelCore::Impl::finalize_backward() {
+  if (reducer_) reducer_->finalize();
+  if (precision_) precision_->finish_gradients();
+}
+
 void DataParallelCore::Impl::start_join(const JoinOptions& options) {
+  if (precision_) throw InvalidArgument("mixed_precision does not go together with a join: use taas::Autocast there");
   divide_by_initial_world_size_ = options.divide_by_initial_world_size;
   if (reducer_) reducer_->note_join();
 }
