@@ -52,6 +52,9 @@ class Adadelta : public torch::optim::Optimizer, public RecordableOptimizer {
       : Adadelta({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
 
   torch::Tensor step(LossClosure closure = nullptr) override;
+  /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
+  /// called.
+  void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
   void before_recording() override;

@@ -51,8 +51,9 @@ class CommHook {
  public:
   virtual ~CommHook() = default;
   /// Called in each backward, as soon as all gradients of the bucket are there, for one bucket after the other. Starts
-  /// the communication and returns at once; the future's tensor has the shape of bucket.buffer() and becomes the
-  /// gradients. Ranks whose inputs have ended call it too, with zeros.
+  /// the communication and returns at once; the future's tensor has the shape, dtype and device of
+  /// bucket.buffer() and becomes the gradients; anything else is an InvalidArgument in backward. Ranks whose inputs
+  /// have ended call it too, with zeros.
   virtual GradientFuture run(GradBucket& bucket) = 0;
   /// Whether training goes wrong when it does not run: a group of one process reduces nothing, and refuses it.
   virtual bool is_needed_alone() const { return false; }
@@ -66,8 +67,8 @@ class CommHook {
 GradientFuture completed(const at::Tensor& tensor);
 /// Divides `tensor` by the world size and starts the sum over the group, in place.
 GradientFuture all_reduce_average(const ProcessGroup& group, const at::Tensor& tensor);
-/// The future of what `next` makes of the tensor. It runs where the communication ends, maybe on a thread of the
-/// backend: it must not wait for another collective.
+/// The future of what `next` makes of the tensor (InvalidArgument where `future` is null). It runs where the
+/// communication ends, maybe on a thread of the backend: it must not wait for another collective.
 GradientFuture then(const GradientFuture& future, std::function<at::Tensor(at::Tensor)> next);
 /// The hook that returns `reduce(bucket)`, which may communicate and wait.
 std::shared_ptr<CommHook> make_comm_hook(std::function<at::Tensor(GradBucket&)> reduce);

@@ -26,6 +26,9 @@ class SGD : public torch::optim::SGD, public RecordableOptimizer {
                const OptimizerKernels& kernels = {})
       : SGD({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
   torch::Tensor step(LossClosure closure = nullptr) override;
+  /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
+  /// called.
+  void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
   void before_recording() override;
   void before_replay() override;
   bool still_recorded() override;
@@ -40,6 +43,9 @@ class Adam : public torch::optim::Adam, public RecordableOptimizer {
                 const OptimizerKernels& kernels = {})
       : Adam({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
   torch::Tensor step(LossClosure closure = nullptr) override;
+  /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
+  /// called.
+  void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
   void before_recording() override;
   void before_replay() override;
   bool still_recorded() override;
@@ -54,6 +60,9 @@ class AdamW : public torch::optim::AdamW, public RecordableOptimizer {
                  const OptimizerKernels& kernels = {})
       : AdamW({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
   torch::Tensor step(LossClosure closure = nullptr) override;
+  /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
+  /// called.
+  void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
   void before_recording() override;
   void before_replay() override;
   bool still_recorded() override;

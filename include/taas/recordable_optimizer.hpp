@@ -2,6 +2,10 @@
 
 #include <memory>
 
+namespace torch::optim {
+class Optimizer;
+}
+
 namespace taas {
 
 /// How an optimizer computes, with Python's names and defaults.
@@ -17,7 +21,8 @@ struct OptimizerKernels {
 
 namespace detail {
 class StepMirror;
-}
+void zero_gradients(torch::optim::Optimizer& optimizer, bool set_to_none);
+}  // namespace detail
 
 /// What GraphedStep has to know of an optimizer: SGD, Adam, AdamW and Adadelta of this library. What belongs to a step
 /// on the host (rates, counts) is done for each replay by these functions; users need none of them. An optimizer

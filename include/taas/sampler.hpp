@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/ivalue.h>
 #include <torch/data/samplers/base.h>
 
 #include <cstddef>
@@ -39,16 +40,34 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   void reset(std::optional<std::size_t> new_size = std::nullopt) override;
   /// The next batch, shorter at the end; nothing when the epoch is over.
   std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
-  /// Epoch and position: what a program needs to go on in the middle of an epoch.
+
+  /// Where the samples that next() has given end, for Checkpoint::extra: {"epoch", "position", "dataset_size",
+  /// "world_size", "seed", "shuffle", "drop_last"}, all of them integers. "position" counts the samples that all ranks
+  /// together have taken of the epoch, so that the state is the same on each of them. An epoch that set_epoch() has
+  /// named, and reset() not yet begun, is in it once the one before is over.
+  [[nodiscard]] c10::IValue state() const;
+  /// next() goes on from there. With another number of ranks, what is left of the epoch is dealt out among those of
+  /// now. Throws CheckpointError, before anything is changed, for the state of another dataset size, seed, shuffle or
+  /// drop_last, and for what is no such state.
+  void load_state(const c10::IValue& state);
+
+  /// state() and load_state() in an archive of libtorch's.
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
 
  private:
+  /// This rank's share of what is left of the present epoch after `taken` samples.
+  [[nodiscard]] at::Tensor share_after(std::size_t taken) const;
+  /// Deals the present epoch out, but for the first `taken` samples.
+  void deal(std::size_t taken);
+
   DistributedSamplerOptions options_;
   std::size_t dataset_size_ = 0;
   std::size_t samples_ = 0;
   std::uint64_t epoch_ = 0;
-  std::vector<std::int64_t> order_;  // of the epoch that reset() started
+  std::vector<std::int64_t> order_;  // dealt out by the last reset() or load_state()
+  std::uint64_t order_epoch_ = 0;    // whose order it is
+  std::size_t taken_before_ = 0;     // samples of that epoch, of all ranks, that are not in it
   std::size_t position_ = 0;         // in order_
 };
 

@@ -33,7 +33,8 @@ struct DistributedDataParallelOptions {
   bool find_unused_parameters = false;
   /// The set of used parameters and the graph are the same in every iteration.
   bool static_graph = false;
-  /// Gradients live in the buckets: one copy of them less. Use the wrapper's zero_grad() then, not the optimizer's.
+  /// Gradients live in the buckets: one copy of them less. zero_grad() has to be the wrapper's or that of taas::SGD and
+  /// the like, not that of torch::optim's optimizers.
   bool gradient_as_bucket_view = false;
   /// Buffers (batch norm's running statistics) become those of rank 0 at construction and before each forward.
   bool broadcast_buffers = true;

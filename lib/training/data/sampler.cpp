@@ -8,6 +8,7 @@
 #include <string>
 
 #include "taas/error.hpp"
+#include "training/checkpoint/pickle.hpp"
 
 namespace taas {
 namespace {
@@ -29,6 +30,27 @@ at::Tensor shuffled(std::int64_t size, std::uint64_t seed) {
   return at::randperm(size, at::detail::createCPUGenerator(seed), at::kLong);
 }
 
+constexpr const char* kStateNames[] = {"epoch", "position", "dataset_size", "world_size",
+                                       "seed",  "shuffle",  "drop_last"};
+
+c10::IValue number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+std::uint64_t number_in(const c10::impl::GenericDict& state, const char* name) {
+  const auto value = state.find(name);
+  if (value == state.end() || !value->value().isInt()) {
+    throw CheckpointError(std::string("this is not the state of a DistributedSampler, it has no number '") + name +
+                          "': give load_state() what state() has given");
+  }
+  return static_cast<std::uint64_t>(value->value().toInt());
+}
+
+void require_equal(const char* what, std::uint64_t saved, std::uint64_t now) {
+  if (saved == now) return;
+  throw CheckpointError(std::string("this state of a DistributedSampler was saved with ") + what + ' ' +
+                        std::to_string(saved) + ", and now it is " + std::to_string(now) +
+                        ": its order is another one; make the sampler as it was");
+}
+
 }  // namespace
 
 DistributedSampler::DistributedSampler(std::size_t dataset_size, const DistributedSamplerOptions& options)
@@ -38,13 +60,24 @@ DistributedSampler::DistributedSampler(std::size_t dataset_size, const Distribut
   reset();
 }
 
-at::Tensor DistributedSampler::indices() const {
+at::Tensor DistributedSampler::indices() const { return share_after(0); }
+
+at::Tensor DistributedSampler::share_after(std::size_t taken) const {
   auto size = static_cast<std::int64_t>(dataset_size_);
   auto all = options_.shuffle ? shuffled(size, options_.seed + epoch_) : at::arange(size, at::kLong);
-  auto total = static_cast<std::int64_t>(samples_ * options_.num_replicas);
-  if (total > size) all = all.repeat({(total + size - 1) / size});  // a dataset smaller than the world goes round
-  return all.slice(0, static_cast<std::int64_t>(options_.rank), total, static_cast<std::int64_t>(options_.num_replicas))
-      .contiguous();
+  auto begin = static_cast<std::int64_t>(taken);
+  auto ranks = static_cast<std::int64_t>(options_.num_replicas);
+  auto end = begin + static_cast<std::int64_t>(samples_per_rank(dataset_size_ - taken, options_)) * ranks;
+  if (end > size) all = all.repeat({(end + size - 1) / size});  // filled up from the front, as often as it takes
+  return all.slice(0, begin + static_cast<std::int64_t>(options_.rank), end, ranks).contiguous();
+}
+
+void DistributedSampler::deal(std::size_t taken) {
+  auto share = share_after(taken);
+  order_.assign(share.const_data_ptr<std::int64_t>(), share.const_data_ptr<std::int64_t>() + share.numel());
+  order_epoch_ = epoch_;
+  taken_before_ = taken;
+  position_ = 0;
 }
 
 void DistributedSampler::reset(std::optional<std::size_t> new_size) {
@@ -52,9 +85,7 @@ void DistributedSampler::reset(std::optional<std::size_t> new_size) {
     dataset_size_ = *new_size;
     samples_ = samples_per_rank(dataset_size_, options_);
   }
-  auto order = indices();
-  order_.assign(order.const_data_ptr<std::int64_t>(), order.const_data_ptr<std::int64_t>() + order.numel());
-  position_ = 0;
+  deal(0);
 }
 
 std::optional<std::vector<std::size_t>> DistributedSampler::next(std::size_t batch_size) {
@@ -65,18 +96,49 @@ std::optional<std::vector<std::size_t>> DistributedSampler::next(std::size_t bat
   return std::vector<std::size_t>(begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
+c10::IValue DistributedSampler::state() const {
+  const bool is_over = position_ == order_.size();
+  const bool begins = epoch_ != order_epoch_ && (is_over || taken_before_ + position_ == 0);
+  const auto taken = is_over ? dataset_size_ : taken_before_ + position_ * options_.num_replicas;
+  auto state = plain_dict();
+  state.insert("epoch", number(begins ? epoch_ : order_epoch_));
+  state.insert("position", number(begins ? 0 : taken));
+  state.insert("dataset_size", number(dataset_size_));
+  state.insert("world_size", number(options_.num_replicas));
+  state.insert("seed", number(options_.seed));
+  state.insert("shuffle", number(options_.shuffle));
+  state.insert("drop_last", number(options_.drop_last));
+  return state;
+}
+
+void DistributedSampler::load_state(const c10::IValue& state) {
+  const auto fields = state.isGenericDict() ? state.toGenericDict() : plain_dict();
+  for (const auto* name : kStateNames) number_in(fields, name);
+  require_equal("dataset_size", number_in(fields, "dataset_size"), dataset_size_);
+  require_equal("shuffle", number_in(fields, "shuffle"), options_.shuffle);
+  if (options_.shuffle) require_equal("seed", number_in(fields, "seed"), options_.seed);
+  require_equal("drop_last", number_in(fields, "drop_last"), options_.drop_last);
+  const auto taken = number_in(fields, "position");
+  if (taken > dataset_size_) {
+    throw CheckpointError("position " + std::to_string(static_cast<std::int64_t>(taken)) +
+                          " in the state of a DistributedSampler is outside of its dataset of " +
+                          std::to_string(dataset_size_) + " examples: the state is damaged");
+  }
+  set_epoch(number_in(fields, "epoch"));
+  deal(taken);
+}
+
 void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
-  archive.write("epoch", c10::IValue(static_cast<std::int64_t>(epoch_)));
-  archive.write("position", c10::IValue(static_cast<std::int64_t>(position_)));
+  for (const auto& field : state().toGenericDict()) archive.write(field.key().toStringRef(), field.value());
 }
 
 void DistributedSampler::load(torch::serialize::InputArchive& archive) {
-  c10::IValue epoch, position;
-  archive.read("epoch", epoch);
-  archive.read("position", position);
-  set_epoch(static_cast<std::uint64_t>(epoch.toInt()));
-  reset();
-  position_ = std::min(static_cast<std::size_t>(position.toInt()), order_.size());
+  auto state = plain_dict();
+  for (const auto* name : kStateNames) {
+    c10::IValue value;
+    if (archive.try_read(name, value)) state.insert(name, value);
+  }
+  load_state(state);
 }
 
 }  // namespace taas

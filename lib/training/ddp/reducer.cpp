@@ -183,6 +183,10 @@ class Reducer::Impl {
     logger->set_static_graph();
   }
 
+  void begin_backward() {
+    if (hook) hook->begin_backward();
+  }
+
   template <class Call>
   void reducing(Call&& call) {
     taas::reducing(static_graph, std::forward<Call>(call));
@@ -190,6 +194,7 @@ class Reducer::Impl {
 
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
+  CommHookAdapter* hook = nullptr;  ///< the reducer's
   bool static_graph;
   std::vector<at::Tensor> tensors;
 };
@@ -211,6 +216,7 @@ void Reducer::rebuild_buckets() {
 }
 
 void Reducer::prepare_for_backward(const std::vector<at::Tensor>& outputs) {
+  impl_->begin_backward();
   impl_->reducing([&] { impl_->reducer->prepare_for_backward(outputs); });
 }
 
@@ -230,7 +236,10 @@ void Reducer::wait_in_backward(const std::vector<GradientFuture>& futures) {
 
 void Reducer::register_comm_hook(const std::shared_ptr<CommHook>& hook) {
   impl_->logger->set_comm_hook(hook->name());
-  impl_->reducing([&] { impl_->reducer->register_comm_hook(std::make_unique<CommHookAdapter>(hook)); });
+  auto adapter = std::make_unique<CommHookAdapter>(hook);
+  auto* registered = adapter.get();
+  impl_->reducing([&] { impl_->reducer->register_comm_hook(std::move(adapter)); });
+  impl_->hook = registered;
 }
 
 void Reducer::register_comm_hook(BuiltinCommHook hook) {
@@ -250,6 +259,7 @@ void Reducer::set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_b
 
 void Reducer::shadow_backward(const ProcessGroup& group, bool find_unused_parameters, bool keep) {
   auto& reducer = *impl_->reducer;
+  impl_->begin_backward();
   communicating("reduction of gradients for other ranks", [&] {
     auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/true);
     std::vector<GradientFuture> futures;

@@ -7,11 +7,13 @@ namespace {
 
 bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-/// "rank 0: b, c", from "… did not receive grad for rank 0: b, c".
+/// "rank 0: b, c", from "… did not receive grad for rank 0: b, c Parameter indices which did not …".
 std::string unmarked(const std::string& text) {
   const std::string_view mark = "did not receive grad for ";
   const auto at = text.find(mark);
-  return at == std::string::npos ? "this rank" : text.substr(at + mark.size());
+  if (at == std::string::npos) return "this rank";
+  const auto begin = at + mark.size();
+  return text.substr(begin, text.find(" Parameter indices", begin) - begin);
 }
 
 std::string unfinished(const std::string& text, bool static_graph) {

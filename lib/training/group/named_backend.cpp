@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "training/backend/gloo_failure.hpp"
 #include "training/group/named_work.hpp"
 
 namespace taas {
@@ -115,6 +116,7 @@ class NamedBackend : public c10d::Backend {
       operation.sizes = tensor->sizes();
       operation.type = tensor->scalar_type();
     }
+    note_begun(operation.text());
     try {
       return c10::make_intrusive<NamedWork>(call(), operation);
     } catch (...) {
@@ -130,6 +132,7 @@ class NamedBackend : public c10d::Backend {
 }  // namespace
 
 intrusive_ptr<c10d::Backend> with_named_errors(intrusive_ptr<c10d::Backend> backend, std::shared_ptr<PeerWatch> watch) {
+  explain_end_by_gloo();
   return c10::make_intrusive<NamedBackend>(std::move(backend), std::move(watch));
 }
 

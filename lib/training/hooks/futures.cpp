@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/jit_type.h>
 
+#include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/group/process_group_state.hpp"
 
@@ -10,7 +11,7 @@ namespace taas {
 
 GradientFuture pending(const at::Tensor& tensor) {
   std::vector<c10::Device> devices;
-  if (!tensor.is_cpu()) devices.push_back(tensor.device());
+  if (tensor.defined() && !tensor.is_cpu()) devices.push_back(tensor.device());
   return c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get(), std::move(devices));
 }
 
@@ -34,6 +35,7 @@ GradientFuture all_reduce_average(const ProcessGroup& group, const at::Tensor& t
 }
 
 GradientFuture then(const GradientFuture& future, std::function<at::Tensor(at::Tensor)> next) {
+  if (!future) throw InvalidArgument("then: the future is null: give that of a communication, or completed(tensor)");
   return future->then(
       [next = std::move(next)](c10::ivalue::Future& ready) {
         const auto value = ready.value();

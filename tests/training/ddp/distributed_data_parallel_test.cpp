@@ -46,6 +46,10 @@ TEST_CASE("Errors of backward come with advice for the options of the wrapper") 
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "hidden_output", {.world_size = 2})) == "");
 }
 
+TEST_CASE("Optimizers clear gradients that are views of buckets") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "zero_grad_of_views", {.world_size = 2})) == "");
+}
+
 TEST_CASE("The wrapper stands for its module") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "module_of_wrapper", {.world_size = 2})) == "");
 }

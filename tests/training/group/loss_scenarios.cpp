@@ -49,6 +49,14 @@ void expect_loss(const ProcessGroup& group, int lost, const Step& step) {
          text);
 }
 
+/// Rank 1 gives more than rank 0 has room for.
+void larger_tensor() {
+  ::dup2(STDOUT_FILENO, STDERR_FILENO);
+  auto group = init({.backend = Backend::kGloo, .timeout = std::chrono::seconds(60)});
+  auto tensor = at::ones({group.rank() == 1 ? 4096 : 4});
+  all_reduce(group, tensor);
+}
+
 /// The last rank is killed right after it has begun its fourth step.
 void killed_in(const Step& step) {
   auto group = init({.backend = Backend::kGloo, .timeout = std::chrono::seconds(60)});
@@ -209,6 +217,7 @@ std::map<std::string, Scenario> loss_scenarios() {
           {"killed_in_send_recv", killed_in_send_recv},
           {"killed_in_backward", killed_in_backward},
           {"killed_in_checkpoint", killed_in_checkpoint},
+          {"larger_tensor", larger_tensor},
           {"raises", raises},
           {"exits", exits},
           {"returns", returns}};

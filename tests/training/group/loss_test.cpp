@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdlib>
 #include <string>
 
@@ -44,6 +45,19 @@ TEST_CASE("A rank that leaves is told from those that give up because of it") {
       CHECK(taas::test::problems(spawn_ranks(TAAS_RANK_PROGRAM, scenario, {.world_size = kRanks})) == "");
     }
   }
+}
+
+TEST_CASE("A process that gloo ends, since ranks give different sizes, says so in its last line") {
+  const auto results = spawn_ranks(TAAS_RANK_PROGRAM, "larger_tensor", {.world_size = 2});
+  const auto& output = results[0].output;
+  INFO(output);
+  CHECK(results[0].exit_code == 128 + SIGABRT);
+  const auto end = output.find_last_not_of('\n');
+  const auto line = output.substr(output.rfind('\n', end) + 1);
+  CHECK(line ==
+        "taas: error: rank 0, all_reduce of (4) Float: 4096 bytes came where 4 were expected: another rank is in "
+        "another collective, or in this one with another size; to see which, set TORCH_DISTRIBUTED_DEBUG=DETAIL "
+        "(InitOptions::check_collectives)\n");
 }
 
 }  // namespace loss_test

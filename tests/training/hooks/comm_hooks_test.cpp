@@ -18,6 +18,15 @@ TEST_CASE("What a hook throws comes out of backward") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "hook_throws", {.world_size = 2})) == "");
 }
 
+TEST_CASE("What a hook gives is checked, by the bucket that it is for") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "hook_results", {.world_size = 2})) == "");
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "hook_result_of_later_bucket", {.world_size = 2})) == "");
+}
+
+TEST_CASE("The gradients are what the hook's tensor shows, whatever view it is") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "hook_result_is_view", {.world_size = 2})) == "");
+}
+
 TEST_CASE("PowerSGD counts what it sends, and refuses options that do not fit") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "power_sgd", {.world_size = 2})) == "");
 }

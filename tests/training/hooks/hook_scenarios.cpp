@@ -2,7 +2,11 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <functional>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "rank_scenarios.hpp"
 #include "taas/collectives.hpp"
@@ -78,6 +82,90 @@ void hook_throws() {
   expect(contains(text, "gradients that are not finite cannot be quantized"), text);
 }
 
+/// The error of a backward whose hook gives `given(buffer)`.
+std::string error_of_result(const ProcessGroup& group, std::function<c10::IValue(const at::Tensor&)> given) {
+  class ResultHook : public CommHook {
+   public:
+    explicit ResultHook(std::function<c10::IValue(const at::Tensor&)> given) : given_(std::move(given)) {}
+    GradientFuture run(GradBucket& bucket) override {
+      const auto value = given_(bucket.buffer());
+      if (value.isBool()) return nullptr;
+      auto future = c10::make_intrusive<c10::ivalue::Future>(c10::AnyType::get());
+      future->markCompleted(value);
+      return future;
+    }
+
+   private:
+    std::function<c10::IValue(const at::Tensor&)> given_;
+  };
+  DistributedDataParallel model(Linear(3, 2), group, {.bucket_cap_mb = 0.000001, .init_sync = false});
+  model.register_comm_hook(std::make_shared<ResultHook>(std::move(given)));
+  one_step(model, 1);  // the first bucket is of all parameters
+  return "none";
+}
+
+void hook_results() {
+  const auto group = init();
+  const auto refused = [&](const std::string& text, auto given) {
+    const auto error = text_of<InvalidArgument>([&] { error_of_result(group, given); });
+    expect(error == "the communication hook 'CommHook' gave " + text +
+                        " for bucket 0, whose gradients are (8) Float on cpu: give a tensor like bucket.buffer()",
+           error);
+  };
+  using at::Tensor;
+  refused("(7) Float on cpu", [](const Tensor& buffer) { return buffer.slice(0, 1); });
+  refused("(2, 4) Float on cpu", [](const Tensor& buffer) { return buffer.view({2, 4}); });
+  refused("(8) Double on cpu", [](const Tensor& buffer) { return buffer.to(at::kDouble); });
+  refused("(8) Float on meta", [](const Tensor& buffer) { return buffer.to(at::kMeta); });
+  refused("(8) Float on cpu, sparse", [](const Tensor& buffer) { return buffer.to_sparse(); });
+  refused("an undefined tensor", [](const Tensor& /*buffer*/) { return Tensor(); });
+  refused("a list of 2 values", [](const Tensor& buffer) { return std::vector<Tensor>{buffer, buffer}; });
+  refused("nothing", [](const Tensor& /*buffer*/) { return c10::IValue(); });
+  refused("a value of type Double", [](const Tensor& /*buffer*/) { return 1.5; });
+  refused("a future that is null", [](const Tensor& /*buffer*/) { return true; });
+  expect(error_of_result(group, [](const Tensor& buffer) { return std::vector<Tensor>{buffer}; }) == "none",
+         "the list of one tensor that a work of c10d holds");
+  const auto text = text_of<InvalidArgument>([&] {
+    DistributedDataParallel model(Linear(3, 2), group);
+    model.register_comm_hook(make_comm_hook([](GradBucket& /*bucket*/) { return Tensor(); }));
+    one_step(model, 1);
+  });
+  expect(contains(text, "'make_comm_hook' gave an undefined tensor for bucket 0"), text);
+  expect(contains(text_of<InvalidArgument>([] { then(nullptr, [](const Tensor& of) { return of; }); }), "is null"),
+         "a null future to go on from");
+}
+
+/// The later buckets are named by their own number, also after a backward that failed.
+void hook_result_of_later_bucket() {
+  const auto group = init();
+  DistributedDataParallel model(Linear(3, 2), group, kManyBuckets);
+  int failing = -1;
+  model.register_comm_hook(make_comm_hook([&](GradBucket& bucket) {
+    return static_cast<int>(bucket.index()) == failing ? at::zeros({1}) : bucket.buffer();
+  }));
+  for (int step = 0; step < 2; ++step) one_step(model, 1);
+  failing = 1;
+  const auto text = text_of<InvalidArgument>([&] { one_step(model, 1); });
+  expect(contains(text, "gave (1) Float on cpu for bucket 1, whose gradients are ("), text);
+}
+
+/// A result may be any view: its numbers are the gradients.
+void hook_result_is_view() {
+  const auto group = init();
+  DistributedDataParallel model(Linear(3, 2), group);
+  bool strided = false;
+  model.register_comm_hook(make_comm_hook([&](GradBucket& bucket) {
+    const auto twice = at::stack({bucket.buffer().mul(5), bucket.buffer()}, strided ? 1 : 0);
+    return strided ? twice.select(1, 1) : twice.select(0, 1);
+  }));
+  for (int step = 0; step < 2; ++step) {
+    one_step(model, 1);
+    expect(at::equal(model.module().weight.grad(), at::ones({2, 3})),
+           "gradients of a view, step " + std::to_string(step));
+    strided = true;
+  }
+}
+
 void power_sgd() {
   auto group = init();
   const auto start = text_of<InvalidArgument>([&] { PowerSGDState(group, {.start_powerSGD_iter = 1}); });
@@ -140,8 +228,15 @@ void hook_alone() {
 }  // namespace
 
 std::map<std::string, Scenario> hook_scenarios() {
-  return {{"own_hook", own_hook},   {"one_hook", one_hook},     {"hook_throws", hook_throws},
-          {"power_sgd", power_sgd}, {"hook_alone", hook_alone}, {"model_averaging", model_averaging}};
+  return {{"hook_results", hook_results},
+          {"hook_result_of_later_bucket", hook_result_of_later_bucket},
+          {"hook_result_is_view", hook_result_is_view},
+          {"own_hook", own_hook},
+          {"one_hook", one_hook},
+          {"hook_throws", hook_throws},
+          {"power_sgd", power_sgd},
+          {"hook_alone", hook_alone},
+          {"model_averaging", model_averaging}};
 }
 
 }  // namespace taas::test
