@@ -8,9 +8,11 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "taas/checkpoint.hpp"
 #include "taas/join.hpp"
 #include "taas/process_group.hpp"
 
@@ -108,6 +110,17 @@ class ZeroOptimizer : public torch::optim::Optimizer, public Joinable {
   /// Every rank gives all of it. Throws CheckpointError when groups, parameters or shapes differ.
   void load_state(const c10::IValue& state);
 
+  /// Each rank writes its own share of the state into `directory`, which is made where it is missing and has to be the
+  /// same on all machines; rank 0 also writes `rest`: the epoch, the model and whatever else, without an optimizer. The
+  /// save that was there is removed once this one is complete and on disk; one that is cut off or fails leaves it. A
+  /// collective. Throws CheckpointError on every rank, which names the rank and the file, when one could not write.
+  void save_shards(const std::string& directory, const Checkpoint& rest = {});
+  /// Takes this rank's share of what any number of ranks have saved there, and returns the rest. Only files are read
+  /// that hold a part of the share. A collective. Throws CheckpointError on every rank, which names the rank and the
+  /// file, before anything is changed, when one is missing, damaged or of another save, or when groups, types, shapes
+  /// or memory formats of the parameters differ.
+  Checkpoint load_shards(const std::string& directory);
+
   // Uneven inputs: taas::Join({model, optimizer}) with stage 1, taas::Join({optimizer}) with stage 2. A rank without
   // inputs goes on to update its share, with the gradients and the rates of the others.
   std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) override;
@@ -129,6 +142,7 @@ class ZeroOptimizer : public torch::optim::Optimizer, public Joinable {
   bool set_gradient_sync(bool sync);
   void update(bool has_inputs);
   double clip(double max_norm, double norm_type);
+  void show_loaded_options();
 
   std::unique_ptr<Impl> impl_;
 };

@@ -29,6 +29,9 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::zero_world_scenarios());
   scenarios.merge(taas::test::checkpoint_scenarios());
   scenarios.merge(taas::test::shard_scenarios());
+  scenarios.merge(taas::test::shard_file_scenarios());
+  scenarios.merge(taas::test::shard_kill_scenarios());
+  scenarios.merge(taas::test::shard_world_scenarios());
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
   scenarios.merge(taas::test::zero_parity_scenarios());
   scenarios.merge(taas::test::zero_step_scenarios());

@@ -25,6 +25,9 @@ std::map<std::string, Scenario> zero_step_scenarios();
 std::map<std::string, Scenario> zero_join_scenarios();
 std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> shard_scenarios();
+std::map<std::string, Scenario> shard_file_scenarios();
+std::map<std::string, Scenario> shard_kill_scenarios();
+std::map<std::string, Scenario> shard_world_scenarios();
 std::map<std::string, Scenario> sync_batch_norm_scenarios();
 
 /// Throws with `what` and this rank's number in the text.

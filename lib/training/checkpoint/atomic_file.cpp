@@ -18,16 +18,6 @@ namespace {
 
 constexpr std::size_t kBuffer = 1 << 20;
 
-/// Makes the rename itself survive a power cut.
-void sync_folder_of(const std::string& path) {
-  auto folder = std::filesystem::path(path).parent_path();
-  Fd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL)) return;  // EINVAL: a file system without that notion
-  throw CheckpointError("cannot sync the folder of " + path + ": " + std::generic_category().message(errno));
-}
-
-constexpr const char* kSuffix = ".tmp-";
-
 /// Whoever writes a file holds its lock. One that can be had belongs to a process that was killed meanwhile.
 void remove_abandoned(const std::filesystem::path& file) {
   if (const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC)); fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0)
@@ -36,7 +26,7 @@ void remove_abandoned(const std::filesystem::path& file) {
 
 void remove_all_abandoned(const std::filesystem::path& path) {
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  const auto begin = path.filename().string() + kSuffix;
+  const auto begin = path.filename().string() + kTemporarySuffix;
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
     if (entry.path().filename().string().starts_with(begin)) remove_abandoned(entry.path());
@@ -45,9 +35,16 @@ void remove_all_abandoned(const std::filesystem::path& path) {
 
 }  // namespace
 
+void sync_folder_of(const std::string& path) {
+  auto folder = std::filesystem::path(path).parent_path();
+  Fd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL)) return;  // EINVAL: a file system without that notion
+  throw CheckpointError("cannot sync the folder of " + path + ": " + std::generic_category().message(errno));
+}
+
 AtomicFile::AtomicFile(std::string path)
     : path_(std::move(path)),
-      temporary_(path_ + kSuffix + std::to_string(::getpid())),
+      temporary_(path_ + kTemporarySuffix + std::to_string(::getpid())),
       fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (!fd_) fail(errno);
   ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // a file system without locks has nothing removed

@@ -7,6 +7,12 @@
 
 namespace taas {
 
+/// Stands in the name of a file that is not whole yet, between its later name and a number.
+constexpr const char* kTemporarySuffix = ".tmp-";
+
+/// Makes the names in the folder of `path` survive a power cut. Throws CheckpointError, which names the path.
+void sync_folder_of(const std::string& path);
+
 /// A file that is there as a whole or not at all: it has another name until publish(), so that readers see what was
 /// there before, or all of the new content. Without publish() nothing is left of it; what a process leaves that is
 /// killed meanwhile is removed by the next one.

@@ -71,7 +71,9 @@ class PlainValue {
   c10::IValue value_;
 };
 
-c10::IValue unpickle(const std::string& script, caffe2::serialize::PyTorchStreamReader& file) {
+using ReadTensor = std::function<at::DataPtr(const std::string& name)>;
+
+c10::IValue unpickle(const std::string& script, std::uint64_t version, const ReadTensor& read_tensor) {
   std::size_t read = 0;
   const auto read_script = [&](char* place, std::size_t most) {
     const auto count = script.copy(place, most, read);
@@ -79,20 +81,40 @@ c10::IValue unpickle(const std::string& script, caffe2::serialize::PyTorchStream
     return count;
   };
   bool damaged = false;
-  const auto read_tensor = [&](const std::string& name) {
+  const auto read_memory = [&](const std::string& name) {
     damaged = true;
-    auto [data, size] = file.getRecord("data/" + name);
+    auto data = read_tensor(name);
     damaged = false;
-    return std::move(data);
+    return data;
   };
-  torch::jit::Unpickler unpickler(read_script, nullptr, nullptr, read_tensor, at::Device(at::kCPU));
-  unpickler.set_version(file.version());
+  torch::jit::Unpickler unpickler(read_script, nullptr, nullptr, read_memory, at::Device(at::kCPU));
+  unpickler.set_version(version);
   try {
     return unpickler.parse_ivalue();
   } catch (const std::exception& error) {
     if (damaged) throw;
     throw UnknownObject{"what libtorch cannot read (" + one_line(error) + ")"};
   }
+}
+
+c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& file, const ReadTensor& read_tensor) {
+  const auto [bytes, size] = file.getRecord("data.pkl");
+  const std::string_view pickled(static_cast<const char*>(bytes.get()), size);
+  const auto instructions = instructions_of(pickled);
+  if (!instructions && pickled.starts_with(kProtocol)) throw std::runtime_error("an unknown instruction");
+  if (!instructions) return unpickle(std::string(pickled), file.version(), read_tensor);
+  if (auto name = foreign_class(*instructions)) throw UnknownObject{"an object of Python's class " + *name};
+  return without_attributes(unpickle(without_ordered_dicts(*instructions), file.version(), read_tensor));
+}
+
+at::DataPtr memory_of(caffe2::serialize::PyTorchStreamReader& file, const std::string& name) {
+  auto [data, size] = file.getRecord("data/" + name);
+  return std::move(data);
+}
+
+/// No memory, but the name of that in the file.
+at::DataPtr promise_of(const std::string& name) {
+  return {nullptr, new std::string(name), [](void* kept) { delete static_cast<std::string*>(kept); }, at::kCPU};
 }
 
 }  // namespace
@@ -125,13 +147,21 @@ void pickle(const c10::IValue& value, const std::function<void(std::string_view)
 
 c10::IValue unpickle(const std::string& path) {
   caffe2::serialize::PyTorchStreamReader file(path);
-  const auto [bytes, size] = file.getRecord("data.pkl");
-  const std::string_view pickled(static_cast<const char*>(bytes.get()), size);
-  const auto instructions = instructions_of(pickled);
-  if (!instructions && pickled.starts_with(kProtocol)) throw std::runtime_error("an unknown instruction");
-  if (!instructions) return unpickle(std::string(pickled), file);
-  if (auto name = foreign_class(*instructions)) throw UnknownObject{"an object of Python's class " + *name};
-  return without_attributes(unpickle(without_ordered_dicts(*instructions), file));
+  return unpickle(file, [&file](const std::string& name) { return memory_of(file, name); });
+}
+
+PickledFile::PickledFile(const std::string& path)
+    : reader_(std::make_unique<caffe2::serialize::PyTorchStreamReader>(path)), value_(unpickle(*reader_, promise_of)) {}
+PickledFile::~PickledFile() = default;
+
+at::Tensor PickledFile::read(const at::Tensor& tensor) {
+  const auto& storage = tensor.storage();
+  const auto* name = static_cast<const std::string*>(storage.data_ptr().get_context());
+  if (!name) return tensor;  // of no elements
+  auto [data, size] = reader_->getRecord("data/" + *name);
+  if (size < storage.nbytes()) throw std::runtime_error("a tensor is shorter than its description");
+  c10::Storage memory(c10::Storage::use_byte_size_t(), size, std::move(data));
+  return at::empty({0}, tensor.options()).set_(memory, tensor.storage_offset(), tensor.sizes(), tensor.strides());
 }
 
 }  // namespace taas

@@ -11,6 +11,7 @@
 #include "taas/zero.hpp"
 #include "training/zero/flat_parameters.hpp"
 #include "training/zero/gradient_buckets.hpp"
+#include "training/zero/shard_files.hpp"
 #include "training/zero/trained_parameters.hpp"
 #include "training/zero/zero_rates.hpp"
 #include "training/zero/zero_state.hpp"
@@ -78,16 +79,22 @@ class ZeroOptimizer::Impl {
 
   void step(const Groups& shown) {
     std::vector<Work> gathers;
+    take_options(shown);
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       if (settings.stage == 1) link_gradients(b);
-      for (std::size_t g = 0; g < shown.size(); ++g) {
-        buckets[b].optimizer->param_groups()[g].set_options(shown[g].options().clone());
-      }
       buckets[b].optimizer->step();
       gathers.push_back(flat.gather(b));
       if (settings.stage == 1) clear_shards(b);
     }
     for (auto& gather : gathers) gather.wait();
+  }
+
+  void take_options(const Groups& shown) {
+    for (auto& bucket : buckets) {
+      for (std::size_t g = 0; g < shown.size(); ++g) {
+        bucket.optimizer->param_groups()[g].set_options(shown[g].options().clone());
+      }
+    }
   }
 
   /// Those of a step before are no longer wanted, also where nobody has cleared them yet.
@@ -306,11 +313,27 @@ bool ZeroOptimizer::needs_gradients() const { return impl_->settings.stage == 1;
 void ZeroOptimizer::leave_join() { impl_->divide_by_initial_world_size = true; }
 
 c10::IValue ZeroOptimizer::consolidated_state(int root) {
+  impl_->take_options(param_groups());
   return gather_state(impl_->group, impl_->flat, impl_->buckets, impl_->map, root);
 }
 
 void ZeroOptimizer::load_state(const c10::IValue& state) {
   scatter_state(impl_->flat, impl_->buckets, impl_->map, state);
+  show_loaded_options();
+}
+
+void ZeroOptimizer::save_shards(const std::string& directory, const Checkpoint& rest) {
+  impl_->take_options(param_groups());
+  save_shard_files({impl_->group, impl_->flat, impl_->buckets, impl_->map}, directory, rest);
+}
+
+Checkpoint ZeroOptimizer::load_shards(const std::string& directory) {
+  auto rest = load_shard_files({impl_->group, impl_->flat, impl_->buckets, impl_->map}, directory);
+  show_loaded_options();
+  return rest;
+}
+
+void ZeroOptimizer::show_loaded_options() {
   auto& shown = param_groups();
   for (std::size_t g = 0; g < shown.size(); ++g) {
     shown[g].set_options(impl_->buckets.front().optimizer->param_groups()[g].options().clone());

@@ -117,20 +117,6 @@ List groups_of_bucket(const List& groups, const torch::optim::Optimizer& optimiz
   return all;
 }
 
-void check_groups(const List& groups, const StateMap& map) {
-  if (groups.size() != map.groups.size()) {
-    throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
-                          " parameter groups but the optimizer " + std::to_string(map.groups.size()));
-  }
-  for (std::size_t g = 0; g < map.groups.size(); ++g) {
-    const auto saved = groups.get(g).toGenericDict().at("params").toListRef().size();
-    if (saved == map.groups[g].size()) continue;
-    throw CheckpointError("parameter group " + std::to_string(g) + " has " + std::to_string(saved) +
-                          " parameters in the checkpoint but " + std::to_string(map.groups[g].size()) +
-                          " in the optimizer");
-  }
-}
-
 /// What of a parameter's state belongs to a shard.
 Dict cut(const Dict& state, const ParameterPart& part, const at::Tensor& parameter, std::size_t index) {
   auto own = plain_dict();
@@ -180,29 +166,58 @@ c10::IValue gather_state(const ProcessGroup& group, const FlatParameters& parame
   return all;
 }
 
-void scatter_state(const FlatParameters& parameters, std::vector<BucketOptimizer>& buckets, const StateMap& map,
-                   const c10::IValue& state) {
-  const auto all = state.toGenericDict();
-  const auto saved = all.at("state").toGenericDict();
-  const auto groups = all.at("param_groups").toList();
+void check_groups(const c10::impl::GenericList& groups, const StateMap& map) {
+  if (groups.size() != map.groups.size()) {
+    throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
+                          " parameter groups but the optimizer " + std::to_string(map.groups.size()));
+  }
+  for (std::size_t g = 0; g < map.groups.size(); ++g) {
+    const auto saved = groups.get(g).toGenericDict().at("params").toListRef().size();
+    if (saved == map.groups[g].size()) continue;
+    throw CheckpointError("parameter group " + std::to_string(g) + " has " + std::to_string(saved) +
+                          " parameters in the checkpoint but " + std::to_string(map.groups[g].size()) +
+                          " in the optimizer");
+  }
+}
+
+c10::IValue groups_of(const std::vector<BucketOptimizer>& buckets, const StateMap& map) {
+  const auto own = optimizer_state(*buckets.front().optimizer, StateTensors::kShared).toGenericDict();
+  return groups_with_indices(own.at("param_groups").toList(), map);
+}
+
+std::vector<c10::IValue> states_of_buckets(const std::vector<BucketOptimizer>& buckets, const StateMap& map,
+                                           const c10::impl::GenericList& groups, const StateOfPart& state_of) {
   check_groups(groups, map);
-  std::vector<Dict> own;
+  std::vector<c10::IValue> own;
   for (const auto& bucket : buckets) {
     auto states = plain_dict();
     for (std::size_t i = 0; i < bucket.shards.size(); ++i) {
       const auto& part = bucket.shards[i].part;
-      const auto index = map.index_of[part.parameter];
-      const auto key = c10::IValue(static_cast<std::int64_t>(index));
-      if (!saved.contains(key)) continue;
-      states.insert(static_cast<std::int64_t>(i),
-                    cut(saved.at(key).toGenericDict(), part, parameters.parameters()[part.parameter], index));
+      if (auto state = state_of(part, map.index_of[part.parameter]))
+        states.insert(static_cast<std::int64_t>(i), *state);
     }
     auto one = plain_dict();
     one.insert("state", states);
     one.insert("param_groups", groups_of_bucket(groups, *bucket.optimizer));
-    own.push_back(one);
+    own.emplace_back(one);
   }
-  for (std::size_t b = 0; b < buckets.size(); ++b) load_optimizer_state(*buckets[b].optimizer, own[b]);
+  return own;
+}
+
+void take_states(std::vector<BucketOptimizer>& buckets, std::vector<c10::IValue> states) {
+  for (std::size_t b = 0; b < buckets.size(); ++b) load_optimizer_state(*buckets[b].optimizer, std::move(states[b]));
+}
+
+void scatter_state(const FlatParameters& parameters, std::vector<BucketOptimizer>& buckets, const StateMap& map,
+                   const c10::IValue& state) {
+  const auto all = state.toGenericDict();
+  const auto saved = all.at("state").toGenericDict();
+  const auto state_of = [&](const ParameterPart& part, std::size_t index) -> std::optional<Dict> {
+    const auto key = c10::IValue(static_cast<std::int64_t>(index));
+    if (!saved.contains(key)) return std::nullopt;
+    return cut(saved.at(key).toGenericDict(), part, parameters.parameters()[part.parameter], index);
+  };
+  take_states(buckets, states_of_buckets(buckets, map, all.at("param_groups").toList(), state_of));
 }
 
 }  // namespace taas

@@ -1,0 +1,49 @@
+#include "training/agreement/rank_texts.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+
+#include "taas/collectives.hpp"
+
+namespace taas {
+namespace {
+
+at::TensorOptions bytes_on(const ProcessGroup& group) { return at::TensorOptions(at::kByte).device(group.device()); }
+
+at::Tensor to_tensor(const std::string& text) {
+  auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  if (!text.empty()) std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  return bytes;
+}
+
+std::string to_text(const at::Tensor& bytes) {
+  auto here = bytes.cpu().contiguous();
+  return {static_cast<const char*>(here.data_ptr()), static_cast<std::size_t>(here.numel())};
+}
+
+}  // namespace
+
+std::string broadcast_text(const ProcessGroup& group, const std::string& mine) {
+  auto size = at::scalar_tensor(static_cast<std::int64_t>(mine.size()), at::kLong).to(group.device());
+  broadcast(group, size);
+  auto bytes =
+      group.rank() == 0 ? to_tensor(mine).to(group.device()) : at::empty({size.item<std::int64_t>()}, bytes_on(group));
+  broadcast(group, bytes);
+  return to_text(bytes);
+}
+
+std::string first_text(const ProcessGroup& group, const std::string& mine) {
+  auto speaker = at::scalar_tensor(mine.empty() ? group.world_size() : group.rank(), at::kLong).to(group.device());
+  all_reduce(group, speaker, ReduceOp::kMin);
+  const auto rank = static_cast<int>(speaker.item<std::int64_t>());
+  if (rank == group.world_size()) return "";
+  auto size = at::scalar_tensor(static_cast<std::int64_t>(mine.size()), at::kLong).to(group.device());
+  broadcast(group, size, rank);
+  auto bytes = at::empty({size.item<std::int64_t>()}, bytes_on(group));
+  if (group.rank() == rank) bytes.copy_(to_tensor(mine));
+  broadcast(group, bytes, rank);
+  return to_text(bytes);
+}
+
+}  // namespace taas
