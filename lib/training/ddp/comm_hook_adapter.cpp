@@ -16,6 +16,12 @@ std::string form_of(c10::IntArrayRef shape, const at::TensorOptions& options) {
 /// The works of c10d hold a list of one tensor.
 bool is_tensor_of_work(const c10::IValue& result) { return result.isTensorList() && result.toTensorList().size() == 1; }
 
+/// The reducer copies floating point numbers of any size into the gradients: fp16_compress_wrapper gives 16 bits.
+bool is_converted(c10::ScalarType given, const at::TensorOptions& wanted) {
+  const auto type = c10::typeMetaToScalarType(wanted.dtype());
+  return given == type || (c10::isFloatingType(given) && c10::isFloatingType(type));
+}
+
 /// For what is no tensor.
 std::string kind_of_result(const c10::IValue& result) {
   if (result.isNone()) return "nothing";
@@ -42,7 +48,7 @@ at::Tensor CommHookAdapter::parseHookResult(const c10::IValue& result) {
   const auto tensor = result.isTensor() ? result.toTensor() : result.toTensorVector().front();
   if (!tensor.defined()) refuse(bucket, "an undefined tensor");
   const auto& wanted = bucket.options;
-  if (tensor.sizes() != c10::IntArrayRef(bucket.shape) || tensor.dtype() != wanted.dtype() ||
+  if (tensor.sizes() != c10::IntArrayRef(bucket.shape) || !is_converted(tensor.scalar_type(), wanted) ||
       tensor.device() != wanted.device() || tensor.layout() != wanted.layout()) {
     refuse(bucket, form_of(tensor.sizes(), tensor.options()));
   }

@@ -23,6 +23,12 @@ void check_members(const ProcessGroup& parent, const std::vector<int>& ranks) {
   }
 }
 
+/// As in Python: a rank that ended right away would close connections that others are still making.
+void meet(const ProcessGroup& group) {
+  auto nothing = at::zeros({1});
+  all_reduce(group, nothing);
+}
+
 /// `ranks` are of the parent, and `rank` is this one's place among them.
 std::shared_ptr<ProcessGroupState> member_state(const ProcessGroupState& parent, const std::vector<int>& ranks,
                                                 std::size_t rank, const std::string& name,
@@ -42,6 +48,7 @@ std::shared_ptr<ProcessGroupState> member_state(const ProcessGroupState& parent,
   state->backend = parent.backend;
   state->store = c10::make_intrusive<c10d::PrefixStore>(name, parent.store);
   set_up(*state);
+  meet(ProcessGroup(state));
   return state;
 }
 

@@ -115,7 +115,7 @@ void hook_results() {
   using at::Tensor;
   refused("(7) Float on cpu", [](const Tensor& buffer) { return buffer.slice(0, 1); });
   refused("(2, 4) Float on cpu", [](const Tensor& buffer) { return buffer.view({2, 4}); });
-  refused("(8) Double on cpu", [](const Tensor& buffer) { return buffer.to(at::kDouble); });
+  refused("(8) Long on cpu", [](const Tensor& buffer) { return buffer.to(at::kLong); });
   refused("(8) Float on meta", [](const Tensor& buffer) { return buffer.to(at::kMeta); });
   refused("(8) Float on cpu, sparse", [](const Tensor& buffer) { return buffer.to_sparse(); });
   refused("an undefined tensor", [](const Tensor& /*buffer*/) { return Tensor(); });
