@@ -205,8 +205,9 @@ int main(int argc, char** argv) {
   return parity::run_program(argc, argv, [](std::istream& words, const parity::Inputs& inputs) {
     std::string option, model;
     words >> option >> model;
-    parity::OptionTraining training(option, model, inputs);
-    training.run(inputs.data);
-    return training.module();
+    const auto training = std::make_shared<parity::OptionTraining>(option, model, inputs);
+    training->run(inputs.data);
+    // With its wrapper, which in mixed precision gives whole parameters back when it ends: Python's does not.
+    return std::shared_ptr<parity::Model>(training, training->module().get());
   });
 }
