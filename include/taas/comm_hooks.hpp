@@ -51,9 +51,9 @@ class CommHook {
  public:
   virtual ~CommHook() = default;
   /// Called in each backward, as soon as all gradients of the bucket are there, for one bucket after the other. Starts
-  /// the communication and returns at once; the future's tensor has the shape, dtype and device of
-  /// bucket.buffer() and becomes the gradients; anything else is an InvalidArgument in backward. Ranks whose inputs
-  /// have ended call it too, with zeros.
+  /// the communication and returns at once; the future's tensor has the shape and device of bucket.buffer(), floating
+  /// point numbers where that has them, and becomes the gradients; anything else is an InvalidArgument in backward.
+  /// Ranks whose inputs have ended call it too, with zeros.
   virtual GradientFuture run(GradBucket& bucket) = 0;
   /// Whether training goes wrong when it does not run: a group of one process reduces nothing, and refuses it.
   virtual bool is_needed_alone() const { return false; }

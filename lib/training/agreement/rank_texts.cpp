@@ -22,28 +22,24 @@ std::string to_text(const at::Tensor& bytes) {
   return {static_cast<const char*>(here.data_ptr()), static_cast<std::size_t>(here.numel())};
 }
 
-}  // namespace
-
-std::string broadcast_text(const ProcessGroup& group, const std::string& mine) {
+std::string text_of(const ProcessGroup& group, int rank, const std::string& mine) {
   auto size = at::scalar_tensor(static_cast<std::int64_t>(mine.size()), at::kLong).to(group.device());
-  broadcast(group, size);
-  auto bytes =
-      group.rank() == 0 ? to_tensor(mine).to(group.device()) : at::empty({size.item<std::int64_t>()}, bytes_on(group));
-  broadcast(group, bytes);
+  broadcast(group, size, rank);
+  auto bytes = group.rank() == rank ? to_tensor(mine).to(group.device())
+                                    : at::empty({size.item<std::int64_t>()}, bytes_on(group));
+  broadcast(group, bytes, rank);
   return to_text(bytes);
 }
+
+}  // namespace
+
+std::string broadcast_text(const ProcessGroup& group, const std::string& mine) { return text_of(group, 0, mine); }
 
 std::string first_text(const ProcessGroup& group, const std::string& mine) {
   auto speaker = at::scalar_tensor(mine.empty() ? group.world_size() : group.rank(), at::kLong).to(group.device());
   all_reduce(group, speaker, ReduceOp::kMin);
   const auto rank = static_cast<int>(speaker.item<std::int64_t>());
-  if (rank == group.world_size()) return "";
-  auto size = at::scalar_tensor(static_cast<std::int64_t>(mine.size()), at::kLong).to(group.device());
-  broadcast(group, size, rank);
-  auto bytes = at::empty({size.item<std::int64_t>()}, bytes_on(group));
-  if (group.rank() == rank) bytes.copy_(to_tensor(mine));
-  broadcast(group, bytes, rank);
-  return to_text(bytes);
+  return rank == group.world_size() ? "" : text_of(group, rank, mine);
 }
 
 }  // namespace taas

@@ -9,16 +9,15 @@
 #include <regex>
 #include <string_view>
 #include <typeinfo>
-#include <utility>
 
 #include "training/backend/c10_error.hpp"
 
 namespace taas {
 namespace {
 
-std::mutex begun_mutex;
-std::string begun;                           // under begun_mutex
-std::terminate_handler other_end = nullptr;  // set once
+// Set once.
+std::terminate_handler other_end = nullptr;
+std::string (*what_begun_last)() = nullptr;
 
 /// Empty for an exception that is not gloo's.
 std::string text_of_gloo() {
@@ -31,28 +30,21 @@ std::string text_of_gloo() {
   return "";
 }
 
-std::string begun_last() {
-  const std::unique_lock lock(begun_mutex, std::try_to_lock);
-  return lock ? begun : "";
-}
-
 [[noreturn]] void explained_end() {
   const auto error = text_of_gloo();
-  if (!error.empty()) std::cerr << end_by_gloo(begun_last(), error) + '\n' << std::flush;
+  if (!error.empty()) std::cerr << end_by_gloo(what_begun_last(), error) + '\n' << std::flush;
   if (error.empty() || other_end != &__gnu_cxx::__verbose_terminate_handler) other_end();
   std::abort();
 }
 
 }  // namespace
 
-void note_begun(std::string operation) {
-  const std::lock_guard lock(begun_mutex);
-  begun = std::move(operation);
-}
-
-void explain_end_by_gloo() {
+void explain_end_by_gloo(std::string (*begun_last)()) {
   static std::once_flag once;
-  std::call_once(once, [] { other_end = std::set_terminate(explained_end); });
+  std::call_once(once, [begun_last] {
+    what_begun_last = begun_last;
+    other_end = std::set_terminate(explained_end);
+  });
 }
 
 std::string end_by_gloo(const std::string& operation, const std::string& error) {

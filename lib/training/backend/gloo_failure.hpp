@@ -8,12 +8,10 @@
 
 namespace taas {
 
-/// What this process has begun last, "rank 1, all_reduce of (4) Float": for the line below.
-void note_begun(std::string operation);
-
 /// From here on a process that ends by an exception of gloo's ends with one line that says why and what to do. The
-/// program's own std::terminate_handler follows; libstdc++'s does not.
-void explain_end_by_gloo();
+/// program's own std::terminate_handler follows; libstdc++'s does not. `begun_last` is asked then: "rank 1, all_reduce
+/// of (4) Float", or nothing.
+void explain_end_by_gloo(std::string (*begun_last)());
 
 /// The line: `error` is gloo's text, "[enforce fail at …] op.preamble.length <= op.nbytes. 4096 vs 4. …".
 std::string end_by_gloo(const std::string& operation, const std::string& error);

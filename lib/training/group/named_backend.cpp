@@ -1,5 +1,6 @@
 #include "training/group/named_backend.hpp"
 
+#include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 #include <vector>
@@ -16,6 +17,23 @@ using Lists = std::vector<Tensors>;
 using TorchWork = intrusive_ptr<c10d::Work>;
 
 const at::Tensor* first(const Tensors& tensors) { return tensors.empty() ? nullptr : &tensors.front(); }
+
+std::mutex begun_mutex;
+Operation begun;  // under begun_mutex; no name: none
+
+/// Its text is made at the end of a process that gloo ends, and not for each collective.
+void note_begun(const Operation& operation) {
+  const std::lock_guard lock(begun_mutex);
+  begun.rank = operation.rank;
+  begun.name = operation.name;
+  begun.sizes = operation.sizes;
+  begun.type = operation.type;
+}
+
+std::string begun_last() {
+  const std::unique_lock lock(begun_mutex, std::try_to_lock);
+  return lock && *begun.name ? begun.text() : "";
+}
 
 /// Only what gloo can do; the rest says in Backend's words that it is not supported. The newer names of calls
 /// (all_gather_single, …) forward to those that are here.
@@ -116,7 +134,7 @@ class NamedBackend : public c10d::Backend {
       operation.sizes = tensor->sizes();
       operation.type = tensor->scalar_type();
     }
-    note_begun(operation.text());
+    note_begun(operation);
     try {
       return c10::make_intrusive<NamedWork>(call(), operation);
     } catch (...) {
@@ -132,7 +150,7 @@ class NamedBackend : public c10d::Backend {
 }  // namespace
 
 intrusive_ptr<c10d::Backend> with_named_errors(intrusive_ptr<c10d::Backend> backend, std::shared_ptr<PeerWatch> watch) {
-  explain_end_by_gloo();
+  explain_end_by_gloo(begun_last);
   return c10::make_intrusive<NamedBackend>(std::move(backend), std::move(watch));
 }
 

@@ -23,9 +23,6 @@ using MakePart = std::function<std::unique_ptr<torch::optim::Optimizer>(const Ze
 /// The flat buckets of a ZeroOptimizer, this rank's shares of them, and an optimizer for each.
 class ZeroOptimizer::Impl {
  public:
-  static constexpr double kFlatMiB = 25;
-  static constexpr double kMiBInBytes = 1024.0 * 1024.0;
-
   Impl(const Groups& groups, const ProcessGroup& process_group, MakePart make, const ZeroOptions& options)
       : group(process_group),
         settings(options),
@@ -140,6 +137,9 @@ class ZeroOptimizer::Impl {
   std::unique_ptr<GradientBuckets> reducer;
 
  private:
+  static constexpr double kFlatMiB = 25;
+  static constexpr double kMiBInBytes = 1024.0 * 1024.0;
+
   static std::int64_t flat_bytes(const ZeroOptions& options) {
     return static_cast<std::int64_t>(options.bucket_cap_mb.value_or(kFlatMiB) * kMiBInBytes);
   }
