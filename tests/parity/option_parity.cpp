@@ -3,6 +3,7 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <istream>
 #include <map>
 #include <memory>
@@ -40,6 +41,7 @@ const std::map<std::string, Options>& all_options() {
   static const std::map<std::string, Options> kOptions{
       {"default", {}},
       {"many_buckets", {.bucket_cap_mb = kSmall}},
+      {"gloo_alone", {.bucket_cap_mb = kSmall}},
       {"cap_list", {.bucket_cap_mb_list = {0.0005, 0.002, 0.004}}},
       {"bucket_view", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}},
       {"find_unused", {.bucket_cap_mb = kSmall, .find_unused_parameters = true}},
@@ -90,6 +92,7 @@ std::vector<std::string> names_of_last_layer(const Model& module) {
 
 Options options_of(const std::string& option, const Model& module) {
   auto options = all_options().at(option);
+  option == "gloo_alone" ? ::setenv("TAAS_SHARED_MEMORY", "0", 1) : ::unsetenv("TAAS_SHARED_MEMORY");
   if (option == "ignored") options.parameters_and_buffers_to_ignore = names_of_last_layer(module);
   if (option == "delayed") {
     options.delay_all_reduce_named_params = names_of_last_layer(module);

@@ -41,6 +41,7 @@ OPTIONS = {
     "alone": (None, ALL + FURTHER),
     "default": ({}, ALL + FURTHER),
     "many_buckets": ({"bucket_cap_mb": SMALL}, ALL),
+    "gloo_alone": ({"bucket_cap_mb": SMALL}, ["convolutional", "tied"]),  # without memory that ranks share
     "cap_list": ({"bucket_cap_mb_list": [0.0005, 0.002, 0.004]}, ALL),
     "bucket_view": ({"bucket_cap_mb": SMALL, "gradient_as_bucket_view": True}, DENSE + DENSE_FURTHER),
     "find_unused": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, ALL + FURTHER),

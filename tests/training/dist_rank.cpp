@@ -32,6 +32,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::shard_file_scenarios());
   scenarios.merge(taas::test::shard_kill_scenarios());
   scenarios.merge(taas::test::shard_world_scenarios());
+  scenarios.merge(taas::test::sums_scenarios());
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
   scenarios.merge(taas::test::zero_parity_scenarios());
   scenarios.merge(taas::test::zero_step_scenarios());

@@ -28,6 +28,7 @@ std::map<std::string, Scenario> shard_scenarios();
 std::map<std::string, Scenario> shard_file_scenarios();
 std::map<std::string, Scenario> shard_kill_scenarios();
 std::map<std::string, Scenario> shard_world_scenarios();
+std::map<std::string, Scenario> sums_scenarios();
 std::map<std::string, Scenario> sync_batch_norm_scenarios();
 
 /// Throws with `what` and this rank's number in the text.

@@ -98,7 +98,7 @@ Result<Mapping> Mapping::to_read(const Fd& memory, std::size_t bytes) {
 }
 
 Result<Fd> make_shared_memory(std::size_t bytes) {
-  Fd memory(::memfd_create("taas batches", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Fd memory(::memfd_create("taas memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) return system_error("cannot make memory that data workers on this machine share", errno);
   if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) return no_memory(bytes, errno);
   if (::fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) return system_error("cannot seal shared memory", errno);

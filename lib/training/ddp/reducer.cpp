@@ -14,12 +14,13 @@
 #include "base/log/log_line.hpp"
 #include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
-#include "training/ddp/comm_hook_adapter.hpp"
 #include "training/ddp/module_tensors.hpp"
 #include "training/ddp/precision/lowered_parameter.hpp"
 #include "training/ddp/reducer_errors.hpp"
+#include "training/ddp/shared_memory.hpp"
 #include "training/graph/recording.hpp"
 #include "training/group/process_group_state.hpp"
+#include "training/hooks/comm_hook_adapter.hpp"
 #include "training/join/kept_gradients.hpp"
 
 // c10d::Reducer is public but not stable: these releases were compiled against. Its newer arguments all have defaults.
@@ -104,6 +105,10 @@ std::vector<LoweredParameter> lowered_parameters(const std::vector<at::Tensor>& 
   return lowered;
 }
 
+c10::intrusive_ptr<c10d::ProcessGroup> native_group(const ProcessGroup& group, const ReducerOptions& options) {
+  return options.share_memory ? with_shared_memory(group) : group.state().group;
+}
+
 std::shared_ptr<c10d::Reducer> make_reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                                             const std::vector<bool>& expect_sparse, const ReducerOptions& options) {
   NamedDiagnostics named;
@@ -112,7 +117,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(const ProcessGroup& group, const std
   const auto buckets = first_buckets(tensors, expect_sparse, options);  // by the size of the parameters as they are
   const auto lowered = lowered_parameters(tensors, options.param_dtype);
   auto reducer = construct<c10d::Reducer>(
-      options, tensors, buckets, group.state().group, expect_sparse, options.bucket_bytes,
+      options, tensors, buckets, native_group(group, options), expect_sparse, options.bucket_bytes,
       options.find_unused_parameters, options.gradient_as_bucket_view, names_of(parameters), options.first_bucket_bytes,
       options.skip_all_reduce_unused_params, kPythonReducer, options.bucket_bytes_list);
   if (options.param_dtype) reducer->set_mixed_precision_param_dtype(*options.param_dtype);

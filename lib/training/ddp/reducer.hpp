@@ -31,6 +31,7 @@ struct ReducerOptions {
   bool batched_grad_copy = false;
   bool lazy_bucket_allocation = false;
   std::optional<at::ScalarType> param_dtype = std::nullopt;  ///< of gradients; unset: those of the parameters
+  bool share_memory = false;                                 ///< for small sums of ranks on one machine; a collective
   bool broadcast_buffers = false;                            ///< only for the log
   std::string module_name = {};                              ///< only for the log
 };

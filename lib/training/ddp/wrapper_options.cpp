@@ -77,6 +77,7 @@ ReducerOptions reducer_options(const torch::nn::Module& module, const Distribute
   result.batched_grad_copy = options.batched_grad_copy;
   result.lazy_bucket_allocation = options.lazy_bucket_allocation;
   if (options.mixed_precision) set_precision(result, *options.mixed_precision);
+  result.share_memory = options.init_sync;  // without it nothing is agreed upon
   result.broadcast_buffers = syncs_buffers_in_forward(options);
   result.module_name = module.name();
   return result;

@@ -43,7 +43,14 @@ BackendPointer compared(const ProcessGroupState& state, const BackendPointer& ba
   return c10::make_intrusive<c10d::ProcessGroupWrapper>(backend, gloo_of(state, purpose));
 }
 
-/// CPU tensors go through gloo in an nccl group too, and tensors on a GPU in a gloo group, as in Python.
+/// Tensors on a GPU, too, as in Python.
+void set_gloo(NativeGroup& group, const BackendPointer& gloo) {
+  group.setDefaultBackend(kWrappedGloo);
+  group.setBackend(c10::DeviceType::CPU, kWrappedGloo, gloo);
+  group.setBackend(c10::DeviceType::CUDA, kWrappedGloo, gloo);
+}
+
+/// CPU tensors go through gloo in an nccl group too, as in Python.
 void fill(ProcessGroupState& state) {
   auto group = c10::make_intrusive<NativeGroup>(state.store, state.environment.rank, state.environment.world_size);
   auto gloo = with_named_errors(compared(state, gloo_of(state), "compared"), state.watch);
@@ -55,11 +62,10 @@ void fill(ProcessGroupState& state) {
     group->setDefaultBackend(NativeGroup::BackendType::NCCL);
     auto nccl = make_nccl(arguments_of(state), state.device.index());
     group->setBackend(c10::DeviceType::CUDA, NativeGroup::BackendType::NCCL, compared(state, nccl, "compared on GPUs"));
+    group->setBackend(c10::DeviceType::CPU, kWrappedGloo, gloo);
   } else {
-    group->setDefaultBackend(kWrappedGloo);
-    group->setBackend(c10::DeviceType::CUDA, kWrappedGloo, gloo);
+    set_gloo(*group, gloo);
   }
-  group->setBackend(c10::DeviceType::CPU, kWrappedGloo, gloo);
   group->setGroupName(state.name);
   state.group = std::move(group);
 }
@@ -76,6 +82,14 @@ void use_device(c10::Device gpu) { c10::impl::VirtualGuardImpl(gpu.type()).setDe
 
 void set_up(ProcessGroupState& state) {
   communicating("cannot set up " + state.backend, [&] { fill(state); });
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> summing_by(const ProcessGroupState& state, std::shared_ptr<SharedSums> sums) {
+  const auto backend = with_shared_sums(*state.group->getBackend(c10::DeviceType::CPU), std::move(sums));
+  auto group = c10::make_intrusive<NativeGroup>(state.store, state.environment.rank, state.environment.world_size);
+  set_gloo(*group, backend);
+  group->setGroupName(state.name);
+  return group;
 }
 
 }  // namespace taas

@@ -1,5 +1,7 @@
 #include "training/group/named_backend.hpp"
 
+#include <ATen/core/ivalue_inl.h>
+
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
@@ -35,31 +37,78 @@ std::string begun_last() {
   return lock && *begun.name ? begun.text() : "";
 }
 
+/// What was done before the call returned.
+class DoneWork : public c10d::Work {
+ public:
+  explicit DoneWork(const Tensors& tensors)
+      : done_(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
+    done_->markCompleted(c10::IValue(tensors));
+  }
+  bool isCompleted() override { return true; }
+  bool isSuccess() const override { return true; }
+  bool wait(std::chrono::milliseconds) override { return true; }
+  intrusive_ptr<c10::ivalue::Future> getFuture() override { return done_; }
+
+ private:
+  intrusive_ptr<c10::ivalue::Future> done_;
+};
+
+/// A backend, and what works know of it.
+struct InnerBackend {
+  explicit InnerBackend(intrusive_ptr<c10d::Backend> of)
+      : backend(std::move(of)), known(std::make_shared<KnownBackend>(*backend)) {}
+  ~InnerBackend() { known->forget(); }
+  InnerBackend(const InnerBackend&) = delete;
+  InnerBackend& operator=(const InnerBackend&) = delete;
+
+  intrusive_ptr<c10d::Backend> backend;
+  std::shared_ptr<KnownBackend> known;
+};
+
 /// Only what gloo can do; the rest says in Backend's words that it is not supported. The newer names of calls
 /// (all_gather_single, …) forward to those that are here.
 class NamedBackend : public c10d::Backend {
  public:
   NamedBackend(intrusive_ptr<c10d::Backend> inner, std::shared_ptr<PeerWatch> watch)
       : Backend(inner->getRank(), inner->getSize()),
-        inner_(std::move(inner)),
-        known_(std::make_shared<KnownBackend>(*inner_)),
+        shared_(std::make_shared<InnerBackend>(std::move(inner))),
+        inner_(shared_->backend),
+        known_(shared_->known),
         watch_(std::move(watch)) {}
-  ~NamedBackend() override { known_->forget(); }
-  NamedBackend(const NamedBackend&) = delete;
-  NamedBackend& operator=(const NamedBackend&) = delete;
+  /// The same one, but for sums that are small.
+  NamedBackend(const NamedBackend& other, std::shared_ptr<SharedSums> sums)
+      : Backend(other.getRank(), other.getSize()),
+        shared_(other.shared_),
+        inner_(other.inner_),
+        known_(other.known_),
+        watch_(other.watch_),
+        sums_(std::move(sums)) {
+    known_->at_end([sums = std::weak_ptr(sums_)] {
+      if (const auto here = sums.lock()) here->leave();
+    });
+  }
 
   const std::string getBackendName() const override { return inner_->getBackendName(); }
   intrusive_ptr<Options> getBackendOptions() override { return inner_->getBackendOptions(); }
   void setTimeout(std::chrono::milliseconds timeout) override { inner_->setTimeout(timeout); }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return inner_->getSequenceNumberForGroup(); }
-  void abort() override { inner_->abort(); }
-  void shutdown() override { inner_->shutdown(); }
+  void abort() override {
+    known_->tell_end();
+    inner_->abort();
+  }
+  void shutdown() override {
+    known_->tell_end();
+    inner_->shutdown();
+  }
 
   TorchWork broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     return start("broadcast", first(tensors), [&] { return inner_->broadcast(tensors, options); });
   }
   TorchWork allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    if (sums_ && options.reduceOp == c10d::ReduceOp::SUM && tensors.size() == 1 && sums_->take(tensors.front())) {
+      return sum_at_once(tensors);
+    }
     return start("all_reduce", first(tensors), [&] { return inner_->allreduce(tensors, options); });
   }
   TorchWork allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
@@ -127,13 +176,18 @@ class NamedBackend : public c10d::Backend {
 
  private:
   /// `tensor` may be null.
-  template <class Call>
-  TorchWork start(const char* name, const at::Tensor* tensor, Call&& call) {
+  Operation operation_of(const char* name, const at::Tensor* tensor) const {
     Operation operation{.rank = getRank(), .name = name, .backend = known_, .watch = watch_};
     if (tensor && tensor->layout() == c10::kStrided) {
       operation.sizes = tensor->sizes();
       operation.type = tensor->scalar_type();
     }
+    return operation;
+  }
+
+  template <class Call>
+  TorchWork start(const char* name, const at::Tensor* tensor, Call&& call) {
+    const auto operation = operation_of(name, tensor);
     note_begun(operation);
     try {
       return c10::make_intrusive<NamedWork>(call(), operation);
@@ -142,9 +196,20 @@ class NamedBackend : public c10d::Backend {
     }
   }
 
+  TorchWork sum_at_once(Tensors& tensors) {
+    try {
+      sums_->sum(tensors.front());
+    } catch (const std::exception&) {
+      std::rethrow_exception(operation_of("all_reduce", first(tensors)).named(std::current_exception()));
+    }
+    return c10::make_intrusive<DoneWork>(tensors);
+  }
+
+  std::shared_ptr<InnerBackend> shared_;
   intrusive_ptr<c10d::Backend> inner_;
   std::shared_ptr<KnownBackend> known_;
   std::shared_ptr<PeerWatch> watch_;
+  std::shared_ptr<SharedSums> sums_;  ///< null: all of it goes to `inner_`
 };
 
 }  // namespace
@@ -152,6 +217,10 @@ class NamedBackend : public c10d::Backend {
 intrusive_ptr<c10d::Backend> with_named_errors(intrusive_ptr<c10d::Backend> backend, std::shared_ptr<PeerWatch> watch) {
   explain_end_by_gloo(begun_last);
   return c10::make_intrusive<NamedBackend>(std::move(backend), std::move(watch));
+}
+
+intrusive_ptr<c10d::Backend> with_shared_sums(const c10d::Backend& named, std::shared_ptr<SharedSums> sums) {
+  return c10::make_intrusive<NamedBackend>(dynamic_cast<const NamedBackend&>(named), std::move(sums));
 }
 
 }  // namespace taas

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "training/group/peer_watch.hpp"
+#include "training/sums/shared_sums.hpp"
 
 namespace c10d {
 class Backend;
@@ -16,5 +17,9 @@ namespace taas {
 /// calls, of its works and of their futures, which c10d's reducer waits for in backward. `watch` may be null.
 c10::intrusive_ptr<c10d::Backend> with_named_errors(c10::intrusive_ptr<c10d::Backend> backend,
                                                     std::shared_ptr<PeerWatch> watch);
+
+/// `named` is what with_named_errors() gave. Small sums are made in memory that the ranks share, before all_reduce
+/// returns: for a caller whose ranks have nothing else to do in between that another waits for.
+c10::intrusive_ptr<c10d::Backend> with_shared_sums(const c10d::Backend& named, std::shared_ptr<SharedSums> sums);
 
 }  // namespace taas

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
+#include <vector>
 
 #include "training/group/peer_watch.hpp"
 
@@ -18,8 +20,18 @@ class KnownBackend {
  public:
   explicit KnownBackend(c10d::Backend& backend) : backend_(&backend) {}
   void abort() {
+    tell_end();
     const std::lock_guard lock(mutex_);
     if (backend_) backend_->abort();
+  }
+  /// Will be called when the backend is aborted or shut down, maybe more than once, in any thread.
+  void at_end(std::function<void()> listener) {
+    const std::lock_guard lock(listeners_mutex_);
+    listeners_.push_back(std::move(listener));
+  }
+  void tell_end() {
+    const std::lock_guard lock(listeners_mutex_);
+    for (const auto& listener : listeners_) listener();
   }
   /// Before the backend ends.
   void forget() {
@@ -30,6 +42,8 @@ class KnownBackend {
  private:
   std::mutex mutex_;
   c10d::Backend* backend_;
+  std::mutex listeners_mutex_;
+  std::vector<std::function<void()>> listeners_;
 };
 
 /// Which rank does what with which tensor, and who knows why it fails.

@@ -1,4 +1,4 @@
-#include "training/ddp/comm_hook_adapter.hpp"
+#include "training/hooks/comm_hook_adapter.hpp"
 
 #include <ATen/ATen.h>
 
