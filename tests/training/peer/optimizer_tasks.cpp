@@ -1,4 +1,5 @@
 #include <torch/optim/adagrad.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 
 #include <memory>
@@ -64,6 +65,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
     return std::make_unique<Adadelta>(parameters, AdadeltaOptions(0.7).weight_decay(0.01), kCapturable);
   }
   if (name == "adadelta") return std::make_unique<Adadelta>(parameters, AdadeltaOptions(0.7).weight_decay(0.01));
+  if (name.starts_with("lbfgs")) return std::make_unique<torch::optim::LBFGS>(parameters);
   throw std::invalid_argument(name);
 }
 
@@ -75,9 +77,12 @@ void adopt(const std::vector<std::string>& arguments) {
   auto optimizer = make_optimizer(name, trained.model->parameters());
   load_module_state(*trained.model, checkpoint.model);
   load_optimizer_state(*optimizer, checkpoint.optimizer);
-  optimizer->zero_grad();
-  trained.model->forward(TrainedModel::batch(0)).square().sum().backward();
-  optimizer->step();
+  optimizer->step([&] {
+    optimizer->zero_grad();
+    auto loss = trained.model->forward(TrainedModel::batch(0)).square().sum();
+    loss.backward();
+    return loss;
+  });
   checkpoint.model = module_state(*trained.model);
   checkpoint.optimizer = optimizer_state(*optimizer);
   save_checkpoint(arguments.at(2), checkpoint);
