@@ -54,7 +54,7 @@ def assert_same(trained, checkpoint):
 DEFAULTS = {
     "adam": (torch.optim.Adam, {}, True), "adamw": (torch.optim.AdamW, {"lr": 1, "weight_decay": 0}, True),
     "sgd momentum": (torch.optim.SGD, {"momentum": 1, "dampening": 0}, True), "sgd": (torch.optim.SGD, {}, True),
-    "adadelta": (torch.optim.Adadelta, {}, True), "rmsprop": (torch.optim.RMSprop, {}, False),
+    "adadelta": (torch.optim.Adadelta, {}, True), "rmsprop": (torch.optim.RMSprop, {}, True),
     "adagrad": (torch.optim.Adagrad, {}, False), "adam capturable": (torch.optim.Adam, {"lr": torch.tensor(0.01), "betas": (0.5, 0.9)}, False),
     # With a history that is full, with the state of one iteration, whose H_diag is a number, and with that of none.
     "lbfgs": (torch.optim.LBFGS, {"lr": 0.1, "max_iter": 4, "history_size": 2}, False),

@@ -32,6 +32,7 @@ const StateKind* known_kind_of(const torch::optim::Optimizer& optimizer) {
                                                                            {typeid(AdamW), &kAdamW},
                                                                            {typeid(torch::optim::AdamW), &kAdamW},
                                                                            {typeid(torch::optim::RMSprop), &kRMSprop},
+                                                                           {typeid(RMSprop), &kRMSprop},
                                                                            {typeid(Adadelta), &kAdadelta},
                                                                            {typeid(torch::optim::LBFGS), &kLbfgs},
                                                                            {typeid(torch::optim::Adagrad), &kAdagrad}};
