@@ -53,8 +53,8 @@ StateDict module_state(const torch::nn::Module& module, StateTensors tensors = S
 void load_module_state(torch::nn::Module& module, const StateDict& state);
 
 /// What an optimizer of any kind remembers, as in Python's Optimizer.state_dict(): {"state": {index: {name: value}},
-/// "param_groups": [{"lr": …, "params": [index, …]}]}. SGD, Adam, AdamW, RMSprop, Adagrad and Adadelta are read where
-/// they are; others are always copied, on the way through their own save().
+/// "param_groups": [{"lr": …, "params": [index, …]}]}. SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta and LBFGS are read
+/// where they are; others are always copied, on the way through their own save().
 c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer, StateTensors tensors = StateTensors::kCopied);
 
 /// Copies it into an optimizer of the same kind over the same parameters, on their device. Throws CheckpointError,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -26,6 +27,11 @@ namespace taas {
 
 /// Rate = base rate times lr_lambda(step). One function for all groups, or one for each.
 struct LambdaLR {
+  std::vector<std::function<double(std::int64_t)>> lr_lambda;
+};
+
+/// Times lr_lambda(step) in each step after 0. One function for all groups, or one for each.
+struct MultiplicativeLR {
   std::vector<std::function<double(std::int64_t)>> lr_lambda;
 };
 
@@ -97,23 +103,45 @@ struct OneCycleLR {
   bool three_phase = false;
 };
 
+/// How the peaks of CyclicLR change: not at all, by half in each cycle, or by gamma in each step.
+enum class CyclicMode { kTriangular, kTriangular2, kExpRange };
+/// What scale_fn is a function of: the number of the cycle, from 1, or of the step, from 0.
+enum class CyclicScale { kCycle, kIterations };
+
+/// Cyclical rates (Smith 2017, arXiv:1506.01186): up from base_lr to max_lr in step_size_up steps, down again in
+/// step_size_down, and so on; the momentum (beta1 of Adam and AdamW) down from max_momentum to base_momentum and up.
+/// Rates and momenta are one for all groups, or one for each.
+struct CyclicLR {
+  std::vector<double> base_lr;
+  std::vector<double> max_lr;
+  std::int64_t step_size_up = 2000;
+  std::optional<std::int64_t> step_size_down{};  ///< by default as step_size_up
+  CyclicMode mode = CyclicMode::kTriangular;
+  double gamma = 1.0;                              ///< of kExpRange
+  std::function<double(std::int64_t)> scale_fn{};  ///< in the place of `mode`
+  CyclicScale scale_mode = CyclicScale::kCycle;    ///< of scale_fn
+  bool cycle_momentum = true;                      ///< for SGD, RMSprop, Adam and AdamW; others: InvalidArgument
+  std::vector<double> base_momentum{0.8};
+  std::vector<double> max_momentum{0.9};
+};
+
 struct LRSchedule;
 
 /// schedules[0] until step milestones[0], then schedules[1] from its own step 0, and so on. One milestone less than
-/// schedules; these are none of the two that have schedules themselves.
+/// schedules. The first may have schedules itself: it is a step further then than on its own, as in Python.
 struct SequentialLR {
   std::vector<LRSchedule> schedules;
   std::vector<std::int64_t> milestones;
 };
 
-/// All of them in each step, one after the other. They are none of the two that have schedules themselves.
+/// All of them in each step, one after the other.
 struct ChainedScheduler {
   std::vector<LRSchedule> schedules;
 };
 
 using LRScheduleVariant =
-    std::variant<LambdaLR, StepLR, MultiStepLR, ConstantLR, LinearLR, ExponentialLR, PolynomialLR, CosineAnnealingLR,
-                 CosineAnnealingWarmRestarts, OneCycleLR, SequentialLR, ChainedScheduler>;
+    std::variant<LambdaLR, MultiplicativeLR, StepLR, MultiStepLR, ConstantLR, LinearLR, ExponentialLR, PolynomialLR,
+                 CosineAnnealingLR, CosineAnnealingWarmRestarts, OneCycleLR, CyclicLR, SequentialLR, ChainedScheduler>;
 
 struct LRSchedule : LRScheduleVariant {
   using LRScheduleVariant::LRScheduleVariant;
@@ -134,7 +162,8 @@ class LRScheduler {
   /// The rates that were set last, one for each group.
   [[nodiscard]] const std::vector<double>& last_lr() const;
 
-  /// For Checkpoint::extra, with the names of Python's state_dict(). Functions and options are not part of it.
+  /// For Checkpoint::extra, with the names of Python's state_dict(). Functions and options are not part of it,
+  /// nor is momentum, which is in the state of the optimizer.
   [[nodiscard]] c10::IValue state() const;
   /// Goes on from there with the same schedule, and sets the rates that were set last. Python's state is read as well.
   /// Throws CheckpointError for the state of another schedule.

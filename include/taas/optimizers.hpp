@@ -2,6 +2,7 @@
 
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
 #include <utility>
@@ -10,11 +11,11 @@
 #include "taas/adadelta.hpp"
 #include "taas/recordable_optimizer.hpp"
 
-// libtorch's own optimizers update one parameter after the other, a dozen kernels each, and Adam's bits differ from
-// Python's. These have the same options and states, also in checkpoints, and update all parameters of a group together
-// with torch's _foreach_ operations, in the order of torch/optim/*.py: the same parameters as Python's optimizers, to
-// the bit, of 32 as of 16 bits, on the CPU as on a GPU (where these operations are few kernels). OptimizerKernels has
-// Python's other ways. Dense real gradients only; a sparse one is an InvalidArgument.
+// libtorch's own optimizers update one parameter after the other, a dozen kernels each, and the bits of Adam and
+// RMSprop differ from Python's. These have the same options and states, also in checkpoints, and update all parameters
+// of a group together with torch's _foreach_ operations, in the order of torch/optim/*.py: the same parameters as
+// Python's optimizers, to the bit, of 32 as of 16 bits, on the CPU as on a GPU (where these operations are few
+// kernels). OptimizerKernels has Python's other ways. Dense real gradients only; a sparse one is an InvalidArgument.
 
 namespace taas {
 
@@ -59,6 +60,24 @@ class AdamW : public torch::optim::AdamW, public RecordableOptimizer {
   explicit AdamW(std::vector<torch::Tensor> parameters, const torch::optim::AdamWOptions& defaults = {},
                  const OptimizerKernels& kernels = {})
       : AdamW({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
+  torch::Tensor step(LossClosure closure = nullptr) override;
+  /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
+  /// called.
+  void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
+  void before_recording() override;
+  void before_replay() override;
+  bool still_recorded() override;
+};
+
+/// With `momentum`, and with `centered` divided by the deviation of the gradients from their average.
+class RMSprop : public torch::optim::RMSprop, public RecordableOptimizer {
+ public:
+  /// Throws InvalidArgument for `fused`: torch has no such kernel.
+  explicit RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                   const torch::optim::RMSpropOptions& defaults = {}, const OptimizerKernels& kernels = {});
+  explicit RMSprop(std::vector<torch::Tensor> parameters, const torch::optim::RMSpropOptions& defaults = {},
+                   const OptimizerKernels& kernels = {})
+      : RMSprop({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
   torch::Tensor step(LossClosure closure = nullptr) override;
   /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
   /// called.

@@ -14,8 +14,8 @@ struct OptimizerKernels {
   /// `fused=True` on the same device, which are not those of the default.
   bool fused = false;
   /// The learning rate (as float32) and Adam's step counts are tensors beside the parameters, so that a step can be
-  /// recorded by GraphedStep. For Adam, AdamW and Adadelta the bits of Python's `capturable=True` with a tensor as
-  /// `lr`. Set the rate as ever, with options().set_lr().
+  /// recorded by GraphedStep. For Adam, AdamW, RMSprop and Adadelta the bits of Python's `capturable=True` with a
+  /// tensor as `lr`. Set the rate as ever, with options().set_lr().
   bool capturable = false;
 };
 
@@ -24,9 +24,9 @@ class StepMirror;
 void zero_gradients(torch::optim::Optimizer& optimizer, bool set_to_none);
 }  // namespace detail
 
-/// What GraphedStep has to know of an optimizer: SGD, Adam, AdamW and Adadelta of this library. What belongs to a step
-/// on the host (rates, counts) is done for each replay by these functions; users need none of them. An optimizer
-/// belongs to one GraphedStep.
+/// What GraphedStep has to know of an optimizer: SGD, Adam, AdamW, RMSprop and Adadelta of this library. What belongs
+/// to a step on the host (rates, counts) is done for each replay by these functions; users need none of them. An
+/// optimizer belongs to one GraphedStep.
 class RecordableOptimizer {
  public:
   virtual ~RecordableOptimizer();

@@ -25,9 +25,14 @@ class Trained:
 
     def step(self, number):
         batch = torch.linspace(-1, 2 + number, 18).view(6, 3)
-        self.optimizer.zero_grad()
-        self.model(batch).square().sum().backward()
-        self.optimizer.step()
+
+        def loss():
+            self.optimizer.zero_grad()
+            value = self.model(batch).square().sum()
+            value.backward()
+            return value
+
+        self.optimizer.step(loss)
 
     def load(self, checkpoint):
         self.model.load_state_dict(checkpoint["model"])
@@ -49,14 +54,20 @@ def assert_same(trained, checkpoint):
 DEFAULTS = {
     "adam": (torch.optim.Adam, {}, True), "adamw": (torch.optim.AdamW, {"lr": 1, "weight_decay": 0}, True),
     "sgd momentum": (torch.optim.SGD, {"momentum": 1, "dampening": 0}, True), "sgd": (torch.optim.SGD, {}, True),
-    "adadelta": (torch.optim.Adadelta, {}, True), "rmsprop": (torch.optim.RMSprop, {}, False),
+    "adadelta": (torch.optim.Adadelta, {}, True), "rmsprop": (torch.optim.RMSprop, {}, True),
     "adagrad": (torch.optim.Adagrad, {}, False), "adam capturable": (torch.optim.Adam, {"lr": torch.tensor(0.01), "betas": (0.5, 0.9)}, False),
+    # With a history that is full, with the state of one iteration, whose H_diag is a number, and with that of none.
+    "lbfgs": (torch.optim.LBFGS, {"lr": 0.1, "max_iter": 4, "history_size": 2}, False),
+    "lbfgs wolfe": (torch.optim.LBFGS, {"max_iter": 3, "line_search_fn": "strong_wolfe"}, False),
+    "lbfgs begun": (torch.optim.LBFGS, {"lr": 0.1, "max_iter": 1}, False),
+    "lbfgs converged": (torch.optim.LBFGS, {"tolerance_grad": 1e9}, False),
 }
 
 
 def check_default_optimizers(peer):
+    """From Python to C++ for a step, and from there for one more on either side."""
     with tempfile.TemporaryDirectory() as folder:
-        one, two = (os.path.join(folder, name) for name in ("python.pt", "cpp.pt"))
+        one, two, three = (os.path.join(folder, name) for name in ("python.pt", "cpp.pt", "last.pt"))
         for name, (kind, options, exact) in DEFAULTS.items():
             trained = Trained()
             trained.optimizer = kind(trained.model.parameters(), **options)
@@ -64,13 +75,14 @@ def check_default_optimizers(peer):
             trained.step(0)
             torch.save({"format": "taas checkpoint", "version": 1, "epoch": 1, "extra": {}, "model": trained.model.state_dict(),
                         "optimizer": trained.optimizer.state_dict()}, one)
-            subprocess.run([peer, "adopt", name, one, two], check=True)
-            trained.step(0)
-            saved = torch.load(two, weights_only=True)
             compare = torch.equal if exact else torch.allclose
-            for key, tensor in trained.model.state_dict().items():
-                assert compare(tensor, saved["model"][key]), f"{name}: {key} differs"
-            trained.optimizer.load_state_dict(saved["optimizer"])
+            for begin, end in ((one, two), (two, three)):
+                subprocess.run([peer, "adopt", name, begin, end], check=True)
+                trained.step(0)
+                saved = torch.load(end, weights_only=True)
+                for key, tensor in trained.model.state_dict().items():
+                    assert compare(tensor, saved["model"][key]), f"{name}: {key} differs"
+                trained.load(saved)
 
 
 class Opaque:

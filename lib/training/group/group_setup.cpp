@@ -55,7 +55,7 @@ void fill(ProcessGroupState& state) {
   auto group = c10::make_intrusive<NativeGroup>(state.store, state.environment.rank, state.environment.world_size);
   auto gloo = with_named_errors(compared(state, gloo_of(state), "compared"), state.watch);
   gloo->setGroupUid(arguments_of(state).group_uid);
-  if (state.backend == kNccl) {
+  if (state.backend == kNcclName) {
     state.device = gpu_of(state.environment);
     use_device(state.device);
     group->setBoundDeviceId(state.device);

@@ -9,8 +9,8 @@
 
 namespace taas {
 
-inline constexpr const char* kGloo = "gloo";
-inline constexpr const char* kNccl = "nccl";
+inline constexpr const char* kGlooName = "gloo";
+inline constexpr const char* kNcclName = "nccl";
 
 /// The GPU of this rank.
 c10::Device gpu_of(const Environment& environment);

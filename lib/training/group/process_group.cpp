@@ -42,7 +42,7 @@ ProcessGroup alone(const Environment& environment, const InitOptions& options) {
   const auto offer = offer_of(environment, options.backend);
   if (options.backend == Backend::kNccl) {
     choose_backend({offer});
-    state->backend = kNccl;
+    state->backend = kNcclName;
     state->store = c10::make_intrusive<c10d::HashStore>();
     state->timeout = options.timeout;
     set_up(*state);
@@ -61,7 +61,7 @@ std::string common_backend(c10d::Store& store, const Environment& environment, c
   if (environment.rank == 0 && !choice.reason.empty()) {
     TORCH_WARN("gloo on the CPU is used though there are GPUs: ", choice.reason);
   }
-  return choice.nccl ? kNccl : kGloo;
+  return choice.nccl ? kNcclName : kGlooName;
 }
 
 /// Each init() of a process has a name space of its own in the store; the launcher looks into the first one's.

@@ -30,11 +30,17 @@ void check_groups(const torch::optim::Optimizer& optimizer, const OptimizerState
   }
 }
 
-void check_states(const torch::optim::Optimizer& optimizer, const StateFields& states) {
+/// Of no known kind: all tensors of a state have the shape of its parameter.
+void check_states(const torch::optim::Optimizer& optimizer, const StateKind* kind, const StateFields& states) {
   const auto parameters = parameters_of(optimizer);
   for (const auto& entry : states) {
     const auto index = entry.key().toInt();
-    check_shapes(index, parameters.at(static_cast<std::size_t>(index)), entry.value().toGenericDict());
+    const auto fields = entry.value().toGenericDict();
+    if (kind) {
+      kind->check_state(index, parameters, fields);
+    } else {
+      check_shapes(index, parameters.at(static_cast<std::size_t>(index)), fields);
+    }
   }
 }
 
@@ -83,8 +89,9 @@ void load_state(torch::optim::Optimizer& optimizer, const c10::IValue& state, bo
     const auto states = all.at("state").toGenericDict();
     const auto groups = all.at("param_groups").toList();
     check_groups(optimizer, groups);
-    check_states(optimizer, states);
-    if (const auto* kind = known_kind_of(optimizer)) {
+    const auto* kind = known_kind_of(optimizer);
+    check_states(optimizer, kind, states);
+    if (kind) {
       load_kind(optimizer, *kind, states, groups, takes);
     } else {
       load_by_archive(optimizer, states, groups);

@@ -46,6 +46,12 @@ void note_recorded(const ParameterLists<State>& lists, detail::StepMirror& mirro
   }
 }
 
+/// A replay would begin it anew each time.
+inline void refuse_first_momentum() {
+  if (recording())
+    throw InvalidArgument("a parameter had no momentum before its first recorded step: give more warm-up steps");
+}
+
 template <class State>
 void count_on_host(const ParameterLists<State>& lists) {
   if (recording()) return;

@@ -16,11 +16,6 @@ constexpr const char* kSgd = "SGD";
 
 std::vector<at::Tensor> kept_by_sgd(const torch::optim::SGDParamState& state) { return {state.momentum_buffer()}; }
 
-void refuse_first_momentum() {
-  if (recording())
-    throw InvalidArgument("a parameter had no momentum before its first recorded step: give more warm-up steps");
-}
-
 /// Momentum turns gradients into what is subtracted. A buffer begins as a copy of its first gradient.
 std::vector<at::Tensor> with_momentum(const SgdLists& lists, std::vector<at::Tensor> grads,
                                       const torch::optim::SGDOptions& options, const OptimizerKernels& kernels) {

@@ -3,6 +3,7 @@
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
@@ -95,6 +96,32 @@ void each_field(Object& of, const Visit& visit) {
   visit("step", of.step());
   visit("square_avg", of.square_avg());
   visit("acc_delta", of.acc_delta());
+}
+
+template <OneOf<torch::optim::LBFGSOptions> Object, class Visit>
+void each_field(Object& of, const Visit& visit) {
+  visit("lr", of.lr());
+  visit("max_iter", of.max_iter());
+  visit("max_eval", of.max_eval());
+  visit("tolerance_grad", of.tolerance_grad());
+  visit("tolerance_change", of.tolerance_change());
+  visit("history_size", of.history_size());
+  visit("line_search_fn", of.line_search_fn());
+}
+
+/// Without `al`, which each iteration fills before it reads it: what was never filled is no tensor.
+template <OneOf<torch::optim::LBFGSParamState> Object, class Visit>
+void each_field(Object& of, const Visit& visit) {
+  visit("func_evals", of.func_evals());
+  visit("n_iter", of.n_iter());
+  visit("d", of.d());
+  visit("t", of.t());
+  visit("old_dirs", of.old_dirs());
+  visit("old_stps", of.old_stps());
+  visit("ro", of.ro());
+  visit("H_diag", of.H_diag());
+  visit("prev_flat_grad", of.prev_flat_grad());
+  visit("prev_loss", of.prev_loss());
 }
 
 }  // namespace taas

@@ -34,6 +34,12 @@ class StateKind {
  public:
   virtual ~StateKind() = default;
 
+  /// The state of parameter `index` must fit `parameters`, all of the optimizer. Throws CheckpointError.
+  virtual void check_state(std::int64_t index, const std::vector<at::Tensor>& parameters,
+                           const StateFields& fields) const {
+    check_shapes(index, parameters.at(static_cast<std::size_t>(index)), fields);
+  }
+
   [[nodiscard]] virtual StateFields options(const torch::optim::OptimizerOptions& of) const = 0;
   [[nodiscard]] virtual StateFields state(const torch::optim::OptimizerParamState& of, StateTensors tensors) const = 0;
   /// A copy of `from` with these fields. Throws std::exception where one is missing or of another type.

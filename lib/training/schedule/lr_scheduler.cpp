@@ -11,8 +11,7 @@ namespace {
 
 std::unique_ptr<LRScheduler::Run> run_of(torch::optim::Optimizer& optimizer, const LRSchedule& schedule) {
   auto scheduled = std::make_shared<ScheduledOptimizer>(ScheduledOptimizer{optimizer, {}});
-  scheduled->initial_rates = scheduled->rates();
-  check_schedule(schedule, scheduled->initial_rates.size());
+  check_schedule(schedule, scheduled->rates().size());
   return make_run(scheduled, schedule);
 }
 

@@ -1,14 +1,8 @@
 #include "training/schedule/one_cycle.hpp"
 
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/sgd.h>
-
 #include <cmath>
 #include <numbers>
 #include <string>
-#include <tuple>
 
 #include "taas/error.hpp"
 
@@ -42,12 +36,8 @@ double annealed(Anneal strategy, double from, double to, double part) {
   return to + (from - to) / 2.0 * cosine;
 }
 
-double greatest_rate(const OneCycleLR& schedule, std::size_t group) {
-  return schedule.max_lr[schedule.max_lr.size() == 1 ? 0 : group];
-}
-
 double rate_at(const OneCycleLR& schedule, std::size_t group, Mark mark) {
-  const double greatest = greatest_rate(schedule, group);
+  const double greatest = of_group(schedule.max_lr, group);
   if (mark == Mark::kGreatest) return greatest;
   const double initial = greatest / schedule.div_factor;
   return mark == Mark::kInitial ? initial : initial / schedule.final_div_factor;
@@ -69,40 +59,25 @@ PhasePart phase_at(const OneCycleLR& schedule, std::int64_t step) {
 
 }  // namespace
 
-void set_momentum(torch::optim::OptimizerOptions& options, double momentum) {
-  using namespace torch::optim;
-  if (auto* sgd = dynamic_cast<SGDOptions*>(&options)) {
-    sgd->momentum(momentum);
-  } else if (auto* rmsprop = dynamic_cast<RMSpropOptions*>(&options)) {
-    rmsprop->momentum(momentum);
-  } else if (auto* adam = dynamic_cast<AdamOptions*>(&options)) {
-    adam->betas({momentum, std::get<1>(adam->betas())});
-  } else if (auto* adamw = dynamic_cast<AdamWOptions*>(&options)) {
-    adamw->betas({momentum, std::get<1>(adamw->betas())});
-  } else {
-    throw InvalidArgument("OneCycleLR: this optimizer has neither momentum nor beta1; set cycle_momentum to false");
-  }
-}
-
 std::vector<double> initial_rates(const OneCycleLR& schedule, std::size_t groups) {
   std::vector<double> rates;
   for (std::size_t group = 0; group < groups; ++group) rates.push_back(rate_at(schedule, group, Mark::kInitial));
   return rates;
 }
 
-RatesAndMomentum one_cycle(const OneCycleLR& schedule, const Moment& now) {
+RatesAndMomenta rates_and_momenta(const OneCycleLR& schedule, const Moment& now) {
   if (now.step > schedule.total_steps)
     throw InvalidArgument("OneCycleLR: step " + std::to_string(now.step) + " lies behind its total_steps, " +
                           std::to_string(schedule.total_steps));
   const auto [phase, part] = phase_at(schedule, now.step);
-  RatesAndMomentum result;
+  RatesAndMomenta result;
   for (std::size_t group = 0; group < now.base.size(); ++group) {
     result.rates.push_back(annealed(schedule.anneal_strategy, rate_at(schedule, group, phase.from_rate),
                                     rate_at(schedule, group, phase.to_rate), part));
   }
   const auto momentum = [&](bool high) { return high ? schedule.max_momentum : schedule.base_momentum; };
-  result.momentum =
-      annealed(schedule.anneal_strategy, momentum(phase.from_high_momentum), momentum(phase.to_high_momentum), part);
+  result.momenta.assign(now.base.size(), annealed(schedule.anneal_strategy, momentum(phase.from_high_momentum),
+                                                  momentum(phase.to_high_momentum), part));
   return result;
 }
 

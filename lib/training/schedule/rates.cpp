@@ -24,6 +24,15 @@ Rates times(const Rates& rates, double factor) {
   return each(rates, [factor](double rate) { return rate * factor; });
 }
 
+/// Times the function of each group; one may be for all.
+Rates times_each(const Rates& rates, const std::vector<std::function<double(std::int64_t)>>& functions,
+                 std::int64_t step) {
+  Rates changed;
+  for (std::size_t group = 0; group < rates.size(); ++group)
+    changed.push_back(rates[group] * functions[functions.size() == 1 ? 0 : group](step));
+  return changed;
+}
+
 double half_cosine(double base, double least, double angle) {
   return least + (base - least) * (1 + std::cos(angle)) / 2;
 }
@@ -31,12 +40,11 @@ double half_cosine(double base, double least, double angle) {
 }  // namespace
 
 std::vector<double> rates_of(const LambdaLR& schedule, const Moment& now) {
-  Rates rates;
-  for (std::size_t group = 0; group < now.base.size(); ++group) {
-    const auto& function = schedule.lr_lambda[schedule.lr_lambda.size() == 1 ? 0 : group];
-    rates.push_back(now.base[group] * function(now.step));
-  }
-  return rates;
+  return times_each(now.base, schedule.lr_lambda, now.step);
+}
+
+std::vector<double> rates_of(const MultiplicativeLR& schedule, const Moment& now) {
+  return now.is_first ? now.current : times_each(now.current, schedule.lr_lambda, now.step);
 }
 
 std::vector<double> rates_of(const StepLR& schedule, const Moment& now) {

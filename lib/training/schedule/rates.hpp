@@ -20,6 +20,7 @@ struct Moment {
 
 // The rates of each group: the formulas of Python's get_lr(), and for `is_turn` of its _get_closed_form_lr() in step 0.
 std::vector<double> rates_of(const LambdaLR& schedule, const Moment& now);
+std::vector<double> rates_of(const MultiplicativeLR& schedule, const Moment& now);
 std::vector<double> rates_of(const StepLR& schedule, const Moment& now);
 std::vector<double> rates_of(const MultiStepLR& schedule, const Moment& now);
 std::vector<double> rates_of(const ConstantLR& schedule, const Moment& now);

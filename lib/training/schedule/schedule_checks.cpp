@@ -26,11 +26,18 @@ void require_count(const char* schedule, const char* option, std::size_t count, 
               std::to_string(groups) + " parameter groups: give one for all, or one for each");
 }
 
+bool has_members(const LRSchedule& schedule) {
+  return std::holds_alternative<SequentialLR>(schedule) || std::holds_alternative<ChainedScheduler>(schedule);
+}
+
 /// Checks one schedule of each kind.
 struct ScheduleChecks {
   std::size_t groups;
 
   void operator()(const LambdaLR& of) const { require_count("LambdaLR", "lr_lambda", of.lr_lambda.size(), groups); }
+  void operator()(const MultiplicativeLR& of) const {
+    require_count("MultiplicativeLR", "lr_lambda", of.lr_lambda.size(), groups);
+  }
   void operator()(const StepLR& of) const { require_positive("StepLR", "step_size", of.step_size); }
   void operator()(const MultiStepLR& /*of*/) const {}
   void operator()(const ConstantLR& of) const { require_share("ConstantLR", "factor", of.factor); }
@@ -52,8 +59,22 @@ struct ScheduleChecks {
     require_positive("OneCycleLR", "total_steps", of.total_steps);
     require_share("OneCycleLR", "pct_start", of.pct_start);
   }
+  void operator()(const CyclicLR& of) const {
+    require_count("CyclicLR", "base_lr", of.base_lr.size(), groups);
+    require_count("CyclicLR", "max_lr", of.max_lr.size(), groups);
+    require_count("CyclicLR", "base_momentum", of.base_momentum.size(), groups);
+    require_count("CyclicLR", "max_momentum", of.max_momentum.size(), groups);
+    require_positive("CyclicLR", "step_size_up", of.step_size_up);
+    require(of.step_size_down.value_or(0) >= 0, "CyclicLR",
+            "step_size_down has to be 0 or above, and is " + std::to_string(of.step_size_down.value_or(0)));
+  }
   void operator()(const SequentialLR& of) const {
     check_members("SequentialLR", of.schedules);
+    for (std::size_t i = 1; i < of.schedules.size(); ++i) {
+      require(!has_members(of.schedules[i]), "SequentialLR",
+              "only its first schedule may have schedules itself, as in Python, and number " + std::to_string(i) +
+                  " has: name those in its place");
+    }
     require(of.milestones.size() + 1 == of.schedules.size(), "SequentialLR",
             std::to_string(of.schedules.size()) + " schedules need one milestone less, and have " +
                 std::to_string(of.milestones.size()));
@@ -62,12 +83,7 @@ struct ScheduleChecks {
 
   void check_members(const char* schedule, const std::vector<LRSchedule>& members) const {
     require(!members.empty(), schedule, "it has no schedules");
-    for (const auto& member : members) {
-      const bool nested =
-          std::holds_alternative<SequentialLR>(member) || std::holds_alternative<ChainedScheduler>(member);
-      require(!nested, schedule, "its schedules cannot have schedules themselves");
-      check_schedule(member, groups);
-    }
+    for (const auto& member : members) check_schedule(member, groups);
   }
 };
 

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "training/schedule/cyclic.hpp"
+#include "training/schedule/momenta.hpp"
 #include "training/schedule/one_cycle.hpp"
 #include "training/schedule/rates.hpp"
 
@@ -24,14 +26,19 @@ void require_length(const std::vector<double>& numbers, std::size_t groups) {
 template <class Schedule>
 class SingleRun : public LRScheduler::Run {
   static constexpr bool kRestarts = std::is_same_v<Schedule, CosineAnnealingWarmRestarts>;
-  static constexpr bool kIsOneCycle = std::is_same_v<Schedule, OneCycleLR>;
+  static constexpr bool kIsCyclic = std::is_same_v<Schedule, CyclicLR>;
+  static constexpr const char* kName = kIsCyclic ? "CyclicLR" : "OneCycleLR";  // of those with momentum
 
  public:
   SingleRun(Shared shared, Schedule schedule) : shared_(std::move(shared)), schedule_(std::move(schedule)) {
-    if constexpr (kIsOneCycle) shared_->initial_rates = initial_rates(schedule_, shared_->initial_rates.size());
+    if constexpr (kIsCyclic) start_cycles();
+    if (shared_->initial_rates.empty()) shared_->initial_rates = shared_->rates();
+    if constexpr (std::is_same_v<Schedule, OneCycleLR>)
+      shared_->initial_rates = initial_rates(schedule_, shared_->initial_rates.size());
     if constexpr (kRestarts) now_.cycle_length = schedule_.T_0;
     now_.base = shared_->initial_rates;
     start();
+    if constexpr (kIsCyclic) now_.base = cycle_start(schedule_, now_.base.size()).rates;  // not before, as in Python
   }
 
   void start() override {
@@ -82,14 +89,17 @@ class SingleRun : public LRScheduler::Run {
   }
 
  private:
+  void start_cycles() requires kIsCyclic {
+    const auto [rates, momenta] = cycle_start(schedule_, shared_->rates().size());
+    if (schedule_.cycle_momentum) set_momenta(shared_->optimizer, momenta, kName);
+    shared_->set_rates(rates);
+  }
   void apply() {
     now_.current = shared_->rates();
-    if constexpr (kIsOneCycle) {
-      auto [rates, momentum] = one_cycle(schedule_, now_);
+    if constexpr (CyclesMomentum<Schedule>) {
+      auto [rates, momenta] = rates_and_momenta(schedule_, now_);
       last_rates = std::move(rates);
-      for (auto& group : shared_->optimizer.param_groups()) {
-        if (schedule_.cycle_momentum) set_momentum(group.options(), momentum);
-      }
+      if (schedule_.cycle_momentum) set_momenta(shared_->optimizer, momenta, kName);
     } else {
       last_rates = rates_of(schedule_, now_);
     }
@@ -109,6 +119,9 @@ class MemberRuns {
     for (const auto& schedule : schedules) runs_.push_back(make_run(shared, schedule));
   }
 
+  void undo() const {
+    for (const auto& run : runs_) run->undo();
+  }
   [[nodiscard]] c10::IValue states() const {
     c10::impl::GenericList states(c10::AnyType::get());
     for (const auto& run : runs_) states.push_back(run->state());
@@ -132,11 +145,13 @@ class SequentialRun : public LRScheduler::Run {
   SequentialRun(Shared shared, const SequentialLR& schedule)
       : shared_(std::move(shared)), members_(shared_, schedule.schedules), milestones_(schedule.milestones) {
     shared_->set_rates(shared_->initial_rates);
-    for (const auto& member : members_) member->undo();
-    start();
+    members_.undo();
+    follow(index(), &LRScheduler::Run::start);
   }
 
-  void start() override { follow(index(), &LRScheduler::Run::start); }
+  /// Within another SequentialLR: for Python that is a step like others.
+  void start() override { step(); }
+  void undo() override { members_.undo(); }
   void step() override {
     ++step_;
     const auto now = index();
@@ -183,7 +198,8 @@ class ChainedRun : public LRScheduler::Run {
     last_rates = shared_->rates();
   }
 
-  void start() override {}
+  void start() override { step(); }
+  void undo() override { members_.undo(); }
   void step() override {
     for (const auto& member : members_) member->step();
     last_rates = shared_->rates();

@@ -11,8 +11,8 @@
 
 namespace taas {
 
-/// What the parts of a schedule share: the optimizer, and the rates of its groups before any of them. The latter are
-/// Python's "initial_lr", which OneCycleLR sets.
+/// What the parts of a schedule share: the optimizer, and the rates that its groups had when the first of them was
+/// made. The latter are Python's "initial_lr", which OneCycleLR sets.
 struct ScheduledOptimizer {
   torch::optim::Optimizer& optimizer;
   std::vector<double> initial_rates;
@@ -31,11 +31,11 @@ class LRScheduler::Run {
   Run& operator=(const Run&) = delete;
   virtual ~Run() = default;
 
-  /// Sets the rates of step 0 (again).
+  /// The first of a SequentialLR: sets the rates of step 0 (again).
   virtual void start() = 0;
   virtual void step() = 0;
   /// As one of a SequentialLR: takes back what the constructor did, and begins where it is its turn.
-  virtual void undo() {}
+  virtual void undo() = 0;
   virtual void begin_turn() {}
 
   [[nodiscard]] virtual Dict state() const = 0;

@@ -109,6 +109,7 @@ void zero_grad_of_views() {
   check([](auto parameters) { return SGD(parameters, torch::optim::SGDOptions(0.1)); });
   check([](auto parameters) { return Adam(parameters); });
   check([](auto parameters) { return AdamW(parameters); });
+  check([](auto parameters) { return RMSprop(parameters); });
   check([](auto parameters) { return Adadelta(parameters); });
 }
 

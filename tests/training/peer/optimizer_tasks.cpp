@@ -1,5 +1,5 @@
 #include <torch/optim/adagrad.h>
-#include <torch/optim/rmsprop.h>
+#include <torch/optim/lbfgs.h>
 
 #include <memory>
 #include <stdexcept>
@@ -16,6 +16,7 @@ namespace {
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name, std::vector<at::Tensor> parameters) {
   using torch::optim::AdamOptions;
   using torch::optim::AdamWOptions;
+  using torch::optim::RMSpropOptions;
   using torch::optim::SGDOptions;
   if (name == "sgd") return std::make_unique<SGD>(parameters, SGDOptions(0.001));
   if (name == "sgd momentum") {
@@ -24,10 +25,20 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   if (name == "sgd nesterov") {
     return std::make_unique<SGD>(parameters, SGDOptions(0.001).momentum(0.9).nesterov(true));
   }
-  if (name == "rmsprop") return std::make_unique<torch::optim::RMSprop>(parameters, 0.001);
+  if (name == "rmsprop") return std::make_unique<RMSprop>(parameters, RMSpropOptions(0.001));
   if (name == "rmsprop momentum") {
-    return std::make_unique<torch::optim::RMSprop>(
-        parameters, torch::optim::RMSpropOptions(0.001).alpha(0.9).momentum(0.9).weight_decay(0.01));
+    return std::make_unique<RMSprop>(parameters, RMSpropOptions(0.001).alpha(0.9).momentum(0.9).weight_decay(0.01));
+  }
+  if (name == "rmsprop centered") {
+    return std::make_unique<RMSprop>(parameters, RMSpropOptions(0.001).centered(true).weight_decay(0.01));
+  }
+  if (name == "rmsprop centered momentum") {
+    return std::make_unique<RMSprop>(parameters,
+                                     RMSpropOptions(0.001).alpha(0.9).eps(1e-4).momentum(0.8).centered(true));
+  }
+  if (name == "adagrad begun") {
+    return std::make_unique<torch::optim::Adagrad>(
+        parameters, torch::optim::AdagradOptions(0.01).initial_accumulator_value(0.3).eps(1e-3));
   }
   if (name == "adagrad") {
     return std::make_unique<torch::optim::Adagrad>(
@@ -60,10 +71,17 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   if (name == "adamw capturable") {
     return std::make_unique<AdamW>(parameters, AdamWOptions(0.01).weight_decay(0.1), kCapturable);
   }
+  if (name == "rmsprop capturable") {
+    return std::make_unique<RMSprop>(parameters, RMSpropOptions(0.001).centered(true).weight_decay(0.01), kCapturable);
+  }
+  if (name == "rmsprop momentum capturable") {
+    return std::make_unique<RMSprop>(parameters, RMSpropOptions(0.001).momentum(0.9), kCapturable);
+  }
   if (name == "adadelta capturable") {
     return std::make_unique<Adadelta>(parameters, AdadeltaOptions(0.7).weight_decay(0.01), kCapturable);
   }
   if (name == "adadelta") return std::make_unique<Adadelta>(parameters, AdadeltaOptions(0.7).weight_decay(0.01));
+  if (name.starts_with("lbfgs")) return std::make_unique<torch::optim::LBFGS>(parameters);
   throw std::invalid_argument(name);
 }
 
@@ -75,9 +93,12 @@ void adopt(const std::vector<std::string>& arguments) {
   auto optimizer = make_optimizer(name, trained.model->parameters());
   load_module_state(*trained.model, checkpoint.model);
   load_optimizer_state(*optimizer, checkpoint.optimizer);
-  optimizer->zero_grad();
-  trained.model->forward(TrainedModel::batch(0)).square().sum().backward();
-  optimizer->step();
+  optimizer->step([&] {
+    optimizer->zero_grad();
+    auto loss = trained.model->forward(TrainedModel::batch(0)).square().sum();
+    loss.backward();
+    return loss;
+  });
   checkpoint.model = module_state(*trained.model);
   checkpoint.optimizer = optimizer_state(*optimizer);
   save_checkpoint(arguments.at(2), checkpoint);

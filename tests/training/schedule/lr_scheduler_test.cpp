@@ -50,7 +50,16 @@ TEST_CASE("options that cannot work are refused by name, and change nothing") {
   scheduled.refuse(taas::OneCycleLR{.max_lr = {0.1, 0.2, 0.3}, .total_steps = 3}, "max_lr has 3 values");
   scheduled.refuse(taas::SequentialLR{{taas::StepLR{}, taas::StepLR{}}, {}}, "2 schedules need one milestone less");
   scheduled.refuse(taas::ChainedScheduler{}, "has no schedules");
-  scheduled.refuse(taas::ChainedScheduler{{taas::ChainedScheduler{{taas::StepLR{}}}}}, "schedules themselves");
+  scheduled.refuse(taas::ChainedScheduler{{taas::ChainedScheduler{{taas::StepLR{.step_size = 0}}}}},
+                   "step_size has to be positive");
+  const taas::SequentialLR one{{taas::StepLR{}}, {}};
+  scheduled.refuse(taas::SequentialLR{{taas::StepLR{}, one}, {3}}, "only its first schedule may have schedules itself");
+  scheduled.refuse(taas::MultiplicativeLR{}, "lr_lambda has 0 values");
+  scheduled.refuse(taas::CyclicLR{.base_lr = {0.1}, .max_lr = {}}, "CyclicLR: max_lr has 0 values");
+  scheduled.refuse(taas::CyclicLR{.base_lr = {0.1}, .max_lr = {1}, .step_size_up = 0},
+                   "step_size_up has to be positive");
+  scheduled.refuse(taas::CyclicLR{.base_lr = {0.1}, .max_lr = {1}, .step_size_down = -1},
+                   "step_size_down has to be 0 or above, and is -1");
 }
 
 TEST_CASE("a one-cycle schedule ends, and wants an optimizer with momentum") {
@@ -62,6 +71,24 @@ TEST_CASE("a one-cycle schedule ends, and wants an optimizer with momentum") {
   torch::optim::Adagrad other({at::ones({1})}, 0.1);
   CHECK_THROWS_WITH(taas::LRScheduler(other, taas::OneCycleLR{.max_lr = {0.5}, .total_steps = 2}),
                     ContainsSubstring("set cycle_momentum to false"));
+}
+
+TEST_CASE("a cyclic schedule goes up and down, with momentum the other way round") {
+  Scheduled scheduled;
+  taas::LRScheduler scheduler(scheduled.optimizer,
+                              taas::CyclicLR{.base_lr = {0.5}, .max_lr = {1.5}, .step_size_up = 2});
+  const auto momentum = [&] {
+    return dynamic_cast<torch::optim::SGDOptions&>(scheduled.optimizer.param_groups()[0].options()).momentum();
+  };
+  for (const double height : {0.0, 0.5, 1.0, 0.5, 0.0, 0.5}) {
+    CHECK(std::abs(scheduled.rate() - (0.5 + height)) < 1e-12);
+    CHECK(std::abs(momentum() - (0.9 - 0.1 * height)) < 1e-12);
+    scheduler.step();
+  }
+  torch::optim::Adagrad other({at::ones({1})}, 0.1);
+  CHECK_THROWS_WITH(taas::LRScheduler(other, taas::CyclicLR{.base_lr = {0.5}, .max_lr = {1.5}}),
+                    ContainsSubstring("CyclicLR: this optimizer has neither momentum nor beta1"));
+  CHECK(other.param_groups()[0].options().get_lr() == 0.1);
 }
 
 TEST_CASE("the state of another schedule is refused") {

@@ -24,9 +24,28 @@ def sequence(milestones, *makers):
     return lambda o: lr.SequentialLR(o, [make(o) for make in makers], milestones)
 
 
+def chain(*makers):
+    return lambda o: lr.ChainedScheduler([make(o) for make in makers])
+
+
+def cyclic(o):
+    return lr.CyclicLR(o, base_lr=[0.02, 0.01], max_lr=0.3, step_size_up=9, step_size_down=4, mode="triangular2",
+                       base_momentum=[0.7, 0.6], max_momentum=0.93)
+
+
+def up_and_down(o):
+    return lr.MultiplicativeLR(o, lambda step: 0.95 if step % 3 else 1.05)
+
+
+def restarts(o):
+    return lr.CosineAnnealingWarmRestarts(o, T_0=11, T_mult=2)
+
+
 SCHEDULES = {
     "lambda": lambda o: lr.LambdaLR(o, lambda step: 0.95**step),
     "lambdas": lambda o: lr.LambdaLR(o, [lambda step: 1.0 / (1 + step), lambda step: step % 7 / 7]),
+    "multiplicative": up_and_down,
+    "multiplicatives": lambda o: lr.MultiplicativeLR(o, [lambda step: 0.97, lambda step: (1 + step) / (2 + step)]),
     "step": lambda o: lr.StepLR(o, 30, gamma=0.3),
     "multi step": lambda o: lr.MultiStepLR(o, [20, 50, 50, 120], gamma=0.3),
     "constant": lambda o: lr.ConstantLR(o, factor=0.3, total_iters=40),
@@ -51,10 +70,26 @@ SCHEDULES = {
         lambda o: lr.LinearLR(o, start_factor=0.3, end_factor=0.9, total_iters=20), lambda o: lr.LambdaLR(o, lambda step: 1.0 / (2 + step)),
         lambda o: lr.ConstantLR(o, factor=0.2, total_iters=8)),
     "one cycle in turn": sequence([50], lambda o: lr.ExponentialLR(o, gamma=0.99), lambda o: lr.OneCycleLR(o, max_lr=0.5, total_steps=160)),
+    "cyclic": lambda o: lr.CyclicLR(o, base_lr=0.01, max_lr=[0.3, 0.2], step_size_up=13),
+    "cyclic of half the height": cyclic,
+    "cyclic exponential": lambda o: lr.CyclicLR(o, 0.003, 0.1, step_size_up=7, mode="exp_range", gamma=0.987),
+    "cyclic scaled by cycles": lambda o: lr.CyclicLR(o, 0.01, 0.2, 17, 30, scale_fn=lambda cycle: 1.0 / (1 + cycle)),
+    "cyclic scaled by steps": lambda o: lr.CyclicLR(
+        o, 0.01, 0.2, 17, 0, scale_fn=lambda step: step % 5 / 7, scale_mode="iterations", cycle_momentum=False),
+    "cyclic in turn": sequence([40, 90], warm_up, cyclic, up_and_down),
+    "cyclic first": sequence([50], cyclic, lambda o: lr.ExponentialLR(o, gamma=0.98)),
+    "sequence in a sequence": sequence(
+        [60, 130], sequence([1, 20], warm_up, cyclic, lambda o: lr.CosineAnnealingLR(o, T_max=30)), lambda o: lr.StepLR(o, 30), restarts),
+    "three sequences": sequence([150], sequence([90], sequence([40], restarts, cyclic), lambda o: lr.PolynomialLR(o, 70)), up_and_down),
+    "chain in a sequence": sequence([50], chain(warm_up, lambda o: lr.ExponentialLR(o, gamma=0.98), restarts), cyclic),
+    "sequences in a chain": chain(lambda o: lr.ExponentialLR(o, gamma=0.99), sequence([25], warm_up, lambda o: lr.StepLR(o, 40, gamma=0.5)),
+                                  sequence([70], lambda o: lr.MultiStepLR(o, [20, 40]), up_and_down)),
+    "chain in a chain": chain(chain(warm_up, up_and_down), lambda o: lr.ExponentialLR(o, gamma=0.98)),
     "chained": lambda o: lr.ChainedScheduler([warm_up(o), lr.ExponentialLR(o, gamma=0.98), lr.StepLR(o, 60)]),
 }
 # Whose states have nothing that only Python knows.
-ADOPTED = ("linear", "cosine", "restarts", "one cycle", "warm-up then cosine", "three in turn", "chained")
+ADOPTED = ("linear", "cosine", "restarts", "one cycle", "warm-up then cosine", "three in turn", "chained", "multiplicative", "cyclic",
+           "cyclic of half the height", "cyclic in turn", "three sequences", "chain in a sequence", "chain in a chain")
 
 
 def two_groups(adam):
