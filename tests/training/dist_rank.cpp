@@ -28,6 +28,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::type_scenarios());
   scenarios.merge(taas::test::zero_world_scenarios());
   scenarios.merge(taas::test::checkpoint_scenarios());
+  scenarios.merge(taas::test::scaled_scenarios());
   scenarios.merge(taas::test::shard_scenarios());
   scenarios.merge(taas::test::shard_file_scenarios());
   scenarios.merge(taas::test::shard_kill_scenarios());

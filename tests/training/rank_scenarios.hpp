@@ -24,6 +24,7 @@ std::map<std::string, Scenario> zero_parity_scenarios();
 std::map<std::string, Scenario> zero_step_scenarios();
 std::map<std::string, Scenario> zero_join_scenarios();
 std::map<std::string, Scenario> zero_scenarios();
+std::map<std::string, Scenario> scaled_scenarios();
 std::map<std::string, Scenario> shard_scenarios();
 std::map<std::string, Scenario> shard_file_scenarios();
 std::map<std::string, Scenario> shard_kill_scenarios();

@@ -122,21 +122,21 @@ void compare_joined(const Uneven& uneven, const ProcessGroup& group, const Optio
     const auto what = uneven.name + ", stage " + std::to_string(stage);
     const auto sharded = join_sharded(uneven, group, defaults, stage);
     for (std::size_t i = 0; i < whole.first.size(); ++i) {
-      expect(at::equal(whole.first[i], sharded.first[i]), what + ": parameter " + std::to_string(i) + " differs");
+      expect(same_here()(sharded.first[i], whole.first[i]), what + ": parameter " + std::to_string(i) + " differs");
     }
     if (group.rank() != group.world_size() - 1) continue;
     const auto theirs = whole.second.toGenericDict().at("state"), ours = sharded.second.toGenericDict().at("state");
-    expect(same_values(theirs, ours), what + ": the consolidated state differs");
+    expect(same_values(theirs, ours, same_here()), what + ": the consolidated state differs");
   }
 }
 
 void zero_join_parity() {
   at::set_num_threads(1);
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   const auto rising = [](int rank) { return 2 * rank + 1; };
   const auto late = [](int rank) { return rank == 0 ? 0 : 2 + rank; };  // rank 0 makes the buckets, without a batch
   const auto sgd = SGDOptions(0.05).momentum(0.9);
-  const auto adamw = AdamWOptions(1e-2).amsgrad(true);
+  const auto adamw = AdamWOptions(1e-2).eps(eps_here()).amsgrad(true);
   compare_joined<SGD>({.name = "SGD", .batches = rising, .zero_grad_first = true}, group, sgd);
   compare_joined<AdamW>({.name = "AdamW", .batches = rising}, group, adamw);
   compare_joined<AdamW>({.name = "by active ranks", .join = {.divide_by_initial_world_size = false}, .batches = rising},
@@ -156,7 +156,7 @@ void clip_and_step(MixedNet& net, ZeroOptimizer& optimizer, JoinedNet* model, in
 
 /// Both stages clip alike on ranks that are through, and all ranks have one model then, and after further training.
 void zero_join_clip() {
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   std::vector<std::vector<at::Tensor>> ends;
   for (const int stage : {1, 2}) {
     auto net = same_net();
@@ -180,12 +180,12 @@ void zero_join_clip() {
     ends.push_back(copies_of(net));
   }
   for (std::size_t i = 0; i < ends[0].size(); ++i) {
-    expect(at::allclose(ends[0][i], ends[1][i], 1e-4, 1e-6), "the stages differ in parameter " + std::to_string(i));
+    expect(are_near(ends[1][i], ends[0][i]), "the stages differ in parameter " + std::to_string(i));
   }
 }
 
 void zero_join_early() {
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   auto net = same_net();
   ZeroOptimizer optimizer(net->parameters(), group, SGDOptions(0.1));
   const auto step = [&](int number) {
