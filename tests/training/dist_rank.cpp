@@ -36,6 +36,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
   scenarios.merge(taas::test::zero_parity_scenarios());
   scenarios.merge(taas::test::zero_step_scenarios());
+  scenarios.merge(taas::test::zero_gather_scenarios());
   scenarios.merge(taas::test::zero_join_scenarios());
   scenarios.merge(taas::test::zero_scenarios());
   const auto found = scenarios.find(argc == 2 ? argv[1] : "");

@@ -22,6 +22,7 @@ std::map<std::string, Scenario> type_scenarios();
 std::map<std::string, Scenario> zero_world_scenarios();
 std::map<std::string, Scenario> zero_parity_scenarios();
 std::map<std::string, Scenario> zero_step_scenarios();
+std::map<std::string, Scenario> zero_gather_scenarios();
 std::map<std::string, Scenario> zero_join_scenarios();
 std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> scaled_scenarios();

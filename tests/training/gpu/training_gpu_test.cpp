@@ -24,6 +24,8 @@ constexpr const char* kScenarios[] = {
     "zero_failed_backward",
     "zero_join_parity",
     "zero_join_clip",
+    "zero_lasting_gathers",
+    "zero_closed_parameters",
     // SyncBatchNorm beside BatchNorm on the whole batch
     "sync_batch_norm",
     "sync_batch_norm_empty",
