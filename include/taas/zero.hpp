@@ -16,6 +16,10 @@
 #include "taas/join.hpp"
 #include "taas/process_group.hpp"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace taas {
 
 struct ZeroOptions {
@@ -32,6 +36,10 @@ struct ZeroOptions {
   /// Stage 2: ranks are sent their own share of the sums alone. By default only under nccl: gloo sums everything on
   /// every rank anyway, and its buckets are then those of DistributedDataParallel, with sums of the same bits.
   std::optional<bool> reduce_scatter = std::nullopt;
+  /// step() returns while parameters are still being gathered: call wait() before they are used, or wait_for() with
+  /// each part of the module as forward comes to it. A parameter that is used without is an exception. Each parameter
+  /// has the same bits as without. Within a Join step() waits itself.
+  bool overlap_gather = false;
   /// The module's parameters(), where groups have them in another order: sums over more than two ranks depend, in
   /// their last bit, on where a gradient lies in its bucket.
   std::vector<at::Tensor> order{};
@@ -71,12 +79,18 @@ class ZeroOptimizer : public torch::optim::Optimizer, public Joinable {
       : ZeroOptimizer(Groups{torch::optim::OptimizerParamGroup(std::move(parameters))}, group, defaults, options) {}
   ~ZeroOptimizer() override;
 
-  /// A collective. Parameters are whole again when it returns (under nccl: for later work of the current stream).
+  /// A collective. Parameters are whole again when it returns (under nccl: for later work of the current stream); with
+  /// overlap_gather after wait().
   /// As with torch's optimizers, parameters without a gradient are passed over in silence: before the first backward,
   /// and after zero_grad(), nothing is changed. Throws Exception with stage 2 when a gradient is there that was not
   /// averaged: each backward since was under no_sync().
   torch::Tensor step(LossClosure closure = nullptr) override;
-  /// Clears the gradients of the parameters and of the shares.
+  /// With overlap_gather: returns when the parameters are whole again (under nccl: for later work of the current
+  /// stream), all of them or those of `module`. Throws as Work::wait() does, and again when it is called again. The
+  /// next step(), states and shards, a Join and the destructor wait by themselves.
+  void wait();
+  void wait_for(const torch::nn::Module& module);
+  /// Clears the gradients of the parameters and of the shares. Does not wait.
   void zero_grad();
 
   /// Stage 2: while the returned scope lives, gradients are accumulated on each rank alone, as with

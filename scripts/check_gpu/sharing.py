@@ -15,11 +15,11 @@ def parse_ctest(text: str) -> dict[str, str]:
     return dict(re.findall(r"Test +#\d+: (\S+) [. ]*(?:\*\*\*)?([A-Z][A-Za-z ]*?)  ", text))
 
 
-@check("gpu tests", "the tests labelled gpu: collectives, DDP and a recorded step over nccl, batches on the GPU")
+@check("gpu tests", "the tests labelled gpu: collectives, DDP and a recorded step over nccl, sharded optimizers, SyncBatchNorm, mixed precision, batches")
 def gpu_tests(session: Session) -> Seen:
     if shutil.which("ctest") is None:
         raise Skip("ctest is not installed")
-    done = session.run("ctest", "--test-dir", session.bin.parent, "-L", "gpu", "--output-on-failure", "--no-tests=error", limit=1200)
+    done = session.run("ctest", "--test-dir", session.bin.parent, "-L", "gpu", "--output-on-failure", "--no-tests=error", limit=1800)
     outcomes = parse_ctest(done.out)
     said = ", ".join(f"{name} {outcome.lower()}" for name, outcome in outcomes.items())
     done.need(done.code == 0, said or f"ctest ended with {done.code}")

@@ -28,6 +28,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::type_scenarios());
   scenarios.merge(taas::test::zero_world_scenarios());
   scenarios.merge(taas::test::checkpoint_scenarios());
+  scenarios.merge(taas::test::scaled_scenarios());
   scenarios.merge(taas::test::shard_scenarios());
   scenarios.merge(taas::test::shard_file_scenarios());
   scenarios.merge(taas::test::shard_kill_scenarios());
@@ -36,6 +37,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
   scenarios.merge(taas::test::zero_parity_scenarios());
   scenarios.merge(taas::test::zero_step_scenarios());
+  scenarios.merge(taas::test::zero_gather_scenarios());
   scenarios.merge(taas::test::zero_join_scenarios());
   scenarios.merge(taas::test::zero_scenarios());
   const auto found = scenarios.find(argc == 2 ? argv[1] : "");

@@ -43,6 +43,10 @@ std::vector<std::string> environment_of(int rank, const SpawnOptions& options, s
                                      "OMP_NUM_THREADS=1",
                                      "TORCH_CPP_LOG_LEVEL=ERROR"};
   if (options.meeting != Meeting::kRankZero) variables.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");
+  if (options.on_gpu) {
+    variables.emplace_back("TAAS_TEST_ON_GPU=1");
+    variables.emplace_back("CUBLAS_WORKSPACE_CONFIG=:4096:8");  // the same sums in each run of a kernel
+  }
   if (options.share_gpu) {
     variables.push_back("NCCL_HOSTID=rank-" + std::to_string(rank));
     variables.emplace_back("NCCL_SOCKET_IFNAME=lo");

@@ -121,7 +121,7 @@ std::shared_ptr<SharedSums> share_sums(const ProcessGroup& group, std::chrono::m
 
 c10::intrusive_ptr<c10d::ProcessGroup> with_shared_memory(const ProcessGroup& group) {
   const auto& state = group.state();
-  if (state.backend != kGloo || state.check_collectives) return state.group;
+  if (state.backend != kGlooName || state.check_collectives) return state.group;
   auto sums = share_sums(group, state.timeout);
   return sums ? summing_by(state, std::move(sums)) : state.group;
 }

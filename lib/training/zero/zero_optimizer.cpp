@@ -1,7 +1,9 @@
 #include <ATen/ATen.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -56,9 +58,22 @@ ZeroOptimizer::ZeroOptimizer(std::unique_ptr<Impl> impl, std::unique_ptr<torch::
     return impl_->divide_by_initial_world_size ? impl_->group.world_size() : active;
   });
 }
-ZeroOptimizer::~ZeroOptimizer() = default;
+
+/// Parameters are left whole, unless an exception ends the scope or a rank is gone.
+ZeroOptimizer::~ZeroOptimizer() {
+  if (!impl_ || std::uncaught_exceptions() > impl_->exceptions_at_start) return;
+  try {
+    impl_->wait();
+  } catch (const std::exception& error) {
+    TORCH_WARN("the parameters of a taas::ZeroOptimizer that is no more cannot be used: ", error.what());
+  }
+}
+
+void ZeroOptimizer::wait() { impl_->wait(); }
+void ZeroOptimizer::wait_for(const torch::nn::Module& module) { impl_->wait_for(module.parameters()); }
 
 torch::Tensor ZeroOptimizer::step(LossClosure closure) {
+  impl_->wait();
   torch::Tensor loss;
   if (closure) loss = closure();
   impl_->check_gradients_are_averaged();
@@ -70,7 +85,7 @@ torch::Tensor ZeroOptimizer::step(LossClosure closure) {
 void ZeroOptimizer::update(bool has_inputs) {
   at::NoGradGuard no_grad;
   if (in_join() && impl_->group.native()) agree_on_rates(impl_->group, param_groups(), has_inputs);
-  impl_->step(param_groups());
+  impl_->step(param_groups(), impl_->settings.overlap_gather && !in_join());
   impl_->stepped = true;
 }
 
@@ -123,6 +138,7 @@ class ZeroOptimizer::ShadowHook : public JoinHook {
 };
 
 std::unique_ptr<JoinHook> ZeroOptimizer::join_hook(const JoinOptions& options) {
+  impl_->wait();
   impl_->divide_by_initial_world_size = options.divide_by_initial_world_size;
   return std::make_unique<ShadowHook>(*this);
 }
@@ -131,21 +147,25 @@ bool ZeroOptimizer::needs_gradients() const { return impl_->settings.stage == 1;
 void ZeroOptimizer::leave_join() { impl_->divide_by_initial_world_size = true; }
 
 c10::IValue ZeroOptimizer::consolidated_state(int root) {
+  impl_->wait();
   impl_->take_options(param_groups());
   return gather_state(impl_->group, impl_->flat, impl_->buckets, impl_->map, root);
 }
 
 void ZeroOptimizer::load_state(const c10::IValue& state) {
+  impl_->wait();
   scatter_state(impl_->flat, impl_->buckets, impl_->map, state);
   show_loaded_options();
 }
 
 void ZeroOptimizer::save_shards(const std::string& directory, const Checkpoint& rest) {
+  impl_->wait();
   impl_->take_options(param_groups());
   save_shard_files({impl_->group, impl_->flat, impl_->buckets, impl_->map}, directory, rest);
 }
 
 Checkpoint ZeroOptimizer::load_shards(const std::string& directory) {
+  impl_->wait();
   auto rest = load_shard_files({impl_->group, impl_->flat, impl_->buckets, impl_->map}, directory);
   show_loaded_options();
   return rest;

@@ -101,6 +101,13 @@ TEST_CASE("Half gradients, wrong factors and foreign states are refused") {
   CHECK_THROWS_AS(scaler.load_state(c10::IValue(3)), taas::CheckpointError);
 }
 
+TEST_CASE("Mixed precision over several ranks: the scale grows, and an infinite gradient on one rank stops all") {
+  for (int ranks : {2, 3}) {
+    INFO(ranks << " ranks");
+    CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "scaled_training", {.world_size = ranks})) == "");
+  }
+}
+
 TEST_CASE("Ranks with gradients of their own leave out a step together") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "scale_shards", {.world_size = 2})) == "");
 }

@@ -10,23 +10,22 @@
 #include <iterator>
 #include <string>
 
+#include "group/scenario_tensors.hpp"
 #include "rank_scenarios.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/collectives.hpp"
 #include "taas/optimizers.hpp"
 #include "taas/zero.hpp"
+#include "zero/shard_files_folder.hpp"
 
 namespace taas::test {
-
-/// Of the files of one test, whose processes have the same parent, or are it.
-inline std::filesystem::path shard_files_folder(pid_t test) {
-  return std::filesystem::temp_directory_path() / ("taas-shard-files-" + std::to_string(test));
-}
 
 /// Sizes that no number of ranks divides.
 inline torch::nn::Sequential sharded_net(std::int64_t hidden = 137) {
   at::manual_seed(4);
-  return torch::nn::Sequential(torch::nn::Linear(5, hidden), torch::nn::Linear(hidden, 3));
+  torch::nn::Sequential network(torch::nn::Linear(5, hidden), torch::nn::Linear(hidden, 3));
+  network->to(group_device);
+  return network;
 }
 
 /// A loss that is the same in every world: that of rank 0 alone, in the average over a power of two of them.
@@ -34,7 +33,7 @@ template <class Optimizer>
 void sharded_net_step(torch::nn::Sequential& network, Optimizer& optimizer, int number, const ProcessGroup& group) {
   const double share = group.rank() == 0 ? group.world_size() : 0;
   optimizer.zero_grad();
-  (network->forward(at::linspace(-1, 1 + number, 30).view({6, 5})).square().mean() * share).backward();
+  (network->forward(at::linspace(-1, 1 + number, 30, here()).view({6, 5})).square().mean() * share).backward();
   optimizer.step();
 }
 

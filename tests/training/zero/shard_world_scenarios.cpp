@@ -21,7 +21,7 @@ constexpr double kRateAfterSteps = 0.0625;
 
 /// Tensors, numbers and what holds them, to the bit; also of a file, where tuples are lists.
 bool equal_states(const c10::IValue& a, const c10::IValue& b) {
-  if (a.isTensor()) return b.isTensor() && at::equal(a.toTensor(), b.toTensor());
+  if (a.isTensor()) return b.isTensor() && are_equal(a.toTensor(), b.toTensor());
   if (a.isGenericDict()) {
     const auto left = a.toGenericDict(), right = b.toGenericDict();
     for (const auto& entry : left) {
@@ -66,7 +66,7 @@ struct ShardWorld {
     expect(rest.epoch == steps_before && rest.optimizer.isNone(), name + ": another epoch");
     load_module_state(*network, rest.model);
     const auto own = module_state(*network);
-    for (const auto& [tensor, value] : expected.model) expect(at::equal(value, own.at(tensor)), name + ": " + tensor);
+    for (const auto& [tensor, value] : expected.model) expect(are_equal(value, own.at(tensor)), name + ": " + tensor);
     expect(optimizer.param_groups()[0].options().get_lr() == kRateAfterSteps, name + ": the rate");
     const auto state = optimizer.consolidated_state();
     if (group.rank() == 0) expect(equal_states(expected.optimizer, state), name + ": the state differs");
@@ -81,7 +81,7 @@ struct ShardWorld {
         sharded_net_step(network, optimizer, step, group);
         continue;
       }
-      const auto batch = at::linspace(-1, 1 + step, 30).view({6, 5});
+      const auto batch = at::linspace(-1, 1 + step, 30, here()).view({6, 5});
       optimizer.zero_grad();
       ((*model)(batch).square().mean() * (group.rank() == 0 ? group.world_size() : 0)).backward();
       optimizer.step();
@@ -106,7 +106,7 @@ struct ShardWorld {
 
 void train_in_shard_world(int steps_before, int stage) {
   at::set_num_threads(1);
-  ShardWorld world{init({.backend = Backend::kGloo}), steps_before, stage};
+  ShardWorld world{join_as_asked(), steps_before, stage};
   world.run("sgd", SGDOptions(0.05).momentum(0.9), false);
   world.run("adam", AdamOptions(1e-2), false);
   world.run("adamw", AdamWOptions(1e-2).amsgrad(true), false);

@@ -30,6 +30,7 @@ struct Uneven {
   std::function<int(int rank)> batches;
   int accumulate = 1;
   bool find_unused = false;
+  bool overlap_gather = false;
   bool zero_grad_first = false;  ///< gradients of the last step are left when a rank is through
 };
 
@@ -92,9 +93,11 @@ std::pair<std::vector<at::Tensor>, c10::IValue> join_sharded(const Uneven& uneve
   auto net = same_net();
   std::optional<JoinedNet> model;
   if (stage == 1) model = wrap_uneven(net, group, uneven);
-  ZeroOptimizer optimizer(
-      net->parameters(), group, defaults,
-      {.stage = stage, .bucket_cap_mb = kJoinBucketMiB, .find_unused_parameters = uneven.find_unused});
+  ZeroOptimizer optimizer(net->parameters(), group, defaults,
+                          {.stage = stage,
+                           .bucket_cap_mb = kJoinBucketMiB,
+                           .find_unused_parameters = uneven.find_unused,
+                           .overlap_gather = uneven.overlap_gather});
   UnevenTraining training{[&](const at::Tensor& images, bool extra) {
                             return model ? (*model)(images, extra) : net->forward(images, extra);
                           },
@@ -122,27 +125,28 @@ void compare_joined(const Uneven& uneven, const ProcessGroup& group, const Optio
     const auto what = uneven.name + ", stage " + std::to_string(stage);
     const auto sharded = join_sharded(uneven, group, defaults, stage);
     for (std::size_t i = 0; i < whole.first.size(); ++i) {
-      expect(at::equal(whole.first[i], sharded.first[i]), what + ": parameter " + std::to_string(i) + " differs");
+      expect(same_here()(sharded.first[i], whole.first[i]), what + ": parameter " + std::to_string(i) + " differs");
     }
     if (group.rank() != group.world_size() - 1) continue;
     const auto theirs = whole.second.toGenericDict().at("state"), ours = sharded.second.toGenericDict().at("state");
-    expect(same_values(theirs, ours), what + ": the consolidated state differs");
+    expect(same_values(theirs, ours, same_here()), what + ": the consolidated state differs");
   }
 }
 
 void zero_join_parity() {
   at::set_num_threads(1);
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   const auto rising = [](int rank) { return 2 * rank + 1; };
   const auto late = [](int rank) { return rank == 0 ? 0 : 2 + rank; };  // rank 0 makes the buckets, without a batch
   const auto sgd = SGDOptions(0.05).momentum(0.9);
-  const auto adamw = AdamWOptions(1e-2).amsgrad(true);
+  const auto adamw = AdamWOptions(1e-2).eps(eps_here()).amsgrad(true);
   compare_joined<SGD>({.name = "SGD", .batches = rising, .zero_grad_first = true}, group, sgd);
   compare_joined<AdamW>({.name = "AdamW", .batches = rising}, group, adamw);
   compare_joined<AdamW>({.name = "by active ranks", .join = {.divide_by_initial_world_size = false}, .batches = rising},
                         group, adamw);
   compare_joined<AdamW>({.name = "no batch", .batches = late}, group, adamw);
   compare_joined<AdamW>({.name = "accumulation", .batches = rising, .accumulate = 2}, group, adamw);
+  compare_joined<AdamW>({.name = "gathers that last", .batches = rising, .overlap_gather = true}, group, adamw);
   compare_joined<AdamW>({.name = "unused", .batches = rising, .find_unused = true}, group, adamw);
 }
 
@@ -156,7 +160,7 @@ void clip_and_step(MixedNet& net, ZeroOptimizer& optimizer, JoinedNet* model, in
 
 /// Both stages clip alike on ranks that are through, and all ranks have one model then, and after further training.
 void zero_join_clip() {
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   std::vector<std::vector<at::Tensor>> ends;
   for (const int stage : {1, 2}) {
     auto net = same_net();
@@ -180,12 +184,12 @@ void zero_join_clip() {
     ends.push_back(copies_of(net));
   }
   for (std::size_t i = 0; i < ends[0].size(); ++i) {
-    expect(at::allclose(ends[0][i], ends[1][i], 1e-4, 1e-6), "the stages differ in parameter " + std::to_string(i));
+    expect(are_near(ends[1][i], ends[0][i]), "the stages differ in parameter " + std::to_string(i));
   }
 }
 
 void zero_join_early() {
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   auto net = same_net();
   ZeroOptimizer optimizer(net->parameters(), group, SGDOptions(0.1));
   const auto step = [&](int number) {

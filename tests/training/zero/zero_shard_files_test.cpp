@@ -1,8 +1,5 @@
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -10,22 +7,15 @@
 
 #include "catch.hpp"
 #include "training/spawn_ranks.hpp"
+#include "training/zero/shard_files_folder.hpp"
 
 namespace zero_shard_files_test {
 
 using taas::test::problems;
+using taas::test::ShardFilesFolder;
 using taas::test::spawn_ranks;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-/// As shard_files_folder() of the ranks; gone with the test.
-struct ShardFilesFolder {
-  fs::path path = fs::temp_directory_path() / ("taas-shard-files-" + std::to_string(::getpid()));
-  ShardFilesFolder() { fs::create_directories(path); }
-  ~ShardFilesFolder() { fs::remove_all(path); }
-};
 
 std::string problems_of(const char* scenario, int ranks) {
   return problems(spawn_ranks(TAAS_RANK_PROGRAM, scenario, {.world_size = ranks}));

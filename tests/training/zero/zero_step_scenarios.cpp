@@ -18,12 +18,12 @@ using torch::optim::AdamOptions;
 void expect_parameters(const MixedNet& net, const std::vector<at::Tensor>& expected, const std::string& what) {
   const auto parameters = net->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    expect(at::equal(parameters[i], expected[i]), what + ": parameter " + std::to_string(i) + " differs");
+    expect(same_here()(parameters[i], expected[i]), what + ": parameter " + std::to_string(i) + " differs");
   }
 }
 
 void zero_without_gradients() {
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   for (const int stage : {1, 2}) {
     const auto name = "stage " + std::to_string(stage);
     auto net = same_net();
@@ -41,7 +41,7 @@ void zero_without_gradients() {
 }
 
 void zero_not_averaged() {
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   auto net = same_net();
   ZeroOptimizer optimizer(net->parameters(), group, AdamOptions(0.1));
   const auto before = copies_of(net);
@@ -68,7 +68,7 @@ void zero_not_averaged() {
 /// The branch is used in the first of two backwards alone.
 void zero_accumulated_branch() {
   at::set_num_threads(1);
-  auto group = init({.backend = Backend::kGloo});
+  auto group = join_as_asked();
   auto net = same_net(), other = same_net();
   DistributedDataParallel model(other, group, {.bucket_cap_mb = 0.01, .find_unused_parameters = true});
   Adam whole(other->parameters(), AdamOptions(0.1));
@@ -93,17 +93,17 @@ void zero_accumulated_branch() {
 
 /// A backward that failed in the middle leaves nothing behind.
 void zero_failed_backward() {
-  auto group = init({.backend = Backend::kGloo});
-  auto table = at::ones({4, 3}).set_requires_grad(true), weight = at::ones({3}).set_requires_grad(true);
+  auto group = join_as_asked();
+  auto table = at::ones({4, 3}, here()).set_requires_grad(true), weight = at::ones({3}, here()).set_requires_grad(true);
   ZeroOptimizer optimizer({table, weight}, group, AdamOptions(0.1));
-  const auto rows = at::arange(2);
+  const auto rows = at::arange(2, here(at::kLong));
   const auto sparse = text_of<InvalidArgument>(
       [&] { (at::embedding(table, rows, -1, false, /*sparse=*/true) * weight).sum().backward(); });
   expect(contains(sparse, "has a sparse gradient: taas::ZeroOptimizer takes dense ones only"), sparse);
   optimizer.zero_grad();
   (at::embedding(table, rows) * weight).sum().backward();
   optimizer.step();
-  expect(at::allclose(weight, at::full({3}, 0.9)), "the step after it");
+  expect(at::allclose(weight, at::full({3}, 0.9, here())), "the step after it");
 }
 
 }  // namespace
