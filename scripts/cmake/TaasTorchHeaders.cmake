@@ -10,6 +10,8 @@ if(NOT _taas_gloo)
 endif()
 add_library(taas_gloo_headers INTERFACE)
 target_include_directories(taas_gloo_headers SYSTEM INTERFACE "${_taas_gloo}")
+# Not for programs on libtaas, which have no such headers: torch's own are empty without it.
+target_compile_definitions(taas_gloo_headers INTERFACE USE_C10D_GLOO)
 
 # torch's headers take most of the time of a file that includes them. For libraries (static or OBJECT) alone: what a program
 # is linked with differs.

@@ -3,6 +3,8 @@
 #include <torch/torch.h>
 
 #include <taas/taas.hpp>
+// Whatever a program includes of torch, it needs no headers of gloo, which come with neither.
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
