@@ -22,6 +22,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::wrapper_scenarios());
   scenarios.merge(taas::test::precision_scenarios());
   scenarios.merge(taas::test::hook_scenarios());
+  scenarios.merge(taas::test::power_sgd_scenarios());
   scenarios.merge(taas::test::join_scenarios());
   scenarios.merge(taas::test::loss_scenarios());
   scenarios.merge(taas::test::sub_group_scenarios());

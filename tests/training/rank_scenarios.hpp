@@ -15,6 +15,7 @@ std::map<std::string, Scenario> group_scenarios();
 std::map<std::string, Scenario> wrapper_scenarios();
 std::map<std::string, Scenario> precision_scenarios();
 std::map<std::string, Scenario> hook_scenarios();
+std::map<std::string, Scenario> power_sgd_scenarios();
 std::map<std::string, Scenario> join_scenarios();
 std::map<std::string, Scenario> loss_scenarios();
 std::map<std::string, Scenario> sub_group_scenarios();

@@ -66,10 +66,8 @@ class SquareBucket {
   }
 
   void prepare_factors() {
-    if (memory_.q.defined()) return;
     const auto rank = state_.options.matrix_approximation_rank;
-    memory_.p = at::empty({side_, rank}, gradients_.options());
-    memory_.q = at::empty({side_, rank}, gradients_.options());
+    if (state_.has_factors(memory_, {side_, rank}, {side_, rank}, gradients_.options())) return;
     RandomFactors(state_.random).fill(memory_.q);
   }
 

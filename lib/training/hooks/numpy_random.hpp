@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
 
 namespace taas {
 
@@ -10,6 +13,19 @@ namespace taas {
 class NumpyRandomState {
  public:
   explicit NumpyRandomState(std::uint32_t seed) : engine_(seed) {}
+
+  /// Where it is, in words of numbers, and back. Throws std::invalid_argument for another text.
+  [[nodiscard]] std::string text() const {
+    std::ostringstream words;
+    words << engine_;
+    return words.str();
+  }
+  static NumpyRandomState of(const std::string& text) {
+    NumpyRandomState state(0);
+    std::istringstream words(text);
+    if (!(words >> state.engine_)) throw std::invalid_argument("no state of a Mersenne Twister");
+    return state;
+  }
 
   /// randint(end): uniform in [0, end), for an end from 2 to 2^32 - 1.
   std::uint32_t randint(std::uint32_t end) {

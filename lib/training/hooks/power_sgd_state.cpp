@@ -48,6 +48,7 @@ std::optional<Work> PowerSGDState::Impl::start_sum(at::Tensor& tensor) const {
 
 void PowerSGDState::Impl::count(const GradBucket& bucket) {
   if (!bucket.is_last()) return;
+  buckets_are_new_ = false;
   if (++iteration == options.start_powerSGD_iter) {
     log_power_sgd("PowerSGD begins after " + std::to_string(iteration) + " iterations");
   }
@@ -55,12 +56,34 @@ void PowerSGDState::Impl::count(const GradBucket& bucket) {
 
 at::Tensor PowerSGDState::Impl::add_error(Memory& memory, const at::Tensor& gradients) const {
   if (!options.use_error_feedback) return {};
-  if (memory.error.defined()) gradients.add_(memory.error);
+  if (memory.error.defined() && memory.error.numel() == gradients.numel()) {
+    gradients.add_(memory.error.to(gradients.device()));
+  }
   return gradients.detach().clone();
 }
 
 void PowerSGDState::Impl::keep_error(Memory& memory, const at::Tensor& copy, const at::Tensor& decompressed) const {
   if (options.use_error_feedback) memory.error = copy - decompressed;
+}
+
+void PowerSGDState::Impl::resume(std::map<std::size_t, Memory> kept, NumpyRandomState drawn, std::int64_t from) {
+  memories = std::move(kept);
+  random = drawn;
+  iteration = from;
+  next_report_ = from;
+  buckets_are_new_ = true;
+}
+
+bool PowerSGDState::Impl::has_factors(Memory& memory, at::IntArrayRef p, at::IntArrayRef q,
+                                      const at::TensorOptions& type) const {
+  if (memory.q.defined() && memory.p.sizes() == p && memory.q.sizes() == q) {
+    memory.p = memory.p.to(type);
+    memory.q = memory.q.to(type);
+    return true;
+  }
+  memory.p = at::empty(p, type);
+  memory.q = at::empty(q, type);
+  return false;
 }
 
 void PowerSGDState::Impl::forget_factors(Memory& memory) const {

@@ -21,7 +21,7 @@ class PowerSGDState::Impl {
     at::Tensor q;
   };
 
-  bool has_begun() const { return iteration >= options.start_powerSGD_iter; }
+  bool has_begun() const { return iteration >= options.start_powerSGD_iter && !buckets_are_new_; }
   /// What is done before it has begun.
   GradientFuture plain_average(const GradBucket& bucket);
   /// Nothing for a tensor without elements.
@@ -33,6 +33,11 @@ class PowerSGDState::Impl {
   at::Tensor add_error(Memory& memory, const at::Tensor& gradients) const;
   /// Remembers what `decompressed` lacks of that copy.
   void keep_error(Memory& memory, const at::Tensor& copy, const at::Tensor& decompressed) const;
+  /// Goes on from there, but for one iteration of plain averages: buckets are made anew after the first one of a
+  /// wrapper, and only then are those that the memories are for.
+  void resume(std::map<std::size_t, Memory> kept, NumpyRandomState drawn, std::int64_t from);
+  /// Whether factors of these sizes are there, of the iteration before. Else there is room for them.
+  bool has_factors(Memory& memory, at::IntArrayRef p, at::IntArrayRef q, const at::TensorOptions& type) const;
   /// After an iteration without warm start.
   void forget_factors(Memory& memory) const;
   void log_stats(const GradBucket& bucket);
@@ -48,6 +53,7 @@ class PowerSGDState::Impl {
 
  private:
   std::int64_t next_report_ = 0;
+  bool buckets_are_new_ = false;
 };
 
 }  // namespace taas

@@ -31,6 +31,10 @@ TEST_CASE("PowerSGD counts what it sends, and refuses options that do not fit") 
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "power_sgd", {.world_size = 2})) == "");
 }
 
+TEST_CASE("PowerSGD goes on from a state that was saved, in a wrapper that is new") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "power_sgd_resumed", {.world_size = 2})) == "");
+}
+
 TEST_CASE("Averagers take the group of the largest period that is due, and leave out what has no gradient") {
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "model_averaging", {.world_size = 2})) == "");
 }

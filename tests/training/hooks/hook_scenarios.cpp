@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "hooks/hook_training.hpp"
 #include "rank_scenarios.hpp"
 #include "taas/collectives.hpp"
 #include "taas/comm_hooks.hpp"
@@ -20,7 +21,6 @@ namespace {
 using torch::nn::Linear;
 
 constexpr int kParameters = 2;
-constexpr DistributedDataParallelOptions kManyBuckets{.bucket_cap_mb = 0.000001};
 
 /// Adds up, and remembers what it was given.
 class AddingHook : public CommHook {
@@ -44,11 +44,6 @@ class AddingHook : public CommHook {
  private:
   ProcessGroup group_;
 };
-
-void one_step(DistributedDataParallel<torch::nn::LinearImpl>& model, float input) {
-  model.zero_grad();
-  model(at::full({1, 3}, input)).sum().backward();
-}
 
 void own_hook() {
   auto group = init();
@@ -166,27 +161,6 @@ void hook_result_is_view() {
   }
 }
 
-void power_sgd() {
-  auto group = init();
-  const auto start = text_of<InvalidArgument>([&] { PowerSGDState(group, {.start_powerSGD_iter = 1}); });
-  expect(contains(start, "start_powerSGD_iter must be at least 2"), start);
-  const auto rank = text_of<InvalidArgument>([&] { PowerSGDState(group, {.matrix_approximation_rank = 0}); });
-  expect(contains(rank, "matrix_approximation_rank must be at least 1, not 0"), rank);
-
-  auto state = std::make_shared<PowerSGDState>(
-      group, PowerSGDOptions{.start_powerSGD_iter = 2, .orthogonalization_epsilon = 1e-8});
-  DistributedDataParallel model(Linear(3, 20), group, kManyBuckets);
-  model.register_comm_hook(powerSGD_hook(state));
-  for (int step = 0; step < 2; ++step) one_step(model, 1);
-  expect(state->compression_stats().numel_after_compression == 0, "not begun");
-  for (int step = 0; step < 2; ++step) one_step(model, static_cast<float>(1 + group.rank()));
-  const auto stats = state->compression_stats();
-  expect(stats.numel_before_compression == 2 * (3 * 20 + 20), "weight and bias, twice");
-  expect(stats.numel_after_compression == 2 * (3 + 20 + 20), "a row and a column in the place of the weight");
-  // The gradient has rank 1, so that nothing is lost.
-  expect(at::allclose(model.module().weight.grad(), at::full({20, 3}, 1.5)), "the average");
-}
-
 void model_averaging() {
   auto group = init();
   const auto rank = static_cast<float>(group.rank());
@@ -234,7 +208,6 @@ std::map<std::string, Scenario> hook_scenarios() {
           {"own_hook", own_hook},
           {"one_hook", one_hook},
           {"hook_throws", hook_throws},
-          {"power_sgd", power_sgd},
           {"hook_alone", hook_alone},
           {"model_averaging", model_averaging}};
 }
