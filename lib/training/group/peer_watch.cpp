@@ -74,11 +74,13 @@ std::string PeerWatch::look() {
   return {};
 }
 
+/// A rank says why it leaves before it is gone: one that was there when it was asked may have done both since.
 std::string PeerWatch::state_of(int rank) {
-  const auto left = read(*store_, left_key(rank));
+  auto left = read(*store_, left_key(rank));
+  const bool gone = left.empty() && is_gone(*store_, rank);
+  if (gone) left = read(*store_, left_key(rank));
   if (left == kWithAnError) return " has left with an error of its own";
-  if (left.empty() && is_gone(*store_, rank)) return " is gone";
-  return {};
+  return gone && left.empty() ? " is gone" : "";
 }
 
 void PeerWatch::say(const char* why) {
