@@ -114,8 +114,9 @@ std::shared_ptr<SharedSums> share_sums(const ProcessGroup& group, std::chrono::m
   if (!all_of_ranks(group, memory.has_value())) return nullptr;
   auto processes = processes_of(group);
   if (!all_of_ranks(group, static_cast<int>(processes.size()) == group.world_size())) return nullptr;
-  log::write(LogPart::kTraining, LogLevel::kInfo,
-             "small buckets of gradients are summed in memory that all ranks share");
+  if (log::is_on(LogPart::kTraining, LogLevel::kInfo)) {
+    log::write(LogPart::kTraining, LogLevel::kInfo, "small buckets of gradients are summed in memory that ranks share");
+  }
   return std::make_shared<SharedSums>(std::move(*memory), group.rank(), std::move(processes), timeout);
 }
 

@@ -22,8 +22,8 @@ namespace {
 using Word = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint32_t));
 
-constexpr std::size_t kSlotBytes = std::size_t{256} << 10;
-constexpr std::size_t kMostRead = std::size_t{2} << 20;
+constexpr std::size_t kMostBytes = std::size_t{256} << 10;
+constexpr std::size_t kMostOfAll = std::size_t{2} << 20;
 constexpr std::size_t kLine = 64;  // of a cache
 constexpr std::chrono::milliseconds kBetweenLooks{50};
 constexpr std::chrono::microseconds kSpinning{30};
@@ -47,25 +47,27 @@ std::string of_rank(int rank, const char* what) { return "rank " + std::to_strin
 
 }  // namespace
 
-struct SharedSums::Slot {
-  std::uint64_t bytes;
-  std::uint32_t type;  ///< c10::ScalarType
-  alignas(kLine) std::byte values[kSlotBytes];
-};
-
-/// What one rank writes and the others read; `sleepers` is written by those that wait for it.
+/// What one rank writes and the others read; `sleepers` is written by those that wait for it. Its two slots come
+/// behind.
 struct SharedSums::Part {
+  struct Form {
+    std::uint64_t bytes;
+    std::uint32_t type;  ///< c10::ScalarType
+  };
+
   alignas(kLine) Word given;  ///< number of the last sum of which this rank has given its part
   alignas(kLine) Word sleepers;
   Word has_left;
-  Slot slots[2];
+  Form forms[2];  ///< of what is in the slots
 };
 
 std::size_t SharedSums::most_bytes(int ranks) {
-  return std::min(kSlotBytes, kMostRead / static_cast<std::size_t>(ranks));
+  return std::min(kMostBytes, kMostOfAll / static_cast<std::size_t>(ranks) / kLine * kLine);
 }
 
-std::size_t SharedSums::memory_bytes(int ranks) { return static_cast<std::size_t>(ranks) * sizeof(Part); }
+std::size_t SharedSums::memory_bytes(int ranks) {
+  return static_cast<std::size_t>(ranks) * (sizeof(Part) + 2 * most_bytes(ranks));
+}
 
 SharedSums::SharedSums(data::Mapping memory, int rank, std::vector<Fd> processes, std::chrono::milliseconds timeout)
     : memory_(std::move(memory)),
@@ -75,7 +77,14 @@ SharedSums::SharedSums(data::Mapping memory, int rank, std::vector<Fd> processes
       timeout_(timeout),
       spins_(ranks_ <= usable_cores()) {}
 
-SharedSums::Part& SharedSums::part(int rank) const { return reinterpret_cast<Part*>(memory_.bytes().data())[rank]; }
+SharedSums::Part& SharedSums::part(int rank) const {
+  const auto stride = memory_bytes(ranks_) / static_cast<std::size_t>(ranks_);
+  return *reinterpret_cast<Part*>(memory_.bytes().data() + static_cast<std::size_t>(rank) * stride);
+}
+
+std::byte* SharedSums::values(int rank) const {
+  return reinterpret_cast<std::byte*>(&part(rank) + 1) + number_ % 2 * most_bytes(ranks_);
+}
 
 bool SharedSums::take(const at::Tensor& tensor) const {
   const auto type = tensor.scalar_type();
@@ -95,10 +104,8 @@ void SharedSums::leave() { part(rank_).has_left.store(1); }
 
 void SharedSums::give(const at::Tensor& tensor) {
   auto& own = part(rank_);
-  auto& slot = own.slots[number_ % 2];
-  slot.bytes = tensor.nbytes();
-  slot.type = static_cast<std::uint32_t>(tensor.scalar_type());
-  if (slot.bytes > 0) std::memcpy(slot.values, tensor.const_data_ptr(), slot.bytes);
+  own.forms[number_ % 2] = {tensor.nbytes(), static_cast<std::uint32_t>(tensor.scalar_type())};
+  if (tensor.nbytes() > 0) std::memcpy(values(rank_), tensor.const_data_ptr(), tensor.nbytes());
   own.given.store(number_);
   if (own.sleepers.load() > 0) futex(own.given, FUTEX_WAKE, INT_MAX, nullptr);
 }
@@ -144,9 +151,9 @@ std::string SharedSums::problem() const {
 }
 
 void SharedSums::check_same(const at::Tensor& tensor) const {
-  const auto& own = part(rank_).slots[number_ % 2];
+  const auto& own = part(rank_).forms[number_ % 2];
   for (int rank = 0; rank < ranks_; ++rank) {
-    const auto& other = part(rank).slots[number_ % 2];
+    const auto& other = part(rank).forms[number_ % 2];
     if (other.bytes == own.bytes && other.type == own.type) continue;
     throw std::runtime_error(of_rank(rank, " gives ") + std::to_string(other.bytes) + " bytes of " +
                              c10::toString(static_cast<c10::ScalarType>(other.type)) + ", this rank " +
@@ -157,9 +164,7 @@ void SharedSums::check_same(const at::Tensor& tensor) const {
 template <class Number>
 void SharedSums::add_all(at::Tensor& tensor) const {
   std::vector<const Number*> parts;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    parts.push_back(reinterpret_cast<const Number*>(part(rank).slots[number_ % 2].values));
-  }
+  for (int rank = 0; rank < ranks_; ++rank) parts.push_back(reinterpret_cast<const Number*>(values(rank)));
   add_in_ring_order(parts, tensor.mutable_data_ptr<Number>(), static_cast<std::size_t>(tensor.numel()));
 }
 

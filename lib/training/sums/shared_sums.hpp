@@ -39,10 +39,11 @@ class SharedSums {
   void leave();
 
  private:
-  struct Slot;
   struct Part;
 
   Part& part(int rank) const;
+  /// The slot of this sum.
+  std::byte* values(int rank) const;
   void give(const at::Tensor& tensor);
   void wait_for(int rank);
   void sleep_until_given(int rank) const;
