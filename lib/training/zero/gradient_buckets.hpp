@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/function.h>
 
 #include <cstdint>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "taas/collectives.hpp"
+#include "training/ddp/precision/grad_accumulator.hpp"
 #include "training/zero/shard_layout.hpp"
 
 namespace taas {
@@ -75,7 +75,7 @@ class GradientBuckets {
   std::vector<at::Tensor> parameters_;
   GradientBucketOptions options_;
   Deliver deliver_;
-  std::vector<std::pair<c10::intrusive_ptr<torch::autograd::Node>, std::uintptr_t>> hooks_;
+  std::vector<std::pair<GradAccumulator, std::uintptr_t>> hooks_;
   std::vector<Bucket> buckets_;
   std::vector<std::pair<std::size_t, std::size_t>> places_;  // of each parameter: bucket, place in it
   std::mutex mutex_;

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/function.h>
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+
+#include "training/ddp/precision/grad_accumulator.hpp"
 
 namespace taas {
 
@@ -44,7 +45,7 @@ class LoweredParameter {
   at::ScalarType full_type_;
   at::ScalarType type_;
   at::Tensor full_;  ///< defined while the parameter is low
-  c10::intrusive_ptr<torch::autograd::Node> accumulator_;
+  GradAccumulator accumulator_;
   std::uintptr_t hook_ = 0;
 };
 
