@@ -146,6 +146,7 @@ def test_what_is_harmless_is_not_found():
 
 
 @pytest.mark.parametrize("drawing", [lambda own: own.random, lambda own: functools.partial(own.random),
+                                     lambda own: functools.partialmethod(lambda _, other: other.random(), own),
                                      lambda own: staticmethod(own.random)])
 def test_generators_are_found_by_their_methods(drawing):
     own = random.Random(3)

@@ -48,7 +48,7 @@ def _of_class(cls: type) -> Iterator[Any]:
     """Its functions and its values, but not what Python and its libraries keep in a class."""
     for name, member in vars(cls).items():
         function = _function_of(member)
-        if function is not member or isinstance(function, types.FunctionType):
+        if function is not member or isinstance(function, (types.FunctionType, functools.partial)):
             yield function
         elif not (name.startswith("__") or name == "_abc_impl" or hasattr(type(member), "__get__")):
             yield member
@@ -59,6 +59,8 @@ def _function_of(member: Any) -> Any:
         return member.fget
     if isinstance(member, functools.cached_property):
         return member.func
+    if isinstance(member, functools.partialmethod):
+        return functools.partial(member.func, *member.args, **member.keywords)
     return getattr(member, "__wrapped__", member)  # staticmethod, classmethod, functools.lru_cache, and other decorators
 
 
