@@ -58,13 +58,15 @@ void FlatParameters::point_parameters(std::size_t bucket, const at::Tensor& memo
 
 void FlatParameters::close(std::size_t bucket) {
   at::NoGradGuard no_grad;
-  if (!closed_[bucket].defined()) closed_[bucket] = without_memory(memory_[bucket]);
+  closed_[bucket] = without_memory(memory_[bucket]);
   point_parameters(bucket, closed_[bucket]);
 }
 
 void FlatParameters::open(std::size_t bucket) {
+  if (!closed_[bucket].defined()) return;
   at::NoGradGuard no_grad;
   point_parameters(bucket, memory_[bucket]);
+  closed_[bucket].reset();
 }
 
 Work FlatParameters::gather(std::size_t bucket) {

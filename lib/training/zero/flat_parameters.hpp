@@ -40,7 +40,7 @@ class FlatParameters {
   std::vector<at::Tensor> parameters_;
   std::vector<BucketLayout> layouts_;
   std::vector<at::Tensor> memory_;
-  std::vector<at::Tensor> closed_;  ///< in its place while a bucket is closed; undefined: it never was
+  std::vector<at::Tensor> closed_;  ///< in its place while a bucket is closed, else undefined
   std::vector<std::vector<Shard>> shards_;
 };
 

@@ -34,11 +34,7 @@ class ZeroOptimizer::Impl {
         map(map_of(groups, trained_)),
         flat(group, checked(group, trained_tensors(trained_), options), flat_bytes(options)),
         user_groups_(groups) {
-    for (std::size_t b = 0; b < flat.size(); ++b) {
-      for (const auto& place : flat.layout(b).places) {
-        bucket_of_[flat.parameters()[place.parameter].unsafeGetTensorImpl()] = b;
-      }
-    }
+    if (options.overlap_gather) note_buckets();
     if (options.stage == 2) reduce_gradients();
   }
 
@@ -73,9 +69,8 @@ class ZeroOptimizer::Impl {
     gathers_.resize(buckets.size());
   }
 
-  /// The buckets that forward begins with come first.
+  /// The buckets that forward begins with come first. The gathers of the step before are through.
   void step(const Groups& shown, bool outlasted_by_gathers) {
-    wait();
     take_options(shown);
     for (std::size_t b = buckets.size(); b-- > 0;) {
       if (settings.stage == 1) link_gradients(b);
@@ -156,6 +151,15 @@ class ZeroOptimizer::Impl {
   bool divide_by_initial_world_size = true;
 
  private:
+  /// For wait_for().
+  void note_buckets() {
+    for (std::size_t b = 0; b < flat.size(); ++b) {
+      for (const auto& place : flat.layout(b).places) {
+        bucket_of_[flat.parameters()[place.parameter].unsafeGetTensorImpl()] = b;
+      }
+    }
+  }
+
   MakePart make_;
   std::vector<TrainedParameter> trained_;
 
@@ -222,8 +226,8 @@ class ZeroOptimizer::Impl {
 
   Groups user_groups_;
   std::vector<const Shard*> by_parameter_;
-  std::unordered_map<const at::TensorImpl*, std::size_t> bucket_of_;
-  std::vector<std::optional<Work>> gathers_;  ///< that are under way, by bucket
+  std::unordered_map<const at::TensorImpl*, std::size_t> bucket_of_;  ///< empty without overlap_gather
+  std::vector<std::optional<Work>> gathers_;                          ///< that are under way, by bucket
 };
 
 }  // namespace taas
