@@ -6,8 +6,15 @@
 
 #include <array>
 #include <ctime>
+#include <fstream>
 
 namespace taas {
+
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
+}
 
 std::string random_hex(int bytes) {
   std::array<unsigned char, 64> noise{};

@@ -19,6 +19,9 @@ using Generation = Id<struct GenerationTag>;  ///< 0 for the first start of all 
 /// A name for one run that sorts by time and does not collide: "20260102-030405-1a2b3c".
 std::string make_run_id();
 
+/// This machine since its start, as the kernel names it; empty where it does not say.
+std::string boot_id();
+
 /// 2*bytes hexadecimal digits from the kernel's random source.
 std::string random_hex(int bytes);
 

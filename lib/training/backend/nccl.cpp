@@ -7,10 +7,10 @@
 
 #include <array>
 #include <cstdlib>
-#include <fstream>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "base/ids.hpp"
 #include "taas/error.hpp"
 #include "training/backend/nccl_plugin.hpp"
 
@@ -79,9 +79,7 @@ std::string host_name() {
   if (const char* chosen = std::getenv("NCCL_HOSTID")) return chosen;
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  return std::string(name.data()) + "/" + boot;
+  return std::string(name.data()) + "/" + boot_id();
 }
 
 void require_gpu(const char* what) {

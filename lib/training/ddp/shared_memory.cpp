@@ -6,8 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -26,13 +27,13 @@ namespace taas {
 namespace {
 
 constexpr int kSecretBytes = 16;
+constexpr std::int64_t kNoProcess = 0;
 
 bool is_wanted() { return process_variable("TAAS_SHARED_MEMORY") != "0"; }
 
 /// Where a process id means the same process: the machine since its start, and the namespace of the ids.
 std::string process_space() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const auto boot = boot_id();
   struct stat ids = {};
   if (boot.empty() || ::stat("/proc/self/ns/pid", &ids) != 0) return "";
   return boot + '/' + std::to_string(ids.st_ino);
@@ -69,35 +70,44 @@ std::optional<data::Mapping> find(const Key& key, std::size_t bytes) {
   return mapping;
 }
 
-/// Rank 0's text is empty where it has no memory to offer.
-std::optional<data::Mapping> common_memory(const ProcessGroup& group) {
-  const auto bytes = SharedSums::memory_bytes(group.world_size());
-  if (group.rank() != 0) {
-    const auto text = broadcast_text(group, "");
-    auto mapping = is_wanted() && !text.empty() ? find(Key::of(text), bytes) : std::nullopt;
-    barrier(group);  // from here on the descriptor may be closed, and the secret be gone
-    return mapping;
-  }
+/// Rank 0's memory, with the secret in it.
+struct Offer {
+  Fd descriptor;  ///< what the others open
+  std::optional<data::Mapping> memory;
+  Key key;
+
+  /// Empty where there is no memory.
+  [[nodiscard]] std::string text() const { return memory ? key.text() : ""; }
+};
+
+Offer make_offer(std::size_t bytes) {
+  Offer offer;
   auto memory = data::make_shared_memory(bytes);
-  auto mapping = memory && is_wanted() ? mapped(*memory, bytes) : std::nullopt;
-  const Key key{process_space(), ::getpid(), memory ? memory->get() : -1, random_hex(kSecretBytes)};
-  if (mapping) std::memcpy(mapping->bytes().data(), key.secret.data(), key.secret.size());
-  broadcast_text(group, mapping ? key.text() : "");
-  barrier(group);
-  if (mapping) std::memset(mapping->bytes().data(), 0, key.secret.size());
-  return mapping;
+  if (!memory) return offer;
+  offer.descriptor = std::move(*memory);
+  offer.memory = mapped(offer.descriptor, bytes);
+  offer.key = {process_space(), ::getpid(), offer.descriptor.get(), random_hex(kSecretBytes)};
+  if (offer.memory) {
+    std::memcpy(offer.memory->bytes().data(), offer.key.secret.data(), offer.key.secret.size());
+  }
+  return offer;
 }
 
-/// A pidfd for each rank; fewer where one cannot be had.
-std::vector<Fd> processes_of(const ProcessGroup& group) {
+/// The processes of all ranks; kNoProcess for one that does not take part.
+std::vector<std::int64_t> processes_of(const ProcessGroup& group, bool takes_part) {
   auto ids = at::empty({group.world_size(), 1}, at::kLong);
-  all_gather(group, ids, at::tensor({static_cast<std::int64_t>(::getpid())}, at::kLong));
-  std::vector<Fd> processes;
-  for (int rank = 0; rank < group.world_size(); ++rank) {
-    Fd process(static_cast<int>(::syscall(SYS_pidfd_open, ids.const_data_ptr<std::int64_t>()[rank], 0)));
-    if (process) processes.push_back(std::move(process));
+  all_gather(group, ids, at::tensor({takes_part ? std::int64_t{::getpid()} : kNoProcess}, at::kLong));
+  return {ids.const_data_ptr<std::int64_t>(), ids.const_data_ptr<std::int64_t>() + group.world_size()};
+}
+
+/// A pidfd for each; fewer where one cannot be had.
+std::vector<Fd> watched(const std::vector<std::int64_t>& processes) {
+  std::vector<Fd> all;
+  for (const auto process : processes) {
+    Fd descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+    if (descriptor) all.push_back(std::move(descriptor));
   }
-  return processes;
+  return all;
 }
 
 bool all_of_ranks(const ProcessGroup& group, bool mine) {
@@ -108,16 +118,24 @@ bool all_of_ranks(const ProcessGroup& group, bool mine) {
 
 }  // namespace
 
-/// The last collective is behind the memory's last change, and before its first use.
+/// Whoever tells its process has looked at the memory: then rank 0 clears it, before the last collective. It is used
+/// after that.
 std::shared_ptr<SharedSums> share_sums(const ProcessGroup& group, std::chrono::milliseconds timeout) {
-  auto memory = common_memory(group);
-  if (!all_of_ranks(group, memory.has_value())) return nullptr;
-  auto processes = processes_of(group);
-  if (!all_of_ranks(group, static_cast<int>(processes.size()) == group.world_size())) return nullptr;
+  const auto bytes = SharedSums::memory_bytes(group.world_size());
+  auto offer = group.rank() == 0 && is_wanted() ? make_offer(bytes) : Offer();
+  const auto text = broadcast_text(group, offer.text());
+  auto memory = group.rank() == 0              ? std::move(offer.memory)
+                : is_wanted() && !text.empty() ? find(Key::of(text), bytes)
+                                               : std::nullopt;
+  const auto processes = processes_of(group, memory.has_value());
+  if (std::find(processes.begin(), processes.end(), kNoProcess) != processes.end()) return nullptr;
+  if (group.rank() == 0) std::memset(memory->bytes().data(), 0, offer.key.secret.size());
+  auto watch = watched(processes);
+  if (!all_of_ranks(group, watch.size() == processes.size())) return nullptr;
   if (log::is_on(LogPart::kTraining, LogLevel::kInfo)) {
     log::write(LogPart::kTraining, LogLevel::kInfo, "small buckets of gradients are summed in memory that ranks share");
   }
-  return std::make_shared<SharedSums>(std::move(*memory), group.rank(), std::move(processes), timeout);
+  return std::make_shared<SharedSums>(std::move(*memory), group.rank(), std::move(watch), timeout);
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> with_shared_memory(const ProcessGroup& group) {

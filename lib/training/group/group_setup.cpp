@@ -85,7 +85,7 @@ void set_up(ProcessGroupState& state) {
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> summing_by(const ProcessGroupState& state, std::shared_ptr<SharedSums> sums) {
-  const auto backend = with_shared_sums(*state.group->getBackend(c10::DeviceType::CPU), std::move(sums));
+  const auto backend = with_shared_sums(state.group->getBackend(c10::DeviceType::CPU), std::move(sums));
   auto group = c10::make_intrusive<NativeGroup>(state.store, state.environment.rank, state.environment.world_size);
   set_gloo(*group, backend);
   group->setGroupName(state.name);

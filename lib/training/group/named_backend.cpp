@@ -37,56 +37,32 @@ std::string begun_last() {
   return lock && *begun.name ? begun.text() : "";
 }
 
-/// What was done before the call returned.
-class DoneWork : public c10d::Work {
- public:
-  explicit DoneWork(const Tensors& tensors)
-      : done_(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
-    done_->markCompleted(c10::IValue(tensors));
-  }
-  bool isCompleted() override { return true; }
-  bool isSuccess() const override { return true; }
-  bool wait(std::chrono::milliseconds) override { return true; }
-  intrusive_ptr<c10::ivalue::Future> getFuture() override { return done_; }
-
- private:
-  intrusive_ptr<c10::ivalue::Future> done_;
-};
-
-/// A backend, and what works know of it.
-struct InnerBackend {
-  explicit InnerBackend(intrusive_ptr<c10d::Backend> of)
-      : backend(std::move(of)), known(std::make_shared<KnownBackend>(*backend)) {}
-  ~InnerBackend() { known->forget(); }
-  InnerBackend(const InnerBackend&) = delete;
-  InnerBackend& operator=(const InnerBackend&) = delete;
-
-  intrusive_ptr<c10d::Backend> backend;
-  std::shared_ptr<KnownBackend> known;
-};
-
 /// Only what gloo can do; the rest says in Backend's words that it is not supported. The newer names of calls
 /// (all_gather_single, …) forward to those that are here.
 class NamedBackend : public c10d::Backend {
  public:
   NamedBackend(intrusive_ptr<c10d::Backend> inner, std::shared_ptr<PeerWatch> watch)
       : Backend(inner->getRank(), inner->getSize()),
-        shared_(std::make_shared<InnerBackend>(std::move(inner))),
-        inner_(shared_->backend),
-        known_(shared_->known),
+        inner_(std::move(inner)),
+        known_(std::make_shared<KnownBackend>(*inner_)),
         watch_(std::move(watch)) {}
-  /// The same one, but for sums that are small.
-  NamedBackend(const NamedBackend& other, std::shared_ptr<SharedSums> sums)
-      : Backend(other.getRank(), other.getSize()),
-        shared_(other.shared_),
-        inner_(other.inner_),
-        known_(other.known_),
-        watch_(other.watch_),
-        sums_(std::move(sums)) {
+  /// As `other`, but for sums that are small.
+  NamedBackend(intrusive_ptr<NamedBackend> other, std::shared_ptr<SharedSums> sums)
+      : Backend(other->getRank(), other->getSize()),
+        inner_(other->inner_),
+        known_(other->known_),
+        watch_(other->watch_),
+        sums_(std::move(sums)),
+        other_(std::move(other)) {
     known_->at_end([sums = std::weak_ptr(sums_)] {
       if (const auto here = sums.lock()) here->leave();
     });
   }
+  ~NamedBackend() override {
+    if (!other_) known_->forget();
+  }
+  NamedBackend(const NamedBackend&) = delete;
+  NamedBackend& operator=(const NamedBackend&) = delete;
 
   const std::string getBackendName() const override { return inner_->getBackendName(); }
   intrusive_ptr<Options> getBackendOptions() override { return inner_->getBackendOptions(); }
@@ -202,14 +178,16 @@ class NamedBackend : public c10d::Backend {
     } catch (const std::exception&) {
       std::rethrow_exception(operation_of("all_reduce", first(tensors)).named(std::current_exception()));
     }
-    return c10::make_intrusive<DoneWork>(tensors);
+    auto done = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    done->markCompleted(c10::IValue(tensors));
+    return c10d::Work::create_from_future(done);
   }
 
-  std::shared_ptr<InnerBackend> shared_;
   intrusive_ptr<c10d::Backend> inner_;
   std::shared_ptr<KnownBackend> known_;
   std::shared_ptr<PeerWatch> watch_;
-  std::shared_ptr<SharedSums> sums_;  ///< null: all of it goes to `inner_`
+  std::shared_ptr<SharedSums> sums_;   ///< null: all of it goes to `inner_`
+  intrusive_ptr<NamedBackend> other_;  ///< lives as long as this one, and forgets; null: this one does
 };
 
 }  // namespace
@@ -219,8 +197,9 @@ intrusive_ptr<c10d::Backend> with_named_errors(intrusive_ptr<c10d::Backend> back
   return c10::make_intrusive<NamedBackend>(std::move(backend), std::move(watch));
 }
 
-intrusive_ptr<c10d::Backend> with_shared_sums(const c10d::Backend& named, std::shared_ptr<SharedSums> sums) {
-  return c10::make_intrusive<NamedBackend>(dynamic_cast<const NamedBackend&>(named), std::move(sums));
+intrusive_ptr<c10d::Backend> with_shared_sums(const intrusive_ptr<c10d::Backend>& named,
+                                              std::shared_ptr<SharedSums> sums) {
+  return c10::make_intrusive<NamedBackend>(c10::dynamic_intrusive_pointer_cast<NamedBackend>(named), std::move(sums));
 }
 
 }  // namespace taas

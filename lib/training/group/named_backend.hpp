@@ -20,6 +20,7 @@ c10::intrusive_ptr<c10d::Backend> with_named_errors(c10::intrusive_ptr<c10d::Bac
 
 /// `named` is what with_named_errors() gave. Small sums are made in memory that the ranks share, before all_reduce
 /// returns: for a caller whose ranks have nothing else to do in between that another waits for.
-c10::intrusive_ptr<c10d::Backend> with_shared_sums(const c10d::Backend& named, std::shared_ptr<SharedSums> sums);
+c10::intrusive_ptr<c10d::Backend> with_shared_sums(const c10::intrusive_ptr<c10d::Backend>& named,
+                                                   std::shared_ptr<SharedSums> sums);
 
 }  // namespace taas
