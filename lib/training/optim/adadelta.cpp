@@ -112,13 +112,9 @@ Adadelta::Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups,
 }
 
 torch::Tensor Adadelta::step(LossClosure closure) {
-  return step_all<AdadeltaOptions>(
-      *this, "Adadelta", *mirror_, closure, [&](auto& group, const auto& options, const detail::GroupContext& context) {
-        auto lists = parameter_lists<AdadeltaParamState>(group, *this, "Adadelta", fresh_state);
-        if (lists.parameters.empty()) return;
-        note_recorded(lists, context.mirror, kept_by_adadelta);
-        at::Tensor rate;
-        if (kernels().capturable) rate = context.mirror.rate(context.index, options.lr(), lists.parameters.front());
+  return step_lists<AdadeltaOptions, AdadeltaParamState>(
+      *this, "Adadelta", *mirror_, closure, fresh_state, kept_by_adadelta,
+      [&](const auto& lists, const at::Tensor& rate, const auto& options) {
         update_all(lists, rate, options, kernels());
       });
 }

@@ -87,6 +87,23 @@ torch::Tensor step_all(torch::optim::Optimizer& optimizer, const char* name, det
   return loss;
 }
 
+/// Calls `update(lists, rate, options)` for each group with gradients; `rate` is undefined where the one of the options
+/// is meant. `fresh(parameter)`: its first state; `kept` as in note_recorded().
+template <class Options, class State, class Fresh, class Kept, class Update>
+torch::Tensor step_lists(torch::optim::Optimizer& optimizer, const char* name, detail::StepMirror& mirror,
+                         const torch::optim::Optimizer::LossClosure& closure, Fresh fresh, Kept kept, Update update) {
+  return step_all<Options>(optimizer, name, mirror, closure,
+                           [&](auto& group, const Options& options, const detail::GroupContext& context) {
+                             const auto lists = parameter_lists<State>(group, optimizer, name, fresh);
+                             if (lists.parameters.empty()) return;
+                             note_recorded(lists, mirror, kept);
+                             at::Tensor rate;
+                             if (mirror.kernels.capturable)
+                               rate = mirror.rate(context.index, options.lr(), lists.parameters.front());
+                             update(lists, rate, options);
+                           });
+}
+
 template <class State>
 concept CountsSteps = requires(State& state) {
   state.step();

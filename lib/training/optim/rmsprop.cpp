@@ -35,27 +35,17 @@ RmspropTensors square_averages(const RmspropLists& lists) {
   return all;
 }
 
-/// Zeros where an option asks for a tensor that no step before did.
-void begin(at::Tensor& kept, const at::Tensor& parameter) {
-  if (kept.defined()) return;
-  refuse_first_momentum();
-  kept = torch::zeros_like(parameter, at::MemoryFormat::Preserve);
-}
-
-RmspropTensors gradient_averages(const RmspropLists& lists) {
+/// One tensor of each state: zeros where an option asks for one that no step before did.
+template <class Of>
+RmspropTensors begun(const RmspropLists& lists, Of of) {
   RmspropTensors all;
   for (std::size_t i = 0; i < lists.states.size(); ++i) {
-    begin(lists.states[i]->grad_avg(), lists.parameters[i]);
-    all.push_back(lists.states[i]->grad_avg());
-  }
-  return all;
-}
-
-RmspropTensors momentum_buffers(const RmspropLists& lists) {
-  RmspropTensors all;
-  for (std::size_t i = 0; i < lists.states.size(); ++i) {
-    begin(lists.states[i]->momentum_buffer(), lists.parameters[i]);
-    all.push_back(lists.states[i]->momentum_buffer());
+    at::Tensor& kept = of(*lists.states[i]);
+    if (!kept.defined()) {
+      refuse_first_momentum();
+      kept = torch::zeros_like(lists.parameters[i], at::MemoryFormat::Preserve);
+    }
+    all.push_back(kept);
   }
   return all;
 }
@@ -68,7 +58,7 @@ RmspropTensors denominators_of(const RmspropLists& lists, const RmspropTensors& 
   at::_foreach_addcmul_(squares, grads, grads, 1 - options.alpha());
   RmspropTensors roots;
   if (options.centered()) {
-    const auto averages = gradient_averages(lists);
+    const auto averages = begun(lists, [](auto& state) -> at::Tensor& { return state.grad_avg(); });
     at::_foreach_lerp_(averages, grads, 1 - options.alpha());
     roots = at::_foreach_addcmul(squares, averages, averages, -1);
     at::_foreach_sqrt_(roots);
@@ -87,7 +77,7 @@ void update_rmsprop(const RmspropLists& lists, const at::Tensor& rate, const RMS
   if (options.weight_decay() != 0) grads = at::_foreach_add(grads, lists.parameters, options.weight_decay());
   auto denominators = denominators_of(lists, grads, options, kernels);
   if (options.momentum() > 0) {
-    const auto buffers = momentum_buffers(lists);
+    const auto buffers = begun(lists, [](auto& state) -> at::Tensor& { return state.momentum_buffer(); });
     multiply(buffers, options.momentum(), kernels);
     at::_foreach_addcdiv_(buffers, grads, denominators);
     if (rate.defined()) {
@@ -112,13 +102,9 @@ RMSprop::RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& groups, c
 }
 
 torch::Tensor RMSprop::step(LossClosure closure) {
-  return step_all<RMSpropOptions>(
-      *this, "RMSprop", *mirror_, closure, [&](auto& group, const auto& options, const detail::GroupContext& context) {
-        auto lists = parameter_lists<RMSpropParamState>(group, *this, "RMSprop", fresh_averages);
-        if (lists.parameters.empty()) return;
-        note_recorded(lists, context.mirror, kept_by_rmsprop);
-        at::Tensor rate;
-        if (kernels().capturable) rate = context.mirror.rate(context.index, options.lr(), lists.parameters.front());
+  return step_lists<RMSpropOptions, RMSpropParamState>(
+      *this, "RMSprop", *mirror_, closure, fresh_averages, kept_by_rmsprop,
+      [&](const auto& lists, const at::Tensor& rate, const auto& options) {
         update_rmsprop(lists, rate, options, kernels());
       });
 }

@@ -90,14 +90,9 @@ SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& groups, const tor
     : torch::optim::SGD(groups, defaults), RecordableOptimizer(kernels) {}
 
 torch::Tensor SGD::step(LossClosure closure) {
-  return step_all<torch::optim::SGDOptions>(
-      *this, kSgd, *mirror_, closure, [&](auto& group, const auto& options, const detail::GroupContext& context) {
-        auto lists = parameter_lists<torch::optim::SGDParamState>(
-            group, *this, kSgd, [](const at::Tensor&) { return torch::optim::SGDParamState(); });
-        if (lists.parameters.empty()) return;
-        note_recorded(lists, context.mirror, kept_by_sgd);
-        at::Tensor rate;
-        if (kernels().capturable) rate = context.mirror.rate(context.index, options.lr(), lists.parameters.front());
+  return step_lists<torch::optim::SGDOptions, torch::optim::SGDParamState>(
+      *this, kSgd, *mirror_, closure, [](const at::Tensor&) { return torch::optim::SGDParamState(); }, kept_by_sgd,
+      [&](const auto& lists, const at::Tensor& rate, const auto& options) {
         if (!kernels().fused) return foreach_step(lists, options, rate, kernels());
         for (const auto& part : split_by_kind(lists)) {
           rate.defined() ? fused_step(part, options, rate) : fused_step(part, options, options.lr());
