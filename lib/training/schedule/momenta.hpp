@@ -24,9 +24,4 @@ concept CyclesMomentum = requires(const Schedule& schedule) {
 /// schedule, where an optimizer has none.
 void set_momenta(torch::optim::Optimizer& optimizer, const std::vector<double>& momenta, const char* schedule);
 
-/// The value of a group, where one may be given for all.
-inline double of_group(const std::vector<double>& values, std::size_t group) {
-  return values[values.size() == 1 ? 0 : group];
-}
-
 }  // namespace taas

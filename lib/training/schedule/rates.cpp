@@ -29,7 +29,7 @@ Rates times_each(const Rates& rates, const std::vector<std::function<double(std:
                  std::int64_t step) {
   Rates changed;
   for (std::size_t group = 0; group < rates.size(); ++group)
-    changed.push_back(rates[group] * functions[functions.size() == 1 ? 0 : group](step));
+    changed.push_back(rates[group] * of_group(functions, group)(step));
   return changed;
 }
 

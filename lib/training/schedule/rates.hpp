@@ -18,6 +18,12 @@ struct Moment {
   std::vector<double> current;  ///< rates
 };
 
+/// What a group has of a list that may have one for all.
+template <class Value>
+const Value& of_group(const std::vector<Value>& values, std::size_t group) {
+  return values[values.size() == 1 ? 0 : group];
+}
+
 // The rates of each group: the formulas of Python's get_lr(), and for `is_turn` of its _get_closed_form_lr() in step 0.
 std::vector<double> rates_of(const LambdaLR& schedule, const Moment& now);
 std::vector<double> rates_of(const MultiplicativeLR& schedule, const Moment& now);
