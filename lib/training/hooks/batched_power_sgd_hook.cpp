@@ -67,7 +67,7 @@ class SquareBucket {
 
   void prepare_factors() {
     const auto rank = state_.options.matrix_approximation_rank;
-    if (state_.has_factors(memory_, {side_, rank}, {side_, rank}, gradients_.options())) return;
+    if (state_.reuse_factors(memory_, {side_, rank}, {side_, rank}, gradients_.options())) return;
     RandomFactors(state_.random).fill(memory_.q);
   }
 

@@ -114,7 +114,7 @@ class CompressedBucket {
 
  private:
   void prepare_factors() {
-    const bool reuse = state_.has_factors(memory_, {divided_.p_numel}, {divided_.q_numel}, gradients_.options());
+    const bool reuse = state_.reuse_factors(memory_, {divided_.p_numel}, {divided_.q_numel}, gradients_.options());
     const auto rank = state_.options.matrix_approximation_rank;
     p_ = factors_in(memory_.p, matrices_.tensors(), 1, rank);
     q_ = factors_in(memory_.q, matrices_.tensors(), 2, rank);

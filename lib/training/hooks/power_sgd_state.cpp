@@ -74,8 +74,8 @@ void PowerSGDState::Impl::resume(std::map<std::size_t, Memory> kept, NumpyRandom
   buckets_are_new_ = true;
 }
 
-bool PowerSGDState::Impl::has_factors(Memory& memory, at::IntArrayRef p, at::IntArrayRef q,
-                                      const at::TensorOptions& type) const {
+bool PowerSGDState::Impl::reuse_factors(Memory& memory, at::IntArrayRef p, at::IntArrayRef q,
+                                        const at::TensorOptions& type) const {
   if (memory.q.defined() && memory.p.sizes() == p && memory.q.sizes() == q) {
     memory.p = memory.p.to(type);
     memory.q = memory.q.to(type);

@@ -36,8 +36,8 @@ class PowerSGDState::Impl {
   /// Goes on from there, but for one iteration of plain averages: buckets are made anew after the first one of a
   /// wrapper, and only then are those that the memories are for.
   void resume(std::map<std::size_t, Memory> kept, NumpyRandomState drawn, std::int64_t from);
-  /// Whether factors of these sizes are there, of the iteration before. Else there is room for them.
-  bool has_factors(Memory& memory, at::IntArrayRef p, at::IntArrayRef q, const at::TensorOptions& type) const;
+  /// False where no factors of these sizes are there from the iteration before: then there is room for them.
+  bool reuse_factors(Memory& memory, at::IntArrayRef p, at::IntArrayRef q, const at::TensorOptions& type) const;
   /// After an iteration without warm start.
   void forget_factors(Memory& memory) const;
   void log_stats(const GradBucket& bucket);
