@@ -1,12 +1,10 @@
 // What the training library does otherwise on a GPU: sharded optimizers, their files, SyncBatchNorm, mixed precision.
 // The scenarios are those of the tests over gloo. Ranks have a GPU each, or where there is one alone they share it.
 // Without any: 77, which means skipped.
-#include <algorithm>
 #include <iostream>
 #include <string>
 
-#include "spawn_ranks.hpp"
-#include "training/backend/nccl.hpp"
+#include "gpu/gpu_scenarios.hpp"
 #include "zero/shard_files_folder.hpp"
 
 namespace {
@@ -45,19 +43,16 @@ constexpr const char* kScenarios[] = {
 
 /// Empty when all is well.
 std::string run(const char* scenario, const taas::test::SpawnOptions& options) {
-  const auto text = taas::test::problems(taas::test::spawn_ranks(TAAS_RANK_PROGRAM, scenario, options));
+  auto text = taas::test::problems_of(scenario, options);
   std::cout << (text.empty() ? "ok: " : "FAILED: ") << scenario << ", " << options.world_size << " ranks" << std::endl;
-  return text.empty() ? "" : std::string(scenario) + ": " + text + "\n";
+  return text;
 }
 
 }  // namespace
 
 int main() {
-  const int gpus = taas::cuda_device_count();
-  if (gpus == 0) {
-    std::cout << "skipped: no NVIDIA GPU that this build can use\n";
-    return 77;
-  }
+  const int gpus = taas::test::gpus_or_skip();
+  if (gpus == 0) return taas::test::kSkipped;
   // A power of two: numbers that are averaged can be told in advance to the bit.
   const int ranks = gpus >= 4 ? 4 : 2;
   const taas::test::SpawnOptions all{.world_size = ranks, .on_gpu = true, .share_gpu = gpus == 1};
@@ -69,6 +64,5 @@ int main() {
   text += run("first_shard_world", all);
   text += run("second_shard_world", fewer);
   text += run("third_shard_world", all);
-  std::cout << text;
-  return text.empty() ? 0 : 1;
+  return taas::test::end_with(text);
 }

@@ -8,6 +8,7 @@
 #include "shard_file_models.hpp"
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
+#include "zero/zero_network.hpp"
 
 namespace taas::test {
 namespace {
@@ -18,24 +19,6 @@ using torch::optim::AdamWOptions;
 using torch::optim::SGDOptions;
 
 constexpr double kRateAfterSteps = 0.0625;
-
-/// Tensors, numbers and what holds them, to the bit; also of a file, where tuples are lists.
-bool equal_states(const c10::IValue& a, const c10::IValue& b) {
-  if (a.isTensor()) return b.isTensor() && are_equal(a.toTensor(), b.toTensor());
-  if (a.isGenericDict()) {
-    const auto left = a.toGenericDict(), right = b.toGenericDict();
-    for (const auto& entry : left) {
-      if (!right.contains(entry.key()) || !equal_states(entry.value(), right.at(entry.key()))) return false;
-    }
-    return left.size() == right.size();
-  }
-  if (!a.isList()) return a == b;
-  const auto left = a.toListRef(), right = b.toListRef();
-  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-    if (!equal_states(left[i], right[i])) return false;
-  }
-  return left.size() == right.size();
-}
 
 /// What one rank of a world does with one kind of optimizer.
 struct ShardWorld {
@@ -69,7 +52,7 @@ struct ShardWorld {
     for (const auto& [tensor, value] : expected.model) expect(are_equal(value, own.at(tensor)), name + ": " + tensor);
     expect(optimizer.param_groups()[0].options().get_lr() == kRateAfterSteps, name + ": the rate");
     const auto state = optimizer.consolidated_state();
-    if (group.rank() == 0) expect(equal_states(expected.optimizer, state), name + ": the state differs");
+    if (group.rank() == 0) expect(same_values(expected.optimizer, state), name + ": the state differs");
     barrier(group);  // rank 0 is about to write what another rank may still read
   }
 
