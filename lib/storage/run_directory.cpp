@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/beneath.hpp"
+
 namespace taas::storage {
 namespace {
 
@@ -166,10 +168,13 @@ Result<RunDirectory> open_run_directory(std::string path, std::string log_dir) {
   return run;
 }
 
-Result<> RunDirectory::make_folders() const {
+Result<> RunDirectory::make_folders() {
   for (const auto& folder : {staging(), files()}) {
     if (auto made = make_folder(folder); !made) return made;
   }
+  auto opened = open_folder(path_);
+  if (!opened) return opened.error();
+  folder_ = std::make_shared<const Fd>(std::move(*opened));
   return {};
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/ids.hpp"
 #include "base/ranks/rank_placement.hpp"
 
@@ -23,6 +25,8 @@ struct RunDirectoryOptions {
 class RunDirectory {
  public:
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// The run's folder, held open from its creation on: ranks may put something else under path(), but not in here.
+  [[nodiscard]] const Fd& folder() const { return *folder_; }
   /// This run's own folder below --log-dir; empty: none was asked for.
   [[nodiscard]] const std::string& log_dir() const { return log_dir_; }
   [[nodiscard]] std::string journal_path() const { return path_ + "/journal.jsonl"; }
@@ -51,10 +55,11 @@ class RunDirectory {
   friend Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
   friend Result<RunDirectory> open_run_directory(std::string path, std::string log_dir);
   RunDirectory(std::string path, std::string log_dir) : path_(std::move(path)), log_dir_(std::move(log_dir)) {}
-  [[nodiscard]] Result<> make_folders() const;
+  Result<> make_folders();
 
   std::string path_;
   std::string log_dir_;
+  std::shared_ptr<const Fd> folder_;
 };
 
 /// Makes the run's folder with staging() and files() in it, and points <output>/latest to it. Fails, before anything is

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/beneath.hpp"
 #include "run/messages/file_frames.hpp"
-#include "storage/delivery/folder_below.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace taas;
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!frame) return frame.error().message.empty() ? std::abort(), 1 : 0;
   if (run::encode(*frame) != bytes) std::abort();
   const auto* offer = std::get_if<run::FileOffer>(&*frame);
-  if (offer == nullptr || !storage::is_name_below(offer->name)) return 0;
+  if (offer == nullptr || !is_name_below(offer->name)) return 0;
   const auto path = (std::filesystem::path("/top") / offer->name).lexically_normal().native();
   if (path.rfind("/top/", 0) != 0 || path.size() == 5) std::abort();
   return 0;

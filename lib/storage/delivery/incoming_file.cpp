@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
 #include "base/ids.hpp"
-#include "storage/delivery/folder_below.hpp"
 #include "storage/publishing/part_file.hpp"
 #include "storage/publishing/publish_file.hpp"
 

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/beneath.hpp"
 #include "base/fd.hpp"
-#include "storage/delivery/folder_below.hpp"
 #include "storage/publishing/publish_file.hpp"
 #include "storage/publishing/staged_files.hpp"
 

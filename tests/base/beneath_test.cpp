@@ -1,12 +1,17 @@
-#include "storage/delivery/folder_below.hpp"
+#include "base/beneath.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <climits>
 
+#include "base/files.hpp"
+#include "base/files.hpp"
 #include "catch.hpp"
 #include "storage/temporary_folder.hpp"
 
-namespace folder_below_test {
+namespace beneath_test {
 
 using namespace taas;
 using namespace taas::storage;
@@ -51,4 +56,36 @@ TEST_CASE("no link on the way is followed") {
   CHECK(open_place_below(folder.path(), "link", Missing::kMake).has_value());  // the link itself may be replaced
 }
 
-}  // namespace folder_below_test
+TEST_CASE("a file is opened beneath a folder that is held, whatever has its path by then") {
+  TemporaryFolder folder, elsewhere;
+  fs::create_directories(folder / "held/inner");
+  write_text(folder / "held/inner/file", "ours");
+  write_text(elsewhere / "file", "theirs");
+  auto held = open_folder(folder / "held");
+  REQUIRE(held.has_value());
+  fs::rename(folder / "held", folder / "moved");
+  fs::create_directory_symlink(elsewhere.path(), folder / "held");
+  auto file = open_beneath(*held, "inner/file", O_RDONLY);
+  REQUIRE(file.has_value());
+  CHECK(read_all(*file).value() == "ours");
+  CHECK_FALSE(open_beneath(*held, "file", O_RDONLY).has_value());
+  CHECK_FALSE(open_beneath(*held, "../held/file", O_RDONLY).has_value());
+}
+
+TEST_CASE("neither a link nor a FIFO is waited for or followed") {
+  TemporaryFolder folder, elsewhere;
+  write_text(elsewhere / "victim", "theirs");
+  fs::create_symlink(elsewhere / "victim", folder / "link");
+  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  auto held = open_folder(folder.path());
+  REQUIRE(held.has_value());
+  CHECK(open_beneath(*held, "link", O_RDONLY).error().system_errno == ELOOP);
+  CHECK(open_beneath(*held, "link", O_WRONLY | O_TRUNC).error().system_errno == ELOOP);
+  CHECK(open_beneath(*held, "fifo", O_RDONLY).has_value());  // and returns
+  CHECK(open_beneath(*held, "fifo", O_WRONLY).error().system_errno == ENXIO);
+  CHECK(read_text(elsewhere / "victim") == "theirs");
+  CHECK(describe_beneath(*held, "link") == "a symbolic link to " + (elsewhere / "victim"));
+  CHECK(describe_beneath(*held, "none") == "nothing");
+}
+
+}  // namespace beneath_test
