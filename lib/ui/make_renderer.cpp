@@ -15,7 +15,9 @@ RendererOptions::Kind choose_kind(const plan::OutputOptions& output, const plan:
                                   const Terminal& terminal) {
   if (output.json) return RendererOptions::Kind::kJson;
   auto name = value_of(machine.environment, "TERM");
-  bool can_draw = terminal.stderr_is_terminal && !name.empty() && name != "dumb";
+  auto in_ci = value_of(machine.environment, "CI");
+  bool is_log = !in_ci.empty() && in_ci != "false" && in_ci != "0";
+  bool can_draw = terminal.same && !is_log && !name.empty() && name != "dumb";
   bool may_draw = output.color != plan::Color::kNever && output.verbosity != plan::Verbosity::kQuiet;
   return can_draw && may_draw ? RendererOptions::Kind::kLive : RendererOptions::Kind::kPlain;
 }
@@ -36,12 +38,20 @@ std::vector<std::string> expand_prefixes(const plan::LaunchPlan& plan, const std
   return prefixes;
 }
 
+/// Whether the terminal's foreground is the shell's job that the keeper belongs to: agents have a process group of
+/// their own. False without a controlling terminal, as after setsid: then nobody waits for this run in front of it.
+bool keeper_is_in_foreground() {
+  auto foreground = ::tcgetpgrp(STDOUT_FILENO);
+  return foreground > 0 && foreground == ::getpgid(::getppid());
+}
+
 }  // namespace
 
 Terminal inspect_terminal() {
   Terminal terminal;
   terminal.stdout_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   terminal.stderr_is_terminal = ::isatty(STDERR_FILENO) == 1;
+  terminal.stdin_is_terminal = ::isatty(STDIN_FILENO) == 1;
   struct stat out {};
   struct stat err {};
   if (::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &err) == 0) {
@@ -69,9 +79,10 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.run_start = run_start;
   options.stdout_style = Style(wants_color(output.color, machine.environment, terminal.stdout_is_terminal));
   options.stderr_style = Style(wants_color(output.color, machine.environment, terminal.stderr_is_terminal));
-  options.one_terminal = terminal.same;
   options.one_file = terminal.one_file;
+  options.reads_terminal = terminal.stdin_is_terminal;
   options.columns = terminal.columns;
+  options.in_foreground = keeper_is_in_foreground;
   return options;
 }
 
@@ -80,7 +91,7 @@ std::unique_ptr<Renderer> make_renderer(const RendererOptions& options, Sink& ou
     case RendererOptions::Kind::kJson:
       return std::make_unique<JsonRenderer>(options, out);
     case RendererOptions::Kind::kLive:
-      return std::make_unique<LiveRenderer>(options, out, err);
+      return std::make_unique<LiveRenderer>(options, out);
     case RendererOptions::Kind::kPlain:
       break;
   }

@@ -47,7 +47,7 @@ list(GET TAAS_TORCH_FACTS 2 TAAS_TORCH_VERSION)
 add_library(taas SHARED $<TARGET_OBJECTS:taas_training> $<TARGET_OBJECTS:taas_data> $<TARGET_OBJECTS:taas_net>
                         $<TARGET_OBJECTS:taas_base>)
 set_target_properties(taas PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN;${TAAS_TORCH_DIR}/lib")
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN")
 target_compile_features(taas PUBLIC cxx_std_20)
 target_include_directories(taas INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(taas PRIVATE $<BUILD_INTERFACE:taas_options> $<BUILD_INTERFACE:taas_torch> fmt::fmt Boost::json OpenSSL::SSL
@@ -66,10 +66,12 @@ if(TARGET taas_nccl)
   install(TARGETS taas_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
+# Programs find the nccl plugin. The build folder has them with the same run path, where it must not lead out of that folder: it
+# goes through `taas`, the name of the folder that they are installed in, which the build folder's bin has not beside it.
 file(RELATIVE_PATH _taas_up ${CMAKE_INSTALL_PREFIX}/${_taas_programs} ${CMAKE_INSTALL_FULL_LIBDIR})
 foreach(_taas_program IN LISTS taas_examples ITEMS train)
   if(TARGET ${_taas_program})
-    set_target_properties(${_taas_program} PROPERTIES INSTALL_RPATH "$ORIGIN/${_taas_up};${TAAS_TORCH_DIR}/lib")
+    set_target_properties(${_taas_program} PROPERTIES INSTALL_RPATH "$ORIGIN/../taas/${_taas_up}")
     install(TARGETS ${_taas_program} RUNTIME DESTINATION ${_taas_programs})
   endif()
 endforeach()

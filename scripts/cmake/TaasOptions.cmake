@@ -11,6 +11,12 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 include(TaasCcache)
+include(TaasHardening)
+
+# Programs of the build folder have the run path that is installed. One that CMake replaces at installation ends in an empty
+# element, which the loader takes for the current folder: whoever can write there would bring the libraries.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 add_library(taas_options INTERFACE)
 target_compile_options(taas_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor

@@ -1,6 +1,7 @@
 """The whole project is configured without a warning, and the same way from every shell."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -48,3 +49,26 @@ def test_warnings_are_errors_only_when_asked(tmp_path: pathlib.Path) -> None:
     assert "-Werror" not in project.configure()
     assert "-Werror" in project.configure("-DTAAS_WERROR=ON")
     assert "-Werror" not in project.configure("-DTAAS_WERROR=ON", "-DTAAS_SANITIZE=address")
+
+
+def test_no_run_path_has_an_empty_element(tmp_path: pathlib.Path) -> None:
+    """CMake ends a run path that it is to replace at installation with a colon, and fills it up with more."""
+    configure(SOURCE, tmp_path / "build", *LAUNCHER, "-DCMAKE_BUILD_RPATH=/opt/some/lib", "-DCMAKE_INSTALL_RPATH=/opt/some/other/lib",
+              CCACHE_DIR=str(tmp_path / "cache"))
+    paths = re.findall(r"-rpath,(\S*)", (tmp_path / "build/build.ninja").read_text())
+    assert paths
+    assert [path for path in paths if "" in path.strip('"').split(":")] == []
+
+
+def test_hardening_can_be_left_out_to_measure_it(tmp_path: pathlib.Path) -> None:
+    project = Project(tmp_path, "include(TaasOptions)\n"
+                                "get_directory_property(compile COMPILE_OPTIONS)\n"
+                                "get_directory_property(link LINK_OPTIONS)\n"
+                                "message(STATUS \"flags: ${compile} ${link}\")\n")
+    told = project.configure("-DCMAKE_BUILD_TYPE=Release")
+    assert "-fstack-protector-strong" in told and "-D_FORTIFY_SOURCE=3" in told and "-Wl,-z,now" in told
+    assert "FORTIFY" not in project.configure("-DCMAKE_BUILD_TYPE=Debug")  # which is not optimised
+    told = project.configure("-DCMAKE_BUILD_TYPE=Release", "-DTAAS_SANITIZE=address")
+    assert "FORTIFY" not in told and "-fstack-protector-strong" in told
+    told = project.configure("-DCMAKE_BUILD_TYPE=Release", "-DTAAS_HARDEN=OFF", "-DTAAS_SANITIZE=")
+    assert not any(flag in told for flag in ("stack-protector", "FORTIFY", "-z,now"))

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from binaries import linking_faults, search_faults
 from environments import BUILD, HANG
 
 TOOLS = {"dpkg-deb": "dpkg", "dpkg-shlibdeps": "dpkg-dev", "file": "file"}  # CPack looks with `file` for what is linked
@@ -56,6 +57,10 @@ def test_its_files_are_where_debian_looks_for_them(root: pathlib.Path) -> None:
             "usr/share/doc/taas-run/copyright", "usr/lib/taas/python/taas/__init__.py"} <= files
     expected = ("usr/bin/taas-run", "usr/lib/taas/python/", "usr/share/")
     assert [name for name in files if not name.startswith(expected)] == []
+
+
+def test_its_binaries_look_for_libraries_where_the_distribution_has_them(root: pathlib.Path) -> None:
+    assert search_faults(root) == {} and linking_faults(root) == {}
 
 
 def test_ranks_find_the_package(root: pathlib.Path, tmp_path: pathlib.Path) -> None:

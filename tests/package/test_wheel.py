@@ -10,6 +10,7 @@ from typing import Callable
 
 import pytest
 
+from binaries import elf_files, linking_faults, search_faults
 from environments import HANG, SOURCE, Environment
 
 VERSION = re.search(r"project\(taas-run VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
@@ -57,6 +58,12 @@ def test_the_process_that_is_started_is_the_program_itself(installed: Environmen
         assert os.readlink(f"/proc/{process.pid}/exe") == str(installed.bin / "taas-run")
     assert process.wait(HANG) == 0
     assert (installed.bin / "taas-run").read_bytes()[:4] == b"\x7fELF"
+
+
+def test_binaries_look_for_libraries_in_no_folder_of_the_callers(installed: Environment) -> None:
+    assert installed.bin / "taas-run" in elf_files(installed.bin)
+    for folder in (installed.bin, installed.site / "taas"):
+        assert search_faults(folder) == {} and linking_faults(folder) == {}
 
 
 def test_the_version_is_the_same_everywhere(installed: Environment, wheel: pathlib.Path) -> None:

@@ -14,11 +14,10 @@ using Rows = std::vector<std::string>;
 namespace {
 
 struct Live {
-  explicit Live(RendererOptions options = options_for(2)) : renderer(prepare(options), out, err) {
+  explicit Live(RendererOptions options = options_for(2)) : renderer(prepare(options), out) {
     show(RunAction{run::StartGeneration{}}, 1000);
   }
   static RendererOptions& prepare(RendererOptions& options) {
-    options.one_terminal = true;
     options.columns = 60;
     return options;
   }
@@ -28,7 +27,7 @@ struct Live {
   }
   void tick(long milliseconds) { renderer.tick(at_ms(milliseconds)); }
 
-  TextSink out, err;
+  TextSink out;
   LiveRenderer renderer;
 };
 
@@ -42,7 +41,6 @@ TEST_CASE("lines scroll above the footer") {
   live.renderer.show(line(0, "one", 1200));
   live.renderer.show(line(0, "two", 1400, Stream::kStderr));
   CHECK(screen(live.out.text) == Rows{"one", "two", kFooter});
-  CHECK(live.err.text.empty());
 }
 
 TEST_CASE("the footer is drawn at most ten times a second") {
@@ -117,17 +115,115 @@ TEST_CASE("rows follow the terminal's width") {
   CHECK(screen(live.out.text) == Rows{"taas-run "});
 }
 
-TEST_CASE("stdout that is no terminal gets lines alone") {
-  TextSink out, err;
+namespace {
+
+OutputLine piece(std::string text, long milliseconds, Stream stream = Stream::kStdout) {
+  auto result = line(0, std::move(text), milliseconds, stream);
+  result.open = true;
+  return result;
+}
+
+RendererOptions reading(int world, int shown = 1) {
+  auto options = options_for(world, shown);
+  options.reads_terminal = true;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("nothing is drawn below a line of rank 0 that is not finished") {
+  Live live(reading(2));
+  live.renderer.show(piece("(Pdb) ", 1200));
+  live.tick(9000);
+  CHECK(screen(live.out.text) == Rows{"(Pdb) "});
+  SECTION("its end stands behind it") {
+    live.renderer.show(line(0, "42", 9100));
+    CHECK(screen(live.out.text) == Rows{"(Pdb) 42", ""});
+    live.tick(9500);
+    CHECK(screen(live.out.text).back().empty());  // the next question may come
+    live.renderer.show(piece("(Pdb) ", 9600));
+    live.tick(20000);
+    CHECK(screen(live.out.text) == Rows{"(Pdb) 42", "(Pdb) "});
+  }
+  SECTION("words begin a row of their own, and the question may still stand") {
+    live.renderer.show(Message{Message::Level::kInfo, "words", at_ms(9100)});
+    live.tick(12000);
+    CHECK(screen(live.out.text) == Rows{"(Pdb) ", "taas-run: words", ""});
+    live.renderer.show(line(0, "", 12100));
+    live.tick(14000);
+    CHECK(screen(live.out.text).size() == 3);
+    CHECK(screen(live.out.text).back() == "taas-run 0:14 | 0 of 2 ranks up");
+  }
+  SECTION("the other stream begins a row of its own") {
+    live.renderer.show(line(0, "news", 9100, Stream::kStderr));
+    live.tick(12000);
+    CHECK(screen(live.out.text) == Rows{"(Pdb) ", "news", ""});
+  }
+  SECTION("a bar that goes on shows that it was answered") {
+    live.renderer.show(progress(0, "1%", 9100, Stream::kStderr));
+    live.tick(9300);
+    CHECK(screen(live.out.text) == Rows{"(Pdb) "});
+    live.renderer.show(progress(0, "2%", 9400, Stream::kStderr));
+    live.tick(9600);
+    CHECK(screen(live.out.text) == Rows{"(Pdb) ", "2%", "taas-run 0:09 | 0 of 2 ranks up"});
+  }
+  SECTION("the rank ends") {
+    live.show(RunEvent{run::RankExited{{}, Rank{0}, {}, {}, at_ms(9100)}}, 9100);
+    live.tick(9300);
+    CHECK(screen(live.out.text) == Rows{"(Pdb) ", "taas-run 0:09 | 0 of 2 ranks up"});
+  }
+}
+
+TEST_CASE("a line that is not finished has its rank in front once") {
+  Live live(reading(2, 2));
+  live.renderer.show(piece("load", 1200));
+  live.renderer.show(piece(".", 1300));
+  live.renderer.show(line(0, " ok", 1400));
+  CHECK(screen(live.out.text) == Rows{"[0] load. ok", ""});
+}
+
+TEST_CASE("a rank that cannot read the terminal hides no footer") {
+  Live live;
+  live.renderer.show(piece("working", 1200));
+  CHECK(screen(live.out.text) == Rows{"working", kFooter});
+}
+
+TEST_CASE("nothing is drawn while a shell has the terminal, and what it wrote stays") {
+  bool ours = true;
   auto options = options_for(2);
-  options.columns = 60;
-  LiveRenderer renderer(options, out, err);
-  renderer.tick(at_ms(1000));
-  renderer.show(RunAction{run::StartGeneration{}});
-  renderer.show(line(0, "to a file", 1200));
-  renderer.show(line(0, "to the terminal", 1400, Stream::kStderr));
-  CHECK(out.text == "to a file\n");
-  CHECK(screen(err.text) == Rows{"to the terminal", kFooter});
+  options.in_foreground = [&ours] { return ours; };
+  Live live(options);
+  REQUIRE(screen(live.out.text) == Rows{kFooter});
+  ours = false;
+  live.out.write("\nStopped\n");
+  live.renderer.show(line(0, "goes on", 2000));
+  CHECK(live.renderer.next_deadline() > at_ms(2000));
+  live.tick(4000);
+  CHECK(live.renderer.next_deadline() > at_ms(4000));
+  CHECK(screen(live.out.text) == Rows{kFooter, "Stopped", "goes on", ""});
+  ours = true;
+  live.tick(6000);
+  CHECK(screen(live.out.text) == Rows{kFooter, "Stopped", "goes on", "taas-run 0:06 | 0 of 2 ranks up"});
+}
+
+TEST_CASE("a rank that moves the cursor has the terminal to itself") {
+  Live live(options_for(1));
+  live.renderer.show(line(0, "outer", 1200));
+  live.renderer.show(progress(0, "inner 1\x1b[A", 1300));
+  live.renderer.show(progress(0, "outer 2", 1400));
+  live.tick(9000);
+  CHECK(screen(live.out.text) == Rows{"outer 2", "inner 1"});
+  CHECK(live.renderer.next_deadline() == std::nullopt);
+  live.renderer.show(Message{Message::Level::kInfo, "words", at_ms(9100)});
+  CHECK(live.out.text.substr(live.out.text.size() - 17) == "\ntaas-run: words\n");
+}
+
+TEST_CASE("of several ranks none can move the cursor") {
+  Live live(options_for(2, 2));
+  live.renderer.show(progress(1, "inner\x1b[A", 1200));
+  live.renderer.show(line(0, "up\x1b[3A and away", 1300));
+  live.tick(1500);
+  CHECK(screen(live.out.text) == Rows{"[0] up and away", "[1] inner", kFooter});
 }
 
 }  // namespace live_renderer_test

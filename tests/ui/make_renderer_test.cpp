@@ -40,7 +40,8 @@ TEST_CASE("the renderer fits the terminal and the options") {
   CHECK(kind(plan, "dumb") == Kind::kPlain);
   CHECK(kind(plan, "") == Kind::kPlain);
   CHECK(kind(plan, "xterm", {true, false, false, 80}) == Kind::kPlain);
-  CHECK(kind(plan, "xterm", {false, true, false, 80}) == Kind::kLive);
+  CHECK(kind(plan, "xterm", {false, true, false, 80}) == Kind::kPlain);
+  CHECK(kind(plan, "xterm", {true, true, false, 80}) == Kind::kPlain);  // two terminals
   plan.options.output.color = plan::Color::kNever;
   CHECK(kind(plan, "xterm") == Kind::kPlain);
   plan.options.output.color = plan::Color::kAlways;
@@ -50,6 +51,18 @@ TEST_CASE("the renderer fits the terminal and the options") {
   CHECK(kind(plan, "xterm") == Kind::kPlain);
   plan.options.output.json = true;
   CHECK(kind(plan, "xterm") == Kind::kJson);
+}
+
+TEST_CASE("logs of CI keep every drawing, so that there are none") {
+  using Kind = RendererOptions::Kind;
+  auto in_ci = [](const char* value) {
+    auto environment = machine({{"TERM", "xterm"}, {"CI", value}});
+    return renderer_options(two_ranks(), environment, kTerminal, at_ms(0)).kind;
+  };
+  CHECK(in_ci("true") == Kind::kPlain);
+  CHECK(in_ci("1") == Kind::kPlain);
+  CHECK(in_ci("false") == Kind::kLive);
+  CHECK(in_ci("") == Kind::kLive);
 }
 
 TEST_CASE("prefixes come from the flag, else from torchrun's variable") {

@@ -46,6 +46,25 @@ std::size_t escape_length(std::string_view text) {
   return text.size();
 }
 
+/// Length of what moves the cursor at the start of the text; 0: nothing does. The ends of sequences that stay where
+/// they are: colour, clearing a row, modes, reports, the cursor's shape.
+std::size_t move_length(std::string_view text) {
+  if (auto escape = escape_length(text); escape > 0) {
+    auto other_screen = text.find("?1049h") == 2 || text.find("?47h") == 2;
+    return other_screen || std::string_view("mKhlnctq").find(text[escape - 1]) == std::string_view::npos ? escape : 0;
+  }
+  bool is_move =
+      text.size() > 1 && text[0] == '\x1b' && std::string_view("78DEMc").find(text[1]) != std::string_view::npos;
+  return is_move ? 2 : 0;
+}
+
+/// Where the first sequence that moves the cursor is; npos: nowhere.
+std::size_t find_move(std::string_view text) {
+  auto at = text.find('\x1b');
+  while (at != std::string_view::npos && move_length(text.substr(at)) == 0) at = text.find('\x1b', at + 1);
+  return at;
+}
+
 bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f; }
 
 }  // namespace
@@ -85,6 +104,17 @@ std::string clip(std::string_view text, int columns) {
   }
   if (coloured) result += "\x1b[0m";
   return result;
+}
+
+bool moves_cursor(std::string_view text) { return find_move(text) != std::string_view::npos; }
+
+std::string without_moves(std::string_view text) {
+  std::string result;
+  for (auto at = find_move(text); at != std::string_view::npos; at = find_move(text)) {
+    result += text.substr(0, at);
+    text.remove_prefix(at + move_length(text.substr(at)));
+  }
+  return result += text;
 }
 
 }  // namespace taas::ui

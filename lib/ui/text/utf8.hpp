@@ -14,4 +14,11 @@ std::size_t whole_prefix(std::string_view text, std::size_t limit);
 /// room and are ended by a reset when there were any.
 std::string clip(std::string_view text, int columns);
 
+/// Whether the text moves the terminal's cursor by escape sequences, as nested progress bars and full screens do.
+/// Colours and clearing a row move nothing.
+bool moves_cursor(std::string_view text);
+
+/// The text without what moves the cursor.
+std::string without_moves(std::string_view text);
+
 }  // namespace taas::ui

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,9 +46,10 @@ struct RendererOptions {
   Instant run_start{};
   Style stdout_style;
   Style stderr_style;
-  bool one_terminal = false;  ///< stdout and stderr are the same terminal: the live view writes all to stdout
-  bool one_file = false;      ///< stdout and stderr are the same terminal, file or pipe
-  int columns = 80;           ///< of the terminal
+  bool one_file = false;                                      ///< stdout and stderr are the same terminal, file or pipe
+  bool reads_terminal = false;                                ///< standard input, which rank 0 has, is a terminal
+  int columns = 80;                                           ///< of the terminal
+  std::function<bool()> in_foreground = [] { return true; };  ///< the terminal is ours to draw on, and not a shell's
 };
 
 /// What the launcher's own stdout and stderr are.
@@ -57,11 +59,14 @@ struct Terminal {
   bool same = false;  ///< both are the same one
   int columns = 80;
   bool one_file = false;  ///< both are the same file, pipe or terminal
+  bool stdin_is_terminal = false;
 };
 Terminal inspect_terminal();
 
-/// The options that follow from the plan, the environment and the terminal: JSON when asked for, live when stderr is a
-/// terminal that can move its cursor, plain otherwise.
+/// The options that follow from the plan, the environment and the terminal: JSON when asked for, live when stdout and
+/// stderr are one terminal that can move its cursor, plain otherwise. Where only one of them is, or each is another
+/// terminal, text of the other one appears on rows that the live view takes for its own; and logs of CI keep every
+/// drawing.
 RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machine& machine, const Terminal& terminal,
                                  Instant run_start);
 

@@ -45,4 +45,21 @@ TEST_CASE("clip keeps colours and drops other escapes") {
   CHECK(clip("a\x1b[2Kb\x1b[A", 5) == "ab");
 }
 
+TEST_CASE("what moves the cursor is found and taken away") {
+  for (auto text : {"\x1b[A", "a\x1b[2A", "\x1b[31m\x1b[1;1H", "\x1b[?1049h",
+                    "\x1b"
+                    "7",
+                    "\x1bM", "\x1b[2J"}) {
+    INFO(text);
+    CHECK(moves_cursor(text));
+    CHECK_FALSE(moves_cursor(without_moves(text)));
+  }
+  for (auto text : {"", "a", "\x1b[1;31mred\x1b[0m", "\x1b[K", "\x1b[2K", "\x1b[?25l", "\x1b", "\x1b]0;title\a"}) {
+    INFO(text);
+    CHECK_FALSE(moves_cursor(text));
+    CHECK(without_moves(text) == text);
+  }
+  CHECK(without_moves("a\x1b[Ab\x1b[31mc\x1b[2;3Hd") == "ab\x1b[31mcd");
+}
+
 }  // namespace utf8_test
