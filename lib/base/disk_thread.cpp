@@ -1,8 +1,12 @@
 #include "base/disk_thread.hpp"
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -38,8 +42,22 @@ struct DiskThread::State : std::enable_shared_from_this<State> {
   /// the processor from the loop that many times.
   void wake() {
     will_wake = false;
-    if (!std::exchange(started, true)) quiet_thread([self = shared_from_this()] { self->work(); }).detach();
+    if (!started) start();
+    if (!started) return work_here();
     changed.notify_all();
+  }
+
+  void start() {
+    std::thread thread;
+    auto begun = begin_quietly(thread, [self = shared_from_this()] { self->work(); });
+    started = begun.has_value();
+    started ? thread.detach() : tell_without_thread(begun.error());
+  }
+
+  /// In the event loop, which then waits for the disk. The next work tries to have a thread again.
+  void work_here() {
+    std::unique_lock lock(mutex);
+    while (!jobs.empty()) do_first(lock);
   }
 
   void work() {
@@ -47,19 +65,23 @@ struct DiskThread::State : std::enable_shared_from_this<State> {
     for (;;) {
       changed.wait(lock, [this] { return closed || !jobs.empty(); });
       if (jobs.empty()) return;
-      auto job = std::move(jobs.front());
-      jobs.pop_front();
-      lock.unlock();
-      job.work();
-      job.work = nullptr;  // with what it holds, before the event loop goes on
-      lock.lock();
-      --unfinished;
-      ++finished;
-      changed.notify_all();
-      if (closed) continue;
-      done.push_back(std::move(job.then));
-      if (done.size() == 1) boost::asio::post(io, [self = shared_from_this()] { self->follow(); });
+      do_first(lock);
     }
+  }
+
+  void do_first(std::unique_lock<std::mutex>& lock) {
+    auto job = std::move(jobs.front());
+    jobs.pop_front();
+    lock.unlock();
+    job.work();
+    job.work = nullptr;  // with what it holds, before the event loop goes on
+    lock.lock();
+    --unfinished;
+    ++finished;
+    changed.notify_all();
+    if (closed) return;
+    done.push_back(std::move(job.then));
+    if (done.size() == 1) boost::asio::post(io, [self = shared_from_this()] { self->follow(); });
   }
 
   void follow() {
@@ -129,5 +151,16 @@ void DiskThread::after(std::function<void()> then) {
 }
 
 bool DiskThread::finish(Duration patience) { return state_->finish(patience); }
+
+void tell_without_thread(const Error& why) {
+  static std::atomic<bool> told = false;
+  if (told.exchange(true)) return;
+  std::fputs(
+      fmt::format("taas-run: {}: disks are waited for meanwhile; threads count towards ulimit -u, and towards the "
+                  "pids limit of a container or job\n",
+                  why.message)
+          .c_str(),
+      stderr);
+}
 
 }  // namespace taas

@@ -1,15 +1,22 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 
 namespace taas {
 
 /// Does what may have to wait for a disk, often one on shared storage: in a thread of its own, one piece of work after
-/// the other, so that the event loop never waits for a disk. The thread begins with the first piece.
+/// the other, so that the event loop never waits for a disk. The thread begins with the first piece. As long as the
+/// system starts none, a line says so, and the event loop does the work itself.
 class DiskThread {
  public:
   explicit DiskThread(boost::asio::io_context& io);
@@ -32,5 +39,23 @@ class DiskThread {
   struct State;
   std::shared_ptr<State> state_;
 };
+
+/// Says on standard error, once in a process, that work is done without a thread of its own.
+void tell_without_thread(const Error& why);
+
+/// A thread for work of any kind, which begins with the first piece of it. Its destruction waits for what is under way.
+using WorkerThread = std::optional<boost::asio::thread_pool>;
+
+/// Work for that thread. Where the system starts none, a line says so and the work is done here and now.
+template <class Work>
+void run_on(WorkerThread& thread, Work work) {
+  try {
+    if (!thread) thread.emplace(1);
+  } catch (const std::exception& refused) {
+    tell_without_thread(unavailable_error(refused.what()));
+    return work();
+  }
+  boost::asio::post(*thread, std::move(work));
+}
 
 }  // namespace taas

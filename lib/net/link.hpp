@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -42,7 +43,10 @@ struct ConnectOptions {
   std::vector<std::string> addresses;  ///< numeric or names; tried at the same time, the first that proves itself wins
   std::uint16_t port = 0;
   Secret secret;
-  std::chrono::milliseconds patience{5000};  ///< for all of it
+  std::chrono::milliseconds patience{5000};  ///< for all of it; an address that is asked for may come later
+  /// Told what one of the addresses stands for, before that is tried. False: nothing is tried any more, and nobody is
+  /// called back.
+  std::function<bool(const std::vector<boost::asio::ip::address>&)> on_found{};
 };
 
 /// An attempt that is under way. Destroying it, from its own callback too, cancels it.
@@ -51,7 +55,8 @@ class Connecting {
   virtual ~Connecting() = default;
 };
 
-/// An error with ECONNREFUSED: every address was reached, and nobody listens there.
+/// An error with ECONNREFUSED: every address was reached, and nobody listens there. One with EADDRNOTAVAIL: all are
+/// names, and no address is known for any of them yet.
 /// Tries once over all addresses; calls back once with a link, or why none could be made ("10.0.0.1 port 29400:
 /// connection refused; …"). A listener may see a further link of an attempt that lost by a hair: it closes at once.
 std::unique_ptr<Connecting> connect(boost::asio::io_context& io, ConnectOptions options,

@@ -44,13 +44,16 @@ bool means_closed_by_peer(const boost::system::error_code& status) {
          status == boost::asio::ssl::error::stream_truncated;
 }
 
+bool means_unknown_name(const boost::system::error_code& status) {
+  return status == error::host_not_found || status == error::no_data || status == error::host_not_found_try_again;
+}
+
 std::string explain(const boost::system::error_code& status) {
   if (means_closed_by_peer(status)) return "the peer closed the link";
   if (status == error::connection_refused) return "connection refused";
   if (status == error::host_unreachable || status == error::network_unreachable) return "no route to host";
   if (status == error::timed_out) return "timed out";
-  if (status == error::host_not_found || status == error::no_data || status == error::host_not_found_try_again)
-    return "no address is known for this name";
+  if (means_unknown_name(status)) return "no address is known for this name";
   if (status.category() == error::get_ssl_category()) return "the link was tampered with: " + status.message();
   return status.message();
 }

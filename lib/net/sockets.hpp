@@ -18,6 +18,9 @@ boost::system::error_code open(boost::asio::ip::tcp::socket& socket, const boost
 /// The peer's process has ended or closed the connection, as far as this machine was told.
 bool means_closed_by_peer(const boost::system::error_code& status);
 
+/// The answer to a question for a name's addresses is that there are none, or that no name server knows.
+bool means_unknown_name(const boost::system::error_code& status);
+
 /// Why a connection ended or could not be made, for people.
 std::string explain(const boost::system::error_code& status);
 

@@ -69,7 +69,7 @@ void say_here(const std::string& text) {
 
 }  // namespace
 
-Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
+Result<std::optional<int>> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
   if (auto wish = parse_log_settings(options.bootstrap.log_level)) log::configure(*wish);
   boost::asio::io_context io(1);
   end_with_keeper(io, lifeline);
@@ -79,6 +79,13 @@ Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
   if (!addresses) return addresses.error();
   net::ConnectOptions connect{
       options.bootstrap.addresses, options.bootstrap.port, {options.bootstrap.run_id, std::move(*key)}};
+  bool taken_over = false;
+  if (options.takes_over) {
+    connect.on_found = [&taken_over, takes_over = std::move(options.takes_over)](const auto& found) {
+      taken_over = takes_over(found);
+      return !taken_over;
+    };
+  }
 
   AgentLoop agent(io, loop_options(std::move(options), std::move(*addresses)));
   agent.set_uplink(make_uplink(io, std::move(connect), agent));
@@ -89,9 +96,10 @@ Result<int> serve_as_agent(AgentProcessOptions options, Lifeline lifeline) {
     agent.feed(run::AgentSignalled{signal, at});
   });
   agent.begin();
-  while (!left) io.run_one();
+  while (!left && !taken_over) io.run_one();
+  if (!left) return std::optional<int>();
   if (!left->reason.empty()) say_here(left->reason);
-  return left->exit_code;
+  return std::optional(left->exit_code);
 }
 
 }  // namespace taas::node

@@ -1,5 +1,7 @@
 #include "node/uplink.hpp"
 
+#include <fmt/ranges.h>
+
 #include <cerrno>
 
 #include "base/log/log.hpp"
@@ -26,8 +28,11 @@ class LinkedUplink : public Uplink {
       if (!link) {
         log::info(LogPart::kAgent, "the coordinator is not reached: {}", link.error().message);
         bool refused = link.error().system_errno == ECONNREFUSED;
-        return agent_.feed(run::LinkDown{link.error().message, steady_now(), refused});
+        bool nameless = link.error().system_errno == EADDRNOTAVAIL;
+        auto name = nameless ? fmt::format("{}", fmt::join(options_.addresses, ", ")) : std::string();
+        return agent_.feed(run::LinkDown{link.error().message, steady_now(), refused, std::move(name)});
       }
+      options_.on_found = nullptr;
       link_ = std::move(*link);
       log::info(LogPart::kAgent, "linked with the coordinator at {}", link_->peer_address());
       listen();
@@ -58,7 +63,7 @@ class LinkedUplink : public Uplink {
   void lose(const std::string& reason) {
     link_.reset();
     log::warning(LogPart::kAgent, "the link with the coordinator is lost: {}", reason);
-    agent_.feed(run::LinkDown{reason, steady_now(), false});
+    agent_.feed(run::LinkDown{reason, steady_now()});
   }
 
   boost::asio::io_context& io_;

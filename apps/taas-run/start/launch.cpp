@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/ids.hpp"
 #include "launch/local_run.hpp"
 #include "launch/remote_run.hpp"
 #include "net/addresses.hpp"
+#include "node/agent_process.hpp"
 #include "plan/decide_launch_mode.hpp"
 #include "proc/family/keeper.hpp"
 #include "proc/spawn/signals.hpp"
@@ -180,28 +182,66 @@ node::Bootstrap joining(const plan::Join& mode, const plan::LaunchPlan& plan, co
 }
 
 /// The first node's plan counts for all: a node that asked for something else must not run as if it had not.
-Result<int> serve_as_joined(const plan::Join& mode, const net::Secret& secret, Launching& launching) {
-  auto bootstrap = joining(mode, launching.plan, secret);
-  auto resolve = [here = std::move(launching.plan)](const node::Launch& launch, plan::Machine& machine) {
+Resolve resolve_as_joined(plan::LaunchPlan here) {
+  return [here = std::move(here)](const node::Launch& launch, plan::Machine& machine) {
     auto same = plan::check_same_wishes(here, launch.settings, launch.most_ranks_on_node);
     return same ? resolve_here(launch, machine) : Result<plan::ResolvedProgram>(same.error());
   };
-  return serve(std::move(bootstrap), std::move(launching.machine), std::move(resolve));
+}
+
+/// `first` is kept until the run has ended.
+Result<int> coordinate_joined(const plan::Join& mode, const net::Secret& secret, FirstNode first, Launching& launching,
+                              Lifeline lifeline) {
+  if (!first.remark.empty()) launching.plan.notices.push_back(first.remark);
+  auto options = remote_options(launching);
+  if (!options) return options.error();
+  options->secret = secret;
+  options->port = mode.port;
+  options->listen_addresses = std::move(first.listen_addresses);
+  options->hosts.push_back(agent_here(mode.node_rank.value_or(0), options->machine.hostname));
+  add_data_hosts(options->hosts, options->plan);
+  return exit_code_of(launch::coordinate(*options, std::move(lifeline)));
+}
+
+/// Looks for the first node. One that was told nothing (`twin` is there) decides again before each attempt whether it
+/// is that node itself: a name may be known later, or stand for another machine then.
+Result<int> join(const plan::Join& mode, const net::Secret& secret, Launching& launching, Lifeline lifeline,
+                 std::optional<Lifeline> twin) {
+  Result<std::optional<FirstNode>> first = std::nullopt;
+  node::AgentProcessOptions options{joining(mode, launching.plan, secret), launching.machine,
+                                    resolve_as_joined(launching.plan)};
+  if (twin) {
+    options.takes_over = [&](const auto& found) {
+      first = try_to_be_first(mode, found, launching.machine.environment);
+      return !first || first->has_value();
+    };
+  }
+  auto code = node::serve_as_agent(std::move(options), std::move(lifeline));
+  if (!code) return code.error();
+  if (*code) return **code;
+  if (!first) return first.error();
+  return coordinate_joined(mode, secret, std::move(**first), launching, std::move(*twin));
 }
 
 Result<int> go(const plan::Join& mode, Launching& launching) {
   auto secret = joining_secret(mode, launching.plan.options.nodes, launching.token);
   if (!secret) return secret.error();
-  auto role = choose_role(mode, launching.machine.environment);
-  if (!role) return role.error();
-  if (!role->coordinates) return serve_as_joined(mode, *secret, launching);
-  auto options = remote_options(launching);
-  if (!options) return options.error();
-  options->secret = std::move(*secret);
-  options->port = mode.port;
-  options->listen_addresses = std::move(role->listen_addresses);
-  options->hosts.push_back(agent_here(mode.node_rank.value_or(0), options->machine.hostname));
-  return exit_code_of(coordinate(std::move(*options)));
+  auto lifeline = become_kept();
+  if (!lifeline) return lifeline.error();
+  auto told = mode.node_rank ? std::optional<bool>(*mode.node_rank == 0) : mode.is_host;
+  if (told == false) return join(mode, *secret, launching, std::move(*lifeline), std::nullopt);
+  if (told == true) {
+    auto own = listen_addresses(launching.plan);
+    if (!own) return own.error();
+    const bool all = launching.plan.options.nodes.interface.empty();
+    if (all && own->front() != kLoopback) own->emplace_back(kLoopback);  // for other agents of this machine
+    auto first = be_first(mode, std::move(*own), launching.machine.environment);
+    if (!first) return first.error();
+    return coordinate_joined(mode, *secret, std::move(*first), launching, std::move(*lifeline));
+  }
+  auto twin = lifeline->twin();
+  if (!twin) return twin.error();
+  return join(mode, *secret, launching, std::move(*lifeline), std::move(*twin));
 }
 
 Result<int> go(const plan::SlurmSubmit&, Launching& launching) {

@@ -24,13 +24,20 @@ bool is_own(const boost::asio::ip::address& address) {
   return !failed;
 }
 
-Result<> check_host(std::string host, const plan::Machine& machine, std::string_view way_out) {
+bool is_name(const std::string& host) {
+  boost::system::error_code failed;
+  boost::asio::ip::make_address(host, failed);
+  return failed.failed();
+}
+
+/// `unknown` is what a name means for which no address is known at this moment.
+Result<> check_host(std::string host, const plan::Machine& machine, std::string_view way_out, const Result<>& unknown) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   if (host.empty() || host == "localhost" || host == machine.hostname) return {};
   boost::asio::io_context io;
   boost::system::error_code failed;
   auto found = tcp::resolver(io).resolve(host, "", failed);
-  if (failed) return usage_error(fmt::format("no address is known for this name; {}", way_out));
+  if (failed) return unknown;
   bool own =
       std::any_of(found.begin(), found.end(), [](const auto& entry) { return is_own(entry.endpoint().address()); });
   return own ? Result<>() : usage_error(fmt::format("not an address of this machine; {}", way_out));
@@ -56,13 +63,16 @@ Result<> check_own_network(const plan::LaunchPlan& plan, const plan::Machine& ma
     return {};  // all of that is for the nodes of the job
   if (auto there = check_interface(plan.options.nodes.interface); !there) return there;
   if (rendezvous.standalone || !is_node(plan.launch_mode)) return {};
-  if (const auto& host = rendezvous.local_addr) {
-    auto own = check_host(*host, machine, "--local-addr is one by which other nodes reach this machine");
+  // Where nodes join, a name may be known later, or stand for the machine that was there before.
+  const bool may_change = std::holds_alternative<plan::Join>(plan.launch_mode);
+  if (const auto& host = rendezvous.local_addr; host && !(may_change && is_name(*host))) {
+    auto own = check_host(*host, machine, "--local-addr is one by which other nodes reach this machine",
+                          usage_error("no address is known for this name"));
     if (!own) return std::move(own).error().with("--local-addr " + *host);
   }
   if (!std::holds_alternative<plan::OneMachine>(plan.launch_mode) || !rendezvous.master_addr) return {};
   auto own = check_host(*rendezvous.master_addr, machine,
-                        "with one node it can only be this one, and several nodes are asked for by --nnodes");
+                        "with one node it can only be this one, and several nodes are asked for by --nnodes", {});
   return own ? own : std::move(own).error().with("--master-addr " + *rendezvous.master_addr);
 }
 

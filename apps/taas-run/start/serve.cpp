@@ -50,7 +50,10 @@ Result<plan::ResolvedProgram> resolve_here(const node::Launch& launch, plan::Mac
 Result<int> serve(node::Bootstrap bootstrap, plan::Machine machine, Resolve resolve) {
   auto lifeline = become_kept();
   if (!lifeline) return lifeline.error();
-  return node::serve_as_agent({std::move(bootstrap), std::move(machine), std::move(resolve)}, std::move(*lifeline));
+  auto code =
+      node::serve_as_agent({std::move(bootstrap), std::move(machine), std::move(resolve)}, std::move(*lifeline));
+  if (!code) return code.error();
+  return code->value();
 }
 
 Result<int> serve_as_called(node::Bootstrap bootstrap, plan::Machine machine) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -10,11 +11,14 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <filesystem>
+#include <ranges>
 
 #include "base/files.hpp"
 #include "net/addresses.hpp"
+#include "net/name_lookup.hpp"
 #include "node/process/runtime_folder.hpp"
 #include "plan/options/launch_settings.hpp"
 
@@ -25,6 +29,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 constexpr mode_t kForOthers = 077;
+constexpr auto kPatienceWithNames = std::chrono::seconds(5);
 
 std::string trimmed(std::string text) {
   text.erase(text.find_last_not_of(" \t\r\n") + 1);
@@ -57,15 +62,16 @@ Result<std::string> read_token(const plan::NodesOptions& nodes, const std::strin
   return trimmed(std::move(*text));
 }
 
-Result<std::vector<asio::ip::address>> resolve(const plan::Join& mode) {
+/// Until its name servers have answered, or for as long as a user would wonder.
+Result<std::vector<asio::ip::address>> look_up(const std::string& host) {
+  boost::system::error_code not_numeric;
+  auto numeric = asio::ip::make_address(host, not_numeric);
+  if (!not_numeric) return std::vector{numeric};
   asio::io_context io;
-  tcp::resolver resolver(io);
-  boost::system::error_code failed;
-  auto found = resolver.resolve(mode.host, std::to_string(mode.port), failed);
-  if (failed) return usage_error(fmt::format("{}: {}", mode.host, failed.message()));
-  std::vector<asio::ip::address> addresses;
-  for (const auto& entry : found) addresses.push_back(entry.endpoint().address());
-  return addresses;
+  Result<std::vector<asio::ip::address>> found = unavailable_error("no name server has answered yet");
+  auto question = net::look_up(io, host, [&found](const auto& answer) { found = answer; });
+  io.run_for(kPatienceWithNames);
+  return found;
 }
 
 /// What keeps this process from listening there; no error: nothing does. Another machine's address is
@@ -85,23 +91,42 @@ boost::system::error_code try_to_listen(const asio::ip::address& address, std::u
 
 bool says_loopback(const std::string& host) { return host == "localhost" || host.starts_with("127.") || host == "::1"; }
 
-/// None where the port is taken on one of them: nodes that look for this one there would meet somebody else. A
-/// machine's own name may stand for loopback in its /etc/hosts: then all of its addresses are meant. Other agents of
-/// the same machine look for it where the name leads them.
-Result<std::vector<std::string>> own_addresses(const plan::Join& mode, const std::vector<asio::ip::address>& found) {
-  std::vector<std::string> addresses;
+/// Where the first node would listen.
+struct Place {
+  std::vector<std::string> listen;  ///< the addresses that are this machine's; none where the port is taken on one
+  bool taken = false;
+};
+
+/// Nodes that look for this one where the port is taken would meet somebody else. A machine's own name may stand for
+/// loopback in its /etc/hosts: then all of its addresses are meant. Other agents of the same machine look for it where
+/// the name leads them.
+Result<Place> addresses_of(const plan::Join& mode, const std::vector<asio::ip::address>& found) {
+  Place place;
   for (const auto& address : found) {
     auto failed = try_to_listen(address, mode.port);
-    if (failed == asio::error::address_in_use) return std::vector<std::string>();
-    if (!failed) addresses.push_back(address.to_string());
+    if (failed == asio::error::address_in_use) return Place{{}, true};
+    if (!failed) place.listen.push_back(address.to_string());
   }
   bool by_name = std::all_of(found.begin(), found.end(), [](const auto& address) { return address.is_loopback(); }) &&
                  !says_loopback(mode.host);
-  if (!by_name || addresses.empty()) return addresses;
+  if (!by_name || place.listen.empty()) return place;
   auto candidates = net::candidate_addresses();
-  if (candidates) addresses.insert(addresses.end(), candidates->begin(), candidates->end());
-  return addresses;
+  if (candidates) place.listen.insert(place.listen.end(), candidates->begin(), candidates->end());
+  return place;
 }
+
+/// The first node does not need its own name: it can be found as soon as the others know it.
+FirstNode wait_for_name(const plan::Join& mode, const std::string& why, std::vector<std::string> addresses) {
+  FirstNode first;
+  first.remark = fmt::format(
+      "waiting for the name {}: {}; this node listens on {} port {}, where other nodes find it once they know it by "
+      "that name",
+      mode.host, why, fmt::join(addresses, ", "), mode.port);
+  first.listen_addresses = std::move(addresses);
+  return first;
+}
+
+std::string print(const asio::ip::address& address) { return address.to_string(); }
 
 /// Machines of a container or a test may share a folder and not the network.
 std::string network_here() {
@@ -137,24 +162,35 @@ Result<net::Secret> joining_secret(const plan::Join& mode, const plan::NodesOpti
   return net::Secret{run_id, std::move(*key)};
 }
 
-Result<JoiningRole> choose_role(const plan::Join& mode, const std::map<std::string, std::string>& environment) {
-  auto told = mode.node_rank ? std::optional<bool>(*mode.node_rank == 0) : mode.is_host;
-  if (told == false) return JoiningRole{};
-  auto found = resolve(mode);
-  if (!found) return told ? Result<JoiningRole>(found.error()) : JoiningRole{};
+Result<FirstNode> be_first(const plan::Join& mode, std::vector<std::string> own_addresses,
+                           const std::map<std::string, std::string>& environment) {
+  auto found = look_up(mode.host);
+  if (!found) return wait_for_name(mode, found.error().message, std::move(own_addresses));
   auto claimed = claim(mode, *found, environment);
-  if (!claimed && !told) return claimed.error();
   auto lock = claimed ? std::move(*claimed) : Fd();  // who was told to be the first needs none
-  if (!lock && !told) return JoiningRole{};
-  auto addresses = own_addresses(mode, *found);
-  if (!addresses) return addresses.error();
-  if (told == true && addresses->empty()) {
-    return unavailable_error(
-        fmt::format("{}:{} cannot be used on this node, which is to be the first: it is not an address "
-                    "of this machine, or the port is taken",
-                    mode.host, mode.port));
+  auto place = addresses_of(mode, *found);
+  if (!place) return place.error();
+  if (!place->listen.empty()) return FirstNode{std::move(place->listen), std::move(lock)};
+  bool is_name = found->front().to_string() != mode.host;
+  if (is_name && !place->taken) {
+    auto elsewhere = fmt::format("it stands for {}, which is not an address of this machine",
+                                 fmt::join(*found | std::views::transform(print), ", "));
+    return wait_for_name(mode, elsewhere, std::move(own_addresses));
   }
-  return JoiningRole{!addresses->empty(), std::move(*addresses), std::move(lock)};
+  return unavailable_error(fmt::format("{}:{} cannot be used on this node, which is to be the first: {}", mode.host,
+                                       mode.port,
+                                       place->taken ? "the port is taken" : "it is not an address of this machine"));
+}
+
+Result<std::optional<FirstNode>> try_to_be_first(const plan::Join& mode, const std::vector<asio::ip::address>& found,
+                                                 const std::map<std::string, std::string>& environment) {
+  auto lock = claim(mode, found, environment);
+  if (!lock) return lock.error();
+  if (!*lock) return std::nullopt;
+  auto place = addresses_of(mode, found);
+  if (!place) return place.error();
+  if (place->listen.empty()) return std::nullopt;
+  return FirstNode{std::move(place->listen), std::move(*lock)};
 }
 
 }  // namespace taas::cli

@@ -31,6 +31,8 @@ constexpr const char* kPattern = "%Y-%m-%dT%H:%M:%S.%fZ %P %t %l %v";
 class Writer {
  public:
   Writer(const std::string& path, bool console);
+  /// False: the system has started no thread for it.
+  [[nodiscard]] bool works() const { return logger_ != nullptr; }
   void write(spdlog::log_clock::time_point at, LogLevel level, const std::string& text);
   void flush(std::chrono::milliseconds patience);
 
@@ -80,7 +82,15 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
 };
 
 Writer::Writer(const std::string& path, bool console) {
-  quiet_thread([this] { thread_ = std::make_shared<spdlog::details::thread_pool>(kMostWaiting, 1); }).join();
+  std::thread starter;
+  auto begun = begin_quietly(starter, [this] {
+    try {
+      thread_ = std::make_shared<spdlog::details::thread_pool>(kMostWaiting, 1);
+    } catch (const std::exception&) {  // none for the pool
+    }
+  });
+  if (begun) starter.join();
+  if (!thread_) return;
   logger_ = std::make_shared<spdlog::async_logger>("", std::make_shared<Sink>(*this, path, console), thread_,
                                                    spdlog::async_overflow_policy::overrun_oldest);
   logger_->set_level(spdlog::level::trace);
@@ -142,18 +152,21 @@ Log& here() {
   return *own;
 }
 
-void write_now(Log& log, const Line& line) {
-  if (!log.writer) {
-    auto path = log.folder.empty() ? "" : fmt::format("{}/{}-{}.log", log.folder, log.name, log.process);
-    log.writer = std::make_unique<Writer>(path, log.console);
-    std::atexit(flush_at_exit);
-  }
-  log.writer->write(line.at, line.level, line.text);
-}
-
 void keep(Log& log, Line line) {
   if (log.kept.size() >= kMostKept) log.kept.pop_front();
   log.kept.push_back(std::move(line));
+}
+
+/// With the lines that were kept; where there is no thread for it they wait, and a later line tries again.
+void write_kept(Log& log) {
+  if (!log.writer) {
+    auto path = log.folder.empty() ? "" : fmt::format("{}/{}-{}.log", log.folder, log.name, log.process);
+    auto writer = std::make_unique<Writer>(path, log.console);
+    if (!writer->works()) return;
+    log.writer = std::move(writer);
+    std::atexit(flush_at_exit);
+  }
+  for (const auto& line : std::exchange(log.kept, {})) log.writer->write(line.at, line.level, line.text);
 }
 
 }  // namespace
@@ -166,7 +179,8 @@ void write(LogPart part, LogLevel level, const std::string& text) noexcept try {
   auto& log = here();
   Line line{spdlog::log_clock::now(), level, fmt::format("{}: {}", name_of(part), printable(text))};
   const std::lock_guard lock(log.mutex);
-  log.is_open || log.console ? write_now(log, line) : keep(log, std::move(line));
+  keep(log, std::move(line));
+  if (log.is_open || log.console) write_kept(log);
 } catch (...) {  // there is no memory for a line, or no thread: the program goes on
 }
 
@@ -185,7 +199,7 @@ void open(std::string folder, std::string name) {
   log.name = std::move(name);
   log.is_open = true;
   log.writer.reset();
-  for (auto& line : std::exchange(log.kept, {})) write_now(log, line);
+  if (!log.kept.empty()) write_kept(log);
 }
 
 std::string name_for_file(std::string_view host) {

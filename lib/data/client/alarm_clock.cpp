@@ -4,10 +4,16 @@
 
 namespace taas::data {
 
-AlarmClock::AlarmClock(std::mutex& mutex, std::function<void()> ring)
-    : mutex_(mutex), ring_(std::move(ring)), thread_(quiet_thread([this] { run(); })) {}
+AlarmClock::AlarmClock(std::mutex& mutex, std::function<void()> ring) : mutex_(mutex), ring_(std::move(ring)) {
+  begin();
+}
+
+void AlarmClock::begin() {
+  (void)begin_quietly(thread_, [this] { run(); });
+}
 
 void AlarmClock::set(Instant at) {
+  if (!thread_.joinable()) begin();
   const bool sooner = !at_ || at < *at_;
   at_ = at;
   if (sooner) changed_.notify_all();

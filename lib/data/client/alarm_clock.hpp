@@ -10,7 +10,8 @@
 
 namespace taas::data {
 
-/// Calls back at the instant that was set last, under its owner's mutex, on a thread of its own.
+/// Calls back at the instant that was set last, under its owner's mutex, on a thread of its own. Where the system has
+/// started none, the next set() tries again.
 class AlarmClock {
  public:
   AlarmClock(std::mutex& mutex, std::function<void()> ring);
@@ -24,6 +25,7 @@ class AlarmClock {
   void stop();
 
  private:
+  void begin();
   void run();
 
   std::mutex& mutex_;

@@ -1,5 +1,6 @@
 #include "data/client/client.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,9 @@ void Client::set_workers(std::vector<WorkerAddress> workers) {
     auto link = std::make_unique<ClientLink>(state, worker, std::move(workers[i]));
     const std::lock_guard lock(state.mutex);
     link = state.links.set(worker, std::move(link));
+    const auto& started = state.links.at(worker);
+    if (!started.refusal().empty())
+      state.remarks.push_back(fmt::format("{} cannot be used: {}", started.address().name, started.refusal()));
   }
   const std::lock_guard lock(state.mutex);
   state.adjust_credits();

@@ -38,7 +38,9 @@ ClientLink::ClientLink(Client::State& client, WorkerIndex worker, WorkerAddress 
 ClientLink::~ClientLink() { stop(); }
 
 void ClientLink::start() {
-  if (!has_left()) thread_ = quiet_thread([this] { run(); });
+  if (has_left()) return;
+  auto begun = begin_quietly(thread_, [this] { run(); });
+  if (!begun) refusal_ = begun.error().message;
 }
 
 void ClientLink::stop() {

@@ -35,6 +35,7 @@ class ClientLink {
   ClientLink(const ClientLink&) = delete;
   ClientLink& operator=(const ClientLink&) = delete;
 
+  /// With the client's mutex. Where the system starts no thread, that is the refusal().
   void start();
   /// Ends the connection and the thread.
   void stop();

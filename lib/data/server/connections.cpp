@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/quiet_thread.hpp"
+#include "data/server/server_state.hpp"
 #include "data/transport/sockets.hpp"
 
 namespace taas::data {
@@ -16,8 +17,8 @@ constexpr Duration kCrowdedPatience = std::chrono::milliseconds(500);  // with a
 
 }  // namespace
 
-void Connections::start() {
-  thread_ = quiet_thread([this] { accept_all(); });
+Result<> Connections::start() {
+  return begin_quietly(thread_, [this] { accept_all(); });
 }
 
 void Connections::accept_all() {
@@ -41,11 +42,17 @@ void Connections::accept_one(const Fd& listener, AddressFamily family) {
   if (!socket)
     return static_cast<void>(wait_for_wake(wakeup_, std::chrono::milliseconds(10)));  // no descriptors, perhaps
   if (family == AddressFamily::kTcp) tune_tcp(socket);
-  const std::lock_guard lock(mutex_);
   const auto number = next_link_++;
+  auto link = std::make_unique<ServerLink>(server_, number, std::move(socket), family);
+  std::unique_lock lock(mutex_);
+  auto& started = links_[number] = std::move(link);
   strangers_.emplace(number, steady_now());
-  auto& link = links_[number] = std::make_unique<ServerLink>(server_, number, std::move(socket), family);
-  link->start();
+  const auto begun = started->start();
+  if (begun) return;
+  strangers_.erase(number);
+  link = std::move(links_.extract(number).mapped());
+  lock.unlock();
+  server_.remark("a client was turned away: " + begun.error().message);  // it comes again after a pause
 }
 
 std::optional<Duration> Connections::make_room() {

@@ -20,7 +20,8 @@ class Connections {
       : server_(server), mutex_(mutex), options_(options) {}
 
   // Without the server's mutex.
-  void start();
+  /// An error where the system starts no thread; it may be called again then.
+  Result<> start();
   /// Ends all links and waits for their threads.
   void stop();
   /// The link's client has proved the secret.

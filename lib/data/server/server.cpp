@@ -76,7 +76,10 @@ Server::~Server() {
   }
 }
 
-std::optional<Job> Server::take(Duration patience) { return state_->jobs.take(patience); }
+std::optional<Job> Server::take(Duration patience) {
+  state_->accept();
+  return state_->jobs.take(patience);
+}
 
 std::shared_ptr<const ReceivedDefinition> Server::definition(const std::string& digest) const {
   return state_->jobs.definition(digest);

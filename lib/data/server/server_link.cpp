@@ -20,8 +20,8 @@ ServerLink::ServerLink(Server::State& server, std::uint64_t number, Fd socket, A
 
 ServerLink::~ServerLink() { stop(); }
 
-void ServerLink::start() {
-  thread_ = quiet_thread([this] { run(); });
+Result<> ServerLink::start() {
+  return begin_quietly(thread_, [this] { run(); });
 }
 
 void ServerLink::turn_away() {

@@ -31,7 +31,8 @@ class ServerLink {
   ServerLink(const ServerLink&) = delete;
   ServerLink& operator=(const ServerLink&) = delete;
 
-  void start();
+  /// An error where the system starts no thread.
+  Result<> start();
   void stop();
   /// Ends the connection without waiting for its thread.
   void turn_away();

@@ -17,7 +17,14 @@ Server::State::State(ServerOptions chosen) : options(std::move(chosen)), process
     return;
   }
   handshake = std::move(*made);
-  connections.start();
+  accept();
+}
+
+void Server::State::accept() {
+  if (accepts || !handshake) return;
+  const auto begun = connections.start();
+  accepts = begun.has_value();
+  if (!accepts) remark("no client can be accepted: " + begun.error().message);
 }
 
 void Server::State::end_link(std::uint64_t link) {

@@ -22,11 +22,15 @@ struct Server::State {
   void end_link(std::uint64_t link);
   void remark(std::string text);
   void stop() { connections.stop(); }
+  /// Of the caller's thread: begins to accept clients, unless that has begun. Tried again where there was no thread.
+  void accept();
 
   const ServerOptions options;
   const pid_t process;
   std::optional<Handshake> handshake;
   std::shared_ptr<std::atomic<std::size_t>> unsent = std::make_shared<std::atomic<std::size_t>>(0);
+
+  bool accepts = false;
 
   mutable std::mutex mutex;
   std::vector<std::string> remarks;

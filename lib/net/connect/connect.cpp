@@ -10,6 +10,7 @@
 #include "base/log/log.hpp"
 #include "net/connect/attempt.hpp"
 #include "net/link.hpp"
+#include "net/name_lookup.hpp"
 #include "net/sockets.hpp"
 
 namespace taas::net {
@@ -24,7 +25,7 @@ using boost::system::error_code;
 class Race : public std::enable_shared_from_this<Race> {
  public:
   Race(asio::io_context& io, ConnectOptions options, std::function<void(Result<std::unique_ptr<Link>>)> on_done)
-      : io_(io), options_(std::move(options)), on_done_(std::move(on_done)), resolver_(io), timer_(io) {}
+      : io_(io), options_(std::move(options)), on_done_(std::move(on_done)), timer_(io) {}
 
   void start() {
     auto tls = Tls::make(Role::kClient, options_.secret);
@@ -35,15 +36,17 @@ class Race : public std::enable_shared_from_this<Race> {
       const auto self = weak.lock();
       if (self && !status) self->time_out();
     });
-    for (const auto& address : options_.addresses) enter(address);
+    for (const auto& address : options_.addresses) {
+      if (on_done_) enter(address);
+    }
     if (runners_.empty()) finish(usage_error("there is no address to connect to"));
   }
 
   void cancel() {
     on_done_ = nullptr;
     timer_.cancel();
-    resolver_.cancel();
-    for (const auto& runner : runners_) {
+    for (auto& runner : runners_) {
+      runner.lookup.reset();
       if (runner.attempt) runner.attempt->cancel();
     }
   }
@@ -51,40 +54,45 @@ class Race : public std::enable_shared_from_this<Race> {
  private:
   struct Runner {
     std::string name;
-    std::shared_ptr<Attempt> attempt;  ///< null while its name is looked up
-    std::string failure;               ///< not empty: it has given up
+    std::unique_ptr<Connecting> lookup = {};     ///< of the name, until its addresses are known
+    std::shared_ptr<Attempt> attempt = nullptr;  ///< from then on
+    std::string failure = {};                    ///< not empty: it has given up
+    bool nameless = false;                       ///< that was because no address is known for its name
   };
 
   void enter(const std::string& address) {
     error_code status;
     const auto numeric = asio::ip::make_address(address, status);
     const auto number = runners_.size();
-    runners_.push_back({address, nullptr, {}});
-    if (!status) return run(number, tcp::endpoint(numeric, options_.port));
-    resolver_.async_resolve(
-        address, std::to_string(options_.port), tcp::resolver::numeric_service,
-        [weak = weak_from_this(), number](const error_code& why, const tcp::resolver::results_type& found) {
-          const auto self = weak.lock();
-          if (self && self->on_done_) self->on_resolved(number, why, found);
-        });
+    runners_.push_back({address});
+    if (!status) return may_try({numeric}) ? run(number, numeric) : cancel();
+    runners_[number].lookup = look_up(io_, address, [weak = weak_from_this(), number](const auto& found) {
+      const auto self = weak.lock();
+      if (self && self->on_done_) self->on_found(number, found);
+    });
   }
 
+  bool may_try(const std::vector<asio::ip::address>& found) { return !options_.on_found || options_.on_found(found); }
+
   /// The first of a name's addresses runs in its place, the others join.
-  void on_resolved(std::size_t number, const error_code& why, const tcp::resolver::results_type& found) {
-    if (why) return fail(number, explain(why));
+  void on_found(std::size_t number, const Result<std::vector<asio::ip::address>>& found) {
+    if (!found) {
+      runners_[number].nameless = found.error().system_errno == EADDRNOTAVAIL;
+      return fail(number, found.error().message);
+    }
+    if (!may_try(*found)) return cancel();
     const auto name = runners_[number].name;
-    for (const auto& entry : found) {
-      const auto label = fmt::format("{} ({})", name, entry.endpoint().address().to_string());
+    for (const auto& address : *found) {
       if (runners_[number].attempt) {
         number = runners_.size();
         runners_.emplace_back();
       }
-      runners_[number].name = label;
-      run(number, entry.endpoint());
+      runners_[number].name = fmt::format("{} ({})", name, address.to_string());
+      run(number, address);
     }
   }
 
-  void run(std::size_t number, const tcp::endpoint& endpoint) {
+  void run(std::size_t number, const asio::ip::address& address) {
     auto on_end = [weak = weak_from_this(), number](std::shared_ptr<TlsLink> link, const std::string& failure) {
       const auto self = weak.lock();
       if (!self || !self->on_done_) return link ? link->abandon() : void();
@@ -93,7 +101,7 @@ class Race : public std::enable_shared_from_this<Race> {
     };
     log::debug(LogPart::kNet, "connecting to {} port {}", runners_[number].name, options_.port);
     runners_[number].attempt = std::make_shared<Attempt>(io_, tls_, std::move(on_end));
-    runners_[number].attempt->start(endpoint);
+    runners_[number].attempt->start(tcp::endpoint(address, options_.port));
   }
 
   void fail(std::size_t number, const std::string& reason) {
@@ -107,7 +115,9 @@ class Race : public std::enable_shared_from_this<Race> {
 
   void time_out() {
     for (auto& runner : runners_) {
-      if (runner.failure.empty()) runner.failure = "timed out";
+      if (!runner.failure.empty()) continue;
+      runner.nameless = !runner.attempt;
+      runner.failure = runner.attempt ? "timed out" : "no name server has answered yet";
     }
     give_up();
   }
@@ -115,12 +125,15 @@ class Race : public std::enable_shared_from_this<Race> {
   void give_up() {
     std::vector<std::string> failures;
     bool refused = true;
+    bool nameless = true;
     for (const auto& runner : runners_) {
       failures.push_back(fmt::format("{} port {}: {}", runner.name, options_.port, runner.failure));
       refused = refused && runner.failure == explain(asio::error::connection_refused);
+      nameless = nameless && runner.nameless;
     }
     auto error = unavailable_error(fmt::format("{}", fmt::join(failures, "; ")));
     if (refused) error.system_errno = ECONNREFUSED;
+    if (nameless) error.system_errno = EADDRNOTAVAIL;
     finish(std::move(error));
   }
 
@@ -134,7 +147,6 @@ class Race : public std::enable_shared_from_this<Race> {
   ConnectOptions options_;
   std::function<void(Result<std::unique_ptr<Link>>)> on_done_;  ///< null once finished
   std::shared_ptr<Tls> tls_;
-  tcp::resolver resolver_;
   asio::steady_timer timer_;
   std::vector<Runner> runners_;
 };

@@ -7,7 +7,6 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cerrno>
 #include <deque>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/disk_thread.hpp"
 #include "base/fd.hpp"
 #include "node/output/send_window.hpp"
 #include "run/messages/file_frames.hpp"
@@ -83,15 +83,13 @@ struct Delivery::State : std::enable_shared_from_this<State> {
   /// the current one any more is dropped.
   template <class Work, class Then>
   void run_on_thread(Work work, Then then) {
-    if (!thread) thread.emplace(1);
-    asio::post(*thread,
-               [weak = weak_from_this(), work, then, of = current->transfer, guard = asio::make_work_guard(io)] {
-                 auto result = work();
-                 asio::post(guard.get_executor(), [weak, then, of, result = std::move(result)]() mutable {
-                   auto self = weak.lock();
-                   if (self && self->is_current(of)) then(*self, std::move(result));
-                 });
-               });
+    run_on(thread, [weak = weak_from_this(), work, then, of = current->transfer, guard = asio::make_work_guard(io)] {
+      auto result = work();
+      asio::post(guard.get_executor(), [weak, then, of, result = std::move(result)]() mutable {
+        auto self = weak.lock();
+        if (self && self->is_current(of)) then(*self, std::move(result));
+      });
+    });
   }
 
   [[nodiscard]] bool is_current(std::uint64_t transfer) const { return current && current->transfer == transfer; }
@@ -212,7 +210,7 @@ struct Delivery::State : std::enable_shared_from_this<State> {
   std::map<std::string, std::string> failures;  // by name: why
   std::map<std::string, std::string> told_of;   // the last failure that was told
   std::function<void(std::string)> on_settled;
-  std::optional<asio::thread_pool> thread;  // last: its destruction waits for the read under way
+  WorkerThread thread;  // last: its destruction waits for the read under way
 };
 
 Delivery::Delivery(asio::io_context& io, DeliveryOptions options)

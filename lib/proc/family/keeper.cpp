@@ -135,6 +135,12 @@ Result<Lifeline> become_kept() {
   return Lifeline(std::move(pipe->read));
 }
 
+Result<Lifeline> Lifeline::twin() const {
+  Fd pipe(::fcntl(pipe_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!pipe) return system_error("cannot be tied to the keeper process", errno);
+  return Lifeline(std::move(pipe));
+}
+
 void Lifeline::on_keeper_death(boost::asio::io_context& io, std::function<void()> callback) {
   auto pipe = std::make_shared<boost::asio::posix::stream_descriptor>(io, pipe_.release());
   pipe->async_wait(pipe->wait_read, [pipe, callback = std::move(callback)](boost::system::error_code stopped) {

@@ -16,6 +16,8 @@ namespace taas {
 class Lifeline {
  public:
   explicit Lifeline(Fd pipe) : pipe_(std::move(pipe)) {}
+  /// Another one to the same keeper, for an event loop that comes after the first.
+  [[nodiscard]] Result<Lifeline> twin() const;
   /// Calls back once, from the event loop, when the keeper is gone: then the agent kills its descendants and exits.
   /// Until this is called the kernel kills the agent with its keeper, so call it before the first rank is started.
   void on_keeper_death(boost::asio::io_context& io, std::function<void()> callback);

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <future>
 #include <memory>
-#include <thread>
 #include <utility>
 
+#include "base/quiet_thread.hpp"
 #include "proc/machine/nvml.hpp"
 
 namespace taas {
@@ -25,7 +25,9 @@ auto ask_driver(std::chrono::milliseconds patience, Ask ask) {
   using Answer = decltype(ask(std::declval<const Nvml&>()));
   auto answer = std::make_shared<std::promise<Answer>>();
   auto coming = answer->get_future();
-  std::thread([answer, ask = std::move(ask)] { answer->set_value(ask(Nvml())); }).detach();
+  std::thread thread;
+  if (!begin_quietly(thread, [answer, ask = std::move(ask)] { answer->set_value(ask(Nvml())); })) return Answer();
+  thread.detach();
   return coming.wait_for(patience) == std::future_status::ready ? coming.get() : Answer();
 }
 

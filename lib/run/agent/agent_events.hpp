@@ -31,7 +31,8 @@ struct LinkUp {
 struct LinkDown {
   std::string reason;
   Instant at;
-  bool refused = false;  ///< a machine was reached, and nobody listens there
+  bool refused = false;           ///< a machine was reached, and nobody listens there
+  std::string unknown_name = {};  ///< for which no address is known yet; empty: that is not the reason
 };
 struct CoordinatorSaid {
   CoordinatorMessage message;

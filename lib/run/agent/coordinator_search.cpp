@@ -25,6 +25,7 @@ std::string with_way_out(std::string reason) {
 
 void CoordinatorSearch::begin(Instant now) {
   attempts_ = 0;
+  began_at_ = now;
   give_up_at_ = now + policy_.rejoin_for;
 }
 
@@ -41,8 +42,12 @@ std::string CoordinatorSearch::on(const LinkDown& event, Instant now) {
     return fmt::format("the coordinator is gone: {}", event.reason);
   }
   unreachable_ = with_way_out(event.reason);
+  unknown_name_ = event.unknown_name;
   if (!policy_.coordinator_first && !notice_at_) notice_at_ = now + kFirstNotice;
-  if (!give_up_at_) give_up_at_ = now + patience();
+  if (!give_up_at_) {
+    began_at_ = now;
+    give_up_at_ = now + patience();
+  }
   attempt_at_ = now + std::min(kFirstConnectPause * (1 << std::min(attempts_++, 8)), kLongestConnectPause);
   return "";
 }
@@ -53,7 +58,13 @@ std::string CoordinatorSearch::take_notice(Instant now, bool searching) {
   if (!take_due(notice_at_, now)) return "";
   notice_at_ = now + kNextNotice;
   auto left = give_up_at_ ? seconds(*give_up_at_ - now) : 0;
-  if (!searching || unreachable_ == told_ || left <= 0) return "";
+  if (!searching || left <= 0) return "";
+  if (!unknown_name_.empty()) {
+    told_.clear();
+    return fmt::format("waiting for the name {}, {:.0f} s: no address is known for it yet; for {:.0f} s more",
+                       unknown_name_, seconds(now - began_at_), left);
+  }
+  if (unreachable_ == told_) return "";
   told_ = unreachable_;
   return fmt::format("still looking for the coordinator, for {:.0f} s more: {}", left, told_);
 }

@@ -24,6 +24,7 @@ class CoordinatorSearch {
   /// The next attempt is due.
   bool take_attempt(Instant now);
   /// One line a reason: who waits sees what the coordinator's machine answers, and can mend it before the time is up.
+  /// For a name that nobody knows yet there are more, with the time that it has been waited for.
   std::string take_notice(Instant now, bool searching);
   /// Why the search is given up now; empty: it is not.
   std::string take_failure(Instant now);
@@ -34,9 +35,11 @@ class CoordinatorSearch {
 
   AgentPolicy policy_;
   bool ever_found_ = false;
-  int attempts_ = 0;         // since the link was lost
-  std::string unreachable_;  // why the last one failed
-  std::string told_;         // of these reasons, the last one that the user was told
+  int attempts_ = 0;          // since the link was lost
+  std::string unreachable_;   // why the last one failed
+  std::string unknown_name_;  // because of which it did; empty: for another reason
+  std::string told_;          // of these reasons, the last one that the user was told
+  Instant began_at_{};        // the search, once give_up_at_ is known
   std::optional<Instant> attempt_at_;
   std::optional<Instant> notice_at_;
   std::optional<Instant> give_up_at_;

@@ -3,11 +3,12 @@
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <deque>
 #include <filesystem>
 #include <map>
 #include <utility>
+
+#include "base/disk_thread.hpp"
 
 namespace taas::storage {
 namespace {
@@ -62,8 +63,7 @@ struct FileReceiver::State : std::enable_shared_from_this<State> {
 
   template <class Work, class Then>
   void run_on_thread(Work work, Then then) {
-    if (!thread) thread.emplace(1);
-    asio::post(*thread, [weak = weak_from_this(), work, then, guard = asio::make_work_guard(io)] {
+    run_on(thread, [weak = weak_from_this(), work, then, guard = asio::make_work_guard(io)] {
       auto result = work();
       asio::post(guard.get_executor(), [weak, then, result = std::move(result)]() mutable {
         if (auto self = weak.lock()) then(*self, std::move(result));
@@ -106,9 +106,9 @@ struct FileReceiver::State : std::enable_shared_from_this<State> {
   asio::io_context& io;
   FileReceiverOptions options;
   std::map<int, TransferPointer> of_source;
-  std::deque<TransferPointer> waiting;      // not begun yet
-  int active = 0;                           // begun
-  std::optional<asio::thread_pool> thread;  // last: its destruction waits for the write under way
+  std::deque<TransferPointer> waiting;  // not begun yet
+  int active = 0;                       // begun
+  WorkerThread thread;                  // last: its destruction waits for the write under way
 };
 
 FileReceiver::FileReceiver(asio::io_context& io, FileReceiverOptions options)

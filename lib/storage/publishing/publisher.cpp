@@ -1,5 +1,7 @@
 #include "storage/publishing/publisher.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <filesystem>
@@ -18,15 +20,24 @@ struct Publisher::Thread {
   Thread(asio::io_context& loop, PublisherOptions options) : io(loop) {
     options.on_error = to_loop(std::move(options.on_error));
     options.on_published = to_loop(std::move(options.on_published));
+    auto tell = options.on_error;
+    staging = options.staging;
     work.emplace(own, std::move(options), to_loop(std::function<void()>([this] { ++published; })));
     work->start_watching();  // before this returns, and so before anything is written
-    thread = quiet_thread([this] { own.run(); });
+    auto begun = begin();
+    if (!begun && tell) tell(Error(begun.error()).with("output appears only when the run ends"));
   }
 
   ~Thread() {
     own.stop();
-    thread.join();
+    if (thread.joinable()) thread.join();
     *here = false;
+  }
+
+  /// Tried again with each wish, where the system has started none before.
+  Result<> begin() {
+    if (thread.joinable()) return {};
+    return begin_quietly(thread, [this] { own.run(); });
   }
 
   /// The same function, called in the event loop as long as this is there.
@@ -49,6 +60,7 @@ struct Publisher::Thread {
   asio::io_context& io;
   asio::io_context own{1};
   asio::executor_work_guard<asio::io_context::executor_type> own_goes_on{own.get_executor()};
+  std::string staging;
   std::size_t published = 0;
   std::shared_ptr<bool> here = std::make_shared<bool>(true);  // in the event loop only
   std::optional<Publishing> work;                             // on the thread only
@@ -68,12 +80,21 @@ void Publisher::publish_to(std::string files) {
 }
 
 void Publisher::settle(std::function<void(std::string)> on_done) {
+  if (auto begun = thread_->begin(); !begun) {
+    const auto why =
+        fmt::format("cannot publish: {}; what is staged stays in {}", begun.error().message, thread_->staging);
+    return thread_->to_loop(std::move(on_done))(why);
+  }
   thread_->ask([done = thread_->to_loop(std::move(on_done))](Publishing& work, auto guard) {
     work.settle([done, guard](std::string error) { done(std::move(error)); });
   });
 }
 
 void Publisher::abandon(std::function<void(std::vector<std::string>)> on_done) {
+  if (!thread_->begin()) {  // the names are not known, but will not be published either
+    thread_->ask([](Publishing& work, auto guard) { work.abandon([guard](const std::vector<std::string>&) {}); });
+    return thread_->to_loop(std::move(on_done))({});
+  }
   thread_->ask([done = thread_->to_loop(std::move(on_done))](Publishing& work, auto guard) {
     work.abandon([done, guard](std::vector<std::string> names) { done(std::move(names)); });
   });

@@ -5,12 +5,12 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <map>
 #include <optional>
 
+#include "base/disk_thread.hpp"
 #include "storage/publishing/failed_names.hpp"
 #include "storage/publishing/folder_watch.hpp"
 #include "storage/publishing/publish_file.hpp"
@@ -150,9 +150,8 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   template <class Work, class Then>
   void run_on_thread(Work work, Then then) {
     busy = true;
-    if (!thread) thread.emplace(1);
     // The guard keeps the loop running until the result has come back to it.
-    asio::post(*thread, [weak = weak_from_this(), work, then, guard = asio::make_work_guard(io)] {
+    run_on(thread, [weak = weak_from_this(), work, then, guard = asio::make_work_guard(io)] {
       auto result = work();
       asio::post(guard.get_executor(), [weak, then, result = std::move(result)] {
         auto self = weak.lock();
@@ -278,7 +277,7 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   bool cleared = false;            // what is published was removed, and nothing has come since
   std::function<void()> when_idle;
   std::function<void(std::string)> on_settled;
-  std::optional<asio::thread_pool> thread;  // last: its destruction waits for the copy under way
+  WorkerThread thread;  // last: its destruction waits for the copy under way
 };
 
 Publishing::Publishing(asio::io_context& io, PublisherOptions options, std::function<void()> on_name)

@@ -59,6 +59,35 @@ TEST_CASE("a name is looked up") {
              ContainsSubstring("no-such-host.invalid port 1: "));
 }
 
+TEST_CASE("a name without an address is told apart from an address where nobody is") {
+  boost::asio::io_context io;
+  auto unknown = try_connect(io, {.addresses = {"no-such-host.invalid"}, .port = 1, .secret = {}});
+  REQUIRE_FALSE(unknown.has_value());
+  CHECK(unknown.error().system_errno == EADDRNOTAVAIL);
+  auto one_is_known = try_connect(io, {.addresses = {"no-such-host.invalid", "127.0.0.1"}, .port = 1, .secret = {}});
+  REQUIRE_FALSE(one_is_known.has_value());
+  CHECK(one_is_known.error().system_errno == 0);
+}
+
+TEST_CASE("who learns what a name stands for may want nobody to be called there") {
+  for (const auto* name : {"localhost", "127.0.0.1"}) {
+    boost::asio::io_context io;
+    const Host host(io);
+    std::vector<boost::asio::ip::address> found;
+    ConnectOptions options{.addresses = {name}, .port = host.listener->port(), .secret = secret()};
+    options.on_found = [&found](const auto& addresses) {
+      found = addresses;
+      return false;
+    };
+    const auto connecting = connect(io, std::move(options), [](const auto&) { FAIL("nobody was to be called"); });
+    turn_until(io, [&found] { return !found.empty(); });
+    CHECK(found.front().is_loopback());
+    io.restart();
+    io.poll();
+    CHECK(host.ends.empty());
+  }
+}
+
 TEST_CASE("each address says why it failed") {
   boost::asio::io_context io;
   CHECK(failure_of(io, {.addresses = {"127.0.0.1", "127.0.0.2"}, .port = 1, .secret = {}}) ==

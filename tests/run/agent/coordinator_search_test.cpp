@@ -55,4 +55,24 @@ TEST_CASE("each reason is told once, and nothing when nobody is looked for") {
   CHECK_FALSE(search.next_deadline().has_value());
 }
 
+TEST_CASE("a name that nobody knows yet is waited for, and how long is told again and again") {
+  AgentPolicy policy;
+  policy.connect_for = std::chrono::seconds(600);
+  CoordinatorSearch search(policy);
+  auto unknown = [&search](long when) {
+    search.on({"job-0.svc port 29400: no address is known for this name", at_ms(when), false, "job-0.svc"},
+              at_ms(when));
+  };
+  unknown(0);
+  CHECK(search.take_notice(at_ms(3000), true) ==
+        "waiting for the name job-0.svc, 3 s: no address is known for it yet; for 597 s more");
+  unknown(32000);
+  CHECK(search.take_notice(at_ms(33000), true) ==
+        "waiting for the name job-0.svc, 33 s: no address is known for it yet; for 567 s more");
+  search.on(down("job-0.svc (10.0.0.7) port 29400: timed out"), at_ms(40000));
+  CHECK(search.take_notice(at_ms(63000), true) ==
+        "still looking for the coordinator, for 537 s more: job-0.svc (10.0.0.7) port 29400: timed out");
+  CHECK(search.take_notice(at_ms(93000), true).empty());
+}
+
 }  // namespace coordinator_search_test
