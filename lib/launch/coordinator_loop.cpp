@@ -84,6 +84,8 @@ struct CoordinatorLoop::State {
   void act(const run::ReceiveFiles& action) { incoming.receive(action); }
   void act(const run::PlaceOutput& action);
   void act(const run::ReleaseNodes&) { on_release(); }
+  void act(const run::AwaitAnswers& action) { deadline.set(action.until); }
+  void act(const run::Parted&) { parted = true; }
   [[nodiscard]] run::StartRanks through_meeting(run::StartRanks start) const;
   bool drop(run::AgentId agent);
 
@@ -117,6 +119,8 @@ struct CoordinatorLoop::State {
   std::size_t files = 0;
   std::optional<SignalSource> signals;  // from execute() on
   std::optional<run::Verdict> verdict;
+  bool told_end = false;  // to the user: whatever is heard now is not shown any more
+  bool parted = false;
   bool stop_requested = false;
   node::StorePlace store_place;
 };
@@ -130,6 +134,8 @@ run::AgentId CoordinatorLoop::add(std::unique_ptr<Downlink> downlink) {
 }
 
 void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
+  const bool of_interest = std::holds_alternative<run::Hello>(message) || std::holds_alternative<run::Goodbye>(message);
+  if (state_->told_end && !of_interest) return;
   if (auto* output = std::get_if<run::Output>(&message)) return state_->output.add(agent, std::move(*output));
   if (!std::holds_alternative<run::Heartbeat>(message)) state_->output.keep_order();
   if (const auto* remark = std::get_if<run::Remark>(&message)) {
@@ -149,6 +155,7 @@ void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
 }
 
 void CoordinatorLoop::hear_file(run::AgentId agent, std::string_view frame) {
+  if (state_->told_end) return;
   auto heard = state_->incoming.hear(agent, frame);
   if (!heard) leave(agent, heard.error().message, false);
 }
@@ -180,7 +187,9 @@ void CoordinatorLoop::nodes_over(const std::string& why) {
   state_->feed(run::NodesOver{why, steady_now()});
 }
 
-void CoordinatorLoop::say(std::string text) { state_->display.say(Level::kInfo, std::move(text)); }
+void CoordinatorLoop::say(std::string text) {
+  if (!state_->told_end) state_->display.say(Level::kInfo, std::move(text));
+}
 
 int CoordinatorLoop::execute() {
   State& state = *state_;
@@ -195,6 +204,8 @@ int CoordinatorLoop::execute() {
   if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());
   state.output.show_all();
   auto shown = state.display.finish();
+  state.told_end = true;
+  while (!state.parted) state.io.run_one();
   const auto code = state.verdict->exit_code;
   return shown ? code : tell_loss(shown.error(), code);
 }
@@ -206,7 +217,7 @@ bool CoordinatorLoop::told_to_stop() const {
 }
 
 void CoordinatorLoop::State::receive(int signal, Instant at) {
-  if (signal == SIGWINCH) return display.resize();
+  if (signal == SIGWINCH) return told_end ? void() : display.resize();
   happen(run::SignalReceived{signal, at});
 }
 

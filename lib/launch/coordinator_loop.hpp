@@ -53,7 +53,7 @@ class CoordinatorLoop {
   /// One line to the user.
   void say(std::string text);
 
-  /// Until the run is over. Returns what the launcher exits with.
+  /// Until the run is over, and all agents know of it that can be told. Returns what the launcher exits with.
   int execute();
   /// Somebody wanted the run to stop, or warned that it will have to.
   [[nodiscard]] bool told_to_stop() const;

@@ -29,6 +29,7 @@ class CallingUplink : public node::Uplink {
   void connect() override { agent_.feed(run::LinkUp{steady_now()}); }
   void send(const run::AgentMessage& message) override { run_.hear(number_, message); }
   void send_file(std::string) override {}  // it is the same folder
+  void close(std::function<void()> on_closed) override { on_closed(); }
 
  private:
   node::AgentLoop& agent_;
@@ -42,6 +43,7 @@ class NoUplink : public node::Uplink {
   void connect() override {}
   void send(const run::AgentMessage&) override {}
   void send_file(std::string) override {}
+  void close(std::function<void()> on_closed) override { on_closed(); }
 };
 
 class CallingDownlink : public Downlink {

@@ -76,6 +76,7 @@ void AgentLoop::set_on_notice(std::function<void(const std::string&)> on_notice)
 void AgentLoop::set_node(std::unique_ptr<Node> node) { state_->node = std::move(node); }
 void AgentLoop::begin() { state_->uplink->connect(); }
 void AgentLoop::feed(run::AgentEvent event) { state_->feed(std::move(event)); }
+void AgentLoop::close(std::function<void()> on_closed) { state_->uplink->close(std::move(on_closed)); }
 
 void AgentLoop::State::feed(run::AgentEvent event) {
   turns.feed(std::move(event), [this](const run::AgentEvent& next) {

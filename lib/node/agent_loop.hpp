@@ -22,6 +22,8 @@ class Uplink {
   virtual void send(const run::AgentMessage& message) = 0;
   /// As run/messages/file_frames.hpp has it; lost where there is no link.
   virtual void send_file(std::string frame) = 0;
+  /// The last call: what was sent goes out, and then the link is closed.
+  virtual void close(std::function<void()> on_closed) = 0;
 };
 
 struct AgentLoopOptions {
@@ -51,6 +53,8 @@ class AgentLoop {
   void set_node(std::unique_ptr<Node> node);
   void begin();
   void feed(run::AgentEvent event);
+  /// After it has left: the coordinator is to have its last words.
+  void close(std::function<void()> on_closed);
 
  private:
   struct State;

@@ -11,6 +11,7 @@
 #include "base/log/log.hpp"
 #include "base/log/log_file.hpp"
 #include "base/text.hpp"
+#include "base/timer.hpp"
 #include "base/version.hpp"
 #include "net/addresses.hpp"
 #include "node/agent_policy.hpp"
@@ -24,6 +25,7 @@ namespace {
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kInstanceBytes = 8;
 constexpr const char* kAllAddresses = "0.0.0.0";
+constexpr auto kClosingPatience = std::chrono::seconds(1);  // at the end, for a coordinator that does not answer
 
 /// A machine without a network can still be the only one of a run.
 Result<std::vector<std::string>> own_addresses(const std::string& interface) {
@@ -99,6 +101,11 @@ Result<std::optional<int>> serve_as_agent(AgentProcessOptions options, Lifeline 
   while (!left && !taken_over) io.run_one();
   if (!left) return std::optional<int>();
   if (!left->reason.empty()) say_here(left->reason);
+  bool closed = false;
+  Timer patience(io, [&closed] { closed = true; });
+  patience.set(steady_now() + kClosingPatience);
+  agent.close([&closed] { closed = true; });
+  while (!closed) io.run_one();
   return std::optional(left->exit_code);
 }
 

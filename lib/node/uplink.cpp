@@ -48,6 +48,13 @@ class LinkedUplink : public Uplink {
     if (link_) link_->send(std::move(frame));
   }
 
+  void close(std::function<void()> on_closed) override {
+    connecting_.reset();
+    if (!link_) return on_closed();
+    link_->set_callbacks({nullptr, [on_closed = std::move(on_closed)](const std::string&, bool) { on_closed(); }});
+    link_->close();
+  }
+
  private:
   void listen() {
     net::Link::Callbacks calls;

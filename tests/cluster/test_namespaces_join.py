@@ -12,6 +12,7 @@ from runs import Stopwatch, assert_nothing_left
 
 NODES = ("n0", "n1", "n2", "n3")
 LATE_SECONDS = 20
+GLITCH_SECONDS = 2.5  # more than two heartbeats of n1: the kernel of a machine where nobody listens any more refuses them
 
 
 @pytest.fixture
@@ -185,3 +186,42 @@ def test_no_secret_is_an_error_that_says_what_to_do(cluster):
     assert result.returncode == 2
     assert "--token-file" in result.stderr and "TAAS_TOKEN" in result.stderr
     assert len(result.stderr.strip().splitlines()) <= 2
+
+
+
+LAST_RANK = """
+import os, subprocess, sys, time
+if os.environ["RANK"] == "0":  # what it leaves behind ends when it is told to, and no node is dismissed before
+    leftover = "trap '' TERM; touch %s/left; while [ ! -e %s/go ]; do sleep 0.01; done" % (sys.argv[1], sys.argv[1])
+    subprocess.Popen(["sh", "-c", leftover], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not os.path.exists(f"{sys.argv[1]}/left"):
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("cut", some(["in", "both ways", "out"]))
+def test_a_glitch_at_the_very_end_changes_no_exit_code(cluster, records, token, cut):
+    """n1 is cut off when all of its work is done, and for a moment more once the first node says that the run is done: it hears of that
+    later, or comes back for it."""
+    program = records.folder / "last_rank.py"
+    program.write_text(LAST_RANK)
+    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500, "--rdzv-id", "run",
+                      "--log-level", "coordinator=debug", "--node-timeout", 20, "--token-file", token, program, records.folder)
+    for place in (0, 1):
+        joining.start(f"n{place}", "--node-rank", place)
+    logs = cluster.home / "taas-runs" / "run"
+    said = lambda: "".join(path.read_text() for path in logs.rglob("coordinator-*.log"))
+    wait_until(lambda: "says generation_gone" in said(), "n1 has no process of the run any more")
+    if cut == "both ways":
+        cluster.network.cut("n1")
+    else:
+        cluster.network.cut_one_way("n1", cut)
+    (records.folder / "go").touch()
+    first = joining.runs["n0"]
+    while "done in" not in (line := first.stderr.readline()):
+        assert line, "n0 ends without a last line"
+    watch = Stopwatch()
+    wait_until(lambda: watch.seconds() > GLITCH_SECONDS, "the end of the glitch")
+    cluster.network.heal()
+    assert_all_ended_well(joining.end())
+    assert_nothing_left(cluster)

@@ -71,14 +71,16 @@ inline std::string brief(const Action& action) {
 }
 
 inline std::string brief(const CoordinatorAction& action) {
-  return std::visit(Overloaded{[](const Happened&) { return std::string(); }, [](const Action& a) { return brief(a); },
-                               [](const Tell& a) { return fmt::format("{}: {}", a.agent.value, brief(a.message)); },
-                               [](const Drop& a) { return fmt::format("drop {}", a.agent.value); },
-                               [](const StartAgent& a) { return fmt::format("start agent {}", a.order); },
-                               [](const ReceiveFiles& a) { return fmt::format("{} into {}", a.agent.value, a.folder); },
-                               [](const PlaceOutput& a) { return brief(a); },
-                               [](const ReleaseNodes&) { return std::string("release nodes"); }},
-                    action);
+  return std::visit(
+      Overloaded{[](const Happened&) { return std::string(); }, [](const Action& a) { return brief(a); },
+                 [](const Tell& a) { return fmt::format("{}: {}", a.agent.value, brief(a.message)); },
+                 [](const Drop& a) { return fmt::format("drop {}", a.agent.value); },
+                 [](const StartAgent& a) { return fmt::format("start agent {}", a.order); },
+                 [](const ReceiveFiles& a) { return fmt::format("{} into {}", a.agent.value, a.folder); },
+                 [](const PlaceOutput& a) { return brief(a); },
+                 [](const ReleaseNodes&) { return std::string("release nodes"); },
+                 [](const AwaitAnswers&) { return std::string(); }, [](const Parted&) { return std::string(); }},
+      action);
 }
 
 inline CoordinatorPolicy policy(int nodes, int min_nodes, int expected) {
@@ -108,6 +110,7 @@ class Drive {
   Strings feed(const CoordinatorEvent& event) {
     Strings decided;
     for (const auto& action : coordinator_.handle(event)) {
+      parted = parted || std::holds_alternative<Parted>(action);
       if (auto text = brief(action); !text.empty()) decided.push_back(text);
     }
     return decided;
@@ -137,6 +140,8 @@ class Drive {
     }
     for (int i = 0; i < count; ++i) probed(i, when);
   }
+
+  bool parted = false;  ///< nobody is waited for any more
 
  private:
   Coordinator coordinator_;

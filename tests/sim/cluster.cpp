@@ -56,7 +56,7 @@ void Cluster::feed(const run::CoordinatorEvent& event) {
 }
 
 void Cluster::handle(const run::CoordinatorEvent& event) {
-  if (outcome_.finished) return;
+  if (parted_) return;
   if (const auto* happened = std::get_if<run::Event>(&event)) {
     const auto* signal = std::get_if<run::SignalReceived>(happened);
     stopped_ = stopped_ || (signal != nullptr && signal->signal != SIGUSR1);
@@ -93,12 +93,23 @@ void Cluster::obey(const run::SetDeadline& action) {
 
 void Cluster::obey(const run::ReportFailure& action) { check_failure(action.verdict); }
 
-/// The coordinator's process ends: what it has said still goes out, then its links close.
 void Cluster::obey(const run::Finish& action) {
   outcome_.finished = true;
   outcome_.verdict = action.verdict;
   outcome_.length = agenda_.now() - kStart;
   ++deadline_;
+  disturb_the_end();
+}
+
+void Cluster::act(const run::AwaitAnswers& action) {
+  agenda_.at(action.until, [this] { feed(run::Event(run::DeadlineReached{agenda_.now()})); });
+}
+
+/// The coordinator's process ends: its links close.
+void Cluster::act(const run::Parted&) {
+  require(outcome_.finished, "the coordinator parts before the end");
+  say("the coordinator's process ends");
+  parted_ = true;
   for (auto& [id, connection] : connections_) close_by_coordinator(id);
 }
 
@@ -142,6 +153,7 @@ void Cluster::act(const run::StartAgent& action) {
 
 void Cluster::receive(run::AgentId id, const run::AgentMessage& message) {
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
+    known_.insert(id);
     return feed(run::AgentArrived{id, *hello, agenda_.now()});
   }
   if (const auto* settled = std::get_if<run::OutputSettled>(&message); settled != nullptr && settled->error.empty()) {
@@ -152,6 +164,7 @@ void Cluster::receive(run::AgentId id, const run::AgentMessage& message) {
 
 void Cluster::left(int number, const run::Leave& leave) {
   say(fmt::format("the agent of host{} leaves: {} {}", number, leave.exit_code, leave.reason));
+  left_with_[number] = leave.exit_code;
   if (auto id = connection_of(number); id.value >= 0) close_by_agent(id, "its agent has ended");
 }
 

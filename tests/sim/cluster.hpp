@@ -65,6 +65,8 @@ class Cluster : public NodeWorld {
   void act(const run::ReceiveFiles& action) { receiving_.insert(action.agent); }
   void act(const run::PlaceOutput& action);
   void act(const run::ReleaseNodes&) {}
+  void act(const run::AwaitAnswers& action);
+  void act(const run::Parted&);
   void obey(const run::SetDeadline& action);
   void obey(const run::ClearDeadline&) { ++deadline_; }
   void obey(const run::ReportFailure& action);
@@ -88,6 +90,7 @@ class Cluster : public NodeWorld {
   void draw_node_fault();
   void stall();
   void go_on();
+  void disturb_the_end();
   void inject(int node, int kind);
   void live(int node, SimulatedRank& rank);
   void lose_peers(const SimulatedRank& gone);
@@ -100,6 +103,7 @@ class Cluster : public NodeWorld {
   void check_failure(const run::Verdict& verdict);
   void check_first(Rank culprit, const std::string& summary);
   void check_end();
+  void check_exit_codes();
 
   /// The folder that a machine sees; the same text, the same folder.
   [[nodiscard]] const std::string& folder_of(run::AgentId agent) { return node(connections_.at(agent).node).folder; }
@@ -122,6 +126,7 @@ class Cluster : public NodeWorld {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<run::AgentId, Connection> connections_;
   int last_connection_ = -1;
+  std::set<run::AgentId> known_;        // connections over which an agent has said who it is
   std::map<int, run::AgentId> latest_;  // connection of each node
   std::uint64_t deadline_ = 0;
   Instant stalled_until_{};
@@ -144,6 +149,9 @@ class Cluster : public NodeWorld {
   std::set<run::AgentId> receiving_;  // agents that may send files
   std::set<std::string> settled_;     // folders of which all that ranks wrote is where it belongs
   bool placed_ = false;               // files were given their names
+  bool parted_ = false;               // the coordinator's process has ended
+  std::set<int> told_at_the_end_;     // machines that nothing had happened to when the verdict was told to them
+  std::map<int, int> left_with_;      // machine and exit code of its agent
   Outcome outcome_;
 };
 

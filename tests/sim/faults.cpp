@@ -11,6 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kStallPeace = 3s;
+constexpr Duration kGlitch = 1s;
 constexpr std::size_t kLongWords = 200'000;
 constexpr Duration kResetPeace = 1500ms;  // a reset and a cut at once is more than closed_grace promises to survive
 
@@ -133,6 +134,23 @@ void Cluster::inject(int number, int kind) {
       if (kind != 8 && std::exchange(connection.coordinator_open, false)) {
         feed(run::AgentLeft{id, "reset", true, agenda_.now()});
       }
+  }
+}
+
+/// When the verdict is under way, links stall for a moment. TCP sends again after up to as long as they stalled.
+void Cluster::disturb_the_end() {
+  for (int number = 0; number < settings_.machines(); ++number) {
+    const auto& host = node(number);
+    auto id = connection_of(number);
+    bool sound = known_.contains(id) && connections_.at(id).coordinator_open && !blamed_nodes_.contains(number);
+    if (!sound || host.refuses || host.hello().version != settings_.policy.version) continue;
+    told_at_the_end_.insert(number);
+    if (!random_.chance(30)) continue;
+    Duration length = random_.up_to(kGlitch);
+    say(fmt::format("fault: host{} is cut off for {:.3f} s at the end", number, seconds(length)));
+    node(number).up.cut = node(number).down.cut = true;
+    agenda_.after(length, [this, number] { node(number).up.cut = node(number).down.cut = false; });
+    agenda_.after(length + random_.up_to(length), [this, number] { heal(number); });
   }
 }
 

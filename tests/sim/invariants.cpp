@@ -158,8 +158,19 @@ void Cluster::check_workers_at_the_end() {
   for (const auto& worker : workers_.workers) require(!worker.addresses.empty(), "a data worker has no address");
 }
 
+/// A batch system looks at each node's exit code: none may call a run otherwise than it ended.
+void Cluster::check_exit_codes() {
+  for (int number : told_at_the_end_) {
+    auto left = left_with_.find(number);
+    int code = left == left_with_.end() ? -1 : left->second;
+    require(code == outcome_.verdict.exit_code,
+            fmt::format("the agent of host{} ends with {}, the run with {}", number, code, outcome_.verdict.exit_code));
+  }
+}
+
 void Cluster::check_end() {
   check_workers_at_the_end();
+  check_exit_codes();
   require(outcome_.finished, "the run never ends");
   for (const auto& host : nodes_) {
     require(host->living() == 0, fmt::format("ranks on {} outlive the run", host->hello().hostname));

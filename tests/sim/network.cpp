@@ -26,10 +26,10 @@ void Cluster::connect(int number) {
   agenda_.after(2 * (from.up.delay + from.down.delay), [this, number, of = from.incarnation()] {
     Node& host = node(number);
     if (of != host.incarnation() || !host.agent_runs()) return;
-    bool reachable = !outcome_.finished && !host.up.cut && !host.down.cut;
-    if (reachable) return open(number);
-    host.later(outcome_.finished ? 1ms : 1s, [&host, of] {
-      if (of == host.incarnation()) host.tell(run::LinkDown{"cannot connect", {}});
+    bool linked = !host.up.cut && !host.down.cut;
+    if (linked && !parted_) return open(number);
+    host.later(linked ? 1ms : 1s, [&host, of, linked] {
+      if (of == host.incarnation()) host.tell(run::LinkDown{"cannot connect", {}, linked});
     });
   });
 }

@@ -49,7 +49,10 @@ class Agent {
   void on_message(const SignalRanks& message);
   void on_message(const KillGeneration& message) { end(message.generation, message); }
   void on_message(const SweepGeneration& message) { end(message.generation, message); }
-  void on_message(const Dismissed& message) { leave(message.exit_code, message.reason); }
+  void on_message(const Dismissed& message) {
+    send(Goodbye{});
+    leave(message.exit_code, message.reason);
+  }
 
   void end(Generation generation, const CoordinatorMessage& message);
   void on_gone(Generation generation, const AgentMessage& message);

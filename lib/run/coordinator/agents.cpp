@@ -31,7 +31,9 @@ KnownAgent Agents::remove(AgentId agent) {
 }
 
 void Agents::dismiss(AgentId agent, const std::string& reason, int exit_code) {
+  if (!contains(agent)) return;
   send(agent, Dismissed{reason, exit_code});
+  unanswered_[agent] = key_of(agent);
   silence_.forget(agent);
   known_.erase(agent);
 }
@@ -53,6 +55,26 @@ void Agents::send(AgentId agent, const CoordinatorMessage& message) {
 
 void Agents::send_all(const CoordinatorMessage& message) {
   for (const auto& [agent, known] : known_) decisions_.emit(Tell{agent, message});
+}
+
+void Agents::dismiss_all(const Dismissed& words) {
+  send_all(words);
+  for (const auto& [agent, known] : known_) unanswered_[agent] = key_of(agent);
+}
+
+/// Who was turned away is nobody's loss.
+void Agents::left(AgentId agent) {
+  auto key = unanswered_.extract(agent);
+  if (!key.empty() && contains(agent)) returning_.insert(key.mapped());
+}
+
+/// Its former link may not be known to be broken yet.
+void Agents::dismiss_latecomer(AgentId agent, const Hello& hello, const Dismissed& words) {
+  std::erase_if(unanswered_, [&](const auto& entry) { return entry.second == hello.instance; });
+  returning_.erase(hello.instance);
+  known_[agent] = {hello};
+  decisions_.emit(Tell{agent, words});
+  unanswered_[agent] = key_of(agent);
 }
 
 }  // namespace taas::run

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct KnownAgent {
 /// "hostb", or words for one that did not say its name.
 std::string name_of(const Hello& hello);
 
-/// The agents that are connected and welcome, and what is sent to them.
+/// The agents that are connected and welcome, what is sent to them, and which of those that were dismissed have not
+/// answered yet.
 class Agents {
  public:
   Agents(SilencePolicy policy, Decisions& decisions) : decisions_(decisions), silence_(policy) {}
@@ -34,6 +36,14 @@ class Agents {
   KnownAgent remove(AgentId agent);
   /// Tells it why it is not wanted, and forgets it.
   void dismiss(AgentId agent, const std::string& reason, int exit_code);
+  /// The run is over, which each of them has to know: one whose link breaks before its answer comes back for it.
+  void dismiss_all(const Dismissed& words);
+  void on(AgentId agent, const Goodbye&) { unanswered_.erase(agent); }
+  /// Its link is gone.
+  void left(AgentId agent);
+  /// It comes after the run was over, perhaps back.
+  void dismiss_latecomer(AgentId agent, const Hello& hello, const Dismissed& words);
+  [[nodiscard]] bool all_have_answered() const { return unanswered_.empty() && returning_.empty(); }
 
   [[nodiscard]] bool empty() const { return known_.empty(); }
   [[nodiscard]] bool contains(AgentId agent) const { return known_.contains(agent); }
@@ -54,6 +64,8 @@ class Agents {
  private:
   Decisions& decisions_;
   std::map<AgentId, KnownAgent> known_;
+  std::map<AgentId, std::string> unanswered_;  // dismissed ones and their keys
+  std::set<std::string> returning_;            // keys of members whose link broke when they were dismissed
   Silence silence_;
 };
 

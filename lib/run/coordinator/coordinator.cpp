@@ -28,11 +28,15 @@ Coordinator::Coordinator(CoordinatorPolicy policy)
       output_(policy_.folder, decisions_, agents_) {}
 
 std::vector<CoordinatorAction> Coordinator::handle(const CoordinatorEvent& event) {
-  if (decisions_.finished()) return {};
+  if (decisions_.parted()) return {};
   decisions_.begin(instant_of(event));
+  if (decisions_.finished()) {
+    see_off(event);
+    return decisions_.take();
+  }
   std::visit([this](const auto& happened) { on(happened); }, event);
   supervise();
-  if (!decisions_.finished()) announce_deadline();
+  decisions_.finished() ? await_answers() : announce_deadline();
   return decisions_.take();
 }
 
@@ -91,7 +95,7 @@ void Coordinator::on(const AgentArrived& event) {
     lose(*former, {kConnectedAgain, agents_.silence().last_heard(*former), decisions_.now()});
     supervise();
   }
-  if (decisions_.finished()) return decisions_.emit(Tell{agent, Dismissed{"the run is over", 1}});
+  if (decisions_.finished()) return agents_.dismiss_latecomer(agent, hello, farewell_);
   agents_.add(agent, hello);
   if (auto why = admission_.refusal(hello); !why.empty()) return reject(agent, hello, why);
   if (hello.role == AgentRole::kData) {
@@ -226,6 +230,7 @@ void Coordinator::stop_without_machines() {
 }
 
 void Coordinator::on(const AgentLeft& event) {
+  agents_.left(event.agent);
   if (agents_.contains(event.agent)) lose(event.agent, agents_.silence().loss_of_link(event, decisions_.now()));
 }
 
@@ -308,11 +313,33 @@ void Coordinator::execute(const ReportFailure& decided) {
 /// Everybody is told before the run is over.
 void Coordinator::execute(const Finish& decided) {
   bool told = policy_.tells_verdict && decided.verdict.exit_code != 0;
-  agents_.send_all(Dismissed{told ? decided.verdict.summary : "", decided.verdict.exit_code});
+  farewell_ = {told ? decided.verdict.summary : "", decided.verdict.exit_code};
+  agents_.dismiss_all(farewell_);
   if (announced_) decisions_.emit(Action(ClearDeadline{}));
   for (auto& line : mistakes_.lines()) decisions_.notify(std::move(line));
   decisions_.finish();
   decisions_.emit(Action(decided));
+}
+
+/// An agent whose link stalls just now hears nothing of the end. It gives the link up before it would be given up, and
+/// comes again: it must not find nobody, and call a run a failure that has ended well.
+void Coordinator::await_answers() {
+  part_at_ = decisions_.now() + policy_.lost_after;
+  agents_.all_have_answered() ? decisions_.part() : decisions_.emit(AwaitAnswers{part_at_});
+}
+
+void Coordinator::see_off(const CoordinatorEvent& event) {
+  if (const auto* arrived = std::get_if<AgentArrived>(&event)) {
+    agents_.dismiss_latecomer(arrived->agent, arrived->hello, farewell_);
+  }
+  if (const auto* said = std::get_if<AgentSaid>(&event)) {
+    if (const auto* goodbye = std::get_if<Goodbye>(&said->message)) agents_.on(said->agent, *goodbye);
+  }
+  if (const auto* gone = std::get_if<AgentLeft>(&event)) agents_.left(gone->agent);
+  const auto* happened = std::get_if<Event>(&event);
+  const auto* signal = happened ? std::get_if<SignalReceived>(happened) : nullptr;
+  bool hurried = signal != nullptr && policy_.run.stops_the_run(signal->signal);
+  if (hurried || decisions_.now() >= part_at_ || agents_.all_have_answered()) decisions_.part();
 }
 
 }  // namespace taas::run

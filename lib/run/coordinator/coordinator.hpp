@@ -58,6 +58,7 @@ class Coordinator {
   void on(AgentId /*agent*/, const DataPrepared& message) { machines_.loader().on(message, gathering_.active()); }
   void on(AgentId agent, const LoaderPrepared& message);
   void on(AgentId agent, const LoaderFailed& message);
+  void on(AgentId agent, const Goodbye& message) { agents_.on(agent, message); }
 
   // What the Supervisor decides: one overload an action.
   template <class Decided>
@@ -85,6 +86,8 @@ class Coordinator {
   }
 
   void supervise();
+  void await_answers();
+  void see_off(const CoordinatorEvent& event);
   void announce_deadline();
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
@@ -113,6 +116,8 @@ class Coordinator {
   SilentMistakes mistakes_;
   std::optional<Instant> supervisor_deadline_;
   std::optional<Instant> announced_;
+  Dismissed farewell_;  // with the verdict
+  Instant part_at_{};
 };
 
 }  // namespace taas::run

@@ -108,7 +108,14 @@ struct PlaceOutput {
 /// --loader is prepared: the nodes that are held may come (CoordinatorPolicy::nodes_are_held). Once.
 struct ReleaseNodes {};
 
-using CoordinatorAction =
-    std::variant<Happened, Action, Tell, Drop, StartAgent, ReceiveFiles, PlaceOutput, ReleaseNodes>;
+/// After Finish: agents have not answered its Dismissed yet. DeadlineReached is to follow then.
+struct AwaitAnswers {
+  Instant until;
+};
+/// After Finish, the last of all: every agent knows how the run ended, or cannot be told.
+struct Parted {};
+
+using CoordinatorAction = std::variant<Happened, Action, Tell, Drop, StartAgent, ReceiveFiles, PlaceOutput,
+                                       ReleaseNodes, AwaitAnswers, Parted>;
 
 }  // namespace taas::run

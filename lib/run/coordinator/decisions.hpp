@@ -34,12 +34,19 @@ class Decisions {
   /// The run is over: nothing is reported any more.
   void finish() { finished_ = true; }
   [[nodiscard]] bool finished() const { return finished_; }
+  /// Nobody is waited for any more, either.
+  void part() {
+    parted_ = true;
+    emit(Parted{});
+  }
+  [[nodiscard]] bool parted() const { return parted_; }
 
  private:
   Instant now_{};
   std::vector<CoordinatorAction> actions_;
   std::deque<Event> reports_;
   bool finished_ = false;
+  bool parted_ = false;
 };
 
 }  // namespace taas::run

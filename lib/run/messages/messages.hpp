@@ -95,10 +95,13 @@ struct LoaderFailed {
   std::string message;
 };
 
+/// The answer to Dismissed, and the last that an agent says: it knows how the run ended for it.
+struct Goodbye {};
+
 using AgentMessage =
     std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled, RankSpawned,
                  RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited, GenerationGone, OutputSettled,
-                 DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed>;
+                 DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed, Goodbye>;
 
 // Coordinator to agent.
 
@@ -106,7 +109,7 @@ using AgentMessage =
 struct Welcome {
   std::string run;  ///< the launch as JSON (plan/options/launch_settings.hpp): options, environment, folder
 };
-/// This agent is not wanted: a wrong version, no place left, the run is over.
+/// This agent is not wanted: a wrong version, no place left, the run is over. Answered with Goodbye.
 struct Dismissed {
   std::string reason;
   int exit_code = 0;
@@ -203,6 +206,7 @@ BOOST_DESCRIBE_STRUCT(FileProgress, (), (transfer, received))
 BOOST_DESCRIBE_STRUCT(FileStored, (), (transfer, error))
 BOOST_DESCRIBE_STRUCT(LoaderPrepared, (), ())
 BOOST_DESCRIBE_STRUCT(LoaderFailed, (), (message))
+BOOST_DESCRIBE_STRUCT(Goodbye, (), ())
 BOOST_DESCRIBE_STRUCT(DataWorker, (), (name, node, addresses, port))
 BOOST_DESCRIBE_STRUCT(DataWorkers, (), (workers))
 // clang-format on

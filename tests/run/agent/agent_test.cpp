@@ -30,6 +30,7 @@ std::string brief(const AgentMessage& message) {
                                [](const GenerationGone& m) { return fmt::format("gone {}", m.generation.value); },
                                [](const RankExited& m) { return fmt::format("exited {}", m.rank.value); },
                                [](const Signalled& m) { return fmt::format("signalled {}", m.signal); },
+                               [](const Goodbye&) { return std::string("goodbye"); },
                                [](const auto&) { return std::string("another message"); }},
                     message);
 }
@@ -226,7 +227,7 @@ TEST_CASE("dismissed, it leaves when its ranks are gone") {
   Drive agent;
   agent.up(0);
   agent.start(0, 10);
-  CHECK(agent.hear(Dismissed{"the run is over", 3}, 20) == Strings{"do kill 0"});
+  CHECK(agent.hear(Dismissed{"the run is over", 3}, 20) == Strings{"send goodbye", "do kill 0"});
   CHECK(agent.down(21) == Strings{});
   CHECK(agent.gone(0, 30) == Strings{"leave 3 the run is over"});
 }

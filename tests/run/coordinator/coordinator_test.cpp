@@ -1,5 +1,7 @@
 #include "run/coordinator/coordinator.hpp"
 
+#include <csignal>
+
 #include "catch.hpp"
 #include "run/coordinator_drive.hpp"
 
@@ -27,6 +29,69 @@ TEST_CASE("two nodes from the first word to the last") {
   CHECK(run.gone(5, 0, 30) == Strings{});
   CHECK(run.gone(6, 0, 31) == Strings{"6: settle"});
   CHECK(run.said(6, OutputSettled{"", at_ms(40)}, 40) == Strings{"5: dismissed 0 ", "6: dismissed 0 ", "finish 0"});
+}
+
+namespace {
+
+/// Of two nodes.
+void end_well(Drive& run) {
+  run.gather(2);
+  for (int rank = 0; rank < 4; ++rank) run.exited(rank / 2, 0, rank, {}, 20);
+  run.gone(0, 0, 30);
+  run.gone(1, 0, 30);
+  CHECK(run.said(0, OutputSettled{"", at_ms(40)}, 40) == Strings{"0: dismissed 0 ", "1: dismissed 0 ", "finish 0"});
+}
+
+}  // namespace
+
+TEST_CASE("the coordinator goes when all nodes have answered how the run ended") {
+  Drive run(policy(2, 2, 2));
+  end_well(run);
+  CHECK_FALSE(run.parted);
+  run.said(0, Goodbye{}, 41);
+  run.left(0, 42);
+  CHECK_FALSE(run.parted);
+  run.said(1, Goodbye{}, 45);
+  CHECK(run.parted);
+}
+
+TEST_CASE("an agent whose link broke at the very end is told when it comes back") {
+  Drive run(policy(2, 2, 2));
+  end_well(run);
+  run.said(0, Goodbye{}, 41);
+  const bool former_link_is_known_to_be_broken = GENERATE(false, true);
+  if (former_link_is_known_to_be_broken) run.left(1, 900);
+  CHECK_FALSE(run.parted);
+  CHECK(run.arrive(2, hello(1), 1500) == Strings{"2: dismissed 0 "});
+  CHECK_FALSE(run.parted);
+  run.said(2, Goodbye{}, 1510);
+  CHECK(run.parted);
+}
+
+TEST_CASE("an agent that does not answer is waited for as long as a silent node") {
+  Drive run(policy(2, 2, 2));
+  end_well(run);
+  run.said(0, Goodbye{}, 41);
+  run.deadline(2539);
+  CHECK_FALSE(run.parted);
+  run.deadline(2540);
+  CHECK(run.parted);
+}
+
+TEST_CASE("who wants the launcher to stop does not wait for silent agents") {
+  Drive run(policy(2, 2, 2));
+  end_well(run);
+  run.feed(Event(SignalReceived{SIGTERM, at_ms(100)}));
+  CHECK(run.parted);
+}
+
+TEST_CASE("who was turned away and has left is not waited for") {
+  Drive run(policy(1, 1, 1));
+  run.arrive(0, hello(0), 0);
+  CHECK(run.said(0, Refused{"train: not found"}, 10).back() == "finish 2");
+  CHECK_FALSE(run.parted);
+  run.left(0, 20);
+  CHECK(run.parted);
 }
 
 TEST_CASE("ranks are told each other's servers, where all nodes hold ports for them") {
