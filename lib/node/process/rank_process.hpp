@@ -76,7 +76,7 @@ class RankProcess {
   [[nodiscard]] int pid() const;
   [[nodiscard]] bool preloaded() const;
   [[nodiscard]] bool running() const;
-  /// To the rank's process group; nothing when it has ended.
+  /// To all of the process group, unlike Family::tell(); nothing when it has ended.
   void signal(int number);
   /// Back-pressure: while paused nothing is read, so the rank blocks in its own writes when its pipe is full.
   void pause();

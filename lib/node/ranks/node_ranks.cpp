@@ -8,11 +8,13 @@
 
 #include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
+#include "base/text.hpp"
 #include "node/ranks/protection.hpp"
 #include "plan/program/preload.hpp"
 #include "proc/family/family.hpp"
 #include "proc/machine/memory_watch.hpp"
 #include "proc/spawn/landlock.hpp"
+#include "run/events/words.hpp"
 
 namespace taas::node {
 
@@ -152,14 +154,20 @@ void NodeRanks::flush() {
 
 void NodeRanks::signal(const run::SignalRanks& request) {
   if (request.generation != generation_) return;
+  std::vector<int> leaders;
   for (Rank rank : request.ranks) {
     auto index = static_cast<std::size_t>(
         std::find_if(places().begin(), places().end(), [&](const auto& place) { return place.rank == rank; }) -
         places().begin());
     if (index >= ranks_.size() || !ranks_[index]->running()) continue;
     log::debug(LogPart::kProcess, "signal {} goes to rank {}", request.signal, rank.value);
-    ranks_[index]->signal(request.signal);
+    leaders.push_back(ranks_[index]->pid());
   }
+  auto unheard = family_.tell(leaders, request.signal, request.to_end ? Audience::kAll : Audience::kHandlers);
+  if (request.to_end || unheard.empty()) return;
+  remark(fmt::format("{}: {} of {} here {} not handle it and {} not sent it", run::signal_name(request.signal),
+                     unheard.size(), plural(static_cast<std::int64_t>(leaders.size()), "rank"),
+                     unheard.size() == 1 ? "does" : "do", unheard.size() == 1 ? "was" : "were"));
 }
 
 std::optional<Rank> NodeRanks::rank_of(int pid) const {

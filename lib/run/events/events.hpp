@@ -192,18 +192,19 @@ struct GatherNodes {
 struct StartGeneration {
   Generation generation;
 };
-/// Send a signal to these ranks' process groups.
+/// Tell these ranks by a signal: each program in their process groups once.
 struct SignalRanks {
   Generation generation;
   std::vector<Rank> ranks;
   int signal;
+  bool to_end = true;  ///< else ranks go on, and those that do not handle the signal do not get it
 };
 /// SIGKILL every process of the generation, grandchildren in other sessions included. GenerationGone must follow.
 struct KillGeneration {
   Generation generation;
 };
-/// Ask whether processes of the generation remain now that its ranks have ended: send them `signal`; GenerationGone
-/// follows when none is left.
+/// Ask whether processes of the generation remain now that its ranks have ended: those that have not been told to end
+/// yet are told by `signal` (0: none is, they may finish what they do); GenerationGone follows when none is left.
 struct SweepGeneration {
   Generation generation;
   int signal;
@@ -267,7 +268,7 @@ BOOST_DESCRIBE_STRUCT(Verdict, (), (cause, culprit, node, generation, status, su
 
 BOOST_DESCRIBE_STRUCT(GatherNodes, (), (generation))
 BOOST_DESCRIBE_STRUCT(StartGeneration, (), (generation))
-BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal))
+BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal, to_end))
 BOOST_DESCRIBE_STRUCT(KillGeneration, (), (generation))
 BOOST_DESCRIBE_STRUCT(SweepGeneration, (), (generation, signal))
 BOOST_DESCRIBE_STRUCT(SetDeadline, (), (at))

@@ -127,9 +127,9 @@ void Supervisor::stop(int signal) {
 
 void Supervisor::check_ranks() {
   if (!ranks_may_live() || !record_.over()) return;
-  bool failed = phase_ == Phase::kStopping && user_signal_ == 0;
+  const bool in_peace = phase_ == Phase::kRunning;
   phase_ = Phase::kSweeping;
-  termination_.sweep(failed);
+  in_peace ? termination_.await_leftovers() : termination_.sweep();
 }
 
 void Supervisor::on(const GenerationGone& event) {
@@ -155,7 +155,8 @@ void Supervisor::on(const SignalReceived& event) {
 
 void Supervisor::pass_on(int signal) {
   auto living = record_.living();
-  if (ranks_may_live() && !living.empty()) actions_.emit(SignalRanks{record_.generation(), living, signal});
+  const bool to_end = signal != SIGUSR1 && signal != SIGUSR2;
+  if (ranks_may_live() && !living.empty()) actions_.emit(SignalRanks{record_.generation(), living, signal, to_end});
 }
 
 /// Ranks that do not live yet are told when they do (start()).
@@ -178,6 +179,7 @@ void Supervisor::on_stop_signal(int signal) {
     case Phase::kStopping:
     case Phase::kSweeping:
       if (ranks_got_it_first(signal)) return take_over(signal);
+      if (!record_.stopped_at() && !std::exchange(hurried_, true)) return stop_leftovers(signal);
       hurried_ = true;
       if (!record_.killed()) actions_.notify(fmt::format("{}: killing what is left", signal_name(signal)));
       return termination_.kill();
@@ -196,6 +198,13 @@ void Supervisor::stop_for_user(int signal) {
   if (!wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});  // before the signal: its handler looks for it
   stop(signal);
   check_ranks();
+}
+
+/// All ranks have ended well, and that stays so.
+void Supervisor::stop_leftovers(int signal) {
+  if (record_.killed()) return;
+  actions_.notify(fmt::format("{}: what ranks left behind is told to end; once more kills it", signal_name(signal)));
+  termination_.stop_leftovers();
 }
 
 /// What began as the stop after a failure goes on as the user's.

@@ -53,6 +53,7 @@ class Supervisor {
   void on_checkpoint_signal(int signal);
   void pass_on(int signal);
   void stop_for_user(int signal);
+  void stop_leftovers(int signal);
   void take_over(int signal);
   [[nodiscard]] bool ranks_got_it_first(int signal) const;
 
