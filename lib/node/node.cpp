@@ -334,7 +334,7 @@ void Node::State::name_leftovers(bool in_peace) {
 void Node::State::perform(const run::RequestStop& request) {
   stop_wish.tell(stop_file(generation()));
   if (request.signal == 0) return ranks->hurry();  // the user stops the run: no rank waits for an import first
-  run::SignalRanks to_all{generation(), {}, request.signal, false};
+  run::SignalRanks to_all{generation(), {}, request.signal, false, request.sent};
   for (const auto& place : ranks->places()) to_all.ranks.push_back(place.rank);
   stop_wish.pass(to_all);
 }

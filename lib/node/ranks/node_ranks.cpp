@@ -8,13 +8,11 @@
 
 #include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
-#include "base/text.hpp"
 #include "node/ranks/protection.hpp"
 #include "plan/program/preload.hpp"
 #include "proc/family/family.hpp"
 #include "proc/machine/memory_watch.hpp"
 #include "proc/spawn/landlock.hpp"
-#include "run/events/words.hpp"
 
 namespace taas::node {
 
@@ -163,11 +161,13 @@ void NodeRanks::signal(const run::SignalRanks& request) {
     log::debug(LogPart::kProcess, "signal {} goes to rank {}", request.signal, rank.value);
     leaders.push_back(ranks_[index]->pid());
   }
-  auto unheard = family_.tell(leaders, request.signal, request.to_end ? Audience::kAll : Audience::kHandlers);
-  if (request.to_end || unheard.empty()) return;
-  remark(fmt::format("{}: {} of {} here {} not handle it and {} not sent it", run::signal_name(request.signal),
-                     unheard.size(), plural(static_cast<std::int64_t>(leaders.size()), "rank"),
-                     unheard.size() == 1 ? "does" : "do", unheard.size() == 1 ? "was" : "were"));
+  if (request.to_end) {
+    request.sent ? family_.all_are_told() : void(family_.tell(leaders, request.signal, Audience::kAll));
+    return;
+  }
+  auto unheard = family_.tell(leaders, request.signal, request.sent ? Audience::kNobody : Audience::kHandlers);
+  outbox_.say(run::SignalAnswer{generation_, request.signal, static_cast<int>(leaders.size()),
+                                static_cast<int>(unheard.size())});
 }
 
 std::optional<Rank> NodeRanks::rank_of(int pid) const {

@@ -41,6 +41,12 @@ Response response_to(int signal, std::string_view status) {
   return has_signal(field(status, "SigIgn:"), signal) ? Response::kIgnores : Response::kDefault;
 }
 
+/// While a thread waits in sigwait() the kernel does not show what it has blocked for that.
+bool waits_for_signals(int pid) {
+  auto where = read_file("/proc/" + std::to_string(pid) + "/wchan");
+  return where && where->find("sigtimedwait") != std::string::npos;
+}
+
 std::string program_of(int pid) {
   std::array<char, PATH_MAX> path;
   auto length = ::readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path.data(), path.size());
@@ -95,7 +101,9 @@ class Choice {
 std::optional<Disposition> read_disposition(int pid, int signal) {
   auto status = read_file("/proc/" + std::to_string(pid) + "/status");
   if (!status) return std::nullopt;
-  return Disposition{response_to(signal, *status), program_of(pid), field(*status, "State:").starts_with('T')};
+  auto response = response_to(signal, *status);
+  if (response == Response::kDefault && waits_for_signals(pid)) response = Response::kHandles;
+  return Disposition{response, program_of(pid), field(*status, "State:").starts_with('T')};
 }
 
 bool Disposition::acts_for_those_below() const { return response == Response::kHandles && !is_shell(program); }
@@ -142,7 +150,7 @@ void GroupCall::tell(int leader, const std::vector<Process>& members) {
     if (look(process).response == Response::kHandles) heard_.insert(leader);
     if (told_.insert(process).second) fresh.push_back(process);
   }
-  if (!fresh.empty()) tell_processes(fresh, signal_);
+  if (audience_ != Audience::kNobody && !fresh.empty()) tell_processes(fresh, signal_);
 }
 
 /// What was seen first counts: the signal changes it.

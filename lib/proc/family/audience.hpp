@@ -33,6 +33,7 @@ std::optional<Disposition> read_disposition(int pid, int signal);
 enum class Audience {
   kAll,       ///< it asks to end: who does not handle it ends of it
   kHandlers,  ///< it asks for something else: who would end of it does not get it
+  kNobody,    ///< all have got it from somebody else: only who handles it is of interest
 };
 
 /// Who of `members`, a piece of the process tree, gets a signal, so that each program hears of it once and can do what

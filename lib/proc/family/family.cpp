@@ -143,6 +143,11 @@ std::vector<int> Family::tell(const std::vector<int>& leaders, int signal, Audie
   return call.unheard();
 }
 
+void Family::all_are_told() {
+  auto members = descendants(state_->spared);
+  state_->told.insert(members.begin(), members.end());
+}
+
 void Family::spare(int pid) { state_->spared.insert(pid); }
 void Family::unspare(int pid) { state_->spared.erase(pid); }
 

@@ -27,6 +27,8 @@ class Family {
   /// Tells the process groups led by these watched children, each program in them once (see choose_recipients()).
   /// Returns the leaders in whose groups nobody handles the signal.
   std::vector<int> tell(const std::vector<int>& leaders, int signal, Audience audience);
+  /// Somebody else has told all descendants to end.
+  void all_are_told();
 
   /// This child and what is below it belong to somebody else: not signalled, not reaped, not waited for.
   void spare(int pid);

@@ -120,9 +120,9 @@ void Supervisor::on(const NodeLeaves& event) {
   check_ranks();
 }
 
-void Supervisor::stop(int signal) {
+void Supervisor::stop(int signal, bool sent) {
   phase_ = Phase::kStopping;
-  termination_.stop(signal);
+  termination_.stop(signal, sent);
 }
 
 void Supervisor::check_ranks() {
@@ -145,9 +145,9 @@ void Supervisor::on(const SignalReceived& event) {
     case SignalWish::kNone:
       return;
     case SignalWish::kStop:
-      return on_stop_signal(event.signal);
+      return on_stop_signal(event);
     case SignalWish::kCheckpoint:
-      return on_checkpoint_signal(event.signal);
+      return on_checkpoint_signal(event);
     case SignalWish::kPassOn:
       return pass_on(event.signal);
   }
@@ -160,14 +160,16 @@ void Supervisor::pass_on(int signal) {
 }
 
 /// Ranks that do not live yet are told when they do (start()).
-void Supervisor::on_checkpoint_signal(int signal) {
+void Supervisor::on_checkpoint_signal(const SignalReceived& event) {
   if (!wishes_.begin_checkpoint()) return;
-  auto text = fmt::format("{}: the run is to end soon; ranks are told to write a checkpoint", signal_name(signal));
+  auto text =
+      fmt::format("{}: the run is to end soon; ranks are told to write a checkpoint", signal_name(event.signal));
   actions_.notify(text);
-  if (phase_ == Phase::kRunning) actions_.emit(RequestStop{signal});
+  if (phase_ == Phase::kRunning) actions_.emit(RequestStop{event.signal, event.reached_ranks});
 }
 
-void Supervisor::on_stop_signal(int signal) {
+void Supervisor::on_stop_signal(const SignalReceived& event) {
+  const int signal = event.signal;
   switch (phase_) {
     case Phase::kIdle:
     case Phase::kGathering:
@@ -175,7 +177,7 @@ void Supervisor::on_stop_signal(int signal) {
       verdict_ = judge();
       return record_.generation().value == 0 ? finish() : settle();
     case Phase::kRunning:
-      return stop_for_user(signal);
+      return stop_for_user(event);
     case Phase::kStopping:
     case Phase::kSweeping:
       if (ranks_got_it_first(signal)) return take_over(signal);
@@ -192,11 +194,11 @@ void Supervisor::on_stop_signal(int signal) {
   }
 }
 
-void Supervisor::stop_for_user(int signal) {
-  user_signal_ = signal;
-  actions_.notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(signal)));
+void Supervisor::stop_for_user(const SignalReceived& event) {
+  user_signal_ = event.signal;
+  actions_.notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(event.signal)));
   if (!wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});  // before the signal: its handler looks for it
-  stop(signal);
+  stop(event.signal, event.reached_ranks);
   check_ranks();
 }
 

@@ -18,12 +18,12 @@ constexpr auto kGiveUpAfter = 30s;
 
 }  // namespace
 
-void Termination::stop(int signal) {
+void Termination::stop(int signal, bool sent) {
   record_.stop(signal, actions_.now());
   deadlines_.cancel(Timer::kJoinNotice);
   deadlines_.set(Timer::kShutdown, actions_.now() + policy_.shutdown_timeout);
   if (auto living = record_.living(); !living.empty()) {
-    actions_.emit(SignalRanks{record_.generation(), living, signal});
+    actions_.emit(SignalRanks{record_.generation(), living, signal, true, sent});
   }
 }
 

@@ -17,8 +17,8 @@ class Termination {
   Termination(const Policy& policy, GenerationRecord& record, Deadlines& deadlines, SupervisorActions& actions)
       : policy_(policy), record_(record), deadlines_(deadlines), actions_(actions) {}
 
-  /// Ranks are told to end.
-  void stop(int signal);
+  /// Ranks are told to end; `sent` as in SignalRanks.
+  void stop(int signal, bool sent = false);
   /// All ranks have ended. What they left behind when they were told to stop, such as the program of a shell that has
   /// ended of the signal, has what is left of the ranks' own time, and is told as they were.
   void sweep();

@@ -193,7 +193,7 @@ TEST_CASE("signals are passed on to the agent, each once") {
     auto source = std::make_shared<std::unique_ptr<SignalSource>>();
     *source = std::make_unique<SignalSource>(
         agent.io, std::vector<int>{SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP, SIGWINCH, SIGCONT},
-        [&agent, source](int signal, Instant) { agent.say("signal " + std::to_string(signal)); });
+        [&agent, source](int signal, Instant, int) { agent.say("signal " + std::to_string(signal)); });
     agent.say("ready");
   });
   REQUIRE(launcher.next_line() == "ready");
@@ -217,8 +217,8 @@ TEST_CASE("the agent leads its own process group, so that Ctrl-C reaches it thro
 TEST_CASE("a stopped agent is continued when it is told to end") {
   Launcher launcher([](Agent& agent) {
     auto source = std::make_shared<std::unique_ptr<SignalSource>>();
-    *source =
-        std::make_unique<SignalSource>(agent.io, std::vector<int>{SIGTERM}, [source](int, Instant) { ::_exit(7); });
+    *source = std::make_unique<SignalSource>(agent.io, std::vector<int>{SIGTERM},
+                                             [source](int, Instant, int) { ::_exit(7); });
     agent.say("ready");
   });
   REQUIRE(launcher.next_line() == "ready");
@@ -245,7 +245,7 @@ TEST_CASE("an agent that answers has all the time that it needs to end") {
   Launcher launcher([](Agent& agent) {
     auto source = std::make_shared<std::unique_ptr<SignalSource>>();
     auto timer = std::make_shared<boost::asio::steady_timer>(agent.io);
-    *source = std::make_unique<SignalSource>(agent.io, std::vector<int>{SIGTERM}, [source, timer](int, Instant) {
+    *source = std::make_unique<SignalSource>(agent.io, std::vector<int>{SIGTERM}, [source, timer](int, Instant, int) {
       timer->expires_after(std::chrono::seconds(12));
       timer->async_wait([](boost::system::error_code) { ::_exit(7); });
     });
