@@ -318,7 +318,7 @@ void Node::State::name_leftovers(bool in_peace) {
   auto who = fmt::format("{}{}", fmt::join(names, ", "),
                          count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : "");
   const auto& limits = options.settings.options.supervision;
-  auto left = count == 1 ? "process" : "processes";
+  const auto* left = count == 1 ? "a process" : "processes";
   if (in_peace) {
     return remark(
         fmt::format("waiting for {} that ranks left behind: {}; for {} s at most (--leftover-timeout), and "
