@@ -16,8 +16,8 @@
 #include "launch/output/console_queue.hpp"
 #include "launch/output/display.hpp"
 #include "launch/output/incoming_output.hpp"
+#include "node/job_signals.hpp"
 #include "proc/spawn/open_files.hpp"
-#include "proc/spawn/signals.hpp"
 #include "run/events/type_name.hpp"
 
 namespace taas::launch {
@@ -98,7 +98,7 @@ struct CoordinatorLoop::State {
 
   void show(const run::Output& output);
   void tell(const run::DataEvent& event);
-  void receive(int signal, Instant at);
+  void receive(int signal, Instant at, bool reached_ranks);
   void warn(const Error& error) { display.say(Level::kWarning, error.message); }
 
   boost::asio::io_context& io;
@@ -117,7 +117,7 @@ struct CoordinatorLoop::State {
   ConnectedAgents agents;
   EventQueue<run::CoordinatorEvent> turns;
   std::size_t files = 0;
-  std::optional<SignalSource> signals;  // from execute() on
+  std::optional<node::JobSignals> signals;  // from execute() on
   std::optional<run::Verdict> verdict;
   bool told_end = false;  // to the user: whatever is heard now is not shown any more
   bool parted = false;
@@ -194,8 +194,10 @@ void CoordinatorLoop::say(std::string text) {
 int CoordinatorLoop::execute() {
   State& state = *state_;
   for (const auto& notice : state.options.plan.notices) state.display.say(Level::kInfo, notice);
-  state.signals.emplace(state.io, std::vector{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH},
-                        [&state](int signal, Instant at) { state.receive(signal, at); });
+  const auto& job = state.options.plan.job;
+  state.signals.emplace(
+      state.io, std::vector{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}, job && job->step,
+      [&state](int signal, Instant at, bool reached_ranks) { state.receive(signal, at, reached_ranks); });
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
   if (auto written = record_failure(*state.verdict, state.options.machine.environment); !written) {
@@ -216,9 +218,9 @@ bool CoordinatorLoop::told_to_stop() const {
   return state_->stop_requested || (state_->verdict && state_->verdict->cause == run::Cause::kStopped);
 }
 
-void CoordinatorLoop::State::receive(int signal, Instant at) {
+void CoordinatorLoop::State::receive(int signal, Instant at, bool reached_ranks) {
   if (signal == SIGWINCH) return told_end ? void() : display.resize();
-  happen(run::SignalReceived{signal, at});
+  happen(run::SignalReceived{signal, at, reached_ranks});
 }
 
 void CoordinatorLoop::State::tick() {

@@ -15,9 +15,9 @@
 #include "base/version.hpp"
 #include "net/addresses.hpp"
 #include "node/agent_policy.hpp"
+#include "node/job_signals.hpp"
 #include "node/preparation.hpp"
 #include "node/uplink.hpp"
-#include "proc/spawn/signals.hpp"
 
 namespace taas::node {
 namespace {
@@ -89,14 +89,16 @@ Result<std::optional<int>> serve_as_agent(AgentProcessOptions options, Lifeline 
     };
   }
 
+  const bool in_step = options.machine.environment.contains("SLURM_STEP_ID");
   AgentLoop agent(io, loop_options(std::move(options), std::move(*addresses)));
   agent.set_uplink(make_uplink(io, std::move(connect), agent));
   std::optional<run::Leave> left;
   agent.set_on_leave([&left](run::Leave leave) { left = std::move(leave); });
   agent.set_on_notice(say_here);
-  SignalSource source(io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}, [&agent](int signal, Instant at) {
-    agent.feed(run::AgentSignalled{signal, at});
-  });
+  JobSignals signals(io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}, in_step,
+                     [&agent](int signal, Instant at, bool reached_ranks) {
+                       agent.feed(run::AgentSignalled{signal, at, reached_ranks});
+                     });
   agent.begin();
   while (!left && !taken_over) io.run_one();
   if (!left) return std::optional<int>();

@@ -1,7 +1,10 @@
 #include "node/node.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -10,6 +13,7 @@
 
 #include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
+#include "base/timer.hpp"
 #include "net/held_ports.hpp"
 #include "node/data/data_delivery.hpp"
 #include "node/node_store.hpp"
@@ -27,6 +31,12 @@
 #include "storage/private_files.hpp"
 
 namespace taas::node {
+namespace {
+
+constexpr Duration kLeftoverNotice = std::chrono::seconds(2);
+constexpr std::size_t kMostNamed = 3;
+
+}  // namespace
 
 /// The parts of a node, and which of them carries out what the coordinator asks for.
 struct Node::State {
@@ -64,6 +74,7 @@ struct Node::State {
   void add_evidence(Rank rank, run::Evidence& evidence);
   void hold_output(bool hold);
   void sweep(int signal);
+  void name_leftovers(bool in_peace);
   void say_settled(const std::string& error);
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
   [[nodiscard]] Generation generation() const { return ranks->generation(); }
@@ -83,11 +94,12 @@ struct Node::State {
   NodeStore store;
   net::HeldPorts rank_ports;
   std::string folder_mark;
-  plan::RunAddresses addresses;        // those that are known so far
-  std::optional<NodeRanks> ranks;      // always, once prepared
-  std::optional<NodeOutput> output;    // always, once prepared
-  std::unique_ptr<DataDelivery> data;  // with --cpus
-  std::unique_ptr<NodeTimers> timers;  // with TORCHELASTIC_ENABLE_FILE_TIMER
+  plan::RunAddresses addresses;          // those that are known so far
+  std::optional<NodeRanks> ranks;        // always, once prepared
+  std::optional<NodeOutput> output;      // always, once prepared
+  std::unique_ptr<DataDelivery> data;    // with --cpus
+  std::unique_ptr<NodeTimers> timers;    // with TORCHELASTIC_ENABLE_FILE_TIMER
+  std::optional<Timer> leftover_notice;  // while all of a generation is to end
   StopWish stop_wish{io, disk, [this](const run::SignalRanks& request) { ranks->signal(request); },
                      [this](std::string text) { remark(std::move(text)); }};
 };
@@ -280,17 +292,49 @@ void Node::State::hold_output(bool hold) {
 void Node::State::sweep(int signal) {
   log::info(LogPart::kProcess, "all of generation {} is to end, by signal {}", generation().value, signal);
   ranks->cancel_start();
+  if (signal != SIGKILL) {
+    const Duration limit = options.settings.options.supervision.leftover_timeout;
+    const bool in_peace = signal == 0;
+    leftover_notice.emplace(io, [=, this] { name_leftovers(in_peace); });
+    leftover_notice->set(steady_now() + (in_peace ? std::min(kLeftoverNotice, limit / 2) : kLeftoverNotice));
+  }
   family.sweep(signal, [this, swept = generation()] {
+    leftover_notice.reset();
     ranks->flush();
     store.rest();
     disk.after([=, this] { outbox.say(run::GenerationGone{swept, steady_now()}); });  // and so after the ranks' ends
   });
 }
 
+/// Those below them end with them, or are named by the next line.
+void Node::State::name_leftovers(bool in_peace) {
+  std::vector<std::string> names;
+  for (const auto& process : family.members()) {
+    if (process.parent == ::getpid()) names.push_back(describe(process));
+  }
+  if (names.empty()) return;
+  const auto count = names.size();
+  if (count > kMostNamed) names.resize(kMostNamed);
+  auto who = fmt::format("{}{}", fmt::join(names, ", "),
+                         count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : "");
+  const auto& limits = options.settings.options.supervision;
+  const auto* left = count == 1 ? "a process" : "processes";
+  if (in_peace) {
+    return remark(
+        fmt::format("waiting for {} that ranks left behind: {}; for {} s at most (--leftover-timeout), and "
+                    "SIGTERM or Ctrl-C ends the wait",
+                    left, who, seconds(limits.leftover_timeout)));
+  }
+  remark(
+      fmt::format("ranks have ended, and left behind {} that {} not: {}; SIGKILL follows at the end of "
+                  "--shutdown-timeout",
+                  left, count == 1 ? "has" : "have", who));
+}
+
 void Node::State::perform(const run::RequestStop& request) {
   stop_wish.tell(stop_file(generation()));
   if (request.signal == 0) return ranks->hurry();  // the user stops the run: no rank waits for an import first
-  run::SignalRanks to_all{generation(), {}, request.signal};
+  run::SignalRanks to_all{generation(), {}, request.signal, false, request.sent};
   for (const auto& place : ranks->places()) to_all.ranks.push_back(place.rank);
   stop_wish.pass(to_all);
 }

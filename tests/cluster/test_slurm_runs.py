@@ -180,6 +180,47 @@ def test_time_limit_with_a_signal_before(slurm, records, way, option):
 
 
 @both_ways
+def test_ranks_that_do_not_handle_the_signal_live_and_the_others_get_it_once(slurm, records, way):
+    """SLURM signals every process of a step, and so does not leave it to the launcher; with SIGTERM likewise."""
+    job = slurm.sbatch(script(way, "--preload", "none", *SMALL, *records.command("counting_rank.py")), *WHOLE)
+    records.wait_for("started-*", 8)
+    slurm.cluster.login.check("scancel", "--signal=USR2", str(job))
+    records.wait_for("told-*", 4)
+    records.wait_for("asked-*", 8)
+    slurm.scancel(job)
+    assert slurm.wait(job)["JobState"] == "CANCELLED"
+    told = {int(name.split("-")[1]): int(name.split("-")[2]) for name in records.names("counted-*")}
+    assert told == {rank: 1 - rank % 2 for rank in range(8)}, slurm.report(job)
+    assert len(records.names("saved-*")) == 8, slurm.report(job)
+    assert "SIGUSR2: 4 of 8 ranks do not handle it" in slurm.output(job)
+    assert_sound(slurm, job)
+
+
+def test_a_signal_to_the_script_alone_reaches_ranks_that_handle_it(slurm, records):
+    """As --signal=B:USR2 has it."""
+    job = slurm.sbatch(script("plain", "--preload", "none", *SMALL, *records.command("counting_rank.py")), *WHOLE)
+    records.wait_for("started-*", 8)
+    slurm.cluster.login.check("scancel", "--batch", "--signal=USR2", str(job))
+    records.wait_for("told-*", 4)
+    records.wait_for("asked-*", 8)
+    slurm.scancel(job)
+    slurm.wait(job)
+    assert len(records.names("counted-*-1")) == 4, slurm.report(job)
+    assert_sound(slurm, job)
+
+
+@both_ways
+def test_a_job_that_somebody_else_has_put_back_into_the_queue(slurm, records, way):
+    job = slurm.sbatch(script(way, "--requeue", *SMALL, *records.command("saving_rank.py")), *WHOLE, "--requeue")
+    records.wait_for("started-0-*", 8)
+    slurm.cluster.login.check("scontrol", "requeue", str(job))
+    slurm.wait_for(job, ["PENDING"])
+    assert len(records.names("saved-0-*-TERM")) == 8, slurm.report(job)
+    assert "put back" not in slurm.output(job), slurm.output(job)
+    slurm.scancel(job)
+
+
+@both_ways
 def test_preemption_with_requeue(slurm, records, tmp_path, way):
     """The launcher puts the job back into the queue; the count of restarts goes on."""
     command = ["--requeue", *SMALL, *records.command("saving_rank.py", "until=1")]

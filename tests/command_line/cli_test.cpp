@@ -46,6 +46,8 @@ TEST_CASE("every flag ends where it belongs") {
                       "3",
                       "--shutdown-timeout",
                       "1.5",
+                      "--leftover-timeout",
+                      "60",
                       "--signals-to-handle",
                       "SIGTERM,SIGUSR1",
                       "--output",
@@ -90,6 +92,7 @@ TEST_CASE("every flag ends where it belongs") {
   CHECK(all.rendezvous.store == plan::StoreHost::kRankZero);
   CHECK(all.supervision.max_restarts == 3);
   CHECK(all.supervision.shutdown_timeout == std::chrono::milliseconds(1500));
+  CHECK(all.supervision.leftover_timeout == std::chrono::minutes(1));
   CHECK(all.supervision.signals_to_handle == std::vector<int>{SIGTERM, SIGUSR1});
   CHECK(all.output.directory == "out");
   CHECK(all.output.protected_directories == Words{"p", "q"});

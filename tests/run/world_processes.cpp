@@ -91,7 +91,13 @@ void World::sweep(Generation generation, int signal) {
     if (killed_at_ == Instant{}) killed_at_ = now_;
   }
   gone_wanted_ = true;
-  for (auto& process : processes_) deliver(*process, signal);
+  for (auto& process : processes_) {
+    if (signal != 0) deliver(*process, signal);
+    // Some of what ranks leave behind ends by itself.
+    if (signal == 0 && process->alive && random_.chance(50)) {
+      later(random_.up_to(3s), [this, raw = process.get()] { end(*raw, {}); });
+    }
+  }
   check_gone();
 }
 

@@ -30,6 +30,12 @@ constexpr Flag kSupervisionFlags[] = {
      [](auto& options, const auto& values) {
        return store(options.supervision.shutdown_timeout, read_seconds(values.back()));
      }},
+    {"leftover-timeout", 0, "SECONDS",
+     "How long processes that ranks leave behind may go on after success (default: 300)",
+     [](auto& options, const auto& values) {
+       return store(options.supervision.leftover_timeout, read_seconds(values.back()));
+     },
+     Origin::kOwn},
     {"signals-to-handle", 0, "NAMES", "Signals that stop the run (default: SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
      [](auto& options, const auto& values) { return use_signals(options, values.back()); }, Origin::kTorchrun,
      Kind::kCommaList},

@@ -41,9 +41,9 @@ bool slurm_requeues(std::string job) {
 
 }  // namespace
 
-void requeue(const std::string& job_id) {
+void requeue(const std::string& job_id, int restart_count) {
   std::string job(plan::scontrol_job(answer({"scontrol", "show", "job", "--oneliner", job_id}), job_id));
-  if (plan::is_cancelled(job) || slurm_requeues(job)) return;
+  if (plan::is_requeued(job, restart_count) || plan::is_cancelled(job) || slurm_requeues(job)) return;
   if (auto done = tell({"scontrol", "requeue", job_id}); !done) {
     fmt::print(stderr, "taas-run: job {} could not be put back into the queue: {}\n", job_id, done.error().message);
   }

@@ -63,7 +63,7 @@ Result<int> exit_code_of(const Result<launch::RunEnd>& end) {
 /// A job that is asked for with --requeue and was told to stop goes back into the queue: last of all, since this ends
 /// it. A run that ended with 0 has done its work.
 Result<int> end_job(const Result<launch::RunEnd>& end, const plan::SlurmOptions& slurm, const plan::SlurmJob& job) {
-  if (end && end->told_to_stop && end->exit_code != 0 && slurm.requeue) requeue(job.id);
+  if (end && end->told_to_stop && end->exit_code != 0 && slurm.requeue) requeue(job.id, job.restart_count);
   return exit_code_of(end);
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "base/files.hpp"
 #include "base/json/json.hpp"
@@ -197,6 +198,11 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
 RankProcess::RankProcess(std::shared_ptr<State> state) : state_(std::move(state)) {}
 RankProcess::~RankProcess() = default;
 
+std::vector<int> signals_to_ignore(const std::vector<std::string>& environment) {
+  if (!value_in(environment, "SLURM_STEP_ID") && !value_in(environment, "SLURM_STEPID")) return {};
+  return {SIGUSR1, SIGUSR2};
+}
+
 Result<PreparedRank> PreparedRank::make(RankStart start) {
   auto out = make_pipe();
   if (!out) return out.error();
@@ -220,6 +226,7 @@ SpawnRequest PreparedRank::request() const {
   request.inherited = start.inherited;
   request.read_only = start.read_only;
   request.open_files_limit = start.open_files_limit;
+  request.ignored_signals = signals_to_ignore(start.environment);
   return request;
 }
 

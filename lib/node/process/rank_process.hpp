@@ -48,6 +48,10 @@ struct RankCallbacks {
   std::function<void(run::TrainingFacts)> on_facts = {};  ///< before `on_exit`, if it has noticed any
 };
 
+/// What a process with this environment ignores until it handles it. SLURM sends the signal of --signal to every
+/// process of a step, and those that know nothing of it would end.
+std::vector<int> signals_to_ignore(const std::vector<std::string>& environment);
+
 /// A rank whose pipes are there and whose process is not.
 struct PreparedRank {
   RankStart start;
@@ -76,7 +80,7 @@ class RankProcess {
   [[nodiscard]] int pid() const;
   [[nodiscard]] bool preloaded() const;
   [[nodiscard]] bool running() const;
-  /// To the rank's process group; nothing when it has ended.
+  /// To all of the process group, unlike Family::tell(); nothing when it has ended.
   void signal(int number);
   /// Back-pressure: while paused nothing is read, so the rank blocks in its own writes when its pipe is full.
   void pause();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "node/process/rank_process.hpp"
 #include "proc/family/family.hpp"
 #include "proc/preload/preloaded_python.hpp"
 
@@ -46,6 +47,7 @@ void RankSource::start(const CommonEnvironment& common) {
   request.set_by_program = options_.choice.set_by_program;
   request.hook_folder = options_.hook_folder;
   request.open_files_limit = options_.open_files_limit;
+  request.ignored_signals = signals_to_ignore(common.variables);
   variables_ = common.variables;
   settled_ = false;
   auto started = PreloadedPython::start(io_, family_, request, [this](const std::string& refusal) { settle(refusal); });

@@ -152,14 +152,22 @@ void NodeRanks::flush() {
 
 void NodeRanks::signal(const run::SignalRanks& request) {
   if (request.generation != generation_) return;
+  std::vector<int> leaders;
   for (Rank rank : request.ranks) {
     auto index = static_cast<std::size_t>(
         std::find_if(places().begin(), places().end(), [&](const auto& place) { return place.rank == rank; }) -
         places().begin());
     if (index >= ranks_.size() || !ranks_[index]->running()) continue;
     log::debug(LogPart::kProcess, "signal {} goes to rank {}", request.signal, rank.value);
-    ranks_[index]->signal(request.signal);
+    leaders.push_back(ranks_[index]->pid());
   }
+  if (request.to_end) {
+    request.sent ? family_.all_are_told() : void(family_.tell(leaders, request.signal, Audience::kAll));
+    return;
+  }
+  auto unheard = family_.tell(leaders, request.signal, request.sent ? Audience::kNobody : Audience::kHandlers);
+  outbox_.say(run::SignalAnswer{generation_, request.signal, static_cast<int>(leaders.size()),
+                                static_cast<int>(unheard.size())});
 }
 
 std::optional<Rank> NodeRanks::rank_of(int pid) const {

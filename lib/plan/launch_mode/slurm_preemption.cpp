@@ -84,6 +84,11 @@ bool is_cancelled(std::string_view job) {
   return ends && !is_preempted(job) && !has_used_its_time(job);
 }
 
+bool is_requeued(std::string_view job, int restart_count) {
+  auto restarts = parse_integer(scontrol_value(job, "Restarts"));
+  return restarts && *restarts > restart_count;
+}
+
 bool slurm_requeues(const SlurmAnswers& answers) {
   return is_preempted(answers.job) && scontrol_value(answers.job, "Requeue") == "1" &&
          scontrol_value(answers.job, "BatchFlag") != "0" &&

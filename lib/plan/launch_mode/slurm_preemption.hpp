@@ -23,6 +23,10 @@ struct SlurmAnswers {
 /// because its time is over.
 bool is_cancelled(std::string_view job);
 
+/// True for a job that has been put back into the queue since its start number `restart_count`, as by `scontrol
+/// requeue`.
+bool is_requeued(std::string_view job, int restart_count);
+
 /// True for a batch job that is being preempted and that SLURM itself puts back into the queue when its script ends.
 /// SLURM does so from 24.05 on; before, only a job that outlasted its grace time was put back.
 bool slurm_requeues(const SlurmAnswers& answers);

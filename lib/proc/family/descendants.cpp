@@ -1,6 +1,7 @@
 #include "proc/family/descendants.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -18,28 +19,14 @@
 #include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace taas {
 namespace {
 
 /// Enough for a program that forks as fast as it is killed; the callers look again later anyway.
 constexpr int kMaxPasses = 20;
-
-std::optional<Process> read_process(int pid) {
-  auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!stat) return std::nullopt;
-  auto name_end = stat->rfind(')');  // the name may hold anything, brackets and spaces too
-  if (name_end == stat->npos) return std::nullopt;
-  Process process{.pid = pid};
-  unsigned long long started = 0;
-  // Fields 4 and 22 of proc(5), counted from the state, which is the third.
-  int fields = std::sscanf(stat->c_str() + name_end + 1,
-                           " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                           &process.parent, &started);
-  if (fields != 2) return std::nullopt;
-  process.started = started;
-  return process;
-}
+constexpr std::size_t kMostOfCommand = 80;
 
 std::multimap<int, Process> processes_by_parent() {
   std::multimap<int, Process> result;
@@ -89,6 +76,22 @@ class ChildSignal {
 
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
+std::optional<Process> read_process(int pid) {
+  auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  if (!stat) return std::nullopt;
+  auto name_end = stat->rfind(')');  // the name may hold anything, brackets and spaces too
+  if (name_end == stat->npos) return std::nullopt;
+  Process process{.pid = pid};
+  unsigned long long started = 0;
+  // Fields 4, 5 and 22 of proc(5), counted from the state, which is the third.
+  int fields = std::sscanf(stat->c_str() + name_end + 1,
+                           " %*c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                           &process.parent, &process.group, &started);
+  if (fields != 3) return std::nullopt;
+  process.started = started;
+  return process;
+}
+
 std::vector<Process> descendants(const std::set<int>& spared) {
   auto by_parent = processes_by_parent();
   std::vector<Process> result{{.pid = ::getpid()}};
@@ -111,17 +114,34 @@ void signal_processes(const std::vector<Process>& processes, int signal) {
   }
 }
 
+/// A process that was found is named by its words, or, where it has none left, as the kernel calls it.
+std::string describe(const Process& process) {
+  auto words = read_file("/proc/" + std::to_string(process.pid) + "/cmdline");
+  std::string command = words ? std::move(*words) : std::string();
+  while (command.ends_with('\0')) command.pop_back();
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  if (command.empty()) {
+    auto name = read_file("/proc/" + std::to_string(process.pid) + "/comm");
+    command = name ? std::string(trim(*name, "\n")) : "?";
+  }
+  if (command.size() > kMostOfCommand) command = command.substr(0, kMostOfCommand) + "...";
+  return fmt::format("{} ({})", process.pid, printable(command));
+}
+
 void kill_descendants(const std::set<int>& spared) {
   std::set<Process> seen;
+  std::vector<Process> stopped;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     std::vector<Process> fresh;
-    for (auto process : descendants(spared)) {
-      process.parent = 0;  // may change as parents die
+    for (const auto& process : descendants(spared)) {
       if (seen.insert(process).second) fresh.push_back(process);
     }
-    if (fresh.empty()) return;
-    signal_processes(fresh, SIGKILL);
+    if (fresh.empty()) break;
+    const bool first = pass == 0;  // later ones were made meanwhile: there may be a process that goes on making them
+    signal_processes(fresh, first ? SIGKILL : SIGSTOP);
+    if (!first) stopped.insert(stopped.end(), fresh.begin(), fresh.end());
   }
+  signal_processes(stopped, SIGKILL);
 }
 
 bool has_no_children() {

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace taas {
@@ -10,10 +12,17 @@ namespace taas {
 /// One process as /proc shows it. The number alone may be another's a moment later; with the start time it is this one.
 struct Process {
   int pid = 0;
-  int parent = 0;
+  int parent = 0;  ///< changes when that one ends
+  int group = 0;
   std::uint64_t started = 0;  ///< clock ticks since boot
-  friend auto operator<=>(const Process&, const Process&) = default;
+  friend bool operator==(const Process& a, const Process& b) { return a.pid == b.pid && a.started == b.started; }
+  friend auto operator<=>(const Process& a, const Process& b) {
+    return a.pid != b.pid ? a.pid <=> b.pid : a.started <=> b.started;
+  }
 };
+
+/// Nothing when there is none of this number.
+std::optional<Process> read_process(int pid);
 
 /// Orphans below this process become its children, instead of init's, from now on and for good.
 void become_subreaper();
@@ -25,7 +34,11 @@ std::vector<Process> descendants(const std::set<int>& spared = {});
 /// Signals these processes, and never another that has got the number of one of them.
 void signal_processes(const std::vector<Process>& processes, int signal);
 
-/// SIGKILLs all descendants and those they make meanwhile, until nothing new appears. Does not wait for their end.
+/// What to call a process in a message: "4711 (sh -c 'aws s3 cp model.pt s3://bucket')", one line and not too long.
+std::string describe(const Process& process);
+
+/// SIGKILLs all descendants and those they make meanwhile, until nothing new appears: where some do, they are stopped
+/// before they are killed, so that they cannot go on making others. Does not wait for their end.
 void kill_descendants(const std::set<int>& spared = {});
 
 /// True when this process has no child left, by the kernel's word; as a subreaper it then has no descendant either.

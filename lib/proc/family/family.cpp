@@ -17,13 +17,15 @@
 namespace taas {
 namespace {
 
-/// The list of all processes is read at most this often during a sweep; ends are noticed at once by SIGCHLD.
+/// The list of all processes is read at most this often during a sweep, and less often in a long one; ends are noticed
+/// at once by SIGCHLD.
 constexpr std::chrono::milliseconds kLookAgain{10};
+constexpr std::chrono::milliseconds kLookAtLeast{160};
 
 struct Sweep {
   int signal = 0;
   std::function<void()> on_gone;
-  std::set<Process> told;
+  std::chrono::milliseconds pause = kLookAgain;
 };
 
 }  // namespace
@@ -46,6 +48,7 @@ struct Family::State : std::enable_shared_from_this<Family::State> {
     if (!sweep || !nobody_left()) return;
     auto on_gone = std::move(sweep->on_gone);
     sweep.reset();
+    told.clear();
     timer.cancel();
     if (on_gone) on_gone();
   }
@@ -68,20 +71,23 @@ struct Family::State : std::enable_shared_from_this<Family::State> {
 
   void signal_members() {
     if (sweep->signal == SIGKILL) return kill_descendants(spared);
+    auto look = [signal = sweep->signal](const Process& process) {
+      return read_disposition(process.pid, signal).value_or(Disposition{});
+    };
     std::vector<Process> fresh;
-    for (auto process : descendants(spared)) {
-      process.parent = 0;  // may change as parents die
-      if (sweep->told.insert(process).second) fresh.push_back(process);
+    for (const auto& process : choose_recipients(descendants(spared), Audience::kAll, look)) {
+      if (told.insert(process).second) fresh.push_back(process);
     }
-    signal_processes(fresh, sweep->signal);
+    tell_processes(fresh, sweep->signal);
   }
 
   void continue_sweep() {
     if (closed) return;
     look();
-    if (!sweep) return;
+    if (!sweep || sweep->signal == 0) return;
     signal_members();
-    timer.expires_after(kLookAgain);
+    timer.expires_after(sweep->pause);
+    if (sweep->signal != SIGKILL) sweep->pause = std::min(2 * sweep->pause, kLookAtLeast);
     timer.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
       if (!cancelled) self->continue_sweep();
     });
@@ -92,6 +98,7 @@ struct Family::State : std::enable_shared_from_this<Family::State> {
   boost::asio::steady_timer timer;
   std::map<int, ExitWatch> watched;
   std::set<int> spared;
+  std::set<Process> told;  // to end, until the sweep that follows is over
   std::optional<Sweep> sweep;
   bool closed = false;
 };
@@ -126,11 +133,26 @@ void Family::signal_group(int pid, int signal) {
   if (found != state_->watched.end()) found->second.signal_group(signal);
 }
 
+std::vector<int> Family::tell(const std::vector<int>& leaders, int signal, Audience audience) {
+  GroupCall call(signal, audience);
+  for (int pid : leaders) {
+    if (state_->watched.contains(pid)) call.tell_leader(pid);
+  }
+  call.tell_groups();
+  if (audience == Audience::kAll) state_->told.insert(call.told().begin(), call.told().end());
+  return call.unheard();
+}
+
+void Family::all_are_told() {
+  auto members = descendants(state_->spared);
+  state_->told.insert(members.begin(), members.end());
+}
+
 void Family::spare(int pid) { state_->spared.insert(pid); }
 void Family::unspare(int pid) { state_->spared.erase(pid); }
 
 void Family::sweep(int signal, std::function<void()> on_gone) {
-  state_->sweep = Sweep{signal, std::move(on_gone), {}};
+  state_->sweep = Sweep{signal, std::move(on_gone)};
   boost::asio::post(state_->io, [state = state_] {
     if (state->sweep) state->continue_sweep();
   });

@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "proc/family/audience.hpp"
 #include "proc/family/descendants.hpp"
 #include "proc/family/exits.hpp"
 
@@ -22,13 +24,20 @@ class Family {
   void watch(Child child, ExitCallback on_exit);
   /// Signals the process group led by a watched child; nothing when it has ended.
   void signal_group(int pid, int signal);
+  /// Tells the process groups led by these watched children, each program in them once (see choose_recipients()).
+  /// Returns the leaders in whose groups nobody handles the signal.
+  std::vector<int> tell(const std::vector<int>& leaders, int signal, Audience audience);
+  /// Somebody else has told all descendants to end.
+  void all_are_told();
 
   /// This child and what is below it belong to somebody else: not signalled, not reaped, not waited for.
   void spare(int pid);
   void unspare(int pid);
 
-  /// Signals every descendant, those it finds later too, and calls back once none is left and all watched ones have
-  /// been told. A second sweep takes the place of the first. With a signal that can be ignored this may take for ever.
+  /// Ends every descendant, those that it finds later too, and calls back once none is left and all watched ones have
+  /// been told. SIGKILL is for all; another signal is told to each program once, and not to those that tell() has told
+  /// to end already; 0 only waits. A second sweep takes the place of the first. With a signal that can be ignored this
+  /// may take for ever.
   void sweep(int signal, std::function<void()> on_gone);
 
   /// All descendants at this moment but spared ones: what survives a sweep can be named.

@@ -5,16 +5,21 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
+#include <ctime>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "base/files.hpp"
+#include "proc/family/audience.hpp"
 #include "proc/family/descendants.hpp"
+#include "proc/spawn/message_socket.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "proc/spawn/signals.hpp"
 
@@ -23,6 +28,9 @@ namespace {
 
 /// For processes that SIGKILL does not end soon: stuck in the kernel, or another user's.
 constexpr std::chrono::seconds kReapPatience{5};
+/// For the answer of an agent that was told to end: it may be stopped, traced, or wait for a device.
+constexpr std::chrono::seconds kAnswerPatience{10};
+constexpr timespec kAskAgain{1, 0};
 
 /// With one of 0, 1, 2 closed the next pipe would get its number, and messages would go there.
 Result<> open_standard_streams() {
@@ -59,21 +67,50 @@ void say(const std::string& line) {
 /// The keeper's whole life. It has no event loop and allocates next to nothing.
 class Keeper {
  public:
-  Keeper(pid_t agent, const sigset_t& signals) : agent_(agent), signals_(signals) {}
+  Keeper(pid_t agent, Fd socket, const sigset_t& signals)
+      : agent_(agent), socket_(std::move(socket)), signals_(signals) {}
 
   [[noreturn]] void keep() {
     for (;;) {
-      int signal = ::sigwaitinfo(&signals_, nullptr);
+      int signal = heard_at_ ? ::sigtimedwait(&signals_, nullptr, &kAskAgain) : ::sigwaitinfo(&signals_, nullptr);
       if (signal == SIGCHLD) {
         if (auto status = agent_status()) finish(*status);
       } else if (signal > 0) {
-        forwarded_ = signal;
-        ::kill(agent_, signal);  // still its number: nobody but this process reaps it
+        pass_on(signal);
       }
+      if (heard_at_) check_on_agent();
     }
   }
 
  private:
+  /// Its number still is its own: nobody but this process reaps it.
+  void pass_on(int signal) {
+    forwarded_ = signal;
+    ::kill(agent_, signal);
+    if (asks_to_end(signal) && !heard_at_) heard_at_ = steady_now();
+  }
+
+  /// One that has no event loop yet ends of the signal, or holds it back until it can end what it has begun.
+  void check_on_agent() {
+    auto seen = read_disposition(agent_, SIGTERM);
+    if (seen && seen->stopped) ::kill(agent_, SIGCONT);
+    char answer = 0;
+    const auto now = steady_now();
+    while (::recv(socket_.get(), &answer, 1, MSG_DONTWAIT) == 1) {
+      has_loop_ = true;
+      heard_at_ = now;
+    }
+    if (!has_loop_) return;
+    ::send(socket_.get(), &answer, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (now - *heard_at_ < kAnswerPatience) return;
+    if (killed_) finish(SIGKILL);
+    say(fmt::format("taas-run: the agent (process {}) has not answered for {} s since it was told to stop", agent_,
+                    kAnswerPatience.count()));
+    killed_ = true;
+    heard_at_ = now;
+    ::kill(agent_, SIGKILL);
+  }
+
   [[nodiscard]] std::optional<int> agent_status() const {
     int status = 0;
     if (::waitpid(agent_, &status, WNOHANG) == 0) return std::nullopt;
@@ -95,8 +132,12 @@ class Keeper {
   }
 
   pid_t agent_;
+  Fd socket_;
   sigset_t signals_;
   int forwarded_ = 0;
+  std::optional<Instant> heard_at_;  // from the first signal to end on: then, or when the agent last answered
+  bool has_loop_ = false;            // the agent has answered
+  bool killed_ = false;
 };
 
 Result<> start_agent(pid_t keeper) {
@@ -114,8 +155,8 @@ Result<> start_agent(pid_t keeper) {
 
 Result<Lifeline> become_kept() {
   if (auto opened = open_standard_streams(); !opened) return opened.error();
-  auto pipe = make_pipe();
-  if (!pipe) return pipe.error();
+  auto sockets = make_message_sockets();
+  if (!sockets) return sockets.error();
   ::signal(SIGCHLD, SIG_DFL);  // a launcher's launcher may ignore it, and then no exit status is kept
   auto signals = kept_signals();
   sigset_t before;
@@ -125,27 +166,54 @@ Result<Lifeline> become_kept() {
   auto agent = ::fork();
   if (agent > 0) {
     ::setpgid(agent, agent);  // on both sides: whoever comes first
-    pipe->read.reset();
-    Keeper(agent, signals).keep();
+    sockets->second.reset();
+    Keeper(agent, std::move(sockets->first), signals).keep();
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (agent < 0) return system_error("cannot start the agent process", errno);
-  pipe->write.reset();
+  sockets->first.reset();
   if (auto started = start_agent(keeper); !started) return started.error();
-  return Lifeline(std::move(pipe->read));
+  return Lifeline(std::move(sockets->second));
 }
 
 Result<Lifeline> Lifeline::twin() const {
-  Fd pipe(::fcntl(pipe_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!pipe) return system_error("cannot be tied to the keeper process", errno);
-  return Lifeline(std::move(pipe));
+  Fd socket(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!socket) return system_error("cannot be tied to the keeper process", errno);
+  return Lifeline(std::move(socket));
 }
 
+namespace {
+
+/// Answers each question of the keeper, until its end.
+class Answering : public std::enable_shared_from_this<Answering> {
+ public:
+  Answering(boost::asio::io_context& io, Fd socket, std::function<void()> on_end)
+      : socket_(io, socket.release()), on_end_(std::move(on_end)) {}
+
+  void answer() {
+    char word = 0;
+    ::send(socket_.native_handle(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    socket_.async_wait(socket_.wait_read, [self = shared_from_this()](boost::system::error_code stopped) {
+      if (!stopped) self->hear();
+    });
+  }
+
+ private:
+  void hear() {
+    char word = 0;
+    const auto count = ::recv(socket_.native_handle(), &word, 1, MSG_DONTWAIT);
+    const bool nothing_yet = count < 0 && (errno == EAGAIN || errno == EINTR);
+    count == 1 || nothing_yet ? answer() : on_end_();
+  }
+
+  boost::asio::posix::stream_descriptor socket_;
+  std::function<void()> on_end_;
+};
+
+}  // namespace
+
 void Lifeline::on_keeper_death(boost::asio::io_context& io, std::function<void()> callback) {
-  auto pipe = std::make_shared<boost::asio::posix::stream_descriptor>(io, pipe_.release());
-  pipe->async_wait(pipe->wait_read, [pipe, callback = std::move(callback)](boost::system::error_code stopped) {
-    if (!stopped) callback();
-  });
+  std::make_shared<Answering>(io, std::move(socket_), std::move(callback))->answer();
   ::prctl(PR_SET_PDEATHSIG, 0);
 }
 

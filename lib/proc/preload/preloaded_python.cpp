@@ -140,6 +140,7 @@ Result<std::unique_ptr<PreloadedPython>> PreloadedPython::start(boost::asio::io_
   wanted.standard_error = &err->write;
   wanted.inherited = {&sockets->second, &out->read, &err->read};
   wanted.open_files_limit = request.open_files_limit;
+  wanted.ignored_signals = request.ignored_signals;
   auto child = taas::spawn(wanted);
   if (!child) return child.error();
   auto state = std::make_shared<State>(io, family, std::move(on_settled), std::move(sockets->first));

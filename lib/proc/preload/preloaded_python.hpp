@@ -26,6 +26,7 @@ struct PreloadRequest {
   std::vector<std::string> set_by_program;  ///< nor at these, which the program sets before it imports the module
   std::string hook_folder;                  ///< absolute; where our sitecustomize.py is
   std::optional<std::uint64_t> open_files_limit;  ///< as in SpawnRequest
+  std::vector<int> ignored_signals = {};          ///< the same, of ranks too
 };
 
 /// Owns a Python that has imported modules and waits where it would begin to run the program (lib/python/preload). It

@@ -23,10 +23,10 @@ void hold_stop_signals();
 void hold_until_received();
 
 /// Receives signals in the event loop, those that were held too. SIGHUP that was ignored when the process started
-/// (nohup) stays ignored. Destroying it gives the signals their default meaning back.
+/// (nohup) stays ignored. Destroying it gives the signals their default meaning back. One at a time.
 class SignalSource {
  public:
-  using Callback = std::function<void(int signal, Instant)>;
+  using Callback = std::function<void(int signal, Instant, int sender)>;  ///< `sender`: process id; 0: the kernel
   SignalSource(boost::asio::io_context& io, const std::vector<int>& signals, Callback on_signal);
   ~SignalSource();
   SignalSource(const SignalSource&) = delete;

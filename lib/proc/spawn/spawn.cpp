@@ -131,6 +131,8 @@ class RankSetup {
     for (int signal = 1; signal <= SIGRTMAX; ++signal) {
       if (signal != SIGHUP || !keep_hangup_ignored_) ::syscall(SYS_rt_sigaction, signal, fresh, nullptr, sizeof(long));
     }
+    const unsigned long ignore[4] = {1};  // SIG_IGN
+    for (int signal : request_.ignored_signals) ::syscall(SYS_rt_sigaction, signal, ignore, nullptr, sizeof(long));
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -30,6 +30,7 @@ struct SpawnRequest {
   std::optional<std::string> working_directory;  ///< the launcher's own unless set
   std::optional<std::uint64_t> open_files_limit;  ///< soft RLIMIT_NOFILE to restore, when the launcher raised its own
   WhenMemoryRunsOut when_memory_runs_out = WhenMemoryRunsOut::kBeforeLauncher;
+  std::vector<int> ignored_signals = {};  ///< which the program ignores until it handles them
 };
 
 /// A process that was started and not yet reaped. Hand it to Family::watch() (or an ExitWatch) before the event loop
@@ -44,8 +45,8 @@ struct Child {
 /// ENOEXEC, …) and no process is left.
 ///
 /// The process leads a session and process group of its own, is killed by the kernel when the calling thread ends, and
-/// inherits only its three standard streams and `inherited`, no blocked signals and no ignored ones (but SIGHUP stays
-/// ignored under nohup). Call it from the thread that lives as long as the launcher.
+/// inherits only its three standard streams and `inherited`, no blocked signals and no ignored ones but those of the
+/// request (and SIGHUP stays ignored under nohup). Call it from the thread that lives as long as the launcher.
 Result<Child> spawn(const SpawnRequest& request);
 
 }  // namespace taas

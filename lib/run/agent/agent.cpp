@@ -93,7 +93,7 @@ void Agent::on(const AgentSignalled& event) {
   bool again = std::exchange(last_signal_, asks_to_end(event.signal) ? event.signal : last_signal_) != 0;
   last_signal_at_ = now_;
   bool reachable = phase_ == Phase::kConnected;
-  if (reachable && !policy_.in_process) send(Signalled{event.signal});
+  if (reachable && !policy_.in_process) send(Signalled{event.signal, event.reached_ranks});
   if (asks_to_end(event.signal) && (again || !reachable)) leave(128 + event.signal, "");
 }
 

@@ -48,6 +48,7 @@ struct NodeSaid {
 struct AgentSignalled {
   int signal;
   Instant at;
+  bool reached_ranks = false;  ///< as in SignalReceived
 };
 
 using AgentEvent = std::variant<LinkUp, LinkDown, CoordinatorSaid, NodeSaid, AgentSignalled, DeadlineReached>;

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/text.hpp"
 #include "run/events/words.hpp"
 
 namespace taas::run {
@@ -19,6 +20,19 @@ bool AgentSignals::concerns_the_run(int signal) const {
 
 bool AgentSignals::lets_leave(AgentId agent, int signal) const {
   return policy_.nodes_may_leave && !stop_seen_ && !leaving_.contains(agent) && policy_.run.stops_the_run(signal);
+}
+
+std::string AgentSignals::count(const SignalAnswer& answer) {
+  if (answer.signal != asked_.signal || asked_.agents == 0) return "";
+  asked_.ranks += answer.ranks;
+  asked_.unheard += answer.unheard;
+  if (--asked_.agents > 0 || asked_.unheard == 0) return "";
+  auto who = fmt::format("{} of {}", asked_.unheard, plural(asked_.ranks, "rank"));
+  auto what = policy_.run.asks_for_checkpoint(answer.signal)
+                  ? "the file that TAAS_STOP_REQUESTED names is all that tells them"
+                  : "they were not sent it";
+  return fmt::format("{}: {} {} not handle it; {}", signal_name(answer.signal), who,
+                     asked_.unheard == 1 ? "does" : "do", what);
 }
 
 void AgentSignals::part() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 
 #include "run/coordinator/agents.hpp"
 #include "run/coordinator/policy.hpp"
@@ -20,15 +21,28 @@ class AgentSignals {
   /// This agent may leave alone, as far as signals go.
   [[nodiscard]] bool lets_leave(AgentId agent, int signal) const;
 
+  /// So many agents ask their ranks for something by this signal, and answer.
+  void ask(int signal, int agents) { asked_ = {signal, agents, 0, 0}; }
+  /// With the last answer, a line if there are ranks that do not handle the signal.
+  std::string count(const SignalAnswer& answer);
+
   /// It was told to stop, and is still there while the generation is.
   void leave(AgentId agent, int signal) { leaving_[agent] = signal; }
   /// Nothing of a generation lives on those that leave any more.
   void part();
 
  private:
+  struct Asked {
+    int signal = 0;
+    int agents = 0;  ///< that have not answered
+    int ranks = 0;
+    int unheard = 0;
+  };
+
   const CoordinatorPolicy& policy_;
   Agents& agents_;
   bool stop_seen_ = false;
+  Asked asked_;
   std::map<AgentId, int> leaving_;  // by agent, the signal
 };
 

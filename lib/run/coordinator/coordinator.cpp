@@ -172,7 +172,8 @@ void Coordinator::on(AgentId agent, const Signalled& message) {
   bool free_to_leave =
       !output_.settling() && !machines_.nodes().has(agent) && signals_.lets_leave(agent, message.signal);
   if (free_to_leave && membership_.enough_without(agent, decisions_.now())) return let_go(agent, message.signal);
-  if (signals_.concerns_the_run(message.signal)) on(Event(SignalReceived{message.signal, decisions_.now()}));
+  if (signals_.concerns_the_run(message.signal))
+    on(Event(SignalReceived{message.signal, decisions_.now(), message.reached_ranks}));
 }
 
 /// Its job ends, which is not the ranks' job: SLURM may start it again, and others may be left.
@@ -198,6 +199,11 @@ void Coordinator::let_go(AgentId agent, int signal) {
   decisions_.notify(fmt::format("{} leaves: it was told to stop by {}", name_of(hello), signal_name(signal)));
   signals_.part();
   gathering_.advance();
+}
+
+void Coordinator::on(AgentId agent, const SignalAnswer& message) {
+  if (!members_.contains(agent) || message.generation != members_.generation()) return;
+  if (auto line = signals_.count(message); !line.empty()) decisions_.notify(std::move(line));
 }
 
 void Coordinator::on(AgentId agent, const RankTrained& message) {
@@ -303,6 +309,18 @@ void Coordinator::execute(const StartGeneration& decided) {
     start.output = output_.duty_of(agent);
     agents_.send(agent, start);
   }
+}
+
+void Coordinator::execute(const SignalRanks& decided) {
+  decisions_.emit(Action(decided));
+  const int agents = members_.execute(decided);
+  if (!decided.to_end) signals_.ask(decided.signal, agents);
+}
+
+void Coordinator::execute(const RequestStop& decided) {
+  decisions_.emit(Action(decided));
+  const int agents = members_.execute(decided);
+  if (decided.signal != 0) signals_.ask(decided.signal, agents);
 }
 
 void Coordinator::execute(const ReportFailure& decided) {

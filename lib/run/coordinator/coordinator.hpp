@@ -59,6 +59,7 @@ class Coordinator {
   void on(AgentId agent, const LoaderPrepared& message);
   void on(AgentId agent, const LoaderFailed& message);
   void on(AgentId agent, const Goodbye& message) { agents_.on(agent, message); }
+  void on(AgentId agent, const SignalAnswer& message);
 
   // What the Supervisor decides: one overload an action.
   template <class Decided>
@@ -69,10 +70,10 @@ class Coordinator {
   void execute(const ClearDeadline&) { supervisor_deadline_.reset(); }
   void execute(const GatherNodes& decided);
   void execute(const StartGeneration& decided);
-  void execute(const SignalRanks& decided) { execute_on_members(decided); }
+  void execute(const SignalRanks& decided);
   void execute(const KillGeneration& decided) { execute_on_members(decided); }
   void execute(const SweepGeneration& decided) { execute_on_members(decided); }
-  void execute(const RequestStop& decided) { execute_on_members(decided); }
+  void execute(const RequestStop& decided);
   void execute(const SettleOutput& decided) {
     decisions_.emit(Action(decided));
     output_.settle(decided.publish);

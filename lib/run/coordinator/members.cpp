@@ -37,20 +37,28 @@ std::map<AgentId, StartRanks> Members::starts(const MeetingPoint& meeting_point)
   return starts;
 }
 
-void Members::execute(const SignalRanks& decided) {
+int Members::execute(const SignalRanks& decided) {
+  int told = 0;
   std::map<AgentId, std::vector<Rank>> ranks_of;
   for (Rank rank : decided.ranks) ranks_of[agent_of_rank_.at(static_cast<std::size_t>(rank.value))].push_back(rank);
   for (auto& [agent, ranks] : ranks_of) {
     if (members_.at(agent).gone) continue;
-    agents_.send(agent, SignalRanks{decided.generation, std::move(ranks), decided.signal});
+    agents_.send(agent,
+                 SignalRanks{decided.generation, std::move(ranks), decided.signal, decided.to_end, decided.sent});
+    ++told;
   }
+  return told;
 }
 
 /// To those on which something of the generation may live.
-void Members::send(const CoordinatorMessage& message) {
+int Members::send(const CoordinatorMessage& message) {
+  int told = 0;
   for (const auto& [agent, member] : members_) {
-    if (!member.gone) agents_.send(agent, message);
+    if (member.gone) continue;
+    agents_.send(agent, message);
+    ++told;
   }
+  return told;
 }
 
 void Members::end(const CoordinatorMessage& message) {

@@ -41,10 +41,11 @@ class Members {
   [[nodiscard]] std::map<AgentId, StartRanks> starts(const MeetingPoint& meeting_point) const;
 
   // The Supervisor's decisions.
-  void execute(const SignalRanks& decided);
+  /// Returns how many agents were told.
+  int execute(const SignalRanks& decided);
   void execute(const KillGeneration& decided) { end(decided); }
   void execute(const SweepGeneration& decided) { end(decided); }
-  void execute(const RequestStop& decided) { send(decided); }
+  int execute(const RequestStop& decided) { return send(decided); }
 
   // What agents say of ranks. An agent is believed about its own ranks of the generation at hand only, and the agent of
   // the first node about the store, since the ranks of other nodes use it too.
@@ -68,7 +69,7 @@ class Members {
     std::optional<Instant> gone_at;  ///< the agent was lost: nothing can live there from then on
   };
 
-  void send(const CoordinatorMessage& message);
+  int send(const CoordinatorMessage& message);
   void end(const CoordinatorMessage& message);
   [[nodiscard]] Instant plausible(Instant at) const;
   template <class Message>

@@ -93,6 +93,7 @@ struct GenerationGone {
 struct SignalReceived {
   int signal;
   Instant at;
+  bool reached_ranks = false;  ///< a batch system has sent it to every process of the job, ranks too
 };
 /// The instant of the last SetDeadline has come.
 struct DeadlineReached {
@@ -192,18 +193,20 @@ struct GatherNodes {
 struct StartGeneration {
   Generation generation;
 };
-/// Send a signal to these ranks' process groups.
+/// Tell these ranks by a signal: each program in their process groups once.
 struct SignalRanks {
   Generation generation;
   std::vector<Rank> ranks;
   int signal;
+  bool to_end = true;  ///< else ranks go on, and those that do not handle the signal do not get it
+  bool sent = false;   ///< a batch system has sent it to all of their processes: they are not told again
 };
 /// SIGKILL every process of the generation, grandchildren in other sessions included. GenerationGone must follow.
 struct KillGeneration {
   Generation generation;
 };
-/// Ask whether processes of the generation remain now that its ranks have ended: send them `signal`; GenerationGone
-/// follows when none is left.
+/// Ask whether processes of the generation remain now that its ranks have ended: those that have not been told to end
+/// yet are told by `signal` (0: none is, they may finish what they do); GenerationGone follows when none is left.
 struct SweepGeneration {
   Generation generation;
   int signal;
@@ -213,9 +216,10 @@ struct SetDeadline {
   Instant at;
 };
 struct ClearDeadline {};
-/// A batch system will end the run soon: tell ranks to write a checkpoint and pass the signal to them (0: none).
+/// Tell ranks to write a checkpoint: by a file, and by this signal those that handle it (0: by none).
 struct RequestStop {
   int signal = 0;
+  bool sent = false;  ///< as in SignalRanks
 };
 /// Publish what ranks wrote through the output folder, or name what is left over; OutputSettled must follow.
 struct SettleOutput {
@@ -251,7 +255,7 @@ BOOST_DESCRIBE_STRUCT(StoreReached, (), (generation, at))
 BOOST_DESCRIBE_STRUCT(RankJoined, (), (generation, rank, at))
 BOOST_DESCRIBE_STRUCT(RankExited, (), (generation, rank, status, evidence, at))
 BOOST_DESCRIBE_STRUCT(GenerationGone, (), (generation, at))
-BOOST_DESCRIBE_STRUCT(SignalReceived, (), (signal, at))
+BOOST_DESCRIBE_STRUCT(SignalReceived, (), (signal, at, reached_ranks))
 BOOST_DESCRIBE_STRUCT(DeadlineReached, (), (at))
 BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at, files))
 
@@ -267,12 +271,12 @@ BOOST_DESCRIBE_STRUCT(Verdict, (), (cause, culprit, node, generation, status, su
 
 BOOST_DESCRIBE_STRUCT(GatherNodes, (), (generation))
 BOOST_DESCRIBE_STRUCT(StartGeneration, (), (generation))
-BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal))
+BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal, to_end, sent))
 BOOST_DESCRIBE_STRUCT(KillGeneration, (), (generation))
 BOOST_DESCRIBE_STRUCT(SweepGeneration, (), (generation, signal))
 BOOST_DESCRIBE_STRUCT(SetDeadline, (), (at))
 BOOST_DESCRIBE_STRUCT(ClearDeadline, (), ())
-BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal))
+BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal, sent))
 BOOST_DESCRIBE_STRUCT(SettleOutput, (), (publish))
 BOOST_DESCRIBE_STRUCT(Notify, (), (text))
 BOOST_DESCRIBE_STRUCT(ReportFailure, (), (verdict, restarting, restart))

@@ -34,7 +34,7 @@ struct Policy {
   bool startup_needs_store = false;                    ///< programs join a process group: see startup_window
   std::chrono::milliseconds startup_window{60000};     ///< who raises so soon, before the store, raises again
   std::chrono::milliseconds shutdown_timeout{30000};   ///< between a polite signal and SIGKILL
-  std::chrono::milliseconds leftover_timeout{2000};    ///< for processes that ranks left behind
+  std::chrono::milliseconds leftover_timeout{300000};  ///< for what ranks left behind that ended well; 0: none
   std::chrono::milliseconds join_notice_after{15000};  ///< then say which ranks are waited for
 
   [[nodiscard]] bool stops_the_run(int signal) const {

@@ -86,6 +86,15 @@ struct Remark {
 /// The system has sent this agent a signal. A batch system sends the coordinator the same, and one wish is one wish.
 struct Signalled {
   int signal = 0;
+  bool reached_ranks = false;  ///< as in SignalReceived
+};
+
+/// Which ranks were asked for something by a signal there, and how many of them do not handle it.
+struct SignalAnswer {
+  Generation generation;
+  int signal = 0;
+  int ranks = 0;
+  int unheard = 0;
 };
 
 /// All data workers of this node have prepared --loader as far as their memory goes.
@@ -98,10 +107,10 @@ struct LoaderFailed {
 /// The answer to Dismissed, and the last that an agent says: it knows how the run ended for it.
 struct Goodbye {};
 
-using AgentMessage =
-    std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled, RankSpawned,
-                 RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited, GenerationGone, OutputSettled,
-                 DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed, Goodbye>;
+using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled,
+                                  SignalAnswer, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankTrained,
+                                  RankExited, GenerationGone, OutputSettled, DataProgress, DataPrepared, DataWork,
+                                  DataWorkerEnded, LoaderPrepared, LoaderFailed, Goodbye>;
 
 // Coordinator to agent.
 
@@ -192,7 +201,8 @@ BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
 BOOST_DESCRIBE_STRUCT(OutputText, (), (rank, is_stderr, progress, text, at, open, raw))
 BOOST_DESCRIBE_STRUCT(Output, (), (lines))
 BOOST_DESCRIBE_STRUCT(Remark, (), (text))
-BOOST_DESCRIBE_STRUCT(Signalled, (), (signal))
+BOOST_DESCRIBE_STRUCT(Signalled, (), (signal, reached_ranks))
+BOOST_DESCRIBE_STRUCT(SignalAnswer, (), (generation, signal, ranks, unheard))
 BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
 BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port, probe))

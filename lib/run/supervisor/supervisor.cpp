@@ -120,16 +120,16 @@ void Supervisor::on(const NodeLeaves& event) {
   check_ranks();
 }
 
-void Supervisor::stop(int signal) {
+void Supervisor::stop(int signal, bool sent) {
   phase_ = Phase::kStopping;
-  termination_.stop(signal);
+  termination_.stop(signal, sent);
 }
 
 void Supervisor::check_ranks() {
   if (!ranks_may_live() || !record_.over()) return;
-  bool failed = phase_ == Phase::kStopping && user_signal_ == 0;
+  const bool in_peace = phase_ == Phase::kRunning;
   phase_ = Phase::kSweeping;
-  termination_.sweep(failed);
+  in_peace ? termination_.await_leftovers() : termination_.sweep();
 }
 
 void Supervisor::on(const GenerationGone& event) {
@@ -145,9 +145,9 @@ void Supervisor::on(const SignalReceived& event) {
     case SignalWish::kNone:
       return;
     case SignalWish::kStop:
-      return on_stop_signal(event.signal);
+      return on_stop_signal(event);
     case SignalWish::kCheckpoint:
-      return on_checkpoint_signal(event.signal);
+      return on_checkpoint_signal(event);
     case SignalWish::kPassOn:
       return pass_on(event.signal);
   }
@@ -155,18 +155,21 @@ void Supervisor::on(const SignalReceived& event) {
 
 void Supervisor::pass_on(int signal) {
   auto living = record_.living();
-  if (ranks_may_live() && !living.empty()) actions_.emit(SignalRanks{record_.generation(), living, signal});
+  const bool to_end = signal != SIGUSR1 && signal != SIGUSR2;
+  if (ranks_may_live() && !living.empty()) actions_.emit(SignalRanks{record_.generation(), living, signal, to_end});
 }
 
 /// Ranks that do not live yet are told when they do (start()).
-void Supervisor::on_checkpoint_signal(int signal) {
+void Supervisor::on_checkpoint_signal(const SignalReceived& event) {
   if (!wishes_.begin_checkpoint()) return;
-  auto text = fmt::format("{}: the run is to end soon; ranks are told to write a checkpoint", signal_name(signal));
+  auto text =
+      fmt::format("{}: the run is to end soon; ranks are told to write a checkpoint", signal_name(event.signal));
   actions_.notify(text);
-  if (phase_ == Phase::kRunning) actions_.emit(RequestStop{signal});
+  if (phase_ == Phase::kRunning) actions_.emit(RequestStop{event.signal, event.reached_ranks});
 }
 
-void Supervisor::on_stop_signal(int signal) {
+void Supervisor::on_stop_signal(const SignalReceived& event) {
+  const int signal = event.signal;
   switch (phase_) {
     case Phase::kIdle:
     case Phase::kGathering:
@@ -174,10 +177,11 @@ void Supervisor::on_stop_signal(int signal) {
       verdict_ = judge();
       return record_.generation().value == 0 ? finish() : settle();
     case Phase::kRunning:
-      return stop_for_user(signal);
+      return stop_for_user(event);
     case Phase::kStopping:
     case Phase::kSweeping:
       if (ranks_got_it_first(signal)) return take_over(signal);
+      if (!record_.stopped_at() && !std::exchange(hurried_, true)) return stop_leftovers(signal);
       hurried_ = true;
       if (!record_.killed()) actions_.notify(fmt::format("{}: killing what is left", signal_name(signal)));
       return termination_.kill();
@@ -190,12 +194,19 @@ void Supervisor::on_stop_signal(int signal) {
   }
 }
 
-void Supervisor::stop_for_user(int signal) {
-  user_signal_ = signal;
-  actions_.notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(signal)));
+void Supervisor::stop_for_user(const SignalReceived& event) {
+  user_signal_ = event.signal;
+  actions_.notify(fmt::format("{}: stopping all ranks; once more kills them", signal_name(event.signal)));
   if (!wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});  // before the signal: its handler looks for it
-  stop(signal);
+  stop(event.signal, event.reached_ranks);
   check_ranks();
+}
+
+/// All ranks have ended well, and that stays so.
+void Supervisor::stop_leftovers(int signal) {
+  if (record_.killed()) return;
+  actions_.notify(fmt::format("{}: what ranks left behind is told to end; once more kills it", signal_name(signal)));
+  termination_.stop_leftovers();
 }
 
 /// What began as the stop after a failure goes on as the user's.

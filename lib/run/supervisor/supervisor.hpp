@@ -49,17 +49,18 @@ class Supervisor {
   void on_timer(Timer timer);
 
   // What signals ask for.
-  void on_stop_signal(int signal);
-  void on_checkpoint_signal(int signal);
+  void on_stop_signal(const SignalReceived& event);
+  void on_checkpoint_signal(const SignalReceived& event);
   void pass_on(int signal);
-  void stop_for_user(int signal);
+  void stop_for_user(const SignalReceived& event);
+  void stop_leftovers(int signal);
   void take_over(int signal);
   [[nodiscard]] bool ranks_got_it_first(int signal) const;
 
   // Into another phase.
   void gather(Generation generation);
   void start();
-  void stop(int signal);
+  void stop(int signal, bool sent = false);
   void check_ranks();
   void conclude();
   void settle();

@@ -11,29 +11,43 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto kLeftoverGrace = 2s;  // once it was waited for long enough, and has been told
 constexpr auto kKillInterval = 1s;
 constexpr auto kKillNoticeAfter = 5s;
 constexpr auto kGiveUpAfter = 30s;
 
 }  // namespace
 
-void Termination::stop(int signal) {
+void Termination::stop(int signal, bool sent) {
   record_.stop(signal, actions_.now());
   deadlines_.cancel(Timer::kJoinNotice);
   deadlines_.set(Timer::kShutdown, actions_.now() + policy_.shutdown_timeout);
   if (auto living = record_.living(); !living.empty()) {
-    actions_.emit(SignalRanks{record_.generation(), living, signal});
+    actions_.emit(SignalRanks{record_.generation(), living, signal, true, sent});
   }
 }
 
-void Termination::sweep(bool failed) {
+void Termination::sweep() {
   deadlines_.cancel(Timer::kJoinNotice);
-  deadlines_.cancel(Timer::kShutdown);
   if (record_.killed()) return;  // GenerationGone is under way
-  actions_.emit(SweepGeneration{record_.generation(), failed ? SIGKILL : SIGTERM});
-  if (!failed) return deadlines_.set(Timer::kLeftover, actions_.now() + policy_.leftover_timeout);
-  record_.kill(actions_.now());
-  await_death();
+  actions_.emit(SweepGeneration{record_.generation(), SIGTERM});
+}
+
+void Termination::await_leftovers() {
+  deadlines_.cancel(Timer::kJoinNotice);
+  if (policy_.leftover_timeout == Duration{}) return end_leftovers(kLeftoverGrace);
+  actions_.emit(SweepGeneration{record_.generation(), 0});
+  deadlines_.set(Timer::kLeftover, actions_.now() + policy_.leftover_timeout);
+}
+
+void Termination::stop_leftovers() {
+  deadlines_.cancel(Timer::kLeftover);
+  end_leftovers(policy_.shutdown_timeout);
+}
+
+void Termination::end_leftovers(Duration grace) {
+  actions_.emit(SweepGeneration{record_.generation(), SIGTERM});
+  deadlines_.set(Timer::kShutdown, actions_.now() + grace);
 }
 
 void Termination::kill() {
@@ -51,9 +65,15 @@ void Termination::await_death() {
   deadlines_.set(Timer::kGiveUp, actions_.now() + kGiveUpAfter);
 }
 
-void Termination::on_leftover_timeout() {
-  actions_.notify("processes that ranks left behind did not end: killing them");
+void Termination::on_shutdown_timeout() {
+  if (record_.over()) actions_.notify("processes that ranks left behind did not end: killing them");
   kill();
+}
+
+void Termination::on_leftover_timeout() {
+  actions_.notify(fmt::format("what ranks left behind did not end within {} s (--leftover-timeout): it is ended",
+                              std::chrono::duration<double>(policy_.leftover_timeout).count()));
+  end_leftovers(kLeftoverGrace);
 }
 
 void Termination::on_kill_again() {

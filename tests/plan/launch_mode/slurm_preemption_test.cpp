@@ -48,6 +48,13 @@ TEST_CASE("a job that somebody cancels is told from one that is preempted or has
   CHECK_FALSE(is_cancelled(""));
 }
 
+TEST_CASE("a job that is back in the queue has started more often than this start knows of") {
+  CHECK(is_requeued("JobId=17 JobState=PENDING Restarts=1 BatchFlag=1", 0));
+  CHECK(is_requeued("JobId=17 JobState=COMPLETING Restarts=3 BatchFlag=1", 2));
+  CHECK_FALSE(is_requeued("JobId=17 JobState=RUNNING Restarts=1 BatchFlag=1", 1));
+  CHECK_FALSE(is_requeued("", 0));
+}
+
 TEST_CASE("SLURM requeues a batch job whose script ends while it is preempted") {
   CHECK(slurm_requeues(preempted()));
 

@@ -1,6 +1,9 @@
 #include "proc/family/family.hpp"
 
 #include <signal.h>
+#include <sys/wait.h>
+
+#include <map>
 
 #include "proc/processes.hpp"
 
@@ -103,6 +106,99 @@ TEST_CASE("SIGTERM lets leftovers end in their own way") {
   REQUIRE(fixture.run_until_gone());
   fixture.held.reset();
   CHECK(read_to_end(fixture.alive) == "bye\n");
+}
+
+TEST_CASE("what was told to end through its group is not told again by the sweep") {
+  Fixture fixture;
+  TemporaryFolder folder;
+  bool exited = false;
+  auto child = fixture.start("sh -c 'trap \"echo told\" TERM; echo ready; while ! [ -e " + (folder / "go") +
+                             " ]; do sleep 0.01; done; echo saved' & wait");
+  int pid = child.pid;
+  fixture.family.watch(std::move(child), [&](ExitStatus, Instant) { exited = true; });
+  REQUIRE(read_line(fixture.alive) == "ready");
+  fixture.family.tell({pid}, SIGTERM, Audience::kAll);
+  REQUIRE(run_until(fixture.io, [&] { return exited; }));
+  REQUIRE(read_line(fixture.alive) == "told");
+  fixture.sweep(SIGTERM);
+  for (int turn = 0; turn < 5; ++turn) fixture.io.run_one();
+  CHECK_FALSE(fixture.gone);
+  Fd(::open((folder / "go").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(fixture.run_until_gone());
+  fixture.held.reset();
+  CHECK(read_to_end(fixture.alive) == "saved\n");
+}
+
+TEST_CASE("a stopped process hears that it is to end") {
+  Fixture fixture;
+  ExitStatus ended;
+  bool told = false;
+  auto child = fixture.start("trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done");
+  int pid = child.pid;
+  fixture.family.watch(std::move(child), [&](ExitStatus status, Instant) {
+    ended = status;
+    told = true;
+  });
+  REQUIRE(read_line(fixture.alive) == "ready");
+  ::kill(pid, SIGSTOP);
+  REQUIRE(::waitpid(pid, nullptr, WUNTRACED) == pid);
+  fixture.family.tell({pid}, SIGTERM, Audience::kAll);
+  REQUIRE(run_until(fixture.io, [&] { return told; }));
+  CHECK(ended.code == 5);
+}
+
+TEST_CASE("what asks for something goes to those who handle it, and who does not is known") {
+  Fixture fixture;
+  std::vector<int> pids;
+  std::map<int, ExitStatus> ended;
+  for (const auto* script :
+       {"trap 'exit 5' USR1; echo ready; while :; do sleep 0.01; done", "echo ready; exec sleep 1000"}) {
+    auto child = fixture.start(script);
+    pids.push_back(child.pid);
+    fixture.family.watch(std::move(child), [&, pid = child.pid](ExitStatus status, Instant) { ended[pid] = status; });
+    REQUIRE(read_line(fixture.alive) == "ready");
+  }
+  CHECK(fixture.family.tell(pids, SIGUSR1, Audience::kHandlers) == std::vector<int>{pids[1]});
+  REQUIRE(run_until(fixture.io, [&] { return ended.contains(pids[0]); }));
+  CHECK(ended[pids[0]].code == 5);
+  CHECK_FALSE(ended.contains(pids[1]));
+  fixture.sweep(SIGKILL);
+  REQUIRE(fixture.run_until_gone());
+}
+
+TEST_CASE("a sweep without a signal waits for what does not end at once") {
+  Fixture fixture;
+  bool exited = false;
+  auto door = make_pipe();
+  REQUIRE(door.has_value());
+  auto request = shell("setsid sh -c 'read go <&3; echo uploaded' & exit 0");
+  request.standard_output = &fixture.held;
+  request.inherited = {&door->read};
+  auto child = spawn(request);
+  REQUIRE(child.has_value());
+  fixture.family.watch(std::move(*child), [&](ExitStatus, Instant) { exited = true; });
+  REQUIRE(run_until(fixture.io, [&] { return exited; }));
+  fixture.sweep(0);
+  for (int turn = 0; turn < 3; ++turn) fixture.io.poll_one();
+  CHECK_FALSE(fixture.gone);
+  CHECK(fixture.family.members().size() == 1);
+  door->write.reset();
+  REQUIRE(fixture.run_until_gone());
+  fixture.held.reset();
+  CHECK(read_to_end(fixture.alive) == "uploaded\n");
+}
+
+TEST_CASE("a chain of processes, each of which starts the next one and ends, is ended") {
+  Fixture fixture;
+  bool exited = false;
+  fixture.family.watch(
+      fixture.start("link() { sleep 0.005; link & exit 0; }; trap '' TERM; (setsid true; link) & echo begun; exit 0"),
+      [&](ExitStatus, Instant) { exited = true; });
+  REQUIRE(read_line(fixture.alive) == "begun");
+  REQUIRE(run_until(fixture.io, [&] { return exited; }));
+  fixture.sweep(SIGKILL);
+  REQUIRE(fixture.run_until_gone());
+  CHECK(fixture.nobody_holds_the_pipe());
 }
 
 TEST_CASE("orphans are reaped without a sweep, statuses of watched ranks are not taken") {

@@ -193,7 +193,7 @@ TEST_CASE("signals are passed on to the agent, each once") {
     auto source = std::make_shared<std::unique_ptr<SignalSource>>();
     *source = std::make_unique<SignalSource>(
         agent.io, std::vector<int>{SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP, SIGWINCH, SIGCONT},
-        [&agent, source](int signal, Instant) { agent.say("signal " + std::to_string(signal)); });
+        [&agent, source](int signal, Instant, int) { agent.say("signal " + std::to_string(signal)); });
     agent.say("ready");
   });
   REQUIRE(launcher.next_line() == "ready");
@@ -212,6 +212,48 @@ TEST_CASE("the agent leads its own process group, so that Ctrl-C reaches it thro
   CHECK(::getpgid(launcher.keeper) == ::getpgrp());
   ::kill(launcher.agent, SIGKILL);
   launcher.keeper_status();
+}
+
+TEST_CASE("a stopped agent is continued when it is told to end") {
+  Launcher launcher([](Agent& agent) {
+    auto source = std::make_shared<std::unique_ptr<SignalSource>>();
+    *source = std::make_unique<SignalSource>(agent.io, std::vector<int>{SIGTERM},
+                                             [source](int, Instant, int) { ::_exit(7); });
+    agent.say("ready");
+  });
+  REQUIRE(launcher.next_line() == "ready");
+  ::kill(launcher.agent, SIGSTOP);
+  ::kill(launcher.keeper, SIGTERM);
+  CHECK(WEXITSTATUS(launcher.keeper_status()) == 7);
+}
+
+TEST_CASE("an agent that does not answer when it is told to end is killed with all that it has started") {
+  Launcher launcher([](Agent& agent) {
+    start_ranks(agent);
+    agent.io.poll();
+    ::signal(SIGTERM, SIG_IGN);
+    for (;;) ::pause();  // its loop turns no more, as that of one that is traced or waits for a device
+  });
+  wait_for_ranks(launcher);
+  ::kill(launcher.keeper, SIGTERM);
+  CHECK(WEXITSTATUS(launcher.keeper_status()) == 128 + SIGKILL);
+  CHECK(launcher.all_gone());
+  CHECK_THAT(read_to_end(launcher.errors), ContainsSubstring("has not answered for 10 s"));
+}
+
+TEST_CASE("an agent that answers has all the time that it needs to end") {
+  Launcher launcher([](Agent& agent) {
+    auto source = std::make_shared<std::unique_ptr<SignalSource>>();
+    auto timer = std::make_shared<boost::asio::steady_timer>(agent.io);
+    *source = std::make_unique<SignalSource>(agent.io, std::vector<int>{SIGTERM}, [source, timer](int, Instant, int) {
+      timer->expires_after(std::chrono::seconds(12));
+      timer->async_wait([](boost::system::error_code) { ::_exit(7); });
+    });
+    agent.say("ready");
+  });
+  REQUIRE(launcher.next_line() == "ready");
+  ::kill(launcher.keeper, SIGTERM);
+  CHECK(WEXITSTATUS(launcher.keeper_status()) == 7);
 }
 
 TEST_CASE("an agent that a passed-on signal kills is no news") {

@@ -12,7 +12,7 @@ using namespace taas::test;
 TEST_CASE("signals arrive in the event loop, each as often as sent") {
   boost::asio::io_context io;
   std::vector<int> received;
-  SignalSource source(io, {SIGUSR1, SIGUSR2}, [&](int signal, Instant) { received.push_back(signal); });
+  SignalSource source(io, {SIGUSR1, SIGUSR2}, [&](int signal, Instant, int) { received.push_back(signal); });
   ::raise(SIGUSR1);
   ::raise(SIGUSR1);
   ::raise(SIGUSR2);
@@ -27,7 +27,7 @@ TEST_CASE("under nohup a hangup stays ignored") {
   {
     boost::asio::io_context io;
     std::vector<int> received;
-    SignalSource source(io, {SIGHUP, SIGUSR1}, [&](int signal, Instant) { received.push_back(signal); });
+    SignalSource source(io, {SIGHUP, SIGUSR1}, [&](int signal, Instant, int) { received.push_back(signal); });
     ::raise(SIGHUP);
     ::raise(SIGUSR1);
     REQUIRE(run_until(io, [&] { return !received.empty(); }));
@@ -44,7 +44,7 @@ TEST_CASE("without nohup a hangup is received") {
   {
     boost::asio::io_context io;
     bool received = false;
-    SignalSource source(io, {SIGHUP}, [&](int, Instant) { received = true; });
+    SignalSource source(io, {SIGHUP}, [&](int, Instant, int) { received = true; });
     ::raise(SIGHUP);
     CHECK(run_until(io, [&] { return received; }));
   }

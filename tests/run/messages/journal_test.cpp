@@ -44,8 +44,12 @@ TEST_CASE("an instant that is not set is left out") {
 
 TEST_CASE("an action's line has no time of its own") {
   auto text = line(SignalRanks{kSecond, ranks({0, 2}), SIGTERM});
-  CHECK(text ==
-        boost::json::object{{"action", "signal_ranks"}, {"generation", 1}, {"ranks", {0, 2}}, {"signal", SIGTERM}});
+  CHECK(text == boost::json::object{{"action", "signal_ranks"},
+                                    {"generation", 1},
+                                    {"ranks", {0, 2}},
+                                    {"signal", SIGTERM},
+                                    {"to_end", true},
+                                    {"sent", false}});
   CHECK(line(ClearDeadline{}) == boost::json::object{{"action", "clear_deadline"}});
   CHECK(line(SetDeadline{at_ms(500)}).at("at").to_number<double>() == 0.5);
 }

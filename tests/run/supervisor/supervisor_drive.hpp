@@ -31,9 +31,13 @@ inline long ms(Instant at) { return std::chrono::duration_cast<std::chrono::mill
 inline std::string brief(const GatherNodes& a) { return fmt::format("gather {}", a.generation.value); }
 inline std::string brief(const RequestStop& a) { return fmt::format("request stop {}", a.signal); }
 inline std::string brief(const StartGeneration& a) { return fmt::format("start {}", a.generation.value); }
-inline std::string brief(const SignalRanks& a) { return fmt::format("{} to {}", signal_name(a.signal), list(a.ranks)); }
+inline std::string brief(const SignalRanks& a) {
+  return fmt::format("{} to {}{}", signal_name(a.signal), list(a.ranks), a.to_end ? "" : " that handle it");
+}
 inline std::string brief(const KillGeneration&) { return "kill"; }
-inline std::string brief(const SweepGeneration& a) { return fmt::format("sweep {}", signal_name(a.signal)); }
+inline std::string brief(const SweepGeneration& a) {
+  return a.signal == 0 ? "await leftovers" : fmt::format("sweep {}", signal_name(a.signal));
+}
 inline std::string brief(const SetDeadline& a) { return fmt::format("deadline {}", ms(a.at)); }
 inline std::string brief(const ClearDeadline&) { return "no deadline"; }
 inline std::string brief(const SettleOutput& a) { return a.publish ? "settle" : "settle nothing"; }

@@ -66,7 +66,7 @@ TEST_CASE("a program that cannot be executed is not tried again, and unstarted r
   run.start();
   run.spawned(0);
   CHECK(run.unspawned(1, 10) == Strings{"SIGTERM to 0", "deadline 30010"});
-  CHECK(run.exited(0, 20, kTerminated) == Strings{"sweep SIGKILL", "deadline 1020"});
+  CHECK(run.exited(0, 20, kTerminated) == Strings{"sweep SIGTERM"});
   CHECK(run.gone(21) == Strings{"report cannot execute ./x: no such file", "settle nothing", "deadline 30021"});
   CHECK(run.settled(30).back() == "finish 127 cannot execute ./x: no such file");
 }
@@ -82,7 +82,7 @@ TEST_CASE("nodes are asked for before each generation, and bring the world with 
   CHECK(run.feed(NodesGathered{1, {NodeIndex{0}}, {}, at_ms(1010)}) == Strings{"start 1"});
   run.generation = Generation{1};
   run.spawned(0);
-  CHECK(run.exited(0, 2000) == Strings{"sweep SIGTERM", "deadline 4000"});
+  CHECK(run.exited(0, 2000) == Strings{"await leftovers", "deadline 302000"});
 }
 
 TEST_CASE("a run without enough nodes ends with what is missing") {
@@ -97,7 +97,7 @@ TEST_CASE("a lost node stops the others, and costs no restart when it can be rep
   run.begin();
   CHECK(run.feed(lost(1, 1000, true)) == Strings{"SIGTERM to 0,1", "deadline 31000"});
   run.exited(0, 1010, kTerminated);
-  CHECK(run.exited(1, 1010, kTerminated) == Strings{"sweep SIGKILL", "deadline 2010"});
+  CHECK(run.exited(1, 1010, kTerminated) == Strings{"sweep SIGTERM"});
   CHECK(run.gone(1020) ==
         Strings{"report node 1 (hostb) was lost: no sign of life for 2.5 s, restarting", "no deadline", "start 1"});
 }

@@ -15,8 +15,21 @@ using supervisor_drive::kKilled;
 using supervisor_drive::kTerminated;
 using supervisor_drive::Strings;
 
-TEST_CASE("a signal while what ranks left behind is killed does not undo their success") {
+TEST_CASE("a signal ends the wait for what ranks left behind, another one kills it, and they have succeeded") {
   Drive run(policy_for(1));
+  run.begin();
+  run.exited(0, 1000);
+  CHECK(run.signal(SIGTERM, 5000) == Strings{"say SIGTERM: what ranks left behind is told to end; once more kills it",
+                                             "sweep SIGTERM", "deadline 35000"});
+  CHECK(run.signal(SIGINT, 6000) == Strings{"say SIGINT: killing what is left", "kill", "deadline 7000"});
+  CHECK(run.gone(6010) == Strings{"settle", "deadline 36010"});
+  CHECK(run.settled(6020).back() == "finish 0 ");
+}
+
+TEST_CASE("a signal while what ranks left behind is killed does not undo their success") {
+  auto policy = policy_for(1);
+  policy.leftover_timeout = {};
+  Drive run(policy);
   run.begin();
   run.exited(0, 1000);
   run.deadline(3000);
@@ -33,7 +46,7 @@ TEST_CASE("a stop signal is passed on as it is, and is the run's exit code") {
     CHECK(run.signal(signal, 1000) == Strings{"say " + name + ": stopping all ranks; once more kills them",
                                               "request stop 0", name + " to 0,1", "deadline 31000"});
     run.exited(0, 1001);
-    CHECK(run.exited(1, 1002, {0, signal}) == Strings{"sweep SIGTERM", "deadline 3002"});
+    CHECK(run.exited(1, 1002, {0, signal}) == Strings{"sweep SIGTERM"});
     CHECK(run.gone(1003) == Strings{"settle nothing", "deadline 31003"});
     CHECK(run.settled(1004).back() == fmt::format("finish {} stopped by {}", 128 + signal, name));
   }
@@ -127,11 +140,11 @@ TEST_CASE("a rank that failed otherwise before the stop signal is to blame") {
   CHECK(late.signal(SIGTERM, 3001).front() == "say SIGTERM: killing what is left");
 }
 
-TEST_CASE("a stop signal while leftovers of a failure are killed forbids the restart") {
+TEST_CASE("a stop signal while leftovers of a failure end kills them and forbids the restart") {
   Drive run(policy_for(1, 3));
   run.begin();
   run.exited(0, 1000, {7});
-  CHECK(run.signal(SIGTERM, 1100) == Strings{});
+  CHECK(run.signal(SIGTERM, 1100).front() == "say SIGTERM: killing what is left");
   CHECK(run.gone(1101).front() == "report rank 0 exited with code 7");
 }
 
@@ -139,7 +152,7 @@ TEST_CASE("a stop signal after training has ended well only hurries") {
   Drive run(policy_for(1));
   run.begin();
   run.exited(0, 1000);
-  CHECK(run.signal(SIGTERM, 1100).at(1) == "kill");
+  CHECK(run.signal(SIGTERM, 1100).at(1) == "sweep SIGTERM");
   CHECK(run.gone(1101) == Strings{"settle", "deadline 31101"});
   CHECK(run.signal(SIGTERM, 1402) == Strings{"say SIGTERM: output is being put on disk; once more gives it up"});
   CHECK(run.settled(1403).back() == "finish 0 ");
@@ -167,9 +180,9 @@ TEST_CASE("other signals are passed on to those who live, and change nothing") {
   Drive run(policy_for(2));
   CHECK(run.signal(SIGUSR1, 0) == Strings{});
   run.begin();
-  CHECK(run.signal(SIGUSR1, 1000) == Strings{"SIGUSR1 to 0,1"});
+  CHECK(run.signal(SIGUSR1, 1000) == Strings{"SIGUSR1 to 0,1 that handle it"});
   run.exited(0, 1001);
-  CHECK(run.signal(SIGUSR2, 1002) == Strings{"SIGUSR2 to 1"});
+  CHECK(run.signal(SIGUSR2, 1002) == Strings{"SIGUSR2 to 1 that handle it"});
   run.exited(1, 1003);
   CHECK(run.signal(SIGUSR1, 1004) == Strings{});
 }

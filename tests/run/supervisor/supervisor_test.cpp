@@ -17,26 +17,40 @@ TEST_CASE("a run without trouble") {
   Drive run(policy_for(2));
   CHECK(run.begin() == Strings{"start 0"});
   CHECK(run.exited(0, 1000) == Strings{});
-  CHECK(run.exited(1, 1500) == Strings{"sweep SIGTERM", "deadline 3500"});
+  CHECK(run.exited(1, 1500) == Strings{"await leftovers", "deadline 301500"});
   CHECK(run.gone(1501) == Strings{"settle", "deadline 31501"});
   CHECK(run.settled(1600) == Strings{"no deadline", "finish 0 "});
 }
 
-TEST_CASE("what ranks leave behind is told to end, then killed") {
+TEST_CASE("what ranks leave behind is waited for, then told to end, then killed, and the run has succeeded") {
   Drive run(policy_for(1));
   run.begin();
-  run.exited(0, 1000);
-  CHECK(run.deadline(3000) ==
-        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 4000"});
-  CHECK(run.gone(3010) == Strings{"settle", "deadline 33010"});
+  CHECK(run.exited(0, 1000) == Strings{"await leftovers", "deadline 301000"});
+  CHECK(run.deadline(301000) ==
+        Strings{"say what ranks left behind did not end within 300 s (--leftover-timeout): it is ended",
+                "sweep SIGTERM", "deadline 303000"});
+  CHECK(run.deadline(303000) ==
+        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 304000"});
+  CHECK(run.gone(303010) == Strings{"settle", "deadline 333010"});
+  CHECK(run.settled(303020).back() == "finish 0 ");
 }
 
-TEST_CASE("a failure stops the others at once, and what they leave behind is killed") {
+TEST_CASE("with --leftover-timeout 0 nothing that ranks leave behind is waited for") {
+  auto policy = policy_for(1);
+  policy.leftover_timeout = {};
+  Drive run(policy);
+  run.begin();
+  CHECK(run.exited(0, 1000) == Strings{"sweep SIGTERM", "deadline 3000"});
+  CHECK(run.deadline(3000) ==
+        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 4000"});
+}
+
+TEST_CASE("a failure stops the others at once, and what they leave behind has what is left of their time") {
   Drive run(policy_for(3));
   run.begin();
   CHECK(run.exited(1, 1000, {42}) == Strings{"SIGTERM to 0,2", "deadline 31000"});
   CHECK(run.exited(0, 1010, kTerminated) == Strings{});
-  CHECK(run.exited(2, 1020, kTerminated) == Strings{"sweep SIGKILL", "deadline 2020"});
+  CHECK(run.exited(2, 1020, kTerminated) == Strings{"sweep SIGTERM"});
   CHECK(run.gone(1021) == Strings{"report rank 1 exited with code 42", "settle nothing", "deadline 31021"});
   CHECK(run.settled(1030) == Strings{"no deadline", "finish 42 rank 1 exited with code 42"});
 }
@@ -52,6 +66,18 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the shutdown timeout") {
   CHECK(run.gone(2002) == Strings{"report rank 0 exited with code 3", "settle nothing", "deadline 32002"});
 }
 
+TEST_CASE("what is left of a rank's group at the end of the ranks' time is killed") {
+  auto policy = policy_for(2);
+  policy.shutdown_timeout = std::chrono::seconds(8);
+  Drive run(policy);
+  run.begin();
+  run.signal(SIGTERM, 1000);
+  run.exited(0, 1010, kTerminated);
+  CHECK(run.exited(1, 1020, kTerminated) == Strings{"sweep SIGTERM"});
+  CHECK(run.deadline(9000) ==
+        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 10000"});
+}
+
 TEST_CASE("all are gone before the last exit is told") {
   Drive run(policy_for(2));
   run.begin();
@@ -64,7 +90,7 @@ TEST_CASE("all are gone before the last exit is told") {
 TEST_CASE("the first rank cannot be started: nobody is to be stopped") {
   Drive run(policy_for(2));
   run.start();
-  CHECK(run.unspawned(0, 10) == Strings{"sweep SIGKILL", "deadline 1010"});
+  CHECK(run.unspawned(0, 10) == Strings{"sweep SIGTERM", "deadline 30010"});
 }
 
 TEST_CASE("a rank that appears while the others are being stopped is stopped too") {
@@ -75,7 +101,7 @@ TEST_CASE("a rank that appears while the others are being stopped is stopped too
   run.exited(0, 1000, {3});
   CHECK(run.exited(1, 1001, kTerminated) == Strings{});
   CHECK(run.spawned(2) == Strings{"SIGTERM to 2"});
-  CHECK(run.exited(2, 1002, kTerminated) == Strings{"sweep SIGKILL", "deadline 2002"});
+  CHECK(run.exited(2, 1002, kTerminated) == Strings{"sweep SIGTERM"});
 }
 
 TEST_CASE("ranks that do not join are named once, with their node") {
@@ -161,7 +187,7 @@ TEST_CASE("doubled events, and ranks that do not exist, change nothing") {
   run.exited(0, 2);
   CHECK(run.exited(0, 3, {1}) == Strings{});
   CHECK(run.unspawned(1, 3) == Strings{});
-  CHECK(run.exited(1, 4) == Strings{"sweep SIGTERM", "deadline 2004"});
+  CHECK(run.exited(1, 4) == Strings{"await leftovers", "deadline 300004"});
 }
 
 }  // namespace supervisor_test

@@ -60,23 +60,29 @@ TEST_CASE("what is killed is killed again until it is given up") {
   CHECK(run.decided() == Names{"notify", "notify"});
 }
 
-TEST_CASE("leftovers of ranks that ended well get some time") {
+TEST_CASE("leftovers of ranks that ended well are waited for, and then have a moment to end") {
   Ending run;
-  run.termination.sweep(false);
-  CHECK(run.decided() == Names{"sweep_generation"});
-  CHECK_FALSE(run.record.killed());
-  CHECK(run.deadlines.earliest() == at_ms(2000));
-  run.termination.on_leftover_timeout();
-  CHECK(run.decided() == Names{"notify", "kill_generation"});
-}
-
-TEST_CASE("after a failure leftovers are killed at once") {
-  Ending run;
-  run.termination.sweep(true);
+  run.termination.await_leftovers();
   auto decided = run.actions.take();
   REQUIRE(decided.size() == 1);
-  CHECK(std::get<SweepGeneration>(decided.front()).signal == SIGKILL);
-  CHECK(run.record.killed());
+  CHECK(std::get<SweepGeneration>(decided.front()).signal == 0);
+  CHECK(run.deadlines.earliest() == at_ms(300000));
+  run.deadlines.cancel(Timer::kLeftover);
+  run.termination.on_leftover_timeout();
+  CHECK(run.decided() == Names{"notify", "sweep_generation"});
+  CHECK_FALSE(run.record.killed());
+  CHECK(run.deadlines.earliest() == at_ms(2000));
+}
+
+TEST_CASE("leftovers of ranks that were stopped have what is left of the ranks' time") {
+  Ending run;
+  run.termination.stop(SIGINT);
+  run.termination.sweep();
+  auto decided = run.actions.take();
+  REQUIRE(decided.size() == 2);
+  CHECK(std::get<SweepGeneration>(decided.back()).signal == SIGTERM);
+  CHECK_FALSE(run.record.killed());
+  CHECK(run.deadlines.earliest() == at_ms(30000));
 }
 
 }  // namespace termination_test

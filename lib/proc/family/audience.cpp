@@ -1,0 +1,171 @@
+#include "proc/family/audience.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+
+namespace taas {
+namespace {
+
+using Response = Disposition::Response;
+
+/// The value of a line of /proc/PID/status, without blanks.
+std::string_view field(std::string_view status, std::string_view name) {
+  for (auto line : split(status, '\n')) {
+    if (line.starts_with(name)) return trim(line.substr(name.size()), " \t");
+  }
+  return {};
+}
+
+bool has_signal(std::string_view mask, int signal) {
+  std::uint64_t bits = 0;
+  std::from_chars(mask.data(), mask.data() + mask.size(), bits, 16);
+  return (bits >> (signal - 1) & 1) != 0;
+}
+
+/// A blocked signal is one that the process fetches: tini and many C++ programs do.
+Response response_to(int signal, std::string_view status) {
+  if (has_signal(field(status, "SigCgt:"), signal) || has_signal(field(status, "SigBlk:"), signal)) {
+    return Response::kHandles;
+  }
+  return has_signal(field(status, "SigIgn:"), signal) ? Response::kIgnores : Response::kDefault;
+}
+
+/// While a thread waits in sigwait() the kernel does not show what it has blocked for that.
+bool waits_for_signals(int pid) {
+  auto where = read_file("/proc/" + std::to_string(pid) + "/wchan");
+  return where && where->find("sigtimedwait") != std::string::npos;
+}
+
+std::string program_of(int pid) {
+  std::array<char, PATH_MAX> path;
+  auto length = ::readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+bool is_shell(std::string_view program) {
+  constexpr std::string_view kShells[] = {"sh",    "bash", "dash", "ash", "zsh",  "ksh",
+                                          "ksh93", "mksh", "fish", "csh", "tcsh", "busybox"};
+  auto name = program.substr(program.rfind('/') + 1);
+  return std::find(std::begin(kShells), std::end(kShells), name) != std::end(kShells);
+}
+
+/// One walk through the tree.
+class Choice {
+ public:
+  using Look = std::function<Disposition(const Process&)>;
+  Choice(const std::vector<Process>& members, Audience audience, const Look& look) : audience_(audience), look_(look) {
+    std::set<int> known;
+    for (const auto& member : members) known.insert(member.pid);
+    for (const auto& member : members) {
+      if (known.contains(member.parent)) below_.emplace(member.parent, member);
+    }
+    for (const auto& member : members) {
+      if (!known.contains(member.parent)) ask(member, "");
+    }
+  }
+
+  std::vector<Process> take() { return std::move(chosen_); }
+
+ private:
+  /// One whose program is `own` is a worker of the process above, which ignores the signal.
+  void ask(const Process& process, const std::string& own) {
+    const auto seen = look_(process);
+    if (!own.empty() && seen.program == own) return;
+    const bool ends = seen.response == Response::kDefault && audience_ == Audience::kAll;
+    if (seen.response == Response::kHandles || ends) chosen_.push_back(process);
+    if (seen.acts_for_those_below()) return;
+    const bool has_workers = seen.response == Response::kIgnores && !is_shell(seen.program);
+    auto [first, last] = below_.equal_range(process.pid);
+    for (; first != last; ++first) ask(first->second, has_workers ? seen.program : "");
+  }
+
+  Audience audience_;
+  const Look& look_;
+  std::multimap<int, Process> below_;
+  std::vector<Process> chosen_;
+};
+
+}  // namespace
+
+std::optional<Disposition> read_disposition(int pid, int signal) {
+  auto status = read_file("/proc/" + std::to_string(pid) + "/status");
+  if (!status) return std::nullopt;
+  auto response = response_to(signal, *status);
+  if (response == Response::kDefault && waits_for_signals(pid)) response = Response::kHandles;
+  return Disposition{response, program_of(pid), field(*status, "State:").starts_with('T')};
+}
+
+bool Disposition::acts_for_those_below() const { return response == Response::kHandles && !is_shell(program); }
+
+std::vector<Process> choose_recipients(const std::vector<Process>& members, Audience audience,
+                                       const std::function<Disposition(const Process&)>& look) {
+  return Choice(members, audience, look).take();
+}
+
+void tell_processes(const std::vector<Process>& processes, int signal) {
+  signal_processes(processes, signal);
+  std::vector<Process> stopped;
+  for (const auto& process : processes) {
+    auto seen = read_disposition(process.pid, signal);
+    if (seen && seen->stopped) stopped.push_back(process);
+  }
+  if (!stopped.empty()) signal_processes(stopped, SIGCONT);
+}
+
+void GroupCall::tell_leader(int pid) {
+  auto leader = read_process(pid);
+  if (!leader) return;
+  leaders_.insert(*leader);
+  tell(pid, {*leader});
+}
+
+/// A leader that has ended of the signal is still its group's number, and what it started is nobody's below it.
+void GroupCall::tell_groups() {
+  std::map<int, std::vector<Process>> groups;
+  for (const auto& leader : leaders_) {
+    if (!look(leader).acts_for_those_below()) groups[leader.pid] = {leader};
+  }
+  if (groups.empty()) return;
+  for (const auto& process : descendants()) {
+    auto group = groups.find(process.group);
+    if (group != groups.end() && process.pid != process.group) group->second.push_back(process);
+  }
+  for (const auto& [leader, members] : groups) tell(leader, members);
+}
+
+void GroupCall::tell(int leader, const std::vector<Process>& members) {
+  std::vector<Process> fresh;
+  for (const auto& process : choose_recipients(members, audience_, [this](const auto& one) { return look(one); })) {
+    if (look(process).response == Response::kHandles) heard_.insert(leader);
+    if (told_.insert(process).second) fresh.push_back(process);
+  }
+  if (audience_ != Audience::kNobody && !fresh.empty()) tell_processes(fresh, signal_);
+}
+
+/// What was seen first counts: the signal changes it.
+Disposition GroupCall::look(const Process& process) {
+  auto known = seen_.find(process);
+  if (known != seen_.end()) return known->second;
+  return seen_.emplace(process, read_disposition(process.pid, signal_).value_or(Disposition{})).first->second;
+}
+
+std::vector<int> GroupCall::unheard() const {
+  std::vector<int> result;
+  for (const auto& leader : leaders_) {
+    if (!heard_.contains(leader.pid)) result.push_back(leader.pid);
+  }
+  return result;
+}
+
+}  // namespace taas
