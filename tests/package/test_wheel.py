@@ -10,6 +10,7 @@ from typing import Callable
 
 import pytest
 
+from bills import NAMES, parts_of
 from binaries import elf_files, linking_faults, search_faults
 from environments import HANG, SOURCE, Environment
 
@@ -64,6 +65,14 @@ def test_binaries_look_for_libraries_in_no_folder_of_the_callers(installed: Envi
     assert installed.bin / "taas-run" in elf_files(installed.bin)
     for folder in (installed.bin, installed.site / "taas"):
         assert search_faults(folder) == {} and linking_faults(folder) == {}
+
+
+def test_it_says_what_is_in_it_and_has_the_notices(installed: Environment) -> None:
+    (metadata,) = installed.site.glob("taas_run-*.dist-info")
+    assert set(parts_of(metadata / "sboms/taas-run.cdx.json")) == NAMES
+    assert "Redistribution and use" in (metadata / "licenses/nanobind.txt").read_text()
+    assert (metadata / "licenses/LICENSE").exists() and (metadata / "licenses/libcli11-dev.txt").exists()
+    assert not list(installed.root.glob("share/doc/*"))
 
 
 def test_the_version_is_the_same_everywhere(installed: Environment, wheel: pathlib.Path) -> None:
