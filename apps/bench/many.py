@@ -93,6 +93,14 @@ def sample(kind: str, builds: dict, options) -> dict:
     return {key: measure.summary(values) for key, values in samples.items()}
 
 
+def compared(found: dict, count: int) -> list:
+    """The ratio of two builds, where there are two."""
+    if (count, "other") not in found:
+        return []
+    ratio = measure.ratio(found[count, "taas-run"]["samples"], found[count, "other"]["samples"])
+    return [f"{ratio['median']:.3f} ({ratio['min']:.2f} to {ratio['max']:.2f})"]
+
+
 def main():
     options = arguments()
     kinds = options.only or KINDS
@@ -104,9 +112,9 @@ def main():
     for kind in kinds:
         found = sample(kind, builds, options)
         results[kind] = {f"{count} {name}": result for (count, name), result in found.items()}
-        rows += [[kind, str(count), *(measure.milliseconds(found[count, name]) for name in builds)]
+        rows += [[kind, str(count), *(measure.milliseconds(found[count, name]) for name in builds), *compared(found, count)]
                  for count in sorted({count for count, _ in found})]
-    measure.report("many", options, results, rows, ["curve", "count", *builds], [])
+    measure.report("many", options, results, rows, ["curve", "count", *builds, *(["taas-run / other"] if options.other else [])], [])
 
 
 if __name__ == "__main__":
