@@ -1,8 +1,9 @@
 # The bill of materials of what a wheel and a Debian package contain (CycloneDX), where the interpreter has the library that
 # writes it (scripts/requirements-package.txt). TaasInstall.cmake says where it goes.
-execute_process(COMMAND "${TAAS_NATIVE_PYTHON}" -c "import cyclonedx, packageurl" RESULT_VARIABLE _status OUTPUT_QUIET ERROR_QUIET)
+execute_process(COMMAND "${TAAS_NATIVE_PYTHON}" -c "import packageurl; from cyclonedx.model.bom import Bom; Bom().metadata.tools.components"
+                RESULT_VARIABLE _status OUTPUT_QUIET ERROR_QUIET)
 if(NOT _status EQUAL 0)
-  message(STATUS "No cyclonedx-python-lib in ${TAAS_NATIVE_PYTHON}: no bill of materials "
+  message(STATUS "No cyclonedx-python-lib from 8 on in ${TAAS_NATIVE_PYTHON}: no bill of materials "
                  "(pip install -r scripts/requirements-package.txt)")
   return()
 endif()

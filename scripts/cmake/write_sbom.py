@@ -3,7 +3,7 @@
     write_sbom.py OUTPUT VERSION shared|static HEADERS…     HEADERS: the folders of headers that the build looked into
 
 A package of the distribution is named with the distribution's version, which says what was mended since the release; others with the
-version in their headers. SOURCE_DATE_EPOCH is honoured.
+version in their headers, or without one where these do not say it. SOURCE_DATE_EPOCH is honoured.
 """
 
 import datetime
@@ -48,15 +48,13 @@ PARTS = [
 ]
 
 
-def version_in(part: Part, header: pathlib.Path) -> str:
+def version_in(part: Part, header: pathlib.Path) -> str | None:
     if part.name == "fmt":  # define FMT_VERSION 90100, in one of two headers
         texts = [path.read_text() for name in ("base.h", "core.h") if (path := header.parent / name).exists()]
-        number = next(int(found[1]) for text in texts if (found := re.search(r"define FMT_VERSION (\d+)", text)))
-        return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+        number = next((int(found[1]) for text in texts if (found := re.search(r"define FMT_VERSION (\d+)", text))), None)
+        return f"{number // 10000}.{number // 100 % 100}.{number % 100}" if number else None
     found = re.search(part.version, header.read_text())
-    if not found:
-        sys.exit(f"write_sbom.py: {header} does not say its version")
-    return ".".join(found.groups()).replace("_", ".")
+    return ".".join(found.groups()).replace("_", ".") if found else None
 
 
 def distribution_package(header: pathlib.Path) -> PackageURL | None:
@@ -76,7 +74,7 @@ def distribution_package(header: pathlib.Path) -> PackageURL | None:
     return PackageURL("deb", release["ID"], name, version, {"arch": "source", "distro": f"{release['ID']}-{release.get('VERSION_ID', '')}"})
 
 
-def component(name: str, version: str, license: str, purl: PackageURL, how: str) -> Component:
+def component(name: str, version: str | None, license: str, purl: PackageURL, how: str) -> Component:
     return Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl),
                      licenses=[LicenseExpression(license)], properties=[Property(name="taas-run:linked", value=how)])
 
@@ -85,10 +83,10 @@ def found_parts(linking: str, folders: list[str]) -> list[Component]:
     found = []
     for part in PARTS:
         header = next((path for folder in folders if (path := pathlib.Path(folder, part.header)).exists()), None)
-        if header is None:
-            sys.exit(f"write_sbom.py: none of {', '.join(folders)} has {part.header}")
-        version = version_in(part, header)
-        purl = distribution_package(header) or PackageURL("generic", None, part.name, version)
+        version = version_in(part, header) if header else None
+        if version is None:
+            print(f"write_sbom.py: the version of {part.name} is not known: {header or f'none of the folders has {part.header}'}", file=sys.stderr)
+        purl = (header and distribution_package(header)) or PackageURL("generic", None, part.name, version)
         how = "headers" if part.headers_only else linking
         found.append(component(part.name, version, part.license, purl, how))
     return found
