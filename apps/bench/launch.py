@@ -35,32 +35,24 @@ def compare(commands, rounds, folder) -> dict:
     return samples
 
 
-def children(pid) -> list:
-    lists = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for text in lists for child in text.read_text().split()]
-
-
-def family(pid) -> list:
-    return [pid] + [member for child in children(pid) for member in family(child)]
-
-
 def command_of(pid) -> str:
-    return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return measure.of_process(pid, "comm").strip()
 
 
 def memory_kilobytes(pid) -> dict:
-    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-    fields = dict(line.split(":", 1) for line in lines)
-    return {name: int(fields[name].split()[0]) for name in ("VmRSS", "VmHWM")}
+    """Nothing of a process that has ended."""
+    fields = dict(line.split(":", 1) for line in measure.of_process(pid, "status").splitlines())
+    return {name: int(fields[name].split()[0]) for name in ("VmRSS", "VmHWM") if name in fields}
 
 
 def launcher_memory(command, folder) -> list:
     """Memory of each process of the launcher itself, while its ranks run."""
     process = measure.start([*command, *SLEEP], folder)
     try:
-        measure.wait_until(lambda: [command_of(p) for p in family(process.pid)].count("sleep") == measure.RANKS,
-                           "all ranks are up")
-        return [memory_kilobytes(pid) for pid in family(process.pid) if command_of(pid) != "sleep"]
+        measure.wait_until(lambda: [command_of(p) for p in measure.family(process.pid)].count("sleep") == measure.RANKS,
+                           "all ranks are up", process)
+        others = [pid for pid in measure.family(process.pid) if command_of(pid) != "sleep"]
+        return [memory for pid in others if (memory := memory_kilobytes(pid))]
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
@@ -93,4 +85,4 @@ def main():
 
 if __name__ == "__main__":
     os.environ.pop("OMP_NUM_THREADS", None)
-    main()
+    measure.run(main)

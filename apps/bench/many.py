@@ -93,19 +93,30 @@ def sample(kind: str, builds: dict, options) -> dict:
     return {key: measure.summary(values) for key, values in samples.items()}
 
 
+def compared(found: dict, count: int) -> list:
+    """The ratio of two builds, where there are two."""
+    if (count, "other") not in found:
+        return []
+    ratio = measure.ratio(found[count, "taas-run"]["samples"], found[count, "other"]["samples"])
+    return [f"{ratio['median']:.3f} ({ratio['min']:.2f} to {ratio['max']:.2f})"]
+
+
 def main():
     options = arguments()
+    kinds = options.only or KINDS
+    if any(kind.startswith("agents") for kind in kinds):
+        measure.need_root("a cluster of namespaces")
     folders = {"taas-run": options.bin, **({"other": options.other} if options.other else {})}
     builds = {name: str(folder.resolve() / "taas-run") for name, folder in folders.items()}
     results, rows = {}, []
-    for kind in options.only or KINDS:
+    for kind in kinds:
         found = sample(kind, builds, options)
         results[kind] = {f"{count} {name}": result for (count, name), result in found.items()}
-        rows += [[kind, str(count), *(measure.milliseconds(found[count, name]) for name in builds)]
+        rows += [[kind, str(count), *(measure.milliseconds(found[count, name]) for name in builds), *compared(found, count)]
                  for count in sorted({count for count, _ in found})]
-    measure.report("many", options, results, rows, ["curve", "count", *builds], [])
+    measure.report("many", options, results, rows, ["curve", "count", *builds, *(["taas-run / other"] if options.other else [])], [])
 
 
 if __name__ == "__main__":
     os.environ.pop("OMP_NUM_THREADS", None)
-    main()
+    measure.run(main)

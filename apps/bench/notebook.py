@@ -14,9 +14,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests" / "notebook"))
+import measure
 
-from kernel import Kernel  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "notebook"))
 
 STOPPED = '''%%taas --gpus {ranks}
 import time, torch, torch.distributed as dist
@@ -27,13 +27,13 @@ time.sleep(600)
 '''
 
 
-def empty_cell(kernel: Kernel, ranks: int) -> float:
+def empty_cell(kernel, ranks: int) -> float:
     began = time.monotonic()
     assert kernel.run(f"%%taas --gpus {ranks}\n'ran'").check().result == "'ran'"
     return time.monotonic() - began
 
 
-def stop(kernel: Kernel, ranks: int) -> float:
+def stop(kernel, ranks: int) -> float:
     pressed = []
 
     def press(kind, output):
@@ -54,6 +54,8 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--json")
     options = parser.parse_args()
+    measure.need("jupyter_client", "ipykernel", "torch")
+    from kernel import Kernel
     with tempfile.TemporaryDirectory() as folder:
         kernel = Kernel(pathlib.Path(folder), pathlib.Path(folder))
         try:
@@ -68,4 +70,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

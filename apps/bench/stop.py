@@ -14,10 +14,22 @@ GRACE_SECONDS = 2
 CODE = 7  # bench_rank's
 
 
-def rank_processes(folder: pathlib.Path) -> list:
+ATTEMPTS = 5  # to see all ranks before they are stopped
+
+
+def rank_processes(folder: pathlib.Path, launcher) -> list:
+    """Those that go on; nothing where one was gone before it could be watched, as on a busy machine."""
     paths = [folder / f"start-0-{rank}" for rank in range(measure.RANKS) if rank != FAILING]
-    measure.wait_until(lambda: all(path.exists() for path in paths), "all ranks are up")
-    return [os.pidfd_open(int(path.read_text().split()[1])) for path in paths]
+    measure.wait_until(lambda: all(path.exists() for path in paths), "all ranks are up", launcher)
+    processes: list = []
+    try:
+        for path in paths:
+            processes.append(os.pidfd_open(int(path.read_text().split()[1])))
+    except ProcessLookupError:
+        for process in processes:
+            os.close(process)
+        return []
+    return processes
 
 
 def last_end_nanoseconds(processes: list) -> int:
@@ -35,11 +47,23 @@ def last_end_nanoseconds(processes: list) -> int:
 
 
 def stop_seconds(name, command, program, mode) -> float:
+    for _ in range(ATTEMPTS):
+        seconds = watched_stop_seconds(name, command, program, mode)
+        if seconds is not None:
+            return seconds
+        print(f"{name}: a rank was gone before it could be watched; once more", file=sys.stderr)
+    sys.exit(f"{name}: in {ATTEMPTS} runs a rank was gone before it could be watched: this machine is too busy")
+
+
+def watched_stop_seconds(name, command, program, mode) -> float | None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         launcher = measure.start([*command, program, temporary, str(FAILING), mode], folder)
-        ended = last_end_nanoseconds(rank_processes(folder))
+        processes = rank_processes(folder, launcher)
+        ended = last_end_nanoseconds(processes)
         status = launcher.wait()
+        if not processes:
+            return None
         failed = int((folder / f"fail-0-{FAILING}").read_text().split()[0])
     expected = CODE if name == "taas-run" else 1
     if status != expected:
@@ -66,4 +90,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

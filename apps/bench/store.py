@@ -15,7 +15,6 @@ import tempfile
 import time
 
 import measure
-import torch.distributed as dist
 
 ADDRESS = b"a" * 200  # of a rank, as gloo writes it
 PATIENCE = datetime.timedelta(seconds=300)
@@ -33,11 +32,13 @@ class Server:
 
     def __init__(self, command, folder):
         self.process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline())
+        self.port = int(measure.announced(self.process))
         self.pid = self.process.pid
 
     def cpu_seconds(self) -> float:
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        fields = measure.of_process(self.pid, "stat").rpartition(")")[2].split()
+        if not fields:
+            sys.exit(f"{self.process.args[0]}: its server ended while it was measured")
         return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
@@ -53,11 +54,12 @@ def launcher(options, folder) -> Server:
     """Two ranks, since one process alone has no store of the launcher; the agent is the keeper's child."""
     server = Server([str(options.bin / "taas-run"), "--nproc-per-node", "2", "--preload", "none", "--quiet", "--no-python",
                      sys.executable, "-c", TELL_PORT], folder)
-    server.pid = int(pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()[0])
+    server.pid = next(iter(measure.children(server.pid)), server.pid)
     return server
 
 
 def connect(port: int):
+    import torch.distributed as dist
     return dist.TCPStore("127.0.0.1", port, is_master=False, wait_for_workers=False, timeout=PATIENCE)
 
 
@@ -102,6 +104,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="where the results go")
     options = parser.parse_args()
     options.bin = options.bin.resolve()
+    measure.need("torch")
     samples = {(count, name): [] for count in options.clients for name in SERVERS}
     for number in range(options.rounds):
         for count in options.clients:
@@ -117,4 +120,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -42,6 +42,7 @@ def compare(programs: dict, arguments: list, rounds: int, folder) -> dict:
 def main() -> None:
     wheel = sys.argv.pop(1) if len(sys.argv) > 1 and sys.argv[1].endswith(".whl") else sys.exit(__doc__)
     options = measure.arguments(__doc__)
+    measure.need("pip")
     what = {"--version": ["--version"], "8 × `/bin/true`": ["--nproc-per-node", str(measure.RANKS), "--no-python", "/bin/true"]}
     results, rows = {}, []
     with tempfile.TemporaryDirectory() as folder:
@@ -59,4 +60,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -18,7 +18,7 @@ install_what_there_is() {
   fi
   while read -r package; do
     install_pinned "$1" "$package" -c "$kept" || missing+=("$package")
-  done <"$list"
+  done < <(grep -v '^#' "$list")
   finish "not to be had here: ${missing[*]}; why is in $builds/$1.log"
 }
 

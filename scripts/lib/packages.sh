@@ -9,11 +9,28 @@ as_root() {
   fi
 }
 
+# apt <argument>…: apt-get, which waits for its turn: a fresh machine upgrades itself while its owner types the first command. By
+# itself apt-get waits for dpkg's lock alone, and not for those of its lists and of what it downloads.
+apt() {
+  local patience=600 status said
+  said=$(mktemp)
+  while :; do
+    status=0
+    as_root env LC_ALL=C apt-get -o "DPkg::Lock::Timeout=$patience" -o Acquire::Retries=3 "$@" 2>"$said" || status=$?
+    cat "$said" >&2
+    if [ "$status" = 0 ] || [ "$patience" -le 0 ] || ! grep -q 'Could not get lock' "$said"; then break; fi
+    sleep 2
+    patience=$((patience - 2))
+  done
+  rm -f "$said"
+  return "$status"
+}
+
 may_install() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
 
 update_package_lists() {
   [ "$(id -u)" = 0 ] || sudo -v # asks for a password now, not below a line that counts
-  logged apt-update as_root apt-get update -qq ||
+  logged apt-update apt update -qq ||
     say "some of the package lists are out of reach; going on with the others"
 }
 
@@ -67,7 +84,7 @@ install_packages() {
   fi
   # shellcheck disable=SC2086  # a list of words
   {
-    quietly apt as_root apt-get install -y -q --no-install-recommends -o Acquire::Retries=3 $missing
+    quietly apt apt install -y -q --no-install-recommends $missing
     finish "installed" $missing
   }
 }
@@ -117,7 +134,6 @@ install_test_packages() {
     return
   fi
   update_package_lists
-  without_starting_services quietly apt-tests as_root apt-get install -y -q --no-install-recommends \
-    -o Acquire::Retries=3 "${missing[@]}"
+  without_starting_services quietly apt-tests apt install -y -q --no-install-recommends "${missing[@]}"
   finish "installed ${missing[*]}"
 }

@@ -96,8 +96,8 @@ borrow_torch() {
 
 # What the package `taas` is built with and imports.
 add_package_requirements() {
-  "$venv/bin/python" -c "import cloudpickle, nanobind, scikit_build_core" 2>/dev/null ||
-    quietly package "$venv/bin/python" -m pip install --progress-bar off -r scripts/requirements-package.txt
+  "$venv/bin/python" -c "import cloudpickle, cyclonedx, nanobind, scikit_build_core" 2>/dev/null ||
+    quietly package "$venv/bin/python" -m pip install --progress-bar off --require-hashes -r scripts/requirements-package.txt
 }
 
 prepare_python() {

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from bills import NAMES, parts_of
 from binaries import linking_faults, search_faults
 from environments import BUILD, HANG
 
@@ -61,6 +62,16 @@ def test_its_files_are_where_debian_looks_for_them(root: pathlib.Path) -> None:
 
 def test_its_binaries_look_for_libraries_where_the_distribution_has_them(root: pathlib.Path) -> None:
     assert search_faults(root) == {} and linking_faults(root) == {}
+
+
+def test_it_says_what_is_in_it_and_has_the_notices(root: pathlib.Path) -> None:
+    documents = root / "usr/share/doc/taas-run"
+    parts = parts_of(documents / "taas-run.cdx.json")
+    assert set(parts) == NAMES and all(part["version"] for part in parts.values())
+    assert parts["openssl"]["purl"].startswith("pkg:deb/")  # with the distribution's version, which says what was mended
+    assert {part["properties"][0]["value"] for part in parts.values()} == {"shared", "static", "headers"}
+    assert "Redistribution and use" in (documents / "nanobind.txt").read_text()
+    assert (documents / "libspdlog-dev.txt").exists()
 
 
 def test_ranks_find_the_package(root: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -55,7 +55,7 @@ def test_a_compiled_wheel_needs_nothing_but_the_c_library(source_distribution: p
     (native,) = unpacked.glob("taas/_native.*")
     assert needed(program) <= SYSTEM and needed(native) <= SYSTEM
     notices = {path.name for path in unpacked.glob("*.dist-info/licenses/*")}
-    assert "LICENSE" in notices and (not pathlib.Path("/usr/share/doc/libssl-dev").exists() or "libssl-dev.txt" in notices)
+    assert {"LICENSE", "nanobind.txt"} <= notices and (not pathlib.Path("/usr/share/doc/libssl-dev").exists() or "libssl-dev.txt" in notices)
     environment.pip("install", wheel)
     assert environment.launch("--gpus", 8, environment.script("")).returncode == 0
     assert environment.python("import taas.runtime.native as n; assert n.module, n.why_absent").returncode == 0

@@ -10,6 +10,7 @@ from typing import Callable
 
 import pytest
 
+from bills import NAMES, parts_of
 from binaries import elf_files, linking_faults, search_faults
 from environments import HANG, SOURCE, Environment
 
@@ -64,6 +65,28 @@ def test_binaries_look_for_libraries_in_no_folder_of_the_callers(installed: Envi
     assert installed.bin / "taas-run" in elf_files(installed.bin)
     for folder in (installed.bin, installed.site / "taas"):
         assert search_faults(folder) == {} and linking_faults(folder) == {}
+
+
+def test_it_says_what_is_in_it_and_has_the_notices(installed: Environment) -> None:
+    (metadata,) = installed.site.glob("taas_run-*.dist-info")
+    assert "Redistribution and use" in (metadata / "licenses/nanobind.txt").read_text()
+    assert (metadata / "licenses/LICENSE").exists() and (metadata / "licenses/libcli11-dev.txt").exists()
+    assert not list(installed.root.glob("share/doc/*"))
+    parts = parts_of(metadata / "sboms/taas-run.cdx.json")
+    assert set(parts) == NAMES and all(part["version"] for part in parts.values())
+
+
+def test_what_is_of_unknown_version_is_named_without_one(tmp_path: pathlib.Path) -> None:
+    """A build is not ended by headers that are laid out in another way than the distributions'."""
+    pytest.importorskip("cyclonedx", reason="no cyclonedx-python-lib: scripts/requirements-package.txt has it")
+    (tmp_path / "CLI").mkdir()
+    (tmp_path / "CLI/Version.hpp").write_text('#define CLI11_VERSION "2.5.0"\n')
+    (tmp_path / "lz4.h").write_text("#pragma once\n")
+    done = subprocess.run([sys.executable, SOURCE / "scripts/cmake/write_sbom.py", tmp_path / "bill.json", VERSION, "static", tmp_path],
+                          check=True, capture_output=True, text=True, timeout=HANG)
+    assert f"the version of lz4 is not known: {tmp_path}/lz4.h" in done.stderr and "none of the folders has zstd.h" in done.stderr
+    parts = parts_of(tmp_path / "bill.json")
+    assert parts["cli11"]["version"] == "2.5.0" and "version" not in parts["lz4"] and NAMES - {"nanobind"} <= set(parts)
 
 
 def test_the_version_is_the_same_everywhere(installed: Environment, wheel: pathlib.Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = [*ROOT.glob("lib/**/*.?pp"), *ROOT.glob("apps/**/*.?pp")]
-DOCUMENTS = [ROOT / "README.md", *(page for page in ROOT.glob("docs/*.md") if page.name != "flags.md")]
+DOCUMENTS = [*ROOT.glob("*.md"), *(page for page in ROOT.glob("docs/*.md") if page.name != "flags.md")]
 MOST_FILES = 25
 COLUMNS = 100
 RETIRED = {"Way": "LaunchMode", "NodeHouse": "NodePool", "RunLoop": "CoordinatorLoop", "RoomBell": "MemoryWaiters", "Look": "ClaimScope",

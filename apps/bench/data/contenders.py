@@ -176,4 +176,5 @@ class TfData:
 
 CONTENDERS = {"tcp": Tcp, "taas": Taas, "taas-tls": TaasTls, "taas-local": TaasLocal, "dataloader": DataLoader,
               "flight": Flight, "tf.data": TfData}
+NEEDS = {"flight": "pyarrow", "tf.data": "tensorflow"}  # beside torch and numpy
 UNCHECKED = {"tf.data"}  # makes its own random batches: a numpy pool cannot be part of its graph

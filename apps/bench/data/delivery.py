@@ -14,8 +14,11 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import contenders  # noqa: E402
 import measure  # noqa: E402
+
+measure.need("torch", "numpy")
+
+import contenders  # noqa: E402
 import nodes  # noqa: E402
 
 COUNTS = {"image": 120, "digits": 10000}  # of which three tenths warm up
@@ -32,7 +35,7 @@ def one_round(node, name: str, kind: str, options, environment: dict) -> dict:
     peer = node.start([options.python, ENDPOINT, "serve", name, node.there, kind, count], env=environment) \
         if with_peer else None
     try:
-        port = peer.stdout.readline().strip() if peer else "0"
+        port = measure.announced(peer) if peer else "0"
         consumer = subprocess.run([options.python, ENDPOINT, "consume", name, node.there, port, kind, count],
                                   env=environment, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
         return json.loads(consumer.stdout.splitlines()[-1])
@@ -84,6 +87,8 @@ def arguments() -> argparse.Namespace:
 
 def main():
     options = arguments()
+    measure.need("torch", "numpy", *(contenders.NEEDS[name] for name in options.only if name in contenders.NEEDS), python=options.python)
+    measure.need_root("a node in a namespace of its own")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     results = compare(options)
     rows = [row(kind, name, samples) for kind, samples in results.items() for name in samples]
@@ -93,4 +98,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -18,8 +18,11 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import contenders  # noqa: E402
 import measure  # noqa: E402
+
+measure.need("torch", "numpy")
+
+import contenders  # noqa: E402
 import nodes  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
@@ -186,6 +189,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.rounds = 1
+    measure.need_root("a node in a namespace of its own")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     with tempfile.TemporaryDirectory() as folder:
         undisturbed, _, quiet_seconds = run(pathlib.Path(folder) / "quiet", options, options.batches, 0)
@@ -200,4 +204,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -33,6 +33,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.bin = options.bin.resolve()
+    measure.need("torch")
     samples = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.rounds):
@@ -48,4 +49,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -115,4 +115,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -22,29 +22,6 @@ WAYS = {"plain fork": "plain", "taas fork": "plain fork", "taas run": "plain for
 LOOK_EVERY_SECONDS = 0.1
 
 
-def family_of(first: int) -> set:
-    """The process, and all that it and its children have started."""
-    parents = {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended
-            pass
-    found = {first}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
-
-
-def pss_of(pid: int) -> int:
-    """Its bytes, and its part of what it shares with others."""
-    try:
-        lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        return 0
-
-
 def one_round(kind: str, way: str, options, folder: str) -> dict:
     program = [str(HERE / "memory_rank.py"), kind, way, str(options.megabytes << 20), str(options.workers), folder]
     launcher = [str(options.bin / "taas-run"), "--nproc-per-node", "1", "--cpus", str(options.workers), "--quiet", "--output", folder]
@@ -55,11 +32,13 @@ def one_round(kind: str, way: str, options, folder: str) -> dict:
     peak = 0
     try:
         while process.poll() is None:
-            peak = max(peak, sum(map(pss_of, family_of(process.pid))))
+            peak = max(peak, sum(map(measure.pss_bytes, measure.family(process.pid))))
             time.sleep(LOOK_EVERY_SECONDS)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode != 0:
+        sys.exit(f"{kind}, {way}: exit status {process.returncode}")
     said = json.loads(process.stdout.read().splitlines()[-1])
     return {"peak_bytes": peak, "seconds": time.monotonic() - started, **said}
 
@@ -74,6 +53,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.bin = options.bin.resolve()
+    measure.need("torch", "numpy")
     samples, rows = {}, []
     for kind in options.kinds:
         with tempfile.TemporaryDirectory() as folder:
@@ -91,4 +71,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

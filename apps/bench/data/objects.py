@@ -55,10 +55,11 @@ def main():
     parser.add_argument("--only", nargs="+", default=every, choices=every)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
+    measure.need("torch")
     results = {what: rounds(what, options) for what in options.only}
     measure.report("Python objects", options, results, [row(what, samples) for what, samples in results.items()],
                    ["what", "", "taas", "DataLoader", "taas / DataLoader", "taas' rank grows by"], [])
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -5,7 +5,13 @@ import pathlib
 import statistics
 import sys
 
-import matplotlib
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import measure  # noqa: E402
+
+measure.need("matplotlib")
+
+import matplotlib  # noqa: E402
 
 matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "taas"  # the same picture from the same figures
@@ -37,6 +43,8 @@ def draw(axes, kind: str, ways: dict):
 
 
 def main():
+    if len(sys.argv) < 3:
+        measure.complain("name the files of results, and last the picture that is to be written")
     *paths, picture = sys.argv[1:]
     results = speeds(paths)
     figure, rows = pyplot.subplots(1, len(results), figsize=(9, 3), squeeze=False)
@@ -47,4 +55,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -28,7 +28,7 @@ def object_server(latency_ms: float):
     with subprocess.Popen([sys.executable, EXAMPLE / "object_server.py", "--latency-ms", str(latency_ms)], text=True,
                           stdout=subprocess.PIPE) as server:
         try:
-            yield server.stdout.readline().strip()
+            yield measure.announced(server)
         finally:
             server.terminate()
 
@@ -83,6 +83,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.bin, options.package = options.bin.resolve(), options.package.resolve()
+    measure.need("torch")
     samples = rounds(options)
     measure.report("a slow source", options, {str(count): runs for count, runs in samples.items()}, rows(samples),
                    ["CPU machines", "steps/s", f"this / {min(samples)} machine(s)"],
@@ -90,4 +91,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

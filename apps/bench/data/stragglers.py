@@ -17,10 +17,12 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import torch  # noqa: E402
+import measure  # noqa: E402
+
+measure.need("torch", "numpy")
 
 import contenders  # noqa: E402
-import measure  # noqa: E402
+import torch  # noqa: E402
 
 WORKERS = 4
 SLOWNESS = 10
@@ -151,4 +153,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -50,21 +50,11 @@ def restart_seconds(command: list, folder: pathlib.Path) -> float:
     return (max(instant for instant, _ in summed(folder, 1)) - int((folder / "failed").read_text())) / 1e9
 
 
-def pss_kilobytes(pid: int) -> int:
-    lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-
-
-def family(pid: int) -> list:
-    lists = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-    return [pid] + [member for text in lists for child in text.read_text().split() for member in family(int(child))]
-
-
 def memory_megabytes(command: list, folder: pathlib.Path) -> tuple:
     process = measure.start([*command, RANK, folder, "hold"], folder)
-    measure.wait_until(lambda: len(list(folder.glob("summed-0-*"))) == measure.RANKS, "all ranks have summed", 120)
+    measure.wait_until(lambda: len(list(folder.glob("summed-0-*"))) == measure.RANKS, "all ranks have summed", process, 120)
     ranks = [pid for _, pid in summed(folder, 0)]
-    result = sum(map(pss_kilobytes, ranks)) / 1024, sum(map(pss_kilobytes, family(process.pid))) / 1024
+    result = tuple(sum(map(measure.pss_bytes, pids)) / 2**20 for pids in (ranks, measure.family(process.pid)))
     (folder / "go").touch()
     if process.wait() != 0:
         sys.exit(f"{command[0]} failed")
@@ -98,6 +88,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="where the results go; measures that are there already stay")
     options = parser.parse_args()
     options.bin = options.bin.resolve()
+    measure.need("torch")
     subprocess.run([sys.executable, "-c", "import torch.distributed.run"], check=True)  # warms up the disk's cache
     results, rows = {}, []
     for what in options.what.split(","):
@@ -115,4 +106,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

@@ -106,8 +106,9 @@ def main():
         task, path, mebibytes = options.contender
         contend(task, path, int(mebibytes), options.syncs)
     else:
+        measure.need("torch")
         report(run(options), options)
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

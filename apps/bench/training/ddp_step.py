@@ -37,6 +37,7 @@ def main():
     parser = measure.parser(__doc__)
     parser.add_argument("--ranks", type=int, default=2)
     options = measure.parsed(parser)
+    measure.need("torch")
     samples = {model: {half: [] for half in ("C++", "Python")} for model in STEPS}
     for number in range(options.rounds):
         for model, halves in samples.items():
@@ -56,4 +57,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)
