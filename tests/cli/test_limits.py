@@ -33,7 +33,7 @@ def limited(which, limit):
     return lambda: resource.setrlimit(which, (limit, limit))
 
 
-@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 37), (20, 8, 72), (60, 8, 72)])
+@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 56), (20, 8, 112), (72, 8, 112)])
 def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, ranks, needed):
     """The run was aborted, or a rank "cannot duplicate"."""
     result = launcher.run("--nproc-per-node", ranks, *launcher.ranks("*=exit:0"),
@@ -44,7 +44,7 @@ def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, 
 
 
 def test_as_many_open_files_as_are_said_to_be_needed_are_enough(launcher):
-    for ranks, needed in (1, 37), (8, 72):
+    for ranks, needed in (1, 56), (8, 112):
         result = launcher.run("--nproc-per-node", ranks, "/bin/true", preexec_fn=limited(resource.RLIMIT_NOFILE, needed))
         assert result.returncode == 0, result.stderr
 
