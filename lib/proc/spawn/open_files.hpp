@@ -17,8 +17,8 @@ std::optional<std::uint64_t> raise_open_files_limit();
 void reserve_open_files();
 
 /// How many of this process's descriptors clients may have that have proved no secret. The rest of the soft limit is
-/// left: a quarter of it, or what a launcher or agent with so many ranks, or a coordinator with so many agents, needs if
-/// that is more. At least one for each of them.
+/// left: a quarter of it, or what a launcher or agent with so many ranks, or a coordinator with so many agents, needs
+/// if that is more. At least one for each of them.
 int open_files_for_clients(int ranks);
 
 /// Whether the hard limit leaves room for a launcher or agent with so many ranks on this machine, before the first
