@@ -3,7 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <exception>
+#include <boost/system/system_error.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -51,8 +51,8 @@ template <class Work>
 void run_on(WorkerThread& thread, Work work) {
   try {
     if (!thread) thread.emplace(1);
-  } catch (const std::exception& refused) {
-    tell_without_thread(unavailable_error(refused.what()));
+  } catch (const boost::system::system_error& refused) {
+    tell_without_thread(system_error("no thread can be started", refused.code().value()));
     return work();
   }
   boost::asio::post(*thread, std::move(work));

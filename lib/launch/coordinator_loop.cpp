@@ -25,8 +25,7 @@ namespace {
 
 using Level = ui::Message::Level;
 
-/// A rank has few connections to the store, and one that is led there takes two descriptors.
-constexpr std::uint64_t kDescriptorsOfClients = 16;
+constexpr std::size_t kConnectionsOfRank = 8;               // to the store; it has few
 constexpr auto kJournalPatience = std::chrono::seconds(5);  // at the end, for its disk
 
 /// The display cannot tell of it any more, and perhaps nobody can. Returns what the launcher exits with.
@@ -277,9 +276,9 @@ void CoordinatorLoop::State::act(const run::Tell& action) {
 /// that names it itself, as in tcp://localhost:29500, would try to serve a store there.
 run::StartRanks CoordinatorLoop::State::through_meeting(run::StartRanks start) const {
   const auto& meeting = options.meeting;
-  const auto descriptors = kDescriptorsOfClients * static_cast<std::uint64_t>(start.world_size);
+  const auto passages = kConnectionsOfRank * static_cast<std::size_t>(start.world_size);
   const auto address = meeting.address_for(start.master_addr);
-  if (address.empty() || !may_open(descriptors)) return start;
+  if (address.empty() || passages > meeting.most_passages) return start;
   start.master_addr = address;
   start.master_port = meeting.port;
   return start;

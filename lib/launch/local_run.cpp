@@ -89,6 +89,7 @@ node::NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.machine = options.machine;
   node.program = options.program;
   node.store_addresses = {kStoreAddress};
+  node.most_ranks = options.plan.world_size();
   node.listen_address = kStoreAddress;
   node.rank_ports = plan::ports_for_ranks(options.plan.options, options.plan.world_size());
   node.data_key = random_hex(kKeyBytes);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 #include <cstdio>
@@ -42,6 +43,12 @@ Result<run::CoordinatorPolicy> make_policy(const RemoteRunOptions& options, cons
   policy.launch = node::print_launch(options.plan, options.machine, options.working_directory, folder,
                                      random_hex(kDataKeyBytes), run_mark);
   return policy;
+}
+
+/// Each has two descriptors.
+std::size_t most_passages(const plan::LaunchPlan& plan) {
+  const int descriptors = open_files_for_clients(plan.expected_agents + plan.data.count);
+  return static_cast<std::size_t>(std::max(0, descriptors - net::ListenOptions().most_strangers)) / 2;
 }
 
 void tell_left_over(const Error& error) {
@@ -112,13 +119,14 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
   node::end_with_keeper(io, lifeline);
   if (auto watched = node::end_with_process(io, options.plan); !watched) return watched.error();
   std::unique_ptr<CoordinatorLoop> run;  // there before the event loop turns for the first time
+  node::StorePassages passages(most_passages(options.plan));
   auto listener = net::Listener::listen(
       io, {options.listen_addresses, options.port, options.secret},
       [&run](std::unique_ptr<net::Link> link) {
         if (run) admit(std::move(link), *run);  // who comes after the end is too late
       },
-      [&run](boost::asio::ip::tcp::socket client) {
-        if (run) node::lead_to_store(std::move(client), run->store_place());
+      [&run, &passages](boost::asio::ip::tcp::socket client) {
+        if (run) passages.lead(std::move(client), run->store_place());
       });
   if (!listener) return listener.error();
   auto folder = node::create_run_folder(options.plan, options.machine);
@@ -133,7 +141,7 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
   if (!policy) return policy.error();
   CoordinatorLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->path()};
   if (std::holds_alternative<plan::Join>(options.plan.launch_mode)) {
-    loop.meeting = {options.listen_addresses, (*listener)->port()};
+    loop.meeting = {options.listen_addresses, (*listener)->port(), most_passages(options.plan)};
   }
   run = std::make_unique<CoordinatorLoop>(io, std::move(loop), std::move(*journal));
   Family family(io);

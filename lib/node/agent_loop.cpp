@@ -137,6 +137,7 @@ Result<> AgentLoop::State::prepare(const run::Welcome& message) {
   wanted.machine = options.machine;
   wanted.program = std::move(*program);
   wanted.store_addresses = options.store_addresses;
+  wanted.most_ranks = most_ranks;
   wanted.listen_address = options.listen_address;
   wanted.instance = options.hello.instance;
   wanted.data_key = launch->data_key;

@@ -125,7 +125,7 @@ Result<> Node::State::open_store() {
   calls.reached = [this] { outbox.say(run::StoreReached{generation(), steady_now()}); };
   calls.remark = [this](std::string text) { remark(std::move(text)); };
   auto port = static_cast<std::uint16_t>(options.settings.options.rendezvous.master_port.value_or(0));
-  return store.open(io, options.store_addresses, port, std::move(calls));
+  return store.open(io, options.store_addresses, port, open_files_for_clients(options.most_ranks), std::move(calls));
 }
 
 /// A server of a rank is found where the store is.

@@ -23,6 +23,7 @@ struct NodeOptions {
   plan::Machine machine;                     ///< of this node; its environment is what ranks inherit
   plan::ResolvedProgram program;             ///< what every rank runs
   std::vector<std::string> store_addresses;  ///< numeric; where the store listens. None: there is no store
+  int most_ranks = 1;                        ///< that ever run here
   std::string listen_address;                ///< numeric; where data workers listen and ports of ranks are held
   bool all_output = false;                   ///< also tell lines that the console does not show
   std::string data_key;                      ///< what ranks and data workers prove to each other: 64 hexadecimal digits

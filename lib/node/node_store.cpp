@@ -8,13 +8,14 @@
 namespace taas::node {
 
 Result<> NodeStore::open(boost::asio::io_context& io, std::vector<std::string> addresses, std::uint16_t port,
-                         Callbacks callbacks) {
+                         int most_clients, Callbacks callbacks) {
   if (addresses.empty()) return {};
   callbacks_ = std::move(callbacks);
   addresses_ = std::move(addresses);
   store::ServerOptions listen;
   listen.addresses = addresses_;
   listen.port = port;
+  listen.most_clients = most_clients;
   store::Observer observer;
   observer.on_joined = callbacks_.joined;
   observer.on_reached = callbacks_.reached;

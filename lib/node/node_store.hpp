@@ -23,8 +23,8 @@ class NodeStore {
     std::function<void(std::string text)> remark;
   };
 
-  /// Listens on these numeric addresses; without any there is no store.
-  Result<> open(boost::asio::io_context& io, std::vector<std::string> addresses, std::uint16_t port,
+  /// Listens on these numeric addresses, for so many clients at a time; without any there is no store.
+  Result<> open(boost::asio::io_context& io, std::vector<std::string> addresses, std::uint16_t port, int most_clients,
                 Callbacks callbacks);
 
   /// 0: there is no store.

@@ -44,6 +44,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   ClientId id() const { return id_; }
   void start() { await_readable(); }
+  [[nodiscard]] bool has_greeted() const { return parser_.has_greeted(); }
 
   /// Takes a reply for the next flush(); true when it is the first since the last one.
   bool queue(std::vector<Piece> pieces);

@@ -28,6 +28,8 @@ class Parser {
   /// After an error the client speaks something else: close its connection.
   Result<std::optional<Request>> next(std::string_view& bytes);
 
+  /// The first request has come.
+  [[nodiscard]] bool has_greeted() const { return validated_; }
   /// Bytes taken for the request that is not whole yet.
   [[nodiscard]] std::size_t held() const { return held_; }
 

@@ -1,7 +1,5 @@
 #include "store/server.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -9,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/log/log.hpp"
 #include "net/sockets.hpp"
 #include "store/connection.hpp"
@@ -33,15 +33,6 @@ using asio::ip::tcp;
 constexpr int kAcceptBatch = 256;
 /// Until the next try when there is no descriptor left for a client.
 constexpr std::chrono::milliseconds kAcceptRetry{50};
-/// More than ranks open, ten and more each, in the largest runs.
-constexpr rlim_t kMostClients = 128 * 1024;
-
-/// A quarter of the descriptors stays for the launcher's own work, such as starting ranks.
-int default_most_clients() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(kMostClients);
-  return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur - limit.rlim_cur / 4, 1, kMostClients));
-}
 
 bool concerns_one_client(const boost::system::error_code& status) {
   return status == asio::error::connection_aborted || status == asio::error::interrupted;
@@ -56,7 +47,11 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
         observer_(std::move(observer)),
         longest_turn_(options.longest_turn),
         budget_(std::make_shared<Budget>(options.most_bytes)),
-        most_clients_(options.most_clients > 0 ? options.most_clients : default_most_clients()) {
+        backlog_(options.backlog),
+        most_clients_(options.most_clients),
+        patience_(options.patience),
+        crowded_patience_(options.crowded_patience),
+        watch_(io) {
     for (auto& acceptor : acceptors) listeners_.push_back({std::move(acceptor), asio::steady_timer(io)});
   }
 
@@ -89,7 +84,7 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
     drop_connections();
     for (auto& listener : listeners_) {
       boost::system::error_code status;
-      while (!status) listener.acceptor.accept(status);
+      for (int i = 0; i <= backlog_ && !status; ++i) listener.acceptor.accept(status);  // further ones came after this
     }
     database_ = Database(budget_);
     joined_.clear();
@@ -99,6 +94,7 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
   void shut_down() {
     drop_connections();
     listeners_.clear();
+    watch_.cancel();
   }
 
  private:
@@ -119,6 +115,9 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
   bool make_room();
   bool is_served(const tcp::socket& socket) const;
   void add_connection(tcp::socket socket);
+  void watch_silent();
+  void close_silent();
+  void forget_stranger(ClientId client);
   void drop_connections();
   void queue_reply(Reply reply);
   void note_joined(Rank rank);
@@ -133,10 +132,15 @@ class Server::Impl final : public ConnectionOwner, public std::enable_shared_fro
   std::array<char, 64 * 1024> read_buffer_{};
   std::unordered_map<int, std::shared_ptr<Connection>> connections_;  ///< by client id
   std::vector<std::shared_ptr<Connection>> unflushed_;
-  std::set<int> strangers_;  ///< clients that have asked for nothing yet, the oldest first
+  std::map<int, Instant> strangers_;  ///< clients that have asked for nothing yet since they came, the oldest first
+  std::set<int> silent_;              ///< those of them whose patience is not over
   int next_client_ = 0;
   std::shared_ptr<Budget> budget_;
+  int backlog_;
   int most_clients_;
+  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds crowded_patience_;
+  asio::steady_timer watch_;  ///< for the oldest that is silent
   Database database_{budget_};
   std::set<Rank> joined_;
   bool reached_ = false;  ///< by any client of this generation
@@ -179,8 +183,8 @@ void Server::Impl::retry_later(Listener& listener) {
 /// For one more client.
 bool Server::Impl::make_room() {
   if (connections() < most_clients_) return true;
-  if (strangers_.empty()) return false;
-  connections_.at(*strangers_.begin())->close(nullptr);
+  if (strangers_.empty() || steady_now() < strangers_.begin()->second + crowded_patience_) return false;
+  connections_.at(strangers_.begin()->first)->close(nullptr);
   return true;
 }
 
@@ -196,19 +200,46 @@ void Server::Impl::add_connection(tcp::socket socket) {
   auto connection = std::make_shared<Connection>(std::move(socket), id, *this, budget_);
   connections_.emplace(id.value, connection);
   log::debug(LogPart::kStore, "client {} has connected, {} are there", id.value, connections());
-  strangers_.insert(id.value);
+  strangers_.emplace(id.value, steady_now());
+  silent_.insert(id.value);
+  if (silent_.size() == 1) watch_silent();
   connection->start();
+}
+
+void Server::Impl::watch_silent() {
+  if (silent_.empty()) return;
+  watch_.expires_at(strangers_.at(*silent_.begin()) + patience_);
+  watch_.async_wait([weak = weak_from_this()](const boost::system::error_code& status) {
+    const auto self = weak.lock();
+    if (self && !status) self->close_silent();
+  });
+}
+
+void Server::Impl::close_silent() {
+  const auto now = steady_now();
+  while (!silent_.empty() && strangers_.at(*silent_.begin()) + patience_ <= now) {
+    const auto connection = connections_.at(*silent_.begin());
+    silent_.erase(silent_.begin());
+    if (!connection->has_greeted()) connection->close(nullptr);
+  }
+  watch_silent();
+}
+
+void Server::Impl::forget_stranger(ClientId client) {
+  strangers_.erase(client.value);
+  silent_.erase(client.value);
 }
 
 void Server::Impl::drop_connections() {
   for (const auto& [id, connection] : connections_) connection->abandon();
   connections_.clear();
   strangers_.clear();
+  silent_.clear();
   unflushed_.clear();
 }
 
 void Server::Impl::on_request(Connection& connection, Request&& request) {
-  strangers_.erase(connection.id().value);
+  forget_stranger(connection.id());
   std::optional<Rank> joined;
   if (const auto* set = std::get_if<Set>(&request)) joined = joined_rank(set->key);
   auto replies = database_.apply(connection.id(), std::move(request));
@@ -243,7 +274,7 @@ void Server::Impl::flush_replies() {
 
 void Server::Impl::on_closed(Connection& connection, const Error* reason) {
   database_.drop(connection.id());
-  strangers_.erase(connection.id().value);
+  forget_stranger(connection.id());
   connections_.erase(connection.id().value);
   log::debug(LogPart::kStore, "client {} is gone{}{}", connection.id().value, reason ? ": " : "",
              reason ? reason->message : "");

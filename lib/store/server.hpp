@@ -24,7 +24,9 @@ struct ServerOptions {
   std::uint16_t port = 0;                   ///< 0: the kernel chooses
   int backlog = 4096;                       ///< all ranks connect at the same moment
   std::size_t most_bytes = kMostBytesHeld;  ///< of all clients: a request for which there is no room closes its client
-  int most_clients = 0;                     ///< 0: as many as the limit of open files leaves to clients
+  int most_clients = 128 * 1024;            ///< at a time
+  std::chrono::milliseconds patience{60000};        ///< with a client until its greeting is whole
+  std::chrono::milliseconds crowded_patience{100};  ///< until its first request, while there is no room for more
   /// After so much work for clients all else that the event loop has to do comes first.
   std::chrono::milliseconds longest_turn{10};
 };
@@ -44,7 +46,8 @@ class Server {
  public:
   /// Binds and listens; from then on until destruction the port is held. Out of file descriptors, it lets clients wait
   /// in the backlog until there are some again: raising RLIMIT_NOFILE is the caller's, since children inherit it. At
-  /// most_clients, those that have asked for nothing yet make room, the oldest first, and where all have, others wait.
+  /// most_clients, those that have asked for nothing in time make room, the oldest first, and where all have, others
+  /// wait. Who does not greet in time is closed in any case.
   static Result<std::unique_ptr<Server>> listen(boost::asio::io_context& io, const ServerOptions& options,
                                                 Observer observer);
   ~Server();

@@ -3,10 +3,13 @@
 import os
 import pathlib
 import resource
+import shutil
 import signal
+import subprocess
+import tempfile
 
 import pytest
-from conftest import DEADLINE_SECONDS, is_gone
+from conftest import DEADLINE_SECONDS, TAAS_RUN, Launcher, is_gone, wait_until
 
 
 def test_two_hundred_ranks(launcher):
@@ -33,7 +36,7 @@ def limited(which, limit):
     return lambda: resource.setrlimit(which, (limit, limit))
 
 
-@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 37), (20, 8, 72), (60, 8, 72)])
+@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 56), (20, 8, 112), (72, 8, 112)])
 def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, ranks, needed):
     """The run was aborted, or a rank "cannot duplicate"."""
     result = launcher.run("--nproc-per-node", ranks, *launcher.ranks("*=exit:0"),
@@ -44,9 +47,63 @@ def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, 
 
 
 def test_as_many_open_files_as_are_said_to_be_needed_are_enough(launcher):
-    for ranks, needed in (1, 37), (8, 72):
+    for ranks, needed in (1, 56), (8, 112):
         result = launcher.run("--nproc-per-node", ranks, "/bin/true", preexec_fn=limited(resource.RLIMIT_NOFILE, needed))
         assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture
+def ordinary(monkeypatch):
+    """A launcher, and the options that run it as an ordinary user with few processes: root has no such limit, and the
+    processes of an ordinary user's own tests would count."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become a user who has no other process")
+    user = 50000 + os.getpid() % 10000
+    with tempfile.TemporaryDirectory(prefix="taas-limits-") as folder:  # pytest's own is closed to other users
+        shutil.copy2(TAAS_RUN, folder)
+        monkeypatch.setattr("conftest.TAAS_RUN", f"{folder}/taas-run")
+        launcher = Launcher(pathlib.Path(folder))
+        launcher.environment["HOME"] = folder
+        os.chown(folder, user, user)
+        yield launcher, {"user": user, "group": user, "extra_groups": []}
+        launcher.end_all()
+
+
+WRITE = 'echo "$RANK" > "$TAAS_OUTPUT_DIR/result-$RANK"'
+
+
+def results(launcher) -> list:
+    return sorted(path.name for path in (launcher.run_folder() / "output").iterdir())
+
+
+def test_however_few_processes_there_may_be_a_line_says_what_could_not_be_started(ordinary):
+    """A thread that the system did not start ended the launcher or its agent by std::terminate."""
+    launcher, user = ordinary
+    for limit in range(1, 40):
+        result = launcher.run("--nproc-per-node=2", "--preload=none", "sh", "-c", WRITE,
+                              preexec_fn=limited(resource.RLIMIT_NPROC, limit), **user)
+        if result.returncode == 0:
+            break
+        assert result.returncode in (2, 126), (limit, result.stderr)
+        assert "can be started: Resource" in result.stderr or "cannot start" in result.stderr, (limit, result.stderr)
+        assert "terminate" not in result.stderr, (limit, result.stderr)
+    assert result.returncode == 0 and limit > 2, (limit, result.stderr)
+    assert results(launcher) == ["result-0", "result-1"]
+
+
+def test_a_run_goes_on_when_no_further_thread_can_be_started(ordinary):
+    """The first copy into output/ has a thread of its own, which ended the run where there was none to be had."""
+    launcher, user = ordinary
+    rank = f": > began; until [ -e go ]; do :; done; {WRITE}"
+    process = launcher.start("--nproc-per-node=1", "--preload=none", "sh", "-c", rank, **user)
+    wait_until((launcher.folder / "began").exists, "the rank is up")
+    for pid in launchers_above(process.pid):
+        subprocess.run(["prlimit", f"--pid={pid}", "--nproc=1"], check=True, **user)
+    (launcher.folder / "go").touch()
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    assert "no thread can be started" in err and "ulimit -u" in err, err
+    assert results(launcher) == ["result-0"]
 
 
 def test_a_limit_of_file_sizes_does_not_kill_the_launcher(launcher):

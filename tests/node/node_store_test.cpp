@@ -37,7 +37,7 @@ bool is_turned_away(boost::asio::io_context& io, std::uint16_t port) {
 TEST_CASE("a node without addresses has no store") {
   boost::asio::io_context io;
   NodeStore store;
-  REQUIRE(store.open(io, {}, 0, no_callbacks()).has_value());
+  REQUIRE(store.open(io, {}, 0, 1000, no_callbacks()).has_value());
   CHECK(store.port() == 0);
   store.begin_generation("127.0.0.1");
   store.rest();
@@ -47,7 +47,7 @@ TEST_CASE("a node without addresses has no store") {
 TEST_CASE("until its generation begins, and after it, a store serves nobody") {
   boost::asio::io_context io;
   NodeStore store;
-  REQUIRE(store.open(io, {"127.0.0.1"}, 0, no_callbacks()).has_value());
+  REQUIRE(store.open(io, {"127.0.0.1"}, 0, 1000, no_callbacks()).has_value());
   CHECK(is_turned_away(io, store.port()));
   store.begin_generation("127.0.0.1");
   CHECK_FALSE(is_turned_away(io, store.port()));
@@ -58,13 +58,13 @@ TEST_CASE("until its generation begins, and after it, a store serves nobody") {
 TEST_CASE("the port is held until the store is closed, and stays known") {
   boost::asio::io_context io;
   NodeStore store;
-  REQUIRE(store.open(io, {"127.0.0.1"}, 0, no_callbacks()).has_value());
+  REQUIRE(store.open(io, {"127.0.0.1"}, 0, 1000, no_callbacks()).has_value());
   const auto port = store.port();
   NodeStore second;
-  CHECK_FALSE(second.open(io, {"127.0.0.1"}, port, no_callbacks()).has_value());
+  CHECK_FALSE(second.open(io, {"127.0.0.1"}, port, 1000, no_callbacks()).has_value());
   store.close();
   CHECK(store.port() == port);
-  CHECK(second.open(io, {"127.0.0.1"}, port, no_callbacks()).has_value());
+  CHECK(second.open(io, {"127.0.0.1"}, port, 1000, no_callbacks()).has_value());
 }
 
 }  // namespace node_store_test

@@ -147,6 +147,28 @@ TEST_CASE("a crowd that asks for nothing makes room for who does") {
   CHECK(server.connections() <= 8);
 }
 
+TEST_CASE("who has just come does not make room for who comes next") {
+  RunningServer server({.most_clients = 2, .crowded_patience = std::chrono::hours(1)});
+  Client first(server.port(), "");
+  Client second(server.port());
+  Client third(server.port());
+  CHECK(second.answers());
+  first.send(wire::greeting());
+  CHECK(first.answers());
+  CHECK(server.connections() == 2);
+}
+
+TEST_CASE("who does not greet in time is closed, and who has greeted may say nothing for as long as it likes") {
+  RunningServer server({.patience = std::chrono::seconds(2)});
+  Client greeted(server.port());
+  Client silent(server.port(), "");
+  Client half(server.port(), wire::greeting().substr(0, 3));
+  CHECK(silent.is_closed());
+  CHECK(half.is_closed());
+  CHECK(server.connections() == 1);
+  CHECK(greeted.answers());
+}
+
 TEST_CASE("clients beyond the most wait until others leave") {
   RunningServer server({.most_clients = 2});
   Client first(server.port());

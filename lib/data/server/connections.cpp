@@ -1,7 +1,9 @@
 #include "data/server/connections.hpp"
 
 #include <poll.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/quiet_thread.hpp"
@@ -12,10 +14,21 @@ namespace taas::data {
 
 namespace {
 
-constexpr std::size_t kMostStrangers = 64;  // at a time; further ones wait in the kernel's queue
+/// At a time; further ones wait in the kernel's queue. Each has a descriptor for its connection and one that wakes its
+/// thread.
+std::size_t most_strangers() {
+  constexpr rlim_t kMost = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
+  return std::clamp<rlim_t>(limit.rlim_cur / 16, 1, kMost);
+}
+
 constexpr Duration kCrowdedPatience = std::chrono::milliseconds(500);  // with a stranger while others wait
 
 }  // namespace
+
+Connections::Connections(Server::State& server, std::mutex& mutex, const ServerOptions& options)
+    : server_(server), mutex_(mutex), options_(options), most_strangers_(most_strangers()) {}
 
 Result<> Connections::start() {
   return begin_quietly(thread_, [this] { accept_all(); });
@@ -57,7 +70,7 @@ void Connections::accept_one(const Fd& listener, AddressFamily family) {
 
 std::optional<Duration> Connections::make_room() {
   const std::lock_guard lock(mutex_);
-  if (strangers_.size() < kMostStrangers) return {};
+  if (strangers_.size() < most_strangers_) return {};
   const auto [link, since] = *strangers_.begin();
   const auto left = since + kCrowdedPatience - steady_now();
   if (left > Duration(0)) return left;
@@ -88,7 +101,7 @@ void Connections::stop() {
 
 void Connections::admit(std::uint64_t link) {
   const std::lock_guard lock(mutex_);
-  if (strangers_.size() >= kMostStrangers) wakeup_.wake();  // there is room again
+  if (strangers_.size() >= most_strangers_) wakeup_.wake();  // there is room again
   strangers_.erase(link);
 }
 

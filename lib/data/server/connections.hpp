@@ -16,8 +16,7 @@ namespace taas::data {
 /// may be there whose secret is not proved is bounded.
 class Connections {
  public:
-  Connections(Server::State& server, std::mutex& mutex, const ServerOptions& options)
-      : server_(server), mutex_(mutex), options_(options) {}
+  Connections(Server::State& server, std::mutex& mutex, const ServerOptions& options);
 
   // Without the server's mutex.
   /// An error where the system starts no thread; it may be called again then.
@@ -44,6 +43,7 @@ class Connections {
   Server::State& server_;
   std::mutex& mutex_;
   const ServerOptions& options_;
+  const std::size_t most_strangers_;
   std::map<std::uint64_t, std::unique_ptr<ServerLink>> links_;
   std::map<std::uint64_t, Instant> strangers_;  // whose secret is not proved, the oldest first, and their begin
   std::vector<std::uint64_t> ended_;

@@ -1,7 +1,9 @@
 #include "net/connect/listener.hpp"
 
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
@@ -19,6 +21,13 @@ using asio::ip::tcp;
 
 /// Until the next try when there is no descriptor left for a client.
 constexpr std::chrono::milliseconds kAcceptRetry{50};
+
+/// A sixteenth of the descriptors at most: the rest is for those who have proved themselves.
+std::size_t most_strangers(int wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<std::size_t>(wanted);
+  return std::clamp<std::size_t>(limit.rlim_cur / 16, 1, static_cast<std::size_t>(wanted));
+}
 
 bool concerns_one_client(const boost::system::error_code& status) {
   return status == asio::error::connection_aborted || status == asio::error::interrupted;
@@ -39,8 +48,7 @@ class Reception : public std::enable_shared_from_this<Reception> {
   }
 
   void start(std::shared_ptr<Tls> tls, const ListenOptions& options) {
-    const StrangersOptions limits{options.patience, options.crowded_patience,
-                                  static_cast<std::size_t>(options.most_strangers)};
+    const StrangersOptions limits{options.patience, options.crowded_patience, most_strangers(options.most_strangers)};
     PendingHandshakes::Callbacks calls;
     calls.on_link = [weak = weak_from_this()](std::unique_ptr<Link> link) {
       const auto self = weak.lock();

@@ -21,7 +21,7 @@ struct ListenOptions {
   Secret secret;
   std::chrono::milliseconds patience{5000};         ///< for a stranger to prove the secret
   std::chrono::milliseconds crowded_patience{500};  ///< the same while there is no room for more
-  int most_strangers = 64;                          ///< at a time; further ones wait in the kernel's queue
+  int most_strangers = 64;  ///< at a time, or a 16th of the descriptors; others wait in the kernel's queue
 };
 
 /// Accepts agents. A peer that does not prove the secret in time, or sends anything else, is closed and forgotten.

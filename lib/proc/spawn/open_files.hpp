@@ -16,8 +16,10 @@ std::optional<std::uint64_t> raise_open_files_limit();
 /// the process has one thread: where several share the table, the kernel waits about 10 ms each time that it grows.
 void reserve_open_files();
 
-/// Whether the soft limit has room for so many descriptors beside a launcher's own.
-bool may_open(std::uint64_t more);
+/// How many of this process's descriptors clients may have that have proved no secret. The rest of the soft limit is
+/// left: a quarter of it, or what a launcher or agent with so many ranks, or a coordinator with so many agents, needs
+/// if that is more. At least one for each of them.
+int open_files_for_clients(int ranks);
 
 /// Whether the hard limit leaves room for a launcher or agent with so many ranks on this machine, before the first
 /// descriptor is short somewhere in the middle of a start.

@@ -40,11 +40,18 @@ constexpr std::array<Dtype, 16> kDtypes{{{"Float", "float32", 4},
                                          {"UInt16", "uint16", 2},
                                          {"UInt32", "uint32", 4}}};
 
+// A program can write any record, and what is read of it goes to the coordinator: no more than a real one may have.
+constexpr std::size_t kMostOfText = 1024;
+constexpr std::size_t kMostGroups = 128;
+constexpr std::size_t kMostMembers = 1 << 20;  // of all groups
+
 const json::value* field(const json::object& object, std::string_view name) { return object.if_contains(name); }
 
-std::string string_field(const json::value* value) {
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+std::string_view text_field(const json::value* value) {
+  return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : std::string_view();
 }
+
+std::string string_field(const json::value* value) { return std::string(text_field(value).substr(0, kMostOfText)); }
 
 std::int64_t number_of(const json::value* value) {
   return value != nullptr && value->is_int64() ? value->get_int64() : 0;
@@ -61,35 +68,53 @@ const json::array& array_of(const json::value* value) {
 std::string where_of(const json::array& frames) {
   for (const auto& frame : frames) {
     if (!frame.is_object()) continue;
-    auto file = string_field(field(frame.get_object(), "filename"));
+    auto file = text_field(field(frame.get_object(), "filename"));
     bool by_user = file.ends_with(".py") && file.find("/torch/") == file.npos;
     if (by_user) {
-      return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), number_of(field(frame.get_object(), "line")));
+      const auto name = file.substr(file.rfind('/') + 1);
+      return fmt::format("{}:{}", name.substr(0, kMostOfText), number_of(field(frame.get_object(), "line")));
     }
   }
   return {};
 }
 
+/// Of a tensor, which has no more than so many.
 std::vector<std::int64_t> dimensions_of(const json::value& size) {
+  constexpr std::size_t kMostDimensions = 64;
   std::vector<std::int64_t> dimensions;
-  for (const auto& dimension : array_of(&size)) dimensions.push_back(number_of(&dimension));
+  for (const auto& dimension : array_of(&size)) {
+    if (dimensions.size() < kMostDimensions) dimensions.push_back(number_of(&dimension));
+  }
   return dimensions;
+}
+
+/// 0 where there is no such number, of no real tensor.
+std::int64_t product(std::int64_t left, std::int64_t right) {
+  std::int64_t result = 0;
+  return __builtin_mul_overflow(left, right, &result) ? 0 : result;
+}
+
+std::int64_t sum(std::int64_t left, std::int64_t right) {
+  std::int64_t result = 0;
+  return __builtin_add_overflow(left, right, &result) ? 0 : result;
 }
 
 void add_shape(const json::object& entry, CollectiveCall& call) {
   const auto& sizes = array_of(field(entry, "input_sizes"));
   const auto& dtypes = array_of(field(entry, "input_dtypes"));
   std::vector<std::string> shapes;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < sizes.size() && length < kMostOfText; ++i) {
     auto recorded = i < dtypes.size() ? string_field(&dtypes[i]) : std::string();
     auto known = std::ranges::find(kDtypes, recorded, &Dtype::recorded);
     auto dimensions = dimensions_of(sizes[i]);
     std::int64_t bytes = known == kDtypes.end() ? 0 : known->bytes;
-    for (auto dimension : dimensions) bytes *= dimension;
-    call.bytes += bytes;
+    for (auto dimension : dimensions) bytes = product(bytes, dimension);
+    call.bytes = sum(call.bytes, bytes);
     if (known != kDtypes.end()) recorded = known->name;
     call.dtype = i == 0 || call.dtype == recorded ? recorded : std::string();
     shapes.push_back(fmt::format("[{}] {}", fmt::join(dimensions, ", "), recorded));
+    length += shapes.back().size();
   }
   call.shape = fmt::format("{}", fmt::join(shapes, ", "));
 }
@@ -107,10 +132,11 @@ CollectiveCall call_of(const json::object& entry) {
   return call;
 }
 
-/// "[0, 1, 2]" as a list.
-std::vector<int> ranks_of(std::string_view text) {
+/// "[0, 1, 2]" as a list; nothing if there are more than so many.
+std::vector<int> ranks_of(std::string_view text, std::size_t most) {
   std::vector<int> ranks;
   for (std::size_t i = 0; i < text.size();) {
+    if (ranks.size() > most) return {};
     int rank = 0;
     auto begin = i;
     for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && rank < 100'000'000; ++i)
@@ -121,13 +147,13 @@ std::vector<int> ranks_of(std::string_view text) {
   return ranks;
 }
 
-std::vector<int> members_of(const json::object& record, const std::string& group) {
+std::vector<int> members_of(const json::object& record, const std::string& group, std::size_t most) {
   const auto* configured = field(record, "pg_config");
   if (configured == nullptr || !configured->is_object()) return {};
   for (const auto& [id, config] : configured->get_object()) {
     if (!config.is_object()) continue;
     bool same = id == group || string_field(field(config.get_object(), "name")) == group;
-    if (same) return ranks_of(string_field(field(config.get_object(), "ranks")));
+    if (same) return ranks_of(text_field(field(config.get_object(), "ranks")), most);
   }
   return {};
 }
@@ -136,6 +162,7 @@ void add(const json::object& entry, std::size_t most, std::vector<CollectiveGrou
   const auto& named = array_of(field(entry, "process_group"));  // name, description
   auto name = named.empty() ? std::to_string(number_of(field(entry, "pg_id"))) : string_field(&named[0]);
   auto group = std::ranges::find(groups, name, &CollectiveGroup::name);
+  if (group == groups.end() && groups.size() == kMostGroups) return;
   if (group == groups.end()) {
     groups.push_back({name, named.size() < 2 ? std::string() : string_field(&named[1]), {}, {}});
     group = groups.end() - 1;
@@ -157,7 +184,11 @@ std::optional<std::vector<CollectiveGroup>> read_flight_record(std::string_view 
     if (!entry.is_object() || is_true(field(entry.get_object(), "is_p2p"))) continue;
     add(entry.get_object(), most, groups);
   }
-  for (auto& group : groups) group.members = members_of(record, group.name);
+  auto members_left = kMostMembers;
+  for (auto& group : groups) {
+    group.members = members_of(record, group.name, members_left);
+    members_left -= group.members.size();
+  }
   return groups;
 }
 

@@ -12,7 +12,9 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kMostValues = 2'000'000;  // what is named several times counts each time
+/// Of all that is kept while one is read, and of what it becomes: what is named several times counts each time.
+constexpr std::size_t kMostBytes = 128 << 20;
+constexpr std::size_t kNode = 64;  // of a map or an object, with its allocation
 constexpr int kDeepest = 50;
 
 /// Lists and dicts are filled after they were named, so values refer to each other by their place.
@@ -67,8 +69,14 @@ class Reader {
     return std::bit_cast<double>(bits);
   }
 
+  void spend(std::size_t bytes) {
+    valid_ = valid_ && bytes <= left_;
+    if (valid_) left_ -= bytes;
+  }
+
   void push(Value value) {
-    valid_ = valid_ && values_.size() < kMostValues;
+    spend(sizeof(Value) + sizeof(std::size_t) * (1 + value.items.size()) + bytes_of(value));
+    if (!valid_) return;
     values_.push_back(std::move(value));
     stack_.push_back(values_.size() - 1);
   }
@@ -98,13 +106,24 @@ class Reader {
     container.insert(container.end(), items.begin(), items.end());
   }
 
+  static std::size_t bytes_of(const Value& value) {
+    return value.plain.is_string() ? value.plain.get_string().size() : 0;
+  }
+
+  void mark() {
+    spend(sizeof(std::size_t));
+    if (valid_) marks_.push_back(stack_.size());
+  }
+
   void remember(std::size_t name) {
+    spend(kNode);
     valid_ = valid_ && !stack_.empty();
     if (valid_) memo_[name] = stack_.back();
   }
 
   void recall(std::size_t name) {
     auto found = memo_.find(name);
+    spend(sizeof(std::size_t));
     valid_ = valid_ && found != memo_.end();
     if (valid_) stack_.push_back(found->second);
   }
@@ -119,7 +138,7 @@ class Reader {
   std::vector<std::size_t> stack_;
   std::vector<std::size_t> marks_;
   std::map<std::size_t, std::size_t> memo_;
-  std::size_t built_ = 0;
+  std::size_t left_ = kMostBytes;
   bool valid_ = true;
   bool ended_ = false;
 };
@@ -152,7 +171,7 @@ void Reader::step(unsigned char opcode) {
 
 void Reader::step_into_container(unsigned char opcode) {
   switch (opcode) {
-    case '(': marks_.push_back(stack_.size()); break;                          // MARK
+    case '(': mark(); break;                                                   // MARK
     case ']': push(Value::Kind::kList, {}); break;                             // EMPTY_LIST
     case ')': push(Value::Kind::kList, {}); break;                             // EMPTY_TUPLE
     case '}': push(Value::Kind::kDict, {}); break;                             // EMPTY_DICT
@@ -171,8 +190,10 @@ void Reader::step_into_container(unsigned char opcode) {
 
 json::value Reader::build(std::size_t at, int depth) {
   const auto& value = values_[at];
-  valid_ = valid_ && depth < kDeepest && ++built_ < kMostValues;
-  if (!valid_ || value.kind == Value::Kind::kPlain) return value.plain;
+  spend(sizeof(json::value) + bytes_of(value));
+  valid_ = valid_ && depth < kDeepest;
+  if (!valid_) return {};
+  if (value.kind == Value::Kind::kPlain) return value.plain;
   if (value.kind == Value::Kind::kList) {
     json::array list;
     for (auto item : value.items) list.push_back(build(item, depth + 1));
@@ -182,6 +203,7 @@ json::value Reader::build(std::size_t at, int depth) {
   for (std::size_t i = 0; i + 1 < value.items.size(); i += 2) {
     const auto& key = values_[value.items[i]].plain;
     valid_ = valid_ && key.is_string();
+    spend(kNode + bytes_of(values_[value.items[i]]));
     if (!valid_) return {};
     dict[key.get_string()] = build(value.items[i + 1], depth + 1);
   }

@@ -28,6 +28,22 @@ TEST_CASE("the limit is raised for the launcher and restored for a rank") {
   CHECK_FALSE(again.has_value());
 }
 
+TEST_CASE("clients leave the descriptors that a launcher with so many ranks needs, and a quarter at least") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const auto under = [&](rlim_t limit, int ranks) {
+    const rlimit low{limit, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
+    const auto clients = open_files_for_clients(ranks);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    return clients;
+  };
+  CHECK(under(112, 8) == 24);  // what check_open_files_limit() asks for
+  CHECK(under(1024, 8) == 768);
+  CHECK(under(1024, 160) == 176);
+  CHECK(under(64, 8) == 8);
+}
+
 TEST_CASE("a limit that is too low for so many ranks is told with the number needed") {
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);

@@ -45,6 +45,38 @@ TEST_CASE("of each group only the last calls are kept") {
   CHECK(groups[0].calls[1].operation == "broadcast");
 }
 
+TEST_CASE("what goes to the coordinator of a made-up record is small") {
+  const auto text = [](const std::string& value) {
+    std::string size;
+    for (int i = 0; i < 4; ++i) size += static_cast<char>(value.size() >> (8 * i));
+    return "X" + size + value;
+  };
+  std::string entries;
+  std::string configured;
+  for (int i = 0; i < 1000; ++i) {
+    const auto group = text(std::to_string(i));
+    entries += "}(" + text("process_group") + group + "h\x02\x86" + text("profiling_name") + "h\x02u";
+    configured += group + "h\x03";
+  }
+  std::string ranks;
+  for (int i = 0; i < 32'000; ++i) ranks += "1,";
+  const auto record = "\x80\x02}(" + text("long") + text(std::string(10'000, 'x')) + "q\x02" + text("config") + "}" +
+                      text("ranks") + text(ranks) + "sq\x03" + text("entries") + "](" + entries + "e" +
+                      text("pg_config") + "}(" + configured + "uu.";
+  auto groups = read_flight_record(record, 4);
+  REQUIRE(groups.has_value());
+  CHECK(groups->size() >= 100);
+  CHECK(groups->size() < 1000);
+  std::size_t members = 0;
+  for (const auto& group : *groups) {
+    members += group.members.size();
+    CHECK(group.description.size() <= 1024);
+    CHECK(group.calls.at(0).operation.size() <= 1024);
+  }
+  CHECK(members > 0);
+  CHECK(members <= 1 << 20);
+}
+
 TEST_CASE("what is no record is nothing") {
   CHECK(read_flight_record("", 4) == std::nullopt);
   CHECK(read_flight_record("\x80\x02}.", 4) == std::nullopt);

@@ -72,4 +72,22 @@ TEST_CASE("a few bytes cannot become many values") {
   CHECK(read_pickle(nested + ".") == std::nullopt);
 }
 
+TEST_CASE("a few bytes cannot become many, named as a value or as a key") {
+  const std::string million(1'000'000, 'x');
+  const auto text = std::string("X\x40\x42\x0f\x00", 5) + million;
+  std::string values = "\x80\x02" + text + "q\x01](";
+  std::string keys = "\x80\x02" + text + "q\x01](";
+  for (int i = 0; i < 1000; ++i) {
+    values += "h\x01";
+    keys += "}h\x01Ns";
+  }
+  CHECK((read_pickle(values + "e\x86.") == std::nullopt));
+  CHECK((read_pickle(keys + "e\x86.") == std::nullopt));
+}
+
+TEST_CASE("nothing that a reader notes grows without a limit") {
+  const auto repeated = [](char opcode) { return "\x80\x04N" + std::string(20 << 20, opcode) + "."; };
+  for (const char opcode : {'(', '\x94'}) CHECK((read_pickle(repeated(opcode)) == std::nullopt));
+}
+
 }  // namespace pickle_test
