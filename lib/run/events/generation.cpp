@@ -1,6 +1,7 @@
 #include "run/events/generation.hpp"
 
 #include <csignal>
+#include <utility>
 
 namespace taas::run {
 
@@ -53,6 +54,22 @@ bool GenerationRecord::exited(const RankExited& event) {
   record->evidence = event.evidence;
   end(*record, event.at);
   return true;
+}
+
+bool GenerationRecord::lingers(const RankLingers& event) {
+  auto* record = find(event.generation, event.rank);
+  if (record == nullptr || record->ended()) return false;
+  bool known = record->lingering && record->lingering->state == event.state;
+  bool nothing = !record->lingering && event.state == Lingering::kGoesOn;
+  if (known || nothing) return false;
+  record->lingering.reset();
+  if (event.state != Lingering::kGoesOn) record->lingering = event;
+  return true;
+}
+
+void GenerationRecord::overdue(Rank rank) {
+  auto& record = ranks_[static_cast<std::size_t>(rank.value)];
+  if (!std::exchange(record.overdue, true)) ++failed_;
 }
 
 void GenerationRecord::gone(Instant at) {

@@ -98,10 +98,10 @@ struct LoaderFailed {
 /// The answer to Dismissed, and the last that an agent says: it knows how the run ended for it.
 struct Goodbye {};
 
-using AgentMessage =
-    std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled, RankSpawned,
-                 RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited, GenerationGone, OutputSettled,
-                 DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed, Goodbye>;
+using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled,
+                                  RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited,
+                                  GenerationGone, OutputSettled, DataProgress, DataPrepared, DataWork, DataWorkerEnded,
+                                  LoaderPrepared, LoaderFailed, Goodbye, RankLingers>;
 
 // Coordinator to agent.
 
