@@ -1,11 +1,10 @@
 """Ranks that have raised and do not end, and ranks that live on after all others."""
 
 import json
+import pathlib
 import signal
 
 import pytest
-
-from conftest import wait_until
 
 TORCH = "import torch\n"
 WRITER = """
@@ -83,50 +82,77 @@ def test_a_stop_before_the_timeout_names_it_first(launcher, timeout):
     assert "raise ValueError" in err, "the report has the traceback"
 
 
-GOES_ON = """
-import os, threading, time, traceback
-if os.environ["RANK"] == "1":
+GROUP = """
+import os, sys, threading, time
+import torch.distributed as dist
+dist.init_process_group("gloo")
+if dist.get_rank() == 1:
+    threading.Thread(target=threading.Event().wait).start()
+    %s
+"""
+
+
+@pytest.mark.parametrize("as_module", [False, True], ids=["script", "module"])
+def test_torch_tells_an_exception_that_nobody_caught_from_others(launcher, as_module):
+    """It puts the rank in front of what sys.excepthook prints."""
+    script = launcher.python(GROUP % 'raise ValueError("bad shape")' + WAITS)
+    program = ["-m", pathlib.Path(script).stem] if as_module else [script]
+    result = launcher.run("--nproc-per-node", 2, "--exit-timeout", 4, "--preload", "none", *program)
+    assert result.returncode == 1, result.stderr
+    assert "rank 1 raised ValueError: bad shape and has not ended\n" in result.stderr
+    assert "hint: after its exception its process did not end (4 s: --exit-timeout)" in result.stderr
+
+
+SURVIVORS = """
+import code, multiprocessing, os, sys, threading, traceback
+import torch.distributed as dist
+
+def raises():
+    raise ValueError("survived")
+
+rank = int(os.environ["RANK"])
+if rank == 0 and os.fork() == 0:
+    raise ValueError("survived")
+if rank == 0:
+    os.wait()
+dist.init_process_group("gloo")
+if rank == 1:
     try:
-        raise ValueError("caught")
+        raise ValueError("survived")
     except ValueError:
         traceback.print_exc()
-"""
-THREAD_RAISES = """
-import os, threading, time
-def work():
-    raise ValueError("in a thread")
-threading.Thread(target=work).start()
-"""
-CHILD_RAISES = """
-import multiprocessing, os, sys, time
-def work():
-    raise ValueError("in a child")
-child = multiprocessing.get_context("fork").Process(target=work)
-child.start()
-child.join()
-"""
-FORKED = """
-import os, time
-if os.fork() == 0:
-    raise ValueError("in a fork")
-os.wait()
-"""
-COMMANDS = """
-import code, os, time
-lines = iter(["raise ValueError('typed')"])
-console = code.InteractiveConsole()
-console.push("raise ValueError('typed')")
+if rank == 2:
+    threading.Thread(target=raises).start()
+if rank == 3:
+    child = multiprocessing.get_context("fork").Process(target=raises)
+    child.start()
+    child.join()
+if rank == 4:
+    code.InteractiveConsole().push("raise ValueError('survived')")
+if rank == 5:
+    def main():
+        try:
+            raises()
+        except ValueError:
+            sys.excepthook(*sys.exc_info())
+    main()
+if rank == 6:
+    threading.excepthook = lambda of: sys.excepthook(of.exc_type, of.exc_value, of.exc_traceback)
+    threading.Thread(target=raises).start()
+last = threading.Timer(12, print, ["over"])
+last.start()
+last.join()
 """
 
 
 @pytest.mark.parametrize("preload", ["auto", "none"])
-@pytest.mark.parametrize("program", [GOES_ON, THREAD_RAISES, CHILD_RAISES, FORKED, COMMANDS],
-                         ids=["caught", "thread", "child", "fork", "commands"])
-def test_a_traceback_of_a_program_that_goes_on_is_no_failure(launcher, program, preload):
-    """It goes on for three times as long as a rank that has raised may live, without a word, and waits for a lock: a lock says nothing."""
-    waits = "import threading\nthreading.Timer(12, print, ['over']).start()\n[t.join() for t in threading.enumerate() if t.name[:6] == 'Thread' and t is not threading.current_thread()]\n"
-    result = launcher.run("--nproc-per-node", 2, "--exit-timeout", 4, "--preload", preload, launcher.python(TORCH + program + waits))
+def test_a_traceback_of_a_program_that_goes_on_is_no_failure(launcher, preload):
+    """Each rank survives one of another kind, and goes on for three times as long as a rank that has raised may live, without a word,
+    and waits for a lock."""
+    result = launcher.run("--nproc-per-node", 7, "--exit-timeout", 4, "--preload", preload, launcher.python(SURVIVORS))
     assert result.returncode == 0, result.stderr
+    for rank in range(7):
+        assert "ValueError: survived" in (launcher.run_folder() / "generation-0" / f"rank-{rank:04}.err").read_text()
     assert "counts as failed" not in result.stderr
     assert "failed" not in [entry["state"] for entry in lingering(launcher)]
 

@@ -217,10 +217,13 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     const auto before = std::exchange(linger.thread, look_at_main_thread(pid));
     run::SignsOfLife signs;
     signs.main_has_raised = linger.certain = raised.has_value();
+    signs.would_have_said = preloaded;
     signs.error_is_recorded = !evidence.error_file.empty();
     signs.rests = before && linger.thread == before;
     signs.waits_for_lock = linger.thread && linger.thread->waits_for_lock;
     signs.silent_for = now - silent_since;
+    signs.argv = read_command_line(pid);
+    if (!linger.error_seen) evidence.first_error_at = {};  // an older one
     auto state = run::judge_lingering(start.rank, evidence, signs);
     const bool moved = silent_since > linger.told_at || !signs.rests;
     if (!state && linger.told) state = moved ? run::Lingering::kGoesOn : *linger.told;

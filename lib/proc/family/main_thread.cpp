@@ -5,7 +5,10 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/files.hpp"
 
@@ -54,6 +57,14 @@ std::optional<MainThread> look_at_main_thread(int pid) {
   auto switches = read_switches(task);
   if (!ticks || !switches) return std::nullopt;
   return MainThread{*ticks, *switches, waits_for_lock(task)};
+}
+
+std::vector<std::string> read_command_line(int pid) {
+  std::vector<std::string> words;
+  auto line = read_file(fmt::format("/proc/{}/cmdline", pid));
+  std::istringstream text(line ? *line : "");
+  for (std::string word; std::getline(text, word, '\0');) words.push_back(std::move(word));
+  return words;
 }
 
 }  // namespace taas

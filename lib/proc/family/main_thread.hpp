@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace taas {
 
@@ -16,5 +18,8 @@ struct MainThread {
 
 /// Nothing where there is no such process, or it is not to be looked at.
 std::optional<MainThread> look_at_main_thread(int pid);
+
+/// The words that the process' program was started with, the last one if it has started another in its place.
+std::vector<std::string> read_command_line(int pid);
 
 }  // namespace taas

@@ -98,7 +98,8 @@ void GenerationRecord::enter(RankRecord& record, Phase phase) {
   record.phase = phase;
 }
 
-/// What died of the signal that it was to be stopped with was stopped, even if clocks say otherwise.
+/// What died of the signal that it was to be stopped with was stopped, even if clocks say otherwise. What has ended
+/// well by itself had not raised, whatever it looked like.
 void GenerationRecord::end(RankRecord& record, Instant at) {
   enter(record, Phase::kEnded);
   record.ended_at = at;
@@ -106,6 +107,7 @@ void GenerationRecord::end(RankRecord& record, Instant at) {
   record.ended_after_stop = stopped_at_ && (at >= *stopped_at_ || heeded);
   record.ended_after_kill = killed_;
   if (record.failed()) ++failed_;
+  if (record.succeeded() && !record.ended_after_stop) record.lingering.reset();
 }
 
 void GenerationRecord::stop(int signal, Instant at) {

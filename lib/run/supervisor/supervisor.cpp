@@ -109,9 +109,10 @@ void Supervisor::on(const RankLingers& event) {
   await_exit(record_.rank(event.rank));
 }
 
+/// From when it was told: what it raised may have been printed together with what it had caught before.
 void Supervisor::await_exit(const RankRecord& record) {
   if (!record.raised() || policy_.exit_timeout.count() == 0) return;
-  auto due = record.raised_at() + policy_.exit_timeout;
+  auto due = record.lingering->at + policy_.exit_timeout;
   auto set = deadlines_.due(Timer::kExit);
   if (!set || due < *set) deadlines_.set(Timer::kExit, std::max(due, actions_.now()));
 }
@@ -121,7 +122,7 @@ void Supervisor::on_exit_timeout() {
   for (Rank rank : record_.living()) {
     const auto& record = record_.rank(rank);
     if (!record.raised()) continue;
-    if (actions_.now() < record.raised_at() + policy_.exit_timeout) {
+    if (actions_.now() < record.lingering->at + policy_.exit_timeout) {
       await_exit(record);
       continue;
     }
@@ -263,7 +264,7 @@ bool Supervisor::ranks_got_it_first(int signal) const {
   const auto& ranks = record_.ranks();
   return std::all_of(ranks.begin(), ranks.end(), [signal](const RankRecord& rank) {
     bool by_it = !rank.spawn_failed && (rank.status.signal == signal || rank.status.code == 128 + signal);
-    return !rank.failed() || rank.ended_after_stop || by_it;
+    return !rank.overdue && (!rank.failed() || rank.ended_after_stop || by_it);
   });
 }
 

@@ -34,10 +34,12 @@ FatalError find_raised(const RankLingers& lingering);
 /// What a rank that has not ended shows of itself.
 struct SignsOfLife {
   bool main_has_raised = false;    ///< its Python has said so
+  bool would_have_said = false;    ///< ... as it would have done: what it printed proves nothing then
   bool error_is_recorded = false;  ///< it has an error file, as torch's @record writes
   bool rests = false;              ///< its main thread has not run since it was last looked at
   bool waits_for_lock = false;     ///< ... nor does it wait for anything but a lock
   Duration silent_for{};           ///< since the last byte of either stream
+  std::vector<std::string> argv;   ///< of its process, as it is now
 };
 
 /// What it has come to; nothing: it may well go on. A traceback alone proves nothing, since programs print those of
