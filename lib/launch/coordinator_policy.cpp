@@ -30,6 +30,8 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   policy.max_restarts = plan.options.supervision.max_restarts;
   policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;
   policy.leftover_timeout = plan.options.supervision.leftover_timeout;
+  policy.exit_timeout = plan.options.supervision.exit_timeout;
+  if (policy.exit_timeout.count() > 0) policy.straggler_notice_after = policy.exit_timeout;
   if (in_job) policy.shutdown_timeout = std::min(policy.shutdown_timeout, kJobPatience);
   if (const auto& chosen = plan.options.supervision.signals_to_handle; !chosen.empty()) policy.stop_signals = chosen;
   return policy;

@@ -169,19 +169,33 @@ void Cluster::live(int number, SimulatedRank& rank) {
   }
   bool chosen = fails_once_ && rank.generation.value == 0 && rank.rank.value == settings_.policy.ranks_on_node[0] - 1;
   bool fails = chosen || random_.chance(settings_.rank_trouble / (1 + rank.generation.value));
-  auto how = chosen ? 0 : random_.between(0, 3);
+  auto how = chosen ? 0 : random_.between(0, 4);
+  auto lingers = [&host, of = rank.generation, who = rank.rank](Duration after, run::Lingering state) {
+    auto words = words_of("ValueError: bad shape", host.clock());
+    host.say(after, run::RankLingers{of, who, state, "thread \"writer\"", words, host.clock()});
+    return words;
+  };
+  if (!fails && !settings_.calm && random_.chance(3)) {  // an exception that was caught
+    lingers(random_.up_to(1s), run::Lingering::kSilent);
+    lingers(1s + random_.up_to(1s), run::Lingering::kGoesOn);
+  }
   if (!fails) {
     return host.later(settings_.work + random_.up_to(50ms), [this, &host, &rank, alive] {
       if (alive() && !broken_) host.end_rank(rank, {});
     });
   }
   Duration until = chosen ? Duration(500ms) : random_.up_to(random_.chance(50) ? 100ms : 10s);
-  host.later(until, [this, &host, &rank, alive, how] {
+  host.later(until, [this, &host, &rank, alive, how, lingers] {
     if (!alive()) return;
     break_rank(rank.rank);
     broken_ = true;
     if (how == 0) return host.end_rank(rank, {random_.between(2, 99)});
     if (how == 1) return host.end_rank(rank, {0, SIGSEGV});
+    if (how == 2) {  // its process waits for a thread
+      rank.ending = true;
+      rank.told = lingers(3s, run::Lingering::kFailed);
+      return;
+    }
     std::string more(random_.chance(settings_.long_words) ? kLongWords : 0, '\xff');
     host.begin_to_end(rank, words_of("ValueError: bad shape" + more, host.clock()), random_.up_to(500ms));
   });

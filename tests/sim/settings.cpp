@@ -28,6 +28,7 @@ void draw_patience(Random& random, Settings& settings) {
   auto& policy = settings.policy;
   policy.run.max_restarts = random.between(0, 3);
   policy.run.shutdown_timeout = std::chrono::milliseconds(random.between(1, 5000));
+  policy.run.exit_timeout = std::chrono::milliseconds(random.between(1, 20000));
   policy.run.startup_needs_store = random.chance(20);
   policy.gather_timeout = std::chrono::seconds(random.between(10, 60));
   policy.elastic_wait = std::chrono::seconds(random.between(1, 10));

@@ -36,6 +36,14 @@ constexpr Flag kSupervisionFlags[] = {
        return store(options.supervision.leftover_timeout, read_seconds(values.back()));
      },
      Origin::kOwn},
+    {"exit-timeout", 0, "SECONDS|off", "For a rank that has raised to end: then it counts as failed (default: 30)",
+     [](auto& options, const auto& values) {
+       bool off = values.back() == "off";
+       return store(
+           options.supervision.exit_timeout,
+           off ? Result<std::chrono::milliseconds>(std::chrono::milliseconds(0)) : read_seconds(values.back()));
+     },
+     Origin::kOwn},
     {"signals-to-handle", 0, "NAMES", "Signals that stop the run (default: SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
      [](auto& options, const auto& values) { return use_signals(options, values.back()); }, Origin::kTorchrun,
      Kind::kCommaList},

@@ -4,16 +4,21 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/text.hpp"
 #include "base/timer.hpp"
 #include "proc/family/family.hpp"
+#include "proc/family/main_thread.hpp"
 #include "proc/machine/gpu_memory.hpp"
 #include "proc/output/capture.hpp"
 #include "proc/spawn/null_device.hpp"
 #include "proc/spawn/spawn.hpp"
+#include "run/verdict/fatal_error.hpp"
 #include "run/verdict/gpu_memory.hpp"
+#include "run/verdict/traceback.hpp"
 #include "ui/text/line_assembler.hpp"
 
 namespace taas::node {
@@ -27,6 +32,10 @@ constexpr std::size_t kCallsOfGroup = 4;         // before the one that hangs no
 constexpr std::size_t kMostErrorFile = 256 * 1024;
 constexpr const char* kFactsSuffix = ".facts";  // as lib/python/preload has it
 constexpr std::size_t kMostFacts = 256 * 1024;
+constexpr const char* kRaisedSuffix = ".raised";  // as lib/python/preload has it
+constexpr std::size_t kMostRaised = 1024;
+constexpr auto kLook = std::chrono::seconds(3);  // after the first words of an exception, and then again and again
+constexpr auto kLastLook = std::chrono::seconds(60);
 
 constexpr auto kPatienceWithDriver = std::chrono::milliseconds(500);  // it needs some milliseconds
 
@@ -71,7 +80,6 @@ void read_evidence(run::Evidence& evidence, int pid, const std::string& flight_r
 
 /// A preloaded rank leaves it beside its error file; nobody else reads it.
 std::optional<run::TrainingFacts> take_facts(const std::string& error_file) {
-  if (error_file.empty()) return std::nullopt;
   const auto path = error_file + kFactsSuffix;
   auto text = read_regular_file(path, kMostFacts);
   if (!text) return std::nullopt;
@@ -81,6 +89,24 @@ std::optional<run::TrainingFacts> take_facts(const std::string& error_file) {
   auto facts = from_json<run::TrainingFacts>(*read);
   return facts ? std::optional(std::move(*facts)) : std::nullopt;
 }
+
+/// What a preloaded rank whose main program has raised waits for. Nothing: it has not said that it has.
+std::optional<std::string> read_raised(const std::string& error_file) {
+  auto told = read_regular_file(error_file + kRaisedSuffix, kMostRaised);
+  return told ? std::optional(printable(*told)) : std::nullopt;
+}
+
+/// A rank that has begun to say that it raised, and whose process lives.
+struct LingerWatch {
+  std::unique_ptr<Timer> timer;
+  bool watching = false;
+  bool error_seen = false;  // and not only words of another kind
+  Instant since{};
+  std::optional<MainThread> thread;  // as it was seen last
+  std::optional<run::Lingering> told;
+  Instant told_at{};
+  bool certain = false;  // by the rank's own word: nothing can change it
+};
 
 /// What is known of a rank that has ended.
 struct Left {
@@ -103,6 +129,7 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
   bool preloaded = false;
   bool running = true;
   bool paused = false;
+  LingerWatch linger;
 
   OutputStream& stream(ui::Stream which) { return which == ui::Stream::kStdout ? out : err; }
 
@@ -139,7 +166,10 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
 
   void pass_on(ui::Stream which, std::vector<ui::AssembledLine> lines, Instant at) {
     for (auto& line : lines) {
-      if (!line.progress && !line.text.empty()) stream(which).last_words.add(line.text, at);
+      if (!line.progress && !line.text.empty()) {
+        stream(which).last_words.add(line.text, at);
+        if (which == ui::Stream::kStderr) watch_after(line.text, at);
+      }
       callbacks.on_line({start.rank, which, std::move(line.text), line.progress, at, line.open, std::move(line.raw)});
     }
   }
@@ -149,6 +179,65 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
       stream(which).capture->drain_now();
       pass_on(which, stream(which).assembler.finish(), steady_now());
     }
+  }
+
+  /// A preloaded rank knows for itself whether it has raised, in whatever form that was printed.
+  void watch_after(std::string_view line, Instant at) {
+    if (linger.certain || !callbacks.on_lingering) return;
+    const bool error = run::starts_fatal_error(line);
+    linger.error_seen = error || (linger.watching && linger.error_seen);
+    if (linger.watching || !(preloaded || error)) return;
+    linger.watching = true;
+    linger.since = at;
+    linger.thread.reset();
+    linger.timer->set(at + kLook);
+  }
+
+  void look() {
+    if (!running) return;
+    if (paused) return linger.timer->set(steady_now() + kLook);  // silence would prove nothing
+    for (auto which : {ui::Stream::kStdout, ui::Stream::kStderr}) stream(which).capture->drain_now();
+    const bool still_talks = steady_now() - err.last_bytes_at < kLook;
+    if (!linger.error_seen && still_talks) return linger.timer->set(steady_now() + kLook);
+    auto told = std::make_shared<std::optional<std::string>>();
+    auto evidence = std::make_shared<run::Evidence>(words_so_far());
+    disk.run(
+        [=, watched = preloaded, error = start.error_file] {
+          if (error.empty()) return;
+          if (watched) *told = read_raised(error);
+          if (auto text = read_regular_file(error, kMostErrorFile)) evidence->error_file = std::move(*text);
+        },
+        [=, weak = weak_from_this()] {
+          if (auto self = weak.lock(); self && self->running) self->judge(*told, std::move(*evidence));
+        });
+  }
+
+  void judge(const std::optional<std::string>& raised, run::Evidence evidence) {
+    const Instant now = steady_now();
+    const auto silent_since = std::max({out.last_bytes_at, err.last_bytes_at, linger.since});
+    const auto before = std::exchange(linger.thread, look_at_main_thread(pid));
+    run::SignsOfLife signs;
+    signs.main_has_raised = linger.certain = raised.has_value();
+    signs.would_have_said = preloaded;
+    signs.error_is_recorded = !evidence.error_file.empty();
+    signs.rests = before && linger.thread == before;
+    signs.waits_for_lock = linger.thread && linger.thread->waits_for_lock;
+    signs.silent_for = now - silent_since;
+    signs.argv = read_command_line(pid);
+    if (!linger.error_seen) evidence.first_error_at = {};  // an older one
+    auto state = run::judge_lingering(start.rank, evidence, signs);
+    const bool moved = silent_since > linger.told_at || !signs.rests;
+    if (!state && linger.told) state = moved ? run::Lingering::kGoesOn : *linger.told;
+    tell_lingering(state, raised.value_or(""), std::move(evidence));
+    linger.watching = !linger.certain && (linger.told || (linger.error_seen && now - linger.since < kLastLook));
+    if (linger.watching) linger.timer->set(now + kLook);
+  }
+
+  void tell_lingering(std::optional<run::Lingering> state, std::string waits_for, run::Evidence evidence) {
+    if (!state || state == linger.told) return;
+    linger.told = state == run::Lingering::kGoesOn ? std::nullopt : state;
+    linger.told_at = steady_now();
+    callbacks.on_lingering(*state, std::move(waits_for), std::move(evidence));
   }
 
   /// Both pipes already hold all that the process itself has written: its last words are complete before its end is
@@ -164,7 +253,9 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
         [=, failed = !status.success(), process = pid, record = start.flight_record, error = start.error_file,
          watched = preloaded] {
           read_evidence(found->evidence, process, record, failed ? error : "");
-          if (watched) found->facts = take_facts(error);
+          if (!watched || error.empty()) return;
+          found->facts = take_facts(error);
+          ::unlink((error + kRaisedSuffix).c_str());
         },
         [=, weak = weak_from_this()] {
           if (auto self = weak.lock()) self->tell(status, std::move(*found), at);
@@ -177,8 +268,11 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
   }
 
   run::Evidence last_words(const run::ExitStatus& status) const {
+    return status.success() ? run::Evidence() : words_so_far();
+  }
+
+  run::Evidence words_so_far() const {
     run::Evidence evidence;
-    if (status.success()) return evidence;
     bool silent = err.last_words.empty();
     evidence.last_lines = silent ? out.last_words.lines() : err.last_words.lines();
     evidence.first_error_at = err.last_words.first_error_at();
@@ -249,6 +343,7 @@ std::unique_ptr<RankProcess> RankProcess::adopt(boost::asio::io_context& io, Fam
   state->family = &family;
   state->pid = child.pid;
   state->preloaded = child.preloaded;
+  state->linger.timer = std::make_unique<Timer>(io, [raw = state.get()] { raw->look(); });
   family.watch(std::move(child), [weak = state->weak_from_this()](ExitStatus status, Instant at) {
     if (auto self = weak.lock()) self->ended(status, at);
   });

@@ -46,6 +46,8 @@ struct RankCallbacks {
   std::function<void(run::ExitStatus, run::Evidence, Instant)> on_exit;
   std::function<void(const Error&)> on_log_error;
   std::function<void(run::TrainingFacts)> on_facts = {};  ///< before `on_exit`, if it has noticed any
+  /// It has raised and does not end, or seems so: each time when that changes. Not watched for where nobody asks.
+  std::function<void(run::Lingering, std::string waits_for, run::Evidence)> on_lingering = {};
 };
 
 /// What a process with this environment ignores until it handles it. SLURM sends the signal of --signal to every

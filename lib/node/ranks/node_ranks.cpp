@@ -116,6 +116,10 @@ RankCallbacks NodeRanks::callbacks(Rank rank) {
   calls.on_facts = [this, rank, of = generation_](run::TrainingFacts facts) {
     outbox_.say(run::RankTrained{of, rank, std::move(facts)});
   };
+  calls.on_lingering = [this, rank, of = generation_](run::Lingering state, std::string waits_for,
+                                                      run::Evidence evidence) {
+    outbox_.say(run::RankLingers{of, rank, state, std::move(waits_for), std::move(evidence), steady_now()});
+  };
   calls.on_exit = [this, rank, of = generation_](run::ExitStatus status, run::Evidence evidence, Instant at) {
     ended(rank, of, status, std::move(evidence), at);
   };

@@ -65,6 +65,7 @@ struct SupervisionOptions {
   int max_restarts = 0;
   std::chrono::milliseconds shutdown_timeout{30000};
   std::chrono::milliseconds leftover_timeout{300000};  ///< --leftover-timeout
+  std::chrono::milliseconds exit_timeout{30000};       ///< --exit-timeout; 0: off
   std::vector<int> signals_to_handle;                  ///< empty: TERM, INT, HUP, QUIT
   int end_with = 0;                                    ///< --end-with: the process whose end is the run's; 0: none
 };
@@ -130,7 +131,7 @@ BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python
 BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe, devices_per_rank))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store, role, virtual_local_rank))
-BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, leftover_timeout, signals_to_handle))
+BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, leftover_timeout, exit_timeout, signals_to_handle))
 BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, ranks, log_dir, log_level, redirects, tee, local_ranks_filter,
                                           prefix_template, verbosity, color, json))
 BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, frameworks, rendezvous, supervision, output, dry_run,

@@ -17,10 +17,7 @@ class Converter {
   template <class Message>
   void operator()(Message& message) const {
     if constexpr (requires { message.at; }) shift(message.at);
-  }
-  void operator()(RankExited& message) const {
-    shift(message.at);
-    shift(message.evidence.first_error_at);
+    if constexpr (requires { message.evidence; }) shift(message.evidence.first_error_at);
   }
   void operator()(Output& message) const {
     for (auto& line : message.lines) shift(line.at);

@@ -52,6 +52,7 @@ class Coordinator {
   void on(AgentId agent, const StoreReached& message) { members_.on(agent, message); }
   void on(AgentId agent, const RankJoined& message) { members_.on(agent, message); }
   void on(AgentId agent, const RankExited& message) { members_.on(agent, message); }
+  void on(AgentId agent, const RankLingers& message) { members_.on(agent, message); }
   void on(AgentId agent, const RankTrained& message);
   void on(AgentId agent, const GenerationGone& message) { members_.on(agent, message); }
   void on(AgentId agent, const OutputSettled& message) { output_.on(agent, message); }

@@ -88,11 +88,15 @@ void Members::report_rank(AgentId agent, Message message) {
 template void Members::report_rank(AgentId, RankSpawned);
 template void Members::report_rank(AgentId, RankSpawnFailed);
 
-void Members::on(AgentId agent, RankExited message) {
+template <class Message>
+void Members::report_words(AgentId agent, Message message) {
   auto& first_error = message.evidence.first_error_at;
   if (first_error != Instant{}) first_error = std::min(plausible(first_error), plausible(message.at));
   report_rank(agent, std::move(message));
 }
+
+template void Members::report_words(AgentId, RankExited);
+template void Members::report_words(AgentId, RankLingers);
 
 template <class Message>
 void Members::report_store(AgentId agent, Message message) {

@@ -51,7 +51,8 @@ class Members {
   // the first node about the store, since the ranks of other nodes use it too.
   void on(AgentId agent, RankSpawned message) { report_rank(agent, message); }
   void on(AgentId agent, RankSpawnFailed message) { report_rank(agent, std::move(message)); }
-  void on(AgentId agent, RankExited message);
+  void on(AgentId agent, RankExited message) { report_words(agent, std::move(message)); }
+  void on(AgentId agent, RankLingers message) { report_words(agent, std::move(message)); }
   void on(AgentId agent, StoreReached message) { report_store(agent, message); }
   void on(AgentId agent, RankJoined message) { report_store(agent, message); }
   void on(AgentId agent, const GenerationGone& message);
@@ -74,6 +75,8 @@ class Members {
   [[nodiscard]] Instant plausible(Instant at) const;
   template <class Message>
   void report_rank(AgentId agent, Message message);
+  template <class Message>
+  void report_words(AgentId agent, Message message);
   template <class Message>
   void report_store(AgentId agent, Message message);
 

@@ -84,6 +84,22 @@ struct RankExited {
   Evidence evidence;
   Instant at;
 };
+/// What a rank whose process lives seems to have come to.
+enum class Lingering {
+  kSilent,  ///< an exception is the last that it has printed, and it has done nothing since: what it waits for is
+            ///< unknown
+  kFailed,  ///< an exception has ended its main program for certain: what keeps the process is of no use to the run
+  kGoesOn,  ///< it looked like the first or the second, and does not any more
+};
+/// A rank has raised and its process does not end, or seems so.
+struct RankLingers {
+  Generation generation;
+  Rank rank;
+  Lingering state = Lingering::kSilent;
+  std::string waits_for;  ///< "thread \"writer\""; empty: not known
+  Evidence evidence;      ///< its last words so far
+  Instant at;
+};
 /// No process of the generation is left, grandchildren in other sessions included.
 struct GenerationGone {
   Generation generation;
@@ -141,9 +157,9 @@ struct NodeLeaves {
   Instant at;
 };
 
-using Event =
-    std::variant<RunStarted, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankExited, GenerationGone,
-                 SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed, NodeLost, NodeLeaves>;
+using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankExited,
+                           GenerationGone, SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed,
+                           NodeLost, NodeLeaves, RankLingers>;
 
 inline Instant instant_of(const Event& event) {
   return std::visit([](const auto& happened) { return happened.at; }, event);
@@ -254,6 +270,8 @@ BOOST_DESCRIBE_STRUCT(RankSpawnFailed, (), (generation, rank, system_errno, mess
 BOOST_DESCRIBE_STRUCT(StoreReached, (), (generation, at))
 BOOST_DESCRIBE_STRUCT(RankJoined, (), (generation, rank, at))
 BOOST_DESCRIBE_STRUCT(RankExited, (), (generation, rank, status, evidence, at))
+BOOST_DESCRIBE_ENUM(Lingering, kSilent, kFailed, kGoesOn)
+BOOST_DESCRIBE_STRUCT(RankLingers, (), (generation, rank, state, waits_for, evidence, at))
 BOOST_DESCRIBE_STRUCT(GenerationGone, (), (generation, at))
 BOOST_DESCRIBE_STRUCT(SignalReceived, (), (signal, at, reached_ranks))
 BOOST_DESCRIBE_STRUCT(DeadlineReached, (), (at))

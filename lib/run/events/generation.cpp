@@ -1,6 +1,7 @@
 #include "run/events/generation.hpp"
 
 #include <csignal>
+#include <utility>
 
 namespace taas::run {
 
@@ -55,6 +56,22 @@ bool GenerationRecord::exited(const RankExited& event) {
   return true;
 }
 
+bool GenerationRecord::lingers(const RankLingers& event) {
+  auto* record = find(event.generation, event.rank);
+  if (record == nullptr || record->ended()) return false;
+  bool known = record->lingering && record->lingering->state == event.state;
+  bool nothing = !record->lingering && event.state == Lingering::kGoesOn;
+  if (known || nothing) return false;
+  record->lingering.reset();
+  if (event.state != Lingering::kGoesOn) record->lingering = event;
+  return true;
+}
+
+void GenerationRecord::overdue(Rank rank) {
+  auto& record = ranks_[static_cast<std::size_t>(rank.value)];
+  if (!std::exchange(record.overdue, true)) ++failed_;
+}
+
 void GenerationRecord::gone(Instant at) {
   for (auto& record : ranks_) {
     if (record.phase == Phase::kPending) enter(record, Phase::kAbsent);
@@ -81,7 +98,8 @@ void GenerationRecord::enter(RankRecord& record, Phase phase) {
   record.phase = phase;
 }
 
-/// What died of the signal that it was to be stopped with was stopped, even if clocks say otherwise.
+/// What died of the signal that it was to be stopped with was stopped, even if clocks say otherwise. What has ended
+/// well by itself had not raised, whatever it looked like.
 void GenerationRecord::end(RankRecord& record, Instant at) {
   enter(record, Phase::kEnded);
   record.ended_at = at;
@@ -89,6 +107,7 @@ void GenerationRecord::end(RankRecord& record, Instant at) {
   record.ended_after_stop = stopped_at_ && (at >= *stopped_at_ || heeded);
   record.ended_after_kill = killed_;
   if (record.failed()) ++failed_;
+  if (record.succeeded() && !record.ended_after_stop) record.lingering.reset();
 }
 
 void GenerationRecord::stop(int signal, Instant at) {

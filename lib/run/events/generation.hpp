@@ -28,10 +28,19 @@ struct RankRecord {
   bool spawn_failed = false;
   int spawn_errno = 0;
   std::string spawn_message;
+  std::optional<RankLingers> lingering;  ///< before it ended
+  bool overdue = false;                  ///< it had raised, and lived for too long afterwards
 
   [[nodiscard]] bool ended() const { return phase == Phase::kEnded; }
-  [[nodiscard]] bool succeeded() const { return ended() && !spawn_failed && !lost && status.success(); }
+  [[nodiscard]] bool succeeded() const { return ended() && !spawn_failed && !lost && !overdue && status.success(); }
   [[nodiscard]] bool failed() const { return ended() && !succeeded(); }
+  /// An exception had ended its main program while its process lived.
+  [[nodiscard]] bool raised() const { return lingering && lingering->state == Lingering::kFailed; }
+  /// Only if it is lingering.
+  [[nodiscard]] Instant raised_at() const {
+    auto told = lingering->evidence.first_error_at;
+    return told == Instant{} ? lingering->at : told;
+  }
 };
 
 /// The bookkeeping of one generation: which ranks live, which have ended and how, and when they were told to stop.
@@ -51,6 +60,9 @@ class GenerationRecord {
   bool store_reached(const StoreReached& event);
   bool joined(const RankJoined& event);
   bool exited(const RankExited& event);
+  bool lingers(const RankLingers& event);
+  /// A rank that lingers counts as failed from now on, although it lives.
+  void overdue(Rank rank);
   /// Nothing is left: ranks whose end was not reported have ended too.
   void gone(Instant at);
 
@@ -66,6 +78,7 @@ class GenerationRecord {
   [[nodiscard]] const RankRecord& rank(Rank rank) const { return ranks_[static_cast<std::size_t>(rank.value)]; }
   [[nodiscard]] std::vector<Rank> in(RankRecord::Phase phase) const;
   [[nodiscard]] std::vector<Rank> living() const { return in(RankRecord::Phase::kLiving); }
+  [[nodiscard]] std::size_t not_over_count() const { return static_cast<std::size_t>(not_over_); }
   /// No rank lives, and none will.
   [[nodiscard]] bool over() const { return not_over_ == 0; }
   [[nodiscard]] bool any_failed() const { return failed_ > 0; }

@@ -110,7 +110,7 @@ struct Goodbye {};
 using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled,
                                   SignalAnswer, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankTrained,
                                   RankExited, GenerationGone, OutputSettled, DataProgress, DataPrepared, DataWork,
-                                  DataWorkerEnded, LoaderPrepared, LoaderFailed, Goodbye>;
+                                  DataWorkerEnded, LoaderPrepared, LoaderFailed, Goodbye, RankLingers>;
 
 // Coordinator to agent.
 

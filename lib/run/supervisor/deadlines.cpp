@@ -17,6 +17,11 @@ std::optional<Instant> Deadlines::earliest() const {
   return first->second;
 }
 
+std::optional<Instant> Deadlines::due(Timer timer) const {
+  auto found = due_.find(timer);
+  return found == due_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<Timer> Deadlines::take_due(Instant now) {
   auto first = std::min_element(due_.begin(), due_.end(), is_earlier);
   if (first == due_.end() || first->second > now) return std::nullopt;

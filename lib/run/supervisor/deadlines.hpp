@@ -10,6 +10,8 @@ namespace taas::run {
 /// What the supervisor waits for no longer than a certain time.
 enum class Timer {
   kJoinNotice,    ///< ranks have not joined: say which
+  kExit,          ///< a rank that has raised has not ended: it counts as failed
+  kStragglers,    ///< ranks live long after the others ended well: say which
   kShutdown,      ///< ranks did not heed the signal to stop
   kLeftover,      ///< processes that ranks left behind did not heed theirs
   kKillAgain,     ///< what was killed is not gone yet
@@ -25,6 +27,7 @@ class Deadlines {
   void cancel(Timer timer) { due_.erase(timer); }
   void clear() { due_.clear(); }
   [[nodiscard]] std::optional<Instant> earliest() const;
+  [[nodiscard]] std::optional<Instant> due(Timer timer) const;
   /// Removes and returns the earliest that has come.
   std::optional<Timer> take_due(Instant now);
 

@@ -98,7 +98,54 @@ void Supervisor::on(const RankJoined& event) {
 void Supervisor::on(const RankExited& event) {
   if (!record_.exited(event)) return;
   if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);
+  if (phase_ == Phase::kRunning) await_stragglers();
   check_ranks();
+}
+
+/// Where it is not certain that the rank has failed, that is said and nothing is done.
+void Supervisor::on(const RankLingers& event) {
+  if (phase_ != Phase::kRunning || !record_.lingers(event) || event.state == Lingering::kGoesOn) return;
+  actions_.notify(describe(event, policy_));
+  await_exit(record_.rank(event.rank));
+}
+
+/// From when it was told: what it raised may have been printed together with what it had caught before.
+void Supervisor::await_exit(const RankRecord& record) {
+  if (!record.raised() || policy_.exit_timeout.count() == 0) return;
+  auto due = record.lingering->at + policy_.exit_timeout;
+  auto set = deadlines_.due(Timer::kExit);
+  if (!set || due < *set) deadlines_.set(Timer::kExit, std::max(due, actions_.now()));
+}
+
+void Supervisor::on_exit_timeout() {
+  if (phase_ != Phase::kRunning) return;
+  for (Rank rank : record_.living()) {
+    const auto& record = record_.rank(rank);
+    if (!record.raised()) continue;
+    if (actions_.now() < record.lingering->at + policy_.exit_timeout) {
+      await_exit(record);
+      continue;
+    }
+    record_.overdue(rank);
+    actions_.notify(fmt::format("{} counts as failed: it has not ended within {:g} s of its exception (--exit-timeout)",
+                                name_ranks({rank}, policy_.node_of_rank, policy_.node_names),
+                                seconds(policy_.exit_timeout)));
+  }
+  if (record_.any_failed()) stop(SIGTERM);
+}
+
+/// Ranks may end at different times: those that have ended are to be the most.
+void Supervisor::await_stragglers() {
+  ended_well_at_ = actions_.now();
+  auto left = record_.not_over_count();
+  bool few = left > 0 && 2 * left <= record_.ranks().size();
+  if (few) deadlines_.set(Timer::kStragglers, ended_well_at_ + policy_.straggler_notice_after);
+}
+
+void Supervisor::tell_who_has_not_ended() {
+  if (phase_ != Phase::kRunning) return;
+  actions_.notify(describe_stragglers(record_, policy_, actions_.now() - ended_well_at_));
+  deadlines_.set(Timer::kStragglers, actions_.now() + policy_.straggler_notice_every);
 }
 
 /// One that comes after another failure is told at once, since the report may name that one only.
@@ -122,6 +169,8 @@ void Supervisor::on(const NodeLeaves& event) {
 
 void Supervisor::stop(int signal, bool sent) {
   phase_ = Phase::kStopping;
+  deadlines_.cancel(Timer::kExit);
+  deadlines_.cancel(Timer::kStragglers);
   termination_.stop(signal, sent);
 }
 
@@ -129,6 +178,8 @@ void Supervisor::check_ranks() {
   if (!ranks_may_live() || !record_.over()) return;
   const bool in_peace = phase_ == Phase::kRunning;
   phase_ = Phase::kSweeping;
+  deadlines_.cancel(Timer::kExit);
+  deadlines_.cancel(Timer::kStragglers);
   in_peace ? termination_.await_leftovers() : termination_.sweep();
 }
 
@@ -224,7 +275,7 @@ bool Supervisor::ranks_got_it_first(int signal) const {
   const auto& ranks = record_.ranks();
   return std::all_of(ranks.begin(), ranks.end(), [signal](const RankRecord& rank) {
     bool by_it = !rank.spawn_failed && (rank.status.signal == signal || rank.status.code == 128 + signal);
-    return !rank.failed() || rank.ended_after_stop || by_it;
+    return !rank.overdue && (!rank.failed() || rank.ended_after_stop || by_it);
   });
 }
 
@@ -237,6 +288,10 @@ void Supervisor::on_timer(Timer timer) {
   switch (timer) {
     case Timer::kJoinNotice:
       return tell_who_has_not_joined();
+    case Timer::kExit:
+      return on_exit_timeout();
+    case Timer::kStragglers:
+      return tell_who_has_not_ended();
     case Timer::kShutdown:
       return termination_.on_shutdown_timeout();
     case Timer::kLeftover:
@@ -274,7 +329,7 @@ void Supervisor::conclude() {
 }
 
 Verdict Supervisor::judge() const {
-  if (user_signal_ != 0) return judge_stop(record_, user_signal_, actions_.now());
+  if (user_signal_ != 0) return judge_stop(record_, policy_, user_signal_, actions_.now());
   if (departure_) return judge_departure(*departure_);
   return record_.any_failed() ? judge_failure(record_, policy_) : judge_success(record_, actions_.now());
 }

@@ -40,6 +40,7 @@ class Supervisor {
   void on(const StoreReached& event) { record_.store_reached(event); }
   void on(const RankJoined&);
   void on(const RankExited&);
+  void on(const RankLingers&);
   void on(const NodeLost&);
   void on(const NodeLeaves&);
   void on(const GenerationGone&);
@@ -69,6 +70,10 @@ class Supervisor {
   [[nodiscard]] bool ranks_may_live() const { return phase_ == Phase::kRunning || phase_ == Phase::kStopping; }
   [[nodiscard]] Verdict judge() const;
   void tell_who_has_not_joined();
+  void await_exit(const RankRecord& record);
+  void on_exit_timeout();
+  void await_stragglers();
+  void tell_who_has_not_ended();
   void announce_deadline();
 
   Policy policy_;  // its world is the one of the generation at hand
@@ -79,6 +84,7 @@ class Supervisor {
   SignalWishes wishes_{policy_};
   Restarts restarts_{policy_};
   Termination termination_{policy_, record_, deadlines_, actions_};
+  Instant ended_well_at_{};              // the last of those that have
   std::optional<NodeLeaves> departure_;  // for which the generation at hand was stopped
   int user_signal_ = 0;                  // stopped the run, unless something had failed before
   bool hurried_ = false;                 // by a signal of the user: no restart

@@ -29,6 +29,7 @@ class Judge {
     const auto& record = generation_.rank(rank);
     Candidate candidate{rank, Strength::kNone, record.ended_at, {}};
     if (record.lost) return candidate;  // its node is judged
+    if (record.raised()) return weigh_lingering(rank, record);
     bool spoke = record.ended_after_stop && record.evidence.first_error_at != Instant{};
     if (!record.failed() && !spoke) return candidate;
     if (record.spawn_failed) {
@@ -43,6 +44,15 @@ class Judge {
   }
 
  private:
+  /// The main program had ended of its exception, however the process ended then.
+  [[nodiscard]] Candidate weigh_lingering(Rank rank, const RankRecord& record) const {
+    Candidate candidate{rank, Strength::kOwn, record.raised_at(), find_raised(*record.lingering)};
+    if (candidate.error.only_lost_a_peer()) {
+      candidate.strength = names_lost_peer(candidate.error.text()) ? Strength::kNamesPeer : Strength::kLostPeer;
+    }
+    return candidate;
+  }
+
   [[nodiscard]] Instant end_of(const RankRecord& record) const {
     return record.ended_after_stop ? *generation_.stopped_at() : record.ended_at;
   }
@@ -88,7 +98,7 @@ void consider(Candidate candidate, Candidate& culprit) {
 
 bool ended_by_us(const RankRecord& record, const GenerationRecord& generation) {
   const auto& status = record.status;
-  if (record.spawn_failed || !record.ended_after_stop) return false;
+  if (record.spawn_failed || record.raised() || !record.ended_after_stop) return false;
   if (record.ended_after_kill && status.signal == SIGKILL) return true;
   return status.success() || status.signal == generation.stop_signal() || status.code == 128 + generation.stop_signal();
 }

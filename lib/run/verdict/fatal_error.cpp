@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxLineLength = 200;
 constexpr std::size_t kMaxLinesAfter = 10;  // warnings of a shutdown; a program that goes on says more
-constexpr std::size_t kTailLines = 3;       // of a program that says nothing we know
+constexpr auto kLongSilence = std::chrono::seconds(10);
+constexpr std::size_t kTailLines = 3;  // of a program that says nothing we know
 
 bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == line.npos; }
 
@@ -106,6 +107,54 @@ FatalError find_fatal_error(const Evidence& evidence) {
     error.last_words = is_last(lines, native->end);
   }
   return error.last_words ? error : from_silence(lines);
+}
+
+FatalError find_raised(const RankLingers& lingering) {
+  auto found = find_tracebacks(lingering.evidence.last_lines);
+  bool any = std::any_of(found.begin(), found.end(), [](const Traceback& one) { return one.of_main; });
+  if (any) std::erase_if(found, [](const Traceback& one) { return !one.of_main; });
+  bool older = lingering.evidence.first_error_at == Instant{};  // than what it ended of, which had another form
+  if (!any || older || !lingering.evidence.error_file.empty()) return find_fatal_error(lingering.evidence);
+  return from_python(found);
+}
+
+namespace {
+
+std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
+
+/// Its outermost frame is the process' own program, and not a function that a thread runs, nor another program that the
+/// process has started and that writes to the same place.
+bool is_from_the_top(const Traceback& traceback, const std::vector<std::string>& argv) {
+  constexpr std::string_view kBefore = "  File \"";
+  if (traceback.frames.empty()) return false;
+  const std::string_view where = traceback.frames.front().where;
+  const bool is_module = where.ends_with("in _run_module_as_main");
+  if (!is_module && !where.ends_with("in <module>")) return false;
+  const auto file = where.substr(kBefore.size(), where.find("\", line ") - kBefore.size());
+  return std::any_of(argv.begin(), argv.end(), [&](const std::string& word) {
+    if (is_module) return word == "-m";
+    return word == "-c" ? file == "<string>" : file_name(file) == file_name(word);
+  });
+}
+
+}  // namespace
+
+/// Torch puts its prefix before the lines of sys.excepthook, which Python calls for exceptions that nobody has caught.
+/// A session in which somebody types commands calls it too, and so does a program that does for its threads or for what
+/// it has caught: a prompt follows then, or the outermost frame is another.
+std::optional<Lingering> judge_lingering(Rank rank, const Evidence& evidence, const SignsOfLife& signs) {
+  if (signs.main_has_raised) return Lingering::kFailed;
+  if (!signs.rests) return std::nullopt;
+  auto found = find_tracebacks(evidence.last_lines);
+  bool last = !found.empty() && found.back().of_main && find_fatal_error(evidence).kind == FatalError::Kind::kPython;
+  if (!last) return std::nullopt;
+  bool by_hook = found.back().prefix == fmt::format("[rank{}]: ", rank.value);
+  bool nothing_since = std::all_of(evidence.last_lines.begin() + static_cast<std::ptrdiff_t>(found.back().end),
+                                   evidence.last_lines.end(), says_nothing);
+  bool told = (by_hook && nothing_since) || signs.error_is_recorded;
+  bool certain = told && signs.waits_for_lock && !signs.would_have_said && is_from_the_top(found.back(), signs.argv);
+  if (certain) return Lingering::kFailed;
+  return signs.silent_for >= kLongSilence ? std::optional(Lingering::kSilent) : std::nullopt;
 }
 
 std::string FatalError::text() const {

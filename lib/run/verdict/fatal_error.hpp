@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,24 @@ struct FatalError {
 };
 
 FatalError find_fatal_error(const Evidence& evidence);
+
+/// What a rank raised whose main program has ended of it, whatever its threads have said since.
+FatalError find_raised(const RankLingers& lingering);
+
+/// What a rank that has not ended shows of itself.
+struct SignsOfLife {
+  bool main_has_raised = false;    ///< its Python has said so
+  bool would_have_said = false;    ///< ... as it would have done: what it printed proves nothing then
+  bool error_is_recorded = false;  ///< it has an error file, as torch's @record writes
+  bool rests = false;              ///< its main thread has not run since it was last looked at
+  bool waits_for_lock = false;     ///< ... nor does it wait for anything but a lock
+  Duration silent_for{};           ///< since the last byte of either stream
+  std::vector<std::string> argv;   ///< of its process, as it is now
+};
+
+/// What it has come to; nothing: it may well go on. A traceback alone proves nothing, since programs print those of
+/// exceptions that they have caught, and may wait for a long time for others afterwards.
+std::optional<Lingering> judge_lingering(Rank rank, const Evidence& evidence, const SignsOfLife& signs);
 
 /// At most `limit` lines that say most: the statement, and as many of the nearest frames as there is room for.
 std::vector<std::string> excerpt(const FatalError& error, std::size_t limit);

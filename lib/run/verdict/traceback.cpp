@@ -47,6 +47,15 @@ bool is_ignored_by_python(std::span<const std::string> lines, std::size_t header
   return header > 0 && contains(lines[header - 1], "Exception ignored in");
 }
 
+/// Python says so in the line before, and so do its logging and asyncio.
+bool is_of_main(std::span<const std::string> lines, std::size_t header) {
+  constexpr std::array<std::string_view, 6> kOthers{"Exception in thread",   "Process ",           "--- Logging error",
+                                                    "Exception in callback", "Task exception was", "future: <"};
+  if (header == 0) return true;
+  auto before = without_rank_prefix(lines[header - 1]);
+  return std::none_of(kOthers.begin(), kOthers.end(), [&](auto words) { return before.starts_with(words); });
+}
+
 /// Reads one traceback line by line. Lines of other threads that lack the prefix are passed over.
 class Reader {
  public:
@@ -61,6 +70,7 @@ class Reader {
     if (result_.raised.empty()) return std::nullopt;
     read_message();
     result_.end = next_;
+    result_.prefix = prefix_;
     return std::move(result_);
   }
 
@@ -130,6 +140,7 @@ std::vector<Traceback> find_tracebacks(std::span<const std::string> printed) {
     auto traceback = Reader(lines, i).read();
     if (!traceback) continue;
     traceback->continues = continues(lines, found, i);
+    traceback->of_main = traceback->continues ? found.back().of_main : is_of_main(lines, i);
     i = traceback->end - 1;
     if (!is_ignored_by_python(lines, traceback->begin)) found.push_back(std::move(*traceback));
   }

@@ -20,9 +20,11 @@ struct Traceback {
   std::vector<Frame> frames;         ///< outermost first
   std::string raised;                ///< "ValueError: bad shape"
   std::vector<std::string> message;  ///< further lines of the message
-  std::size_t begin = 0;             ///< index of its first line in what was searched
-  std::size_t end = 0;               ///< ... and of the line after its last one
-  bool continues = false;            ///< was raised while the one before was handled, or because of it
+  std::string prefix;                ///< "[rank3]: ", where torch has put it in front of each line
+  bool of_main = true;     ///< nothing in front of it says that it is a thread's, another process', or only logged
+  std::size_t begin = 0;   ///< index of its first line in what was searched
+  std::size_t end = 0;     ///< ... and of the line after its last one
+  bool continues = false;  ///< was raised while the one before was handled, or because of it
 };
 
 /// Every traceback in the lines that can have ended the program, oldest first: not those that Python prints for

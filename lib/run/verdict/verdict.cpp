@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <optional>
+#include <utility>
 
 #include "run/events/words.hpp"
 #include "run/verdict/culprit.hpp"
@@ -22,6 +24,7 @@ constexpr std::size_t kMaxReportLines = 12;
 constexpr std::size_t kSilentLines = 6;  // of a culprit that said nothing we know
 
 Cause find_cause(const RankRecord& record, const FatalError& error, bool by_us) {
+  if (record.raised()) return error.timed_out_in_store() ? Cause::kStoreTimeout : Cause::kException;
   if (record.spawn_failed) return Cause::kExecFailed;
   bool killed = record.status.signal == SIGKILL && !by_us;
   const bool by_timer = !record.evidence.expired_timer.empty();
@@ -35,7 +38,7 @@ Cause find_cause(const RankRecord& record, const FatalError& error, bool by_us) 
 /// A rank that had failed by itself before the launcher's signal reached it would have ended with code 1.
 int exit_code_of(const RankRecord& record, bool by_us) {
   if (record.spawn_failed) return record.spawn_errno == ENOENT ? 127 : 126;
-  if (by_us) return 1;
+  if (by_us || record.raised()) return 1;
   return record.status.signal == 0 ? record.status.code : 128 + record.status.signal;
 }
 
@@ -51,6 +54,18 @@ void list_others(const GenerationRecord& generation, Verdict& verdict) {
   }
 }
 
+/// Why the exception alone had not ended the rank.
+std::string describe_delay(const RankLingers& lingering, const Policy& policy) {
+  auto limit =
+      policy.exit_timeout.count() == 0 ? "" : fmt::format(" ({:g} s: --exit-timeout)", seconds(policy.exit_timeout));
+  if (lingering.waits_for.empty()) return fmt::format("after its exception its process did not end{}", limit);
+  return fmt::format("after its exception its process waited for {}{}", lingering.waits_for, limit);
+}
+
+std::string join_hints(std::string first, const std::string& second) {
+  return second.empty() ? first : fmt::format("{}; {}", first, second);
+}
+
 std::string hint_for(const Candidate& culprit, const GenerationRecord& generation, const Policy& policy,
                      const Verdict& verdict) {
   if (!generation.rank(culprit.rank).evidence.expired_timer.empty()) {
@@ -60,6 +75,8 @@ std::string hint_for(const Candidate& culprit, const GenerationRecord& generatio
   auto text = culprit.error.text();
   auto holders = tells_of_full_gpu(text) ? name_gpu_holders(culprit.rank, generation, policy) : std::string();
   auto hint = find_hint(verdict.cause, verdict.status, text, gpus, holders);
+  const auto& record = generation.rank(culprit.rank);
+  if (record.raised()) hint = join_hints(describe_delay(*record.lingering, policy), hint);
   bool deserted = culprit.strength == Strength::kLostPeer && somebody_finished_early(generation);
   if (hint.empty() && deserted) return "other ranks had already ended well: all have to take part in each collective";
   return hint;
@@ -137,8 +154,9 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   verdict.status = record.status;
   verdict.summary = summarize(culprit, verdict.cause, generation, policy);
   verdict.exit_code = exit_code_of(record, by_us);
-  verdict.log_path = record.evidence.stderr_path;
-  verdict.error_file = record.evidence.error_file;
+  const auto& evidence = record.raised() ? record.lingering->evidence : record.evidence;
+  verdict.log_path = evidence.stderr_path;
+  verdict.error_file = evidence.error_file;
   verdict.at = culprit.cause_at;
   list_others(generation, verdict);
   verdict.hint = hint_for(culprit, generation, policy, verdict);
@@ -150,7 +168,23 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   return hang ? judge_hang(std::move(verdict), std::move(*hang), generation, policy) : verdict;
 }
 
-Verdict judge_stop(const GenerationRecord& generation, int signal, Instant at) {
+namespace {
+
+/// Of those that lingered when the run was stopped, the one that had failed for certain, and first.
+std::optional<Rank> first_lingering(const GenerationRecord& generation) {
+  std::optional<Rank> first;
+  for (int number = 0; number < static_cast<int>(generation.ranks().size()); ++number) {
+    const auto& record = generation.rank(Rank{number});
+    if (!record.lingering || (record.ended() && !record.ended_after_stop)) continue;
+    auto key = [](const RankRecord& of) { return std::pair(!of.raised(), of.raised_at()); };
+    if (!first || key(record) < key(generation.rank(*first))) first = Rank{number};
+  }
+  return first;
+}
+
+}  // namespace
+
+Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int signal, Instant at) {
   Verdict verdict;
   verdict.cause = Cause::kStopped;
   verdict.generation = generation.generation();
@@ -159,6 +193,15 @@ Verdict judge_stop(const GenerationRecord& generation, int signal, Instant at) {
   verdict.at = at;
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
     if (generation.rank(Rank{rank}).ended_after_stop) verdict.stopped.push_back(Rank{rank});
+  }
+  if (auto lingering = first_lingering(generation)) {
+    const auto& evidence = generation.rank(*lingering).lingering->evidence;
+    auto error = find_raised(*generation.rank(*lingering).lingering);
+    verdict.summary = summarize_stop(signal, *lingering, generation, policy);
+    verdict.culprit = *lingering;
+    verdict.node = node_of(*lingering, policy);
+    verdict.log_path = evidence.stderr_path;
+    verdict.detail = excerpt(error, room_for_detail(verdict, error));
   }
   return verdict;
 }

@@ -14,8 +14,8 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy);
 /// What ranks did once they were told to stop for it is their own way to end.
 Verdict judge_departure(const NodeLeaves& leaving);
 
-/// The user stopped the run: nobody is to blame.
-Verdict judge_stop(const GenerationRecord& generation, int signal, Instant at);
+/// The user stopped the run: nobody is to blame, but what a rank had raised before that comes first.
+Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int signal, Instant at);
 
 /// Training ended well.
 Verdict judge_success(const GenerationRecord& generation, Instant at);

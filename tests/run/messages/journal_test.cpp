@@ -61,6 +61,7 @@ TEST_CASE("every event and action has a line") {
       {RankSpawnFailed{kSecond, Rank{0}, 2, "m", at_ms(0)}, "rank_spawn_failed"},
       {StoreReached{kSecond, at_ms(0)}, "store_reached"},
       {RankJoined{kSecond, Rank{0}, at_ms(0)}, "rank_joined"},
+      {RankLingers{kSecond, Rank{0}, Lingering::kFailed, "w", {}, at_ms(0)}, "rank_lingers"},
       {GenerationGone{kSecond, at_ms(0)}, "generation_gone"},
       {SignalReceived{2, at_ms(0)}, "signal_received"},
       {DeadlineReached{at_ms(0)}, "deadline_reached"},

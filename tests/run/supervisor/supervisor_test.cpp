@@ -16,7 +16,7 @@ using supervisor_drive::Strings;
 TEST_CASE("a run without trouble") {
   Drive run(policy_for(2));
   CHECK(run.begin() == Strings{"start 0"});
-  CHECK(run.exited(0, 1000) == Strings{});
+  CHECK(run.exited(0, 1000) == Strings{"deadline 31000"});
   CHECK(run.exited(1, 1500) == Strings{"await leftovers", "deadline 301500"});
   CHECK(run.gone(1501) == Strings{"settle", "deadline 31501"});
   CHECK(run.settled(1600) == Strings{"no deadline", "finish 0 "});

@@ -162,6 +162,66 @@ TEST_CASE("words of a lost peer count where they are the last") {
             .timed_out_in_store());
 }
 
+TEST_CASE("a traceback alone does not prove that a rank has failed") {
+  using namespace std::chrono_literals;
+  const auto by_hook = [](int rank, const Lines& after = {}, std::size_t skipped = 1) {
+    auto lines = kTraceback;  // without its outermost frames where the program has called the hook below them
+    lines.erase(lines.begin() + 1, lines.begin() + static_cast<std::ptrdiff_t>(skipped));
+    for (auto& line : lines) line = fmt::format("[rank{}]: {}", rank, line);
+    return joined(lines, after);
+  };
+  const auto caught = joined({"Exception in thread writer (run):"}, kTraceback);
+  const SignsOfLife rests{
+      .rests = true, .waits_for_lock = true, .silent_for = 6s, .argv = {"python3", "-u", "train.py", "--lr", "1"}};
+  auto with = [](SignsOfLife signs, auto change) {
+    change(signs);
+    return signs;
+  };
+  struct Case {
+    const char* what;
+    Lines lines;
+    SignsOfLife signs;
+    std::optional<Lingering> judged;
+  };
+  const Case cases[]{
+      {"it says so itself", numbered(20), with({}, [](auto& s) { s.main_has_raised = true; }), Lingering::kFailed},
+      {"for torch's hook", by_hook(3), rests, Lingering::kFailed},
+      {"it would say so itself", by_hook(3), with(rests, [](auto& s) { s.would_have_said = true; }), std::nullopt},
+      {"the hook, below the program's own end", by_hook(3, {}, 3), rests, std::nullopt},
+      {"another program's", by_hook(3), with(rests, [](auto& s) { s.argv[2] = "start.py"; }), std::nullopt},
+      {"the hook of another rank, a child perhaps", by_hook(1), rests, std::nullopt},
+      {"more was said since, a prompt perhaps", by_hook(3, {">>> "}), rests, std::nullopt},
+      {"it waits for input", by_hook(3), with(rests, [](auto& s) { s.waits_for_lock = false; }), std::nullopt},
+      {"it runs", by_hook(3), with(rests, [](auto& s) { s.rests = false; }), std::nullopt},
+      {"torch's @record", kTraceback, with(rests, [](auto& s) { s.error_is_recorded = true; }), Lingering::kFailed},
+      {"who knows", kTraceback, rests, std::nullopt},
+      {"who knows, for long", kTraceback, with(rests, [](auto& s) { s.silent_for = 12s; }), Lingering::kSilent},
+      {"a thread's", caught, with(rests, [](auto& s) { s.silent_for = 12s; }), std::nullopt},
+      {"the program went on", joined(joined(kTraceback, {""}), numbered(20)),
+       with(rests, [](auto& s) { s.silent_for = 12s; }), std::nullopt},
+      {"no error at all", numbered(3), with(rests, [](auto& s) { s.silent_for = 12s; }), std::nullopt},
+  };
+  for (const auto& [what, lines, signs, judged] : cases) {
+    CAPTURE(what);
+    CHECK(judge_lingering(taas::Rank{3}, said(lines), signs) == judged);
+  }
+}
+
+TEST_CASE("what a rank raised is found below what its threads say") {
+  auto thread = joined({"Exception in thread writer (run):"},
+                       {"Traceback (most recent call last):", "  File \"w.py\", line 1, in run", "OSError: gone"});
+  RankLingers lingering;
+  lingering.evidence = said(joined(joined(kTraceback, thread), numbered(30)));
+  lingering.evidence.first_error_at = taas::Instant(std::chrono::seconds(1));
+  CHECK(find_raised(lingering).statement == find_fatal_error(said(kTraceback)).statement);
+}
+
+TEST_CASE("what a rank had caught before it raised in a form of its own is not taken for what it raised") {
+  RankLingers lingering;  // no error was seen when it raised
+  lingering.evidence = said(joined(joined(kTraceback, {""}), numbered(30)));
+  CHECK(find_raised(lingering).kind == Kind::kNone);
+}
+
 TEST_CASE("a line is never too long to be read") {
   auto shown = excerpt(find_fatal_error(said({std::string(5000, 'x')})), 5);
   CHECK(shown.at(0).size() == 200);

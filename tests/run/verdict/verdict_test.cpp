@@ -142,7 +142,7 @@ TEST_CASE("a stop by the user blames nobody") {
   record.stop(SIGINT, at_ms(1000));
   end(record, 1, 1001, {1});
   end(record, 2, 1002, {0, SIGINT});
-  auto verdict = judge_stop(record, SIGINT, at_ms(1003));
+  auto verdict = judge_stop(record, policy_for(static_cast<int>(record.ranks().size())), SIGINT, at_ms(1003));
   CHECK(verdict.cause == Cause::kStopped);
   CHECK(verdict.culprit == Rank{-1});
   CHECK(verdict.summary == "stopped by SIGINT");

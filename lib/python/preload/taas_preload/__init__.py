@@ -8,7 +8,7 @@ import sys
 def enter(hook_file: str) -> Exception | None:
     """Returns only in the process of a rank that is ready to run its program, with what importing the user's own `sitecustomize`
     raised. Whatever goes wrong before is told to taas-run and ends the process."""
-    from . import output, probe, quick_end, rank, server, site_chain, training, warm
+    from . import main_end, output, probe, quick_end, rank, server, site_chain, training, warm
     from .settings import Settings
     settings = Settings.take(os.path.dirname(hook_file))
     if settings.probing:
@@ -20,6 +20,7 @@ def enter(hook_file: str) -> Exception | None:
     quick_end.remember()
     request = server.serve(settings, ready)
     rank.become(request, settings, held)
+    main_end.watch()
     training.watch()
     for name in [name for name in sys.modules if name.split(".")[0] == __name__]:
         del sys.modules[name]
