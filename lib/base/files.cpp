@@ -17,7 +17,7 @@ constexpr std::size_t kChunk = 4096;
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-Result<std::string> read_up_to(const Fd& fd, const std::string& path, std::size_t most) {
+Result<std::string> read_from(const Fd& fd, const std::string& path, std::size_t most) {
   std::string text;
   std::array<char, kChunk> chunk;
   while (text.size() < most) {
@@ -35,10 +35,12 @@ Result<std::string> read_up_to(const Fd& fd, const std::string& path, std::size_
 Result<std::string> read_file(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return system_error("cannot open " + path, errno);
-  return read_up_to(fd, path, kNoLimit);
+  return read_from(fd, path, kNoLimit);
 }
 
-Result<std::string> read_all(const Fd& fd) { return read_up_to(fd, "from an open file", kNoLimit); }
+Result<std::string> read_all(const Fd& fd) { return read_up_to(fd, kNoLimit); }
+
+Result<std::string> read_up_to(const Fd& fd, std::size_t most) { return read_from(fd, "from an open file", most); }
 
 Result<std::string> read_regular_file(const std::string& path, std::size_t most) {
   struct stat status {};
@@ -48,7 +50,7 @@ Result<std::string> read_regular_file(const std::string& path, std::size_t most)
   if (!fd) return system_error("cannot open " + path, errno);
   if (::fstat(fd.get(), &status) != 0) return system_error("cannot read " + path, errno);
   if (!S_ISREG(status.st_mode)) return usage_error(path + " is not a regular file");
-  return read_up_to(fd, path, most);
+  return read_from(fd, path, most);
 }
 
 Result<> write_all(const Fd& fd, std::string_view bytes) {

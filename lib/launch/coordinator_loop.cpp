@@ -102,6 +102,7 @@ struct CoordinatorLoop::State {
 
   boost::asio::io_context& io;
   CoordinatorLoopOptions options;
+  FailureRecord failure_record{options.machine.environment};
   Journal journal;
   Display display;
   ConsoleQueue output;  // of ranks
@@ -199,9 +200,7 @@ int CoordinatorLoop::execute() {
       [&state](int signal, Instant at, bool reached_ranks) { state.receive(signal, at, reached_ranks); });
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
-  if (auto written = record_failure(*state.verdict, state.options.machine.environment); !written) {
-    state.warn(written.error());
-  }
+  if (auto written = state.failure_record.write(*state.verdict); !written) state.warn(written.error());
   if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());
   state.output.show_all();
   auto shown = state.display.finish();

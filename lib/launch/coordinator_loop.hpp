@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/folders/held_folder.hpp"
 #include "launch/output/journal.hpp"
 #include "node/store_passage.hpp"
 #include "plan/launch_plan.hpp"
@@ -26,7 +27,7 @@ struct CoordinatorLoopOptions {
   plan::LaunchPlan plan;  ///< with all nodes there
   plan::Machine machine;
   std::string output_directory;     ///< where the user finds what ranks wrote
-  std::string run_folder = {};      ///< where agents may send files to; empty: they see the same one
+  HeldFolder run_folder = {};       ///< where agents may send files to; none: they see the same one
   node::MeetingPlace meeting = {};  ///< of nodes that join: where ranks look for the store, as under torchrun
 };
 

@@ -103,7 +103,7 @@ node::NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.open_folder = [&options, &opened]() -> Result<storage::RunDirectory> {
     auto folder = node::create_run_folder(options.plan, options.machine);
     if (!folder) return folder.error();
-    auto file = JournalFile::open(folder->journal_path(), steady_now());
+    auto file = JournalFile::open(folder->journal(), steady_now());
     if (!file) return file.error();
     log::open(folder->own_logs(), "launcher");
     opened.journal = std::move(*file);

@@ -37,7 +37,7 @@ constexpr auto kDismissalPatience = std::chrono::seconds(3);  // for agents that
 Result<run::CoordinatorPolicy> make_policy(const RemoteRunOptions& options, const storage::RunDirectory& folder) {
   auto policy = coordinator_policy(options.plan);
   auto run_mark = random_hex(kMarkBytes);
-  auto mark = storage::mark_folder(folder.path(), run_mark);
+  auto mark = storage::mark_folder(folder.held(), run_mark);
   if (!mark) return mark.error();
   policy.folder = mark->empty() ? run_mark : *mark;
   policy.launch = node::print_launch(options.plan, options.machine, options.working_directory, folder,
@@ -132,14 +132,14 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
   auto folder = node::create_run_folder(options.plan, options.machine);
   if (!folder) return folder.error();
   log::open(folder->own_logs(), "coordinator");
-  auto journal = JournalFile::open(folder->journal_path(), steady_now());
+  auto journal = JournalFile::open(folder->journal(), steady_now());
   if (!journal) return journal.error();
   auto bootstrap = meeting_point(options.plan.options, options.secret, options.listen_addresses, (*listener)->port());
   if (auto told = options.on_listening(bootstrap); !told) return told.error();
 
   auto policy = make_policy(options, *folder);
   if (!policy) return policy.error();
-  CoordinatorLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->path()};
+  CoordinatorLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->held()};
   if (std::holds_alternative<plan::Join>(options.plan.launch_mode)) {
     loop.meeting = {options.listen_addresses, (*listener)->port(), most_passages(options.plan)};
   }

@@ -79,8 +79,8 @@ struct Node::State {
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
   [[nodiscard]] Generation generation() const { return ranks->generation(); }
   /// A wish to stop one generation, as when a node leaves, is none to stop the next.
-  [[nodiscard]] std::string stop_file(Generation of) const {
-    return fmt::format("{}/stop-requested-{}", folder->path(), of.value);
+  [[nodiscard]] HeldPath stop_file(Generation of) const {
+    return {folder->held(), fmt::format("stop-requested-{}", of.value)};
   }
 
   boost::asio::io_context& io;
@@ -156,7 +156,7 @@ Result<> Node::State::open_folder() {
   if (!opened) return opened.error();
   folder = std::move(*opened);
   if (const auto& run = options.run_mark; !run.empty()) {
-    auto mark = storage::mark_folder(folder->path(), run);
+    auto mark = storage::mark_folder(folder->held(), run);
     if (!mark) return mark.error();
     folder_mark = std::move(*mark);
   }
@@ -175,7 +175,7 @@ Result<> Node::State::open_data() {
   wanted.settings = options.settings;
   wanted.machine = options.machine;
   wanted.program = options.program;
-  wanted.run_folder = folder->path();
+  wanted.run_folder = folder->held();
   wanted.key = options.data_key;
   wanted.workers = options.data_workers;
   wanted.simulated_machines = options.simulated_cpu_machines;
@@ -247,7 +247,7 @@ void Node::State::perform(const run::StartRanks& start) {
   serve_store(start, first_node);
   addresses.servers = start.servers;
   addresses.output_directory = folder->staging();
-  addresses.stop_file = stop_file(start.generation);
+  addresses.stop_file = stop_file(start.generation).path();
   addresses.log_folder = folder->own_logs();
   ranks->start(start.generation, addresses, std::move(places));
   output->take(start.output);

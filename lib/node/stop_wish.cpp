@@ -1,32 +1,22 @@
 #include "node/stop_wish.hpp"
 
-#include <fcntl.h>
-
-#include <cerrno>
 #include <memory>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/fd.hpp"
 
 namespace taas::node {
 
-void StopWish::tell(const std::string& path) {
+void StopWish::tell(const HeldPath& file) {
   constexpr auto kSlowDisk = std::chrono::milliseconds(500);
   telling_ = true;
   held_until_.set(steady_now() + kSlowDisk);
-  auto failure = std::make_shared<int>(0);
-  disk_.run(
-      [=] {
-        Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-        if (!made) *failure = errno;
-      },
-      [=, this] {
-        if (*failure != 0) {
-          remark_(system_error("cannot tell ranks to write a checkpoint by " + path, *failure).message);
-        }
-        let_go();
-      });
+  auto made = std::make_shared<Result<>>();
+  disk_.run([=] { *made = file.folder.replace(file.name, "", 0644); },
+            [=, this] {
+              if (!*made) remark_("cannot tell ranks to write a checkpoint: " + made->error().message);
+              let_go();
+            });
 }
 
 void StopWish::pass(const run::SignalRanks& signal) { telling_ ? held_.push_back(signal) : send_(signal); }

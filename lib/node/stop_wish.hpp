@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/disk_thread.hpp"
+#include "base/folders/held_folder.hpp"
 #include "base/timer.hpp"
 #include "run/messages/messages.hpp"
 
@@ -19,8 +20,8 @@ class StopWish {
   StopWish(boost::asio::io_context& io, DiskThread& disk, Signal send, std::function<void(std::string)> remark)
       : disk_(disk), send_(std::move(send)), remark_(std::move(remark)), held_until_(io, [this] { let_go(); }) {}
 
-  /// Makes the file.
-  void tell(const std::string& path);
+  /// Makes the file, in place of what else may have its name.
+  void tell(const HeldPath& file);
   /// Sends the signal now, or as soon as the file is made.
   void pass(const run::SignalRanks& signal);
 

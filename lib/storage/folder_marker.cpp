@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <filesystem>
+#include <climits>
 
 #include "base/ids.hpp"
 
@@ -12,21 +13,22 @@ namespace taas::storage {
 namespace {
 
 constexpr int kMarkBytes = 16;
+constexpr const char* kName = ".mark";
 
 }  // namespace
 
 /// A link, since it is made in one step with what it says, on network file systems too. It leads nowhere.
-Result<std::string> mark_folder(const std::string& folder, const std::string& run) {
-  auto path = folder + "/.mark";
+Result<std::string> mark_folder(const HeldFolder& folder, const std::string& run) {
   auto mark = fmt::format("{}.{}", run, random_hex(kMarkBytes));
-  if (::symlink(mark.c_str(), path.c_str()) == 0) return mark;
+  if (::symlinkat(mark.c_str(), folder.descriptor().get(), kName) == 0) return mark;
   if (errno != EEXIST) return std::string();
-  std::error_code failure;
-  auto found = std::filesystem::read_symlink(path, failure).string();
-  if (failure) return std::string();
+  std::array<char, PATH_MAX> text{};
+  const auto size = ::readlinkat(folder.descriptor().get(), kName, text.data(), text.size());
+  if (size < 0) return std::string();
+  const std::string found(text.data(), static_cast<std::size_t>(size));
   if (found.rfind(run + ".", 0) == 0) return found;
   return unavailable_error(
-      fmt::format("{} is left over from another run: remove it, or choose another --rdzv-id", folder));
+      fmt::format("{} is left over from another run: remove it, or choose another --rdzv-id", folder.path()));
 }
 
 }  // namespace taas::storage

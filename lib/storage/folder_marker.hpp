@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas::storage {
 
@@ -10,6 +11,6 @@ namespace taas::storage {
 /// the same folder, on whatever machines they are. Device numbers and paths cannot tell that. `run` is the same for all
 /// processes of a run, and of no other run: a folder with another run's mark is an error, since what lies in it would
 /// be taken for this run's. Empty: this file system cannot hold a mark.
-Result<std::string> mark_folder(const std::string& folder, const std::string& run);
+Result<std::string> mark_folder(const HeldFolder& folder, const std::string& run);
 
 }  // namespace taas::storage

@@ -1,7 +1,7 @@
 #include "storage/private_files.hpp"
 
+#include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,70 +10,73 @@
 namespace taas::storage {
 namespace {
 
-namespace fs = std::filesystem;
-using Failure = std::error_code;
+constexpr int kMostDepth = 256;  // of folders that ranks have made: a stack and descriptors have an end
 
 /// Of the folder rank-0003.
-std::optional<Rank> rank_of(const fs::path& folder) {
+std::optional<Rank> rank_of(const std::string& folder) {
   constexpr std::string_view kPrefix = "rank-";
-  const auto name = folder.filename().string();
   int rank = 0;
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  const auto* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, rank);
-  return error == Failure() && rest == end ? std::optional(Rank{rank}) : std::nullopt;
+  if (!folder.starts_with(kPrefix)) return std::nullopt;
+  const auto* end = folder.data() + folder.size();
+  const auto [rest, error] = std::from_chars(folder.data() + kPrefix.size(), end, rank);
+  return error == std::errc() && rest == end ? std::optional(Rank{rank}) : std::nullopt;
 }
 
-/// Folders come after what is in them.
-std::vector<fs::path> entries_below(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  Failure failure;
-  for (fs::recursive_directory_iterator next(folder, failure), end; !failure && next != end; next.increment(failure)) {
-    entries.push_back(next->path());
-  }
-  return {entries.rbegin(), entries.rend()};
-}
+/// What one rank wrote, beside what is published.
+class Sorting {
+ public:
+  Sorting(Rank rank, const HeldFolder& published, SortedPrivateFiles& sorted)
+      : rank_(rank), published_(published), sorted_(sorted) {}
 
-bool is_folder(const fs::path& path) {
-  Failure failure;
-  return fs::symlink_status(path, failure).type() == fs::file_type::directory;
-}
-
-bool is_there(const fs::path& path) {
-  Failure failure;
-  const auto type = fs::symlink_status(path, failure).type();
-  return type != fs::file_type::not_found && type != fs::file_type::none && type != fs::file_type::directory;
-}
-
-void sort_rank(Rank rank, const fs::path& output, const fs::path& published, SortedPrivateFiles& sorted) {
-  for (const auto& entry : entries_below(output)) {
-    Failure failure;
-    if (is_folder(entry)) {
-      fs::remove(entry, failure);  // an empty one
-    } else if (is_there(published / entry.lexically_relative(output)) && fs::remove(entry, failure)) {
-      sorted.dropped.push_back(rank);
-    } else {
-      sorted.kept.push_back(rank);
+  /// `name` is the folder's, relative to the rank's output, and ends with a slash unless it is that output.
+  void sort(const HeldFolder& folder, const std::string& name, int depth = 0) {
+    const auto entries = folder.entries();
+    if (!entries) return;
+    for (const auto& entry : *entries) {
+      if (!entry.is_folder) {
+        sort_file(folder, entry.name, name + entry.name);
+      } else if (const auto inner = folder.folder(entry.name); inner && depth < kMostDepth) {
+        sort(*inner, name + entry.name + "/", depth + 1);
+        folder.remove_folder(entry.name);  // if it is empty
+      }
     }
   }
+
+ private:
+  void sort_file(const HeldFolder& folder, const std::string& own_name, const std::string& name) {
+    const bool dropped = published_.has(name) && folder.remove(own_name);
+    (dropped ? sorted_.dropped : sorted_.kept).push_back(rank_);
+  }
+
+  Rank rank_;
+  const HeldFolder& published_;
+  SortedPrivateFiles& sorted_;
+};
+
+/// A folder that is missing holds nothing; anything else that is in its way is said.
+std::optional<HeldFolder> open_or_say(const HeldFolder& above, const std::string& name, SortedPrivateFiles& sorted) {
+  auto folder = above.folder(name);
+  if (folder) return std::move(*folder);
+  if (folder.error().system_errno != ENOENT) sorted.troubles.push_back(folder.error().message);
+  return std::nullopt;
 }
 
 }  // namespace
 
-SortedPrivateFiles sort_private_files(const RunDirectory& folder) {
+SortedPrivateFiles sort_private_files(const RunDirectory& run) {
   SortedPrivateFiles sorted;
-  Failure failure;
-  for (fs::directory_iterator next(folder.private_files(), failure), end; !failure && next != end;
-       next.increment(failure)) {
-    const auto rank = rank_of(next->path());
-    if (!rank) continue;
-    const auto output = next->path() / "output";
-    sort_rank(*rank, output, folder.files(), sorted);
-    Failure not_empty;
-    if (fs::remove(output, not_empty)) fs::remove(next->path(), not_empty);
+  const auto published = open_or_say(run.held(), "output", sorted);
+  const auto all = open_or_say(run.held(), "private", sorted);
+  if (!all || !published) return sorted;
+  const auto entries = all->entries();
+  for (const auto& entry : entries ? *entries : std::vector<HeldFolder::Entry>()) {
+    const auto rank = rank_of(entry.name);
+    const auto own = rank ? open_or_say(*all, entry.name, sorted) : std::nullopt;
+    if (!own) continue;
+    if (const auto output = open_or_say(*own, "output", sorted)) Sorting(*rank, *published, sorted).sort(*output, "");
+    if (own->remove_folder("output")) all->remove_folder(entry.name);
   }
-  Failure not_empty;
-  fs::remove(folder.private_files(), not_empty);
+  run.held().remove_folder("private");
   return sorted;
 }
 

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "base/beneath.hpp"
-
 namespace taas::storage {
 namespace {
 
@@ -68,10 +66,12 @@ std::string folder_name(std::string run_id) {
 }
 
 /// Makes a folder that nobody else has: the name, or the name with a number.
-Result<std::string> make_unique(const Place& parent, const std::string& name) {
+Result<HeldFolder> make_unique(const Place& parent, const std::string& name) {
+  const auto held = HeldFolder::open(parent.path);
+  if (!held) return unusable(parent, "open", held.error().system_errno);
   for (int number = 1; number < kMaxSameName; ++number) {
-    auto path = fmt::format("{}/{}{}", parent.path, name, number == 1 ? "" : fmt::format("-{}", number));
-    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    const auto own = fmt::format("{}{}", name, number == 1 ? "" : fmt::format("-{}", number));
+    if (::mkdirat(held->descriptor().get(), own.c_str(), 0777) == 0) return held->folder(own);
     if (errno != EEXIST) return unusable(parent, fmt::format("create {} in", name), errno);
   }
   return unusable(parent, fmt::format("create {} in", name), EEXIST);
@@ -89,14 +89,7 @@ void point_latest_to(const std::string& run) {
   if (failure) fs::remove(temporary, failure);
 }
 
-Result<> make_folder(const std::string& path) {
-  std::error_code failure;
-  fs::create_directories(path, failure);
-  if (failure) return system_error("cannot create the folder " + path, failure.value());
-  return {};
-}
-
-Result<std::string> make_run_folder(const std::string& where, const char* flag, const std::string& name) {
+Result<HeldFolder> make_run_folder(const std::string& where, const char* flag, const std::string& name) {
   auto place = resolve(where, flag);
   if (!place) return place.error();
   if (auto made = make_place(*place); !made) return made.error();
@@ -104,77 +97,92 @@ Result<std::string> make_run_folder(const std::string& where, const char* flag, 
   return make_unique(*place, name);
 }
 
+std::string private_output_of(Rank rank) { return fmt::format("private/rank-{:04}/output", rank.value); }
+
+/// Of another node, where it may be there already.
+Result<HeldFolder> open_run_folder(const Place& place) {
+  if (place.path.empty()) return HeldFolder();
+  if (auto made = make_place(place); !made) return made.error();
+  if (auto space = check_space(place); !space) return space.error();
+  auto held = HeldFolder::open(place.path);
+  if (held) return held;
+  auto error = held.error();
+  error.message += fmt::format("; choose another folder with {} DIR", place.flag);
+  return error;
+}
+
 }  // namespace
 
-Result<> RunDirectory::make_private_files() const { return make_folder(private_files()); }
-
-std::string RunDirectory::private_output(Rank rank) const {
-  return fmt::format("{}/rank-{:04}/output", private_files(), rank.value);
+Result<> RunDirectory::make_private_files() const {
+  auto made = folder_.make_folder("private");
+  return made ? Result<>() : made.error();
 }
 
-Result<std::string> RunDirectory::rank_log(Generation generation, const RankPlace& rank, LogStream stream) const {
-  bool out = stream == LogStream::kStdout;
-  auto path =
-      fmt::format("{}/generation-{}/rank-{:04}.{}", path_, generation.value, rank.rank.value, out ? "out" : "err");
-  if (!log_dir_.empty()) {
-    auto node = rank.node.value == 0 ? "" : fmt::format("/node_{}", rank.node.value);
-    path = fmt::format("{}{}/attempt_{}/{}/{}.log", log_dir_, node, generation.value, rank.local_rank,
-                       out ? "stdout" : "stderr");
+std::string RunDirectory::private_output(Rank rank) const { return path() + "/" + private_output_of(rank); }
+
+Result<> RunDirectory::make_private_output(Rank rank) const {
+  auto made = folder_.make_folder(private_output_of(rank));
+  return made ? Result<>() : made.error();
+}
+
+Result<HeldPath> RunDirectory::place_of_rank(Generation generation, const RankPlace& rank, const char* below_run,
+                                             const char* below_log_dir) const {
+  auto inner = fmt::format("generation-{}", generation.value);
+  if (logs_) {
+    const auto node = rank.node.value == 0 ? "" : fmt::format("node_{}/", rank.node.value);
+    inner = fmt::format("{}attempt_{}/{}", node, generation.value, rank.local_rank);
   }
-  if (auto made = make_folder(fs::path(path).parent_path().string()); !made) return made.error();
-  return path;
+  const auto& top = logs_ ? logs_ : folder_;
+  if (auto made = top.make_folder(inner); !made) return made.error();
+  const auto name = logs_ ? below_log_dir : fmt::format("rank-{:04}.{}", rank.rank.value, below_run);
+  return HeldPath{top, fmt::format("{}/{}", inner, name)};
 }
 
-Result<std::string> RunDirectory::error_file(Generation generation, const RankPlace& rank) const {
-  auto log = rank_log(generation, rank, LogStream::kStderr);
-  if (!log) return log;
-  if (!log_dir_.empty()) return (fs::path(*log).parent_path() / "error.json").string();
-  return fs::path(*log).replace_extension(".error.json").string();
+Result<HeldPath> RunDirectory::rank_log(Generation generation, const RankPlace& rank, LogStream stream) const {
+  const bool out = stream == LogStream::kStdout;
+  return place_of_rank(generation, rank, out ? "out" : "err", out ? "stdout.log" : "stderr.log");
 }
 
-Result<std::string> RunDirectory::flight_records(Generation generation) const {
-  auto path = fmt::format("{}/generation-{}/flight-record-", path_, generation.value);
-  if (auto made = make_folder(fs::path(path).parent_path().string()); !made) return made.error();
-  return path;
+Result<HeldPath> RunDirectory::error_file(Generation generation, const RankPlace& rank) const {
+  return place_of_rank(generation, rank, "error.json", "error.json");
+}
+
+Result<HeldPath> RunDirectory::flight_records(Generation generation) const {
+  const auto inner = fmt::format("generation-{}", generation.value);
+  if (auto made = folder_.make_folder(inner); !made) return made.error();
+  return HeldPath{folder_, inner + "/flight-record-"};
 }
 
 Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
   auto name = folder_name(options.run_id);
-  auto path = make_run_folder(options.output, "--output", name);
-  if (!path) return path.error();
-  std::string log_dir;
-  if (options.log_dir) {
-    auto made = make_run_folder(*options.log_dir, "--log-dir", name);
-    if (!made) return made.error();
-    log_dir = *made;
-  }
-  RunDirectory run(*path, std::move(log_dir));
+  auto folder = make_run_folder(options.output, "--output", name);
+  if (!folder) return folder.error();
+  auto logs = options.log_dir ? make_run_folder(*options.log_dir, "--log-dir", name) : Result<HeldFolder>(HeldFolder());
+  if (!logs) return logs.error();
+  RunDirectory run(std::move(*folder), std::move(*logs));
   if (auto made = run.make_folders(); !made) return made.error();
   if (options.is_latest) point_latest_to(run.path());
   return run;
 }
 
-Result<RunDirectory> open_run_directory(std::string path, std::string log_dir) {
-  for (const auto& place : {Place{path, "--output"}, Place{log_dir, "--log-dir"}}) {
-    if (place.path.empty()) continue;
-    if (auto made = make_place(place); !made) return made.error();
-    if (auto space = check_space(place); !space) return space.error();
-  }
-  RunDirectory run(std::move(path), std::move(log_dir));
+Result<RunDirectory> open_run_directory(const std::string& path, const std::string& log_dir) {
+  const Place place{path, "--output"}, log_place{log_dir, "--log-dir"};
+  auto folder = open_run_folder(place);
+  if (!folder) return folder.error();
+  auto logs = open_run_folder(log_place);
+  if (!logs) return logs.error();
+  RunDirectory run(std::move(*folder), std::move(*logs));
   if (auto made = run.make_folders(); !made) return made.error();
-  for (const auto& place : {Place{run.path(), "--output"}, Place{run.log_dir(), "--log-dir"}}) {
-    if (!place.path.empty() && ::access(place.path.c_str(), W_OK) != 0) return unusable(place, "write to", errno);
+  for (const auto& used : {place, log_place}) {
+    if (!used.path.empty() && ::access(used.path.c_str(), W_OK) != 0) return unusable(used, "write to", errno);
   }
   return run;
 }
 
-Result<> RunDirectory::make_folders() {
-  for (const auto& folder : {staging(), files()}) {
-    if (auto made = make_folder(folder); !made) return made;
+Result<> RunDirectory::make_folders() const {
+  for (const auto* name : {".staging", "output"}) {
+    if (auto made = folder_.make_folder(name); !made) return made.error();
   }
-  auto opened = open_folder(path_);
-  if (!opened) return opened.error();
-  folder_ = std::make_shared<const Fd>(std::move(*opened));
   return {};
 }
 

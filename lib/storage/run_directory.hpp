@@ -1,11 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/error.hpp"
-#include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 #include "base/ids.hpp"
 #include "base/ranks/rank_placement.hpp"
 
@@ -20,46 +19,51 @@ struct RunDirectoryOptions {
   bool is_latest = true;                    ///< the link "latest" leads to it from now on
 };
 
-/// The folder of one run, and where everything in it lies. All paths are absolute. Folders of a generation are made
-/// when the first path into them is asked for.
+/// The folder of one run, and where everything in it lies. It is held open from its making on, as this run's folder
+/// below --log-dir is. All paths are absolute. Folders of a generation are made when the first place in them is asked
+/// for.
 class RunDirectory {
  public:
-  [[nodiscard]] const std::string& path() const { return path_; }
   /// The run's folder, held open from its creation on: ranks may put something else under path(), but not in here.
-  [[nodiscard]] const Fd& folder() const { return *folder_; }
+  [[nodiscard]] const HeldFolder& held() const { return folder_; }
+  [[nodiscard]] const Fd& folder() const { return folder_.descriptor(); }
+  [[nodiscard]] const std::string& path() const { return folder_.path(); }
   /// This run's own folder below --log-dir; empty: none was asked for.
-  [[nodiscard]] const std::string& log_dir() const { return log_dir_; }
-  [[nodiscard]] std::string journal_path() const { return path_ + "/journal.jsonl"; }
+  [[nodiscard]] const std::string& log_dir() const { return logs_.path(); }
+  [[nodiscard]] HeldPath journal() const { return {folder_, "journal.jsonl"}; }
   /// Where the launcher's own processes write their logs (base/log/log.hpp).
-  [[nodiscard]] std::string own_logs() const { return path_ + "/log"; }
+  [[nodiscard]] std::string own_logs() const { return path() + "/log"; }
   /// TAAS_OUTPUT_DIR: where ranks write.
-  [[nodiscard]] std::string staging() const { return path_ + "/.staging"; }
+  [[nodiscard]] std::string staging() const { return path() + "/.staging"; }
   /// Where what they wrote is published.
-  [[nodiscard]] std::string files() const { return path_ + "/output"; }
+  [[nodiscard]] std::string files() const { return path() + "/output"; }
 
   /// Of ranks other than 0 with --rank-output private: what each has written is in a folder of its own below.
-  [[nodiscard]] std::string private_files() const { return path_ + "/private"; }
+  [[nodiscard]] std::string private_files() const { return path() + "/private"; }
   [[nodiscard]] Result<> make_private_files() const;
   /// rank-0003/output in there: TAAS_OUTPUT_DIR of this rank.
   [[nodiscard]] std::string private_output(Rank rank) const;
+  [[nodiscard]] Result<> make_private_output(Rank rank) const;
 
   /// generation-0/rank-0003.out, or with log_dir attempt_0/3/stdout.log, in node_1/ and so on for nodes other than the
   /// first: torchrun's agents have a folder each, and the simulated ones share this machine.
-  Result<std::string> rank_log(Generation generation, const RankPlace& rank, LogStream stream) const;
+  Result<HeldPath> rank_log(Generation generation, const RankPlace& rank, LogStream stream) const;
   /// TORCHELASTIC_ERROR_FILE, beside the log files.
-  Result<std::string> error_file(Generation generation, const RankPlace& rank) const;
+  Result<HeldPath> error_file(Generation generation, const RankPlace& rank) const;
   /// What the names of torch's flight records begin with; the rank follows. In the run's folder, whatever log_dir() is.
-  Result<std::string> flight_records(Generation generation) const;
+  Result<HeldPath> flight_records(Generation generation) const;
 
  private:
   friend Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
-  friend Result<RunDirectory> open_run_directory(std::string path, std::string log_dir);
-  RunDirectory(std::string path, std::string log_dir) : path_(std::move(path)), log_dir_(std::move(log_dir)) {}
-  Result<> make_folders();
+  friend Result<RunDirectory> open_run_directory(const std::string& path, const std::string& log_dir);
+  RunDirectory(HeldFolder folder, HeldFolder logs) : folder_(std::move(folder)), logs_(std::move(logs)) {}
+  [[nodiscard]] Result<> make_folders() const;
+  /// Below log_dir() where there is one, and torchrun's name for the place; else below the run's folder.
+  [[nodiscard]] Result<HeldPath> place_of_rank(Generation generation, const RankPlace& rank, const char* below_run,
+                                               const char* below_log_dir) const;
 
-  std::string path_;
-  std::string log_dir_;
-  std::shared_ptr<const Fd> folder_;
+  HeldFolder folder_;
+  HeldFolder logs_;  // without --log-dir none
 };
 
 /// Makes the run's folder with staging() and files() in it, and points <output>/latest to it. Fails, before anything is
@@ -68,6 +72,6 @@ Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
 
 /// The same run's folder on another node: the paths that create_run_directory() chose. On shared storage they are there
 /// already; elsewhere they are made, and have to be writable and have room as well.
-Result<RunDirectory> open_run_directory(std::string path, std::string log_dir);
+Result<RunDirectory> open_run_directory(const std::string& path, const std::string& log_dir);
 
 }  // namespace taas::storage

@@ -107,6 +107,23 @@ def test_a_killed_worker_comes_back_at_its_address(data):
     assert any('"data_worker_ended"' in line for line in journal(data))
 
 
+def test_the_folder_of_a_worker_that_comes_back_is_not_made_elsewhere(data):
+    """A rank has put a link in the place of the folder of its log files."""
+    process = data.start("--cpus", 1, "--data-cores", 1, data.launcher.python(STAY))
+    rank, first = data.wait_for("rank-0", "worker-0")
+    folder, victim = data.launcher.run_folder() / "data/worker-0000", data.launcher.folder / "victim"
+    victim.mkdir()
+    folder.rename(data.launcher.folder / "moved")
+    folder.symlink_to(victim)
+    os.kill(first["pid"], signal.SIGKILL)
+    wait_until(lambda: is_gone(first["pid"]), "it is dead")
+    entry = data.plan(rank)["workers"][0]
+    assert ask(socket.AF_INET, (entry["address"], entry["port"]))["pid"] != first["pid"], "it runs without log files"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert list(victim.iterdir()) == []
+
+
 def has_landlock():
     ask_for_the_version = 1
     return ctypes.CDLL(None).syscall(444, None, 0, ask_for_the_version) > 0  # landlock_create_ruleset, everywhere

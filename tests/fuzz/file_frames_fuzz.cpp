@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/beneath.hpp"
+#include "base/folders/beneath.hpp"
 #include "run/messages/file_frames.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,7 @@
 #include "node/stop_wish.hpp"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <vector>
 
@@ -32,16 +34,16 @@ struct Told {
 TEST_CASE("a signal waits until the file that says why is there") {
   auto folder = PrivateFolder::make();
   REQUIRE(folder.has_value());
-  const auto path = folder->path() + "/stop-requested-0";
+  const HeldPath file{folder->held(), "stop-requested-0"};
   Told told;
   told.pass(1);
   CHECK(told.signals == std::vector{1});
-  told.wish.tell(path);
+  told.wish.tell(file);
   told.pass(2);
   told.pass(3);
   CHECK(told.signals == std::vector{1});
   told.run_until_sent(3);
-  CHECK(std::filesystem::exists(path));
+  CHECK(std::filesystem::exists(file.path()));
   CHECK(told.signals == std::vector{1, 2, 3});
   told.pass(4);
   CHECK(told.signals.size() == 4);
@@ -50,11 +52,27 @@ TEST_CASE("a signal waits until the file that says why is there") {
 
 TEST_CASE("a file that cannot be made is told, and keeps no signal back") {
   Told told;
-  told.wish.tell("/nowhere/stop-requested-0");
+  told.wish.tell({HeldFolder::open("/proc").value(), "nowhere/stop-requested-0"});
   told.pass(2);
   told.run_until_sent(1);
   REQUIRE(told.remarks.size() == 1);
-  CHECK_THAT(told.remarks[0], ContainsSubstring("/nowhere/stop-requested-0"));
+  CHECK_THAT(told.remarks[0], ContainsSubstring("/proc/nowhere"));
+}
+
+TEST_CASE("the file is made in place of a link or a pipe, and waits for nobody") {
+  auto folder = PrivateFolder::make();
+  REQUIRE(folder.has_value());
+  const HeldPath file{folder->held(), "stop-requested-0"};
+  const auto elsewhere = folder->path() + "/elsewhere";
+  SECTION("a link") { std::filesystem::create_symlink(elsewhere, file.path()); }
+  SECTION("a pipe") { REQUIRE(::mkfifo(file.path().c_str(), 0600) == 0); }
+  Told told;
+  told.wish.tell(file);
+  told.pass(2);
+  told.run_until_sent(1);
+  CHECK(told.remarks.empty());
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(file.path())));
+  CHECK_FALSE(std::filesystem::exists(elsewhere));
 }
 
 }  // namespace stop_wish_test

@@ -295,3 +295,24 @@ def test_the_dry_run_and_the_environment_have_it(machine, script):
     assert "preload  torch\n" in dry()
     assert "preload  none (--preload none)\n" in dry("--preload", "none")
     assert json.loads(dry("--json", "--preload", "torch,decimal"))["preload"] == ["torch", "decimal"]
+
+
+@pytest.mark.parametrize("place", ["link", "pipe", "none"])
+def test_what_a_rank_has_noticed_is_written_to_no_other_file(tmp_path, monkeypatch, place):
+    """Its path is known to all ranks."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[2] / "lib/python/preload"))
+    from taas_preload.training_facts import TrainingFacts
+
+    victim, path = tmp_path / "victim", tmp_path / "error.json.facts"
+    victim.write_text("weeks of work")
+    if place == "link":
+        path.symlink_to(victim)
+    elif place == "pipe":
+        os.mkfifo(path)
+    facts = TrainingFacts()
+    facts.shuffled("loader", "digest")
+    facts.write(str(path))
+    assert torch and victim.read_text() == "weeks of work"
+    assert path.is_file() == (place != "pipe")
+    assert place != "none" or json.loads(path.read_text())["shuffled"] == [{"loader": "loader", "digest": "digest"}]

@@ -11,6 +11,7 @@ import torch
 from conftest import DEADLINE_SECONDS, equal, loop, wait_until
 from own_datasets import Big, Numbers, Slow, numbers
 from taas.delivery import delivery
+from taas.delivery.pool import Pool
 from torch.utils.data import DataLoader
 
 
@@ -183,3 +184,19 @@ if __name__ == "__main__":
 """)
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=DEADLINE_SECONDS)
     assert ended.stdout.split() == ["5", "5"], ended.stderr
+
+
+@pytest.mark.parametrize("way", ["link", "folder"])
+def test_what_has_taken_the_place_of_the_workers_folder_stays(tmp_path, way):
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "model.pt").write_text("weeks of work")
+    pool = Pool()
+    with open(os.path.join(pool.folder, "plan.json"), "w") as file:
+        file.write("{}")
+    os.rename(pool.folder, tmp_path / "moved")
+    os.symlink(tmp_path / "victim", pool.folder) if way == "link" else os.rename(tmp_path / "victim", pool.folder)
+    pool.close()
+    with open(os.path.join(pool.folder, "model.pt")) as file:
+        assert file.read() == "weeks of work"
+    assert os.listdir(tmp_path / "moved") == []
+    os.unlink(pool.folder) if way == "link" else os.rename(pool.folder, tmp_path / "victim")

@@ -55,4 +55,33 @@ TEST_CASE("what belongs to nobody's private output stays, and without any the fo
   CHECK(fs::exists(run.folder.private_files() + "/of somebody/file"));
 }
 
+TEST_CASE("what a link in a rank's place leads to is left alone, and told") {
+  const Run run;
+  run.publish("notes");
+  write_text(run.parent / "victim/notes", "weeks of work");
+  write_text(run.parent / "victim/output/notes", "weeks of work");
+  fs::create_directories(run.folder.private_files() + "/rank-0002");
+  fs::create_directory_symlink(run.parent / "victim", run.folder.private_output(Rank{2}));
+  fs::create_directory_symlink(run.parent / "victim", run.folder.private_files() + "/rank-0003");
+  run.write(1, "own");
+  fs::create_directory_symlink(run.parent / "victim", run.folder.private_output(Rank{1}) + "/inner");
+  const auto sorted = sort_private_files(run.folder);
+  CHECK(sorted.dropped.empty());
+  CHECK(sorted.kept == std::vector{Rank{1}, Rank{1}});
+  REQUIRE(sorted.troubles.size() == 2);
+  for (const auto& trouble : sorted.troubles) CHECK_THAT(trouble, ContainsSubstring("is a symbolic link to "));
+  CHECK(read_text(run.parent / "victim/notes") == "weeks of work");
+  CHECK(read_text(run.parent / "victim/output/notes") == "weeks of work");
+}
+
+TEST_CASE("published files that were replaced by a link drop nothing") {
+  const Run run;
+  write_text(run.parent / "victim/model.pt", "another");
+  fs::remove(run.folder.files());
+  fs::create_directory_symlink(run.parent / "victim", run.folder.files());
+  run.write(1, "model.pt");
+  CHECK(sort_private_files(run.folder).dropped.empty());
+  CHECK(fs::exists(run.folder.private_output(Rank{1}) + "/model.pt"));
+}
+
 }  // namespace private_files_test

@@ -88,11 +88,11 @@ TEST_CASE("log files are made for by generation and rank") {
   TemporaryFolder folder;
   auto run = made({.output = folder.path(), .run_id = "job"});
   CHECK_FALSE(fs::exists(folder / "job/generation-0"));
-  CHECK(run.rank_log(Generation{0}, {Rank{3}}, LogStream::kStdout).value() ==
+  CHECK(run.rank_log(Generation{0}, {Rank{3}}, LogStream::kStdout).value().path() ==
         folder / "job/generation-0/rank-0003.out");
-  CHECK(run.rank_log(Generation{1}, {Rank{12345}}, LogStream::kStderr).value() ==
+  CHECK(run.rank_log(Generation{1}, {Rank{12345}}, LogStream::kStderr).value().path() ==
         folder / "job/generation-1/rank-12345.err");
-  CHECK(run.error_file(Generation{1}, {Rank{3}}).value() == folder / "job/generation-1/rank-0003.error.json");
+  CHECK(run.error_file(Generation{1}, {Rank{3}}).value().path() == folder / "job/generation-1/rank-0003.error.json");
   CHECK(fs::is_directory(folder / "job/generation-1"));
 }
 
@@ -100,20 +100,21 @@ TEST_CASE("--log-dir has torchrun's layout, without collisions between simulated
   TemporaryFolder folder;
   RunDirectoryOptions options{.output = folder / "runs", .run_id = "job7", .log_dir = folder / "logs"};
   auto run = made(options);
-  auto log = [&](RankPlace place) { return run.rank_log(Generation{0}, place, LogStream::kStdout).value(); };
+  auto log = [&](RankPlace place) { return run.rank_log(Generation{0}, place, LogStream::kStdout).value().path(); };
   RankPlace second{.rank = Rank{1}, .local_rank = 1};
   CHECK(log({Rank{0}}) == folder / "logs/job7/attempt_0/0/stdout.log");
   CHECK(log(second) == folder / "logs/job7/attempt_0/1/stdout.log");
   CHECK(log({.rank = Rank{2}, .node = NodeIndex{1}}) == folder / "logs/job7/node_1/attempt_0/0/stdout.log");
-  CHECK(run.rank_log(Generation{2}, second, LogStream::kStderr).value() == folder / "logs/job7/attempt_2/1/stderr.log");
-  CHECK(run.error_file(Generation{0}, second).value() == folder / "logs/job7/attempt_0/1/error.json");
+  CHECK(run.rank_log(Generation{2}, second, LogStream::kStderr).value().path() ==
+        folder / "logs/job7/attempt_2/1/stderr.log");
+  CHECK(run.error_file(Generation{0}, second).value().path() == folder / "logs/job7/attempt_0/1/error.json");
   CHECK(fs::is_directory(folder / "logs/job7/node_1/attempt_0/0"));
 }
 
 TEST_CASE("flight records have a place in the run's folder, also with --log-dir") {
   TemporaryFolder folder;
   auto run = made({.output = folder / "runs", .run_id = "job7", .log_dir = folder / "logs"});
-  CHECK(run.flight_records(Generation{1}).value() == folder / "runs/job7/generation-1/flight-record-");
+  CHECK(run.flight_records(Generation{1}).value().path() == folder / "runs/job7/generation-1/flight-record-");
   CHECK(fs::is_directory(folder / "runs/job7/generation-1"));
 }
 
@@ -161,6 +162,34 @@ TEST_CASE("a read-only disk is named before training") {
   auto error = refused({.output = disk.path(), .run_id = "job"});
   CHECK(error.system_errno == EROFS);
   CHECK_THAT(error.message, ContainsSubstring(disk.path()));
+}
+
+TEST_CASE("folders of a generation are made nowhere but in the run's folder") {
+  TemporaryFolder folder;
+  auto run = made({.output = folder / "runs", .run_id = "job", .log_dir = folder / "logs"});
+  auto plain = made({.output = folder / "runs", .run_id = "other"});
+  fs::create_directory(folder / "victim");
+  for (const auto* name : {"runs/job/generation-0", "runs/other/generation-0", "logs/job/attempt_0"}) {
+    fs::create_directory_symlink(folder / "victim", folder / name);
+  }
+  const auto told = ContainsSubstring("is a symbolic link to " + (folder / "victim"));
+  CHECK_THAT(run.rank_log(Generation{0}, {Rank{0}}, LogStream::kStdout).error().message, told);
+  CHECK_THAT(run.error_file(Generation{0}, {Rank{0}}).error().message, told);
+  CHECK_THAT(run.flight_records(Generation{0}).error().message, told);
+  CHECK_THAT(plain.rank_log(Generation{0}, {Rank{0}}, LogStream::kStdout).error().message, told);
+  CHECK(fs::is_empty(folder / "victim"));
+}
+
+TEST_CASE("a link in the place of the run's folder is not another node's folder") {
+  TemporaryFolder folder;
+  fs::create_directories(folder / "victim");
+  fs::create_directories(folder / "runs");
+  fs::create_directory_symlink(folder / "victim", folder / "runs/job");
+  CHECK_THAT(open_run_directory(folder / "runs/job", "").error().message,
+             ContainsSubstring("it is a symbolic link; choose another folder with --output DIR"));
+  CHECK(fs::is_empty(folder / "victim"));
+  fs::create_directory_symlink(folder / "runs", folder / "mine");  // of the user
+  CHECK(open_run_directory(folder / "mine/job2", "").has_value());
 }
 
 }  // namespace run_directory_test

@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstLook = 20ms;
 constexpr auto kLastLook = 250ms;
+constexpr std::size_t kMostText = 1 << 20;          // whoever runs as this user can put a file of any size there
 constexpr std::string_view kRefusal = "refused: ";  // what a bootstrap never begins with
 
 /// Whoever else may write the folder must not be able to put a file of theirs in the place of ours, nor a pipe that
@@ -70,7 +71,7 @@ Result<node::Bootstrap> MeetingFile::await(std::chrono::milliseconds patience) c
           fmt::format("{} is not a file of yours alone: remove it, or choose another folder with --output", path_));
     }
     if (file) {
-      auto text = read_all(file);  // by its name it could be another file by now
+      auto text = read_up_to(file, kMostText);  // by its name it could be another file by now
       return text ? read(*text) : Result<node::Bootstrap>(text.error());
     }
     std::this_thread::sleep_for(pause);
@@ -87,7 +88,7 @@ Result<node::Bootstrap> MeetingFile::read(const std::string& text) const {
 std::string MeetingFile::text() const {
   auto file = open_file(path_);
   if (!file || !is_ours(file)) return {};
-  auto text = read_all(file);
+  auto text = read_up_to(file, kMostText);
   return text ? std::move(*text) : std::string();
 }
 

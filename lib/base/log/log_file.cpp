@@ -5,7 +5,6 @@
 #include <spdlog/async_logger.h>
 #include <spdlog/details/os.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/rotating_file_sink.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +12,13 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "base/files.hpp"
+#include "base/folders/held_folder.hpp"
 #include "base/log/log_line.hpp"
 #include "base/quiet_thread.hpp"
 #include "base/text.hpp"
@@ -27,10 +30,55 @@ constexpr std::size_t kMostWaiting = 4096;  // lines; the oldest give way where 
 constexpr auto kPatienceAtExit = std::chrono::milliseconds(500);
 constexpr const char* kPattern = "%Y-%m-%dT%H:%M:%S.%fZ %P %t %l %v";
 
+/// A file that is moved aside when it is full. Its folder is made with the first line. Both are reached by what is held
+/// open: ranks write to the run's folder as well. What fails loses lines, and nothing else.
+class RotatedFile {
+ public:
+  RotatedFile(HeldPath folder, std::string stem) : folder_(std::move(folder)), stem_(std::move(stem)) {}
+
+  void append(std::string_view line) {
+    if (file_ && size_ + line.size() > kMostBytes) rotate();
+    if (!file_ && !open()) return;
+    if (write_all(file_, line)) size_ += line.size();
+  }
+
+ private:
+  bool open() {
+    const auto folder = folder_.folder.make_folder(folder_.name);
+    if (!folder) return false;
+    auto file = folder->open_to_append(name(0), 0666);
+    if (!file) return false;
+    const auto end = ::lseek(file->get(), 0, SEEK_END);
+    size_ = end > 0 ? static_cast<std::size_t>(end) : 0;
+    held_ = *folder;
+    file_ = std::move(*file);
+    return true;
+  }
+
+  void rotate() {
+    const int folder = held_.descriptor().get();
+    for (auto number = kOldFiles; number > 0; --number) {
+      ::renameat(folder, name(number - 1).c_str(), folder, name(number).c_str());
+    }
+    file_.reset();
+  }
+
+  /// launcher-4711.log, launcher-4711.1.log, and so on.
+  [[nodiscard]] std::string name(std::size_t number) const {
+    return number == 0 ? stem_ + ".log" : fmt::format("{}.{}.log", stem_, number);
+  }
+
+  HeldPath folder_;
+  std::string stem_;
+  HeldFolder held_;
+  Fd file_;
+  std::size_t size_ = 0;
+};
+
 /// One process' lines on their way to its file, and to standard error where that is wanted.
 class Writer {
  public:
-  Writer(const std::string& path, bool console);
+  Writer(const HeldPath& folder, const std::string& stem, bool console);
   /// False: the system has started no thread for it.
   [[nodiscard]] bool works() const { return logger_ != nullptr; }
   void write(spdlog::log_clock::time_point at, LogLevel level, const std::string& text);
@@ -46,21 +94,19 @@ class Writer {
   friend class Sink;
 };
 
-/// A disk that cannot be written to loses the log, and nothing else: what fails here fails in silence.
 class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  Sink(Writer& writer, std::string path, bool console)
-      : writer_(writer), path_(std::move(path)), to_console_(console) {}
+  Sink(Writer& writer, const HeldPath& folder, const std::string& stem, bool console)
+      : writer_(writer), to_console_(console) {
+    if (!folder.empty()) file_.emplace(folder, stem);
+  }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t text;
     formatter_->format(message, text);
     if (to_console_) (void)std::fwrite(text.data(), 1, text.size(), stderr);
-    if (path_.empty()) return;
-    if (!file_) open_file();
-    file_->log(message);
-    file_->flush();
+    if (file_) file_->append({text.data(), text.size()});
   }
   void flush_() override {
     const std::lock_guard lock(writer_.mutex_);
@@ -69,19 +115,12 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   }
 
  private:
-  using File = spdlog::sinks::rotating_file_sink_st;
-  void open_file() {
-    file_ = std::make_unique<File>(path_, kMostBytes, kOldFiles);
-    file_->set_formatter(formatter_->clone());
-  }
-
   Writer& writer_;
-  std::string path_;
   bool to_console_;
-  std::unique_ptr<File> file_;
+  std::optional<RotatedFile> file_;  // where a folder is known
 };
 
-Writer::Writer(const std::string& path, bool console) {
+Writer::Writer(const HeldPath& folder, const std::string& stem, bool console) {
   std::thread starter;
   auto begun = begin_quietly(starter, [this] {
     try {
@@ -91,7 +130,7 @@ Writer::Writer(const std::string& path, bool console) {
   });
   if (begun) starter.join();
   if (!thread_) return;
-  logger_ = std::make_shared<spdlog::async_logger>("", std::make_shared<Sink>(*this, path, console), thread_,
+  logger_ = std::make_shared<spdlog::async_logger>("", std::make_shared<Sink>(*this, folder, stem, console), thread_,
                                                    spdlog::async_overflow_policy::overrun_oldest);
   logger_->set_level(spdlog::level::trace);
   logger_->set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern, spdlog::pattern_time_type::utc));
@@ -123,7 +162,7 @@ struct Log {
   pid_t process = ::getpid();
   bool console = false;
   bool is_open = false;
-  std::string folder;
+  HeldPath folder;
   std::string name;
   std::deque<Line> kept;
   std::unique_ptr<Writer> writer;
@@ -160,8 +199,8 @@ void keep(Log& log, Line line) {
 /// With the lines that were kept; where there is no thread for it they wait, and a later line tries again.
 void write_kept(Log& log) {
   if (!log.writer) {
-    auto path = log.folder.empty() ? "" : fmt::format("{}/{}-{}.log", log.folder, log.name, log.process);
-    auto writer = std::make_unique<Writer>(path, log.console);
+    auto stem = fmt::format("{}-{}", log.name, log.process);
+    auto writer = std::make_unique<Writer>(log.folder, stem, log.console);
     if (!writer->works()) return;
     log.writer = std::move(writer);
     std::atexit(flush_at_exit);
@@ -192,10 +231,12 @@ void configure(const LogSettings& settings) {
   log.is_open = false;
 }
 
-void open(std::string folder, std::string name) {
+void open(const std::string& folder, std::string name) {
+  const std::filesystem::path path(folder);
+  auto above = HeldFolder::open(path.parent_path().string());
   auto& log = here();
   const std::lock_guard lock(log.mutex);
-  log.folder = std::move(folder);
+  log.folder = above ? HeldPath{std::move(*above), path.filename().string()} : HeldPath();
   log.name = std::move(name);
   log.is_open = true;
   log.writer.reset();

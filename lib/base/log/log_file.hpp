@@ -13,9 +13,9 @@ namespace taas::log {
 void configure(const LogSettings& settings);
 
 /// From now on lines go to <folder>/<name>-<process id>.log, those that were kept first. The file, and a missing
-/// folder, are made with the first line; it is rotated at kMostBytes, and kOldFiles older ones stay. A fork that writes
-/// has a file of its own.
-void open(std::string folder, std::string name);
+/// folder, are made with the first line, in the folder above, which is held open from now on; it is rotated at
+/// kMostBytes, and kOldFiles older ones stay. A fork that writes has a file of its own.
+void open(const std::string& folder, std::string name);
 
 /// What of a host's name may stand in the name of a file.
 std::string name_for_file(std::string_view host);

@@ -6,13 +6,13 @@
 
 namespace taas::launch {
 
-IncomingOutput::IncomingOutput(boost::asio::io_context& io, std::string run_folder, Callbacks callbacks)
+IncomingOutput::IncomingOutput(boost::asio::io_context& io, HeldFolder run_folder, Callbacks callbacks)
     : io_(io), run_folder_(std::move(run_folder)), callbacks_(std::move(callbacks)) {}
 
 storage::FileReceiver& IncomingOutput::receiver() {
   if (receiver_) return *receiver_;
   storage::FileReceiverOptions receiving;
-  receiving.files = path_of("output");
+  receiving.files = {run_folder_, "output"};
   receiving.on_progress = [this](int source, std::uint64_t transfer, std::uint64_t received) {
     callbacks_.tell(run::AgentId{source}, run::FileProgress{transfer, received});
   };
@@ -40,7 +40,7 @@ Result<> IncomingOutput::hear(run::AgentId agent, std::string_view bytes) {
 
 bool IncomingOutput::take(run::AgentId agent, Source& source, const run::FileOffer& offer) {
   source.waiting = offer.waiting;
-  return receiver().offer(agent.value, offer.transfer, path_of(source.folder),
+  return receiver().offer(agent.value, offer.transfer, {run_folder_, source.folder},
                           {offer.name, offer.points_to, offer.mode, offer.size});
 }
 
@@ -61,14 +61,14 @@ void IncomingOutput::forget(run::AgentId agent) {
   auto waiting = source.mapped().waiting;
   callbacks_.warn(fmt::format("{} was lost while {} was on its way{}: look for it there, in {}", source.mapped().host,
                               *name, waiting == 0 ? "" : fmt::format(" (and {} more waited)", waiting),
-                              path_of("output")));
+                              run_folder_.path_of("output")));
 }
 
 void IncomingOutput::place(const run::PlaceOutput& order, std::function<void(storage::Placed)> on_done) {
   std::vector<storage::Delivered> delivered;
   for (const auto& waiting : order.waiting) {
     auto who = waiting.host.empty() ? fmt::format("node {}", waiting.node.value) : waiting.host;
-    delivered.push_back({path_of(waiting.folder), fmt::format("node_{}", waiting.node.value), std::move(who)});
+    delivered.push_back({{run_folder_, waiting.folder}, fmt::format("node_{}", waiting.node.value), std::move(who)});
   }
   receiver().place(std::move(delivered), std::move(on_done));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/folders/held_folder.hpp"
 #include "run/coordinator/coordinator.hpp"
 #include "run/messages/file_frames.hpp"
 #include "storage/delivery/file_receiver.hpp"
@@ -21,7 +22,7 @@ class IncomingOutput {
     std::function<void(run::AgentId, const run::CoordinatorMessage&)> tell;
     std::function<void(std::string)> warn;
   };
-  IncomingOutput(boost::asio::io_context& io, std::string run_folder, Callbacks callbacks);
+  IncomingOutput(boost::asio::io_context& io, HeldFolder run_folder, Callbacks callbacks);
 
   void receive(const run::ReceiveFiles& wanted);
   /// An error: the agent does not keep to the rules.
@@ -37,14 +38,13 @@ class IncomingOutput {
     std::uint32_t waiting = 0;  ///< files behind the last one that was offered
   };
 
-  [[nodiscard]] std::string path_of(const std::string& folder) const { return run_folder_ + "/" + folder; }
   bool take(run::AgentId agent, Source& source, const run::FileOffer& offer);
   bool take(run::AgentId agent, Source& source, const run::FilePiece& piece);
   bool take(run::AgentId agent, Source& source, const run::FileCancelled& cancelled);
   storage::FileReceiver& receiver();
 
   boost::asio::io_context& io_;
-  std::string run_folder_;
+  HeldFolder run_folder_;
   Callbacks callbacks_;
   std::map<run::AgentId, Source> sources_;
   std::optional<storage::FileReceiver> receiver_;  // from the first file on

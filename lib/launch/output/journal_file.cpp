@@ -1,20 +1,18 @@
 #include "launch/output/journal_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "base/files.hpp"
 
 namespace taas::launch {
 
-Result<JournalFile> JournalFile::open(const std::string& path, Instant run_start, std::int64_t most) {
-  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file) return system_error("cannot open the journal " + path, errno);
-  return JournalFile(path, std::move(file), run_start, most);
+Result<JournalFile> JournalFile::open(const HeldPath& place, Instant run_start, std::int64_t most) {
+  auto file = place.folder.open_to_append(place.name, 0644);
+  if (!file) return std::move(file.error()).with("the journal");
+  return JournalFile(place.path(), std::move(*file), run_start, most);
 }
 
 JournalFile::JournalFile(std::string path, Fd file, Instant run_start, std::int64_t most)

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas::launch {
 
@@ -17,7 +18,9 @@ class JournalFile {
   static constexpr std::int64_t kMost = std::int64_t{256} << 20;
   enum class Must { kNo, kYes };
 
-  static Result<JournalFile> open(const std::string& path, Instant run_start, std::int64_t most = kMost);
+  /// An open file, which errors call `path`.
+  JournalFile(std::string path, Fd file, Instant run_start, std::int64_t most = kMost);
+  static Result<JournalFile> open(const HeldPath& place, Instant run_start, std::int64_t most = kMost);
 
   /// The first failure of all is returned; each later line is tried again.
   Result<> append(const std::string& line, Must must = Must::kNo);
@@ -26,7 +29,6 @@ class JournalFile {
   [[nodiscard]] Instant run_start() const { return run_start_; }
 
  private:
-  JournalFile(std::string path, Fd file, Instant run_start, std::int64_t most);
   Result<> tell(std::string what, int system_errno);
   [[nodiscard]] std::string gap() const;
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -47,7 +46,7 @@ struct DataDelivery::State {
   Result<> write_plan();
   void write_plan_or_remark();
   void remark(std::string text) { say(run::Remark{std::move(text)}); }
-  [[nodiscard]] std::string plan_path() const { return folder.path() + "/plan.json"; }
+  [[nodiscard]] HeldPath plan_file() const { return {folder.held(), "plan.json"}; }
   [[nodiscard]] std::string events_path() const { return folder.path() + "/events"; }
 
   boost::asio::io_context& io;
@@ -75,7 +74,7 @@ Result<std::unique_ptr<DataDelivery>> DataDelivery::prepare(boost::asio::io_cont
   return std::unique_ptr<DataDelivery>(new DataDelivery(std::move(state)));
 }
 
-std::string DataDelivery::plan_path() const { return state_->plan_path(); }
+std::string DataDelivery::plan_path() const { return state_->plan_file().path(); }
 std::string DataDelivery::events_path() const { return state_->events_path(); }
 
 std::vector<std::uint16_t> DataDelivery::ports() const {
@@ -131,12 +130,12 @@ DataWorkerStart DataDelivery::State::describe(int index) {
   start.worker = list.places()[static_cast<std::size_t>(index)];
   start.name = list.name_of(index);
   start.listeners = &list.listeners()[static_cast<std::size_t>(index)];
-  start.log_folder = fmt::format("{}/data/worker-{:04}", options.run_folder, start.worker);
-  disk.run([path = start.log_folder] {
-    std::error_code ignored;  // without it the worker has no log files, and that is said of nothing else
-    std::filesystem::create_directories(path, ignored);
+  start.logs = {options.run_folder, fmt::format("data/worker-{:04}", start.worker)};
+  disk.run([logs = start.logs] {  // without it the worker has no log files, and that is said of nothing else
+    (void)logs.folder.make_folder(logs.name);
   });
-  plan::DataWorkerPlace place{start.worker, "3,4", plan_path(), events_path(), options.run_folder + "/log"};
+  plan::DataWorkerPlace place{start.worker, "3,4", plan_file().path(), events_path(),
+                              options.run_folder.path_of("log")};
   start.environment =
       assignments(options.machine.environment, plan::data_worker_environment(options.settings, options.machine, place));
   start.read_only = options.read_only;
@@ -178,7 +177,7 @@ Result<> DataDelivery::State::write_plan() {
   plan.options = options.settings.options.data;
   plan.world_size = options.settings.world_size;
   plan.workers = list.entries([this](const std::string& node) { return addresses.of(node); });
-  return write_data_plan(plan_path(), plan);
+  return write_data_plan(plan_file(), plan);
 }
 
 void DataDelivery::State::write_plan_or_remark() {

@@ -25,7 +25,7 @@ struct DataDeliveryOptions {
   plan::LaunchSettings settings;
   plan::Machine machine;
   plan::ResolvedProgram program;
-  std::string run_folder;
+  HeldFolder run_folder;
   std::string key;  ///< 64 hexadecimal digits
   int workers = 0;  ///< data worker processes on this machine
   int simulated_machines =

@@ -1,14 +1,8 @@
 #include "node/data/data_plan.hpp"
 
-#include <fcntl.h>
-
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <cerrno>
-#include <cstdio>
-
-#include "base/files.hpp"
 
 namespace taas::node {
 namespace {
@@ -49,15 +43,8 @@ std::string print_data_plan(const DataPlan& plan) {
                                       {"world_size", plan.world_size}});
 }
 
-Result<> write_data_plan(const std::string& path, const DataPlan& plan) {
-  auto fresh = path + ".new";
-  {
-    Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!file) return system_error("cannot write " + fresh, errno);
-    if (auto written = write_all(file, print_data_plan(plan)); !written) return written;
-  }
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) return system_error("cannot replace " + path, errno);
-  return {};
+Result<> write_data_plan(const HeldPath& file, const DataPlan& plan) {
+  return file.folder.replace(file.name, print_data_plan(plan), 0600);
 }
 
 }  // namespace taas::node

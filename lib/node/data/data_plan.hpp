@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/folders/held_folder.hpp"
 #include "plan/options/data_options.hpp"
 
 namespace taas::node {
@@ -31,6 +32,6 @@ std::string print_data_plan(const DataPlan& plan);
 
 /// Replaces the file by renaming, so that a reader finds the former one or the new one whole. For the owner's eyes
 /// only.
-Result<> write_data_plan(const std::string& path, const DataPlan& plan);
+Result<> write_data_plan(const HeldPath& file, const DataPlan& plan);
 
 }  // namespace taas::node

@@ -52,8 +52,8 @@ struct DataWorkers::State {
     start.argv = command;
     start.environment = given.environment;
     start.read_only = given.read_only;
-    start.stdout_path = given.log_folder + "/stdout.log";
-    start.stderr_path = given.log_folder + "/stderr.log";
+    start.stdout_file = given.logs.with("/stdout.log");
+    start.stderr_file = given.logs.with("/stderr.log");
     start.inherited = {&given.listeners->tcp, &given.listeners->unix_stream};
     RankCallbacks calls;
     calls.on_line = [](const ui::OutputLine&) {};

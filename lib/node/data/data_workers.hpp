@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/folders/held_folder.hpp"
 #include "node/data/data_listeners.hpp"
 
 namespace taas {
@@ -23,7 +24,7 @@ struct DataWorkerStart {
   int worker = 0;                        ///< its place in the list of all workers
   std::string name;                      ///< for people
   std::vector<std::string> environment;  ///< complete, "NAME=value"; it inherits its listeners as descriptors 3 and 4
-  std::string log_folder;
+  HeldPath logs;                         ///< the folder of its log files
   const DataListeners* listeners = nullptr;
   const Ruleset* read_only = nullptr;  ///< null: it may write anywhere
 };

@@ -9,7 +9,6 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <deque>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/disk_thread.hpp"
 #include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 #include "node/output/send_window.hpp"
 #include "run/messages/file_frames.hpp"
 
@@ -31,18 +31,18 @@ struct Opened {
   run::FileOffer offer;
 };
 
-Result<Opened> open_published(const std::string& path) {
+/// Ranks may have put anything in its place.
+Result<Opened> open_published(const HeldFolder& files, const std::string& name) {
   Opened opened;
-  struct stat found {};
-  if (::lstat(path.c_str(), &found) != 0) return system_error("cannot read " + path, errno);
-  if (S_ISLNK(found.st_mode)) {
-    std::error_code failure;
-    opened.offer.points_to = std::filesystem::read_symlink(path, failure).string();
-    if (failure) return system_error("cannot read " + path, failure.value());
+  if (auto points_to = files.read_link(name)) {
+    opened.offer.points_to = std::move(*points_to);
     return opened;
   }
-  opened.fd = Fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!opened.fd || ::fstat(opened.fd.get(), &found) != 0) return system_error("cannot read " + path, errno);
+  auto file = files.open_to_read(name);
+  if (!file) return file.error();
+  opened.fd = std::move(*file);
+  struct stat found {};
+  if (::fstat(opened.fd.get(), &found) != 0) return system_error("cannot read " + files.path_of(name), errno);
   opened.offer.size = static_cast<std::uint64_t>(found.st_size);
   opened.offer.mode = found.st_mode & 0777;
   return opened;
@@ -77,7 +77,8 @@ struct Delivery::State : std::enable_shared_from_this<State> {
     std::deque<std::pair<std::uint64_t, Instant>> sent_at = {};  // up to which byte, when
   };
 
-  State(asio::io_context& loop, DeliveryOptions chosen) : io(loop), options(std::move(chosen)) {}
+  State(asio::io_context& loop, DeliveryOptions chosen)
+      : io(loop), options(std::move(chosen)), files(HeldFolder::open(options.files)) {}
 
   /// The guard keeps the loop running until the result has come back to it. What a thread did for a file that is not
   /// the current one any more is dropped.
@@ -109,7 +110,8 @@ struct Delivery::State : std::enable_shared_from_this<State> {
     current = Current{std::move(waiting.front())};
     waiting.pop_front();
     current->transfer = ++transfers;
-    run_on_thread([path = options.files + "/" + current->name] { return open_published(path); },
+    if (!files) return fail(files.error().message);
+    run_on_thread([from = *files, name = current->name] { return open_published(from, name); },
                   [](State& self, Result<Opened> opened) { self.offer(std::move(opened)); });
   }
 
@@ -203,6 +205,7 @@ struct Delivery::State : std::enable_shared_from_this<State> {
 
   asio::io_context& io;
   DeliveryOptions options;
+  Result<HeldFolder> files;  // held from the first generation on
   std::deque<std::string> waiting;
   std::optional<Current> current;
   std::uint64_t transfers = 0;

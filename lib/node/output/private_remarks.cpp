@@ -27,6 +27,7 @@ std::vector<std::string> private_remarks(const storage::SortedPrivateFiles& file
     lines.push_back(
         fmt::format("{} that rank 0 did not: not published, but kept in {}", who_wrote(files.kept), folder));
   }
+  for (const auto& trouble : files.troubles) lines.push_back(trouble + ": what is there was left alone");
   return lines;
 }
 

@@ -1,42 +1,39 @@
 #include "node/process/private_folder.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 
+#include "base/ids.hpp"
 #include "node/process/runtime_folder.hpp"
 
 namespace taas::node {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kPrefix = "run-";
+constexpr int kRandomBytes = 3;  // paths of sockets below have to be short
+constexpr int kAttempts = 100;
+constexpr mode_t kPrivate = 0700;
 
-Fd open_folder(const std::string& path) {
-  return Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-}
-
-bool is_ours(const Fd& folder) {
+bool is_ours(const HeldFolder& folder) {
   struct stat status {};
-  return ::fstat(folder.get(), &status) == 0 && status.st_uid == ::geteuid();
+  return ::fstat(folder.descriptor().get(), &status) == 0 && status.st_uid == ::geteuid();
 }
+
+bool take_lock(const HeldFolder& folder) { return ::flock(folder.descriptor().get(), LOCK_EX | LOCK_NB) == 0; }
 
 /// Those of ours that nobody holds the lock of.
-void remove_stale(const std::string& parent) {
-  std::error_code failed;
-  for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed)) {
-    if (!entry->path().filename().string().starts_with(kPrefix)) continue;
-    Fd folder = open_folder(entry->path());
-    if (!folder || !is_ours(folder) || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    std::error_code ignored;
-    fs::remove_all(entry->path(), ignored);
+void remove_stale(const HeldFolder& parent) {
+  const auto entries = parent.entries();
+  for (const auto& entry : entries ? *entries : std::vector<HeldFolder::Entry>()) {
+    if (!entry.is_folder || !entry.name.starts_with(kPrefix)) continue;
+    const auto folder = parent.folder(entry.name);
+    if (!folder || !is_ours(*folder) || !take_lock(*folder)) continue;
+    folder->remove_content();
+    parent.remove_folder(entry.name);
   }
 }
 
@@ -49,26 +46,29 @@ Result<PrivateFolder> PrivateFolder::make(const std::map<std::string, std::strin
   return parent ? make_in(*parent) : parent.error();
 }
 
-Result<PrivateFolder> PrivateFolder::make_in(const std::string& parent) {
-  remove_stale(parent);
-  const auto path = fmt::format("{}/{}XXXXXX", parent, kPrefix);
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    auto name = path;
-    if (::mkdtemp(name.data()) == nullptr)
-      return system_error(fmt::format("cannot make a folder in {}", parent), errno);
-    Fd folder = open_folder(name);
-    struct stat status {};
+Result<PrivateFolder> PrivateFolder::make_in(const std::string& path) {
+  auto parent = HeldFolder::open(path);
+  if (!parent) return parent.error();
+  if (!is_ours(*parent)) return unavailable_error(fmt::format("{} belongs to somebody else by now", path));
+  remove_stale(*parent);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto name = kPrefix + random_hex(kRandomBytes);
+    const bool made = ::mkdirat(parent->descriptor().get(), name.c_str(), kPrivate) == 0;
+    if (!made && errno != EEXIST) return system_error(fmt::format("cannot make a folder in {}", path), errno);
+    if (!made) continue;
+    auto folder = parent->folder(name);
     // Between its making and its lock another launcher may have taken it for a stale one.
-    bool held = folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 && ::stat(name.c_str(), &status) == 0;
-    if (held) return PrivateFolder(std::move(name), std::move(folder));
+    if (!folder || !take_lock(*folder) || !parent->folder(name)) continue;
+    return PrivateFolder(std::move(*parent), std::move(name), std::move(*folder));
   }
-  return system_error(fmt::format("cannot keep a folder in {}", parent), EBUSY);
+  return system_error(fmt::format("cannot keep a folder in {}", path), EBUSY);
 }
 
+/// Ranks know its path, and may have put another folder there: only what is in this one is removed.
 PrivateFolder::~PrivateFolder() {
-  if (!lock_) return;
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  if (!folder_) return;
+  folder_.remove_content();
+  parent_.remove_folder(name_);
 }
 
 }  // namespace taas::node

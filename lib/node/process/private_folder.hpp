@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas::node {
 
@@ -19,14 +19,17 @@ class PrivateFolder {
   PrivateFolder& operator=(PrivateFolder&&) = delete;
   ~PrivateFolder();
 
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return folder_.path(); }
+  [[nodiscard]] const HeldFolder& held() const { return folder_; }
 
  private:
   static Result<PrivateFolder> make_in(const std::string& parent);
-  PrivateFolder(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  PrivateFolder(HeldFolder parent, std::string name, HeldFolder folder)
+      : parent_(std::move(parent)), name_(std::move(name)), folder_(std::move(folder)) {}
 
-  std::string path_;
-  Fd lock_;  // held as long as the owner lives
+  HeldFolder parent_;
+  std::string name_;   // in the parent
+  HeldFolder folder_;  // its descriptor has the lock
 };
 
 }  // namespace taas::node

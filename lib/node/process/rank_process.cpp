@@ -1,12 +1,9 @@
 #include "node/process/rank_process.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <utility>
 
-#include "base/files.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
 #include "base/timer.hpp"
@@ -56,8 +53,8 @@ struct OutputStream {
 };
 
 /// There is such a file only after a hang, or what torch takes for one.
-std::vector<run::CollectiveGroup> collectives_in(const std::string& flight_record) {
-  auto record = read_regular_file(flight_record, kMostOfRecord);
+std::vector<run::CollectiveGroup> collectives_in(const HeldPath& flight_record) {
+  auto record = flight_record.folder.read(flight_record.name, kMostOfRecord);
   auto groups = record ? run::read_flight_record(*record, kCallsOfGroup) : std::nullopt;
   return groups ? std::move(*groups) : std::vector<run::CollectiveGroup>();
 }
@@ -71,19 +68,19 @@ void ask_who_holds_gpu(run::Evidence& evidence, int pid) {
 }
 
 /// The record is of interest of a rank that was stopped too: the others may have waited for it.
-void read_evidence(run::Evidence& evidence, int pid, const std::string& flight_record, const std::string& error_file) {
+void read_evidence(run::Evidence& evidence, int pid, const HeldPath& flight_record, const HeldPath& error_file) {
   if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid);
   if (!flight_record.empty()) evidence.collectives = collectives_in(flight_record);
   if (error_file.empty()) return;
-  if (auto text = read_regular_file(error_file, kMostErrorFile)) evidence.error_file = std::move(*text);
+  if (auto text = error_file.folder.read(error_file.name, kMostErrorFile)) evidence.error_file = std::move(*text);
 }
 
 /// A preloaded rank leaves it beside its error file; nobody else reads it.
-std::optional<run::TrainingFacts> take_facts(const std::string& error_file) {
-  const auto path = error_file + kFactsSuffix;
-  auto text = read_regular_file(path, kMostFacts);
+std::optional<run::TrainingFacts> take_facts(const HeldPath& error_file) {
+  const auto facts_file = error_file.with(kFactsSuffix);
+  auto text = facts_file.folder.read(facts_file.name, kMostFacts);
   if (!text) return std::nullopt;
-  ::unlink(path.c_str());
+  facts_file.folder.remove(facts_file.name);
   auto read = parse_json(*text);
   if (!read) return std::nullopt;
   auto facts = from_json<run::TrainingFacts>(*read);
@@ -91,8 +88,8 @@ std::optional<run::TrainingFacts> take_facts(const std::string& error_file) {
 }
 
 /// What a preloaded rank whose main program has raised waits for. Nothing: it has not said that it has.
-std::optional<std::string> read_raised(const std::string& error_file) {
-  auto told = read_regular_file(error_file + kRaisedSuffix, kMostRaised);
+std::optional<std::string> read_raised(const HeldPath& error_file) {
+  auto told = error_file.folder.read(error_file.name + kRaisedSuffix, kMostRaised);
   return told ? std::optional(printable(*told)) : std::nullopt;
 }
 
@@ -133,12 +130,12 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
 
   OutputStream& stream(ui::Stream which) { return which == ui::Stream::kStdout ? out : err; }
 
-  void open(boost::asio::io_context& io, ui::Stream which, Fd pipe, const std::string& path) {
+  void open(boost::asio::io_context& io, ui::Stream which, Fd pipe, const HeldPath& file) {
     CaptureCallbacks capture;
     capture.on_bytes = [this, which](std::string_view bytes, Instant at) { take(which, bytes, at); };
     capture.on_log_error = callbacks.on_log_error;
     stream(which).quiet = std::make_unique<Timer>(io, [this, which] { quiet_or_wait(which); });
-    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), CaptureLog{&disk, path}, std::move(capture));
+    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), CaptureLog{&disk, file}, std::move(capture));
   }
 
   void take(ui::Stream which, std::string_view bytes, Instant at) {
@@ -252,10 +249,10 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     disk.run(
         [=, failed = !status.success(), process = pid, record = start.flight_record, error = start.error_file,
          watched = preloaded] {
-          read_evidence(found->evidence, process, record, failed ? error : "");
+          read_evidence(found->evidence, process, record, failed ? error : HeldPath());
           if (!watched || error.empty()) return;
           found->facts = take_facts(error);
-          ::unlink((error + kRaisedSuffix).c_str());
+          error.folder.remove(error.name + kRaisedSuffix);
         },
         [=, weak = weak_from_this()] {
           if (auto self = weak.lock()) self->tell(status, std::move(*found), at);
@@ -276,7 +273,7 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     bool silent = err.last_words.empty();
     evidence.last_lines = silent ? out.last_words.lines() : err.last_words.lines();
     evidence.first_error_at = err.last_words.first_error_at();
-    evidence.stderr_path = silent && !out.last_words.empty() ? start.stdout_path : start.stderr_path;
+    evidence.stderr_path = silent && !out.last_words.empty() ? start.stdout_file.path() : start.stderr_file.path();
     evidence.gpu = full_gpu(evidence.last_lines);
     return evidence;
   }
@@ -338,8 +335,8 @@ std::unique_ptr<RankProcess> RankProcess::adopt(boost::asio::io_context& io, Fam
   auto state = std::make_shared<State>(disk);
   state->start = std::move(prepared.start);
   state->callbacks = std::move(callbacks);
-  state->open(io, ui::Stream::kStdout, std::move(prepared.out.read), state->start.stdout_path);
-  state->open(io, ui::Stream::kStderr, std::move(prepared.err.read), state->start.stderr_path);
+  state->open(io, ui::Stream::kStdout, std::move(prepared.out.read), state->start.stdout_file);
+  state->open(io, ui::Stream::kStderr, std::move(prepared.err.read), state->start.stderr_file);
   state->family = &family;
   state->pid = child.pid;
   state->preloaded = child.preloaded;

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 #include "node/process/last_words.hpp"
 #include "proc/spawn/spawn.hpp"
 #include "run/events/events.hpp"
@@ -31,10 +32,10 @@ struct RankStart {
   std::vector<std::string> environment;  ///< complete, "NAME=value"
   const Ruleset* read_only = nullptr;    ///< null: the rank may write anywhere
   std::optional<std::uint64_t> open_files_limit;
-  std::string stdout_path;
-  std::string stderr_path;
-  std::string error_file;     ///< TORCHELASTIC_ERROR_FILE
-  std::string flight_record;  ///< where torch writes the rank's last collectives when one hangs; empty: not known
+  HeldPath stdout_file;
+  HeldPath stderr_file;
+  HeldPath error_file;     ///< TORCHELASTIC_ERROR_FILE
+  HeldPath flight_record;  ///< where torch writes the rank's last collectives when one hangs; none: not known
   bool inherits_stdin = false;
   std::vector<const Fd*> inherited = {};  ///< become descriptors 3, 4, and so on
 };

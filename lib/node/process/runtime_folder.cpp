@@ -8,12 +8,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
+#include <vector>
+
+#include "base/folders/held_folder.hpp"
 
 namespace taas::node {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kRuntimeDirectory = "XDG_RUNTIME_DIR";
 constexpr int kMostNames = 16;  // of which others may have taken some
@@ -38,14 +38,15 @@ std::string name_of(const std::string& parent, int attempt) {
 
 /// Each port and each step of a batch job has a lock of its own: those that nobody has wanted for a day, nor holds.
 void remove_old_locks(const std::string& folder) {
-  std::error_code failed;
-  const auto since = fs::file_time_type::clock::now() - kOld;
-  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
-    std::error_code unknown;
-    const bool is_file = fs::is_regular_file(entry->symlink_status(unknown));
-    if (!is_file || fs::last_write_time(entry->path(), unknown) >= since || unknown) continue;
-    Fd lock(::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-    if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+  const auto held = HeldFolder::open(folder);
+  const auto entries = held ? held->entries() : held.error();
+  const auto since = std::chrono::system_clock::now() - kOld;
+  for (const auto& entry : entries ? *entries : std::vector<HeldFolder::Entry>()) {
+    const auto lock = entry.is_folder ? Result<Fd>(Fd()) : held->open_to_read(entry.name);
+    struct stat status {};
+    if (!lock || ::fstat(lock->get(), &status) != 0) continue;
+    const bool is_old = std::chrono::system_clock::from_time_t(status.st_mtime) < since;
+    if (is_old && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) held->remove(entry.name);
   }
 }
 
@@ -76,8 +77,11 @@ Result<std::string> runtime_folder(const std::map<std::string, std::string>& env
 }
 
 Result<Fd> open_lock(const std::string& path) {
-  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!file) return system_error("cannot open the lock " + path, errno);
+  struct stat status {};
+  const bool is_lock = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink <= 1;
+  if (!is_lock) return unavailable_error(path + " is not a lock of taas-run: remove it");
   ::futimens(file.get(), nullptr);  // it is wanted
   return file;
 }

@@ -42,6 +42,7 @@ void NodeRanks::start(Generation generation, plan::RunAddresses addresses, std::
 
 void NodeRanks::use(GenerationPaths made) {
   if (!start_wanted_) return;
+  if (!made.trouble.empty()) remark(made.trouble + "; training goes on without files there");
   starts_.use(std::move(made));
   if (!source_) {
     tell_gap_of_protection();

@@ -1,7 +1,6 @@
 #include "node/ranks/rank_starts.hpp"
 
 #include <boost/algorithm/string/replace.hpp>
-#include <filesystem>
 #include <utility>
 
 #include "base/environment/environment.hpp"
@@ -11,7 +10,10 @@ namespace taas::node {
 namespace {
 
 /// A log folder that cannot be made leaves the rank without a file, not the run without the rank.
-std::string path_or_none(Result<std::string> path) { return path ? std::move(*path) : std::string(); }
+HeldPath path_or_none(Result<HeldPath> path, std::string& trouble) {
+  if (!path && trouble.empty()) trouble = path.error().message;
+  return path ? std::move(*path) : HeldPath();
+}
 
 /// torchrun's one macro in the program's arguments.
 std::vector<std::string> fill_in_local_rank(std::vector<std::string> command, int local_rank) {
@@ -20,12 +22,12 @@ std::vector<std::string> fill_in_local_rank(std::vector<std::string> command, in
 }
 
 /// Empty: the rank writes where all do. A folder that cannot be made fails the rank's own writes, and no other's.
-std::string make_private_output(const storage::RunDirectory& folder, Rank rank, plan::RankFiles rank_files) {
+std::string make_private_output(const storage::RunDirectory& folder, Rank rank, plan::RankFiles rank_files,
+                                std::string& trouble) {
   if (rank.value == 0 || rank_files != plan::RankFiles::kPrivate) return {};
-  auto path = folder.private_output(rank);
-  std::error_code failure;
-  std::filesystem::create_directories(path, failure);
-  return path;
+  auto made = folder.make_private_output(rank);
+  if (!made && trouble.empty()) trouble = made.error().message;
+  return folder.private_output(rank);
 }
 
 }  // namespace
@@ -33,12 +35,13 @@ std::string make_private_output(const storage::RunDirectory& folder, Rank rank, 
 GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
                            const std::vector<RankPlace>& places, plan::RankFiles rank_files) {
   GenerationPaths made;
-  made.flight_records = path_or_none(folder.flight_records(generation));
+  auto& trouble = made.trouble;
+  made.flight_records = path_or_none(folder.flight_records(generation), trouble);
   for (const auto& place : places) {
-    made.ranks.push_back({path_or_none(folder.rank_log(generation, place, storage::LogStream::kStdout)),
-                          path_or_none(folder.rank_log(generation, place, storage::LogStream::kStderr)),
-                          path_or_none(folder.error_file(generation, place)),
-                          make_private_output(folder, place.rank, rank_files)});
+    made.ranks.push_back({path_or_none(folder.rank_log(generation, place, storage::LogStream::kStdout), trouble),
+                          path_or_none(folder.rank_log(generation, place, storage::LogStream::kStderr), trouble),
+                          path_or_none(folder.error_file(generation, place), trouble),
+                          make_private_output(folder, place.rank, rank_files, trouble)});
   }
   return made;
 }
@@ -51,7 +54,8 @@ void RankStarts::begin(Generation generation, plan::RunAddresses addresses, std:
 }
 
 void RankStarts::use(GenerationPaths paths) {
-  addresses_.flight_records = std::move(paths.flight_records);
+  flight_records_ = std::move(paths.flight_records);
+  addresses_.flight_records = flight_records_.path();
   paths_ = std::move(paths.ranks);
 }
 
@@ -65,12 +69,10 @@ RankStart RankStarts::describe(std::size_t index) const {
   start.environment = assignments(options_.machine.environment, own_variables(index));
   start.read_only = first ? nullptr : options_.read_only;
   start.open_files_limit = options_.open_files_limit;
-  start.stdout_path = files.out;
-  start.stderr_path = files.err;
+  start.stdout_file = files.out;
+  start.stderr_file = files.err;
   start.error_file = files.error;
-  if (const auto& records = addresses_.flight_records; !records.empty()) {
-    start.flight_record = records + std::to_string(place.rank.value);
-  }
+  if (!flight_records_.empty()) start.flight_record = flight_records_.with(std::to_string(place.rank.value));
   start.inherits_stdin = first && options_.inherits_stdin;
   return start;
 }
@@ -89,7 +91,7 @@ CommonEnvironment RankStarts::common() const {
 std::vector<plan::Variable> RankStarts::own_variables(std::size_t index) const {
   const auto& files = paths_[index];
   plan::RunAddresses known = addresses_;
-  known.error_file = files.error;
+  known.error_file = files.error.path();
   if (!files.output.empty()) known.output_directory = files.output;
   return plan::rank_environment(options_.settings, options_.machine, places_[index], generation_, known);
 }

@@ -24,18 +24,19 @@ struct RankStartsOptions {
   std::optional<std::uint64_t> open_files_limit;
 };
 
-/// Of one rank's files; empty where its folder cannot be made.
+/// Of one rank's files; none where its folder cannot be made.
 struct RankPaths {
-  std::string out;
-  std::string err;
-  std::string error;
+  HeldPath out;
+  HeldPath err;
+  HeldPath error;
   std::string output = {};  ///< TAAS_OUTPUT_DIR where it is this rank's alone
 };
 
 /// What one generation of a node writes to.
 struct GenerationPaths {
-  std::string flight_records;
+  HeldPath flight_records;
   std::vector<RankPaths> ranks;  ///< in the order of their places
+  std::string trouble = {};      ///< why one of them has no file; empty: all have
 };
 
 /// Makes the folders that are missing.
@@ -63,6 +64,7 @@ class RankStarts {
   Generation generation_{-1};
   plan::RunAddresses addresses_;
   std::vector<RankPlace> places_;
+  HeldPath flight_records_;
   std::vector<RankPaths> paths_;
 };
 

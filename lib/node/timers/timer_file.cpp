@@ -11,10 +11,13 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/fd.hpp"
+#include "base/folders/beneath.hpp"
 #include "base/timer.hpp"
 
 namespace taas::node {
@@ -31,28 +34,60 @@ double wall_clock() {
 
 bool is_gone(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 
-Result<Fd> make_pipe_at(const std::string& path) {
-  struct stat found {};
-  if (::lstat(path.c_str(), &found) == 0) {
-    if (!S_ISFIFO(found.st_mode)) {
+/// The folder that the pipe is in, which is held: ranks know the path.
+struct PipePlace {
+  Fd folder;
+  std::string name;
+
+  static Result<PipePlace> open(const std::string& path) {
+    const std::filesystem::path whole(path);
+    auto folder = open_folder(whole.has_parent_path() ? whole.parent_path().string() : ".");
+    if (!folder) return std::move(folder.error()).with("TORCHELASTIC_TIMER_FILE");
+    return PipePlace{std::move(*folder), whole.filename().string()};
+  }
+  /// What has the name, no link followed.
+  [[nodiscard]] std::optional<struct stat> find() const {
+    struct stat found {};
+    if (::fstatat(folder.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    return found;
+  }
+  void remove() const { ::unlinkat(folder.get(), name.c_str(), 0); }
+};
+
+bool is_pipe(const Fd& fd) {
+  struct stat status {};
+  return ::fstat(fd.get(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+Result<Fd> make_pipe_at(const PipePlace& place, const std::string& path) {
+  if (const auto found = place.find()) {
+    if (!S_ISFIFO(found->st_mode)) {
       return usage_error(
           fmt::format("TORCHELASTIC_TIMER_FILE={}: there is something that is not a named pipe; name a "
                       "path that is free, or none",
                       path));
     }
-    ::unlink(path.c_str());
+    place.remove();
   }
-  if (::mkfifo(path.c_str(), kOwnerOnly) != 0) return system_error("cannot make the named pipe " + path, errno);
-  Fd pipe(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));  // its own writer: it never is at its end
+  if (::mkfifoat(place.folder.get(), place.name.c_str(), kOwnerOnly) != 0) {
+    return system_error("cannot make the named pipe " + path, errno);
+  }
+  constexpr int kOwnWriter = O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;  // so it never is at its end
+  Fd pipe(::openat(place.folder.get(), place.name.c_str(), kOwnWriter));
   if (!pipe) return system_error("cannot open the named pipe " + path, errno);
+  if (!is_pipe(pipe)) return unavailable_error(path + ": something else has taken the name of the named pipe");
   return pipe;
 }
 
 }  // namespace
 
 struct TimerFile::State : std::enable_shared_from_this<TimerFile::State> {
-  State(boost::asio::io_context& io, std::string where, Fd fd, Callbacks calls)
-      : path(std::move(where)), pipe(io, fd.release()), callbacks(std::move(calls)), timer(io, [this] { expire(); }) {}
+  State(boost::asio::io_context& io, std::string where, PipePlace in, Fd fd, Callbacks calls)
+      : path(std::move(where)),
+        place(std::move(in)),
+        pipe(io, fd.release()),
+        callbacks(std::move(calls)),
+        timer(io, [this] { expire(); }) {}
 
   void wait() {
     pipe.async_wait(pipe.wait_read, [self = shared_from_this()](boost::system::error_code stopped) {
@@ -111,7 +146,17 @@ struct TimerFile::State : std::enable_shared_from_this<TimerFile::State> {
     timer.set(steady_now() + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)));
   }
 
+  /// What a rank has put in its place stays.
+  void remove() {
+    struct stat own {};
+    const auto found = place.find();
+    const bool is_own =
+        found && ::fstat(pipe.native_handle(), &own) == 0 && own.st_ino == found->st_ino && own.st_dev == found->st_dev;
+    if (is_own) place.remove();
+  }
+
   std::string path;
+  PipePlace place;
   boost::asio::posix::stream_descriptor pipe;
   Callbacks callbacks;
   Timer timer;
@@ -130,13 +175,15 @@ TimerFile::~TimerFile() {
   state_->timer.clear();
   boost::system::error_code ignored;
   state_->pipe.cancel(ignored);
-  ::unlink(state_->path.c_str());
+  state_->remove();
 }
 
 Result<std::unique_ptr<TimerFile>> TimerFile::open(boost::asio::io_context& io, std::string path, Callbacks callbacks) {
-  auto pipe = make_pipe_at(path);
+  auto place = PipePlace::open(path);
+  if (!place) return place.error();
+  auto pipe = make_pipe_at(*place, path);
   if (!pipe) return pipe.error();
-  auto state = std::make_shared<State>(io, std::move(path), std::move(*pipe), std::move(callbacks));
+  auto state = std::make_shared<State>(io, std::move(path), std::move(*place), std::move(*pipe), std::move(callbacks));
   state->wait();
   return std::unique_ptr<TimerFile>(new TimerFile(std::move(state)));
 }
@@ -144,7 +191,8 @@ Result<std::unique_ptr<TimerFile>> TimerFile::open(boost::asio::io_context& io, 
 bool TimerFile::in_use(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISFIFO(found.st_mode)) return false;
-  return static_cast<bool>(Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)));
+  const Fd writer(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  return writer && is_pipe(writer);
 }
 
 const std::string& TimerFile::path() const { return state_->path; }

@@ -25,7 +25,7 @@ struct Capture::State : std::enable_shared_from_this<Capture::State> {
       : pipe(io, end.release()), callbacks(std::move(calls)) {}
 
   void open(CaptureLog place) {
-    if (place.path.empty()) return;
+    if (place.file.empty()) return;
     LogWriterCallbacks calls;
     calls.on_error = [weak = weak_from_this()](const Error& error) {
       auto self = weak.lock();
@@ -34,7 +34,7 @@ struct Capture::State : std::enable_shared_from_this<Capture::State> {
     calls.on_room = [weak = weak_from_this()] {
       if (auto self = weak.lock()) self->wait();
     };
-    log.emplace(*place.disk, std::move(place.path), std::move(calls));
+    log.emplace(*place.disk, std::move(place.file), std::move(calls));
   }
 
   [[nodiscard]] bool held_up() const { return paused || closed || ended || (log && log->crowded()); }

@@ -2,13 +2,13 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
 #include "base/disk_thread.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -26,7 +26,7 @@ struct CaptureCallbacks {
 /// Where a Capture keeps what it reads.
 struct CaptureLog {
   DiskThread* disk = nullptr;  ///< outlives the capture
-  std::string path;            ///< empty: no file
+  HeldPath file = {};          ///< without a name: none
 };
 
 /// Owns the reading end of a rank's stdout or stderr: appends what comes to a log file, byte for byte, and passes it

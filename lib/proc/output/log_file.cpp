@@ -1,6 +1,5 @@
 #include "proc/output/log_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,12 +10,12 @@
 namespace taas {
 
 Result<> LogFile::open() {
-  if (path_.empty() || try_to_open()) return {};
+  if (place_.empty() || try_to_open()) return {};
   return tell();
 }
 
 Result<> LogFile::append(std::string_view bytes) {
-  if (path_.empty()) return {};
+  if (place_.empty()) return {};
   if (try_to_open() && (missing_ == 0 || write_note())) bytes = write_some(bytes);
   missing_ += bytes.size();
   return bytes.empty() ? Result<>() : tell();
@@ -29,19 +28,20 @@ void LogFile::close() {
 
 bool LogFile::try_to_open() {
   if (file_) return true;
-  file_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file_) reason_ = errno;
+  auto opened = place_.folder.open_to_append(place_.name, 0666);
+  if (opened) file_ = std::move(*opened);
+  if (!opened) reason_ = std::move(opened.error());
   return static_cast<bool>(file_);
 }
 
 Result<> LogFile::tell() {
   if (std::exchange(told_, true)) return {};
-  return system_error("log file " + path_, reason_);
+  return Error(reason_).with("log file");
 }
 
 /// All of it or nothing.
 bool LogFile::write_note() {
-  auto why = std::error_code(reason_, std::generic_category()).message();
+  auto why = std::error_code(reason_.system_errno, std::generic_category()).message();
   auto note = fmt::format("\n[taas-run: {} bytes are missing here: {}]\n", missing_, why);
   auto left = write_some(note);
   if (left.empty()) {
@@ -60,7 +60,7 @@ std::string_view LogFile::write_some(std::string_view bytes) {
   while (!bytes.empty()) {
     auto count = ::write(file_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) reason_ = errno;
+    if (count < 0) reason_ = system_error("cannot write " + place_.path(), errno);
     if (count < 0) break;
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }

@@ -6,15 +6,17 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas {
 
 /// A file that bytes are appended to for as long as a run lasts. A disk that takes none for a while costs those that
-/// came meanwhile: each later append tries again, and a line in the file says how many are missing there.
+/// came meanwhile: each later append tries again, and a line in the file says how many are missing there. The same
+/// holds as long as something that is no file of its own has its name.
 class LogFile {
  public:
-  /// An empty path: no file, and nothing fails.
-  explicit LogFile(std::string path) : path_(std::move(path)) {}
+  /// Without a name there is no file, and nothing fails.
+  explicit LogFile(HeldPath place) : place_(std::move(place)) {}
 
   Result<> open();
   /// The first failure of all, open() included, is returned; what follows is told by the file itself.
@@ -27,10 +29,10 @@ class LogFile {
   bool write_note();
   std::string_view write_some(std::string_view bytes);
 
-  std::string path_;
+  HeldPath place_;
   Fd file_;
   std::uint64_t missing_ = 0;  // bytes, since the last one that is in the file
-  int reason_ = 0;             // why
+  Error reason_;               // why
   bool told_ = false;
 };
 

@@ -9,8 +9,8 @@
 namespace taas {
 
 struct LogWriter::State : std::enable_shared_from_this<State> {
-  State(DiskThread& thread, std::string path, LogWriterCallbacks calls)
-      : disk(thread), callbacks(std::move(calls)), file(std::move(path)) {}
+  State(DiskThread& thread, HeldPath place, LogWriterCallbacks calls)
+      : disk(thread), callbacks(std::move(calls)), file(std::move(place)) {}
 
   /// The file is made even if nothing is ever written.
   void open() {
@@ -83,8 +83,8 @@ struct LogWriter::State : std::enable_shared_from_this<State> {
   std::optional<Error> failure;
 };
 
-LogWriter::LogWriter(DiskThread& disk, std::string path, LogWriterCallbacks callbacks)
-    : state_(std::make_shared<State>(disk, std::move(path), std::move(callbacks))) {
+LogWriter::LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks)
+    : state_(std::make_shared<State>(disk, std::move(place), std::move(callbacks))) {
   state_->open();
 }
 

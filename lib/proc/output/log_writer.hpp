@@ -7,6 +7,7 @@
 
 #include "base/disk_thread.hpp"
 #include "base/error.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas {
 
@@ -23,7 +24,7 @@ class LogWriter {
   static constexpr std::size_t kCrowded = 1 << 20;  ///< bytes
   static constexpr std::size_t kRoom = kCrowded / 4;
 
-  LogWriter(DiskThread& disk, std::string path, LogWriterCallbacks callbacks);
+  LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks);
   /// What was appended is written all the same.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;

@@ -4,7 +4,6 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <deque>
-#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -27,7 +26,7 @@ struct Transfer {
   bool begun = false;
   std::atomic<bool> cancelled = false;
 
-  std::string folder;
+  HeldPath folder;
   FileHead head;
   std::unique_ptr<IncomingFile> file;
 };
@@ -47,9 +46,8 @@ Step store(Transfer& transfer, Result<> done) {
 }
 
 Step begin(Transfer& transfer, const std::string& shown) {
-  std::error_code ignored;
-  std::filesystem::create_directories(transfer.folder, ignored);
-  auto file = begin_file(transfer.folder, shown, std::move(transfer.head));
+  const auto folder = transfer.folder.folder.make_folder(transfer.folder.name);
+  auto file = folder ? begin_file(*folder, shown, std::move(transfer.head)) : folder.error();
   if (!file) transfer.cancelled = true;
   if (!file) return {false, file.error().message};
   transfer.file = std::move(*file);
@@ -78,7 +76,7 @@ struct FileReceiver::State : std::enable_shared_from_this<State> {
       if (transfer->cancelled) continue;
       ++active;
       transfer->begun = true;
-      auto work = [transfer, shown = options.files] { return begin(*transfer, shown); };
+      auto work = [transfer, shown = options.files.path()] { return begin(*transfer, shown); };
       run_on_thread(work, [transfer](State& self, const Step& step) { self.advance(transfer, 0, step); });
     }
   }
@@ -115,7 +113,7 @@ FileReceiver::FileReceiver(asio::io_context& io, FileReceiverOptions options)
     : state_(std::make_shared<State>(io, std::move(options))) {}
 FileReceiver::~FileReceiver() = default;
 
-bool FileReceiver::offer(int source, std::uint64_t transfer, const std::string& folder, FileHead head) {
+bool FileReceiver::offer(int source, std::uint64_t transfer, const HeldPath& folder, FileHead head) {
   if (state_->of_source.contains(source)) return false;
   auto made = std::make_shared<Transfer>();
   made->source = source;

@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "base/folders/held_folder.hpp"
 #include "storage/delivery/incoming_file.hpp"
 #include "storage/delivery/placing.hpp"
 
 namespace taas::storage {
 
 struct FileReceiverOptions {
-  std::string files;  ///< where the run's files are found at last
+  HeldPath files;  ///< the folder where the run's files are found at last
   /// So much of the file is on its way to the disk; 0: it may come now.
   std::function<void(int source, std::uint64_t transfer, std::uint64_t received)> on_progress;
   /// The file is on disk under its name, or `error` says why not.
@@ -33,8 +34,8 @@ class FileReceiver {
 
   // False: the source does not keep to the rules, and should not be heard any more.
 
-  /// `folder` is where the file comes to be.
-  bool offer(int source, std::uint64_t transfer, const std::string& folder, FileHead head);
+  /// `folder` is where the file comes to be; made where it is missing.
+  bool offer(int source, std::uint64_t transfer, const HeldPath& folder, FileHead head);
   bool add(int source, std::uint64_t transfer, std::string bytes);
   /// Nothing more comes of it.
   void cancel(int source, std::uint64_t transfer);

@@ -10,31 +10,19 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/beneath.hpp"
 #include "base/files.hpp"
+#include "base/folders/beneath.hpp"
 #include "base/ids.hpp"
 #include "storage/publishing/part_file.hpp"
-#include "storage/publishing/publish_file.hpp"
 
 namespace taas::storage {
 namespace {
 
 constexpr unsigned kPermissions = 0777;  // no set-user-id, whoever asks for it
 
-/// Where a file is to be, and what makes its name last.
-struct Target {
-  std::string files;
-  std::string name;
-
-  [[nodiscard]] std::string path() const { return files + "/" + name; }
-  [[nodiscard]] Result<> flush() const {
-    return flush_folders(std::filesystem::path(path()).parent_path().string(), files);
-  }
-};
-
 class IncomingContent : public IncomingFile {
  public:
-  IncomingContent(Target target, PlaceBelow place, const FileHead& head)
+  IncomingContent(HeldPath target, PlaceBelow place, const FileHead& head)
       : target_(std::move(target)),
         name_(std::move(place.name)),
         part_(std::move(place.folder), head.mode & kPermissions),
@@ -54,11 +42,11 @@ class IncomingContent : public IncomingFile {
 
   Result<> finish() override {
     if (auto renamed = part_.flush_and_rename(name_, target_.path()); !renamed) return renamed;
-    return target_.flush();
+    return target_.folder.flush(target_.name);
   }
 
  private:
-  Target target_;
+  HeldPath target_;
   std::string name_;
   PartFile part_;
   std::uint64_t missing_;
@@ -66,7 +54,7 @@ class IncomingContent : public IncomingFile {
 
 class IncomingLink : public IncomingFile {
  public:
-  IncomingLink(Target target, PlaceBelow place, std::string points_to)
+  IncomingLink(HeldPath target, PlaceBelow place, std::string points_to)
       : target_(std::move(target)), place_(std::move(place)), points_to_(std::move(points_to)) {}
 
   Result<> add(std::string_view) override { return protocol_error(target_.name + ": a link has no content"); }
@@ -76,7 +64,7 @@ class IncomingLink : public IncomingFile {
     auto part = ".part-" + random_hex(8);
     int folder = place_.folder.get();
     if (::symlinkat(points_to_.c_str(), folder, part.c_str()) != 0) return failed();
-    if (::renameat(folder, part.c_str(), folder, place_.name.c_str()) == 0) return target_.flush();
+    if (::renameat(folder, part.c_str(), folder, place_.name.c_str()) == 0) return target_.folder.flush(target_.name);
     auto error = failed();
     ::unlinkat(folder, part.c_str(), 0);
     return error;
@@ -85,7 +73,7 @@ class IncomingLink : public IncomingFile {
  private:
   [[nodiscard]] Error failed() const { return system_error("cannot publish the link " + target_.path(), errno); }
 
-  Target target_;
+  HeldPath target_;
   PlaceBelow place_;
   std::string points_to_;
 };
@@ -114,15 +102,15 @@ bool link_stays_below(const std::string& name, const std::string& points_to, con
   return climbs_only_at_first(points_to.substr(files.size() + 1), 0);
 }
 
-Result<std::unique_ptr<IncomingFile>> begin_file(const std::string& files, const std::string& shown, FileHead head) {
+Result<std::unique_ptr<IncomingFile>> begin_file(const HeldFolder& files, const std::string& shown, FileHead head) {
   bool is_link = !head.points_to.empty();
   if (is_link && !link_stays_below(head.name, head.points_to, shown)) {
     return unavailable_error(
         fmt::format("{} is a link to {}, which is not among the run's files", head.name, head.points_to));
   }
-  auto place = open_place_below(files, head.name, Missing::kMake);
+  auto place = open_place_below(files.descriptor(), head.name, Missing::kMake);
   if (!place) return place.error();
-  Target target{files, head.name};
+  HeldPath target{files, head.name};
   if (is_link) return std::make_unique<IncomingLink>(std::move(target), std::move(*place), std::move(head.points_to));
   auto content = std::make_unique<IncomingContent>(target, std::move(*place), head);
   if (!content->opened()) return system_error("cannot create " + target.path(), errno);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas::storage {
 
@@ -30,9 +31,9 @@ class IncomingFile {
   virtual Result<> finish() = 0;
 };
 
-/// `files` is the folder that it comes to be in, `shown` the one where the run's files are found at last: a link may
+/// `files` is the folder that it comes to be in, `shown` the path where the run's files are found at last: a link may
 /// lead there by an absolute path too. A name, or a link, that leads out of the folder is refused.
-Result<std::unique_ptr<IncomingFile>> begin_file(const std::string& files, const std::string& shown, FileHead head);
+Result<std::unique_ptr<IncomingFile>> begin_file(const HeldFolder& files, const std::string& shown, FileHead head);
 
 /// Whether a link of this name leads nowhere but below the folder of files, whatever other such links are there.
 bool link_stays_below(const std::string& name, const std::string& points_to, const std::string& files);

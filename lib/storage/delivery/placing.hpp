@@ -3,13 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "base/folders/held_folder.hpp"
+
 namespace taas::storage {
 
 /// Files that came from machines whose disk is not that of rank 0's, before they are given their names.
 struct Delivered {
-  std::string folder;  ///< where they lie
-  std::string label;   ///< of a folder beside the others' files, for what has the same name and another content
-  std::string who;     ///< for messages
+  HeldPath folder;    ///< where they lie
+  std::string label;  ///< of a folder beside the others' files, for what has the same name and another content
+  std::string who;    ///< for messages
 };
 
 struct Placed {
@@ -19,8 +21,8 @@ struct Placed {
 };
 
 /// Moves what was delivered among the run's files, in this order. A file that is there already stays: one with the same
-/// content is dropped, another one goes below the label. Nobody else may write to these folders meanwhile. Blocks for
-/// as long as the disk takes.
-Placed place_delivered(const std::string& files, const std::vector<Delivered>& delivered);
+/// content is dropped, another one goes below the label. Nothing else writes to these folders meanwhile, unless it is
+/// up to something: no link on the way is followed. Blocks for as long as the disk takes.
+Placed place_delivered(const HeldPath& files, const std::vector<Delivered>& delivered);
 
 }  // namespace taas::storage

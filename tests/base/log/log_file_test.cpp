@@ -131,17 +131,52 @@ TEST_CASE("a folder that cannot be made costs the lines and nothing else") {
   CHECK(std::filesystem::is_regular_file(folder.path + "/log"));
 }
 
-TEST_CASE("a disk that takes nothing holds nobody up") {
+TEST_CASE("a named pipe in the place of the file holds nobody up") {
   const OwnFolder folder;
   std::filesystem::create_directory(folder.path + "/log");
-  REQUIRE(::mkfifo(folder.file().c_str(), 0600) == 0);  // to open it waits for a reader
+  REQUIRE(::mkfifo(folder.file().c_str(), 0600) == 0);  // to open it would wait for a reader
   folder.listen("info");
   for (int i = 0; i < 20'000; ++i) log::info(LogPart::kAgent, "line {}", i);
-  log::flush(std::chrono::milliseconds(1));
-  std::thread reader([&] { CHECK(read_file(folder.file()).has_value()); });
-  log::configure({});
-  log::open("", "");  // the writer ends when the reader has what was waiting
-  reader.join();
+  log::flush(kPatience);
+  CHECK(std::filesystem::is_fifo(folder.file()));
+}
+
+TEST_CASE("a link in the place of the folder, or of the file, is not followed") {
+  const OwnFolder folder;
+  const auto victim = folder.path + "/victim";
+  std::filesystem::create_directory(victim);
+  std::ofstream(victim + "/notes") << "weeks of work";
+  SECTION("of the folder") { std::filesystem::create_symlink(victim, folder.path + "/log"); }
+  SECTION("of the file") {
+    std::filesystem::create_directory(folder.path + "/log");
+    std::filesystem::create_symlink(victim + "/notes", folder.file());
+  }
+  SECTION("of the file, as a second name") {
+    std::filesystem::create_directory(folder.path + "/log");
+    std::filesystem::create_hard_link(victim + "/notes", folder.file());
+  }
+  folder.listen("info");
+  log::info(LogPart::kAgent, "for nobody");
+  log::flush(kPatience);
+  CHECK(*read_file(victim + "/notes") == "weeks of work");
+  CHECK(std::distance(std::filesystem::directory_iterator(victim), {}) == 1);
+}
+
+TEST_CASE("a folder that was replaced while the log was written is not rotated into") {
+  const OwnFolder folder;
+  const auto victim = folder.path + "/victim";
+  folder.listen("info");
+  log::info(LogPart::kData, "first");
+  log::flush(kPatience);
+  std::filesystem::rename(folder.path + "/log", folder.path + "/moved");
+  std::filesystem::create_directory(victim);
+  std::filesystem::create_symlink(victim, folder.path + "/log");
+  std::ofstream(victim + "/" + std::filesystem::path(folder.file()).filename().string()) << "weeks of work";
+  const std::string text(1U << 20U, 'x');
+  for (std::size_t i = 0; i * text.size() < 2 * log::kMostBytes; ++i) log::info(LogPart::kData, "{}", text);
+  log::flush(kPatience);
+  CHECK(std::distance(std::filesystem::directory_iterator(victim), {}) == 1);
+  CHECK(*read_file(folder.file()) == "weeks of work");
 }
 
 TEST_CASE("lines of several threads are all there") {

@@ -39,8 +39,8 @@ struct TemporaryFolder {
 struct Link {
   TemporaryFolder temporary;
   fs::path folder = temporary.path;
-  std::string sent = (folder / "node").string();
-  std::string came = (folder / "run/output").string();
+  std::string sent = made(folder / "node");
+  std::string came = made(folder / "run/output");
   boost::asio::io_context io;
   std::size_t frames = 0;
   std::size_t cut_after = ~std::size_t{};
@@ -48,17 +48,17 @@ struct Link {
   std::vector<std::string> failures;
   std::optional<Error> broken;
   launch::IncomingOutput incoming{io,
-                                  (folder / "run").string(),
+                                  HeldFolder::open((folder / "run").string()).value(),
                                   {[this](run::AgentId to, const run::CoordinatorMessage& answer) { hear(to, answer); },
                                    [this](std::string text) { warnings.push_back(std::move(text)); }}};
   Delivery delivery{io, options()};
 
-  Link() {
-    fs::create_directories(sent);
-    fs::create_directories(came);
-    incoming.receive({kAgent, "host1", "output"});
-  }
+  Link() { incoming.receive({kAgent, "host1", "output"}); }
 
+  static std::string made(const fs::path& path) {
+    fs::create_directories(path);
+    return path.string();
+  }
   DeliveryOptions options() {
     DeliveryOptions made;
     made.files = sent;
@@ -183,6 +183,22 @@ TEST_CASE("an agent that nobody asked for files, or that sends nonsense, breaks 
   CHECK_FALSE(link.incoming.hear(kAgent, std::string("\0\x09", 2)).has_value());
   CHECK(link.incoming.hear(kAgent, offer).has_value());
   CHECK_FALSE(link.incoming.hear(kAgent, offer).has_value());
+}
+
+TEST_CASE("what ranks have put in the place of published files is not sent, and not waited for") {
+  Link link;
+  fs::create_directories(link.folder / "victim");
+  std::ofstream(link.folder / "victim/key") << "secret";
+  fs::create_directory_symlink(link.folder / "victim", link.sent + "/linked");
+  REQUIRE(::mkfifo((link.sent + "/pipe").c_str(), 0600) == 0);
+  link.delivery.add("linked/key");
+  link.delivery.add("pipe");
+  link.publish("model", "text");
+  const auto error = link.settle();
+  CHECK_THAT(error, ContainsSubstring("linked is a symbolic link to ") || ContainsSubstring("pipe is a named pipe"));
+  CHECK(read(link.came + "/model") == "text");
+  CHECK_FALSE(fs::exists(link.came + "/linked"));
+  CHECK_FALSE(fs::exists(link.came + "/pipe"));
 }
 
 }  // namespace delivery_test

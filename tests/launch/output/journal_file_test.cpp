@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "catch.hpp"
+#include "held_path.hpp"
 #include "proc/file_size_limit.hpp"
 
 namespace journal_file_test {
@@ -36,7 +37,7 @@ std::string stop_signal() { return R"({"event":"signal_received","signal":15})";
 
 TEST_CASE("a journal goes on when the disk takes lines again, and says how many are missing") {
   TemporaryFile file;
-  auto journal = JournalFile::open(file.path, steady_now()).value();
+  auto journal = JournalFile::open(held_path(file.path), steady_now()).value();
   CHECK(journal.append(stop_signal()).has_value());
   {
     test::FileSizeLimit limit(read_file(file.path)->size() + 5);
@@ -53,9 +54,20 @@ TEST_CASE("a journal goes on when the disk takes lines again, and says how many 
   CHECK(lines[2].at("event") == lines[0].at("event"));
 }
 
+TEST_CASE("a journal is no other file, whatever has its name") {
+  TemporaryFile file;
+  const auto link = held_path(file.path).with(".link");
+  REQUIRE(::symlink(file.path.c_str(), link.path().c_str()) == 0);
+  const auto refused = JournalFile::open(link, steady_now());
+  link.folder.remove(link.name);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK_THAT(refused.error().message, ContainsSubstring("is a symbolic link to " + file.path));
+  CHECK(read_file(file.path).value().empty());
+}
+
 TEST_CASE("a journal that has reached its size keeps the run's end, and says what is missing") {
   TemporaryFile file;
-  auto journal = JournalFile::open(file.path, steady_now(), 100).value();
+  auto journal = JournalFile::open(held_path(file.path), steady_now(), 100).value();
   std::vector<std::string> told;
   for (int i = 0; i < 10; ++i) {
     if (auto written = journal.append(stop_signal()); !written) told.push_back(written.error().message);

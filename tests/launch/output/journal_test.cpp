@@ -13,6 +13,7 @@
 
 #include "base/files.hpp"
 #include "catch.hpp"
+#include "held_path.hpp"
 
 namespace journal_test {
 
@@ -29,9 +30,9 @@ struct Fixture {
   }
   ~Fixture() { std::filesystem::remove_all(folder); }
 
-  std::unique_ptr<Journal> open() {
-    return std::make_unique<Journal>(io, JournalFile::open(path(), start).value(),
-                                     [this](const Error& error) { errors.push_back(error); });
+  std::unique_ptr<Journal> open() { return write_to(JournalFile::open(held_path(path()), start).value()); }
+  std::unique_ptr<Journal> write_to(JournalFile file) {
+    return std::make_unique<Journal>(io, std::move(file), [this](const Error& error) { errors.push_back(error); });
   }
   [[nodiscard]] std::string path() const { return folder / "journal.jsonl"; }
   [[nodiscard]] std::vector<boost::json::object> lines() const { return parse(read_file(path()).value()); }
@@ -89,7 +90,8 @@ TEST_CASE("a disk that takes nothing costs lines, no memory without end and no w
   REQUIRE(::mkfifo(fixture.path().c_str(), 0600) == 0);
   Fd disk(::open(fixture.path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   const int events = 200'000;  // about 13 MB
-  auto journal = fixture.open();
+  Fd end(::open(fixture.path().c_str(), O_WRONLY | O_CLOEXEC));
+  auto journal = fixture.write_to({fixture.path(), std::move(end), fixture.start});
   for (int i = 0; i < events; ++i) journal->write(run::Event(run::SignalReceived{i, steady_now()}));
   REQUIRE(::fcntl(disk.get(), F_SETFL, 0) == 0);
   std::string text;

@@ -1,11 +1,14 @@
 #include "node/data/data_plan.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/json/parse.hpp>
 
 #include "base/files.hpp"
 #include "catch.hpp"
+#include "held_path.hpp"
 #include "node/process/private_folder.hpp"
 
 namespace data_plan_test {
@@ -42,16 +45,28 @@ TEST_CASE("the file is the owner's, and is replaced whole") {
   auto folder = PrivateFolder::make();
   REQUIRE(folder.has_value());
   auto path = folder->path() + "/plan.json";
-  REQUIRE(write_data_plan(path, plan_of(1)).has_value());
+  REQUIRE(write_data_plan(held_path(path), plan_of(1)).has_value());
   struct stat first {};
   REQUIRE(::stat(path.c_str(), &first) == 0);
   CHECK((first.st_mode & 0777) == 0600);
-  REQUIRE(write_data_plan(path, plan_of(2)).has_value());
+  REQUIRE(write_data_plan(held_path(path), plan_of(2)).has_value());
   struct stat second {};
   REQUIRE(::stat(path.c_str(), &second) == 0);
   CHECK(first.st_ino != second.st_ino);
   CHECK(boost::json::parse(read_file(path).value()).at("workers").as_array().size() == 2);
-  CHECK_FALSE(write_data_plan(folder->path() + "/none/plan.json", plan_of(1)).has_value());
+  CHECK_FALSE(write_data_plan({folder->held(), "none/plan.json"}, plan_of(1)).has_value());
+}
+
+TEST_CASE("a link in the place of the plan, or of what it is written to first, costs no other file") {
+  auto folder = PrivateFolder::make();
+  REQUIRE(folder.has_value());
+  const auto victim = folder->path() + "/victim", path = folder->path() + "/plan.json";
+  REQUIRE(write_all(Fd(::open(victim.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), "weeks of work").has_value());
+  REQUIRE(::symlink(victim.c_str(), path.c_str()) == 0);
+  REQUIRE(::symlink(victim.c_str(), (path + ".new").c_str()) == 0);
+  REQUIRE(write_data_plan({folder->held(), "plan.json"}, plan_of(1)).has_value());
+  CHECK(read_file(victim).value() == "weeks of work");
+  CHECK(boost::json::parse(read_file(path).value()).at("workers").as_array().size() == 1);
 }
 
 }  // namespace data_plan_test

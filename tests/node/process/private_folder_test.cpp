@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/ids.hpp"
 #include "catch.hpp"
 
 namespace private_folder_test {
@@ -64,6 +65,44 @@ TEST_CASE("its parent is one that nobody else may enter") {
   REQUIRE(::stat(parent.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0700);
   CHECK(status.st_uid == ::geteuid());
+}
+
+TEST_CASE("what ranks have put in the place of a private folder stays") {
+  const std::filesystem::path root = "/tmp/taas-private-" + random_hex(4);
+  const auto victim = root / "victim";
+  std::filesystem::create_directories(victim);
+  std::ofstream(victim / "notes") << "weeks of work";
+  std::string path;
+  const bool is_link = GENERATE(true, false);
+  {
+    auto folder = PrivateFolder::make();
+    REQUIRE(folder.has_value());
+    path = folder->path();
+    std::ofstream(path + "/plan.json") << "{}";
+    std::filesystem::create_directory_symlink(victim, path + "/link");
+    std::filesystem::rename(path, root / "moved");
+    if (is_link) std::filesystem::create_directory_symlink(victim, path);
+    if (!is_link) std::filesystem::rename(victim, path);
+  }
+  const auto kept = std::filesystem::path(path) / "notes";
+  CHECK(std::filesystem::file_size(kept) == std::string("weeks of work").size());
+  CHECK(std::filesystem::is_empty(root / "moved"));  // its own content went
+  std::filesystem::remove_all(path);
+  std::filesystem::remove_all(root);
+}
+
+TEST_CASE("a link among private folders is not one that was left over") {
+  const std::filesystem::path victim = "/tmp/taas-private-" + random_hex(4);
+  std::filesystem::create_directories(victim);
+  std::ofstream(victim / "notes") << "weeks of work";
+  const auto first = PrivateFolder::make();
+  REQUIRE(first.has_value());
+  const auto link = std::filesystem::path(first->path()).parent_path() / "run-link";
+  std::filesystem::create_directory_symlink(victim, link);
+  CHECK(PrivateFolder::make().has_value());
+  CHECK(std::filesystem::exists(victim / "notes"));
+  std::filesystem::remove(link);
+  std::filesystem::remove_all(victim);
 }
 
 }  // namespace private_folder_test

@@ -10,6 +10,7 @@
 
 #include "base/disk_thread.hpp"
 #include "catch.hpp"
+#include "held_path.hpp"
 #include "proc/family/family.hpp"
 
 namespace rank_process_test {
@@ -43,9 +44,10 @@ struct Fixture {
     start.rank = Rank{3};
     start.argv = {"/bin/sh", "-c", command};
     start.environment = {"PATH=/usr/bin:/bin", "HERE=" + folder.string()};
-    start.stdout_path = folder / "out";
-    start.stderr_path = folder / "err";
-    start.error_file = folder / "error.json";
+    start.stdout_file = held_path(folder / "out");
+    start.stderr_file = held_path(folder / "err");
+    start.error_file = held_path(folder / "error.json");
+    start.flight_record = held_path(folder / "record");
     RankCallbacks callbacks;
     callbacks.on_line = [this](const ui::OutputLine& line) { lines.push_back(line.text); };
     callbacks.on_exit = [this](run::ExitStatus ended, run::Evidence why, Instant) {
@@ -98,13 +100,25 @@ TEST_CASE("the evidence of a failure is its stderr and the program's own error f
 TEST_CASE("an error file is read as far as errors are long, and only if it is a file") {
   const auto [make, size] = GENERATE(std::pair("head -c 3000000 /dev/zero | tr '\\0' x > $HERE/error.json", 256 * 1024),
                                      std::pair("mkfifo $HERE/error.json", 0), std::pair("mkdir $HERE/error.json", 0),
-                                     std::pair("ln -s /dev/zero $HERE/error.json", 0));
+                                     std::pair("ln -s /dev/zero $HERE/error.json", 0),
+                                     std::pair("echo '{}' > $HERE/other; ln -s other $HERE/error.json", 0));
   Fixture fixture;
   fixture.run(std::string(make) + "; echo bad >&2; exit 4");
   fixture.wait();
   CHECK(fixture.status->code == 4);
   CHECK(fixture.evidence.error_file.size() == static_cast<std::size_t>(size));
   CHECK(fixture.evidence.last_lines.back() == "bad");
+}
+
+TEST_CASE("a hang's record is read where it is a file of the rank's own") {
+  const auto [make, groups] =
+      GENERATE(std::pair("cp \"$RECORD\" $HERE/record", 1), std::pair("ln -s \"$RECORD\" $HERE/record", 0),
+               std::pair("mkfifo $HERE/record", 0));
+  Fixture fixture;
+  fixture.run("RECORD='" TAAS_FLIGHT_RECORDS "/missing-2.15.0-0'; " + std::string(make) + "; exit 4");
+  fixture.wait();
+  CHECK(fixture.status->code == 4);
+  CHECK(fixture.evidence.collectives.size() == static_cast<std::size_t>(groups));
 }
 
 TEST_CASE("a rank that was silent on stderr is judged by its stdout") {

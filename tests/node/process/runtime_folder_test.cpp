@@ -1,5 +1,6 @@
 #include "node/process/runtime_folder.hpp"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -112,6 +113,16 @@ TEST_CASE("a lock is held by one at a time") {
   CHECK(::flock(first->get(), LOCK_EX | LOCK_NB) == 0);
   CHECK(::flock(second->get(), LOCK_EX | LOCK_NB) != 0);
   CHECK(open_lock("/no/such/folder/lock").error().system_errno == ENOENT);
+}
+
+TEST_CASE("a lock is a file of its own") {
+  const Parent parent;
+  const auto victim = parent.path + "/victim", lock = parent.path + "/lock";
+  REQUIRE(Fd(::open(victim.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)));
+  SECTION("and no second name of another") { REQUIRE(::link(victim.c_str(), lock.c_str()) == 0); }
+  SECTION("and no link") { REQUIRE(::symlink(victim.c_str(), lock.c_str()) == 0); }
+  SECTION("and no pipe") { REQUIRE(::mkfifo(lock.c_str(), 0600) == 0); }
+  CHECK_THAT(open_lock(lock).error().message, ContainsSubstring(lock));
 }
 
 }  // namespace runtime_folder_test

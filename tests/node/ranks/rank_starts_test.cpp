@@ -68,20 +68,21 @@ TEST_CASE("rank 0 alone reads standard input, and alone writes to protected fold
 
 TEST_CASE("files are a rank's own, and belong to one generation") {
   auto starts = starts_on(1);
-  CHECK(starts.describe(0).stdout_path.empty());
+  CHECK(starts.describe(0).stdout_file.empty());
   CHECK(starts.describe(0).flight_record.empty());
-  starts.use({"/run/records-", {{"out2", "err2", "error2"}, {"out3", "err3", "error3"}}});
+  const auto at = [](const char* name) { return HeldPath{HeldFolder::open("/proc").value(), name}; };
+  starts.use({at("records-"), {{at("out2"), at("err2"), at("error2")}, {at("out3"), at("err3"), at("error3")}}});
   const auto start = starts.describe(1);
-  CHECK(start.stdout_path == "out3");
-  CHECK(start.stderr_path == "err3");
-  CHECK(start.error_file == "error3");
-  CHECK(start.flight_record == "/run/records-3");
-  CHECK(has(start.environment, "TORCHELASTIC_ERROR_FILE=error3"));
-  starts.use({"", {{"", "", "", ""}, {"", "", "", "/run/private/rank-0003/output"}}});
+  CHECK(start.stdout_file.path() == "/proc/out3");
+  CHECK(start.stderr_file.path() == "/proc/err3");
+  CHECK(start.error_file.path() == "/proc/error3");
+  CHECK(start.flight_record.path() == "/proc/records-3");
+  CHECK(has(start.environment, "TORCHELASTIC_ERROR_FILE=/proc/error3"));
+  starts.use({{}, {{}, {{}, {}, {}, "/run/private/rank-0003/output"}}});
   CHECK(has(starts.describe(0).environment, "TAAS_OUTPUT_DIR="));
   CHECK(has(starts.describe(1).environment, "TAAS_OUTPUT_DIR=/run/private/rank-0003/output"));
   starts.begin(Generation{4}, {}, places_on(1));
-  CHECK(starts.describe(1).stdout_path.empty());
+  CHECK(starts.describe(1).stdout_file.empty());
   CHECK(starts.describe(1).flight_record.empty());
 }
 
@@ -100,7 +101,7 @@ TEST_CASE("a folder that cannot be made leaves ranks without files") {
   const auto folder = storage::create_run_directory({.output = root, .run_id = "run"}).value();
   const auto made = make_paths(folder, Generation{0}, places_on(0), plan::RankFiles::kAll);
   REQUIRE(made.ranks.size() == 2);
-  CHECK(made.ranks[1].out.ends_with("rank-0001.out"));
+  CHECK(made.ranks[1].out.path().ends_with("rank-0001.out"));
   CHECK(made.ranks[1].output.empty());
   const auto apart = make_paths(folder, Generation{0}, places_on(0), plan::RankFiles::kPrivate);
   CHECK(apart.ranks[0].output.empty());

@@ -119,4 +119,13 @@ TEST_CASE("a pipe that nobody reads is replaced, and a user's file left alone") 
   CHECK(std::filesystem::file_size(served.path) == 4);
 }
 
+TEST_CASE("what has taken the place of the pipe stays") {
+  Served served;
+  REQUIRE(served.open().has_value());
+  std::filesystem::remove(served.path);
+  std::ofstream(served.path) << "weeks of work";
+  served.file.reset();
+  CHECK(std::filesystem::file_size(served.path) == std::string("weeks of work").size());
+}
+
 }  // namespace timer_file_test

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
+#include "held_path.hpp"
+#include "proc/file_size_limit.hpp"
 #include "proc/output/log_writer.hpp"
 #include "proc/processes.hpp"
 
@@ -19,11 +20,12 @@ namespace {
 
 /// A capture of a pipe that the test writes to.
 struct Fixture {
-  explicit Fixture(const std::string& log_path = "") {
+  explicit Fixture(const std::string& log_path = "") : Fixture(held_path(log_path)) {}
+  explicit Fixture(HeldPath log) {
     auto pipe = make_pipe();
     REQUIRE(pipe.has_value());
     writer = std::move(pipe->write);
-    capture.emplace(io, std::move(pipe->read), CaptureLog{&disk, log_path},
+    capture.emplace(io, std::move(pipe->read), CaptureLog{&disk, std::move(log)},
                     CaptureCallbacks{
                         .on_bytes = [this](std::string_view bytes, Instant) { text += bytes; },
                         .on_end = [this] { ended = true; },
@@ -72,7 +74,7 @@ TEST_CASE("much output arrives whole") {
   pipe->write.reset();
   std::string text;
   bool ended = false;
-  Capture capture(io, std::move(pipe->read), {&disk, folder / "log"},
+  Capture capture(io, std::move(pipe->read), {&disk, held_path(folder / "log")},
                   {.on_bytes = [&](std::string_view bytes, Instant) { text += bytes; },
                    .on_end = [&] { ended = true; },
                    .on_log_error = {}});
@@ -142,7 +144,9 @@ TEST_CASE("pausing inside the callback stops after that piece") {
 }
 
 TEST_CASE("a full disk is told once, naming the file, and the bytes still come") {
-  Fixture fixture("/dev/full");
+  TemporaryFolder folder;
+  Fixture fixture(folder / "log");
+  const FileSizeLimit limit(2);
   fixture.write("one\n");
   fixture.capture->drain_now();
   fixture.write("two\n");
@@ -150,12 +154,13 @@ TEST_CASE("a full disk is told once, naming the file, and the bytes still come")
   REQUIRE(fixture.run_until_end());
   CHECK(fixture.text == "one\ntwo\n");
   REQUIRE(fixture.log_errors.size() == 1);
-  CHECK(fixture.log_errors[0].system_errno == ENOSPC);
-  CHECK_THAT(fixture.log_errors[0].message, ContainsSubstring("/dev/full"));
+  CHECK(fixture.log_errors[0].system_errno == EFBIG);
+  CHECK_THAT(fixture.log_errors[0].message, ContainsSubstring(folder / "log"));
 }
 
 TEST_CASE("a file that cannot be opened is told once, naming it, and the bytes still come") {
-  Fixture fixture("/no/such/folder/stdout.log");
+  TemporaryFolder folder;
+  Fixture fixture({HeldFolder::open(folder / "").value(), "no/stdout.log"});
   CHECK(fixture.log_errors.empty());  // not from within the constructor
   fixture.write("text");
   fixture.writer.reset();
@@ -163,7 +168,7 @@ TEST_CASE("a file that cannot be opened is told once, naming it, and the bytes s
   CHECK(fixture.text == "text");
   REQUIRE(fixture.log_errors.size() == 1);
   CHECK(fixture.log_errors[0].system_errno == ENOENT);
-  CHECK_THAT(fixture.log_errors[0].message, ContainsSubstring("/no/such/folder/stdout.log"));
+  CHECK_THAT(fixture.log_errors[0].message, ContainsSubstring("no/stdout.log"));
 }
 
 TEST_CASE("a log file is appended to") {
@@ -177,11 +182,15 @@ TEST_CASE("a log file is appended to") {
   CHECK(*read_file(folder / "log") == "again\nagain\n");
 }
 
-/// A log file on a disk that takes nothing: a named pipe, which nobody has opened for reading yet.
+/// The disk's thread waits until the test lets it go.
 TEST_CASE("a disk that takes nothing holds up the rank in the end, and never the loop") {
   TemporaryFolder folder;
-  REQUIRE(::mkfifo((folder / "log").c_str(), 0600) == 0);
+  auto hold = make_pipe().value();
   Fixture fixture(folder / "log");
+  fixture.disk.run([end = hold.read.get()] {
+    char byte = 0;
+    CHECK(::read(end, &byte, 1) == 0);
+  });
   REQUIRE(::fcntl(fixture.writer.get(), F_SETFL, O_NONBLOCK) == 0);
   const std::string words(64 * 1024, 'x');
   std::size_t written = 0;
@@ -197,15 +206,11 @@ TEST_CASE("a disk that takes nothing holds up the rank in the end, and never the
   CHECK(fixture.text.size() <= LogWriter::kCrowded + words.size());
   CHECK(written > fixture.text.size());
 
-  Fd disk(::open((folder / "log").c_str(), O_RDONLY | O_CLOEXEC));
   fixture.writer.reset();
-  std::string kept;
-  std::thread reader([&] { kept = read_to_end(disk); });
+  hold.write.reset();
   CHECK(fixture.run_until_end());
-  fixture.capture.reset();
-  reader.join();
   CHECK(fixture.text.size() == written);
-  CHECK(kept == fixture.text);
+  CHECK(*read_file(folder / "log") == fixture.text);
 }
 
 TEST_CASE("a callback may destroy its capture") {

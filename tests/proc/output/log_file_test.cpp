@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "held_path.hpp"
 #include "proc/file_size_limit.hpp"
 #include "proc/processes.hpp"
 
@@ -13,7 +14,7 @@ using namespace taas::test;
 
 TEST_CASE("a log goes on when the disk takes bytes again, and says how many are missing") {
   TemporaryFolder folder;
-  LogFile log(folder / "log");
+  LogFile log(held_path(folder / "log"));
   CHECK(log.append("first\n").has_value());
   {
     FileSizeLimit limit(10);
@@ -29,7 +30,7 @@ TEST_CASE("a log goes on when the disk takes bytes again, and says how many are 
 
 TEST_CASE("what is missing at the end is said there") {
   TemporaryFolder folder;
-  LogFile log(folder / "log");
+  LogFile log(held_path(folder / "log"));
   {
     FileSizeLimit limit(2);
     CHECK_FALSE(log.append("first\n").has_value());
@@ -40,7 +41,7 @@ TEST_CASE("what is missing at the end is said there") {
 
 TEST_CASE("a log that could not be opened is opened when it can be") {
   TemporaryFolder folder;
-  LogFile log(folder / "later/log");
+  LogFile log({HeldFolder::open(folder / "").value(), "later/log"});
   CHECK_FALSE(log.open().has_value());
   CHECK(log.append("one\n").has_value());  // told already
   std::filesystem::create_directory(folder / "later");
@@ -49,7 +50,7 @@ TEST_CASE("a log that could not be opened is opened when it can be") {
 }
 
 TEST_CASE("without a path nothing is written and nothing fails") {
-  LogFile log("");
+  LogFile log({});
   CHECK(log.open().has_value());
   CHECK(log.append("text").has_value());
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "catch.hpp"
+#include "held_path.hpp"
 #include "run_until.hpp"
 #include "storage/temporary_folder.hpp"
 
@@ -24,13 +25,13 @@ struct Intake {
 
   FileReceiverOptions options() {
     FileReceiverOptions made;
-    made.files = folder.path();
+    made.files = held_path(folder.path());
     made.on_progress = [this](int source, std::uint64_t, std::uint64_t bytes) { progress[source].push_back(bytes); };
     made.on_stored = [this](int source, std::uint64_t, const std::string& error) { stored[source].push_back(error); };
     return made;
   }
   bool offer(int source, std::uint64_t transfer, const std::string& name, std::uint64_t size) {
-    return receiver.offer(source, transfer, folder.path(), {name, "", 0644, size});
+    return receiver.offer(source, transfer, held_path(folder.path()), {name, "", 0644, size});
   }
   bool accepts(int source) {
     return run_until(io, [&] { return !progress[source].empty(); });
@@ -130,15 +131,26 @@ TEST_CASE("a name that leads out is refused, and what comes for it ignored") {
 
 TEST_CASE("files get their names after all that came before") {
   Intake intake;
-  REQUIRE(intake.receiver.offer(1, 1, intake.folder / ".delivered/1", {"a", "", 0644, 1}));
+  const HeldPath delivered{HeldFolder::open(intake.folder.path()).value(), ".delivered/1"};
+  REQUIRE(intake.receiver.offer(1, 1, delivered, {"a", "", 0644, 1}));
   REQUIRE(intake.accepts(1));
   REQUIRE(intake.receiver.add(1, 1, "x"));
   std::optional<Placed> placed;
-  intake.receiver.place({{intake.folder / ".delivered/1", "node_1", "host1"}},
-                        [&](Placed result) { placed = std::move(result); });
+  intake.receiver.place({{delivered, "node_1", "host1"}}, [&](Placed result) { placed = std::move(result); });
   REQUIRE(run_until(intake.io, [&] { return placed.has_value(); }));
   CHECK(placed->files == 1);
   CHECK(read_text(intake.folder / "a") == "x");
+}
+
+TEST_CASE("a folder that was replaced by a link receives nothing") {
+  Intake intake;
+  TemporaryFolder victim;
+  fs::create_directory_symlink(victim.path(), intake.folder / "output");
+  const HeldPath output{HeldFolder::open(intake.folder.path()).value(), "output"};
+  REQUIRE(intake.receiver.offer(1, 1, output, {"a", "", 0644, 0}));
+  REQUIRE(run_until(intake.io, [&] { return !intake.stored[1].empty(); }));
+  CHECK_THAT(intake.stored[1].front(), ContainsSubstring("output is a symbolic link to " + victim.path()));
+  CHECK(fs::is_empty(victim.path()));
 }
 
 }  // namespace file_receiver_test

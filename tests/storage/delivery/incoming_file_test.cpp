@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 Result<> receive(const std::string& files, FileHead head, const std::vector<std::string>& pieces) {
-  auto file = begin_file(files, files, std::move(head));
+  auto file = begin_file(HeldFolder::open(files).value(), files, std::move(head));
   if (!file) return file.error();
   for (const auto& piece : pieces) {
     if (auto added = (*file)->add(piece); !added) return added;
@@ -32,7 +32,7 @@ std::size_t entries_in(const std::string& folder) {
 
 TEST_CASE("a file appears whole, with its permissions and no more than these") {
   TemporaryFolder folder;
-  auto file = begin_file(folder.path(), folder.path(), {"d/model", "", 06755, 6}).value();
+  auto file = begin_file(HeldFolder::open(folder.path()).value(), folder.path(), {"d/model", "", 06755, 6}).value();
   REQUIRE(file->add("abc").has_value());
   CHECK_FALSE(file->complete());
   CHECK_FALSE(fs::exists(folder / "d/model"));
@@ -58,7 +58,7 @@ TEST_CASE("a file in place of a former one, and an empty one") {
 
 TEST_CASE("what is not whole was never there") {
   TemporaryFolder folder;
-  begin_file(folder.path(), folder.path(), {"a", "", 0644, 10}).value()->add("half").value();
+  begin_file(HeldFolder::open(folder.path()).value(), folder.path(), {"a", "", 0644, 10}).value()->add("half").value();
   CHECK(entries_in(folder.path()) == 0);
   CHECK_FALSE(receive(folder.path(), {"a", "", 0644, 2}, {"abc"}).has_value());
   CHECK(entries_in(folder.path()) == 0);

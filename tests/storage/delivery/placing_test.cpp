@@ -26,9 +26,10 @@ struct Run {
     std::vector<Delivered> delivered;
     for (int i = 1; i <= nodes; ++i) {
       auto number = std::to_string(i);
-      delivered.push_back({waiting(i), "node_" + number, "host" + number});
+      delivered.push_back(
+          {{HeldFolder::open(folder.path()).value(), ".delivered/" + number}, "node_" + number, "host" + number});
     }
-    return place_delivered(files, delivered);
+    return place_delivered({HeldFolder::open(folder.path()).value(), "output"}, delivered);
   }
 };
 
@@ -130,6 +131,29 @@ TEST_CASE("a machine that sent nothing") {
   auto placed = run.place(2);
   CHECK(placed.error == "");
   CHECK(placed.files == 0);
+}
+
+TEST_CASE("what a link in the place of the delivered files leads to is not moved") {
+  Run run;
+  TemporaryFolder victim;
+  write_text(victim / "notes", "weeks of work");
+  fs::create_directory(run.folder / ".delivered");
+  fs::create_directory_symlink(victim.path(), run.waiting(1));
+  const auto placed = run.place(1);
+  CHECK_THAT(placed.error, ContainsSubstring("is a symbolic link to " + victim.path()));
+  CHECK(read_text(victim / "notes") == "weeks of work");
+  CHECK(fs::is_empty(run.files));
+}
+
+TEST_CASE("published files that were replaced by a link get no others") {
+  Run run;
+  TemporaryFolder victim;
+  fs::remove(run.files);
+  fs::create_directory_symlink(victim.path(), run.files);
+  run.came(1, "a", "text");
+  CHECK_THAT(run.place(1).error, ContainsSubstring("is a symbolic link to " + victim.path()));
+  CHECK(fs::is_empty(victim.path()));
+  CHECK(read_text(run.waiting(1) + "/a") == "text");
 }
 
 }  // namespace placing_test

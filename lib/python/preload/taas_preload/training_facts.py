@@ -95,7 +95,8 @@ class TrainingFacts:
             if os.getpid() != self._process or not self._is_telling():
                 return
             text = sys.modules["json"].dumps(self._told())  # torch has imported it
-            with open(path, "w", encoding="ascii") as file:
+            new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # nobody else's file
+            with open(new, "w", encoding="ascii") as file:
                 file.write(text)
         except Exception:
             return

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import socket
 import tempfile
 import time
 from dataclasses import dataclass
 from typing import Callable
 
-from ..runtime import events
+from ..runtime import events, own_files
 from ..worker.processes import Process, Starter
 
 _BACKLOG = 64
@@ -40,6 +40,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="taas-data-")
+        self._held = own_files.open_folder(self.folder)
         self.starter: Starter | None = None
         self._places: list[_Place] = []
         self._deaths: list[float] = []
@@ -94,7 +95,12 @@ class Pool:
             place.process.end()
             place.listener.close()
         self._places.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._held >= 0:
+            own_files.clear(self._held)
+            os.close(self._held)
+            self._held = -1
+            with contextlib.suppress(OSError):
+                os.rmdir(self.folder)
 
     def _process(self, index: int, listener: socket.socket) -> Process:
         if self.starter is None:

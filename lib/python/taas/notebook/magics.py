@@ -77,6 +77,7 @@ def _number(words: list[str], index: int, default: int) -> int:
 
 def _logs_of(run: Run, rank: int) -> list[Path]:
     """Where what a rank has printed is: its newest generation's log files."""
-    generations = sorted(Path(run.folder).glob("generation-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    named = [path for path in Path(run.folder).glob("generation-*") if path.name.rpartition("-")[2].isdecimal()]
+    generations = sorted(named, key=lambda path: int(path.name.rpartition("-")[2]))
     files = [generations[-1] / f"rank-{rank:04}.{kind}" for kind in ("out", "err")] if generations else []
-    return [file for file in files if file.exists()]
+    return [file for file in files if file.is_file() and not file.is_symlink()]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import stat
 import tempfile
+
+from ...runtime import own_files
 
 _PREFIX = "taas-cell."
 _LOCK = "lock"
@@ -20,10 +21,12 @@ _LOCK = "lock"
 
 
 class Kept:
-    """A path that belongs to this process until remove(). Only this user can look into it."""
+    """A path that belongs to this process until remove(). Only this user can look into it.
 
-    def __init__(self, path: str, lock: int) -> None:
-        self.path, self._lock = path, lock
+    It is held open: ranks know its path, and what they may have put there instead is not removed."""
+
+    def __init__(self, path: str, lock: int, folder: int | None = None) -> None:
+        self.path, self._lock, self._folder = path, lock, folder
 
     @classmethod
     def folder(cls, base: str) -> Kept:
@@ -31,8 +34,10 @@ class Kept:
         while True:
             path = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
             with contextlib.suppress(FileNotFoundError):
-                if kept := cls._hold(path, _open_lock(path)):
+                folder = own_files.open_folder(path)
+                if kept := cls._hold(path, _open_lock(folder), folder):
                     return kept
+                os.close(folder)
 
     @classmethod
     def file(cls, base: str) -> Kept:
@@ -43,7 +48,7 @@ class Kept:
                 return kept
 
     @classmethod
-    def _hold(cls, path: str, lock: int) -> Kept | None:
+    def _hold(cls, path: str, lock: int, folder: int | None = None) -> Kept | None:
         """None where somebody's sweep has come between the path and its lock."""
         try:
             _take(lock)
@@ -51,16 +56,18 @@ class Kept:
             os.close(lock)
             return None
         except OSError:  # storage without locks, where no sweep removes anything
-            return cls(path, lock)
+            return cls(path, lock, folder)
         if os.fstat(lock).st_nlink == 0:
             os.close(lock)
             return None
-        return cls(path, lock)
+        return cls(path, lock, folder)
 
     def remove(self) -> None:
         """It is wanted no longer."""
-        _remove(self.path)
+        _remove(self.path, self._lock, self._folder)
         os.close(self._lock)
+        if self._folder is not None:
+            os.close(self._folder)
 
 
 def sweep(base: str) -> None:
@@ -69,7 +76,7 @@ def sweep(base: str) -> None:
         for entry in list(os.scandir(base)):
             if entry.name.startswith(_PREFIX) and _is_own(entry):
                 with contextlib.suppress(OSError):
-                    _remove_unless_locked(entry.path)
+                    _remove_unless_locked(entry.path, entry.is_dir(follow_symlinks=False))
 
 
 def _is_own(entry: os.DirEntry[str]) -> bool:
@@ -77,19 +84,22 @@ def _is_own(entry: os.DirEntry[str]) -> bool:
     return status.st_uid == os.getuid() and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode))
 
 
-def _remove_unless_locked(path: str) -> None:
-    lock = _open_lock(path)
+def _remove_unless_locked(path: str, is_folder: bool) -> None:
+    folder = own_files.open_folder(path) if is_folder else None
     try:
-        _take(lock)
-        _remove(path)
+        lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW) if folder is None else _open_lock(folder)
+        try:
+            _take(lock)
+            _remove(path, lock, folder)
+        finally:
+            os.close(lock)
     finally:
-        os.close(lock)
+        if folder is not None:
+            os.close(folder)
 
 
-def _open_lock(path: str) -> int:
-    if os.path.isdir(path):
-        return os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+def _open_lock(folder: int) -> int:
+    return os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=folder)
 
 
 def _take(lock: int) -> None:
@@ -97,9 +107,11 @@ def _take(lock: int) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
+def _remove(path: str, lock: int, folder: int | None) -> None:
+    """A file's name, if it is still that of the locked file; or what is in a folder, and then its name."""
+    with contextlib.suppress(OSError):
+        if folder is not None:
+            own_files.clear(folder)
+            os.rmdir(path)
+        elif os.path.samestat(os.lstat(path), os.fstat(lock)):
             os.unlink(path)

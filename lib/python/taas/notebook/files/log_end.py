@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ...runtime import own_files
 from ..marks import without_marks
 
 _PIECE = 1 << 16
@@ -13,8 +14,9 @@ _LONGEST_LINE = 1 << 12
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """At most `count` lines; of the first one only the end where it is very long. Reads as much as these need."""
-    with path.open("rb") as file:
+    """At most `count` lines; of the first one only the end where it is very long. Reads as much as these need. Raises OSError
+    where the path leads to no file of its own."""
+    with own_files.open_file(str(path)) as file:
         size = file.seek(0, os.SEEK_END)
         most = min(size, _PIECE + count * _LONGEST_LINE)
         length = 0

@@ -11,7 +11,22 @@ import contextlib
 import os
 import subprocess
 
-_SCRIPT = 'while IFS= read -r path; do set -- "$@" "$path"; done; rm -rf -- "$@"'
+# A line is an inode's number and a path, which ranks know: what they have put there instead stays. A folder is emptied from within,
+# since its path may change meanwhile. What is mounted in there by then is not a cell's; busybox has no such option, and no such line.
+_SCRIPT = """
+is() { found=$(ls -di -- "$2") && found=${found#"${found%%[! ]*}"} && [ "${found%% *}" = "$1" ]; }
+while IFS= read -r line; do set -- "$@" "$line"; done
+rm -f --one-file-system 2>/dev/null && one=--one-file-system
+for line; do
+    inode=${line%% *} path=${line#* }
+    if [ -d "$path" ]; then
+        (cd -P -- "$path" && is "$inode" . && rm -rf $one -- ./* ./.[!.]* ./..?*)
+        rmdir -- "$path"
+    else
+        is "$inode" "$path" && rm -f -- "$path"
+    fi
+done
+"""
 
 
 class Remover:
@@ -25,10 +40,10 @@ class Remover:
                                            start_new_session=True)
 
     def add(self, path: str) -> None:
-        """It is removed when this process has ended before close()."""
+        """What has the path by now is removed when this process has ended before close()."""
         if self._shell and self._shell.stdin:
             with contextlib.suppress(OSError):
-                self._shell.stdin.write(os.fsencode(path) + b"\n")
+                self._shell.stdin.write(b"%d %s\n" % (os.lstat(path).st_ino, os.fsencode(path)))
 
     def close(self) -> None:
         """What was added stays, or has been removed."""

@@ -6,6 +6,7 @@ import io
 import os
 from typing import Any
 
+from ...runtime import own_files
 from ..variables.memory import Memory
 from ..variables.objects import Sender, Uncapturable
 from .connection import Connection
@@ -29,7 +30,7 @@ def send(connection: Connection, facts: Facts, captured: dict[str, Any], namespa
         if trouble and name in namespace:
             break  # what the pickler has begun would be missing in what follows
     path = os.path.join(facts.folder, "pulled")
-    with open(path, "wb") as out:
+    with own_files.new_file(path) as out:
         memory.write(out)
     connection.send("pulled", names=names, troubles=troubles, values=file.getvalue().hex(), places=sender.places, memory=path)
 

@@ -7,6 +7,7 @@ import os
 from typing import Any, BinaryIO
 
 from ...batch.layout import aligned
+from ...runtime import own_files
 
 
 class Memory:
@@ -38,8 +39,8 @@ class Memory:
 
 def mapped(path: str) -> Any:
     """The file as writable memory; what is written stays in this process."""
-    size = os.path.getsize(path)
-    if size == 0:
-        return bytearray()
-    with open(path, "rb") as file:
+    with own_files.open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            return bytearray()
         return mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)

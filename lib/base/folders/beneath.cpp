@@ -1,4 +1,4 @@
-#include "base/beneath.hpp"
+#include "base/folders/beneath.hpp"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -49,7 +49,8 @@ Fd open_step_by_step(int folder, const std::string& name, int flags, mode_t mode
 
 Fd open_resolved(int folder, const std::string& name, int flags, mode_t mode) {
   open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_NONBLOCK | O_CLOEXEC);
+  const int unblocked = (flags & O_PATH) != 0 ? 0 : O_NONBLOCK;  // the two together are an error
+  how.flags = static_cast<std::uint64_t>(flags | unblocked | O_CLOEXEC);
   how.mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
   for (;;) {

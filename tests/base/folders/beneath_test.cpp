@@ -1,4 +1,4 @@
-#include "base/beneath.hpp"
+#include "base/folders/beneath.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <climits>
 
-#include "base/files.hpp"
 #include "base/files.hpp"
 #include "catch.hpp"
 #include "storage/temporary_folder.hpp"
