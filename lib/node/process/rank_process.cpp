@@ -202,7 +202,7 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
         [=, watched = preloaded, error = start.error_file] {
           if (error.empty()) return;
           if (watched) *told = read_raised(error);
-          if (auto text = read_regular_file(error, kMostErrorFile)) evidence->error_file = std::move(*text);
+          if (auto text = error.folder.read(error.name, kMostErrorFile)) evidence->error_file = std::move(*text);
         },
         [=, weak = weak_from_this()] {
           if (auto self = weak.lock(); self && self->running) self->judge(*told, std::move(*evidence));
