@@ -64,7 +64,8 @@ bool is_shell(std::string_view program) {
 class Choice {
  public:
   using Reader = std::function<Disposition(const Process&)>;
-  Choice(const std::vector<Process>& members, Audience audience, const Reader& look) : audience_(audience), look_(look) {
+  Choice(const std::vector<Process>& members, Audience audience, const Reader& look)
+      : audience_(audience), look_(look) {
     std::set<int> known;
     for (const auto& member : members) known.insert(member.pid);
     for (const auto& member : members) {
@@ -113,14 +114,11 @@ std::vector<Process> choose_recipients(const std::vector<Process>& members, Audi
   return Choice(members, audience, look).take();
 }
 
+/// One that was told to stop a moment ago may not have stopped yet, and would then with the signal pending: so SIGCONT
+/// goes to all, which takes that back.
 void tell_processes(const std::vector<Process>& processes, int signal) {
   signal_processes(processes, signal);
-  std::vector<Process> stopped;
-  for (const auto& process : processes) {
-    auto seen = read_disposition(process.pid, signal);
-    if (seen && seen->stopped) stopped.push_back(process);
-  }
-  if (!stopped.empty()) signal_processes(stopped, SIGCONT);
+  signal_processes(processes, SIGCONT);
 }
 
 void GroupCall::tell_leader(int pid) {
