@@ -109,7 +109,7 @@ void AgentLoop::State::welcome(const run::Welcome& message) {
     return say(run::Refused{prepared.error().message});
   }
   log::info(LogPart::kAgent, "ready; the store has port {}", node->store_port());
-  say(run::Ready{node->store_port(), node->data_ports(), node->rank_ports(), node->folder_mark()});
+  say(run::Ready{node->store_port(), node->data_ports(), node->rank_ports(), node->folder_mark(), node->folder_view()});
 }
 
 int AgentLoop::State::count_data_workers(const plan::DataOptions& data) const {

@@ -26,6 +26,7 @@
 #include "node/timers/node_timers.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
 #include "proc/family/family.hpp"
+#include "proc/family/standstill.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "storage/folder_marker.hpp"
 #include "storage/private_files.hpp"
@@ -67,13 +68,18 @@ struct Node::State {
   void perform(const run::Settle& request);
   void perform(const run::Abandon&) { output->abandon(); }
   void perform(const run::DataWorkers& list);
+  void perform(const run::LookAtWriters& request);
+  void perform(const run::WritersAnswer& answer) { output->hear(answer); }
   void perform(const run::FileProgress& progress) { output->hear(progress); }
   void perform(const run::FileStored& stored) { output->hear(stored); }
 
   void serve_store(const run::StartRanks& start, bool first_node);
   void add_evidence(Rank rank, run::Evidence& evidence);
   void hold_output(bool hold);
+  void signal(const run::SignalRanks& request);
   void sweep(int signal);
+  template <class Send>
+  void end_writers(int signal, Send send);
   void name_leftovers(bool in_peace);
   void say_settled(const std::string& error);
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
@@ -100,7 +106,7 @@ struct Node::State {
   std::unique_ptr<DataDelivery> data;    // with --cpus
   std::unique_ptr<NodeTimers> timers;    // with TORCHELASTIC_ENABLE_FILE_TIMER
   std::optional<Timer> leftover_notice;  // while all of a generation is to end
-  StopWish stop_wish{io, disk, [this](const run::SignalRanks& request) { ranks->signal(request); },
+  StopWish stop_wish{io, disk, [this](const run::SignalRanks& request) { signal(request); },
                      [this](std::string text) { remark(std::move(text)); }};
 };
 
@@ -208,8 +214,9 @@ void Node::State::open_ranks() {
 void Node::State::open_output() {
   NodeOutputOptions wanted;
   wanted.hostname = options.machine.hostname;
-  wanted.writers_alive = [this] { return ranks->all_alive(); };
+  wanted.writers = &ranks->writers();
   wanted.send_file = options.send_file;
+  wanted.ask_others = [this](std::uint64_t number) { outbox.say(run::AskWriters{generation(), number}); };
   wanted.remark = [this](std::string text) { remark(std::move(text)); };
   output.emplace(io, *folder, std::move(wanted));
 }
@@ -225,6 +232,8 @@ std::vector<std::uint16_t> Node::rank_ports() const { return state_->rank_ports.
 std::uint16_t Node::store_port() const { return state_->store.port(); }
 
 const std::string& Node::folder_mark() const { return state_->folder_mark; }
+
+std::string Node::folder_view() const { return storage::view_of_folder(state_->folder->held()); }
 
 std::string Node::output_directory() const { return state_->folder->files(); }
 
@@ -249,8 +258,8 @@ void Node::State::perform(const run::StartRanks& start) {
   addresses.output_directory = folder->staging();
   addresses.stop_file = stop_file(start.generation).path();
   addresses.log_folder = folder->own_logs();
+  output->take(start.output, start.generation);  // what the generation before has left is looked at first
   ranks->start(start.generation, addresses, std::move(places));
-  output->take(start.output);
 }
 
 void Node::State::serve_store(const run::StartRanks& start, bool first_node) {
@@ -289,6 +298,22 @@ void Node::State::hold_output(bool hold) {
   if (ranks) ranks->hold_output(hold);
 }
 
+/// Files that ranks have open when the signal comes are perhaps closed because of it, half written; those that they
+/// begin then are begun on purpose. So they stand still while the two are told apart.
+template <class Send>
+void Node::State::end_writers(int signal, Send send) {
+  if (signal == 0 || !output->has_seen_files()) return send();
+  const auto processes = family.members();
+  const Standstill standstill(processes);
+  output->stopping(signal == SIGKILL, processes);
+  send();
+}
+
+void Node::State::signal(const run::SignalRanks& request) {
+  if (!request.to_end || request.generation != generation()) return ranks->signal(request);
+  end_writers(request.signal, [&] { ranks->signal(request); });
+}
+
 void Node::State::sweep(int signal) {
   log::info(LogPart::kProcess, "all of generation {} is to end, by signal {}", generation().value, signal);
   ranks->cancel_start();
@@ -298,12 +323,13 @@ void Node::State::sweep(int signal) {
     leftover_notice.emplace(io, [=, this] { name_leftovers(in_peace); });
     leftover_notice->set(steady_now() + (in_peace ? std::min(kLeftoverNotice, limit / 2) : kLeftoverNotice));
   }
-  family.sweep(signal, [this, swept = generation()] {
+  auto gone = [this, swept = generation()] {
     leftover_notice.reset();
     ranks->flush();
     store.rest();
     disk.after([=, this] { outbox.say(run::GenerationGone{swept, steady_now()}); });  // and so after the ranks' ends
-  });
+  };
+  end_writers(signal, [&] { family.sweep(signal, std::move(gone)); });
 }
 
 /// Those below them end with them, or are named by the next line.
@@ -337,6 +363,12 @@ void Node::State::perform(const run::RequestStop& request) {
   run::SignalRanks to_all{generation(), {}, request.signal, false, request.sent};
   for (const auto& place : ranks->places()) to_all.ranks.push_back(place.rank);
   stop_wish.pass(to_all);
+}
+
+void Node::State::perform(const run::LookAtWriters& request) {
+  const bool well = request.generation == generation() && !ranks->told_to_end() &&
+                    ranks->writers().look(steady_now()) == storage::WritersState::kWell;
+  outbox.say(run::WritersSeen{request.number, well});
 }
 
 void Node::State::perform(const run::DataWorkers& list) {

@@ -60,12 +60,14 @@ class Node {
   [[nodiscard]] std::vector<std::uint16_t> rank_ports() const;
   /// The mark of the run's folder on this machine; empty: it has none.
   [[nodiscard]] const std::string& folder_mark() const;
+  /// As in run::Ready.
+  [[nodiscard]] std::string folder_view() const;
   /// The agent has a new link to the coordinator, and none of its ranks has outlived the former one.
   void link_is_new();
   /// The interface by which the other nodes are reached, for programs that have to be told (Gloo).
   void use_interface(const std::string& name);
   /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers,
-  /// FileProgress, FileStored; every other message is not a node's and ignored.
+  /// FileProgress, FileStored, LookAtWriters, WritersAnswer; every other message is not a node's and ignored.
   void perform(const run::CoordinatorMessage& message);
   /// Where the user finds what ranks wrote.
   [[nodiscard]] std::string output_directory() const;

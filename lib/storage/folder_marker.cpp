@@ -1,13 +1,16 @@
 #include "storage/folder_marker.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <climits>
 
+#include "base/files.hpp"
 #include "base/ids.hpp"
+#include "base/text.hpp"
 
 namespace taas::storage {
 namespace {
@@ -29,6 +32,13 @@ Result<std::string> mark_folder(const HeldFolder& folder, const std::string& run
   if (found.rfind(run + ".", 0) == 0) return found;
   return unavailable_error(
       fmt::format("{} is left over from another run: remove it, or choose another --rdzv-id", folder.path()));
+}
+
+std::string view_of_folder(const HeldFolder& folder) {
+  struct stat found {};
+  auto boot = read_file("/proc/sys/kernel/random/boot_id");
+  if (!boot || ::fstat(folder.descriptor().get(), &found) != 0) return random_hex(kMarkBytes);  // seen by nobody else
+  return fmt::format("{}:{:x}:{:x}", trim(*boot, "\n"), found.st_dev, found.st_ino);
 }
 
 }  // namespace taas::storage

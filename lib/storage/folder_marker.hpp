@@ -13,4 +13,8 @@ namespace taas::storage {
 /// be taken for this run's. Empty: this file system cannot hold a mark.
 Result<std::string> mark_folder(const HeldFolder& folder, const std::string& run);
 
+/// By which kernel this process sees the folder, and as which file system: what processes write is told (inotify) to
+/// those that have the same view.
+std::string view_of_folder(const HeldFolder& folder);
+
 }  // namespace taas::storage

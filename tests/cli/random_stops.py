@@ -147,6 +147,8 @@ def judge(plan: Plan, folder: pathlib.Path) -> list:
         whole = any(path.stat().st_size == WHOLE for path in folder.rglob(f"save-{rank}"))
         if not whole or not (folder / f"saved-{rank}").exists():
             wrong.append(f"the save of rank {rank} is lost")
+        elif not any(path.stat().st_size == WHOLE for path in folder.glob(f"taas-runs/*/output/save-{rank}")):
+            wrong.append(f"the save of rank {rank} is whole, and not published")
     for path in folder.glob("taas-runs/*/output/save-*"):
         if path.stat().st_size != WHOLE:
             wrong.append(f"{path.name} is published, and torn")
@@ -217,9 +219,10 @@ def main():
     lines = [line for _, wrong in results for line in wrong]
     lost = sum("is lost" in line for line in lines)
     torn = sum("torn" in line for line in lines)
+    kept_back = sum("not published" in line for line in lines)
     left = sum("are left" in line for line in lines)
     hung = sum("hung" in line for line in lines)
-    print(f"{len(results)} runs: {saves - lost} of {saves} saves whole, {torn} torn files published, "
+    print(f"{len(results)} runs: {saves - lost} of {saves} saves whole, {torn} torn files published, {kept_back} whole ones not, "
           f"{left} with processes left, {hung} hung")
     for shape in SHAPES:
         mine = [(plan, wrong) for plan, wrong in results if plan.shape == shape]

@@ -52,6 +52,32 @@ def hostile():
     shutil.rmtree(launcher.folder)
 
 
+@pytest.mark.parametrize("ends", [0, 3])
+def test_files_behind_a_link_in_the_place_of_the_output_folder_are_not_touched(hostile, ends):
+    """They were moved into output/, and the run was a success."""
+    result = hostile.shell(1, f'rm -rf "$TAAS_OUTPUT_DIR"; ln -s "$VICTIM" "$TAAS_OUTPUT_DIR"; exit {ends}')
+    assert result.returncode == (ends or 1), result.stderr
+    assert f".staging is a symbolic link to {hostile.victim}: nothing is published from there, and what is in it stays" in result.stderr
+    assert list((hostile.folder / "taas-runs/latest/output").iterdir()) == []
+    hostile.assert_victim_is_whole()
+
+
+def test_files_behind_a_link_in_the_output_folder_are_not_touched(hostile):
+    """A link is published as a link; a folder that turns into one is not entered."""
+    text = 'mkdir "$TAAS_OUTPUT_DIR/sub"; echo text > "$TAAS_OUTPUT_DIR/sub/file"; mv "$TAAS_OUTPUT_DIR/sub" away; ' \
+           'ln -s "$VICTIM" "$TAAS_OUTPUT_DIR/sub"'
+    result = hostile.shell(1, text)
+    assert result.returncode == 0, result.stderr
+    hostile.assert_victim_is_whole()
+    assert (hostile.folder / "taas-runs/latest/output/sub").readlink() == hostile.victim
+
+
+def test_an_output_folder_that_a_program_makes_anew_is_as_good_as_the_first(hostile):
+    result = hostile.shell(1, 'rm -rf "$TAAS_OUTPUT_DIR"; mkdir "$TAAS_OUTPUT_DIR"; echo text > "$TAAS_OUTPUT_DIR/file"')
+    assert result.returncode == 0, result.stderr
+    assert (hostile.folder / "taas-runs/latest/output/file").read_text() == "text\n"
+
+
 def test_the_next_generations_folder_is_not_made_elsewhere(hostile):
     result = hostile.shell(1, '[ "$generation" = 1 ] && exit 0\nln -s "$VICTIM" "$run/generation-1"\nexit 3\n', "--max-restarts", 1)
     assert result.returncode == 0, result.stderr

@@ -55,6 +55,8 @@ inline std::string brief(const CoordinatorMessage& message) {
           [](const HeartbeatEcho&) { return std::string("echo"); },
           [](const Settle& m) { return std::string(m.publish ? "settle" : "settle nothing"); },
           [](const Abandon&) { return std::string("abandon"); },
+          [](const LookAtWriters& m) { return fmt::format("look {}", m.number); },
+          [](const WritersAnswer& m) { return fmt::format("writers {} {}", m.number, m.well ? "well" : "not well"); },
           [](const RequestStop& m) { return fmt::format("checkpoint {}", m.signal); },
           [](const OutputShown&) { return std::string("shown"); },
           [](const FileProgress&) { return std::string("progress"); },

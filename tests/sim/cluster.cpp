@@ -35,6 +35,7 @@ Cluster::Cluster(std::uint64_t seed, Settings settings)
     node(number).refuses = random_.chance(settings_.refusals);
     bool apart = random_.chance(settings_.folders_apart);
     node(number).folder = !apart ? settings_.policy.folder : random_.chance(50) ? "theirs" : hello.hostname;
+    node(number).view = random_.chance(50) ? "a kernel of many" : "of " + hello.hostname;
     bool unfit = node(number).refuses || hello.version != settings_.policy.version;
     missing_allowed_ = missing_allowed_ || (unfit && matters(number));
   }

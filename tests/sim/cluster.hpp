@@ -107,6 +107,7 @@ class Cluster : public NodeWorld {
 
   /// The folder that a machine sees; the same text, the same folder.
   [[nodiscard]] const std::string& folder_of(run::AgentId agent) { return node(connections_.at(agent).node).folder; }
+  [[nodiscard]] const std::string& view_of(run::AgentId agent) { return node(connections_.at(agent).node).view; }
   void check_duties(const std::vector<const run::Tell*>& starts);
   void check_output_at_the_end();
 

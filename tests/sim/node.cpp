@@ -96,6 +96,7 @@ void Node::say(Duration delay, run::AgentMessage message) {
 void Node::perform(const run::Welcome&) {
   run::Ready ready{4711};
   ready.folder = folder;
+  ready.view = view;
   if (hello_.role == run::AgentRole::kData) ready.data_ports = {1, 2};
   run::AgentMessage answer = ready;
   if (refuses) answer = run::Refused{"train: not found"};

@@ -77,6 +77,7 @@ class Node {
   Path up;
   Path down;
   std::string folder;  ///< that ranks write to: those with the same text see the same one
+  std::string view;    ///< by which kernel it sees that
   Duration disk{};     ///< what its disk may take for one thing
   bool refuses = false;
   bool calm = false;  ///< ranks heed signals

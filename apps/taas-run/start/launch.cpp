@@ -185,6 +185,12 @@ node::Bootstrap joining(const plan::Join& mode, const plan::LaunchPlan& plan, co
 Resolve resolve_as_joined(plan::LaunchPlan here) {
   return [here = std::move(here)](const node::Launch& launch, plan::Machine& machine) {
     auto same = plan::check_same_wishes(here, launch.settings, launch.most_ranks_on_node);
+    const auto& own = here.options.output.directory;
+    const bool ignored = own != plan::OutputOptions().directory && own != launch.settings.options.output.directory;
+    if (same && ignored) {
+      fmt::print(stderr, "taas-run: --output {} has no effect on this node: the first node has chosen {}\n", own,
+                 launch.run_folder);
+    }
     return same ? resolve_here(launch, machine) : Result<plan::ResolvedProgram>(same.error());
   };
 }

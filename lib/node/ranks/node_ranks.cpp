@@ -15,6 +15,11 @@
 #include "proc/spawn/landlock.hpp"
 
 namespace taas::node {
+namespace {
+
+constexpr const char* kTraceback = "Traceback (most recent call last)";  // Python's own words
+
+}  // namespace
 
 NodeRanks::NodeRanks(boost::asio::io_context& io, Family& family, DiskThread& disk, Outbox& outbox,
                      const storage::RunDirectory& folder, NodeRanksOptions options)
@@ -30,6 +35,7 @@ void NodeRanks::start(Generation generation, plan::RunAddresses addresses, std::
   generation_ = generation;
   ranks_.clear();
   writers_.clear();
+  told_to_end_by_ = 0;
   starts_.begin(generation, std::move(addresses), std::move(places));
   choose_streams();
   out_of_memory_kills_ = oom_kills();
@@ -130,10 +136,21 @@ RankCallbacks NodeRanks::callbacks(Rank rank) {
 void NodeRanks::ended(Rank rank, Generation of, run::ExitStatus status, run::Evidence evidence, Instant at) {
   log::info(LogPart::kProcess, "rank {} of generation {} has ended: code {}, signal {}", rank.value, of.value,
             status.code, status.signal);
-  writers_.one_ended();
+  note_end_of_writer(rank, status);
   evidence.out_of_memory_kill = status.signal == SIGKILL && out_of_memory_struck();
   if (options_.on_end) options_.on_end(rank, evidence);
   outbox_.say(run::RankExited{of, rank, status, std::move(evidence), at});
+}
+
+void NodeRanks::note_end_of_writer(Rank rank, const run::ExitStatus& status) {
+  using storage::WriterEnd;
+  const bool by_itself = status.signal == 0 || status.signal == told_to_end_by_;
+  const auto end = !by_itself                               ? WriterEnd::kKilled
+                   : status.signal == 0 && status.code == 0 ? WriterEnd::kWell
+                                                            : WriterEnd::kBadly;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (places()[i].rank == rank) writers_.ended(ranks_[i]->pid(), end);
+  }
 }
 
 bool NodeRanks::out_of_memory_struck() const {
@@ -167,6 +184,7 @@ void NodeRanks::signal(const run::SignalRanks& request) {
     leaders.push_back(ranks_[index]->pid());
   }
   if (request.to_end) {
+    told_to_end_by_ = request.signal;
     request.sent ? family_.all_are_told() : void(family_.tell(leaders, request.signal, Audience::kAll));
     return;
   }
@@ -204,6 +222,7 @@ void NodeRanks::show(std::size_t index, const ui::OutputLine& line) {
   if (shown || (options_.all_output && !held_)) {
     outbox_.add({line.rank, is_stderr, line.progress, line.text, line.at, line.open, line.raw});
   }
+  if (is_stderr && line.text.rfind(kTraceback, 0) == 0) writers_.raised(line.at);
   bool refused = line.text.find("ermission denied") != std::string::npos;
   if (refused && starts_.options().read_only != nullptr && line.rank.value != 0) explain_refusal(line.rank);
 }

@@ -10,7 +10,7 @@
 #include "node/output/outbox.hpp"
 #include "node/ranks/rank_starts.hpp"
 #include "plan/streams.hpp"
-#include "storage/liveness.hpp"
+#include "storage/publishing/writers.hpp"
 
 namespace taas {
 class DiskThread;
@@ -57,14 +57,16 @@ class NodeRanks {
   [[nodiscard]] const std::vector<RankPlace>& places() const { return starts_.places(); }
   /// Whose own process this is.
   [[nodiscard]] std::optional<Rank> rank_of(int pid) const;
-  /// Asked from any thread. What a rank still writes as it dies may be half a file.
-  [[nodiscard]] bool all_alive() const { return writers_.all_alive(); }
+  [[nodiscard]] bool told_to_end() const { return told_to_end_by_ != 0; }
+  /// May be asked from any thread. What a rank still writes as it dies may be half a file.
+  [[nodiscard]] const storage::WritingProcesses& writers() const { return writers_; }
 
  private:
   void use(GenerationPaths made);
   void start_all();
   void take(std::size_t index, Result<Child> child);
   void adopt(std::size_t index, Child child);
+  void note_end_of_writer(Rank rank, const run::ExitStatus& status);
   void ended(Rank rank, Generation of, run::ExitStatus status, run::Evidence evidence, Instant at);
   void say_failed(const RankPlace& place, const Error& error);
   std::unique_ptr<RankSource> make_source();
@@ -93,6 +95,7 @@ class NodeRanks {
   std::optional<Error> short_of_;                    // why there are fewer of these than places
   std::vector<std::unique_ptr<RankProcess>> ranks_;  // started ones, by place
   storage::WritingProcesses writers_;
+  int told_to_end_by_ = 0;                   // the signal, once all are told
   std::optional<long> out_of_memory_kills_;  // when the generation began
   bool held_ = false;
   bool refusal_explained_ = false;

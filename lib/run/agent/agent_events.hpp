@@ -63,7 +63,8 @@ struct Send {
   AgentMessage message;
 };
 /// Carried out on this node: Welcome (prepare), ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
-/// SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored.
+/// SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored,
+/// LookAtWriters, WritersAnswer.
 struct Perform {
   CoordinatorMessage message;
 };

@@ -23,6 +23,7 @@ void Agents::ready(AgentId agent, const Ready& message) {
   known.store_port = message.store_port;
   known.rank_ports = message.rank_ports;
   known.folder = message.folder;
+  known.view = message.view;
 }
 
 KnownAgent Agents::remove(AgentId agent) {

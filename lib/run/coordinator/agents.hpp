@@ -18,6 +18,7 @@ struct KnownAgent {
   std::uint16_t store_port = 0;
   std::vector<std::uint16_t> rank_ports = {};
   std::string folder = {};  ///< the mark of the run's folder there
+  std::string view = {};    ///< as in Ready
 };
 
 /// "hostb", or words for one that did not say its name.

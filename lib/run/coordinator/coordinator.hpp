@@ -56,6 +56,8 @@ class Coordinator {
   void on(AgentId agent, const RankTrained& message);
   void on(AgentId agent, const GenerationGone& message) { members_.on(agent, message); }
   void on(AgentId agent, const OutputSettled& message) { output_.on(agent, message); }
+  void on(AgentId agent, const AskWriters& message) { output_.on(agent, message); }
+  void on(AgentId agent, const WritersSeen& message) { output_.on(agent, message); }
   void on(AgentId /*agent*/, const DataPrepared& message) { machines_.loader().on(message, gathering_.active()); }
   void on(AgentId agent, const LoaderPrepared& message);
   void on(AgentId agent, const LoaderFailed& message);

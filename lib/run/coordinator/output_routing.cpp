@@ -19,7 +19,7 @@ void append(std::string& text, const std::string& more) {
 
 /// What is told of output that was lost with its machine.
 std::string describe_loss(const std::string& host, NodeIndex node, const std::string& reason) {
-  auto who = host.empty() ? "a node" : host;
+  auto who = host.empty() ? fmt::format("node {}", node.value) : fmt::format("node {} ({})", node.value, host);
   auto what = node.value == 0 ? "what rank 0 wrote" : "what its ranks wrote";
   return fmt::format("{} was lost before {} was on disk{}{}", who, what, reason.empty() ? "" : ": ", reason);
 }
@@ -40,25 +40,52 @@ const OutputRouting::Duty* OutputRouting::find(AgentId agent) const {
   return found == duty_of_.end() ? nullptr : &found->second;
 }
 
+bool OutputRouting::has_published(AgentId agent, int group) const {
+  const auto* duty = find(agent);
+  return duty != nullptr && duty->group == group && duty->view == agents_.at(agent).view;
+}
+
 void OutputRouting::assign(const std::vector<AgentId>& agent_of_node, Generation generation) {
-  std::set<AgentId> seen;
-  std::set<int> served;
   const int first_group = group_of(agent_of_node.front());
   generation_ = generation;
+  questions_.clear();
+  std::vector<AgentId> all;
+  std::map<AgentId, NodeIndex> first_node;
   for (std::size_t node = 0; node < agent_of_node.size(); ++node) {
-    AgentId agent = agent_of_node[node];
-    if (!seen.insert(agent).second) continue;
-    int group = node == 0 ? first_group : group_of(agent);
-    if (!served.insert(group).second) continue;
-    std::erase_if(duty_of_, [&](const auto& entry) { return entry.second.group == group; });
+    const AgentId agent = agent_of_node[node];
+    if (!first_node.try_emplace(agent, NodeIndex{static_cast<int>(node)}).second) continue;
+    all.push_back(agent);
+  }
+  std::map<std::pair<int, std::string>, AgentId> publishers;
+  for (const AgentId agent : all) {
+    const int group = agent == all.front() ? first_group : group_of(agent);
+    auto [publisher, is_first] = publishers.try_emplace({group, agents_.at(agent).view}, agent);
+    const bool knows_more = !is_first && has_published(agent, group) && !has_published(publisher->second, group);
+    if (knows_more) publisher->second = agent;
+  }
+  std::map<int, WaitingOutput> waiting;  // by group, of its first node
+  for (const auto& [place, agent] : publishers) {
+    const auto& [group, view] = place;
+    std::erase_if(duty_of_, [&, group = group, view = view](const auto& entry) {
+      return entry.second.group == group && entry.second.view == view;
+    });
     const auto& known = agents_.at(agent);
-    bool delivers = known.folder != folder_ && !folder_.empty();
-    NodeIndex index{static_cast<int>(node)};
-    Duty duty{group, index, known.hello.hostname, generation, group == first_group, delivers};
-    if (!duty.final_names) waiting_[group] = {waiting_folder(group), duty.node, duty.host};
+    const bool delivers = known.folder != folder_ && !folder_.empty();
+    Duty duty{group, view, first_node.at(agent), known.hello.hostname, generation, group == first_group, delivers};
+    for (const AgentId other : all) {
+      if (other == agent || group_of(other) != group) continue;
+      const bool same_view = agents_.at(other).view == view;
+      if (same_view) duty.others.push_back(other);
+      if (!same_view) duty.alone = false;
+    }
+    if (!duty.final_names) {
+      auto [first, is_new] = waiting.try_emplace(group, WaitingOutput{waiting_folder(group), duty.node, duty.host});
+      if (!is_new && duty.node < first->second.node) first->second = {waiting_folder(group), duty.node, duty.host};
+    }
     duty_of_[agents_.key_of(agent)] = std::move(duty);
     receive_from(agent);
   }
+  for (auto& [group, output] : waiting) waiting_.insert_or_assign(group, std::move(output));
 }
 
 void OutputRouting::receive_from(AgentId agent) {
@@ -71,7 +98,8 @@ OutputDuty OutputRouting::duty_of(AgentId agent) const {
   const auto* duty = find(agent);
   if (duty == nullptr) return {};
   bool elsewhere = duty->delivers || duty->final_names;
-  return {true, elsewhere ? kFinalFolder : waiting_folder(duty->group), duty->delivers};
+  return {true, elsewhere ? kFinalFolder : waiting_folder(duty->group), duty->delivers, !duty->others.empty(),
+          duty->alone};
 }
 
 void OutputRouting::abandon() {
@@ -102,6 +130,26 @@ void OutputRouting::on(AgentId agent, const OutputSettled& message) {
   append(error_, named ? fmt::format("{}: {}", agents_.at(agent).hello.hostname, message.error) : message.error);
   if (duty_of_.at(agents_.key_of(agent)).final_names) files_ += message.files;
   check_settled();
+}
+
+void OutputRouting::on(AgentId agent, const AskWriters& message) {
+  const auto* duty = find(agent);
+  if (duty == nullptr || message.generation != generation_) return;
+  const Question question{agent, message.number, {duty->others.begin(), duty->others.end()}};
+  if (question.unheard.empty()) return agents_.send(agent, WritersAnswer{message.number, true});
+  const auto number = ++asked_;
+  questions_.emplace(number, question);
+  for (const AgentId other : question.unheard) agents_.send(other, LookAtWriters{generation_, number});
+}
+
+void OutputRouting::on(AgentId agent, const WritersSeen& message) {
+  auto found = questions_.find(message.number);
+  if (found == questions_.end() || found->second.unheard.erase(agent) == 0) return;
+  auto& question = found->second;
+  question.well = question.well && message.well;
+  if (!question.unheard.empty()) return;
+  agents_.send(question.asked_by, WritersAnswer{question.number, question.well});
+  questions_.erase(found);
 }
 
 void OutputRouting::lose(AgentId agent, const std::string& key, const std::string& reason) {

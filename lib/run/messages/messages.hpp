@@ -21,7 +21,7 @@ BOOST_DESCRIBE_STRUCT(NodeShare, (), (node, first_rank, local_world_size))
 namespace taas::run {
 
 /// Raised when a message changes its meaning; agent and coordinator are the same release otherwise, which Hello checks.
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 
 // What an agent and the coordinator say to each other. Instants are the coordinator's clock: an agent converts its own
 // with the offset that heartbeats measure (run/agent/clock_offset.hpp).
@@ -50,6 +50,18 @@ struct Ready {
   std::vector<std::uint16_t> data_ports = {};  ///< of a data node: one for each of its workers
   std::vector<std::uint16_t> rank_ports = {};  ///< held for servers that ranks open: one for each that may be here
   std::string folder = {};  ///< the mark of the run's folder there (storage/folder_marker.hpp); empty: it has none
+  std::string view = {};    ///< by which kernel and mount it sees that folder: only its writes are told there
+};
+/// A publisher that sees the same folder by the same kernel as others has closed files at hand: do the others' ranks go
+/// on well? Answered with WritersAnswer, unless one of them is lost.
+struct AskWriters {
+  Generation generation;
+  std::uint64_t number = 0;
+};
+/// The answer to LookAtWriters: whether no rank there has raised, failed, or been told to end.
+struct WritersSeen {
+  std::uint64_t number = 0;
+  bool well = false;
 };
 /// This node cannot take part. The message says why and does not name the node.
 struct Refused {
@@ -107,10 +119,11 @@ struct LoaderFailed {
 /// The answer to Dismissed, and the last that an agent says: it knows how the run ended for it.
 struct Goodbye {};
 
-using AgentMessage = std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled,
-                                  SignalAnswer, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankTrained,
-                                  RankExited, GenerationGone, OutputSettled, DataProgress, DataPrepared, DataWork,
-                                  DataWorkerEnded, LoaderPrepared, LoaderFailed, Goodbye, RankLingers>;
+using AgentMessage =
+    std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled, SignalAnswer,
+                 RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited, GenerationGone,
+                 OutputSettled, DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed,
+                 Goodbye, RankLingers, AskWriters, WritersSeen>;
 
 // Coordinator to agent.
 
@@ -129,12 +142,15 @@ struct ProbeAddresses {
   std::uint16_t port = 0;
   int probe = 0;  ///< its number; a later one replaces an earlier one
 };
-/// What a node does with what ranks write to the output folder. Of nodes that see the same folder one does it for all.
+/// What a node does with what ranks write to the output folder. Of nodes that see the same folder by the same kernel
+/// one does it for all.
 struct OutputDuty {
   bool publishes = false;
   std::string folder = {};  ///< where published files lie, relative to the run's folder
   bool delivers =
-      false;  ///< then sends them to the coordinator, which sees another folder (run/messages/file_frames.hpp)
+      false;          ///< then sends them to the coordinator, which sees another folder (run/messages/file_frames.hpp)
+  bool asks = false;  ///< other agents' ranks write there, too, as the same kernel tells (AskWriters)
+  bool alone = true;  ///< no other kernel's ranks write there
 };
 /// Start these ranks with an empty store; nothing of a former generation may live. Answered as StartGeneration is.
 struct StartRanks {
@@ -163,6 +179,16 @@ struct Settle {
 };
 /// The generation failed and another one begins: files whose writer died stay unpublished.
 struct Abandon {};
+/// Answered with WritersSeen.
+struct LookAtWriters {
+  Generation generation;
+  std::uint64_t number = 0;
+};
+/// To AskWriters of this number.
+struct WritersAnswer {
+  std::uint64_t number = 0;
+  bool well = false;
+};
 /// So many bytes of a file that the agent sends are written; 0: they may come now.
 struct FileProgress {
   std::uint64_t transfer = 0;
@@ -187,14 +213,16 @@ struct DataWorkers {
   std::vector<DataWorker> workers;
 };
 
-using CoordinatorMessage =
-    std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration, SweepGeneration,
-                 HeartbeatEcho, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored>;
+using CoordinatorMessage = std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
+                                        SweepGeneration, HeartbeatEcho, OutputShown, RequestStop, Settle, Abandon,
+                                        DataWorkers, FileProgress, FileStored, LookAtWriters, WritersAnswer>;
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(AgentRole, kRanks, kData)
 BOOST_DESCRIBE_STRUCT(Hello, (), (protocol, version, hostname, instance, order, plays, gpus, cores, addresses, role, ranks))
-BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports, rank_ports, folder))
+BOOST_DESCRIBE_STRUCT(Ready, (), (store_port, data_ports, rank_ports, folder, view))
+BOOST_DESCRIBE_STRUCT(AskWriters, (), (generation, number))
+BOOST_DESCRIBE_STRUCT(WritersSeen, (), (number, well))
 BOOST_DESCRIBE_STRUCT(Refused, (), (message))
 BOOST_DESCRIBE_STRUCT(AddressesReached, (), (addresses, probe))
 BOOST_DESCRIBE_STRUCT(Heartbeat, (), (number, sent))
@@ -206,12 +234,14 @@ BOOST_DESCRIBE_STRUCT(SignalAnswer, (), (generation, signal, ranks, unheard))
 BOOST_DESCRIBE_STRUCT(Welcome, (), (run))
 BOOST_DESCRIBE_STRUCT(Dismissed, (), (reason, exit_code))
 BOOST_DESCRIBE_STRUCT(ProbeAddresses, (), (addresses, port, probe))
-BOOST_DESCRIBE_STRUCT(OutputDuty, (), (publishes, folder, delivers))
+BOOST_DESCRIBE_STRUCT(OutputDuty, (), (publishes, folder, delivers, asks, alone))
 BOOST_DESCRIBE_STRUCT(StartRanks, (), (generation, world_size, nodes, shares, master_addr, master_port, servers, output))
 BOOST_DESCRIBE_STRUCT(HeartbeatEcho, (), (number, sent, received))
 BOOST_DESCRIBE_STRUCT(OutputShown, (), ())
 BOOST_DESCRIBE_STRUCT(Settle, (), (publish))
 BOOST_DESCRIBE_STRUCT(Abandon, (), ())
+BOOST_DESCRIBE_STRUCT(LookAtWriters, (), (generation, number))
+BOOST_DESCRIBE_STRUCT(WritersAnswer, (), (number, well))
 BOOST_DESCRIBE_STRUCT(FileProgress, (), (transfer, received))
 BOOST_DESCRIBE_STRUCT(FileStored, (), (transfer, error))
 BOOST_DESCRIBE_STRUCT(LoaderPrepared, (), ())

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas::storage {
 
@@ -18,8 +21,11 @@ struct FileState {
   friend bool operator==(const FileState&, const FileState&) = default;
 };
 
+/// What a call of the stat family has told.
+FileState state_of(const struct stat& found);
+
 /// Of the symbolic link itself; ENOENT and others come back as they are, what is no link is EINVAL.
-Result<FileState> link_state(const std::string& path);
+Result<FileState> link_state(const HeldFolder& folder, const std::string& name);
 
 /// What it means when the kernel refuses a read lease (EAGAIN).
 enum class Refusal {
@@ -28,7 +34,7 @@ enum class Refusal {
 };
 
 /// Finds out by a file of its own, made in this folder for a moment, which meaning it has on the folder's file system.
-Refusal learn_refusal(const std::string& folder);
+Refusal learn_refusal(const HeldFolder& folder);
 
 /// A staged file opened for reading, and a promise of the kernel about its writers.
 class StagedFile {
@@ -39,8 +45,9 @@ class StagedFile {
     kUnknown,  ///< the file system cannot say
   };
 
-  /// ENOENT, ELOOP (a symbolic link) and others come back as they are; what is neither file nor link is EINVAL.
-  static Result<StagedFile> open(const std::string& path, Refusal refusal = Refusal::kMeansWriters);
+  /// ENOENT, ELOOP (a symbolic link on the way) and others come back as they are; what is no file is EINVAL.
+  static Result<StagedFile> open(const HeldFolder& folder, const std::string& name,
+                                 Refusal refusal = Refusal::kMeansWriters);
 
   [[nodiscard]] const FileState& state() const { return state_; }
   [[nodiscard]] Writers writers() const { return writers_; }

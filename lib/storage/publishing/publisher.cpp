@@ -20,8 +20,9 @@ struct Publisher::Thread {
   Thread(asio::io_context& loop, PublisherOptions options) : io(loop) {
     options.on_error = to_loop(std::move(options.on_error));
     options.on_published = to_loop(std::move(options.on_published));
+    options.ask = to_loop(std::move(options.ask));
     auto tell = options.on_error;
-    staging = options.staging;
+    staging = options.place.path_of(options.staging);
     work.emplace(own, std::move(options), to_loop(std::function<void()>([this] { ++published; })));
     work->start_watching();  // before this returns, and so before anything is written
     auto begun = begin();
@@ -75,28 +76,45 @@ Publisher::Publisher(std::unique_ptr<Thread> thread) : thread_(std::move(thread)
 
 Publisher::~Publisher() = default;
 
-void Publisher::publish_to(std::string files) {
+void Publisher::publish_to(HeldFolder files) {
   asio::post(thread_->own, [thread = thread_.get(), files = std::move(files)] { thread->work->publish_to(files); });
 }
 
-void Publisher::settle(std::function<void(std::string)> on_done) {
+void Publisher::share(Sharing sharing) {
+  asio::post(thread_->own, [thread = thread_.get(), sharing] { thread->work->share(sharing); });
+}
+
+void Publisher::confirm(std::uint64_t number, bool well) {
+  asio::post(thread_->own, [=, thread = thread_.get()] { thread->work->confirm(number, well); });
+}
+
+void Publisher::stop(Stop stop) {
+  thread_->work->stop(std::move(stop));
+  asio::post(thread_->own, [thread = thread_.get()] { thread->work->catch_up_with_stops(); });
+}
+
+bool Publisher::has_seen_files() const { return thread_->work->has_seen_files(); }
+
+void Publisher::settle(std::function<void(std::string, std::vector<Doubtful>)> on_done) {
   if (auto begun = thread_->begin(); !begun) {
     const auto why =
         fmt::format("cannot publish: {}; what is staged stays in {}", begun.error().message, thread_->staging);
-    return thread_->to_loop(std::move(on_done))(why);
+    return thread_->to_loop(std::move(on_done))(why, {});
   }
   thread_->ask([done = thread_->to_loop(std::move(on_done))](Publishing& work, auto guard) {
-    work.settle([done, guard](std::string error) { done(std::move(error)); });
+    work.settle([done, guard](std::string error, std::vector<Doubtful> doubtful) {
+      done(std::move(error), std::move(doubtful));
+    });
   });
 }
 
-void Publisher::abandon(std::function<void(std::vector<std::string>)> on_done) {
+void Publisher::abandon(std::function<void(std::vector<Doubtful>)> on_done) {
   if (!thread_->begin()) {  // the names are not known, but will not be published either
-    thread_->ask([](Publishing& work, auto guard) { work.abandon([guard](const std::vector<std::string>&) {}); });
+    thread_->ask([](Publishing& work, auto guard) { work.abandon([guard](const std::vector<Doubtful>&) {}); });
     return thread_->to_loop(std::move(on_done))({});
   }
   thread_->ask([done = thread_->to_loop(std::move(on_done))](Publishing& work, auto guard) {
-    work.abandon([done, guard](std::vector<std::string> names) { done(std::move(names)); });
+    work.abandon([done, guard](std::vector<Doubtful> doubtful) { done(std::move(doubtful)); });
   });
 }
 

@@ -22,9 +22,16 @@ class Publishing {
 
   /// At once, or after PublisherOptions::watch_after.
   void start_watching();
-  void publish_to(std::string files);
-  void settle(std::function<void(std::string error)> on_done);
-  void abandon(std::function<void(std::vector<std::string> unpublished)> on_done);
+  void publish_to(HeldFolder files);
+  void share(Sharing sharing);
+  void confirm(std::uint64_t number, bool well);
+  /// From any thread, as Publisher::stop(); catch_up_with_stops() follows on this one.
+  void stop(Stop stop);
+  void catch_up_with_stops();
+  /// From any thread.
+  [[nodiscard]] bool has_seen_files() const;
+  void settle(std::function<void(std::string error, std::vector<Doubtful> doubtful)> on_done);
+  void abandon(std::function<void(std::vector<Doubtful> doubtful)> on_done);
 
  private:
   struct State;

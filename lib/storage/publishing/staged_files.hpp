@@ -16,13 +16,13 @@ struct FilesBelow {
   std::map<std::string, Error> unread;  ///< folders that could not be listed
 };
 
-/// A folder that is not there has nothing below it.
-FilesBelow files_below(const std::string& folder);
+/// What other file systems have below it is not listed.
+FilesBelow files_below(const HeldFolder& folder);
 
 /// Removes the file with this name if it is still the one that was opened and nobody writes it. False: it stays.
-bool remove_if_same(const std::string& path, const StagedFile& file);
+bool remove_if_same(const HeldFolder& folder, const std::string& name, const StagedFile& file);
 
-/// Removes what is published with this very content, then the folders that are empty, this one too. All else stays.
-void remove_published(const std::string& staging, const std::map<std::string, FileState>& published, Refusal refusal);
+/// Removes what is published with this very content, then the folders in it that are empty. All else stays.
+void remove_published(const HeldFolder& staging, const std::map<std::string, FileState>& published, Refusal refusal);
 
 }  // namespace taas::storage

@@ -74,7 +74,7 @@ TEST_CASE("each rank is told of when it is there, and when it has ended") {
   fixture.start(2);
   fixture.wait_for<run::RankExited>(2);
   CHECK(fixture.told<run::RankSpawned>().size() == 2);
-  CHECK_FALSE(fixture.here->all_alive());
+  CHECK(fixture.here->writers().look(steady_now()) == storage::WritersState::kBadly);
   for (const auto& end : fixture.told<run::RankExited>()) {
     CHECK(end.status.code == end.rank.value + 3);
     CHECK(end.evidence.expired_timer == "of rank " + std::to_string(end.rank.value));
@@ -93,7 +93,7 @@ TEST_CASE("a start that is taken back leaves no rank") {
   }
   fixture.settle();
   CHECK(fixture.messages.empty());
-  CHECK(fixture.here->all_alive());  // there was none to die
+  CHECK(fixture.here->writers().look(steady_now()) == storage::WritersState::kWell);  // there was none to die
 }
 
 TEST_CASE("a program that is not there is said of the first rank, and no other is tried") {
@@ -113,7 +113,7 @@ TEST_CASE("signals reach ranks of their own generation only, and a process is kn
   const auto pid = fixture.told<run::RankSpawned>().at(0).pid;
   CHECK(fixture.here->rank_of(pid) == Rank{0});
   CHECK(fixture.here->rank_of(1) == std::nullopt);
-  CHECK(fixture.here->all_alive());
+  CHECK(fixture.here->writers().look(steady_now()) == storage::WritersState::kWell);
   fixture.here->signal({Generation{1}, {Rank{0}}, SIGKILL});
   fixture.here->signal({Generation{2}, {Rank{1}}, SIGKILL});
   fixture.here->signal({Generation{2}, {Rank{0}}, SIGUSR1});

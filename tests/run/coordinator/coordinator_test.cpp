@@ -168,7 +168,7 @@ TEST_CASE("another version is sent away with both named, and ends a run that can
   Drive run(policy(1, 1, 1));
   auto other = hello(0);
   other.version = "0.9";
-  auto why = "it runs taas-run 0.9 (protocol 1), this run 1.0 (protocol 1): install the same on all nodes";
+  auto why = "it runs taas-run 0.9 (protocol 2), this run 1.0 (protocol 2): install the same on all nodes";
   CHECK(run.arrive(0, other, 10) == Strings{fmt::format("0: dismissed 2 {}", why),
                                             fmt::format("report host0 cannot take part: {}", why), "finish 2"});
 }

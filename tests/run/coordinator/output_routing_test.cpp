@@ -141,7 +141,69 @@ TEST_CASE("what was written on a machine that is gone is missed") {
   parts.agents.remove(AgentId{0});
   output.settle(true);
   CHECK(std::get<OutputSettled>(*parts.decisions.next_report()).error ==
-        "host0 was lost before what rank 0 wrote was on disk");
+        "node 0 (host0) was lost before what rank 0 wrote was on disk");
+}
+
+namespace {
+
+/// Agents 0.. that see the same folder, each by the kernel of this name.
+struct Kernels : Parts {
+  explicit Kernels(const Strings& views) {
+    add(static_cast<int>(views.size()));
+    for (int i = 0; i < static_cast<int>(views.size()); ++i) {
+      agents.ready(AgentId{i}, Ready{4711, {}, {}, "c", views[static_cast<std::size_t>(i)]});
+      nodes.push_back(AgentId{i});
+    }
+  }
+  OutputRouting output{"c", decisions, agents};
+  std::vector<AgentId> nodes;
+};
+
+}  // namespace
+
+TEST_CASE("of those that see one folder by several kernels, one publishes for each kernel") {
+  Kernels run({"x", "y", "x", "y"});
+  run.output.assign(run.nodes, Generation{0});
+  for (int publisher : {0, 1}) {
+    const auto duty = run.output.duty_of(AgentId{publisher});
+    CHECK(duty.publishes);
+    CHECK(duty.asks);
+    CHECK_FALSE(duty.alone);
+    CHECK(duty.folder == "output");
+  }
+  for (int other : {2, 3}) CHECK_FALSE(run.output.duty_of(AgentId{other}).publishes);
+}
+
+TEST_CASE("who has published goes on where it can, since it knows what was whole") {
+  Kernels run({"x", "x", "x"});
+  run.output.assign({AgentId{1}, AgentId{2}}, Generation{0});
+  REQUIRE(run.output.duty_of(AgentId{1}).publishes);
+  run.output.assign(run.nodes, Generation{1});
+  CHECK(run.output.duty_of(AgentId{1}).publishes);
+  CHECK_FALSE(run.output.duty_of(AgentId{0}).publishes);
+}
+
+TEST_CASE("a publisher that asks hears whether the others' ranks all go on well") {
+  Kernels run({"x", "x", "x", "y"});
+  run.output.assign(run.nodes, Generation{0});
+  run.output.on(AgentId{0}, AskWriters{Generation{0}, 7});
+  CHECK(run.decided() == Strings{"1: look 1", "2: look 1"});
+  run.output.on(AgentId{1}, WritersSeen{1, true});
+  run.output.on(AgentId{1}, WritersSeen{1, true});
+  CHECK(run.decided().empty());
+  SECTION("they do") {
+    run.output.on(AgentId{2}, WritersSeen{1, true});
+    CHECK(run.decided() == Strings{"0: writers 7 well"});
+  }
+  SECTION("one does not") {
+    run.output.on(AgentId{2}, WritersSeen{1, false});
+    CHECK(run.decided() == Strings{"0: writers 7 not well"});
+  }
+  SECTION("one answers only when the generation is over") {
+    run.output.assign(run.nodes, Generation{1});
+    run.output.on(AgentId{2}, WritersSeen{1, true});
+    CHECK(run.decided().empty());
+  }
 }
 
 }  // namespace output_routing_test

@@ -17,17 +17,33 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Watched {
-  TemporaryFolder folder;
+  struct Folder {
+    const TemporaryFolder& top;
+    std::string operator/(const std::string& name) const { return top / ("watched/" + name); }
+  };
+  TemporaryFolder top;
+  Folder folder{top};
   boost::asio::io_context io;
   std::vector<FoundFile> found;
-  std::unique_ptr<FolderWatch> watch =
-      FolderWatch::start(io, folder.path(), [this](const std::vector<FoundFile>& files) {
-        found.insert(found.end(), files.begin(), files.end());
-      }).value();
+  int replacements = 0;
+  std::vector<std::size_t> found_at_mark;
+  std::unique_ptr<FolderWatch> watch = start();
+
+  std::unique_ptr<FolderWatch> start() {
+    fs::create_directory(top / "watched");
+    FolderWatch::Callbacks calls;
+    calls.on_files = [this](const std::vector<FoundFile>& files) {
+      found.insert(found.end(), files.begin(), files.end());
+    };
+    calls.on_mark = [this] { found_at_mark.push_back(found.size()); };
+    calls.on_replaced = [this] { ++replacements; };
+    return FolderWatch::start(io, HeldFolder::open(top.path()).value(), "watched", std::move(calls)).value();
+  }
 
   bool has(const std::string& name, bool closed) {
-    return std::any_of(found.begin(), found.end(),
-                       [&](const FoundFile& file) { return file.name == name && file.closed == closed; });
+    return std::any_of(found.begin(), found.end(), [&](const FoundFile& file) {
+      return file.name == name && (file.how != FoundFile::How::kThere) == closed;
+    });
   }
   /// Runs the loop until a file is told of; false after ten seconds without.
   bool waits_for(const std::string& name, bool closed = true) {
@@ -82,6 +98,42 @@ TEST_CASE("nothing is told after the end") {
   watched.watch.reset();
   watched.io.run_for(std::chrono::seconds(10));
   CHECK(watched.found.empty());
+}
+
+TEST_CASE("a mark comes after all that has happened before it, and before all that happens later") {
+  Watched watched;
+  for (const auto* name : {"a", "b"}) write_text(watched.folder / name, "text");
+  watched.watch->mark();
+  write_text(watched.folder / "c", "text");
+  REQUIRE(watched.waits_for("c"));
+  REQUIRE(watched.found_at_mark.size() == 1);
+  const auto before = watched.found_at_mark.front();
+  auto told_before = [&](const std::string& name) {
+    return std::any_of(watched.found.begin(), watched.found.begin() + static_cast<long>(before),
+                       [&](const FoundFile& file) { return file.name == name; });
+  };
+  CHECK(told_before("a"));
+  CHECK(told_before("b"));
+  CHECK_FALSE(told_before("c"));
+}
+
+TEST_CASE("what has happened is told at once where it is asked for") {
+  Watched watched;
+  write_text(watched.folder / "a", "text");
+  watched.watch->mark();
+  watched.watch->drain();
+  CHECK(watched.has("a", true));
+  CHECK(watched.found_at_mark.size() == 1);
+}
+
+TEST_CASE("that something else has got the folder's name is told, and the folder itself goes on being watched") {
+  Watched watched;
+  fs::rename(watched.top / "watched", watched.top / "elsewhere");
+  fs::create_directory_symlink("elsewhere", watched.top / "watched");
+  watched.watch->drain();
+  CHECK(watched.replacements == 1);
+  write_text(watched.top / "elsewhere/a", "text");
+  CHECK(watched.waits_for("a"));
 }
 
 }  // namespace folder_watch_test

@@ -30,7 +30,9 @@ struct Place {
     return seen(name);
   }
   [[nodiscard]] Publication seen(const std::string& name) const {
-    return {staging, files, name, StagedFile::open(staging + "/" + name).value().state()};
+    fs::create_directories(files);
+    auto from = HeldFolder::open(staging).value();
+    return {from, HeldFolder::open(files).value(), name, StagedFile::open(from, name).value().state()};
   }
 };
 
@@ -79,7 +81,8 @@ TEST_CASE("other content than was seen is not published") {
 TEST_CASE("a file that is being written is not published") {
   Place place;
   auto publication = place.staged("a", "one");
-  if (learn_refusal(place.folder.path()) == Refusal::kMeansNothing) SKIP_TEST("this file system has no leases");
+  if (learn_refusal(HeldFolder::open(place.folder.path()).value()) == Refusal::kMeansNothing)
+    SKIP_TEST("this file system has no leases");
   Fd writer(::open((place.staging + "/a").c_str(), O_WRONLY));
   CHECK(publish_file(publication).value() == Outcome::kBusy);
   CHECK_FALSE(fs::exists(place.files + "/a"));
@@ -118,7 +121,8 @@ TEST_CASE("links are published as links, and lead to published files") {
        {std::pair{"relative", std::string("step5.pt")}, std::pair{"absolute", place.staging + "/step5.pt"},
         std::pair{"out", std::string("/etc")}}) {
     fs::create_symlink(target, place.staging + "/" + name);
-    Publication publication{place.staging, place.files, name, link_state(place.staging + "/" + name).value(), true};
+    auto from = HeldFolder::open(place.staging).value();
+    Publication publication{from, HeldFolder::open(place.files).value(), name, link_state(from, name).value(), true};
     REQUIRE(publish_file(publication).value() == Outcome::kPublished);
   }
   CHECK(fs::read_symlink(place.files + "/relative") == "step5.pt");
@@ -183,7 +187,8 @@ TEST_CASE("at the end a file with another name, or one that may be written to, i
   SECTION("another file system") {
     SmallDisk disk("size=1m");
     if (!disk.mounted()) SKIP_TEST("a small tmpfs cannot be mounted here (needs root)");
-    place.files = publication.files = disk.path() + "/files";
+    place.files = disk.path() + "/files";
+    publication = place.seen("model.pt");
     publication.at_end = true;
     REQUIRE(publish_file(publication).value() == Outcome::kPublished);
     CHECK(read_text(place.files + "/model.pt") == "content");
@@ -205,8 +210,41 @@ TEST_CASE("a read-only disk is named") {
 TEST_CASE("the place itself can be made to last") {
   Place place;
   fs::create_directories(place.files);
-  CHECK(flush_place(place.files).has_value());
-  CHECK_FALSE(flush_place(place.folder / "missing").has_value());
+  CHECK(flush_place(HeldFolder::open(place.files).value()).has_value());
+  CHECK_FALSE(flush_place(HeldFolder()).has_value());
+}
+
+TEST_CASE("a published file is known again by its size and time, whoever published it") {
+  Place place;
+  auto publication = place.staged("sub/model.pt", "one");
+  CHECK_FALSE(is_published(publication.files, publication.name, publication.seen));
+  REQUIRE(publish_file(publication).value() == Outcome::kPublished);
+  CHECK(is_published(publication.files, publication.name, publication.seen));
+  publication = place.staged("sub/model.pt", "longer");
+  CHECK_FALSE(is_published(publication.files, publication.name, publication.seen));
+}
+
+TEST_CASE("links in the place of folders are refused, on either side") {
+  Place place;
+  TemporaryFolder victim;
+  write_text(victim / "precious", "text");
+  auto publication = place.staged("sub/precious", "mine");
+  SECTION("where files are published") {
+    fs::create_directory_symlink(victim.path(), place.files + "/sub");
+    const auto refused = publish_file(publication);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK_THAT(refused.error().message, ContainsSubstring("sub"));
+  }
+  SECTION("where they are staged") {
+    fs::remove_all(place.staging + "/sub");
+    fs::create_directory_symlink(victim.path(), place.staging + "/sub");
+    publication.at_end = true;
+    const auto refused = publish_file(publication);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK_THAT(refused.error().message, ContainsSubstring("symbolic link to " + victim.path()));
+    CHECK_FALSE(fs::exists(place.files + "/sub/precious"));
+  }
+  CHECK(read_text(victim / "precious") == "text");
 }
 
 }  // namespace publish_file_test

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,36 +18,40 @@ namespace taas::storage::publisher_output {
 
 namespace fs = std::filesystem;
 
-/// A publisher over real folders. `alive` is what it is told of the writers.
+/// A publisher over real folders.
 struct Output {
   TemporaryFolder folder;
   std::string staging = folder / "run/.staging";
   std::string files = folder / "run/output";
   boost::asio::io_context io;
-  std::mutex mutex;  // the publisher asks on a thread of its own
-  std::function<bool()> alive = [] { return true; };
+  WritingProcesses writers;
   std::vector<std::string> errors;
+  std::vector<Doubtful> doubtful;  // at the end
   std::unique_ptr<Publisher> publisher;
 
   explicit Output(std::string other_files = {}) {
     if (!other_files.empty()) files = std::move(other_files);
     fs::create_directories(staging);
     fs::create_directories(files);
-    PublisherOptions options;
-    options.staging = staging;
-    options.files = files;
-    options.writers_alive = [this] {
-      std::lock_guard lock(mutex);
-      return alive();
-    };
-    options.on_error = [this](const Error& error) { errors.push_back(error.message); };
-    publisher = Publisher::start(io, std::move(options));
+    publisher = Publisher::start(io, options());
   }
 
-  void ask_about_writers(std::function<bool()> ask) {
-    std::lock_guard lock(mutex);
-    alive = std::move(ask);
+  [[nodiscard]] HeldFolder place() const { return HeldFolder::open(folder / "run").value(); }
+  PublisherOptions options() {
+    PublisherOptions options;
+    options.place = place();
+    options.files = HeldFolder::open(files).value();
+    options.writers = &writers;
+    options.on_error = [this](const Error& error) { errors.push_back(error.message); };
+    return options;
   }
+  /// With these options from now on.
+  void restart(PublisherOptions with) {
+    publisher.reset();
+    publisher = Publisher::start(io, std::move(with));
+  }
+  /// As if a rank had ended so.
+  void ended(WriterEnd end) { writers.ended(1, end); }
 
   void write(const std::string& name, const std::string& text) { write_text(staging + "/" + name, text); }
   [[nodiscard]] std::string published(const std::string& name) const { return read_text(files + "/" + name); }
@@ -66,13 +69,16 @@ struct Output {
   }
   std::string settle() {
     std::optional<std::string> result;
-    publisher->settle([&](std::string error) { result = std::move(error); });
+    publisher->settle([&](std::string error, std::vector<Doubtful> left) {
+      result = std::move(error);
+      doubtful = std::move(left);
+    });
     REQUIRE(runs_until([&] { return result.has_value(); }));
     return *result;
   }
-  std::vector<std::string> abandon() {
-    std::optional<std::vector<std::string>> result;
-    publisher->abandon([&](std::vector<std::string> names) { result = std::move(names); });
+  std::vector<Doubtful> abandon() {
+    std::optional<std::vector<Doubtful>> result;
+    publisher->abandon([&](std::vector<Doubtful> left) { result = std::move(left); });
     REQUIRE(runs_until([&] { return result.has_value(); }));
     return *result;
   }

@@ -23,15 +23,15 @@ TEST_CASE("a run that is over before the watch begins publishes at its end") {
   Output output;
   output.publisher.reset();
   output.write("model.pt", "text");
-  PublisherOptions options{output.staging, output.files, [] { return true; }, {}, {}, std::chrono::hours(1)};
-  output.publisher = Publisher::start(output.io, options);
+  auto options = output.options();
+  options.watch_after = std::chrono::hours(1);
+  output.restart(options);
   CHECK(output.settle() == "");
   CHECK(output.published("model.pt") == "text");
 }
 
 TEST_CASE("settling publishes what is left, temporary names too, and removes the staging folder") {
   Output output;
-  output.ask_about_writers([] { return false; });
   output.write("model.pt", "model");
   output.write("sub/.hidden", "hidden");
   output.write("notes.tmp", "notes");
@@ -46,9 +46,7 @@ TEST_CASE("settling publishes what is left, temporary names too, and removes the
 TEST_CASE("what appears while the rest is being published at the end is published too") {
   Output output;
   int looks = 0;
-  PublisherOptions options;
-  options.staging = output.staging;
-  options.files = output.files;
+  auto options = output.options();
   options.before_look = [&] {
     if (++looks != 2) return;  // the first look's findings have just been published
     output.write("late.pt", "late");
@@ -57,7 +55,7 @@ TEST_CASE("what appears while the rest is being published at the end is publishe
   output.publisher.reset();
   output.write("model.pt", "model");
   options.watch_after = std::chrono::hours(1);  // the end alone publishes
-  output.publisher = Publisher::start(output.io, options);
+  output.restart(options);
   CHECK(output.settle().empty());
   CHECK(looks > 2);
   CHECK(output.published("late.pt") == "late");
@@ -67,7 +65,7 @@ TEST_CASE("what appears while the rest is being published at the end is publishe
 
 TEST_CASE("what a stranger still writes at the end stays, is named, and the run is told") {
   Output output;
-  if (learn_refusal(output.folder.path()) == Refusal::kMeansNothing) SKIP_TEST("this file system has no leases");
+  if (learn_refusal(output.place()) == Refusal::kMeansNothing) SKIP_TEST("this file system has no leases");
   output.write("model.pt", "model");
   Fd writer(::open((output.staging + "/log").c_str(), O_WRONLY | O_CREAT, 0644));
   CHECK_THAT(output.settle(),
@@ -80,11 +78,9 @@ TEST_CASE("what a stranger still writes at the end stays, is named, and the run 
 TEST_CASE("a stranger who writes without end does not keep the run for ever") {
   Output output;
   std::atomic<int> count{0};
-  PublisherOptions options;
-  options.staging = output.staging;
-  options.files = output.files;
+  auto options = output.options();
   options.before_look = [&] { output.write(std::to_string(++count), ""); };
-  output.publisher = Publisher::start(output.io, options);
+  output.restart(options);
   const auto result = output.settle();
   CHECK_THAT(result, ContainsSubstring("cannot publish " + std::to_string(count)));
   CHECK(output.has("1"));
@@ -105,7 +101,7 @@ TEST_CASE("on a file system that refuses leases as it likes, output is published
     Output output;
     output.write("early.pt", "one");
     CHECK(output.runs_until([&] { return output.has("early.pt"); }));
-    output.ask_about_writers([] { return false; });
+    output.ended(WriterEnd::kBadly);
     output.write("last.pt", "two");
     CHECK(output.settle() == "");
     CHECK(output.published("early.pt") == "one");

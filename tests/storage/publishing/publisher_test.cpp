@@ -9,7 +9,6 @@
 #include "catch.hpp"
 #include "publisher_output.hpp"
 #include "storage/child_process.hpp"
-#include "storage/liveness.hpp"
 
 namespace publisher_test {
 
@@ -21,6 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using Names = std::vector<std::string>;
+using Left = std::vector<Doubtful>;
 
 }  // namespace
 
@@ -43,8 +43,9 @@ TEST_CASE("what was written before the watch begins is published when it begins"
   Output output;
   output.publisher.reset();
   output.write("early", "text");
-  PublisherOptions options{output.staging, output.files, [] { return true; }, {}, {}, std::chrono::milliseconds(20)};
-  output.publisher = Publisher::start(output.io, options);
+  auto options = output.options();
+  options.watch_after = std::chrono::milliseconds(20);
+  output.restart(options);
   REQUIRE(output.runs_until([&] { return output.has("early"); }));
   CHECK(output.published("early") == "text");
 }
@@ -69,16 +70,17 @@ TEST_CASE("a writer killed in the middle publishes nothing") {
     [[maybe_unused]] auto count = ::write(fd, "half", 4);
   });
   REQUIRE(child.done());
-  output.ask_about_writers([&] { return process_is_alive(child.pid()); });
+  output.writers.add(child.pid());
   output.write("whole", "text");
   REQUIRE(output.runs_until([&] { return output.has("whole"); }));
   child.kill();
   child.wait_dead();
-  CHECK(output.abandon() == Names{"model.pt"});
+  output.writers.ended(child.pid(), WriterEnd::kKilled);
+  CHECK(output.abandon() == Left{{"model.pt"}});
   CHECK_FALSE(output.has("model.pt"));
+  output.writers.clear();
 
   SECTION("nor does the good end of a later generation") {
-    output.ask_about_writers([] { return true; });
     output.write("new", "text");
     CHECK(output.settle().empty());
     CHECK(output.has("new"));
@@ -86,7 +88,6 @@ TEST_CASE("a writer killed in the middle publishes nothing") {
     CHECK(fs::exists(path));
   }
   SECTION("until a later generation writes it anew") {
-    output.ask_about_writers([] { return true; });
     output.write("model.pt", "all of it");
     CHECK(output.settle().empty());
     CHECK(output.published("model.pt") == "all of it");
@@ -94,21 +95,71 @@ TEST_CASE("a writer killed in the middle publishes nothing") {
   }
 }
 
-TEST_CASE("the event of a dying writer's close publishes nothing") {
+TEST_CASE("what a rank closes as it raises is not published, and leaves the earlier version") {
   Output output;
-  std::atomic<bool> asked{false};
-  output.ask_about_writers([&] {
-    asked = true;
-    return false;
-  });
-  output.write("model.pt", "who knows");
-  REQUIRE(output.runs_until([&] { return asked.load(); }));
-  CHECK(output.abandon() == Names{"model.pt"});
+  output.write("model.pt", "whole");
+  REQUIRE(output.runs_until([&] { return output.has("model.pt"); }));
+  output.write("model.pt", "ha");
+  output.writers.raised(steady_now());
+  output.ended(WriterEnd::kBadly);
+  CHECK(output.abandon() == Left{{"model.pt", true}});
+  CHECK(output.published("model.pt") == "whole");
 
-  output.ask_about_writers([] { return true; });
+  output.writers.clear();
   output.write("later", "text");
   REQUIRE(output.runs_until([&] { return output.has("later"); }));
+  CHECK(output.published("model.pt") == "whole");
+}
+
+TEST_CASE("what ranks had open when they were told to end is doubtful, and what they begin then is not") {
+  Output output;
+  output.write("earlier", "text");
+  REQUIRE(output.runs_until([&] { return output.has("earlier"); }));
+  Fd writer(::open((output.staging + "/model.pt").c_str(), O_WRONLY | O_CREAT, 0644));
+  REQUIRE(write_all(writer, "half").has_value());
+  output.publisher->stop({false, {{"model.pt", 1}}});
+  writer.reset();
+  output.write("saved.pt", "on purpose");
+  REQUIRE(output.runs_until([&] { return output.has("saved.pt"); }));
+  SECTION("after a bad end") {
+    output.ended(WriterEnd::kBadly);
+    CHECK(output.abandon() == Left{{"model.pt"}});
+  }
+  SECTION("after a good end that came with the signal") {
+    CHECK(output.settle() == "");
+    CHECK(output.doubtful == Left{{"model.pt"}});
+    CHECK(fs::exists(output.staging + "/model.pt"));
+  }
   CHECK_FALSE(output.has("model.pt"));
+  CHECK(output.published("saved.pt") == "on purpose");
+}
+
+TEST_CASE("what is renamed into place counts, whatever happens to ranks then") {
+  Output output;
+  output.write("earlier", "text");
+  REQUIRE(output.runs_until([&] { return output.has("earlier"); }));
+  output.write("model.tmp", "whole");
+  fs::rename(output.staging + "/model.tmp", output.staging + "/model.pt");
+  output.publisher->stop({true, {}});
+  output.ended(WriterEnd::kKilled);
+  CHECK(output.abandon() == Left{});
+  CHECK(output.published("model.pt") == "whole");
+}
+
+TEST_CASE("a later publisher believes only what the one before has put on disk") {
+  Output output;
+  output.write("published.pt", "whole");
+  REQUIRE(output.runs_until([&] { return output.has("published.pt"); }));
+  output.publisher.reset();
+  output.write("left.pt", "ha");
+  auto options = output.options();
+  options.inherits = true;
+  output.restart(options);
+  output.write("new.pt", "text");
+  CHECK(output.settle() == "");
+  CHECK(output.has("new.pt"));
+  CHECK_FALSE(output.has("left.pt"));
+  CHECK(fs::exists(output.staging + "/left.pt"));
 }
 
 TEST_CASE("whoever opens the final name finds one whole content") {
@@ -152,9 +203,9 @@ TEST_CASE("temporary names are told by their form") {
 TEST_CASE("each publication is told in the event loop, again when a file was rewritten") {
   Output output;
   Names told;
-  PublisherOptions options{output.staging, output.files};
+  auto options = output.options();
   options.on_published = [&told](const std::string& name) { told.push_back(name); };
-  output.publisher = Publisher::start(output.io, options);
+  output.restart(options);
   output.write("a", "one");
   REQUIRE(output.runs_until([&] { return told.size() == 1; }));
   output.write("a", "other");
@@ -169,7 +220,8 @@ TEST_CASE("files are published to another folder from some moment on") {
   output.write("a", "one");
   REQUIRE(output.runs_until([&] { return output.publisher->published() == 1; }));
   auto later = output.folder / "run/.delivered/1";
-  output.publisher->publish_to(later);
+  fs::create_directories(later);
+  output.publisher->publish_to(HeldFolder::open(later).value());
   output.write("b", "two");
   CHECK(output.settle().empty());
   CHECK(output.published("a") == "one");

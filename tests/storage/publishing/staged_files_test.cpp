@@ -21,8 +21,10 @@ namespace {
 
 using Names = std::vector<std::string>;
 
+HeldFolder held(const std::string& path) { return HeldFolder::open(path).value(); }
+
 Names names_below(const std::string& folder) {
-  auto names = files_below(folder).names;
+  auto names = files_below(held(folder)).names;
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -44,10 +46,10 @@ struct Staging {
   void write(const std::string& name, const std::string& text) { write_text(staging + "/" + name, text); }
   /// As if what is there had just been published.
   void publish(const std::string& name) {
-    auto file = StagedFile::open(staging + "/" + name);
-    published[name] = file ? file->state() : link_state(staging + "/" + name).value();
+    auto file = StagedFile::open(held(staging), name);
+    published[name] = file ? file->state() : link_state(held(staging), name).value();
   }
-  void remove() const { remove_published(staging, published, learn_refusal(folder.path())); }
+  void remove() const { remove_published(held(staging), published, learn_refusal(held(folder.path()))); }
 };
 
 }  // namespace
@@ -58,13 +60,14 @@ TEST_CASE("files below a folder are files and links, and folders the inner ones 
   write_text(folder / "b/c/d", "");
   fs::create_symlink("b", folder / "link");
   CHECK(names_below(folder.path()) == Names{"a", "b/c/d", "link"});
-  CHECK(files_below(folder.path()).folders == Names{"b/c", "b"});
+  CHECK(files_below(held(folder.path())).folders == Names{"b/c", "b"});
 }
 
-TEST_CASE("below a folder that is missing is nothing") {
-  auto found = files_below("/nowhere/at/all");
-  CHECK(found.names.empty());
-  CHECK(found.unread.empty());
+TEST_CASE("a link to a folder is a link, and nothing behind it is listed") {
+  TemporaryFolder folder, victim;
+  write_text(victim / "precious", "text");
+  fs::create_directory_symlink(victim.path(), folder / "sub");
+  CHECK(names_below(folder.path()) == Names{"sub"});
 }
 
 TEST_CASE("a folder that cannot be listed is named, and hides no other") {
@@ -75,7 +78,7 @@ TEST_CASE("a folder that cannot be listed is named, and hides no other") {
   FilesBelow found;
   {
     Nobody nobody;
-    found = files_below(folder.path());
+    found = files_below(held(folder.path()));
   }
   ::chmod((folder / "sealed").c_str(), 0700);
   std::sort(found.names.begin(), found.names.end());
@@ -85,6 +88,16 @@ TEST_CASE("a folder that cannot be listed is named, and hides no other") {
   CHECK_THAT(found.unread.begin()->second.message, ContainsSubstring(folder / "sealed"));
 }
 
+TEST_CASE("nothing behind a link that has taken a folder's place is removed") {
+  Staging place;
+  place.write("sub/precious", "text");
+  place.publish("sub/precious");
+  fs::rename(place.staging + "/sub", place.folder / "victim");
+  fs::create_directory_symlink(place.folder / "victim", place.staging + "/sub");
+  place.remove();
+  CHECK(read_text(place.folder / "victim/precious") == "text");
+}
+
 TEST_CASE("what is published is removed, with its folders") {
   Staging place;
   place.write("a", "one");
@@ -92,7 +105,7 @@ TEST_CASE("what is published is removed, with its folders") {
   fs::create_symlink("a", place.staging + "/link");
   for (const auto* name : {"a", "sub/deep/b", "link"}) place.publish(name);
   place.remove();
-  CHECK_FALSE(fs::exists(place.staging));
+  CHECK(fs::is_empty(place.staging));
 }
 
 TEST_CASE("what is not published stays, and so does what has changed since") {
@@ -114,13 +127,13 @@ TEST_CASE("names of one file are removed together") {
   place.publish("a");
   place.publish("b");
   place.remove();
-  CHECK_FALSE(fs::exists(place.staging));
+  CHECK(fs::is_empty(place.staging));
 }
 
 TEST_CASE("a file that somebody has open for writing stays") {
   Staging place;
   place.write("a", "one");
-  if (learn_refusal(place.folder.path()) == Refusal::kMeansNothing) SKIP_TEST("this file system has no leases");
+  if (learn_refusal(held(place.folder.path())) == Refusal::kMeansNothing) SKIP_TEST("this file system has no leases");
   place.publish("a");
   Fd writer(::open((place.staging + "/a").c_str(), O_WRONLY));
   place.remove();
@@ -131,9 +144,9 @@ TEST_CASE("another file that took the name stays, under that name") {
   Staging place;
   place.write("a", "one");
   place.write("other", "another");
-  auto file = StagedFile::open(place.staging + "/a").value();
+  auto file = StagedFile::open(held(place.staging), "a").value();
   fs::rename(place.staging + "/other", place.staging + "/a");
-  CHECK_FALSE(remove_if_same(place.staging + "/a", file));
+  CHECK_FALSE(remove_if_same(held(place.staging), "a", file));
   CHECK(read_text(place.staging + "/a") == "another");
   CHECK(names_below(place.staging) == Names{"a"});
 }
@@ -141,10 +154,10 @@ TEST_CASE("another file that took the name stays, under that name") {
 TEST_CASE("a file that somebody is about to write stays") {
   Staging place;
   place.write("a", "one");
-  auto file = StagedFile::open(place.staging + "/a").value();
+  auto file = StagedFile::open(held(place.staging), "a").value();
   if (file.writers() != StagedFile::Writers::kNone) SKIP_TEST("this file system has no leases");
   CHECK_FALSE(Fd(::open((place.staging + "/a").c_str(), O_WRONLY | O_NONBLOCK)));
-  CHECK_FALSE(remove_if_same(place.staging + "/a", file));
+  CHECK_FALSE(remove_if_same(held(place.staging), "a", file));
   CHECK(names_below(place.staging) == Names{"a"});
 }
 

@@ -1,0 +1,166 @@
+"""Runs of 2 to 4 agents that join each other on this machine and share the run's folder, of which ranks and agents are killed
+or frozen at random moments while ranks write: `random_nodes.py --runs 300 --at-once 2`.
+
+They are judged as random_publishing.py judges, and all nodes that are left have to end with the same exit code, which is 0
+only if the ranks of the last generation have all ended well. TAAS_RUN names the launcher.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from random_publishing import DEADLINE_SECONDS, HERE, send, version_of, wait_until
+
+EVENTS = ("rank killed", "agent killed", "first agent killed", "agent frozen", "rank frozen", "nothing", "stopped")
+
+
+@dataclasses.dataclass
+class Plan:
+    number: int
+    nodes: int
+    way: str
+    event: str
+    restarts: int
+    victim: int
+    moment: float
+
+    def __str__(self):
+        return (f"{self.number}: {self.nodes} nodes, {self.way}, {self.event}, node {self.victim}, {self.restarts} restarts, "
+                f"after {self.moment:.2f} s")
+
+
+def draw(number: int) -> Plan:
+    rng = random.Random(number)
+    nodes = rng.randint(2, 4)
+    return Plan(number, nodes, rng.choice(("ends", "ends", "exception")), rng.choice(EVENTS), rng.randint(0, 1),
+                rng.randrange(1, nodes), 2 * rng.random())
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def agent_of(launcher: subprocess.Popen):
+    """The launcher is its keeper."""
+    children = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+def befall(plan: Plan, launchers: list, ranks: list):
+    agent = agent_of(launchers[0 if plan.event == "first agent killed" else plan.victim])
+    if plan.event == "rank killed":
+        send(ranks[plan.victim], signal.SIGKILL)
+    elif plan.event in ("agent killed", "first agent killed") and agent:
+        send(agent, signal.SIGKILL)
+    elif plan.event == "stopped":
+        send(launchers[0].pid, signal.SIGTERM)
+    elif plan.event in ("agent frozen", "rank frozen"):
+        frozen = agent if plan.event == "agent frozen" else ranks[plan.victim]
+        if frozen:
+            send(frozen, signal.SIGSTOP)
+            time.sleep(plan.moment)
+            send(frozen, signal.SIGCONT)
+
+
+def judge(plan: Plan, folder: pathlib.Path, codes: list, consoles: str) -> list:
+    """What nodes say of one another's files is on the first one's console."""
+    left = [code for code in codes if code != -signal.SIGKILL]
+    if not (run := folder / "taas-runs/random").exists():
+        return [f"no run began: {codes}"]
+    wrong = [] if len(set(left)) <= 1 else [f"exit codes differ: {codes}"]
+    published = {path.name: path for path in (run / "output").iterdir()}
+    wrong += [f"{name} is published, and torn" for name, path in published.items() if version_of(path) is None]
+    if 0 in left:
+        for rank in range(plan.nodes):
+            newest = version_of(published[f"kept-{rank}"]) if f"kept-{rank}" in published else -1
+            if newest is not None and newest < int((folder / f"kept-{rank}").read_text()):
+                wrong.append(f"kept-{rank} is missing: {newest} is published")
+    if plan.event == "first agent killed":
+        return wrong  # it was the coordinator, which alone could have named anything
+    staging = run / ".staging"
+    for path in staging.iterdir() if staging.exists() else ():
+        same = path.name in published and published[path.name].read_bytes() == path.read_bytes()
+        many = "more; they stay in" in consoles
+        if not path.name.endswith(".tmp") and not same and path.name not in consoles and not many:
+            wrong.append(f"{path.name} is not published, and not named")
+    return wrong
+
+
+def run(number: int) -> tuple:
+    plan = draw(number)
+    with tempfile.TemporaryDirectory(prefix="random-nodes-") as temporary:
+        folder = pathlib.Path(temporary)
+        foreign = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
+        environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
+        environment["TAAS_TOKEN"] = "a secret of ours"
+        place = [f"--nnodes={plan.nodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", "--preload=none",
+                 f"--rdzv-endpoint=localhost:{free_port()}", "--rdzv-id=random", f"--max-restarts={plan.restarts}",
+                 "--rdzv-conf=join_timeout=30,last_call_timeout=1", "--node-timeout=5"]
+        launchers = []
+        for node in range(plan.nodes):
+            with open(folder / f"console-{node}", "w") as console:
+                launchers.append(subprocess.Popen([os.environ["TAAS_RUN"], *place, str(HERE / "publishing_rank.py"), temporary,
+                                                   plan.way], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                                                  stdout=console, stderr=console))
+        wrong, consoles = [], ""
+        try:
+            ready = [folder / f"ready-{rank}" for rank in range(plan.nodes)]
+            wait_until(lambda: all(path.exists() for path in ready) or any(one.poll() is not None for one in launchers),
+                       "ranks are up")
+            time.sleep(plan.moment)
+            befall(plan, launchers, [int(path.read_text()) if path.exists() else 1 << 30 for path in ready])
+            codes = [one.wait(timeout=DEADLINE_SECONDS) for one in launchers]
+            consoles = "".join((folder / f"console-{node}").read_text(errors="replace") for node in range(plan.nodes))
+            wrong += judge(plan, folder, codes, consoles)
+        except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError, StopIteration) as error:
+            wrong.append(f"it hung or did not begin: {error}")
+        finally:
+            for one in launchers:
+                if one.poll() is None:
+                    one.kill()
+                    one.wait()
+        if wrong:
+            wrong.append(consoles[-3000:])
+    return plan, wrong
+
+
+def run_many(numbers, at_once: int, say=lambda text: None) -> list:
+    """(plan, what was wrong) of each."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        results = []
+        for plan, wrong in pool.map(run, numbers):
+            results.append((plan, wrong))
+            for line in wrong:
+                say(f"{plan}: {line}")
+        return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="number of the first run: one that failed is repeated so")
+    parser.add_argument("--at-once", type=int, default=2)
+    options = parser.parse_args()
+    results = run_many(range(options.first, options.first + options.runs), options.at_once, lambda text: print(text, flush=True))
+    lines = [line for _, wrong in results for line in wrong]
+    torn, missing, unnamed, codes, hung = (sum(word in line for line in lines)
+                                           for word in ("and torn", "is missing", "not named", "codes differ", "hung"))
+    print(f"{len(results)} runs: {torn} torn files published, {missing} whole ones missing, {unnamed} not named, "
+          f"{codes} with different exit codes, {hung} hung")
+    sys.exit(1 if lines else 0)
+
+
+if __name__ == "__main__":
+    main()
