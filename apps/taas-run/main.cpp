@@ -69,6 +69,12 @@ plan::Machine read_machine() {
   return machine;
 }
 
+/// Whether SLURM could run what this machine has no GPUs for. Who says --standalone means this machine.
+bool submits_jobs(const plan::Options& options, const plan::Machine& machine) {
+  bool here = machine.gpus > 0 || options.rendezvous.standalone || machine.environment.contains("SLURM_JOB_ID");
+  return !here && !LocalPrograms(machine.environment).find_in_path("sbatch").empty();
+}
+
 /// Nothing more can be done where standard error takes nothing either.
 void say(const Error& error) { std::fputs(fmt::format("taas-run: {}\n", printable(error.message)).c_str(), stderr); }
 
@@ -134,6 +140,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   }
   if (auto begun = begin_log(options.output, machine); !begun) return refuse(begun.error());
   if (auto followed = cli::follow_deepspeed(options, machine); !followed) return refuse(followed.error());
+  machine.submits_jobs = submits_jobs(options, machine);
   machine.job_gpus = cli::ask_for_gpus_by_node(options, machine);
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) {

@@ -120,6 +120,7 @@ struct Machine {
   std::map<std::string, int> job_gpus =
       {};                               ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
   std::string gpu_problem = {};         ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
+  bool submits_jobs = false;            ///< to SLURM, in no job of which it is: it may be a login node
   std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
 };
 

@@ -15,6 +15,10 @@ namespace taas::plan {
 namespace {
 
 constexpr std::size_t kMostNodesSpelledOut = 8;
+// What two machines of eight GPUs are tried with on a laptop or in continuous integration needs no consent.
+constexpr int kRanksWithoutConsent = 2 * kDefaultGpusPerNode;
+constexpr int kRanksPerCoreWithoutConsent = 8;
+constexpr const char* kMoreMachines = "--hosts or SLURM add machines";
 
 /// What one machine cannot do.
 Result<> check_one_machine(const SizeRequest& request, const SizeOptions& options) {
@@ -94,9 +98,10 @@ void add_notices(const SizeRequest& request, const SizeOptions& options, const M
                     "by LOCAL_RANK; --nproc-per-node N says how many there are to be",
                     machine.other_accelerators, plural(total, "rank"), where));
   } else if (sizes.device == Device::kCpu && (nodes > 1 || request.total)) {
-    sizes.notices.push_back(
-        fmt::format("{}{} with gloo{}{}", machine.gpus == 0 ? "no GPU here: " : "", plural(total, "CPU rank"),
-                    each == 1 ? "" : fmt::format(", each in place of one with {} GPUs", each), where));
+    sizes.notices.push_back(fmt::format("{}{} with gloo{}{}{}", machine.gpus == 0 ? "no GPU here: " : "",
+                                        plural(total, "CPU rank"),
+                                        each == 1 ? "" : fmt::format(", each in place of one with {} GPUs", each),
+                                        where, machine.submits_jobs ? "; --slurm submits them as a job" : ""));
   }
 }
 
@@ -105,9 +110,23 @@ Result<> check_gpus(const Sizes& sizes, const SizeOptions& options, const Machin
   auto needed = gpus_for(total, options.devices_per_rank);
   if (sizes.device == Device::kCpu || needed <= machine.gpus) return {};
   if (options.oversubscribe) return check_group_fits(machine.gpus, options);
-  return usage_error(fmt::format(
-      "{} need {}, and this machine has {}: --hosts or SLURM add machines, --oversubscribe lets ranks share GPUs",
-      plural(total, "rank"), plural(needed, "GPU"), machine.gpus));
+  return usage_error(fmt::format("{} need {}, and this machine has {}: {}, --oversubscribe lets ranks share GPUs",
+                                 plural(total, "rank"), plural(needed, "GPU"), machine.gpus, kMoreMachines));
+}
+
+/// Ranks that were counted as GPUs and would all be on the CPU. Those that --nproc-per-node counts are processes, and
+/// start as under torchrun.
+Result<> check_cores(const SizeRequest& request, const Sizes& sizes, const SizeOptions& options,
+                     const Machine& machine) {
+  int total = std::accumulate(sizes.ranks_on_node.begin(), sizes.ranks_on_node.end(), 0);
+  bool counts_gpus = request.total || request.most_per_node;
+  bool asked = options.oversubscribe || sizes.device == Device::kGpu || !counts_gpus;
+  auto few = std::max(std::int64_t{kRanksWithoutConsent}, std::int64_t{kRanksPerCoreWithoutConsent} * machine.cores);
+  if (asked || total <= few) return {};
+  return usage_error(fmt::format("{}{} on {} are more than {} for each core: {}, --oversubscribe runs them here",
+                                 machine.gpus == 0 ? "no GPU here: " : "", plural(total, "CPU rank"),
+                                 plural(machine.cores, "core"), kRanksPerCoreWithoutConsent,
+                                 machine.submits_jobs ? "--slurm submits them as a job" : kMoreMachines));
 }
 
 }  // namespace
@@ -135,6 +154,7 @@ Result<Sizes> decide_sizes(const SizeOptions& options, const Machine& machine) {
   if (!counts) return counts.error();
   Sizes sizes{machine.gpus > 0 && !request->on_cpu ? Device::kGpu : Device::kCpu, std::move(*counts), {}};
   if (auto enough = check_gpus(sizes, options, machine); !enough) return enough.error();
+  if (auto enough = check_cores(*request, sizes, options, machine); !enough) return enough.error();
   add_notices(*request, options, machine, sizes);
   return sizes;
 }

@@ -182,11 +182,12 @@ std::vector<PciDevice> read_pci_devices(const std::string& folder) {
   std::error_code failed;
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
     PciDevice device{entry->path().filename().string(), read_hexadecimal(entry->path() / "vendor"), 0, 0, {}};
-    if (device.vendor != kNvidia && find_maker(device.vendor) == nullptr) continue;
+    const auto* maker = find_maker(device.vendor);
+    if (device.vendor != kNvidia && maker == nullptr) continue;
     device.kind = read_hexadecimal(entry->path() / "class");
-    device.model = read_hexadecimal(entry->path() / "device");
+    if (maker != nullptr && maker->models.front() != 0) device.model = read_hexadecimal(entry->path() / "device");
     std::error_code none;
-    device.driver = fs::read_symlink(entry->path() / "driver", none).filename().string();
+    if (maker == nullptr) device.driver = fs::read_symlink(entry->path() / "driver", none).filename().string();
     devices.push_back(std::move(device));
   }
   std::ranges::sort(devices, {}, &PciDevice::address);

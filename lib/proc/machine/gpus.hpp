@@ -30,11 +30,12 @@ struct PciDevice {
   std::string address;  ///< "0000:17:00.0"
   int vendor = 0;
   int kind = 0;        ///< the class: 0x030200, 3D controller
-  int model = 0;       ///< device id
-  std::string driver;  ///< of the kernel, which has taken it; empty: none
+  int model = 0;       ///< device id, of makers whose classes do not tell
+  std::string driver;  ///< of the kernel, which has taken an NVIDIA device; empty: none
 };
 
-/// Devices of the makers of accelerators; of all others no more than the maker is read.
+/// Devices of the makers of accelerators, as far as it takes to tell what they are: hundreds of files would have to be
+/// read of a large machine.
 std::vector<PciDevice> read_pci_devices(const std::string& folder);
 
 /// Whether it is an NVIDIA GPU that is this machine's to use, and not that of a virtual machine.

@@ -82,7 +82,7 @@ TEST_CASE("ranks are on the CPU without GPUs, or when asked to be") {
 }
 
 TEST_CASE("what was inferred is said in one line, what was asked for is not") {
-  auto notices = [](const SizeOptions& options, int gpus) { return decide_sizes(options, machine(gpus))->notices; };
+  auto notices = [](const SizeOptions& options, int gpus) { return decide_sizes(options, machine(gpus, 16))->notices; };
   using Lines = std::vector<std::string>;
   CHECK(notices(size({}), 0).empty());
   CHECK(notices(size({}), 1).empty());
@@ -127,6 +127,34 @@ TEST_CASE("accelerators that are not counted are named, unless the user has coun
   CHECK_THAT(notices(size({}, {}, {}, "auto")).at(0), ContainsSubstring("does not count: 4 ranks"));
   CHECK(notices(size({}, {}, {}, "8")).empty());
   CHECK(notices(size({}, {}, {}, "cpu")).empty());
+}
+
+TEST_CASE("many times more CPU ranks than cores are refused, and allowed on purpose") {
+  auto counts = [](const SizeOptions& options, int cores) {
+    return decide_sizes(options, machine(0, cores)).has_value();
+  };
+  CHECK(counts(size(16), 1));
+  CHECK_FALSE(counts(size(17), 1));
+  CHECK(counts(size(16), 2));
+  CHECK_FALSE(counts(size(17), 2));
+  CHECK(counts(size(32), 4));
+  CHECK_FALSE(counts(size(33), 4));
+  CHECK(counts(size({}, {}, {}, "64"), 2));  // processes, as torchrun would start them
+  CHECK(counts(size({}, {}, "8", "8"), 2));
+  CHECK_FALSE(counts(size({}, 8, "8"), 2));
+  auto options = size(64);
+  CHECK(error_of(options, machine(0)) ==
+        "no GPU here: 64 CPU ranks on 4 cores are more than 8 for each core: --hosts or SLURM "
+        "add machines, --oversubscribe runs them here");
+  auto login = machine(0);
+  login.submits_jobs = true;
+  CHECK_THAT(error_of(options, login),
+             ContainsSubstring("for each core: --slurm submits them as a job, --oversubscribe"));
+  options.oversubscribe = true;
+  CHECK(decide_sizes(options, machine(0))->ranks_on_node == std::vector<int>(8, 8));
+  CHECK(decide_sizes(size(16), login)->notices ==
+        std::vector<std::string>{
+            "no GPU here: 16 CPU ranks with gloo on 2 simulated nodes; --slurm submits them as a job"});
 }
 
 TEST_CASE("more ranks than GPUs are refused with both numbers, and allowed on purpose") {
