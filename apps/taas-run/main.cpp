@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "plan/options/loader_names.hpp"
+#include "proc/machine/gpus.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "slurm/job_gpus.hpp"
@@ -55,13 +57,22 @@ Environment read_environment() {
 plan::Machine read_machine() {
   plan::Machine machine;
   machine.hostname = hostname();
-  machine.gpus = visible_gpus();
   machine.cores = usable_cores();
   machine.environment = read_environment();
+  auto gpus = find_gpus(machine.environment);
+  machine.gpus = gpus.visible;
+  machine.gpu_problem = std::move(gpus.problem);
+  machine.other_accelerators = std::move(gpus.uncounted);
   plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
   machine.preload_hook = python_part("preload");
   return machine;
+}
+
+/// Whether SLURM could run what this machine has no GPUs for. Who says --standalone means this machine.
+bool submits_jobs(const plan::Options& options, const plan::Machine& machine) {
+  bool here = machine.gpus > 0 || options.rendezvous.standalone || machine.environment.contains("SLURM_JOB_ID");
+  return !here && !LocalPrograms(machine.environment).find_in_path("sbatch").empty();
 }
 
 /// Nothing more can be done where standard error takes nothing either.
@@ -129,6 +140,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   }
   if (auto begun = begin_log(options.output, machine); !begun) return refuse(begun.error());
   if (auto followed = cli::follow_deepspeed(options, machine); !followed) return refuse(followed.error());
+  machine.submits_jobs = submits_jobs(options, machine);
   machine.job_gpus = cli::ask_for_gpus_by_node(options, machine);
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) {

@@ -24,6 +24,44 @@ def test_two_hundred_ranks_stop_when_one_fails(launcher):
     assert all(is_gone(int(path.read_text())) for path in launcher.barrier.glob("ready-0-*"))
 
 
+@pytest.fixture
+def on_one_core(launcher):
+    """Shows the plan of a machine with one core and no GPU; `sbatch` is whether SLURM's commands are there."""
+    taskset, core = shutil.which("taskset"), min(os.sched_getaffinity(0))
+
+    def call(*arguments, sbatch=False, **variables):
+        tools = launcher.folder / ("with-sbatch" if sbatch else "without")
+        tools.mkdir(exist_ok=True)
+        if sbatch:
+            (tools / "sbatch").write_text("#!/bin/sh\n")
+            (tools / "sbatch").chmod(0o755)
+        return launcher.run(*arguments, "--dry-run", *launcher.ranks("*=exit:0"), before=[taskset, "-c", core],
+                            env={"PATH": str(tools), "CUDA_VISIBLE_DEVICES": "", **variables})
+
+    return call
+
+
+def test_many_times_more_cpu_ranks_than_cores_need_consent(on_one_core):
+    refused = on_one_core("--gpus", 17)
+    assert refused.returncode == 2 and refused.stdout == ""
+    assert refused.stderr == ("taas-run: no GPU here: 17 CPU ranks on 1 core are more than 8 for each core: --hosts or SLURM add "
+                              "machines, --oversubscribe runs them here\n")
+    for allowed in ["--gpus", 16], ["--gpus", 17, "--oversubscribe"], ["--nproc-per-node", 17]:
+        done = on_one_core(*allowed)
+        assert done.returncode == 0, done.stderr
+
+
+def test_where_jobs_can_be_submitted_that_is_named(on_one_core):
+    refused = on_one_core("--gpus", 17, sbatch=True)
+    assert refused.returncode == 2 and "for each core: --slurm submits them as a job, --oversubscribe runs" in refused.stderr
+    hint = "no GPU here: 16 CPU ranks with gloo on 2 simulated nodes; --slurm submits them as a job\n"
+    assert hint in on_one_core("--gpus", 16, sbatch=True).stdout
+    for here in {"arguments": ["--gpus", 16]}, {"arguments": ["--gpus", 16, "--standalone"], "sbatch": True}, \
+                {"arguments": ["--gpus", 16], "sbatch": True, "SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "1"}:
+        done = on_one_core(*here.pop("arguments"), **here)
+        assert done.returncode == 0 and "16 CPU ranks with gloo" in done.stdout and "--slurm" not in done.stdout, done.stderr
+
+
 def test_all_ranks_flood_and_every_byte_is_kept(launcher):
     result = launcher.run("--nproc-per-node", 8, *launcher.ranks("*=flood:3000000"))
     assert result.returncode == 0, result.stderr

@@ -15,6 +15,7 @@ const plan::Machine kMachine{"here", 0, 4, {}};
 std::string describe(int gpus, bool json, int port = 0) {
   plan::Options options;
   options.size.gpus = gpus;
+  options.size.oversubscribe = true;
   options.output.json = json;
   options.rendezvous.master_port = port;
   auto plan = plan::make_plan(options, kMachine, "run-1");

@@ -31,7 +31,7 @@ constexpr Flag kSizeFlags[] = {
        return store(options.size.devices_per_rank, read_integer(values.back(), 1, plan::kMostRanks));
      },
      Origin::kOwn},
-    {"oversubscribe", 0, "", "Allow more ranks than there are GPUs",
+    {"oversubscribe", 0, "", "Allow more ranks than there are GPUs, and many more CPU ranks than cores",
      [](auto& options, const auto& values) { return store(options.size.oversubscribe, read_switch(values.back())); },
      Origin::kOwn},
 };

@@ -118,7 +118,10 @@ struct Machine {
   std::string python_packages = {};  ///< folder of the package `taas` that comes with this taas-run; empty: none
   std::string preload_hook = {};     ///< folder of the `sitecustomize` that preloads; empty: none
   std::map<std::string, int> job_gpus =
-      {};  ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
+      {};                               ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
+  std::string gpu_problem = {};         ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
+  bool submits_jobs = false;            ///< to SLURM, in no job of which it is: it may be a login node
+  std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
 };
 
 // Options travel to agents as JSON.

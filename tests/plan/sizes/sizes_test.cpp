@@ -82,7 +82,7 @@ TEST_CASE("ranks are on the CPU without GPUs, or when asked to be") {
 }
 
 TEST_CASE("what was inferred is said in one line, what was asked for is not") {
-  auto notices = [](const SizeOptions& options, int gpus) { return decide_sizes(options, machine(gpus))->notices; };
+  auto notices = [](const SizeOptions& options, int gpus) { return decide_sizes(options, machine(gpus, 16))->notices; };
   using Lines = std::vector<std::string>;
   CHECK(notices(size({}), 0).empty());
   CHECK(notices(size({}), 1).empty());
@@ -98,6 +98,63 @@ TEST_CASE("what was inferred is said in one line, what was asked for is not") {
         Lines{"no GPU here: 100 CPU ranks with gloo on 13 simulated nodes (7 to 8 each: LOCAL_WORLD_SIZE differs)"});
   CHECK(notices(size({}, {}, "2", "3"), 0) == Lines{"no GPU here: 6 CPU ranks with gloo on 2 simulated nodes"});
   CHECK(notices(size(8, 4), 8) == Lines{"8 GPUs here: 8 ranks, one on each GPU on 2 simulated nodes"});
+}
+
+TEST_CASE("GPUs that have vanished are no reason to train on the CPU") {
+  auto broken = machine(0);
+  broken.gpu_problem = "the driver is not loaded";
+  const auto* expected =
+      "no GPU can be used here: the driver is not loaded; CUDA_VISIBLE_DEVICES= or --nproc-per-node cpu runs ranks on "
+      "the CPU";
+  for (const auto& options : {size({}), size(8), size(8, 4), size({}, {}, {}, "2"), size({}, {}, "2", "2")}) {
+    CHECK(error_of(options, broken) == expected);
+  }
+  CHECK(error_of(size({}, {}, {}, "gpu"), broken) == std::string("--nproc-per-node gpu: ") + expected);
+  CHECK(error_of(size({}, {}, {}, "auto"), broken) == std::string("--nproc-per-node auto: ") + expected);
+  CHECK(decide_sizes(size({}, {}, {}, "cpu"), broken)->ranks_on_node == std::vector<int>{4});
+}
+
+TEST_CASE("accelerators that are not counted are named, unless the user has counted processes") {
+  auto other = machine(0);
+  other.other_accelerators = "8 AMD GPUs";
+  auto notices = [&](const SizeOptions& options) { return decide_sizes(options, other)->notices; };
+  using Lines = std::vector<std::string>;
+  CHECK(notices(size(8)) == Lines{"8 AMD GPUs here, which are accelerators that taas-run does not count: 8 ranks, each "
+                                  "of which may choose one by LOCAL_RANK; --nproc-per-node N says how many there are "
+                                  "to be"});
+  CHECK_THAT(notices(size({})).at(0), ContainsSubstring("does not count: 1 rank, each"));
+  CHECK_THAT(notices(size(16)).at(0), ContainsSubstring("16 ranks on 2 simulated nodes, each"));
+  CHECK_THAT(notices(size({}, {}, {}, "auto")).at(0), ContainsSubstring("does not count: 4 ranks"));
+  CHECK(notices(size({}, {}, {}, "8")).empty());
+  CHECK(notices(size({}, {}, {}, "cpu")).empty());
+}
+
+TEST_CASE("many times more CPU ranks than cores are refused, and allowed on purpose") {
+  auto counts = [](const SizeOptions& options, int cores) {
+    return decide_sizes(options, machine(0, cores)).has_value();
+  };
+  CHECK(counts(size(16), 1));
+  CHECK_FALSE(counts(size(17), 1));
+  CHECK(counts(size(16), 2));
+  CHECK_FALSE(counts(size(17), 2));
+  CHECK(counts(size(32), 4));
+  CHECK_FALSE(counts(size(33), 4));
+  CHECK(counts(size({}, {}, {}, "64"), 2));  // processes, as torchrun would start them
+  CHECK(counts(size({}, {}, "8", "8"), 2));
+  CHECK_FALSE(counts(size({}, 8, "8"), 2));
+  auto options = size(64);
+  CHECK(error_of(options, machine(0)) ==
+        "no GPU here: 64 CPU ranks on 4 cores are more than 8 for each core: --hosts or SLURM "
+        "add machines, --oversubscribe runs them here");
+  auto login = machine(0);
+  login.submits_jobs = true;
+  CHECK_THAT(error_of(options, login),
+             ContainsSubstring("for each core: --slurm submits them as a job, --oversubscribe"));
+  options.oversubscribe = true;
+  CHECK(decide_sizes(options, machine(0))->ranks_on_node == std::vector<int>(8, 8));
+  CHECK(decide_sizes(size(16), login)->notices ==
+        std::vector<std::string>{
+            "no GPU here: 16 CPU ranks with gloo on 2 simulated nodes; --slurm submits them as a job"});
 }
 
 TEST_CASE("more ranks than GPUs are refused with both numbers, and allowed on purpose") {

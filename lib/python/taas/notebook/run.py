@@ -20,8 +20,8 @@ from .view import View
 
 _TICK_SECONDS = 0.5
 _PIECE = 1 << 16
-_WITHOUT_GPUS = "no GPU here"
-"""How taas-run begins to say that ranks use the CPU: on such a machine that is true of every cell."""
+_OF_THE_MACHINE = ("no GPU here", "accelerators that taas-run does not count")
+"""In what taas-run says of a machine without GPUs: it is true of every cell."""
 _STEPS = ((signal.SIGINT, "SIGINT to all ranks; interrupt again for SIGTERM"),
           (signal.SIGTERM, "SIGTERM to all ranks; interrupt again for SIGKILL"),
           (signal.SIGQUIT, "SIGKILL to all ranks"))
@@ -138,7 +138,7 @@ class Run:
     def _on_message(self, event: dict[str, Any]) -> None:
         if event["level"] == "debug" or self.interrupts:  # then it is this package that says what is happening
             return
-        if event["text"].startswith(_WITHOUT_GPUS):
+        if any(words in event["text"] for words in _OF_THE_MACHINE):
             return self._view.note(event["text"])
         self._view.say(f"taas-run: {event['text']}")
 
