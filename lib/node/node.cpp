@@ -78,8 +78,6 @@ struct Node::State {
   void hold_output(bool hold);
   void signal(const run::SignalRanks& request);
   void sweep(int signal);
-  template <class Send>
-  void end_writers(int signal, Send send);
   void name_leftovers(bool in_peace);
   void say_settled(const std::string& error);
   void remark(std::string text) { outbox.say(run::Remark{std::move(text)}); }
@@ -300,18 +298,15 @@ void Node::State::hold_output(bool hold) {
 
 /// Files that ranks have open when the signal comes are perhaps closed because of it, half written; those that they
 /// begin then are begun on purpose. So they stand still while the two are told apart.
-template <class Send>
-void Node::State::end_writers(int signal, Send send) {
-  if (signal == 0 || !output->has_seen_files()) return send();
-  const auto processes = family.members();
-  const Standstill standstill(processes);
-  output->stopping(signal == SIGKILL, processes);
-  send();
-}
-
 void Node::State::signal(const run::SignalRanks& request) {
-  if (!request.to_end || request.generation != generation()) return ranks->signal(request);
-  end_writers(request.signal, [&] { ranks->signal(request); });
+  const bool tells_apart = request.to_end && request.generation == generation() && output->has_seen_files();
+  if (!tells_apart) return ranks->signal(request);
+  std::optional<Standstill> standstill;
+  ranks->signal(request, [&] {
+    const auto processes = family.members();
+    standstill.emplace(processes);
+    output->stopping(false, processes);
+  });
 }
 
 void Node::State::sweep(int signal) {
@@ -323,13 +318,13 @@ void Node::State::sweep(int signal) {
     leftover_notice.emplace(io, [=, this] { name_leftovers(in_peace); });
     leftover_notice->set(steady_now() + (in_peace ? std::min(kLeftoverNotice, limit / 2) : kLeftoverNotice));
   }
-  auto gone = [this, swept = generation()] {
+  if (signal != 0 && output->has_seen_files()) output->stopping(signal == SIGKILL, family.members());
+  family.sweep(signal, [this, swept = generation()] {
     leftover_notice.reset();
     ranks->flush();
     store.rest();
     disk.after([=, this] { outbox.say(run::GenerationGone{swept, steady_now()}); });  // and so after the ranks' ends
-  };
-  end_writers(signal, [&] { family.sweep(signal, std::move(gone)); });
+  });
 }
 
 /// Those below them end with them, or are named by the next line.

@@ -172,7 +172,7 @@ void NodeRanks::flush() {
   for (auto& rank : ranks_) rank->flush();
 }
 
-void NodeRanks::signal(const run::SignalRanks& request) {
+void NodeRanks::signal(const run::SignalRanks& request, const std::function<void()>& before) {
   if (request.generation != generation_) return;
   std::vector<int> leaders;
   for (Rank rank : request.ranks) {
@@ -185,8 +185,9 @@ void NodeRanks::signal(const run::SignalRanks& request) {
   }
   if (request.to_end) {
     told_to_end_by_ = request.signal;
-    request.sent ? family_.all_are_told() : void(family_.tell(leaders, request.signal, Audience::kAll));
-    return;
+    if (!request.sent) return void(family_.tell(leaders, request.signal, Audience::kAll, before));
+    if (before) before();
+    return family_.all_are_told();
   }
   auto unheard = family_.tell(leaders, request.signal, request.sent ? Audience::kNobody : Audience::kHandlers);
   outbox_.say(run::SignalAnswer{generation_, request.signal, static_cast<int>(leaders.size()),

@@ -48,8 +48,8 @@ class NodeRanks {
   void release_source() { source_.reset(); }
   /// Passes on what is left of ranks that are gone.
   void flush();
-  /// Of this generation only.
-  void signal(const run::SignalRanks& request);
+  /// Of this generation only. `before` is called right before ranks are told to end.
+  void signal(const run::SignalRanks& request, const std::function<void()>& before = nullptr);
   /// While held, ranks whose lines the console shows are not read from.
   void hold_output(bool hold);
 

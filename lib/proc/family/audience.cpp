@@ -121,6 +121,10 @@ void tell_processes(const std::vector<Process>& processes, int signal) {
   signal_processes(processes, SIGCONT);
 }
 
+void GroupCall::see(const std::vector<Process>& processes) {
+  for (const auto& process : processes) look(process);
+}
+
 void GroupCall::tell_leader(int pid) {
   auto leader = read_process(pid);
   if (!leader) return;

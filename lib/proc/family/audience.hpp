@@ -56,6 +56,9 @@ class GroupCall {
  public:
   GroupCall(int signal, Audience audience) : signal_(signal), audience_(audience) {}
 
+  /// What these do about the signal is found out now: a process that is stopped meanwhile does not show that it waits
+  /// for a signal.
+  void see(const std::vector<Process>& processes);
   /// The leader must not have been reaped.
   void tell_leader(int pid);
   /// The rest of the groups whose leaders have been told.

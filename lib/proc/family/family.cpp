@@ -133,8 +133,13 @@ void Family::signal_group(int pid, int signal) {
   if (found != state_->watched.end()) found->second.signal_group(signal);
 }
 
-std::vector<int> Family::tell(const std::vector<int>& leaders, int signal, Audience audience) {
+std::vector<int> Family::tell(const std::vector<int>& leaders, int signal, Audience audience,
+                              const std::function<void()>& before) {
   GroupCall call(signal, audience);
+  if (before) {
+    call.see(members());
+    before();
+  }
   for (int pid : leaders) {
     if (state_->watched.contains(pid)) call.tell_leader(pid);
   }

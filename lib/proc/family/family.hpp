@@ -25,8 +25,10 @@ class Family {
   /// Signals the process group led by a watched child; nothing when it has ended.
   void signal_group(int pid, int signal);
   /// Tells the process groups led by these watched children, each program in them once (see choose_recipients()).
-  /// Returns the leaders in whose groups nobody handles the signal.
-  std::vector<int> tell(const std::vector<int>& leaders, int signal, Audience audience);
+  /// Returns the leaders in whose groups nobody handles the signal. `before` is called once it is known who will be
+  /// told.
+  std::vector<int> tell(const std::vector<int>& leaders, int signal, Audience audience,
+                        const std::function<void()>& before = nullptr);
   /// Somebody else has told all descendants to end.
   void all_are_told();
 

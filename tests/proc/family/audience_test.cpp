@@ -116,6 +116,7 @@ TEST_CASE("a process that waits for a blocked signal handles it") {
     ::_exit(::sigwaitinfo(&term, nullptr) == SIGTERM ? 0 : 2);
   }
   REQUIRE(read_line(pipe->read) == "ready");
+  while (read_file("/proc/" + std::to_string(pid) + "/wchan")->find("sigtimedwait") == std::string::npos) ::usleep(100);
   CHECK(read_disposition(pid, SIGTERM)->response == kHandles);
   CHECK(read_disposition(pid, SIGUSR1)->response == kDefault);
   ::kill(pid, SIGTERM);
