@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 
+import pytest
 import random_nodes
 import random_publishing
 from conftest import DEADLINE_SECONDS, wait_until
@@ -133,3 +135,42 @@ def test_a_nodes_own_output_folder_is_not_ignored_without_a_word(launcher):
     told = [node.communicate(timeout=DEADLINE_SECONDS)[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], told
     assert sum("has no effect on this node: the first node has chosen " in text for text in told) == 1, told
+
+
+@pytest.fixture
+def shared(launcher):
+    """A file system of the test's own."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    place = launcher.folder / "shared"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_each_view_of_a_folder_has_a_publisher_where_one_is_not_told_of_the_others_writes(launcher, shared):
+    """As over a network file system: the second node sees the folder through an overlay, whose watches hear nothing of what is
+    written below it, and the first one's watches are not of the overlay's files."""
+    for name in ("taas-runs", "lower", "work"):
+        (shared / name).mkdir()
+    (launcher.folder / "train.py").write_text("""
+import os, time
+open(os.path.join(os.environ["TAAS_OUTPUT_DIR"], "model-" + os.environ["RANK"]), "w").write("whole")
+while not os.path.exists(os.environ["GO"]): time.sleep(0.01)
+""")
+    arguments = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{random_nodes.free_port()}",
+                 "--rdzv-id=views", "--preload=none", "--output", shared / "taas-runs", "train.py"]
+    env = {"TAAS_TOKEN": "a secret of ours", "GO": str(launcher.folder / "go")}
+    first = launcher.start("--rdzv-conf=is_host=1", *arguments, env=env)
+    mount = f"mount -t overlay overlay -o lowerdir={shared}/lower,upperdir={shared}/taas-runs,workdir={shared}/work {shared}/taas-runs"
+    second = launcher.start("--rdzv-conf=is_host=0", *arguments, env=env,
+                            before=("unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"))
+    output = shared / "taas-runs/views/output"
+    for name in ("model-0", "model-1"):
+        wait_until((output / name).exists, f"{name} is published while the ranks go on")
+    (launcher.folder / "go").touch()
+    for node in (first, second):
+        _, err = node.communicate(timeout=DEADLINE_SECONDS)
+        assert node.returncode == 0, err
+    assert {path.name: path.read_text() for path in output.iterdir()} == {"model-0": "whole", "model-1": "whole"}
