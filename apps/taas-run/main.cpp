@@ -61,6 +61,7 @@ plan::Machine read_machine() {
   plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
   machine.preload_hook = python_part("preload");
+  machine.rank_extension = python_part("rank");
   return machine;
 }
 
