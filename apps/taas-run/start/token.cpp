@@ -14,7 +14,6 @@
 #include <chrono>
 #include <climits>
 #include <filesystem>
-#include <ranges>
 
 #include "base/files.hpp"
 #include "net/addresses.hpp"
@@ -173,8 +172,10 @@ Result<FirstNode> be_first(const plan::Join& mode, std::vector<std::string> own_
   if (!place->listen.empty()) return FirstNode{std::move(place->listen), std::move(lock)};
   bool is_name = found->front().to_string() != mode.host;
   if (is_name && !place->taken) {
-    auto elsewhere = fmt::format("it stands for {}, which is not an address of this machine",
-                                 fmt::join(*found | std::views::transform(print), ", "));
+    std::vector<std::string> addresses;
+    for (const auto& address : *found) addresses.push_back(print(address));
+    auto elsewhere =
+        fmt::format("it stands for {}, which is not an address of this machine", fmt::join(addresses, ", "));
     return wait_for_name(mode, elsewhere, std::move(own_addresses));
   }
   return unavailable_error(fmt::format("{}:{} cannot be used on this node, which is to be the first: {}", mode.host,

@@ -63,8 +63,8 @@ bool is_shell(std::string_view program) {
 /// One walk through the tree.
 class Choice {
  public:
-  using Look = std::function<Disposition(const Process&)>;
-  Choice(const std::vector<Process>& members, Audience audience, const Look& look) : audience_(audience), look_(look) {
+  using Reader = std::function<Disposition(const Process&)>;
+  Choice(const std::vector<Process>& members, Audience audience, const Reader& look) : audience_(audience), look_(look) {
     std::set<int> known;
     for (const auto& member : members) known.insert(member.pid);
     for (const auto& member : members) {
@@ -91,7 +91,7 @@ class Choice {
   }
 
   Audience audience_;
-  const Look& look_;
+  const Reader& look_;
   std::multimap<int, Process> below_;
   std::vector<Process> chosen_;
 };

@@ -33,7 +33,7 @@ TEST_CASE("a rank that has raised and does not end is told, fails after its time
                 "SIGTERM to 0,1,2", "deadline 64000"});
   run.exited(0, 34010, kTerminated);
   run.exited(1, 34010, kTerminated);
-  CHECK(run.exited(2, 34010, kTerminated) == Strings{"sweep SIGKILL", "deadline 35010"});
+  CHECK(run.exited(2, 34010, kTerminated) == Strings{"sweep SIGTERM"});
   CHECK(run.gone(34020).front() == "report rank 1 raised ValueError: bad shape");
   CHECK(run.settled(34030).back() == "finish 1 rank 1 raised ValueError: bad shape");
 }
@@ -149,7 +149,7 @@ TEST_CASE("ranks that live on after the others ended well are named, once and th
         Strings{"say ranks 0, 2, 3 ended well 30 s ago; rank 1 has not ended", "deadline 1833000"});
   CHECK(run.deadline(1833000) ==
         Strings{"say ranks 0, 2, 3 ended well 30 min ago; rank 1 has not ended", "deadline 3633000"});
-  CHECK(run.exited(1, 1900000) == Strings{"sweep SIGTERM", "deadline 1902000"});
+  CHECK(run.exited(1, 1900000) == Strings{"await leftovers", "deadline 2200000"});
 }
 
 TEST_CASE("of many ranks that ended well their number is told") {
