@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "plan/options/loader_names.hpp"
+#include "proc/machine/gpus.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "slurm/job_gpus.hpp"
@@ -55,9 +57,12 @@ Environment read_environment() {
 plan::Machine read_machine() {
   plan::Machine machine;
   machine.hostname = hostname();
-  machine.gpus = visible_gpus();
   machine.cores = usable_cores();
   machine.environment = read_environment();
+  auto gpus = find_gpus(machine.environment);
+  machine.gpus = gpus.visible;
+  machine.gpu_problem = std::move(gpus.problem);
+  machine.other_accelerators = std::move(gpus.uncounted);
   plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
   machine.preload_hook = python_part("preload");

@@ -22,7 +22,7 @@ bool has_token(const Options& options, const Machine& machine) {
 /// Least and most nodes, as far as the flags alone say it.
 Result<NodeRange> count_asked(const Options& options, const Machine& machine) {
   bool slurm_knows = machine.gpus == 0 && machine.environment.contains("SLURM_JOB_ID");
-  auto request = read_size_request(options.size, {machine.gpus, machine.cores, slurm_knows});
+  auto request = read_size_request(options.size, {machine.gpus, machine.cores, slurm_knows, machine.gpu_problem});
   if (!request) return request.error();
   if (request->nodes) return *request->nodes;
   if (!request->total) return NodeRange{};

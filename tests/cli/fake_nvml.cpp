@@ -1,5 +1,5 @@
 // Stands in for libnvidia-ml.so.1: FAKE_NVML is "gpu pid bytes" for each process that holds memory, with commas between
-// them; FAKE_NVML=hang never answers. Each GPU has 80 GiB.
+// them; FAKE_NVML=hang never answers, mismatch and unloaded are troubles with the driver. Each GPU has 80 GiB.
 #include <unistd.h>
 
 #include <cstdio>
@@ -54,8 +54,10 @@ constexpr unsigned long long kTotal = 80ULL << 30;
 extern "C" {
 
 int nvmlInit_v2() {
+  constexpr int kDriverNotLoaded = 9, kVersionMismatch = 18;
   while (asked() == "hang") ::pause();
-  return 0;
+  if (asked() == "unloaded") return kDriverNotLoaded;
+  return asked() == "mismatch" ? kVersionMismatch : 0;
 }
 int nvmlShutdown() { return 0; }
 

@@ -13,13 +13,17 @@ SHOW = ("import json, os; names = 'RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE C
 
 
 @pytest.fixture
-def on_four_gpus(launcher):
+def on_four_gpus(launcher, tmp_path):
     """Calls taas-run on a machine whose driver lists four GPUs."""
     own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     before = [*own_mounts, "/bin/sh", "-c", FOUR_GPUS, launcher.folder]
     if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
         pytest.skip("no namespaces for a /proc/driver of its own")
-    return lambda *arguments, **variables: launcher.run(*arguments, before=before, env=variables)
+    driver = tmp_path / "driver"
+    driver.mkdir()
+    (driver / "libnvidia-ml.so.1").symlink_to(os.environ["TAAS_FAKE_NVML"])
+    library = {"LD_LIBRARY_PATH": f"{driver}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    return lambda *arguments, **variables: launcher.run(*arguments, before=before, env={**library, **variables})
 
 
 def shown(launcher, done):

@@ -143,6 +143,10 @@ std::string as_table(const std::vector<Row>& rows) {
 
 std::string note_on_gpus(const plan::Machine& machine) {
   if (machine.gpus > 0) return "";
+  if (!machine.gpu_problem.empty()) return fmt::format("no GPU can be used here: {}\n", machine.gpu_problem);
+  if (!machine.other_accelerators.empty()) {
+    return fmt::format("no GPU is visible here that taas-run counts, but {}\n", machine.other_accelerators);
+  }
   auto visible = find_variable(machine.environment, kVisible);
   if (!visible) return "no GPU is visible here\n";
   return fmt::format("no GPU is visible here, with {}='{}'\n", kVisible, printable(*visible));
@@ -156,7 +160,7 @@ DevicesReport report_devices(const plan::Machine& machine) {
   std::vector<Row> devices(rows.begin() + 1, rows.end());
   auto tried = try_tensors(machine, devices);
   DevicesReport report;
-  report.all_work = !tried.broke_off;
+  report.all_work = !tried.broke_off && machine.gpu_problem.empty();
   for (std::size_t i = 1; i < rows.size(); ++i) {
     auto said = tried.by_device.find(rows[i].device);
     rows[i].tensor = said == tried.by_device.end() ? "not tried" : said->second;

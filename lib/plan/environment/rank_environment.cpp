@@ -94,6 +94,11 @@ void set_elastic(Writer& writer, const LaunchSettings& settings, Generation gene
   writer.set("TORCHELASTIC_SIGNALS_TO_HANDLE", signal_names(supervision.signals_to_handle));
 }
 
+/// For all ranks, on every node.
+bool hides_gpus(const FrameworkOptions& options) {
+  return std::ranges::find(options.env, "CUDA_VISIBLE_DEVICES=") != options.env.end();
+}
+
 /// Devices of the launcher itself, in the order that CUDA numbers them: a subset given to a rank is named by these.
 std::vector<std::string> visible_devices(const Machine& machine, const char* variable) {
   std::vector<std::string> devices;
@@ -261,6 +266,10 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
 
 Result<> check_share(const LaunchSettings& settings, const Machine& machine, int ranks) {
   const auto& size = settings.options.size;
+  bool wants_gpus = ranks > 0 && settings.device == Device::kGpu && !hides_gpus(settings.options.frameworks);
+  if (wants_gpus && !machine.gpu_problem.empty()) {
+    return gpus_have_vanished(machine.gpu_problem, "--env CUDA_VISIBLE_DEVICES=");
+  }
   auto needed = std::int64_t{ranks} * size.devices_per_rank;
   bool enough = machine.gpus == 0 || needed <= machine.gpus;  // without any GPU these are CPU ranks
   if (enough || settings.device == Device::kCpu) return {};

@@ -119,7 +119,9 @@ struct Machine {
   std::string preload_hook = {};     ///< folder of the `sitecustomize` that preloads; empty: none
   std::string rank_extension = {};   ///< folder of what torch itself imports in ranks; empty: none
   std::map<std::string, int> job_gpus =
-      {};  ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
+      {};                               ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
+  std::string gpu_problem = {};         ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
+  std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
 };
 
 // Options travel to agents as JSON.

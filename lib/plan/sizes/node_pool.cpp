@@ -74,7 +74,7 @@ NodePool pool_of_join(const Join& join, const SizeOptions& options, const Machin
   pool.others.usual = usual_ranks(machine.gpus, options);
   pool.others.natural = ranks_for(machine.gpus, options);
   pool.others.gpus_left_over = machine.gpus % options.devices_per_rank;
-  pool.resources = {machine.gpus, machine.cores};
+  pool.resources = {machine.gpus, machine.cores, false, machine.gpu_problem};
   return pool;
 }
 

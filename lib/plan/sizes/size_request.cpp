@@ -25,6 +25,7 @@ Result<> read_processes(const SizeOptions& options, const NodeResources& node, S
   }
   if (text != "cpu" && node.gpus_by_node) return {};
   if (text != "cpu" && !node.gpus) return unknown_here("GPUs");
+  if (text != "cpu" && !node.gpu_problem.empty()) return gpus_have_vanished(node.gpu_problem);
   if (text == "gpu" && node.gpus == 0) return usage_error("no GPU is visible here; say cpu or a number");
   if (text == "cpu" && options.devices_per_rank > 1) {
     return usage_error(fmt::format("ranks without GPUs have no use for --devices-per-rank {}: leave out one of them",
@@ -79,6 +80,10 @@ Result<> check_agreement(const SizeRequest& request) {
 }
 
 }  // namespace
+
+Error gpus_have_vanished(const std::string& problem, const char* way_out) {
+  return usage_error(fmt::format("no GPU can be used here: {}; {} runs ranks on the CPU", problem, way_out));
+}
 
 std::optional<NodeRange> read_node_range(std::string_view text) {
   auto parts = split(text, ':');

@@ -29,8 +29,13 @@ Result<> check_process_count(std::string_view text);
 struct NodeResources {
   std::optional<int> gpus;
   std::optional<int> cores;
-  bool gpus_by_node = false;  ///< each node's are known; `gpus` are the most
+  bool gpus_by_node = false;     ///< each node's are known; `gpus` are the most
+  std::string gpu_problem = {};  ///< as of a Machine
 };
+
+/// Nobody who wants GPUs is to train on the CPU because they have vanished. `way_out` asks for the CPU.
+Error gpus_have_vanished(const std::string& problem,
+                         const char* way_out = "CUDA_VISIBLE_DEVICES= or --nproc-per-node cpu");
 
 /// How many ranks so many GPUs of one node are for; at least one, since a node's number may only be a guess.
 int ranks_for(int gpus, const SizeOptions& options);

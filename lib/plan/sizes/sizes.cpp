@@ -69,7 +69,13 @@ std::string name_view(int devices_per_rank) {
   return fmt::format("{} GPUs, as devices 0 to {}", devices_per_rank, devices_per_rank - 1);
 }
 
-void add_notices(const SizeRequest& request, const Machine& machine, Sizes& sizes) {
+/// Whoever counts processes, or wants cores, has seen to it.
+bool leaves_accelerators_out(const SizeRequest& request, const SizeOptions& options, const Machine& machine) {
+  bool by_number = !request.total && options.nproc_per_node && parse_integer(*options.nproc_per_node);
+  return !machine.other_accelerators.empty() && !by_number && options.nproc_per_node != "cpu";
+}
+
+void add_notices(const SizeRequest& request, const SizeOptions& options, const Machine& machine, Sizes& sizes) {
   int total = std::accumulate(sizes.ranks_on_node.begin(), sizes.ranks_on_node.end(), 0);
   auto nodes = static_cast<int>(sizes.ranks_on_node.size());
   int full = request.per_node.value_or(request.most_per_node.value_or(kDefaultGpusPerNode));
@@ -82,6 +88,11 @@ void add_notices(const SizeRequest& request, const Machine& machine, Sizes& size
   } else if (sizes.device == Device::kGpu && (nodes > 1 || (request.empty() && total > 1))) {
     sizes.notices.push_back(fmt::format("{} here: {}, {}{}", plural(machine.gpus, "GPU"), plural(total, "rank"),
                                         each == 1 ? "one on each GPU" : fmt::format("each on {} GPUs", each), where));
+  } else if (sizes.device == Device::kCpu && leaves_accelerators_out(request, options, machine)) {
+    sizes.notices.push_back(
+        fmt::format("{} here, which are accelerators that taas-run does not count: {}{}, each of which may choose one "
+                    "by LOCAL_RANK; --nproc-per-node N says how many there are to be",
+                    machine.other_accelerators, plural(total, "rank"), where));
   } else if (sizes.device == Device::kCpu && (nodes > 1 || request.total)) {
     sizes.notices.push_back(
         fmt::format("{}{} with gloo{}{}", machine.gpus == 0 ? "no GPU here: " : "", plural(total, "CPU rank"),
@@ -116,14 +127,15 @@ std::string describe_spread(const std::vector<int>& counts, int full) {
 }
 
 Result<Sizes> decide_sizes(const SizeOptions& options, const Machine& machine) {
-  auto request = read_size_request(options, {machine.gpus, machine.cores});
+  auto request = read_size_request(options, {machine.gpus, machine.cores, false, machine.gpu_problem});
   if (!request) return request.error();
   if (auto possible = check_one_machine(*request, options); !possible) return possible.error();
+  if (!machine.gpu_problem.empty() && options.nproc_per_node != "cpu") return gpus_have_vanished(machine.gpu_problem);
   auto counts = place(*request, options, machine);
   if (!counts) return counts.error();
   Sizes sizes{machine.gpus > 0 && !request->on_cpu ? Device::kGpu : Device::kCpu, std::move(*counts), {}};
   if (auto enough = check_gpus(sizes, options, machine); !enough) return enough.error();
-  add_notices(*request, machine, sizes);
+  add_notices(*request, options, machine, sizes);
   return sizes;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -73,6 +74,22 @@ std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::
     for (const auto& gpu : gpus) found.push_back(driver.describe(gpu));
     return found;
   });
+}
+
+std::optional<DriverLibrary> find_driver_library() {
+  auto file = Nvml::file();
+  if (!file) return std::nullopt;
+  constexpr std::string_view kMark = ".so.";
+  std::error_code unknown;
+  auto name = std::filesystem::canonical(*file, unknown).filename().string();
+  auto at = name.find(kMark);
+  if (at == name.npos || name.find('.', at + kMark.size()) == name.npos) return DriverLibrary{};
+  return DriverLibrary{name.substr(at + kMark.size())};
+}
+
+DriverState ask_driver_state(std::chrono::milliseconds patience) {
+  auto state = ask_driver(patience, [](const Nvml& driver) { return std::optional(driver.state()); });
+  return state.value_or(DriverState::kUnknown);
 }
 
 }  // namespace taas

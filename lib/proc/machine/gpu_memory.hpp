@@ -23,6 +23,18 @@ struct GpuDescription {
   std::uint64_t free_bytes = 0;
 };
 
+/// What the driver's library says of the driver when it is asked for the first time.
+enum class DriverState {
+  kNotLoaded,
+  kOtherVersion,  ///< than its library
+  kUnknown,       ///< it serves programs, has another trouble, or has not answered
+};
+
+/// The driver's library (NVML), as the loader finds it; it stays loaded.
+struct DriverLibrary {
+  std::string version;  ///< by the name of its file: "550.54.14"; empty: the name does not say
+};
+
 /// Which of the GPUs that a process sees an error is about: "GPU 1 has a total capacity of 79.10 GiB", as torch has it;
 /// 0 in a text that does not say.
 int gpu_of_error(std::string_view text);
@@ -40,5 +52,11 @@ std::vector<GpuMemoryHolder> gpu_memory_holders(const std::string& gpu, std::chr
 /// when there is no answer in time.
 std::vector<std::optional<GpuDescription>> describe_gpus(const std::vector<std::string>& gpus,
                                                          std::chrono::milliseconds patience);
+
+/// Nothing where programs would find no library either. The driver is not asked.
+std::optional<DriverLibrary> find_driver_library();
+
+/// Asks the driver in the same way.
+DriverState ask_driver_state(std::chrono::milliseconds patience);
 
 }  // namespace taas

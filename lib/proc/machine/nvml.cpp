@@ -1,6 +1,7 @@
 #include "proc/machine/nvml.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <array>
 #include <cctype>
@@ -10,7 +11,8 @@ namespace taas {
 namespace {
 
 using Device = struct nvmlDevice_st*;
-constexpr int kSuccess = 0, kInsufficientSize = 7;
+constexpr const char* kLibrary = "libnvidia-ml.so.1";
+constexpr int kSuccess = 0, kInsufficientSize = 7, kDriverNotLoaded = 9, kVersionMismatch = 18;
 constexpr unsigned long long kNotAvailable = ~0ULL;
 constexpr std::size_t kLongestName = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 constexpr unsigned kRoom = 16;            // processes; more are asked for when there are more
@@ -68,14 +70,28 @@ std::vector<ProcessInfo> running(void* library, Device device) {
 
 }  // namespace
 
-Nvml::Nvml() : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+Nvml::Nvml() : library_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
   auto start = find<Simple>(library_, "nvmlInit_v2");
-  initialised_ = start != nullptr && start() == kSuccess;
+  if (start == nullptr) return;
+  answer_ = start();
+  initialised_ = answer_ == kSuccess;
 }
 
 Nvml::~Nvml() {
   auto stop = find<Simple>(library_, "nvmlShutdown");
   if (initialised_ && stop != nullptr) stop();
+}
+
+std::optional<std::string> Nvml::file() {
+  void* library = ::dlopen(kLibrary, RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return std::nullopt;
+  link_map* loaded = nullptr;
+  return ::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&loaded)) == 0 ? loaded->l_name : "";
+}
+
+DriverState Nvml::state() const {
+  if (answer_ == kDriverNotLoaded) return DriverState::kNotLoaded;
+  return answer_ == kVersionMismatch ? DriverState::kOtherVersion : DriverState::kUnknown;
 }
 
 std::vector<GpuMemoryHolder> Nvml::holders(const std::string& gpu) const {

@@ -17,6 +17,10 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
+  /// The library's own file; nothing when it is not there. It is loaded, and the driver is not asked.
+  static std::optional<std::string> file();
+
+  [[nodiscard]] DriverState state() const;
   /// Of compute processes; without their names. Empty when the library or the GPU is not there.
   std::vector<GpuMemoryHolder> holders(const std::string& gpu) const;
   /// Nothing when the library or the GPU is not there.
@@ -24,6 +28,7 @@ class Nvml {
 
  private:
   void* library_ = nullptr;  ///< never unloaded: it may have threads
+  int answer_ = 0;           ///< to the initialisation
   bool initialised_ = false;
 };
 

@@ -287,4 +287,20 @@ TEST_CASE("a node says when its share needs more GPUs than it has") {
   CHECK(check_share(settings, {"g0", 4, 64, {}}, 8).has_value());
 }
 
+TEST_CASE("a node whose GPUs have vanished refuses its share, unless all ranks are to be on the CPU") {
+  LaunchSettings settings;
+  settings.device = Device::kGpu;
+  Machine machine{"g0", 0, 64, {}};
+  machine.gpu_problem = "the driver is not loaded";
+  CHECK(check_share(settings, machine, 8).error().message ==
+        "no GPU can be used here: the driver is not loaded; --env CUDA_VISIBLE_DEVICES= runs ranks on the CPU");
+  CHECK(check_share(settings, machine, 0).has_value());
+  settings.options.frameworks.env = {"A=b", "CUDA_VISIBLE_DEVICES="};
+  CHECK(check_share(settings, machine, 8).has_value());
+  settings.options.frameworks.env = {"CUDA_VISIBLE_DEVICES=0"};
+  CHECK(check_share(settings, machine, 8).has_error());
+  settings.device = Device::kCpu;
+  CHECK(check_share(settings, machine, 8).has_value());
+}
+
 }  // namespace rank_environment_test

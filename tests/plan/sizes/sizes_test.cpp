@@ -100,6 +100,35 @@ TEST_CASE("what was inferred is said in one line, what was asked for is not") {
   CHECK(notices(size(8, 4), 8) == Lines{"8 GPUs here: 8 ranks, one on each GPU on 2 simulated nodes"});
 }
 
+TEST_CASE("GPUs that have vanished are no reason to train on the CPU") {
+  auto broken = machine(0);
+  broken.gpu_problem = "the driver is not loaded";
+  const auto* expected =
+      "no GPU can be used here: the driver is not loaded; CUDA_VISIBLE_DEVICES= or --nproc-per-node cpu runs ranks on "
+      "the CPU";
+  for (const auto& options : {size({}), size(8), size(8, 4), size({}, {}, {}, "2"), size({}, {}, "2", "2")}) {
+    CHECK(error_of(options, broken) == expected);
+  }
+  CHECK(error_of(size({}, {}, {}, "gpu"), broken) == std::string("--nproc-per-node gpu: ") + expected);
+  CHECK(error_of(size({}, {}, {}, "auto"), broken) == std::string("--nproc-per-node auto: ") + expected);
+  CHECK(decide_sizes(size({}, {}, {}, "cpu"), broken)->ranks_on_node == std::vector<int>{4});
+}
+
+TEST_CASE("accelerators that are not counted are named, unless the user has counted processes") {
+  auto other = machine(0);
+  other.other_accelerators = "8 AMD GPUs";
+  auto notices = [&](const SizeOptions& options) { return decide_sizes(options, other)->notices; };
+  using Lines = std::vector<std::string>;
+  CHECK(notices(size(8)) == Lines{"8 AMD GPUs here, which are accelerators that taas-run does not count: 8 ranks, each "
+                                  "of which may choose one by LOCAL_RANK; --nproc-per-node N says how many there are "
+                                  "to be"});
+  CHECK_THAT(notices(size({})).at(0), ContainsSubstring("does not count: 1 rank, each"));
+  CHECK_THAT(notices(size(16)).at(0), ContainsSubstring("16 ranks on 2 simulated nodes, each"));
+  CHECK_THAT(notices(size({}, {}, {}, "auto")).at(0), ContainsSubstring("does not count: 4 ranks"));
+  CHECK(notices(size({}, {}, {}, "8")).empty());
+  CHECK(notices(size({}, {}, {}, "cpu")).empty());
+}
+
 TEST_CASE("more ranks than GPUs are refused with both numbers, and allowed on purpose") {
   auto refused = error_of(size(16), machine(8));
   CHECK(

@@ -1,0 +1,237 @@
+#include "proc/machine/gpus.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "proc/machine/gpu_memory.hpp"
+
+namespace taas {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPciDevices = "/sys/bus/pci/devices";
+constexpr const char* kDriverVersion = "/proc/driver/nvidia/version";
+constexpr auto kDriverPatience = std::chrono::seconds(1);
+constexpr int kNvidia = 0x10de, kIntel = 0x8086;
+constexpr int kDisplay = 0x03, kProcessing = 0x12;  // base classes
+constexpr int kNoLimit = 1 << 16;
+
+/// Which of a maker's devices are accelerators.
+struct Maker {
+  int vendor;
+  const char* one;
+  std::array<int, 2> classes = {};  ///< base classes of the PCI specification
+  std::array<int, 8> models = {};   ///< where its classes do not tell
+};
+
+// Models of TPUs are those that JAX looks for, those of Neuron devices AWS's.
+constexpr Maker kMakers[] = {
+    {0x1002, "AMD GPU", {kDisplay, kProcessing}, {}},
+    {kIntel, "Intel GPU", {kDisplay, kDisplay}, {}},
+    {0x1da3, "Gaudi accelerator", {kProcessing, kProcessing}, {}},
+    {0x19e5, "Ascend NPU", {kProcessing, kProcessing}, {}},
+    {0x1ae0, "TPU chip", {}, {0x0027, 0x0056, 0x005e, 0x0062, 0x0063, 0x006f, 0x0076}},
+    {0x1d0f, "AWS Neuron device", {}, {0x7064, 0x7164, 0x7264, 0x7364}},
+};
+constexpr std::string_view kIntegrated = "0000:00:";  // the bus of graphics that are part of Intel's CPUs
+
+bool is_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == text.npos; }
+
+struct DeviceFiles {
+  int all = 0;
+  int usable = 0;  ///< this process may open them; a batch system withholds those of other jobs
+};
+
+DeviceFiles count_device_files() {
+  DeviceFiles files;
+  std::error_code failed;
+  for (fs::directory_iterator entry("/dev", failed), end; !failed && entry != end; entry.increment(failed)) {
+    auto name = entry->path().filename().string();
+    if (!name.starts_with("nvidia") || !is_number(std::string_view(name).substr(6))) continue;
+    ++files.all;
+    if (::access(entry->path().c_str(), R_OK | W_OK) == 0) ++files.usable;
+  }
+  return files;
+}
+
+/// The driver makes the device files when the first CUDA program runs: until then it lists its GPUs only here.
+int gpus_of_driver() {
+  std::error_code none;
+  fs::directory_iterator entry("/proc/driver/nvidia/gpus", none), end;
+  return none ? 0 : static_cast<int>(std::distance(entry, end));
+}
+
+bool is_valid_device(std::string_view entry, int installed) {
+  if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) return true;
+  int index = 0;
+  auto [rest, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
+  return problem == std::errc() && rest == entry.data() + entry.size() && index >= 0 && index < installed;
+}
+
+int read_hexadecimal(const fs::path& file) {
+  auto text = read_file(file.string());
+  return text ? static_cast<int>(std::strtol(text->c_str(), nullptr, 16)) : 0;
+}
+
+const Maker* find_maker(int vendor) {
+  const auto* found = std::ranges::find(kMakers, vendor, &Maker::vendor);
+  return found == std::end(kMakers) ? nullptr : found;
+}
+
+bool is_accelerator(const PciDevice& device, const Maker& maker) {
+  if (device.vendor == kIntel && device.address.starts_with(kIntegrated)) return false;
+  auto base = device.kind >> 16;
+  return (base != 0 && std::ranges::find(maker.classes, base) != maker.classes.end()) ||
+         (device.model != 0 && std::ranges::find(maker.models, device.model) != maker.models.end());
+}
+
+/// A job that got no GPUs runs on the CPU because it was submitted so, whatever its node has.
+bool is_job_without_gpus(const Environment& environment) {
+  return environment.contains("SLURM_JOB_ID") && !environment.contains("SLURM_GPUS_ON_NODE") &&
+         !environment.contains("CUDA_VISIBLE_DEVICES");
+}
+
+std::string read_driver_version() {
+  auto text = read_file(kDriverVersion);
+  return text ? version_of_driver(*text) : std::string();
+}
+
+/// Programs find no GPU, though each has a device file, when driver and library are of different versions, as after an
+/// update, or when the driver was unloaded. The names of files tell that it may be so; the library then says it.
+std::string trouble_with_driver() {
+  auto driver = read_driver_version();
+  auto library = find_driver_library();
+  if (!library || (!driver.empty() && (library->version.empty() || library->version == driver))) return "";
+  switch (ask_driver_state(kDriverPatience)) {
+    case DriverState::kNotLoaded:
+      return "the NVIDIA driver is not loaded, though its device files are there: modprobe nvidia, or see dmesg";
+    case DriverState::kOtherVersion:
+      return fmt::format(
+          "the NVIDIA driver in the kernel{} and its library{} do not fit (driver/library version mismatch): reboot, "
+          "or load the driver again",
+          driver.empty() ? "" : " (" + driver + ")", library->version.empty() ? "" : " (" + library->version + ")");
+    case DriverState::kUnknown:
+      break;
+  }
+  return "";
+}
+
+/// GPUs that the driver lists, and this process cannot reach. Without their files and with the driver's library, CUDA
+/// makes the files.
+std::string name_withheld_gpus(int device_files, int listed) {
+  if (listed == 0) return "";
+  if (device_files > 0) {
+    return fmt::format("this process may not open the device files of {} (/dev/nvidia0 …)",
+                       plural(device_files, "NVIDIA GPU"));
+  }
+  if (find_driver_library()) return "";
+  return fmt::format(
+      "the NVIDIA driver lists {}, but neither device files nor libnvidia-ml.so.1 are here: a container "
+      "has to be given its GPUs (docker run --gpus all)",
+      plural(listed, "GPU"));
+}
+
+/// GPUs on the bus, and no driver that serves them.
+std::string name_idle_gpus(const std::vector<PciDevice>& gpus) {
+  auto these = fmt::format("this machine has {}", plural(static_cast<std::int64_t>(gpus.size()), "NVIDIA GPU"));
+  auto version = read_driver_version();
+  const auto& holder = gpus.front().driver;
+  if (!version.empty()) return fmt::format("{}, and the driver ({}) lists none: see dmesg", these, version);
+  if (!holder.empty() && holder != "nvidia") {
+    return fmt::format("{} under the kernel's driver {}, which CUDA cannot use: install NVIDIA's", these, holder);
+  }
+  return these + ", and the NVIDIA driver is not loaded: modprobe nvidia, or see dmesg";
+}
+
+/// On the machine there is neither a device file nor an entry of the driver.
+Gpus look_on_bus(std::optional<std::string_view> visible, bool job_without_gpus) {
+  auto devices = read_pci_devices(kPciDevices);
+  Gpus found;
+  found.uncounted = name_other_accelerators(devices);
+  std::erase_if(devices, [](const auto& device) { return !is_nvidia_gpu(device); });
+  bool wanted = count_visible_gpus(visible, static_cast<int>(devices.size())) > 0 && !job_without_gpus;
+  if (wanted) found.problem = name_idle_gpus(devices);
+  return found;
+}
+
+}  // namespace
+
+int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed) {
+  if (!visible_devices || installed == 0) return installed;
+  int count = 0;
+  for (auto entry : split(*visible_devices, ',')) {
+    if (!is_valid_device(trim(entry, " "), installed)) return count;
+    ++count;
+  }
+  return count;
+}
+
+std::vector<PciDevice> read_pci_devices(const std::string& folder) {
+  std::vector<PciDevice> devices;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    PciDevice device{entry->path().filename().string(), read_hexadecimal(entry->path() / "vendor"), 0, 0, {}};
+    if (device.vendor != kNvidia && find_maker(device.vendor) == nullptr) continue;
+    device.kind = read_hexadecimal(entry->path() / "class");
+    device.model = read_hexadecimal(entry->path() / "device");
+    std::error_code none;
+    device.driver = fs::read_symlink(entry->path() / "driver", none).filename().string();
+    devices.push_back(std::move(device));
+  }
+  std::ranges::sort(devices, {}, &PciDevice::address);
+  return devices;
+}
+
+bool is_nvidia_gpu(const PciDevice& device) {
+  bool given_away = device.driver == "vfio-pci" || device.driver == "pci-stub";
+  return device.vendor == kNvidia && device.kind >> 16 == kDisplay && !given_away;
+}
+
+std::string name_other_accelerators(std::span<const PciDevice> devices) {
+  std::vector<std::string> names;
+  for (const auto& maker : kMakers) {
+    auto count = std::ranges::count_if(
+        devices, [&](const auto& device) { return device.vendor == maker.vendor && is_accelerator(device, maker); });
+    if (count > 0) names.push_back(plural(count, maker.one));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string version_of_driver(std::string_view text) {
+  auto line = text.substr(0, text.find('\n'));
+  for (auto word : split(line, ' ')) {
+    bool is_version = word.find('.') != word.npos && word.find_first_not_of("0123456789.") == word.npos;
+    if (is_version) return std::string(word);
+  }
+  return "";
+}
+
+Gpus find_gpus(const Environment& environment) {
+  auto value = find_variable(environment, "CUDA_VISIBLE_DEVICES");
+  auto visible = value ? std::optional<std::string_view>(*value) : std::nullopt;
+  if (count_visible_gpus(visible, kNoLimit) == 0) return {};  // whatever there is, nobody is to see it
+  bool job_without_gpus = is_job_without_gpus(environment);
+  auto files = count_device_files();
+  int listed = files.usable > 0 ? 0 : gpus_of_driver();
+  if (files.usable + listed == 0) return look_on_bus(visible, job_without_gpus);
+  int count = count_visible_gpus(visible, files.usable + listed);
+  if (count == 0) return {};
+  if (auto why = name_withheld_gpus(files.all, listed); !why.empty()) {
+    return job_without_gpus ? Gpus() : Gpus{0, std::move(why)};
+  }
+  if (auto trouble = trouble_with_driver(); !trouble.empty()) return {0, std::move(trouble)};
+  return {count};
+}
+
+}  // namespace taas

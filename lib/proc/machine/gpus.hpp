@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment/environment.hpp"
+
+namespace taas {
+
+/// What there is to compute on, beside the CPU.
+struct Gpus {
+  int visible = 0;             ///< GPUs that a CUDA program started now would see
+  std::string problem = {};    ///< why it would see none, although the machine has some and nobody hid them
+  std::string uncounted = {};  ///< "8 AMD GPUs": other accelerators, where there is no GPU of NVIDIA's
+};
+
+/// Found without CUDA: by device files, by what the driver lists and, where there are neither, on the PCI bus. The
+/// driver's library is asked only where versions do not fit. `environment` is that of this process.
+Gpus find_gpus(const Environment& environment);
+
+/// How many of the installed GPUs a value of CUDA_VISIBLE_DEVICES leaves: numbers, GPU and MIG names; as CUDA does, all
+/// from the first invalid entry on is ignored. No value: all.
+int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed);
+
+/// A function of a device on the PCI bus, as /sys/bus/pci/devices shows it.
+struct PciDevice {
+  std::string address;  ///< "0000:17:00.0"
+  int vendor = 0;
+  int kind = 0;        ///< the class: 0x030200, 3D controller
+  int model = 0;       ///< device id
+  std::string driver;  ///< of the kernel, which has taken it; empty: none
+};
+
+/// Devices of the makers of accelerators; of all others no more than the maker is read.
+std::vector<PciDevice> read_pci_devices(const std::string& folder);
+
+/// Whether it is an NVIDIA GPU that is this machine's to use, and not that of a virtual machine.
+bool is_nvidia_gpu(const PciDevice& device);
+
+/// "8 AMD GPUs, 1 Intel GPU", of makers other than NVIDIA; empty: none. Graphics that Intel has built into a CPU are
+/// none.
+std::string name_other_accelerators(std::span<const PciDevice> devices);
+
+/// "550.54.14" of what /proc/driver/nvidia/version says; empty when there is none.
+std::string version_of_driver(std::string_view text);
+
+}  // namespace taas
