@@ -176,6 +176,20 @@ void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine&
   }
 }
 
+/// Frameworks that see no GPU and then look no further: each rank would train a model of its own. Where there are
+/// accelerators that the launcher does not count, frameworks choose for themselves.
+void set_frameworks_on_cpu(Writer& writer, const LaunchSettings& settings, const Machine& machine,
+                           const RankPlace& place) {
+  bool on_cpu = settings.device == Device::kCpu || machine.gpus == 0;
+  if (!on_cpu || place.world_size == 1 || !machine.other_accelerators.empty()) return;
+  const auto& own = machine.environment;
+  if (!own.contains("ACCELERATE_TORCH_DEVICE") && !own.contains("ACCELERATE_USE_DEEPSPEED"))
+    writer.set_default("ACCELERATE_USE_CPU", "1");
+  if (place.local_world_size * place.nodes != place.world_size) return;  // Lightning has no such worlds
+  writer.set_default("PL_TRAINER_DEVICES", std::to_string(place.local_world_size));
+  writer.set_default("PL_TRAINER_NUM_NODES", std::to_string(place.nodes));
+}
+
 /// What torch remembers of the last collectives goes into the run's folder when one of them hangs.
 void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
@@ -259,6 +273,7 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   set_python_path(writer, settings.options.program, machine);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
   writer.set_default("WANDB_RUN_GROUP", settings.run_id);
+  set_frameworks_on_cpu(writer, settings, machine, place);
   set_flight_recorder(writer, machine, addresses);
   set_framework(writer, settings.options.frameworks, place, addresses);
   return std::move(writer).take();
