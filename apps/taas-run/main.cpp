@@ -18,6 +18,7 @@
 #include "frameworks/accelerate.hpp"
 #include "frameworks/deepspeed.hpp"
 #include "frameworks/foreign_package.hpp"
+#include "frameworks/ray_train.hpp"
 #include "net/secret.hpp"
 #include "parse/cli.hpp"
 #include "plan/environment/data_environment.hpp"
@@ -66,6 +67,7 @@ plan::Machine read_machine() {
   plan::forget_data_delivery(machine.environment);
   machine.python_packages = python_packages();
   machine.preload_hook = python_part("preload");
+  machine.rank_extension = python_part("rank");
   return machine;
 }
 
@@ -109,7 +111,10 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   auto loaders = program->python ? plan::check_python_loaders(plan.options.data.loader) : Result<>();
   if (!loaders) return loaders.error();
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
-  if (auto note = cli::note_on_accelerate(*program, machine); !note.empty()) plan.notices.push_back(std::move(note));
+  for (auto& note :
+       {cli::note_on_accelerate(*program, machine), cli::note_on_ray_train(*program, machine, plan.world_size())}) {
+    if (!note.empty()) plan.notices.push_back(note);
+  }
   return program;
 }
 

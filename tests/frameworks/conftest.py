@@ -19,7 +19,7 @@ PROGRAMS = HERE / "programs"
 EXAMPLES = HERE.parent.parent / "docs" / "examples"
 FULL = bool(os.environ.get("TAAS_FULL"))  # ./scripts/test --full
 # Of mistakes that none of the programs here makes (tests/torch/test_hints.py).
-HINTS = re.compile("trained without a process group|each used nn.DataParallel|all used GPU 0|saved to the same file|"
+HINTS = re.compile("trained without a process group|trained as if there were no others|each used nn.DataParallel|all used GPU 0|saved to the same file|"
                    "had the same samples")
 DEADLINE_SECONDS = 600  # only a hang takes so long, not a busy machine
 

@@ -8,7 +8,10 @@ namespace taas::node {
 namespace {
 
 /// Set by the launcher, but the same in every generation of the same size; libraries read them when they are loaded.
-constexpr std::string_view kCommon[] = {"OMP_NUM_THREADS",
+constexpr std::string_view kCommon[] = {"ACCELERATE_USE_CPU",
+                                        "OMP_NUM_THREADS",
+                                        "PL_TRAINER_DEVICES",
+                                        "PL_TRAINER_NUM_NODES",
                                         "PYTHONHASHSEED",
                                         "PYTHONPATH",
                                         "TORCH_FR_BUFFER_SIZE",

@@ -176,6 +176,20 @@ void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine&
   }
 }
 
+/// Frameworks that see no GPU and then look no further: each rank would train a model of its own. Where there are
+/// accelerators that the launcher does not count, frameworks choose for themselves.
+void set_frameworks_on_cpu(Writer& writer, const LaunchSettings& settings, const Machine& machine,
+                           const RankPlace& place) {
+  bool on_cpu = settings.device == Device::kCpu || machine.gpus == 0;
+  if (!on_cpu || place.world_size == 1 || !machine.other_accelerators.empty()) return;
+  const auto& own = machine.environment;
+  if (!own.contains("ACCELERATE_TORCH_DEVICE") && !own.contains("ACCELERATE_USE_DEEPSPEED"))
+    writer.set_default("ACCELERATE_USE_CPU", "1");
+  if (place.local_world_size * place.nodes != place.world_size) return;  // Lightning has no such worlds
+  writer.set_default("PL_TRAINER_DEVICES", std::to_string(place.local_world_size));
+  writer.set_default("PL_TRAINER_NUM_NODES", std::to_string(place.nodes));
+}
+
 /// What torch remembers of the last collectives goes into the run's folder when one of them hangs.
 void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
@@ -206,6 +220,17 @@ void set_data(Writer& writer, const DataOptions& options, const RunAddresses& ad
   writer.set_default(kHashSeed.first, kHashSeed.second);
 }
 
+std::string behind(const std::string& own, const std::string& path) { return own.empty() ? path : own + ":" + path; }
+
+/// What torch imports in a rank is for every program: a shell script may start Python.
+void set_python_path(Writer& writer, const ProgramOptions& program, const Machine& machine) {
+  auto path = python_path(program, machine);
+  if (!machine.rank_extension.empty()) {
+    path = behind(path.empty() ? value_of(machine.environment, "PYTHONPATH") : path, machine.rank_extension);
+  }
+  if (!path.empty()) writer.set("PYTHONPATH", std::move(path));
+}
+
 /// A level that the user did not choose is the same without being told.
 void set_log(Writer& writer, const OutputOptions& output, const std::string& folder) {
   if (output.log_level.empty()) return;
@@ -222,8 +247,7 @@ bool is_python(const ProgramOptions& program) {
 /// Behind what the user has: a package of the same name there wins.
 std::string python_path(const ProgramOptions& program, const Machine& machine) {
   if (machine.python_packages.empty() || !is_python(program)) return "";
-  auto own = value_of(machine.environment, "PYTHONPATH");
-  return own.empty() ? machine.python_packages : own + ":" + machine.python_packages;
+  return behind(value_of(machine.environment, "PYTHONPATH"), machine.python_packages);
 }
 
 int omp_threads(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
@@ -246,9 +270,10 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   writer.set("TAAS_RUN_ID", settings.run_id);
   set_data(writer, settings.options.data, addresses);
   set_log(writer, settings.options.output, addresses.log_folder);
-  if (auto path = python_path(settings.options.program, machine); !path.empty()) writer.set("PYTHONPATH", path);
+  set_python_path(writer, settings.options.program, machine);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
   writer.set_default("WANDB_RUN_GROUP", settings.run_id);
+  set_frameworks_on_cpu(writer, settings, machine, place);
   set_flight_recorder(writer, machine, addresses);
   set_framework(writer, settings.options.frameworks, place, addresses);
   return std::move(writer).take();

@@ -117,6 +117,7 @@ struct Machine {
   std::map<std::string, std::string> environment;
   std::string python_packages = {};  ///< folder of the package `taas` that comes with this taas-run; empty: none
   std::string preload_hook = {};     ///< folder of the `sitecustomize` that preloads; empty: none
+  std::string rank_extension = {};   ///< folder of what torch itself imports in ranks; empty: none
   std::map<std::string, int> job_gpus =
       {};                               ///< of each node of the SLURM job; empty: SLURM was not asked (slurm_gpus.hpp)
   std::string gpu_problem = {};         ///< why none of its GPUs is visible, where nobody hid them; as in Gpus

@@ -134,6 +134,7 @@ class SourceReader {
     auto first = name.substr(0, name.find('.'));
     if (std::find(std::begin(kTraining), std::end(kTraining), first) != std::end(kTraining)) text_.trains = true;
     if (first == "accelerate") text_.accelerates = true;
+    if (name == "ray.train" || name.starts_with("ray.train.")) text_.trains_by_ray = true;
     auto base = root_;
     auto rest = std::string_view(name);
     if (name.starts_with('.')) {

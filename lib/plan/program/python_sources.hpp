@@ -13,6 +13,7 @@ struct ProgramText {
   bool known = false;                  ///< the program's own text was found
   bool trains = false;                 ///< it imports torch, or a package that does
   bool accelerates = false;            ///< it imports accelerate
+  bool trains_by_ray = false;          ///< it imports ray.train
   std::vector<std::string> variables;  ///< that it sets or removes itself
 };
 

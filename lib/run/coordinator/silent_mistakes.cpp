@@ -9,6 +9,19 @@
 namespace taas::run {
 namespace {
 
+std::string_view way_to_a_group(std::string_view framework) {
+  if (framework == "accelerate") {
+    return "call PartialState(cpu=True) or Accelerator(cpu=True) before anything else of accelerate, where ranks are "
+           "on "
+           "the CPU";
+  }
+  if (framework == "lightning") {
+    return "give Trainer or Fabric devices=int(os.environ[\"LOCAL_WORLD_SIZE\"]) and "
+           "num_nodes=int(os.environ[\"GROUP_WORLD_SIZE\"])";
+  }
+  return "call torch.distributed.init_process_group() and wrap the model in DistributedDataParallel";
+}
+
 bool share_a_gpu(const TrainingFacts& one, const TrainingFacts& other) {
   return one.visible_gpus == other.visible_gpus && std::ranges::any_of(one.data_parallel_gpus, [&](int gpu) {
            return std::ranges::count(other.data_parallel_gpus, gpu) > 0;
@@ -83,14 +96,17 @@ std::string SilentMistakes::name(const std::vector<Rank>& ranks) const {
 
 SilentMistakes::Found SilentMistakes::without_group() const {
   const auto world_size = node_of_rank_.size();
-  bool all = world_size > 1 && facts_.size() == world_size && ended_well_ == world_size && !store_reached_;
-  bool alone = std::ranges::all_of(facts_, [](const auto& told) { return told.second.trained && !told.second.joined; });
-  if (!all || !alone) return std::nullopt;
+  bool all = world_size > 1 && facts_.size() == world_size && ended_well_ == world_size &&
+             std::ranges::all_of(facts_, [](const auto& told) { return told.second.trained; });
+  if (!all) return std::nullopt;
+  const auto& framework = facts_.begin()->second.framework;
+  bool counted_one = std::ranges::all_of(facts_, [](const auto& told) { return told.second.counted_one; });
+  bool joined = std::ranges::any_of(facts_, [](const auto& told) { return told.second.joined; });
+  if (!counted_one && (store_reached_ || joined)) return std::nullopt;
   return fmt::format(
-      "{} ranks trained without a process group, each on its own: to train one model together, call "
-      "torch.distributed.init_process_group() and wrap the model in DistributedDataParallel (TAAS_HINTS=0 if each is "
-      "to train its own)",
-      world_size);
+      "{} ranks trained {}, each on its own: to train one model together, {} (TAAS_HINTS=0 if each is to train its "
+      "own)",
+      world_size, counted_one ? "as if there were no others" : "without a process group", way_to_a_group(framework));
 }
 
 SilentMistakes::Found SilentMistakes::same_samples() const {

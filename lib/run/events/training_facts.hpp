@@ -30,7 +30,9 @@ struct ShuffledOrder {
 /// What a Python rank has noticed of its own training by its end (lib/python/preload/taas_preload/training_facts.py).
 struct TrainingFacts {
   bool trained = false;                 ///< it made an optimizer and computed gradients
-  bool joined = false;                  ///< it had a process group, or uses a framework that needs none
+  bool joined = false;                  ///< it had a process group of several, or uses a framework that needs none
+  std::string framework;                ///< "accelerate", "lightning": what trained it; empty: torch itself
+  bool counted_one = false;             ///< that framework took it for the only one, whatever groups there are
   std::string visible_gpus;             ///< CUDA_VISIBLE_DEVICES
   int gpus = 0;                         ///< that it saw; 0: it did not use CUDA
   std::vector<int> gpus_used;           ///< on which it held memory
@@ -50,7 +52,7 @@ struct RankTrained {
 BOOST_DESCRIBE_STRUCT(SaveTime, (), (began, ended, step))
 BOOST_DESCRIBE_STRUCT(SavedFile, (), (path, device, inode, times))
 BOOST_DESCRIBE_STRUCT(ShuffledOrder, (), (loader, digest))
-BOOST_DESCRIBE_STRUCT(TrainingFacts, (), (trained, joined, visible_gpus, gpus, gpus_used, data_parallel_gpus, shuffled, saved))
+BOOST_DESCRIBE_STRUCT(TrainingFacts, (), (trained, joined, framework, counted_one, visible_gpus, gpus, gpus_used, data_parallel_gpus, shuffled, saved))
 BOOST_DESCRIBE_STRUCT(RankTrained, (), (generation, rank, facts))
 // clang-format on
 

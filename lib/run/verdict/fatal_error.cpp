@@ -137,6 +137,13 @@ bool is_from_the_top(const Traceback& traceback, const std::vector<std::string>&
   });
 }
 
+bool is_of_rank(std::string_view prefix, Rank rank) {
+  const auto once = fmt::format("[rank{}]: ", rank.value);
+  if (!prefix.starts_with(once)) return false;
+  while (prefix.starts_with(once)) prefix.remove_prefix(once.size());
+  return prefix.empty();
+}
+
 }  // namespace
 
 /// Torch puts its prefix before the lines of sys.excepthook, which Python calls for exceptions that nobody has caught.
@@ -148,7 +155,7 @@ std::optional<Lingering> judge_lingering(Rank rank, const Evidence& evidence, co
   auto found = find_tracebacks(evidence.last_lines);
   bool last = !found.empty() && found.back().of_main && find_fatal_error(evidence).kind == FatalError::Kind::kPython;
   if (!last) return std::nullopt;
-  bool by_hook = found.back().prefix == fmt::format("[rank{}]: ", rank.value);
+  bool by_hook = is_of_rank(found.back().prefix, rank);
   bool nothing_since = std::all_of(evidence.last_lines.begin() + static_cast<std::ptrdiff_t>(found.back().end),
                                    evidence.last_lines.end(), says_nothing);
   bool told = (by_hook && nothing_since) || signs.error_is_recorded;

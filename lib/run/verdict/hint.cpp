@@ -53,9 +53,7 @@ constexpr ByWords kByWords[] = {
     {"ddress already in use", kPortIsTaken},
     {"EADDRINUSE", kPortIsTaken},
     {"Gloo connectFullMesh failed",
-     "ranks could not connect to each other: where a program calls init_process_group() again, --store rank0 gives "
-     "each "
-     "call a new store"},
+     "ranks could not connect to each other: --interface makes them use the network that you name"},
     {"ModuleNotFoundError", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No module named ", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No space left on device", "a disk is full: df -h shows which"},

@@ -124,10 +124,12 @@ bool is_own(const Frame& frame) {
 
 std::string_view without_rank_prefix(std::string_view line) {
   constexpr std::string_view kStart = "[rank";
-  if (!line.starts_with(kStart)) return line;
-  auto digits = line.find_first_not_of("0123456789", kStart.size());
-  if (digits == line.npos || digits == kStart.size() || !line.substr(digits).starts_with("]: ")) return line;
-  return line.substr(digits + 3);
+  while (line.starts_with(kStart)) {
+    auto digits = line.find_first_not_of("0123456789", kStart.size());
+    if (digits == line.npos || digits == kStart.size() || !line.substr(digits).starts_with("]: ")) break;
+    line.remove_prefix(digits + 3);
+  }
+  return line;
 }
 
 std::vector<Traceback> find_tracebacks(std::span<const std::string> printed) {

@@ -20,7 +20,7 @@ struct Traceback {
   std::vector<Frame> frames;         ///< outermost first
   std::string raised;                ///< "ValueError: bad shape"
   std::vector<std::string> message;  ///< further lines of the message
-  std::string prefix;                ///< "[rank3]: ", where torch has put it in front of each line
+  std::string prefix;                ///< "[rank3]: ", perhaps repeated, where torch has put it in front of each line
   bool of_main = true;     ///< nothing in front of it says that it is a thread's, another process', or only logged
   std::size_t begin = 0;   ///< index of its first line in what was searched
   std::size_t end = 0;     ///< ... and of the line after its last one
@@ -37,7 +37,8 @@ std::vector<Frame> own_frames(const Traceback& traceback);
 /// This line begins what a program says of a fatal error: a traceback, an uncaught C++ exception, a sanitizer's report.
 bool starts_fatal_error(std::string_view line);
 
-/// The line without the "[rank3]: " that torch puts before each line of a traceback.
+/// The line without the "[rank3]: " that torch puts before each line of a traceback, once for each process group that
+/// the program has made.
 std::string_view without_rank_prefix(std::string_view line);
 
 }  // namespace taas::run

@@ -58,6 +58,18 @@ TEST_CASE("Python programs find the package behind the user's own") {
   CHECK(python_path(settings_of("train.py").options.program, machine).empty());
 }
 
+TEST_CASE("ranks of all programs find what torch loads in them behind everything else, and data workers do not") {
+  Machine machine{"here", 0, 4, {{"PYTHONPATH", "/mine"}}, "/taas/python", {}, "/taas/python/rank"};
+  auto path = [&](const char* program) {
+    return value_of(rank_environment(settings_of(program), machine, {}, Generation{0}, {}), "PYTHONPATH");
+  };
+  CHECK(path("train.py") == "/mine:/taas/python:/taas/python/rank");
+  CHECK(path("train") == "/mine:/taas/python/rank");
+  machine.environment.clear();
+  CHECK(path("train") == "/taas/python/rank");
+  CHECK(value_of(data_worker_environment(settings_of("train.py"), machine, kPlace), "PYTHONPATH") == "/taas/python");
+}
+
 TEST_CASE("a launcher within a rank does not pass on what the rank was told") {
   std::map<std::string, std::string> environment{
       {"TAAS_ROLE", "rank"}, {"TAAS_DATA_PLAN", "x"}, {"TAAS_DATA_LISTEN", "3,4"}, {"TAAS_DATA_WORKER", "1"},

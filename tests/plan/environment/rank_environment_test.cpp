@@ -69,6 +69,7 @@ TEST_CASE("a rank is told who it is, by every name that programs look for") {
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                              {"OMP_NUM_THREADS", "2"},
                              {"GLOO_SOCKET_IFNAME", "lo"},
+                             {"ACCELERATE_USE_CPU", "1"},
                              {"TAAS_OUTPUT_DIR", "/runs/x/.staging"},
                              {"TAAS_RUN_ID", "run-1"},
                              {"TAAS_DEVICES_PER_RANK", "1"},
@@ -77,6 +78,30 @@ TEST_CASE("a rank is told who it is, by every name that programs look for") {
                              {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800"},
                              {"TORCH_FR_BUFFER_SIZE", "2000"}};
   CHECK(actual == expected);
+}
+
+TEST_CASE("frameworks on the CPU are told of the world, and nothing where the user or a device says otherwise") {
+  const auto on_cpu = [](Machine machine, int ranks, std::map<std::string, std::string> own = {}) {
+    machine.environment = std::move(own);
+    return environment(with_gpus(ranks), machine, 0);
+  };
+  const Machine cpus{"here", 0, 8, {}};
+  auto told = on_cpu(cpus, 4);
+  CHECK(value(told, "ACCELERATE_USE_CPU") == "1");
+  CHECK(value(told, "PL_TRAINER_DEVICES") == "4");
+  CHECK(value(told, "PL_TRAINER_NUM_NODES") == "1");
+
+  auto others = cpus;
+  others.other_accelerators = "8 AMD GPUs";
+  for (const auto& untold : {on_cpu(cpus, 1), on_cpu(others, 4), environment(with_gpus(4), {"here", 4, 8, {}}, 0)}) {
+    for (auto name : {"ACCELERATE_USE_CPU", "PL_TRAINER_DEVICES", "PL_TRAINER_NUM_NODES"})
+      CHECK(value(untold, name) == "(unset)");
+  }
+  auto mine = on_cpu(cpus, 4, {{"ACCELERATE_USE_CPU", "no"}, {"PL_TRAINER_DEVICES", "2"}});
+  CHECK(value(mine, "ACCELERATE_USE_CPU") == "(unset)");
+  CHECK(value(mine, "PL_TRAINER_DEVICES") == "(unset)");
+  for (auto name : {"ACCELERATE_TORCH_DEVICE", "ACCELERATE_USE_DEEPSPEED"})
+    CHECK(value(on_cpu(cpus, 4, {{name, "x"}}), "ACCELERATE_USE_CPU") == "(unset)");
 }
 
 TEST_CASE("what the user set for a library stays") {

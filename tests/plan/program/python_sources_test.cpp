@@ -34,6 +34,16 @@ TEST_CASE("a program that imports torch, or what imports it, trains") {
   }
 }
 
+TEST_CASE("a program that imports Ray Train is told from others that use Ray") {
+  for (const auto* line : {"import ray.train", "import ray.train.torch as rt", "from ray import train, data",
+                           "from ray.train.torch import TorchTrainer"}) {
+    CHECK(read_script(line).trains_by_ray);
+  }
+  for (const auto* line : {"import ray", "from ray import data", "import ray.trainer", "from array import train"}) {
+    CHECK_FALSE(read_script(line).trains_by_ray);
+  }
+}
+
 TEST_CASE("a program that imports accelerate is told from others") {
   CHECK(read_script("from accelerate import Accelerator").accelerates);
   CHECK_FALSE(read_script("import torch, accelerated").accelerates);

@@ -72,6 +72,33 @@ TEST_CASE("ranks that all trained without a group are told of once") {
   CHECK(line_of(trained(), trained()) == "2 ranks trained without a process group, each on its own");
 }
 
+TEST_CASE("the way out is the framework's own") {
+  for (auto [framework, way] : {std::pair{"accelerate", "PartialState(cpu=True)"},
+                                {"lightning", "Trainer or Fabric"},
+                                {"", "init_process_group()"}}) {
+    auto facts = trained();
+    facts.framework = framework;
+    auto world = two_ranks();
+    world.ends(0, facts);
+    world.ends(1, facts);
+    REQUIRE(world.mistakes.lines().size() == 1);
+    CHECK_THAT(world.mistakes.lines().front(), ContainsSubstring(way));
+  }
+}
+
+TEST_CASE("a framework that does not use the group that there is trains without it") {
+  auto alone = trained();
+  alone.joined = true;
+  alone.framework = "accelerate";
+  alone.counted_one = true;
+  auto met = two_ranks();
+  met.mistakes.see(StoreReached{});
+  CHECK(line_of(alone, alone, met) == "2 ranks trained as if there were no others, each on its own");
+  auto together = alone;
+  together.counted_one = false;
+  CHECK(line_of(alone, together, met).empty());
+}
+
 TEST_CASE("a group, a failure, a rank that tells nothing or another start is no training without a group") {
   auto joined = trained();
   joined.joined = true;

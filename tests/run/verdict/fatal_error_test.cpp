@@ -170,6 +170,8 @@ TEST_CASE("a traceback alone does not prove that a rank has failed") {
     for (auto& line : lines) line = fmt::format("[rank{}]: {}", rank, line);
     return joined(lines, after);
   };
+  auto second_group = by_hook(3);
+  for (auto& line : second_group) line = "[rank3]: " + line;
   const auto caught = joined({"Exception in thread writer (run):"}, kTraceback);
   const SignsOfLife rests{
       .rests = true, .waits_for_lock = true, .silent_for = 6s, .argv = {"python3", "-u", "train.py", "--lr", "1"}};
@@ -186,6 +188,7 @@ TEST_CASE("a traceback alone does not prove that a rank has failed") {
   const Case cases[]{
       {"it says so itself", numbered(20), with({}, [](auto& s) { s.main_has_raised = true; }), Lingering::kFailed},
       {"for torch's hook", by_hook(3), rests, Lingering::kFailed},
+      {"for torch's hook, of a second group", second_group, rests, Lingering::kFailed},
       {"it would say so itself", by_hook(3), with(rests, [](auto& s) { s.would_have_said = true; }), std::nullopt},
       {"the hook, below the program's own end", by_hook(3, {}, 3), rests, std::nullopt},
       {"another program's", by_hook(3), with(rests, [](auto& s) { s.argv[2] = "start.py"; }), std::nullopt},

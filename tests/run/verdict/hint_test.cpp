@@ -23,7 +23,7 @@ TEST_CASE("known causes have a way out") {
       {Cause::kException,
        {1},
        "RuntimeError: Gloo connectFullMesh failed with [pair.h:311] Connect timeout [127.0.0.1]:25837",
-       "--store rank0"},
+       "--interface"},
       {Cause::kException, {1}, "ModuleNotFoundError: No module named 'lightning'", "--dry-run"},
       {Cause::kExitCode, {1}, "/usr/bin/python3: No module named train", "--dry-run"},
       {Cause::kException, {1}, "RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error.", "/dev/shm"},

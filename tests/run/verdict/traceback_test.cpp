@@ -52,8 +52,18 @@ TEST_CASE("torch's rank prefix is removed, and lines between that lack it are pa
   CHECK(found[0].message.empty());
 }
 
+TEST_CASE("torch puts a prefix for each process group that the program has made") {
+  Lines lines;
+  for (const auto& line : kPlain) lines.push_back("[rank3]: [rank3]: " + line);
+  auto found = find_tracebacks(lines);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].raised == "ValueError: bad shape");
+  CHECK(found[0].prefix == "[rank3]: [rank3]: ");
+}
+
 TEST_CASE("only torch's prefix is a prefix") {
   CHECK(without_rank_prefix("[rank3]: text") == "text");
+  CHECK(without_rank_prefix("[rank3]: [rank12]: text") == "text");
   for (const char* line : {"[rank3]:[W1121 Socket.cpp:1] warning", "[rank]: x", "[rank3] x", "rank3: x", "[rank3"}) {
     CHECK(without_rank_prefix(line) == line);
   }

@@ -22,8 +22,7 @@ def watch(facts: TrainingFacts) -> None:
     _at_first_call(optimizer, "_patch_step_function", facts.made_optimizer)
     _at_first_call(sys.modules.get("torch.autograd"), "_tensor_or_tensors_to_tuple", lambda *_: facts.computed_gradients())
     _at_first_call(parallel, "_check_balance", lambda devices: facts.used_data_parallel(list(devices)))
-    if not _at_first_call(groups, "_update_default_pg", lambda *_: facts.joined()):
-        facts.joined()
+    _watch_groups(groups, facts)
     _watch_files(sys.modules.get("torch.serialization"), facts)
 
 
@@ -41,6 +40,27 @@ def _at_first_call(owner: object, name: str, tell: Callable[..., None]) -> bool:
 
     setattr(owner, name, first)
     return True
+
+
+def _watch_groups(groups: ModuleType | None, facts: TrainingFacts) -> None:
+    """Until there is one of several ranks."""
+    original = getattr(groups, "_update_default_pg", None)
+    if groups is None or original is None:
+        return facts.joined()
+
+    @functools.wraps(original)
+    def change(group: Any) -> None:
+        original(group)
+        _try(look, group)
+
+    def look(group: Any) -> None:
+        if group is None or group.size() == 1:
+            return
+        facts.joined()
+        if groups._update_default_pg is change:
+            groups._update_default_pg = original
+
+    groups._update_default_pg = change  # type: ignore[attr-defined]
 
 
 def _watch_files(serialization: ModuleType | None, facts: TrainingFacts) -> None:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 _MOST_FILES = 16
 _MOST_ORDERS = 16
 _MOST_TIMES = 8  # of one file
-# Their ranks may know each other in ways of their own.
-_OTHERS = ("accelerate", "colossalai", "deepspeed", "horovod", "jax", "lightning", "lightning_fabric", "mpi4py",
-           "mxnet", "paddle", "pytorch_lightning", "ray", "tensorflow")
+# Their ranks may know each other in ways of their own. What connects ranks by torch's process group does not belong here.
+_OTHERS = ("horovod", "jax", "mpi4py", "mxnet", "paddle", "ray", "tensorflow", "torch_xla")
+_LIGHTNING = ("lightning", "lightning_fabric", "pytorch_lightning")
 
 
 class _Save(NamedTuple):
@@ -61,6 +61,7 @@ class TrainingFacts:
         self._first_version = self._version()
 
     def joined(self) -> None:
+        """A process group of several ranks, or it cannot be known."""
         self._joined = True
 
     def used_data_parallel(self, devices: list[Any]) -> None:
@@ -110,7 +111,9 @@ class TrainingFacts:
     def _told(self) -> dict[str, object]:
         """As TrainingFacts of taas-run."""
         gpus, used = _gpus(sys.modules["torch"])
+        framework, counted_one = _framework()
         return {"trained": self._trained(), "joined": self._joined or any(name in sys.modules for name in _OTHERS),
+                "framework": framework, "counted_one": counted_one,
                 "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES", "").encode(errors="replace").decode(),
                 "gpus": gpus, "gpus_used": used, "data_parallel_gpus": self._data_parallel,
                 "shuffled": [order._asdict() for order in self._orders],
@@ -126,6 +129,16 @@ class TrainingFacts:
 
     def _step(self) -> int:
         return max(0, self._version() - self._first_version) if self._computed_gradients else 0
+
+
+def _framework() -> tuple[str, bool]:
+    """What ranks that are alone would have to tell of each other, and whether it took this one for the only one: on the CPU accelerate
+    makes a process group and does not use it. transformers imports accelerate for many purposes; training by it needs its state."""
+    if any(name in sys.modules for name in _LIGHTNING):
+        return "lightning", False
+    accelerate = sys.modules.get("accelerate.state")
+    place, training = (getattr(getattr(accelerate, name, None), "_shared_state", None) for name in ("PartialState", "AcceleratorState"))
+    return ("accelerate", bool(place) and place.get("num_processes") == 1) if training else ("", False)
 
 
 def _is_there(path: str, file: _File) -> bool:

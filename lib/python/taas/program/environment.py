@@ -10,7 +10,7 @@ from typing import Any
 from . import place
 
 _OF_THE_PROCESS = frozenset(["PYTHONHASHSEED", "PYTHONPATH", "OMP_NUM_THREADS", "_", "SHLVL", "PWD", "OLDPWD",
-                            "WANDB_RUN_GROUP"])
+                            "WANDB_RUN_GROUP", "ACCELERATE_USE_CPU", "PL_TRAINER_DEVICES", "PL_TRAINER_NUM_NODES"])
 """Set for each process when it starts, and of no use to it later."""
 
 _OF_THE_LAUNCHER = ("TAAS_", "TORCHELASTIC_", "TORCH_NCCL_", "TORCH_FR_", "NCCL_", "GLOO_")
