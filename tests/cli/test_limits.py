@@ -126,6 +126,7 @@ def test_however_few_processes_there_may_be_a_line_says_what_could_not_be_starte
             break
         assert result.returncode in (2, 126), (limit, result.stderr)
         assert "can be started: Resource" in result.stderr or "cannot start" in result.stderr, (limit, result.stderr)
+        assert "ulimit -u" in result.stderr, (limit, result.stderr)
         assert "terminate" not in result.stderr, (limit, result.stderr)
     assert result.returncode == 0 and limit > 2, (limit, result.stderr)
     assert results(launcher) == ["result-0", "result-1"]

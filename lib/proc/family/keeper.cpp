@@ -22,6 +22,7 @@
 #include "proc/spawn/message_socket.hpp"
 #include "proc/spawn/open_files.hpp"
 #include "proc/spawn/signals.hpp"
+#include "proc/spawn/spawn_failure.hpp"
 
 namespace taas {
 namespace {
@@ -170,7 +171,7 @@ Result<Lifeline> become_kept() {
     Keeper(agent, std::move(sockets->first), signals).keep();
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (agent < 0) return system_error("cannot start the agent process", errno);
+  if (agent < 0) return cannot_fork("the agent process", errno);
   sockets->first.reset();
   if (auto started = start_agent(keeper); !started) return started.error();
   return Lifeline(std::move(sockets->second));

@@ -219,7 +219,7 @@ Result<int> launch(RankSetup& setup) {
   BlockedSignals blocked;
   int pid = ::fork();
   if (pid == 0) ::_exit(setup.run());
-  if (pid < 0) return system_error("cannot start a process", errno);
+  if (pid < 0) return cannot_fork("a process", errno);
   return pid;
 }
 
@@ -235,7 +235,7 @@ Result<int> launch(RankSetup& setup) {
   BlockedSignals blocked;
   int pid = ::clone(run_setup, reinterpret_cast<char*>(stack.get()) + kStack,
                     CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &setup);
-  if (pid < 0) return system_error("cannot start a process", errno);
+  if (pid < 0) return cannot_fork("a process", errno);
   return pid;
 }
 

@@ -38,6 +38,14 @@ Error describe(const SpawnFailure& failure, const SpawnRequest& request, const s
   return error;
 }
 
+Error cannot_fork(const std::string& what, int system_errno) {
+  auto error = system_error("cannot start " + what, system_errno);
+  if (system_errno == EAGAIN) {
+    error.message += " (processes count towards ulimit -u, and towards the pids limit of a container or job)";
+  }
+  return error;
+}
+
 void discard_child(int pid) {
   ::kill(pid, SIGKILL);
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

@@ -20,6 +20,9 @@ struct SpawnFailure {
 /// `program` is the file that was found for argv[0].
 Error describe(const SpawnFailure& failure, const SpawnRequest& request, const std::string& program);
 
+/// `what` is "a process" or the like: the system has not started one. Where a limit may be why, it is named.
+Error cannot_fork(const std::string& what, int system_errno);
+
 /// Kills a child that nobody watches yet, and reaps it.
 void discard_child(int pid);
 
