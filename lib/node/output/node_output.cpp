@@ -6,6 +6,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace taas::node {
 namespace asio = boost::asio;
 
@@ -57,7 +59,8 @@ void NodeOutput::stopping(bool by_kill, const std::vector<Process>& processes) {
   if (!publisher_) return;
   std::vector<int> pids;
   for (const auto& process : processes) pids.push_back(process.pid);
-  publisher_->stop({by_kill, storage::names_being_written(pids, folder_.staging())});
+  const auto staging = folder_.held().folder(".staging");
+  publisher_->stop({by_kill, staging ? storage::names_being_written(pids, *staging) : std::map<std::string, int>()});
 }
 
 /// A copy on this machine comes first: rank programs are not held up by a slow network, and what cannot be delivered is
@@ -122,7 +125,7 @@ void NodeOutput::name_doubtful(const std::vector<storage::Doubtful>& doubtful) {
   std::vector<std::string> names;
   for (const auto& [name, has_earlier] : doubtful) {
     if (names.size() == kMostNamed) break;
-    names.push_back(name + (has_earlier ? " (published: an earlier version)" : ""));
+    names.push_back(printable(name) + (has_earlier ? " (published: an earlier version)" : ""));
   }
   const auto more = doubtful.size() - names.size();
   const bool one = doubtful.size() == 1;

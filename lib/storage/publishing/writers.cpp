@@ -100,9 +100,12 @@ WritersState WritingProcesses::look(Instant now, int killed_before) const {
   return worst;
 }
 
-std::map<std::string, int> names_being_written(const std::vector<int>& pids, const std::string& folder) {
+std::map<std::string, int> names_being_written(const std::vector<int>& pids, const HeldFolder& folder) {
   std::map<std::string, int> found;
-  for (int pid : pids) add_written(pid, folder, found);
+  std::error_code failure;
+  const auto path = fs::read_symlink(fmt::format("/proc/self/fd/{}", folder.descriptor().get()), failure).string();
+  if (failure) return found;
+  for (int pid : pids) add_written(pid, path, found);
   return found;
 }
 

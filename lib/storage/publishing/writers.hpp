@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/folders/held_folder.hpp"
 
 namespace taas::storage {
 
@@ -51,7 +52,7 @@ class WritingProcesses {
 };
 
 /// Files below a folder that these processes have open for writing at this moment, relative to it, and how many
-/// descriptors of one process lead to each. `folder` is without symbolic links.
-std::map<std::string, int> names_being_written(const std::vector<int>& pids, const std::string& folder);
+/// descriptors of one process lead to each. Whatever names lead to the folder.
+std::map<std::string, int> names_being_written(const std::vector<int>& pids, const HeldFolder& folder);
 
 }  // namespace taas::storage

@@ -72,7 +72,9 @@ TEST_CASE("names that a process writes are known, those that it reads are not") 
   Fd again(::open((folder / "written").c_str(), O_WRONLY));
   Fd removed(::open((folder / "removed").c_str(), O_WRONLY | O_CREAT, 0644));
   std::filesystem::remove(folder / "removed");
-  const auto found = names_being_written({::getpid()}, folder.path());
+  std::filesystem::create_directory_symlink(".", folder / "link");
+  const auto held = HeldFolder::open(folder / "link/.").value();
+  const auto found = names_being_written({::getpid()}, held);
   CHECK(found == std::map<std::string, int>{{"written", 2}});
 }
 
