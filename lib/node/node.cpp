@@ -299,8 +299,11 @@ void Node::State::hold_output(bool hold) {
 /// Files that ranks have open when the signal comes are perhaps closed because of it, half written; those that they
 /// begin then are begun on purpose. So they stand still while the two are told apart.
 void Node::State::signal(const run::SignalRanks& request) {
-  const bool tells_apart = request.to_end && request.generation == generation() && output->has_seen_files();
-  if (!tells_apart) return ranks->signal(request);
+  if (!request.to_end || request.generation != generation()) return ranks->signal(request);
+  if (!output->has_seen_files()) {
+    output->stopping(false, {});  // whatever they write from now on is begun on purpose
+    return ranks->signal(request);
+  }
   std::optional<Standstill> standstill;
   ranks->signal(request, [&] {
     const auto processes = family.members();
@@ -318,7 +321,9 @@ void Node::State::sweep(int signal) {
     leftover_notice.emplace(io, [=, this] { name_leftovers(in_peace); });
     leftover_notice->set(steady_now() + (in_peace ? std::min(kLeftoverNotice, limit / 2) : kLeftoverNotice));
   }
-  if (signal != 0 && output->has_seen_files()) output->stopping(signal == SIGKILL, family.members());
+  if (signal != 0) {
+    output->stopping(signal == SIGKILL, output->has_seen_files() ? family.members() : std::vector<Process>());
+  }
   family.sweep(signal, [this, swept = generation()] {
     leftover_notice.reset();
     ranks->flush();

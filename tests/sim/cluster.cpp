@@ -35,7 +35,8 @@ Cluster::Cluster(std::uint64_t seed, Settings settings)
     node(number).refuses = random_.chance(settings_.refusals);
     bool apart = random_.chance(settings_.folders_apart);
     node(number).folder = !apart ? settings_.policy.folder : random_.chance(50) ? "theirs" : hello.hostname;
-    node(number).view = random_.chance(50) ? "a kernel of many" : "of " + hello.hostname;
+    const bool alone = settings_.kernels_apart > 0 && random_.chance(settings_.kernels_apart);
+    node(number).view = alone ? "of " + hello.hostname : "a kernel of many";
     bool unfit = node(number).refuses || hello.version != settings_.policy.version;
     missing_allowed_ = missing_allowed_ || (unfit && matters(number));
   }

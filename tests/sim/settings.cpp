@@ -59,6 +59,7 @@ Settings draw_settings(Random& random) {
   settings.policy.folder = "the coordinator's";
   constexpr int kApart[]{0, 0, 30, 100};
   settings.folders_apart = kApart[random.between(0, 3)];
+  settings.kernels_apart = kApart[random.between(0, 3)];
   settings.ordered = random.chance(75);
   settings.host_starter = settings.ordered && random.chance(60);
   settings.longest_start = random.chance(80) ? Duration(2s) : Duration(40s);

@@ -20,6 +20,7 @@ struct Settings {
   int rank_trouble = 0;      ///< percent of ranks that fail by themselves, in the first generations
   int node_faults = 0;       ///< how many things happen to nodes and their network
   int versions_apart = 0;    ///< percent of nodes with another release
+  int kernels_apart = 0;     ///< percent of nodes that no other one shares a kernel with
   int folders_apart = 0;     ///< percent of nodes that do not see the coordinator's folder
   int refusals = 0;          ///< percent of nodes that cannot take part
   int stalls = 0;            ///< how often the coordinator's loop stands still

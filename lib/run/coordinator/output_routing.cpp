@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace taas::run {
@@ -56,28 +57,31 @@ void OutputRouting::assign(const std::vector<AgentId>& agent_of_node, Generation
     if (!first_node.try_emplace(agent, NodeIndex{static_cast<int>(node)}).second) continue;
     all.push_back(agent);
   }
-  std::map<std::pair<int, std::string>, AgentId> publishers;
+  std::map<std::pair<int, std::string>, std::vector<AgentId>> seen_by;  // by group and view
   for (const AgentId agent : all) {
     const int group = agent == all.front() ? first_group : group_of(agent);
-    auto [publisher, is_first] = publishers.try_emplace({group, agents_.at(agent).view}, agent);
-    const bool knows_more = !is_first && has_published(agent, group) && !has_published(publisher->second, group);
-    if (knows_more) publisher->second = agent;
+    seen_by[{group, agents_.at(agent).view}].push_back(agent);
   }
+  std::map<std::pair<int, std::string>, AgentId> publishers;
+  std::map<int, std::size_t> agents_of_group;
+  for (const auto& [place, seers] : seen_by) {
+    const auto has = std::find_if(seers.begin(), seers.end(),
+                                  [&, group = place.first](AgentId agent) { return has_published(agent, group); });
+    publishers.emplace(place, has == seers.end() ? seers.front() : *has);
+    agents_of_group[place.first] += seers.size();
+  }
+  std::erase_if(duty_of_, [&](const auto& entry) {
+    return publishers.contains({entry.second.group, entry.second.view});
+  });
   std::map<int, WaitingOutput> waiting;  // by group, of its first node
   for (const auto& [place, agent] : publishers) {
     const auto& [group, view] = place;
-    std::erase_if(duty_of_, [&, group = group, view = view](const auto& entry) {
-      return entry.second.group == group && entry.second.view == view;
-    });
+    const auto& seers = seen_by.at(place);
     const auto& known = agents_.at(agent);
     const bool delivers = known.folder != folder_ && !folder_.empty();
     Duty duty{group, view, first_node.at(agent), known.hello.hostname, generation, group == first_group, delivers};
-    for (const AgentId other : all) {
-      if (other == agent || group_of(other) != group) continue;
-      const bool same_view = agents_.at(other).view == view;
-      if (same_view) duty.others.push_back(other);
-      if (!same_view) duty.alone = false;
-    }
+    std::remove_copy(seers.begin(), seers.end(), std::back_inserter(duty.others), agent);
+    duty.alone = agents_of_group[group] == seers.size();
     if (!duty.final_names) {
       auto [first, is_new] = waiting.try_emplace(group, WaitingOutput{waiting_folder(group), duty.node, duty.host});
       if (!is_new && duty.node < first->second.node) first->second = {waiting_folder(group), duty.node, duty.host};

@@ -60,7 +60,6 @@ class OutputRouting {
 
   int group_of(AgentId agent);
   [[nodiscard]] const Duty* find(AgentId agent) const;
-  void give(AgentId agent, NodeIndex node, const std::vector<AgentId>& all, int first_group);
   [[nodiscard]] bool has_published(AgentId agent, int group) const;
   void check_settled();
 
