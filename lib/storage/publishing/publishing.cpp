@@ -28,6 +28,7 @@ namespace {
 
 constexpr int kLooks = 4;
 constexpr auto kLookAgainAfter = std::chrono::milliseconds(20);
+constexpr auto kTryAgainAfter = std::chrono::seconds(1);
 constexpr int kMostRounds = 20;  // at the end, for processes that are not the run's and write without end
 
 /// A staged file that is not published yet.
@@ -45,8 +46,8 @@ struct Publishing::State : std::enable_shared_from_this<State> {
     if (options.inherits) mark_torn();
   }
 
-  void watch_later() {
-    begin_to_watch.expires_after(options.watch_after);
+  void watch_later(std::chrono::milliseconds wait) {
+    begin_to_watch.expires_after(wait);
     begin_to_watch.async_wait([weak = weak_from_this()](const boost::system::error_code& cancelled) {
       if (auto self = weak.lock(); self && !cancelled && !self->at_end) self->start_watching();
     });
@@ -91,12 +92,17 @@ struct Publishing::State : std::enable_shared_from_this<State> {
     if (started) {
       const std::lock_guard lock(marking);
       watch = std::move(*started);
-    } else if (options.on_error && !obstacle) {
-      auto error = started.error();
-      error.message += "; output appears only when the run ends";
-      options.on_error(error);
+    } else if (!obstacle) {
+      tell_unwatched(started.error());
+      watch_later(kTryAgainAfter);  // others may use up what a user may have of watches, and give it back
     }
     judge();
+  }
+
+  void tell_unwatched(Error error) {
+    if (!options.on_error || std::exchange(unwatched_told, true)) return;
+    error.message += "; output appears only when the run ends, or once this works";
+    options.on_error(error);
   }
 
   void end_watching() {
@@ -463,6 +469,7 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   std::deque<Stop> stops;  // told, and not among the offers yet
   std::atomic<bool> seen_files{false};
   PublishQueue queue;
+  bool unwatched_told = false;
   bool busy = false;  // the thread has work
   int looking = 0;    // files that are looked at again soon
   bool at_end = false;
@@ -484,7 +491,8 @@ Publishing::Publishing(asio::io_context& io, PublisherOptions options, std::func
 Publishing::~Publishing() = default;
 
 void Publishing::start_watching() {
-  state_->options.watch_after.count() == 0 ? state_->start_watching() : state_->watch_later();
+  state_->options.watch_after.count() == 0 ? state_->start_watching()
+                                           : state_->watch_later(state_->options.watch_after);
 }
 
 void Publishing::publish_to(HeldFolder files) { state_->options.files = std::move(files); }
