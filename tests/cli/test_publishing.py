@@ -102,12 +102,15 @@ def test_what_others_write_after_one_rank_has_ended_is_published(launcher):
     (launcher.folder / "train.py").write_text("""
 import os, time
 if os.environ["RANK"] == "1": raise SystemExit
-time.sleep(0.5)  # the other one has ended
+while not os.path.exists("ended"): time.sleep(0.01)
 open(os.path.join(os.environ["TAAS_OUTPUT_DIR"], "final.pt"), "w").write("whole")
 while not os.path.exists("go"): time.sleep(0.01)
 raise RuntimeError("the upload failed")
 """)
     process = launcher.start("--nproc-per-node", 2, "train.py")
+    journal = launcher.folder / "taas-runs/latest/journal.jsonl"
+    wait_until(lambda: journal.exists() and "rank_exited" in journal.read_text(), "rank 1 has ended")
+    (launcher.folder / "ended").touch()
     wait_until((launcher.folder / "taas-runs/latest/output/final.pt").exists, "it is published while rank 0 goes on")
     (launcher.folder / "go").touch()
     _, err = process.communicate(timeout=DEADLINE_SECONDS)
