@@ -104,5 +104,5 @@ def test_what_the_pages_beside_the_readme_name_is_there(page):
     for path, heading in links:
         there = ROOT / path
         assert there.exists(), path
-        titles = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.*)$", there.read_text())}
+        titles = {re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.*)$", there.read_text())}
         assert not heading or heading in titles, f"{path}#{heading}"
