@@ -89,9 +89,9 @@ def test_a_shell_with_a_trap_does_not_keep_the_signal_from_its_program(launcher)
     assert saved(launcher) == [0] and "bye" in out, err
 
 
-@pytest.mark.parametrize("frozen", ["rank", "agent"])
-def test_a_frozen_rank_or_agent_hears_the_stop(launcher, stopping, frozen):
-    process, ranks = stopping("handler", 0)
+@pytest.mark.parametrize("way, frozen", [("handler", "rank"), ("polls", "rank"), ("handler", "agent")])
+def test_a_frozen_rank_or_agent_hears_the_stop(launcher, stopping, way, frozen):
+    process, ranks = stopping(way, 0)
     os.kill(ranks[1] if frozen == "rank" else agent_of(process.pid), signal.SIGSTOP)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=DEADLINE_SECONDS)

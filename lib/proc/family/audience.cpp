@@ -152,7 +152,10 @@ void GroupCall::tell(int leader, const std::vector<Process>& members) {
     if (look(process).response == Response::kHandles) heard_.insert(leader);
     if (told_.insert(process).second) fresh.push_back(process);
   }
-  if (audience_ != Audience::kNobody && !fresh.empty()) tell_processes(fresh, signal_);
+  if (audience_ == Audience::kNobody) return;
+  tell_processes(fresh, signal_);
+  // Whoever ignores the signal learns of the stop in another way, for which it has to run.
+  if (audience_ == Audience::kAll) signal_processes(members, SIGCONT);
 }
 
 /// What was seen first counts: the signal changes it.
