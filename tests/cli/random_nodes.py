@@ -20,6 +20,7 @@ import time
 
 from random_publishing import DEADLINE_SECONDS, HERE, send, version_of, wait_until
 
+KILLED = 128 + signal.SIGKILL  # what the keeper of an agent that was killed ends with
 EVENTS = ("rank killed", "agent killed", "first agent killed", "agent frozen", "rank frozen", "nothing", "stopped")
 
 
@@ -57,7 +58,17 @@ def agent_of(launcher: subprocess.Popen):
     return int(children[0]) if children else None
 
 
+def order_of(launchers: list, folder: pathlib.Path) -> list:
+    """The coordinator first: whoever had the port first, and says how many ranks there are."""
+    def leads(node: int) -> bool:
+        return " ranks on " in (folder / f"console-{node}").read_text(errors="replace")
+
+    wait_until(lambda: any(leads(node) or one.poll() is not None for node, one in enumerate(launchers)), "one of them leads")
+    return sorted(range(len(launchers)), key=lambda node: not leads(node))
+
+
 def befall(plan: Plan, launchers: list, ranks: list):
+    """`launchers` begin with the coordinator."""
     agent = agent_of(launchers[0 if plan.event == "first agent killed" else plan.victim])
     if plan.event == "rank killed":
         send(ranks[plan.victim], signal.SIGKILL)
@@ -75,7 +86,7 @@ def befall(plan: Plan, launchers: list, ranks: list):
 
 def judge(plan: Plan, folder: pathlib.Path, codes: list, consoles: str) -> list:
     """What nodes say of one another's files is on the first one's console."""
-    left = [code for code in codes if code != -signal.SIGKILL]
+    left = [code for code in codes if code != KILLED]
     if not (run := folder / "taas-runs/random").exists():
         return [f"no run began: {codes}"]
     wrong = [] if len(set(left)) <= 1 else [f"exit codes differ: {codes}"]
@@ -120,6 +131,7 @@ def run(number: int) -> tuple:
             wait_until(lambda: all(path.exists() for path in ready) or any(one.poll() is not None for one in launchers),
                        "ranks are up")
             time.sleep(plan.moment)
+            launchers = [launchers[node] for node in order_of(launchers, folder)]
             befall(plan, launchers, [int(path.read_text()) if path.exists() else 1 << 30 for path in ready])
             codes = [one.wait(timeout=DEADLINE_SECONDS) for one in launchers]
             consoles = "".join((folder / f"console-{node}").read_text(errors="replace") for node in range(plan.nodes))

@@ -125,7 +125,7 @@ def run(number: int) -> tuple:
             ready = [folder / f"ready-{rank}" for rank in range(RANKS)]
             wait_until(lambda: all(path.exists() for path in ready) or launcher.poll() is not None, "ranks are up")
             time.sleep(plan.moment)
-            befall(plan, launcher, [int(path.read_text()) for path in ready])
+            befall(plan, launcher, [int(path.read_text()) if path.exists() else 1 << 30 for path in ready])
             launcher.wait(timeout=DEADLINE_SECONDS)
             wrong += judge(plan, folder, (folder / "console").read_text(errors="replace"))
         except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError) as error:
