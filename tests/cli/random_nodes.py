@@ -53,8 +53,11 @@ def free_port() -> int:
 
 
 def agent_of(launcher: subprocess.Popen):
-    """The launcher is its keeper."""
-    children = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    """The launcher is its keeper. None where the run has ended."""
+    try:
+        children = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    except OSError:
+        return None
     return int(children[0]) if children else None
 
 
