@@ -59,8 +59,7 @@ def test_an_exception_comes_in_its_place_with_its_index_and_traceback(workers, m
         with pytest.raises(KeyError, match="sample 37 is broken") as raised:
             next(iterator)
         assert "index 37" in "".join(raised.value.__notes__)
-        text = str(raised.value.__cause__) if workers else "".join(str(entry) for entry in raised.traceback)
-        assert "own_datasets.py" in text
+        assert "own_datasets.py" in str(raised.value.__cause__)
         assert equal(next(iterator)[1], torch.arange(40, 48)), "the loop may go on"
         assert len(list(iterator)) == 7
 
@@ -183,22 +182,3 @@ def test_a_missing_path_is_the_datasets_own_error(monkeypatch):
     with taas.register(DataLoader(Files(), 8)) as loader, pytest.raises(FileNotFoundError, match="/nowhere/0") as raised:
         loop(loader)
     assert "data worker 0" in "".join(raised.value.__notes__)
-
-
-class Warming(IterableDataset):
-    """A stream whose numbers depend on what the program sets."""
-
-    def __init__(self):
-        self.temperature = 1.0
-
-    def __iter__(self):
-        for number in range(20):
-            yield number * self.temperature
-
-
-def test_a_stream_that_the_program_changes_during_its_loop_is_refused():
-    with taas.register(DataLoader(Warming(), 4)) as loader, pytest.raises(RuntimeError) as refusal:
-        for batch in loader:
-            loader.dataset.temperature = 2.0
-    line = str(refusal.value)
-    assert len(line.splitlines()) == 1 and "was changed during a loop over it" in line and "give the loader num_workers=1" in line

@@ -15,9 +15,12 @@ from .delivery.registered import Registered
 from .order import sharing
 from .order.shared_batches import own_sampler, unshare
 from .runtime import events
+from .runtime.identity import speaks_for_all
 
 _T = TypeVar("_T")
 _KEY = "_taas"
+_AS_WITH_ONE_WORKER = ("num_workers=0 is as num_workers=1 for a registered loader: another process makes its batches, of the dataset as it "
+                       "is when a loop begins; taas.unregister(loader) to have them made in this process")
 _taken: set[int] = set()
 _epochs_had: weakref.WeakKeyDictionary[DataLoader[Any], int] = weakref.WeakKeyDictionary()
 
@@ -65,6 +68,8 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
     if why_plain:
         events.remark_once(f"{registered.name}: {why_plain}")
     else:
+        if not loader.num_workers and speaks_for_all():
+            events.remark_once(_AS_WITH_ONE_WORKER)
         registered.prepare(loader)
     return loader
 

@@ -61,6 +61,8 @@ class Program:
     def _loader(self) -> Any:
         seed(11)
         loader = self._pipeline.make(self._way.num_workers)
+        if self._way.as_with_one and not loader.num_workers:
+            loader.num_workers, loader.prefetch_factor, loader.worker_init_fn = 1, 1, None
         if self._way.start_method and loader.num_workers:
             loader.multiprocessing_context = self._way.start_method
         if self._way.is_registered:

@@ -20,7 +20,7 @@ def faults_of(pipeline: Pipeline, machines: Any, full: bool) -> list[str]:
         results |= run_all({way: _action(pipeline, way, machines)}, seconds)
         machines.revive()
     wrong = [f"{way}: the pipeline itself raised {said}" for way in baselines
-             if (said := _said(results[way].value)) and not pipeline.raises and not way.start_method]
+             if (said := _said(results[way].value)) and not pipeline.raises and not way.start_method and not way.as_with_one]
     return wrong + [line for way in ways for line in _fault(pipeline, way, results)]
 
 
@@ -58,8 +58,7 @@ def _fault(pipeline: Pipeline, way: Way, results: dict[Way, Result]) -> list[str
     line = difference(expected.value, result.value)
     if line and way.kills and pipeline.after_a_death and re.search(pipeline.after_a_death, _said(result.value)):
         return []
-    started = results.get(_plain_and_started(way)) if way.start_method else None
-    if line and started and not difference(started.value, result.value):
+    if line and any(not difference(other.value, result.value) for other in _as_good(way, results)):
         return []
     if not line and pipeline.says and way.is_registered and not re.search(pipeline.says, said := _said(result.value)):
         line = f"its exception does not say {pipeline.says!r}{said}"
@@ -72,6 +71,14 @@ def _reference(pipeline: Pipeline, way: Way) -> Way:
     if pipeline.random and way.is_registered:
         return next(each for each in registered(pipeline, False) if each.num_workers == way.num_workers)
     return _plain_and_started(way) if pipeline.as_spawned else Way(way.num_workers, is_registered=False)
+
+
+def _as_good(way: Way, results: dict[Way, Result]) -> list[Result]:
+    """What the batches of a registered way may be like as well."""
+    found = [results.get(_plain_and_started(way))] if way.start_method else []
+    if not way.num_workers:
+        found.append(results.get(Way(0, is_registered=False, as_with_one=True)))
+    return [each for each in found if each]
 
 
 def _plain_and_started(way: Way) -> Way:

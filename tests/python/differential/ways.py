@@ -20,10 +20,13 @@ class Way:
     resumes: bool = False
     on_machines: bool = False
     machines: tuple[int, ...] = ()
+    as_with_one: bool = False
+    """Plain, with num_workers=0, but for one worker: what a registered loader with num_workers=0 promises."""
 
     def __str__(self) -> str:
         where = "on two machines" if self.on_machines else f"in {self.processes} processes"
         parts = [f"registered, made {where}" if self.is_registered else "plain", f"num_workers={self.num_workers}"]
+        parts += ["but for one worker"] * self.as_with_one
         parts += [self.start_method] * bool(self.start_method) + ["one dies"] * self.kills + ["resumed"] * self.resumes
         return ", ".join(parts)
 
@@ -31,6 +34,7 @@ class Way:
 def plain(pipeline: Pipeline, full: bool) -> list[Way]:
     """What the others are compared with, by num_workers; with `full` also with workers that are started."""
     ways = [Way(number, is_registered=False) for number in pipeline.num_workers]
+    ways += [Way(0, is_registered=False, as_with_one=True) for number in pipeline.num_workers if not number]
     if full:
         ways += [Way(number, is_registered=False, start_method="spawn") for number in pipeline.num_workers if number]
     return [way for way in ways if _possible(pipeline, way)]

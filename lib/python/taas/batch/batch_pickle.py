@@ -35,14 +35,14 @@ class Pickled(NamedTuple):
     parts: int
 
 
-def pickled(batch: Any, exact: bool) -> Pickled:
+def pickled(batch: Any) -> Pickled:
     """The batch in buffers. Raises Unpicklable, and RuntimeError for a tensor with a history."""
     try:
-        stream, extents = _dumped(batch, exact, _Pickler)
+        stream, extents = _dumped(batch, _Pickler)
     except _OfAGraph:
         raise RuntimeError(_OF_A_GRAPH) from None
     except Exception:
-        stream, extents = _dumped_by_value(batch, exact)
+        stream, extents = _dumped_by_value(batch)
     regions = Regions(extents)
     places = numpy.array(regions.places, dtype="<i8").reshape(-1, 3)
     parts = numpy.array(spans_of(regions.buffers), dtype="<i8").reshape(-1, 2)
@@ -50,17 +50,17 @@ def pickled(batch: Any, exact: bool) -> Pickled:
     return Pickled([*regions.buffers, *tables, stream], len(places), len(parts))
 
 
-def _dumped(batch: Any, exact: bool, kind: type) -> tuple[Any, list[Extent]]:
+def _dumped(batch: Any, kind: type) -> tuple[Any, list[Extent]]:
     file = io.BytesIO()
-    pickler = kind(file, exact)
+    pickler = kind(file)
     pickler.dump(batch)
     return file.getbuffer(), pickler.extents
 
 
-def _dumped_by_value(batch: Any, exact: bool) -> tuple[Any, list[Extent]]:
+def _dumped_by_value(batch: Any) -> tuple[Any, list[Extent]]:
     """Lambdas and local classes go along, where cloudpickle is there."""
     try:
-        return _dumped(batch, exact, _ByValue)
+        return _dumped(batch, _ByValue)
     except Exception as error:
         hint = "" if pickling.CAN_SEND_BY_VALUE else "; with `pip install cloudpickle` lambdas and local classes can be sent"
         raise pickling.Unpicklable(f"a batch holds what cannot be pickled: {pickling.first_line(error)}{hint}") from error
@@ -73,10 +73,9 @@ class _OfAGraph(Exception):
 class _Holes:
     """A pickler's part that looks after memory. `extents` are what the holes are for, in order."""
 
-    def __init__(self, file: Any, exact: bool) -> None:
+    def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=5, buffer_callback=self._is_in_band)  # type: ignore[call-arg]
         self.extents: list[Extent] = []
-        self._exact = exact
 
     @staticmethod
     def _is_in_band(buffer: pickle.PickleBuffer) -> bool:
@@ -97,12 +96,8 @@ class _Holes:
             return _rebuild_from_type_v2, (rebuild.tensor, kind, self._memory_of(value, True), torch._utils._get_obj_state(value))
         if isinstance(value, numpy.ndarray):
             return value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
-        return self._others(value)
-
-    def _others(self, value: Any) -> Any:
         above = getattr(super(), "reducer_override", None)
-        reduced = above(value) if above else NotImplemented
-        return _with_what_pickling_drops(value) if self._exact and reduced is NotImplemented else reduced
+        return above(value) if above else NotImplemented
 
     def _hole(self, extent: Extent) -> pickle.PickleBuffer:
         self.extents.append(extent)
@@ -111,11 +106,9 @@ class _Holes:
     def _tensor(self, kind: type, tensor: torch.Tensor) -> Any:
         if tensor.requires_grad and not tensor.is_leaf:
             raise _OfAGraph
-        if not _is_plain(tensor) or self._exact and kind is torch.nn.Parameter:
+        if not _is_plain(tensor):
             return tensor.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
-        if not self._exact:
-            return rebuild.tensor if kind is torch.Tensor else rebuild.parameter, self._memory_of(tensor, False)
-        return rebuild.tensor, self._memory_of(tensor, True), vars(tensor) or None, None, None, rebuild.set_attributes
+        return rebuild.tensor if kind is torch.Tensor else rebuild.parameter, self._memory_of(tensor, False)
 
     def _memory_of(self, tensor: torch.Tensor, with_bits: bool) -> tuple[Any, ...]:
         """What rebuild.tensor takes. torch's own workers drop the bits."""
@@ -125,34 +118,12 @@ class _Holes:
         return hole, tensor.dtype, shape, stride, tensor.requires_grad, bits
 
     def _array(self, array: numpy.ndarray) -> Any:
-        if array.dtype.hasobject or not self._exact and not (array.nbytes and array.dtype.isnative):
+        if array.dtype.hasobject or not (array.nbytes and array.dtype.isnative):
             return array.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
-        if self._exact:
-            extent = Extent(array, _address_of(array), array.itemsize, array.shape, array.strides)
-            return rebuild.array, (self._hole(extent), array.dtype, array.shape, array.strides, array.flags.writeable)
         order = "F" if array.flags.fnc else "C"
         array = numpy.asarray(array, order=order)  # type: ignore[call-overload]
         extent = Extent(array, _address_of(array), 1, (array.nbytes,), (1,), is_alone=True)
         return rebuild.array, (self._hole(extent), array.dtype, array.shape, order, array.flags.writeable or not KEEPS_READ_ONLY)
-
-
-_PLAIN = (type(None), bool, int, float, str, bytes)
-
-
-def _with_what_pickling_drops(value: Any) -> Any:
-    """A class's own __getstate__ may leave attributes out, which the plain loader without workers keeps: plain ones go along. Its
-    __setstate__ may add some, which go again."""
-    kind: Any = type(value)
-    is_own = hasattr(kind, "__setstate__") or getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)
-    reduces_itself = kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__
-    if not is_own or reduces_itself or isinstance(value, type):
-        return NotImplemented
-    if not hasattr(value, "__dict__"):
-        return NotImplemented
-    plain = {name: held for name, held in vars(value).items() if type(held) in _PLAIN}
-    names = tuple(vars(value))
-    make, arguments, state, items, pairs = (*value.__reduce_ex__(5), None, None, None)[:5]
-    return make, arguments, (state, plain, names), items, pairs, rebuild.set_state
 
 
 def _address_of(array: numpy.ndarray) -> int:

@@ -62,38 +62,10 @@ def parameter(*memory: Any) -> torch.nn.Parameter:
     return torch.nn.Parameter(made.detach(), made.requires_grad)
 
 
-def set_state(value: Any, given: tuple[Any, dict[str, Any], tuple[str, ...]]) -> None:
-    """What the class's own __getstate__ gave, attributes of which it may have left some out, and the names of all that there were."""
-    state, attributes, names = given
-    if state is not None and hasattr(value, "__setstate__"):
-        value.__setstate__(state)
-    elif state is not None:
-        in_dict, in_slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
-        vars(value).update(in_dict or {})
-        for name, held in (in_slots or {}).items():
-            setattr(value, name, held)
-    for name, held in attributes.items():
-        vars(value).setdefault(name, held)
-    for name in vars(value).keys() - names:  # made by __setstate__
-        del vars(value)[name]
-
-
-def set_attributes(made: torch.Tensor, attributes: dict[str, Any]) -> None:
-    """For tensors that have some of their own."""
-    vars(made).update(attributes)
-
-
-def array(hole: Hole, dtype: numpy.dtype, shape: tuple[int, ...], layout: Any, writeable: bool) -> numpy.ndarray:
-    """`layout` is "C", "F" or the strides."""
+def array(hole: Hole, dtype: numpy.dtype, shape: tuple[int, ...], order: Any, writeable: bool) -> numpy.ndarray:
+    """`order` is "C" or "F". It is not empty."""
     part, offset = hole
-    if math.prod(shape) == 0:
-        made = numpy.ndarray(shape, dtype, strides=None if isinstance(layout, str) else layout)
-    elif isinstance(layout, str):
-        order: Any = layout
-        made = numpy.ndarray(shape, dtype, part.memory, offset, order=order)
-    else:
-        part.spread(dtype.itemsize, shape, layout, offset)
-        made = numpy.ndarray(shape, dtype, part.memory, offset, layout)
+    made = numpy.ndarray(shape, dtype, part.memory, offset, order=order)
     if not writeable:
         made.flags.writeable = False
     return made

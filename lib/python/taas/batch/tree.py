@@ -35,17 +35,17 @@ _BYTES_OF_A_NODE = 200  # about: a form is made of tuples
 _descriptions = Bounded(_DESCRIPTIONS_BYTES)
 
 
-def encode(batch: Any, exact: bool = False) -> tuple[str, list[Any]]:
+def encode(batch: Any) -> tuple[str, list[Any]]:
     """Description and buffers of `batch`; the buffers support the buffer protocol, are contiguous, and refer to its memory.
 
     What the rank gets is what torch's own workers would have sent. They lose something: attributes of tensors, conjugate bits,
-    the layout of numpy arrays. With `exact` the batch is what it was here, as with num_workers=0. Raises Unpicklable.
+    the layout of numpy arrays. Raises Unpicklable.
     """
-    simple = _Simple(exact)
+    simple = _Simple()
     try:
         form = simple.form_of(batch)
     except _NotSimple:
-        parts = pickled(batch, exact)
+        parts = pickled(batch)
         description = json.dumps(_described_object(parts.buffers, parts.places, parts.parts), separators=(",", ":"))
         return description, parts.buffers
     return _description_of(form), simple.buffers
@@ -78,9 +78,8 @@ class _NotSimple(Exception):
 class _Simple:
     """Takes a batch apart: `buffers` in order, and a hashable form that says what they are. Raises _NotSimple."""
 
-    def __init__(self, exact: bool) -> None:
+    def __init__(self) -> None:
         self.buffers: list[Any] = []
-        self._exact = exact
         self._nodes_left = _MOST_NODES
         self._seen: set[Any] = set()
 
@@ -113,7 +112,7 @@ class _Simple:
     def _tensor(self, tensor: torch.Tensor) -> tuple[Any, ...]:
         self._meet(id(tensor))
         array = _as_array(tensor)
-        if not _is_laid_out_usually(tensor) or (self._exact and vars(tensor)):
+        if not _is_laid_out_usually(tensor):
             raise _NotSimple
         if array.size:
             self._meet(-_storage_of(tensor))
@@ -122,12 +121,8 @@ class _Simple:
 
     def _array(self, array: numpy.ndarray) -> tuple[Any, ...]:
         self._meet(id(array))
-        if self._exact:
-            self._meet(-1)  # who shares memory with whom is not looked into: there may be one array
         name = None if array.dtype.metadata or not array.size else _name_of(array.dtype)
-        if name is None or not array.flags.c_contiguous or not array.flags.writeable and (self._exact or KEEPS_READ_ONLY):
-            raise _NotSimple
-        if self._exact and array.strides != numpy.empty(array.shape, array.dtype).strides:
+        if name is None or not array.flags.c_contiguous or not array.flags.writeable and KEEPS_READ_ONLY:
             raise _NotSimple
         self.buffers.append(_bytes_of(array))
         return ("array", name, array.shape, array.nbytes)

@@ -19,6 +19,8 @@ class Fingerprint:
         self._last: Definition | None = None
         self._seen: Snapshot | None = None
         self._has_looked = False
+        self.has_just_changed = False
+        """Whether the last look found something else than the one before. False where that could not be told."""
 
     def definition(self, loader: DataLoader) -> Definition:
         """What data workers that are other programs are to load. Raises TypeError when the loader cannot be pickled."""
@@ -32,10 +34,17 @@ class Fingerprint:
 
     def _is_as_before(self, loader: DataLoader, most_bytes: int) -> bool:
         if self._has_looked and loader.persistent_workers:
+            self.has_just_changed = False
             return True
         before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen)
         self._has_looked = True
-        return before is not None and before == self._seen
+        is_equal = before is not None and before == self._seen
+        self.has_just_changed = not is_equal and before is not None and self._seen is not None
+        return is_equal
+
+    def still_holds(self, recipe: Recipe) -> bool:
+        """Whether the parts of a loop that has begun are what they were then. Not a look that the next one is compared with."""
+        return self._seen is not None and self._seen == _snapshot(recipe, _QUICK_BYTES, self._seen)
 
 
 def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None) -> Snapshot | None:

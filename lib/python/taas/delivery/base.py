@@ -16,9 +16,6 @@ class Delivery:
     samples_wanted = 0
     """How many samples the loops over each loader are to give in this rank, all together; 0: as many as there are."""
 
-    is_apart = True
-    """False when the training process itself makes the batches."""
-
     is_forked = False
     """True when workers are forks, which have the dataset as it is without being sent it."""
 

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 from ..code.recipe import start_method
 from ..runtime import events, native
 from .base import Delivery
-from .in_process import InProcess
+from .loop_forks import LoopForks
 
 _deliveries: dict[str, Delivery] = {}
 
@@ -27,7 +27,7 @@ def _way_for(loader: DataLoader) -> str:
     if os.environ.get("TAAS_DATA_PLAN"):
         return "plan"
     if native.module is None:
-        events.remark_once(f"the native module is missing ({native.why_absent}): batches are made in the training process")
+        events.remark_once(f"the native module is missing ({native.why_absent}): batches are made by forks of the training process")
         return "process"
     if os.environ.get("TAAS_DATA_WORKERS") == "0":
         return "process"
@@ -36,7 +36,7 @@ def _way_for(loader: DataLoader) -> str:
 
 def _new_delivery(way: str) -> Delivery:
     if way == "process":
-        return InProcess()
+        return LoopForks()
     if way == "plan":
         from .plan_delivery import delivery_of_plan
 

@@ -38,13 +38,11 @@ class Opening:
 class Feed:
     """Keeps a stream filled from an order. A task that was predicted wrongly is thrown away with all behind it.
 
-    `stream` may have `submitted` in it already; `disappointed` is called when one of these was wrong. Once `instead`, which is
-    asked before each batch, gives another opening, all batches from this one on come from there.
+    `stream` may have `submitted` in it already; `disappointed` is called when one of these was wrong.
     """
 
     def __init__(self, order: MapOrder | ShardOrder, opening: Opening, stream: Stream | None = None,
                  submitted: Sequence[Task] = (), disappointed: Callable[[], None] = lambda: None) -> None:
-        self.instead: Callable[[], Opening | None] | None = None
         self._order = order
         self._opening = opening
         self.stream = stream or opening()
@@ -61,9 +59,6 @@ class Feed:
     def next_task(self) -> Task:
         """The task that the loop is at: it and as many as may be behind it are submitted. Raises StopIteration."""
         task = self._order.certain()
-        if self.instead and (opening := self.instead()):
-            self._opening, self.instead = opening, None
-            self._start_anew()
         if self._submitted and not _same(self._submitted[0], task):
             self._disappointed() if self._prefetched > 0 else self._order.mistaken()
             self._start_anew()
@@ -73,12 +68,6 @@ class Feed:
         self._submitted.popleft()
         self._prefetched -= 1
         return task
-
-    def move(self, opening: Opening, task: Task) -> None:
-        """From `task` on, which next_task() gave last, all batches come from `opening`."""
-        self._opening, self.instead = opening, None
-        self._start_anew()
-        self.stream.submit_task(task)
 
     def close(self) -> None:
         """Nothing of the epoch is wanted any more."""

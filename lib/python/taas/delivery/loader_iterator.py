@@ -9,9 +9,8 @@ from typing import Any, Protocol
 from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
 from ..order.task import Task
 from ..worker.errors import UndeliverableBatch, describe, raise_again
-from ..worker.shard import ChangesItself
 from . import shared_stream
-from .feed import Feed, Opening
+from .feed import Feed
 from .pinning import pinned
 from .progress import Progress
 
@@ -30,7 +29,6 @@ class Epochs(Protocol):
     def prefetch_next(self, progress: Progress) -> None: ...
     def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None: ...
     def gave(self, batch: Any, progress: Progress) -> None: ...
-    def at_home(self, loader: Any, why: str) -> Opening: ...
     def waits(self, task: Task, seconds: float, workers: int) -> None: ...
     def skips(self, outcome: Failed, task: Task) -> bool: ...
 
@@ -78,7 +76,7 @@ class LoaderIterator:
                 self._registration.prefetch_next(self._progress)
             if self._loader.pin_memory:
                 self._feed.stream.pin()
-            outcome = self._outcome(task)
+            outcome = self._wait(task)
             if self._progress.shared:
                 outcome = shared_stream.opened(self._progress.shared, task, outcome)
             self._progress.order.delivered()
@@ -90,14 +88,6 @@ class LoaderIterator:
                 self._registration.gave(batch, self._progress)
                 return batch
             self._without_batch(task, outcome)
-
-    def _outcome(self, task: Task) -> Outcome:
-        outcome = self._wait(task)
-        if isinstance(outcome, Failed) and isinstance(outcome.error, ChangesItself):
-            why = "its dataset changes while it is iterated, which with num_workers=0 the program and the next loop see"
-            self._feed.move(self._registration.at_home(self._loader, why), task)
-            return self._wait(task)
-        return outcome
 
     def _wait(self, task: Task) -> Outcome:
         start = said = time.monotonic()

@@ -6,17 +6,17 @@ TAAS_DATA_WORKERS sets another number of processes; what they make does not depe
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import secrets
 import socket
 import time
-from typing import Any
+from typing import Any, Callable
 
 from torch.utils.data import DataLoader
 
 from ..code.recipe import recipe_of
 from ..dataset.definition import Definition, Inherited
-from ..dataset.watch import Watch
 from ..program.program_state import Captures, digest_of
 from ..runtime import native
 from ..runtime.plan import Plan, write_new
@@ -108,11 +108,11 @@ class Local(Delivery, Workers):
             self._pool.close()
             self._pool = None
 
-    def _serve(self, index: int, listener: socket.socket) -> None:
+    def _serve(self, index: int, listener: socket.socket, leaving: int) -> None:
         from ..worker.worker import serve
 
         server = native.module.Server(self._run, self._key, "plain", -1, os.dup(listener.fileno()))
-        serve(server, f"data worker {index}", self._process, is_fork=True)
+        serve(server, f"data worker {index}", self._process, is_fork=True, leaving=leaving)
 
 
 def _workers_for(loader: DataLoader) -> int:
@@ -130,23 +130,23 @@ class Forked(Local):
     def __init__(self) -> None:
         super().__init__()
         self._inherited: dict[int, Definition] = {}
-        self._watches: dict[int, Watch] = {}
+        self._still_hold: dict[int, Callable[[], bool]] = {}
 
     def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
         known = self._inherited.get(registered.token)
         if registered.fingerprint.has_changed(loader) or known is None or is_other_program:
             known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
-            self._watches[registered.token] = Watch(loader.dataset)
+            self._still_hold[registered.token] = functools.partial(registered.fingerprint.still_holds, recipe_of(loader))
             if self._pool:
                 self._pool.start_anew()
         return known
 
     def _is_as_at_the_start(self) -> bool:
-        return not any(watch.has_changed() for watch in self._watches.values())
+        return all(still_holds() for still_holds in self._still_hold.values())
 
     def release(self, token: int) -> None:
         Inherited.forget(self._inherited.pop(token, None))
-        self._watches.pop(token, None)
+        self._still_hold.pop(token, None)
         super().release(token)
 
     def _starter(self, pool: Pool) -> Starter:

@@ -15,17 +15,17 @@ from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
 from .base import Delivery
 from .feed import Opening
-from .in_process import InProcess
+from .loop_forks import LoopForks
 from .remote import RemoteStream, Workers
 
 
 def delivery_of_plan(path: str) -> Delivery:
-    """What the run's plan says: batches come from its data workers, or with `--cpus 0` from this process."""
+    """What the run's plan says: batches come from its data workers, or with `--cpus 0` from forks of this process."""
     watched = Watched(path)
     if watched.plan.workers and native.module is None:
         raise RuntimeError(f"taas: the native module is missing ({native.why_absent}), and without it this rank cannot take "
                            "batches from data workers; run with --cpus 0, or install taas with it")
-    delivery = FromRun(watched) if watched.plan.workers else InProcess()
+    delivery = FromRun(watched) if watched.plan.workers else LoopForks()
     delivery.on_error = watched.plan.on_error
     delivery.samples_wanted = -(-watched.plan.units // max(1, watched.plan.world_size))
     return delivery

@@ -64,7 +64,7 @@ class Pool:
     def start_anew(self) -> None:
         """Ends all workers and starts others in their places."""
         for place in self._places:
-            place.process.signal(15)
+            place.process.ask_to_end()
         for index, place in enumerate(self._places):
             place.process.end()
             place.process, place.is_given_up = self._process(index, place.listener), False
@@ -90,7 +90,7 @@ class Pool:
     def close(self) -> None:
         """Ends the workers."""
         for place in self._places:
-            place.process.signal(15)
+            place.process.ask_to_end()
         for place in self._places:
             place.process.end()
             place.listener.close()
@@ -105,7 +105,7 @@ class Pool:
     def _process(self, index: int, listener: socket.socket) -> Process:
         if self.starter is None:
             raise RuntimeError("a pool has a starter before it has workers")
-        return Process(self.starter(index, listener))
+        return self.starter(index, listener)
 
     def _opened(self, index: int) -> _Place:
         path = os.path.join(self.folder, f"worker-{index}")
@@ -115,7 +115,7 @@ class Pool:
         return _Place(path, listener, self._process(index, listener))
 
     def _go_on_without(self, index: int, process: Process) -> None:
-        why = "the dataset has been changed since the loop began, which a new one would see"
+        why = "a new one would see the dataset as it is now, which is not as it was when the loop began, or cannot be compared"
         if all(place.is_given_up for place in self._places):
             raise WorkersKeepDying(f"taas: data worker {index} {process.why_ended()}, the last one: {why}")
         events.remark_once(f"data worker {index} {process.why_ended()}; the others go on without it: {why}")

@@ -1,4 +1,6 @@
-"""The first batches of a loop that has not begun yet: asked for ahead, and thrown away when the loop begins otherwise."""
+"""The first batches of a loop that has not begun yet: asked for ahead, and thrown away when the loop begins otherwise. Of datasets with
+indices alone: a stream that is begun and thrown away may have taken samples from elsewhere, which nobody gets then.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,6 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from ..code.recipe import recipe_of
-from ..order.order import ShardOrder
 from ..order.sampler_prediction import PredictionBudget, first_batches
 from ..order.seeds import Seeds
 from ..order.task import Task
@@ -79,9 +80,6 @@ class Prefetch:
 
 def _tasks(loader: DataLoader, seeds: Seeds, epochs_ahead: int, resumed: bool, count: int) -> list[Task]:
     recipe = recipe_of(loader)
-    if recipe.iterable:
-        order = ShardOrder(recipe, seeds)
-        return [order.ahead(position) for position in range(count)]
     batches = first_batches(loader, count, resumed, lambda sampler: _advance(sampler, epochs_ahead))
     return [Task(seeds, number, recipe.logical_worker(number), indices) for number, indices in enumerate(batches)]
 

@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from types import GeneratorType
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -15,7 +15,6 @@ from ..batch.outcome import Failed
 from ..code import own_generators, process_bound
 from ..code.recipe import recipe_of
 from ..dataset.fingerprint import Fingerprint
-from ..dataset.watch import Watch
 from ..order import equal_orders, position, sharing
 from ..order.common_stream import CommonStream
 from ..order.order import MapOrder, order_of
@@ -29,8 +28,8 @@ from ..worker.errors import describe
 from .delivery import delivery_for
 from .device import on_device
 from .feed import Opening
-from .in_process import InProcess
 from .loader_iterator import LoaderIterator
+from .loop_forks import LoopForks
 from .passed_on import PassedOn
 from .prefetch import Prefetch
 from .progress import Progress, Totals
@@ -57,6 +56,7 @@ class Registered:
         self.epoch = epoch
         self._budget = PredictionBudget()
         self._prefetched = Prefetch()
+        self._was_looked_at = False  # since the last loop ended
         self._current: weakref.ref[LoaderIterator] | None = None
         self._progress: Progress | None = None
         self._passed_on: PassedOn | None = None
@@ -118,12 +118,13 @@ class Registered:
             order = order_of(loader, seeds, self._budget, self._is_resumed(loader), stream.dealing if stream else None)
             self._stay_where_it_must(loader)
             opening = self._opening(loader)
+            if not self._was_looked_at:  # else what is new now was changed between the loops
+                self._tell_of_a_change(loader)
+            self._was_looked_at = False
             order.begin()
             if resume:
                 order.skip_to(resume["position"])
         feed = self._prefetched.feed(order, opening)
-        if not loader.num_workers and self._delivery.is_apart:
-            feed.instead = self._unless_it_changes(loader)
         progress = Progress(self.epoch, order, feed, start, self.totals)
         progress.shared = self.common_stream
         progress.enough = self._delivery.samples_wanted
@@ -205,7 +206,7 @@ class Registered:
         self._release()
 
     def _prefetch(self, loader: DataLoader, is_first: bool) -> None:
-        if self.common_stream:  # whose seeds rank 0 says when it begins
+        if isinstance(loader.dataset, IterableDataset):  # what it reads may be gone then: a queue, a connection
             return
         if not self._prefetched.is_open or not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
             return
@@ -213,39 +214,26 @@ class Registered:
             opening = self._opening(loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
+        self._was_looked_at = True
+        self._tell_of_a_change(loader)
         self._prefetched.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
 
     def _stay_where_it_must(self, loader: DataLoader) -> None:
         """With num_workers up to 1 the loader's code may count on being in one process; a stream is read by one for each worker."""
-        if not self._delivery.is_forked or loader.num_workers > (0 if isinstance(loader.dataset, IterableDataset) else 1):
+        if not self._delivery.is_forked or loader.num_workers > 1 or isinstance(loader.dataset, IterableDataset):
             return
         for part in ("dataset", "collate_fn"):
             if kind := process_bound.found_in(getattr(loader, part), but=loader):
-                self.at_home(loader, f"its {part} holds a {kind}, which only one process can use")
+                events.remark_once(f"{self.name}: its {part} holds a {kind}, which only one process can use: from now on one fork of the "
+                                   "training process makes its batches")
+                self._delivery = LoopForks.in_the_place_of(self._delivery)
                 return
 
-    def _unless_it_changes(self, loader: DataLoader) -> Callable[[], Opening | None]:
-        """With num_workers=0 batches show what the program, or the sampler, does to the dataset during the loop."""
-        watch, dataset = Watch(loader.dataset), loader.dataset
-
-        def instead() -> Opening | None:
-            if not watch.has_changed():
-                return None
-            if isinstance(dataset, IterableDataset):
-                raise RuntimeError(f"taas: the dataset of {self.name} was changed during a loop over it, which data workers do not "
-                                   "see: change it between two loops, or give the loader num_workers=1")
-            why = "its dataset was changed during a loop over it, which with num_workers=0 is to be seen in the next batch"
-            return self.at_home(loader, why)
-
-        return instead
-
-    def at_home(self, loader: DataLoader, why: str) -> Opening:
-        """From now on the training process makes the batches, as the plain loader's num_workers=0 says; with 1, a fork of it."""
-        who = ("one fork of the training process makes its batches" if loader.num_workers else
-               "the training process makes its batches; with num_workers=1 another process can make them")
-        events.remark_once(f"{self.name}: {why}: from now on {who}")
-        self._delivery = InProcess.in_the_place_of(self._delivery)
-        return self._opening(loader)
+    def _tell_of_a_change(self, loader: DataLoader) -> None:
+        """Within the process the last loop would have seen it, from the next batch on."""
+        if not loader.num_workers and self.fingerprint.has_just_changed:
+            events.remark_once(f"{self.name}: its dataset has been changed since the last loop over it began: that loop has not seen it, "
+                               "and the next one does, as with num_workers=1")
 
     def _opening(self, loader: DataLoader) -> Opening:
         opening = self._delivery.opener(self, loader)

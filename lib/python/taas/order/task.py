@@ -39,11 +39,6 @@ class Task(NamedTuple):
     dealt: Dealing | None = None
 
     @property
-    def is_of_the_process(self) -> bool:
-        """True when the plain loader would have made it in the training process, and nothing is lost on the way."""
-        return self.logical_worker < 0
-
-    @property
     def home(self) -> int:
         """Which data worker keeps the place in a stream, or may have made the batch already, modulo their number."""
         return self.number if self.turn < 0 else max(0, self.logical_worker) + (self.dealt.rank if self.dealt else 0)

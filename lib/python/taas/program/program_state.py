@@ -27,11 +27,9 @@ _HEAD = struct.Struct("<BI")
 _PROBE = "taas"
 
 
-def captured(num_workers: int, same_machine: bool, values: dict[str, str] | None = None) -> bytes:
-    """In a rank: the state as it is now, for batches of a loader with so many workers. Its code sees the globals `values`."""
+def captured(same_machine: bool, values: dict[str, str] | None = None) -> bytes:
+    """In a rank: the state as it is now. The loader's code sees the globals `values`."""
     now = settings.read_all()
-    if num_workers:
-        now["torch.set_num_threads"] = 1  # as the plain loader's workers
     variables = dict(os.environ)
     of_program = environment.of_this_machine(variables) if same_machine else environment.of_the_script(variables)
     state: dict[str, Any] = {"settings": now, "environment": of_program, "place": place.variables(variables),
@@ -52,11 +50,6 @@ def _main_file() -> str | None:
 def parsed(state: bytes) -> dict[str, Any]:
     """What captured() put into it."""
     return json.loads(state) if state else {}
-
-
-def threads(state: bytes) -> int:
-    """How many threads torch is to compute with."""
-    return parsed(state).get("settings", {}).get("torch.set_num_threads", 1)
 
 
 def digest_of(state: bytes) -> str:
@@ -128,7 +121,7 @@ class Captures:
             return Capture(self._first[token], [])
         seen = program_globals.seen_by(recipe_of(loader))
         unsendable = program_globals.changed(seen, self._seen[token]) if token in self._seen else []
-        state = captured(loader.num_workers, self._same_machine, program_globals.sendable(seen))
+        state = captured(self._same_machine, program_globals.sendable(seen))
         self._seen[token], self._first[token] = seen, state
         return Capture(state, unsendable)
 

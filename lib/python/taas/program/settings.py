@@ -133,7 +133,7 @@ SETTINGS: dict[str, Setting] = {
     "the start method of multiprocessing": Setting(lambda: multiprocessing.get_start_method(allow_none=True), _set_start_method),
     "the decimal context": Setting(_decimal_context, _set_decimal_context),
     "the warning filters": Setting(_warning_filters, _set_warning_filters),
-    "torch.set_num_threads": Setting(torch.get_num_threads, torch.set_num_threads),
+    "torch.set_num_threads": Setting(lambda: 1, torch.set_num_threads),  # as in torch's own workers
     "torch.set_default_dtype": Setting(lambda: str(torch.get_default_dtype()),
                                        lambda value: torch.set_default_dtype(_named_dtype(value))),
     "torch.set_grad_enabled": Setting(torch.is_grad_enabled, torch.set_grad_enabled),

@@ -46,7 +46,7 @@ Answer = Made | Over | Raised | NoMemory
 def answer_to(task: Task, fetcher: Fetcher, stream: Any) -> Answer:
     """Makes the batch. Raises nothing."""
     try:
-        return Made(*tree.encode(fetcher.fetch(task, stream), task.is_of_the_process))
+        return Made(*tree.encode(fetcher.fetch(task, stream)))
     except Exhausted:
         return Over()
     except MemoryError as error:

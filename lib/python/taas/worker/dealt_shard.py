@@ -37,8 +37,8 @@ class _Raised(NamedTuple):
 class DealtShard(Shard):
     """Gives the rank's batches. Each comes with what all ranks are to have in common: see _with_facts."""
 
-    def __init__(self, recipe: Recipe, dataset: Any, task: Task) -> None:
-        super().__init__(recipe, dataset, task)
+    def __init__(self, recipe: Recipe, task: Task) -> None:
+        super().__init__(recipe, task)
         assert task.dealt
         self._dealing = task.dealt
         self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # of all samples that were read

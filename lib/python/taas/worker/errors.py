@@ -58,6 +58,4 @@ def raise_again(failed: Failed, task: Task) -> NoReturn:
     error = failed.error
     if hasattr(error, "add_note"):
         error.add_note(f"taas: raised in {failed.where} while it made {describe(task)}")
-    if error.__traceback__ is not None:
-        raise error
     raise error from DataWorkerTraceback(failed.text)

@@ -6,13 +6,12 @@ from typing import Any, Callable
 
 from ..code.own_generators import OwnGenerators
 from ..code.recipe import Recipe
-from ..dataset.watch import Watch
 from ..order import unseeded
 from ..order.seeds import seed_all
 from ..order.task import Task
-from .repetition import SecondReading, Unrepeatable
+from .repetition import SecondReading
 from .dealt_shard import DealtShard
-from .shard import ChangesItself, Exhausted, Shard, fresh, is_copied
+from .shard import Exhausted, Shard
 from .worker_info import WorkerInfo, active
 
 __all__ = ["Exhausted", "Fetcher"]
@@ -26,10 +25,8 @@ class Fetcher:
     Where the recipe needs processes, the caller has one Fetcher for each logical worker, in a process of its own.
     """
 
-    def __init__(self, recipe: Recipe, is_at_home: bool = False) -> None:
-        """`is_at_home`: in the training process, whose own dataset is iterated with num_workers=0."""
+    def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self._is_at_home = is_at_home
         self.failed_index: Any = None
         """The index whose sample raised, when that is known."""
         self.begins: Callable[[int], None] | None = None
@@ -49,7 +46,7 @@ class Fetcher:
 
     def _fetched(self, task: Task, stream: Any) -> Any:
         if task.turn >= 0:
-            return self._of_a_stream(task, self._shard(task, stream))
+            return self._shard(task, stream).batch(task)
         info = self._logical_worker(task)
         seed = task.seeds.of_batch(task.number)
         return self._generators.drawing(lambda: self._collated(task, info, seed), seed)
@@ -61,17 +58,6 @@ class Fetcher:
             return self.recipe.collate_fn(self._samples(self.recipe.dataset, task.indices))
         with active(info):
             return self.recipe.collate_fn(self._samples(info.dataset, task.indices))
-
-    def _of_a_stream(self, task: Task, shard: Shard) -> Any:
-        try:
-            batch = shard.batch(task)
-        except Exhausted:
-            if shard.watch and shard.watch.has_changed():
-                raise ChangesItself from None
-            raise
-        if shard.watch and shard.watch.has_changed():
-            raise ChangesItself
-        return batch
 
     @property
     def has_own_generators(self) -> bool:
@@ -117,28 +103,14 @@ class Fetcher:
 
     def _begun(self, task: Task) -> Shard:
         """At the task's turn. What the loop has had already is read twice, to see that it is the same."""
-        if not self.recipe.needs_processes:
-            return self._begun_in_one_process(task)
-        again = SecondReading(lambda: self._reader(self.recipe.dataset, task).read_to(task.turn)) if task.turn else None
-        shard = self._reader(self.recipe.dataset, task)
+        again = SecondReading(lambda: self._reader(task).read_to(task.turn)) if task.turn else None
+        shard = self._reader(task)
         if again:
             again.compare(shard.read_to(task.turn))
         return shard
 
-    def _reader(self, dataset: Any, task: Task) -> Shard:
-        return (DealtShard if task.dealt else Shard)(self.recipe, dataset, task)
-
-    def _begun_in_one_process(self, task: Task) -> Shard:
-        """With num_workers=0. At home it is the program's own dataset."""
-        own = self.recipe.dataset
-        other = self._reader(fresh(own), task) if task.turn and is_copied(own) else None
-        dataset = own if self._is_at_home else fresh(own)
-        watch = None if self._is_at_home else Watch(dataset)
-        shard = self._reader(dataset, task)
-        shard.watch = watch
-        if other and shard.read_to(task.turn) != other.read_to(task.turn):
-            raise Unrepeatable
-        return shard
+    def _reader(self, task: Task) -> Shard:
+        return (DealtShard if task.dealt else Shard)(self.recipe, task)
 
 
 def _forget_oldest(kept: dict[Any, Any], shards: int) -> None:

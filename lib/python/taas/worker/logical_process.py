@@ -10,6 +10,7 @@ import io
 import mmap
 import os
 import pickle
+import select
 import socket
 import struct
 from typing import Any, Callable, ClassVar, Sequence
@@ -78,6 +79,10 @@ class LogicalProcess:
         except (OSError, EOFError):
             raise self._why_ended() from None
 
+    def has_answer(self, seconds: float) -> bool:
+        """Whether receive() would return at once, or raise; waits so long for it at most."""
+        return bool(select.select([self._connection], [], [], seconds)[0])
+
     def end(self) -> None:
         """It is not needed any more. It ends by itself, and is to be waited for: see has_ended()."""
         self._connection.close()
@@ -92,6 +97,14 @@ class LogicalProcess:
                 return True
             self._status = status if pid else None
         return self._status is not None
+
+    def wait(self, seconds: float) -> None:
+        """Until it has ended, or so much time is over."""
+        if self.has_ended():
+            return
+        handle = os.pidfd_open(self._pid)
+        select.select([handle], [], [], max(0.0, seconds))
+        os.close(handle)
 
     def _why_ended(self) -> Ended:
         if self._status is None:
@@ -114,7 +127,10 @@ class LogicalProcess:
             answer = answer_to(task.from_bytes(payload), fetcher, stream)
             views = [memoryview(buffer) for buffer in answer.buffers] if isinstance(answer, Made) else []
             shown = answer._replace(buffers=[]) if isinstance(answer, Made) else answer
-            packets.send((shown, [view.nbytes for view in views], PlaceReads.seen), views)
+            try:
+                packets.send((shown, [view.nbytes for view in views], PlaceReads.seen), views)
+            except ConnectionError:  # nobody wants it any more
+                return
 
 
 def _split(memory: memoryview, sizes: list[int]) -> list[Any]:

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import os
 import socket
+import time
 from typing import Any, Callable, Iterator
 
 from ..code.recipe import Recipe
@@ -55,6 +56,14 @@ class LogicalProcesses:
         self._running.move_to_end(key)
         running.turn = task.turn + 1
         return running.process
+
+    def end_all(self, seconds: float) -> None:
+        """Returns when all have ended, or so much time is over."""
+        until = time.monotonic() + seconds
+        for key in list(self._running):
+            self._end(key)
+        for process in self._ended:
+            process.wait(until - time.monotonic())
 
     def _started(self, key: Key, recipe: Recipe) -> _Running:
         siblings = [other for other in self._running if other[0] == key[0]]

@@ -104,7 +104,7 @@ class LoaderPreparation:
         self.store = Store(memory, budget - memory)
         self._fetcher = Fetcher(recipe_of(loader))
         self._processes = OfADataWorker()
-        self._made_in = program_state.captured(loader.num_workers, same_machine=False)
+        self._made_in = program_state.captured(same_machine=False)
         self._todo = self._tasks(plan.world_size)
         self.is_done = False
         self._asks_for_its_rank = False

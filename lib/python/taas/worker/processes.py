@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import multiprocessing
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
-import time
-from typing import Callable
+from typing import Any, Callable, NoReturn
 
-Starter = Callable[[int, socket.socket], int]
-"""Starts the worker with this index, which is to serve this listening socket; returns its process id."""
+import torch
+from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL, signal_handling
 
-_PATIENCE_SECONDS = 2.0
+_LONGEST_END_SECONDS = MP_STATUS_CHECK_INTERVAL  # what torch gives its own workers
 
 
 class Process:
-    """A child of this process. Belongs to whoever made it, who ends it."""
+    """A child of this process. Belongs to whoever made it, who ends it. It is told to leave by an eventfd: see leaving.py."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, leaving: io.FileIO) -> None:
         self.pid = pid
+        self._leaving = leaving
         self._status: int | None = None
 
     def is_alive(self) -> bool:
@@ -37,20 +40,27 @@ class Process:
         """Of one that is not alive: "was killed by SIGKILL", "ended with code 3"."""
         return described(self._status or 0)
 
-    def signal(self, number: int) -> None:
-        """Sends a signal, as long as it is alive."""
-        if self.is_alive():
-            os.kill(self.pid, number)
+    def ask_to_end(self) -> None:
+        """Does not wait for it."""
+        os.eventfd_write(self._leaving.fileno(), 1)
 
     def end(self) -> None:
-        """SIGTERM, and SIGKILL when that has not helped within two seconds."""
-        self.signal(signal.SIGTERM)
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while self.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.002)
-        self.signal(signal.SIGKILL)
-        while self.is_alive():
-            time.sleep(0.002)
+        """Asks it to, and kills it when that has not helped within the time that torch gives its own workers."""
+        self.ask_to_end()
+        if not self.is_alive():
+            return
+        handle = os.pidfd_open(self.pid)
+        try:
+            if not select.select([handle], [], [], MP_STATUS_CHECK_INTERVAL)[0]:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                select.select([handle], [], [])
+        finally:
+            os.close(handle)
+        self.is_alive()
+
+
+Starter = Callable[[int, socket.socket], Process]
+"""Starts the worker with this index, which is to serve this listening socket."""
 
 
 def described(status: int) -> str:
@@ -61,49 +71,80 @@ def described(status: int) -> str:
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
 
 
-def fork(run: Callable[[int, socket.socket], None]) -> Starter:
-    """Workers that have all of this process' memory. `run` is called in the child."""
-    return lambda index, listener: forked(lambda: run(index, listener))
+def fork(run: Callable[[int, socket.socket, int], None]) -> Starter:
+    """Workers that have all of this process' memory. `run` is called in the child; the last argument is its eventfd."""
+
+    def start(index: int, listener: socket.socket) -> Process:
+        leaving = _eventfd()
+        return Process(forked(lambda: run(index, listener, leaving.fileno())), leaving)
+
+    return start
+
+
+def _eventfd() -> io.FileIO:
+    return open(os.eventfd(0), "wb", buffering=0)
 
 
 def forked(run: Callable[[], None]) -> int:
-    """The process id of a fork in which `run` is called. It ends when that returns."""
+    """The process id of a fork in which `run` is called, and which ends when that returns. To its code it is what a worker process
+    of torch is: a daemonic process of multiprocessing, whose hooks after a fork and at the end have run.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
+    process = multiprocessing.Process(target=_run_and_leave, args=(run,), daemon=True)
     pid = os.fork()
     if pid == 0:
-        _child(run)
+        _child(process)
     return pid
 
 
-def _child(run: Callable[[], None]) -> None:
+def _child(process: Any) -> NoReturn:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        run()
-        code = 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+        begin_as_torch_does()
+        code = process._bootstrap(_parent())
     finally:
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            os._exit(code)
+        os._exit(code)
+
+
+def begin_as_torch_does() -> None:
+    """What torch's own workers do first: a line for a SIGSEGV, SIGBUS or SIGFPE, and one thread for torch's operators."""
+    signal_handling._set_worker_signal_handlers()
+    torch.set_num_threads(1)
+
+
+def _parent() -> int | None:
+    """Readable once the parent has ended: what multiprocessing.parent_process() waits for."""
+    try:
+        return os.pidfd_open(os.getppid())
+    except OSError:
+        return None
+
+
+def _run_and_leave(run: Callable[[], None]) -> None:
+    """What is to be done at the end (queues that are flushed, threads that are waited for) has as long as torch gives it."""
+    try:
+        run()
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(int(MP_STATUS_CHECK_INTERVAL))
 
 
 def program(plan: str) -> Starter:
     """Workers that are `python -m taas.worker` and read the file `plan`. Strings have the same hashes in all of them."""
 
-    def start(index: int, listener: socket.socket) -> int:
+    def start(index: int, listener: socket.socket) -> Process:
+        leaving = _eventfd()
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         environment = {"PYTHONHASHSEED": "0", **os.environ, "PYTHONPATH": path, "TAAS_ROLE": "data-worker", "TAAS_DATA_PLAN": plan,
                        "TAAS_DATA_WORKER": str(index), "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
-                       "TAAS_DATA_PARENT": str(os.getpid())}
-        return subprocess.Popen([sys.executable, "-u", "-m", "taas.worker"], env=environment, stdin=subprocess.DEVNULL,
-                                pass_fds=[listener.fileno()], start_new_session=True).pid
+                       "TAAS_DATA_PARENT": str(os.getpid()), "TAAS_DATA_LEAVING": str(leaving.fileno())}
+        started = subprocess.Popen([sys.executable, "-u", "-m", "taas.worker"], env=environment, stdin=subprocess.DEVNULL,
+                                   pass_fds=[listener.fileno(), leaving.fileno()], start_new_session=True)
+        return Process(started.pid, leaving)
 
     return start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import io
 import pickle
@@ -11,7 +10,6 @@ from typing import Any, Iterator
 
 from ..batch import tree
 from ..code.recipe import Recipe
-from ..dataset.watch import Watch
 from ..order.seeds import seed_all
 from ..order.task import Task
 from .worker_info import WorkerInfo, active
@@ -21,49 +19,26 @@ class Exhausted(Exception):
     """The task lies behind the end of its shard."""
 
 
-class ChangesItself(Exception):
-    """The dataset was changed by being iterated: with num_workers=0 the program, and its next loop, see that."""
-
-
-def fresh(dataset: Any) -> Any:
-    """A copy of `dataset` with a state of its own; the shallow one, or the dataset itself, where it cannot be copied."""
-    for duplicate in (copy.deepcopy, copy.copy):
-        with contextlib.suppress(Exception):
-            return duplicate(dataset)
-    return dataset
-
-
-def is_copied(dataset: Any) -> bool:
-    """Whether fresh() gives copies that share nothing."""
-    try:
-        copy.deepcopy(dataset)
-    except Exception:
-        return False
-    return True
-
-
 class Shard:
     """Walks through a shard from its beginning. A task further on is reached by drawing, and dropping, what lies before.
 
-    `dataset` belongs to the shard. The first iter() of it happens under the shard's seed, and each batch is drawn under its
-    own, so that a walk on another machine draws the same.
+    The dataset's first iter() happens under the shard's seed, and each batch is drawn under its own, so that a walk on another
+    machine draws the same.
     """
 
-    def __init__(self, recipe: Recipe, dataset: Any, task: Task) -> None:
+    def __init__(self, recipe: Recipe, task: Task) -> None:
         self.turn = 0
-        self.watch: Watch | None = None
-        """Of the dataset as it was before, where that matters."""
         self._recipe = recipe
         self._worker = task.logical_worker
         self._seeds = task.seeds
         seed = task.seeds.of_worker(task.logical_worker)
-        self._info = WorkerInfo(self._worker, recipe.num_workers, seed, dataset) if self._worker >= 0 else None
+        self._info = WorkerInfo(self._worker, recipe.num_workers, seed, recipe.dataset) if self._worker >= 0 else None
         self._ended = False
         seed_all(seed)
         if self._info and recipe.worker_init_fn:
             self._info.initialise(recipe.worker_init_fn)
         with self._active():
-            self._samples: Iterator[Any] = iter(self._info.dataset if self._info else dataset)
+            self._samples: Iterator[Any] = iter(self._info.dataset if self._info else recipe.dataset)
 
     def batch(self, task: Task) -> Any:
         """The batch `task.turn`. Raises Exhausted at the end, and what the dataset raises."""
@@ -131,7 +106,7 @@ class Shard:
 def add_to_digest(digest: Any, samples: Any) -> None:
     """What cannot be sent is not compared."""
     with contextlib.suppress(Exception):
-        description, buffers = tree.encode(samples, exact=True)
+        description, buffers = tree.encode(samples)
         if tree.is_pickled(description):
             digest.update(_pickled_by_value(samples))
             return

@@ -6,23 +6,22 @@ import collections
 import os
 import signal
 import sys
+import threading
 import time
 from typing import Any, Callable
-
-import torch
 
 from ..code.recipe import Recipe
 from ..dataset import definition
 from ..order import task, unseeded
 from ..program import program_state
 from ..program.program_state import ProgramState
-from ..program.threads import ForkedThreads
 from ..runtime import events, native
 from ..runtime.plan import Plan, read
-from . import careful
+from . import careful, processes
 from .answer import Answer, Made, NoMemory, Over, answer_to, raised
 from .collate_maps import CollateMaps
 from .fetch import Fetcher
+from .leaving import leave_when_told
 from .logical_process import LogicalProcess
 from .logical_processes import OfADataWorker, no_process
 from .prepare import NotImported, Preparation
@@ -45,13 +44,13 @@ class Worker:
         self._preparation = preparation
         self._state = ProgramState(is_fork, self._differs)
         self._payloads = program_state.Payloads()
-        self._threads = ForkedThreads(is_fork)
         self._processes = OfADataWorker()
         self._collate_maps = CollateMaps()
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
         self._last_of: dict[tuple[int, int], str] = {}
         self._asked: collections.deque[tuple[Any, LogicalProcess]] = collections.deque()
         self._is_quick = False
+        self._at_work = threading.Lock()
 
     @property
     def waits(self) -> bool:
@@ -62,7 +61,8 @@ class Worker:
         """Makes the job's batch, and sends it or what came instead of it; or has a logical worker's process make it."""
         start = time.monotonic()
         state, payload = self._payloads.split(job.payload)
-        self._threads.run(program_state.threads(state), self._answer, job, state, payload)
+        with self._at_work:
+            self._answer(job, state, payload)
         self.batches += 1
         self.busy += time.monotonic() - start
 
@@ -71,6 +71,11 @@ class Worker:
         start = time.monotonic()
         self._finish()
         self.busy += time.monotonic() - start
+
+    def finish_all(self, seconds: float) -> None:
+        """Called in another thread: nothing is asked for any more, and what is under way has so much time."""
+        if self._at_work.acquire(timeout=seconds):
+            self._processes.end_all(seconds)
 
     def pass_remarks_on(self) -> None:
         """What the server has to say, to the launcher."""
@@ -99,7 +104,7 @@ class Worker:
         if fetcher.recipe.needs_processes:
             return self._ask(job, fetcher.recipe, state, payload, wanted, stream)
         self._finish_all()
-        if job.has_ended_a_worker and wanted.turn < 0 and program_state.threads(state) <= 1:
+        if job.has_ended_a_worker and wanted.turn < 0:
             return careful.answer_to(wanted, payload, fetcher.recipe, stream, self._processes.begin)
         return answer_to(wanted, fetcher, stream)
 
@@ -196,13 +201,16 @@ class Worker:
 
 
 def serve(server: Any, name: str, parent: int, preparation: Preparation | None = None,
-          report: Callable[[Worker], None] = lambda _: None, is_fork: bool = False) -> None:
-    """Works until the process that started this one is gone: `parent`, which may be so already. Whenever no rank asks for
-    something, it prepares. `report` is called about once a second."""
+          report: Callable[[Worker], None] = lambda _: None, is_fork: bool = False, leaving: int = -1) -> None:
+    """Works until the process that started this one is gone, `parent`, which may be so already, or tells it to leave by the eventfd
+    `leaving`. Whenever no rank asks for something, it prepares. `report` is called about once a second.
+    """
     native.module.tune_allocator()
-    torch.set_num_threads(1)
+    processes.begin_as_torch_does()
     unseeded.stay()
     worker = Worker(server, name, preparation, is_fork)
+    if leaving >= 0:
+        leave_when_told(leaving, worker)
     told = time.monotonic()
     while os.getppid() == parent:
         unprepared = None if preparation is None or preparation.is_done else preparation
@@ -251,5 +259,6 @@ def main() -> None:
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
     server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
     parent = int(os.environ.get("TAAS_DATA_PARENT") or os.getppid())  # the launcher's workers die with it anyhow
-    serve(server, f"data worker {index}", parent, _preparation(plan, index), _Report(index))
+    serve(server, f"data worker {index}", parent, _preparation(plan, index), _Report(index),
+          leaving=int(os.environ.get("TAAS_DATA_LEAVING") or -1))
 
