@@ -36,7 +36,7 @@ class Movable:
 
 
 def big():
-    return DataLoader(Big(60), 1, pin_memory=True)  # 1 MiB each
+    return DataLoader(Big(60), 1, num_workers=1, pin_memory=True)  # 1 MiB each
 
 
 @pytest.fixture
