@@ -45,6 +45,7 @@ class Pool:
         self._places: list[_Place] = []
         self._deaths: list[float] = []
         self._fruitless = 0
+        self._owner = os.getpid()
 
     def grow(self, count: int) -> bool:
         """Starts workers until there are `count`; True when that has changed the addresses."""
@@ -88,7 +89,9 @@ class Pool:
         self._fruitless = 0
 
     def close(self) -> None:
-        """Ends the workers."""
+        """Ends the workers. Does nothing in a fork of the process: they are its parent's."""
+        if os.getpid() != self._owner:
+            return
         for place in self._places:
             place.process.ask_to_end()
         for place in self._places:

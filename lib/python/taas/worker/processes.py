@@ -13,7 +13,7 @@ import sys
 from typing import Any, Callable, NoReturn
 
 import torch
-from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL, signal_handling
+from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 _LONGEST_END_SECONDS = MP_STATUS_CHECK_INTERVAL  # what torch gives its own workers
 
@@ -112,7 +112,7 @@ def _child(process: Any) -> NoReturn:
 
 def begin_as_torch_does() -> None:
     """What torch's own workers do first: a line for a SIGSEGV, SIGBUS or SIGFPE, and one thread for torch's operators."""
-    signal_handling._set_worker_signal_handlers()
+    torch._C._set_worker_signal_handlers()
     torch.set_num_threads(1)
 
 
