@@ -1,6 +1,7 @@
 """A value as a nested tuple of its looks: equal for values that a program cannot tell apart."""
 
 import collections
+import copyreg
 import dataclasses
 import functools
 import hashlib
@@ -113,7 +114,8 @@ class _Looks:
     def _attributes(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, numpy.memmap):  # says where its file is, until it is pickled
             return ()
-        return tuple((name, self.of(item)) for name, item in sorted(getattr(value, "__dict__", {}).items()))
+        held = {name: getattr(value, name) for name in copyreg._slotnames(type(value)) if hasattr(value, name)}
+        return tuple((name, self.of(item)) for name, item in sorted({**held, **getattr(value, "__dict__", {})}.items()))
 
 
 def _layout(value: numpy.ndarray) -> str:

@@ -33,9 +33,23 @@ class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: 
         if found is not NotImplemented or above is None:
             return found
         found = above(value)
+        if isinstance(value, type) and type(found) is tuple and "__slots__" in vars(value):
+            return _with_slots(value, *found)
         if isinstance(value, types.FunctionType) and type(found) is tuple and _is_of_an_own_module(value):
             return (_function_of, (value.__module__, found[0], *found[1]), *found[2:])
         return found
+
+
+def _with_slots(cls: type, make: Callable[..., Any], arguments: tuple[Any, ...], state: Any = None, *rest: Any) -> tuple[Any, ...]:
+    """cloudpickle makes a class without its __slots__, and sets them afterwards, when they mean nothing any more. Those of tuples are
+    empty, and named ones have theirs from typing.
+    """
+    if issubclass(cls, tuple) or make is not getattr(cloudpickle.cloudpickle, "_make_skeleton_class", None):
+        return make, arguments, state, *rest
+    kind, name, bases, namespace, *others = arguments
+    own, of_object = state
+    own = {key: part for key, part in own.items() if not isinstance(part, types.MemberDescriptorType)}
+    return make, (kind, name, bases, {**namespace, "__slots__": vars(cls)["__slots__"]}, *others), (own, of_object), *rest
 
 
 def _is_of_an_own_module(function: types.FunctionType) -> bool:

@@ -5,6 +5,7 @@ that nobody holds.
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import threading
 import weakref
@@ -37,8 +38,11 @@ def _reentrant_lock(lock: Any) -> Any:
 
 def _cached_function(function: Any) -> Any:
     """By name where the other process can import it, and otherwise with an empty cache."""
-    if _is_importable(function):
+    found = _importable(function)
+    if found is function:
         return function.__reduce__()
+    if getattr(found, "__func__", None) is function:  # it is behind a class method, as typing.Generic's
+        return operator.attrgetter("__func__"), (found,)
     return cached_function, (function.__wrapped__, function.cache_parameters())
 
 
@@ -66,12 +70,13 @@ def cached_function(function: Callable[..., Any], parameters: dict[str, Any]) ->
     return functools.lru_cache(**parameters)(function)
 
 
-def _is_importable(function: Any) -> bool:
+def _importable(function: Any) -> Any:
+    """What another process finds under its name."""
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     found: Any = None if module == "__main__" else sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    return found is function
+    return found
 
 
 _REDUCERS: dict[type, Callable[[Any], Any]] = {
