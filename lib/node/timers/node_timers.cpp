@@ -71,7 +71,7 @@ void NodeTimers::expire(const run::FileTimer& timer) {
   if (timer.signal <= 0) return callbacks_.remark(who + ", and names no signal to end it with");
   callbacks_.remark(fmt::format("{}, which is sent {}", who, run::signal_name(timer.signal)));
   expired_[found->rank] = std::move(scope);
-  signal_processes({found->process}, timer.signal);
+  signal_processes({found->process}, {timer.signal});
 }
 
 }  // namespace taas::node

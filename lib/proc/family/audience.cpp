@@ -8,6 +8,7 @@
 #include <charconv>
 #include <climits>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string_view>
 
@@ -117,8 +118,7 @@ std::vector<Process> choose_recipients(const std::vector<Process>& members, Audi
 /// One that was told to stop a moment ago may not have stopped yet, and would then with the signal pending: so SIGCONT
 /// goes to all, which takes that back.
 void tell_processes(const std::vector<Process>& processes, int signal) {
-  signal_processes(processes, signal);
-  signal_processes(processes, SIGCONT);
+  signal_processes(processes, {signal, SIGCONT});
 }
 
 void GroupCall::see(const std::vector<Process>& processes) {
@@ -154,8 +154,12 @@ void GroupCall::tell(int leader, const std::vector<Process>& members) {
   }
   if (audience_ == Audience::kNobody) return;
   tell_processes(fresh, signal_);
+  if (audience_ != Audience::kAll) return;
   // Whoever ignores the signal learns of the stop in another way, for which it has to run.
-  if (audience_ == Audience::kAll) signal_processes(members, SIGCONT);
+  std::vector<Process> others;
+  std::copy_if(members.begin(), members.end(), std::back_inserter(others),
+               [this](const auto& member) { return !told_.contains(member); });
+  signal_processes(others, {SIGCONT});
 }
 
 /// What was seen first counts: the signal changes it.

@@ -105,12 +105,12 @@ std::vector<Process> descendants(const std::set<int>& spared) {
   return result;
 }
 
-void signal_processes(const std::vector<Process>& processes, int signal) {
+void signal_processes(const std::vector<Process>& processes, std::initializer_list<int> signals) {
   for (const auto& process : processes) {
     Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
     auto now = read_process(process.pid);  // looked up after the handle was taken: so the handle is this process
     if (!handle || !now || now->started != process.started) continue;
-    ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0);
+    for (int signal : signals) ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0);
   }
 }
 
@@ -138,10 +138,10 @@ void kill_descendants(const std::set<int>& spared) {
     }
     if (fresh.empty()) break;
     const bool first = pass == 0;  // later ones were made meanwhile: there may be a process that goes on making them
-    signal_processes(fresh, first ? SIGKILL : SIGSTOP);
+    signal_processes(fresh, {first ? SIGKILL : SIGSTOP});
     if (!first) stopped.insert(stopped.end(), fresh.begin(), fresh.end());
   }
-  signal_processes(stopped, SIGKILL);
+  signal_processes(stopped, {SIGKILL});
 }
 
 bool has_no_children() {

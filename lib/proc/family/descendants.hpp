@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,8 +32,8 @@ void become_subreaper();
 /// with it. A process that is just being made may be missed: look again until nothing new appears.
 std::vector<Process> descendants(const std::set<int>& spared = {});
 
-/// Signals these processes, and never another that has got the number of one of them.
-void signal_processes(const std::vector<Process>& processes, int signal);
+/// Sends these signals to each of the processes, and never to another that has got the number of one of them.
+void signal_processes(const std::vector<Process>& processes, std::initializer_list<int> signals);
 
 /// What to call a process in a message: "4711 (sh -c 'aws s3 cp model.pt s3://bucket')", one line and not too long.
 std::string describe(const Process& process);

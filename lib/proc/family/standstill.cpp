@@ -40,7 +40,7 @@ bool may_be_about_to_open(const Process& process) {
 }
 
 void stop(const std::vector<Process>& processes) {
-  signal_processes(processes, SIGSTOP);
+  signal_processes(processes, {SIGSTOP});
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (!std::all_of(processes.begin(), processes.end(), stands_still) && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kNextLook);
@@ -54,7 +54,7 @@ Standstill::Standstill(const std::vector<Process>& processes) {
   auto moving = held_;
   for (int attempt = 0; attempt < kAttempts && !moving.empty(); ++attempt) {
     if (attempt > 0) {
-      signal_processes(moving, SIGCONT);
+      signal_processes(moving, {SIGCONT});
       std::this_thread::sleep_for(kRunsOn);
     }
     stop(moving);
@@ -62,6 +62,6 @@ Standstill::Standstill(const std::vector<Process>& processes) {
   }
 }
 
-Standstill::~Standstill() { signal_processes(held_, SIGCONT); }
+Standstill::~Standstill() { signal_processes(held_, {SIGCONT}); }
 
 }  // namespace taas

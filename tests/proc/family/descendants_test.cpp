@@ -87,10 +87,10 @@ TEST_CASE("a number that has gone to another process is not signalled") {
   REQUIRE(found.size() == 1);
   auto stale = found;
   stale[0].started -= 1;
-  signal_processes(stale, SIGKILL);
+  signal_processes(stale, {SIGKILL});
   int status = 0;
   CHECK(::waitpid(found[0].pid, &status, WNOHANG) == 0);
-  signal_processes(found, SIGTERM);
+  signal_processes(found, {SIGTERM});
   CHECK(::waitpid(found[0].pid, &status, 0) == found[0].pid);
   CHECK(WTERMSIG(status) == SIGTERM);  // so the stale SIGKILL was not sent
 }
