@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
