@@ -59,7 +59,8 @@ class _Memory:
         self.__array_interface__ = {"data": (low, True), "shape": (high - low,), "typestr": "|u1", "version": 3}
 
 
-def _bytes_at(owner: Any, low: int, high: int) -> numpy.ndarray:
+def bytes_at(owner: Any, low: int, high: int) -> numpy.ndarray:
+    """The memory between these addresses, which `owner` keeps."""
     return numpy.asarray(_Memory(owner, low, high))
 
 
@@ -97,10 +98,10 @@ class Regions:
             return
         for number in group:
             self.places[number] = (len(self.buffers), extents[number].address - low, WHOLE)
-        self.buffers.append(_bytes_at([each.owner for each in members], low, max(each.high for each in members)))
+        self.buffers.append(bytes_at([each.owner for each in members], low, max(each.high for each in members)))
 
     def _add_alone(self, extent: Extent, number: int) -> None:
-        memory = _bytes_at(extent.owner, extent.low, extent.high)
+        memory = bytes_at(extent.owner, extent.low, extent.high)
         packed = extent.is_sparse()
         self.places[number] = (len(self.buffers), extent.address - extent.low, PACKED if packed else WHOLE)
         if packed:

@@ -27,6 +27,9 @@ class Recipe:
     forks: bool
     """Dataset code of the plain loader runs in forks of the program: memory that is shared stays so."""
 
+    copies: Any = None
+    """In a worker that is no fork: shared_copies.SharedCopies of memory that the program shares, if there is any."""
+
     @property
     def shards(self) -> int:
         """Into how many parts an iterable dataset splits: as many as the plain loader has workers."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import io
 import pickle
+from multiprocessing.managers import BaseProxy
 from typing import Any, NamedTuple
 
 import numpy
 import torch
 
 from ..batch import rebuild
+from ..batch.regions import bytes_at
 from ..code import pickling
 from ..code.pickling import Unpicklable, first_line
+from . import shared_copies
 from .file_memory import FileMemory, FilesInMemory
 
 _BESIDE_BYTES = 64 << 10
@@ -23,10 +26,11 @@ _BESIDE_BYTES = 64 << 10
 
 
 class Sent(NamedTuple):
-    """`beside` are the buffers that the pickle leaves out, in order."""
+    """`beside` are the buffers that the pickle leaves out, in order; `shared` is memory that processes share, of which it has copies."""
 
     pickle: bytes
     beside: list[pickle.PickleBuffer]
+    shared: list[numpy.ndarray]
 
 
 def dumped(what: Any, as_forks: bool) -> Sent:
@@ -37,7 +41,7 @@ def dumped(what: Any, as_forks: bool) -> Sent:
         pickler.dump(what)
     except Exception as error:
         raise Unpicklable(f"{first_line(error)}{pickling.hint()}") from error
-    return Sent(file.getvalue(), pickler.beside)
+    return Sent(file.getvalue(), pickler.beside, pickler.shared)
 
 
 def load(data: Any, beside: list[Any]) -> Any:
@@ -52,14 +56,18 @@ class _Pickler(pickling.ByValue):
     def __init__(self, file: Any, as_forks: bool) -> None:
         super().__init__(file, protocol=5, buffer_callback=self._is_small)
         self.beside: list[pickle.PickleBuffer] = []
+        self.shared: list[numpy.ndarray] = []
         self._as_forks = as_forks
         self._files: FilesInMemory | None = None
         self._storages: dict[int, torch.UntypedStorage] = {}
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
-        if kind is numpy.memmap or kind is numpy.ndarray and value.nbytes > _BESIDE_BYTES:
+        if kind is numpy.memmap or kind is numpy.ndarray:
             return self._array(value)
+        if isinstance(value, BaseProxy):
+            raise TypeError(f"a multiprocessing.Manager's {kind.__name__} is for forks of the program alone: run with --cpus 0, or give "
+                            "the dataset what is in it")
         if kind is torch.storage.TypedStorage and value._untyped_storage.device.type == "cpu":
             return rebuild.typed_storage, (self._same(value._untyped_storage), value.dtype)
         if kind is torch.UntypedStorage and value.device.type == "cpu":
@@ -78,6 +86,8 @@ class _Pickler(pickling.ByValue):
 
     def _storage(self, storage: torch.UntypedStorage) -> Any:
         begin, size = storage.data_ptr(), storage.nbytes()
+        if size and self._in_memory().is_shared(begin):
+            return shared_storage, (self._shared(storage, begin, begin + size),)
         found = self._find(begin, begin + size) if size > _BESIDE_BYTES else None
         if found:
             return storage_of_file, (*found, size)
@@ -88,9 +98,14 @@ class _Pickler(pickling.ByValue):
         begin = end = array.__array_interface__["data"][0]
         for size, step in zip(array.shape, array.strides):
             begin, end = begin + min(0, (size - 1) * step), end + max(0, (size - 1) * step)
-        found = self._find(begin, end + array.itemsize) if array.size else None
+        if array.size and not array.dtype.hasobject and self._in_memory().is_shared(begin):
+            content = self._shared(array, begin, end + array.itemsize)
+            first = array.__array_interface__["data"][0] - begin
+            return shared_array, (content, first, array.dtype, array.shape, array.strides)
+        is_large = type(array) is numpy.memmap or array.nbytes > _BESIDE_BYTES
+        found = self._find(begin, end + array.itemsize) if array.size and is_large else None
         if not found:
-            return array.__reduce_ex__(5)
+            return array.__reduce_ex__(5) if is_large else NotImplemented
         file, offset = found
         attributes = None
         if type(array) is numpy.memmap:
@@ -100,8 +115,29 @@ class _Pickler(pickling.ByValue):
         return array_of_file, (file, first, array.dtype, array.shape, array.strides, is_writable, attributes)
 
     def _find(self, begin: int, end: int) -> tuple[FileMemory, int] | None:
+        return self._in_memory().find(begin, end, self._as_forks)
+
+    def _in_memory(self) -> FilesInMemory:
         self._files = self._files or FilesInMemory()
-        return self._files.find(begin, end, self._as_forks)
+        return self._files
+
+    def _shared(self, owner: Any, begin: int, end: int) -> bytes:
+        """Its bytes now. Raises TypeError for what is too large to be sent for each loop."""
+        if end - begin > shared_copies.MOST_BYTES:
+            raise TypeError(f"{(end - begin) / 1e6:.1f} MB of memory that processes share (share_memory_(), multiprocessing.Array) are for "
+                            "forks of the program alone: run with --cpus 0, or clone() it where nobody writes into it")
+        self.shared.append(bytes_at(owner, begin, end))
+        return self.shared[-1].tobytes()
+
+
+def shared_storage(content: bytes) -> torch.UntypedStorage:
+    """A copy that follows the program's."""
+    return torch.from_numpy(shared_copies.arriving.add(content)).untyped_storage()
+
+
+def shared_array(content: bytes, first: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> numpy.ndarray:
+    """The same; the first element lies at the offset `first`."""
+    return numpy.ndarray(shape, dtype, shared_copies.arriving.add(content).data, first, strides)
 
 
 def array_of_file(file: FileMemory, offset: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...],

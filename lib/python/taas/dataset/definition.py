@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
 
+import numpy
 from torch.utils.data import DataLoader
 
 from ..code import pickling
 from ..code.recipe import Recipe, recipe_of
-from . import dataset_memory, dataset_pickle
+from . import dataset_memory, dataset_pickle, shared_copies
 from .dataset_memory import DatasetMemory
 
 
@@ -25,6 +27,8 @@ class Definition:
     digest: str
     data: bytes
     memory: DatasetMemory | None = None
+    shared: tuple[numpy.ndarray, ...] = ()
+    """Memory that the program shares with its forks, and of which others have copies."""
 
     def open(self, client: Any) -> int:
         """A new stream of the native client."""
@@ -43,18 +47,22 @@ def pickled(recipe: Recipe) -> Definition:
     try:
         sent = dataset_pickle.dumped(recipe, recipe.forks)
     except pickling.Unpicklable as error:
-        part = next((pickling.culprit(value, name) for name, value in vars(recipe).items() if not _picklable(value)),
+        def dump(value: Any) -> bytes:
+            return dataset_pickle.dumped(value, recipe.forks).pickle
+
+        part = next((pickling.culprit(value, name, dump) for name, value in vars(recipe).items() if not _is_dumped(value, dump)),
                     "the loader")
         raise TypeError(f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "
                         f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn") from error
     memory = dataset_memory.memory_of(sent.beside)
     beside = {"places": memory.places, "digest": memory.digest} if memory else {"places": []}
-    return _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}, sent.pickle, memory)
+    found = _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}, sent.pickle, memory)
+    return dataclasses.replace(found, shared=tuple(sent.shared))
 
 
-def _picklable(value: Any) -> bool:
+def _is_dumped(value: Any, dump: Callable[[Any], bytes]) -> bool:
     try:
-        pickling.by_value(value)
+        dump(value)
     except pickling.Unpicklable:
         return False
     return True
@@ -101,7 +109,9 @@ def load(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -
     if head["kind"] == "name":
         return recipe_of(loader_named(head["loader"]))
     _find_modules_as(head)
-    return dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
+    recipe = dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
+    recipe.copies = shared_copies.taken()
+    return recipe
 
 
 def loader_named(name: str) -> DataLoader:

@@ -120,6 +120,12 @@ class FilesInMemory:
         offset = area.offset + begin - area.begin
         return (file, offset) if file and offset + end - begin <= file.size else None
 
+    def is_shared(self, begin: int) -> bool:
+        """Whether this address is in writable memory that processes share, and that is no file which others could open."""
+        at = bisect.bisect_right(self._begins, begin) - 1
+        area = self._areas[at] if at >= 0 else None
+        return area is not None and begin < area.end and area.is_shared and area.is_writable and self._file(area) is None
+
     def _is_as_in_file(self, area: _Area, as_forks: bool) -> bool:
         if area.is_shared:
             return as_forks or not area.is_writable

@@ -22,6 +22,10 @@ class Fingerprint:
         self.has_just_changed = False
         """Whether the last look found something else than the one before. False where that could not be told."""
 
+    def may_share_memory(self) -> bool:
+        """With persistent_workers: what the program writes there is seen by workers that know nothing else of it."""
+        return self._seen is None or self._seen.shares_memory
+
     def definition(self, loader: DataLoader) -> Definition:
         """What data workers that are other programs are to load. Raises TypeError when the loader cannot be pickled."""
         if not self._is_as_before(loader, _ANY_BYTES) or self._last is None:
@@ -36,7 +40,7 @@ class Fingerprint:
         if self._has_looked and loader.persistent_workers:
             self.has_just_changed = False
             return True
-        before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen)
+        before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen, loader.persistent_workers)
         self._has_looked = True
         is_equal = before is not None and before == self._seen
         self.has_just_changed = not is_equal and before is not None and self._seen is not None
@@ -47,8 +51,8 @@ class Fingerprint:
         return self._seen is not None and self._seen == _snapshot(recipe, _QUICK_BYTES, self._seen)
 
 
-def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None) -> Snapshot | None:
+def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None, looks_for_shared: bool = False) -> Snapshot | None:
     try:
-        return Snapshot(list(vars(recipe).values()), most_bytes, before)
+        return Snapshot(list(vars(recipe).values()), most_bytes, before, looks_for_shared)
     except TooMuch:
         return None

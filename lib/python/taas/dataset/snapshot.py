@@ -41,8 +41,11 @@ class Snapshot:
     for what cannot be looked into: open files, connections, memory of a GPU.
     """
 
-    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None) -> None:
+    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None, looks_for_shared: bool = False) -> None:
         """`before`, of the same objects, makes it faster."""
+        self.shares_memory = False
+        """Whether some of it is memory that processes share, where that is looked for."""
+        self._looks_for_shared = looks_for_shared
         self._before = before._lists if before else []
         self._plain: list[Any] = []
         self._lists: list[list[Any]] = []
@@ -111,6 +114,7 @@ class Snapshot:
 
     def _array(self, value: numpy.ndarray) -> list[Any]:
         self._plain.append((self._place(value.__array_interface__["data"][0]), str(value.dtype), value.shape, value.strides))
+        self._note_shared(value.__array_interface__["data"][0])
         own = [] if type(value) in (numpy.ndarray, numpy.memmap) else [type(value), getattr(value, "__dict__", None)]
         if value.dtype == object:
             return [value.reshape(-1).tolist(), *own]
@@ -128,6 +132,7 @@ class Snapshot:
             raise TooMuch
         self._plain.append((self._place(storage.data_ptr()), value.dtype, value.shape, value.stride(), value.storage_offset(),
                             value.requires_grad, value.is_conj(), value.is_neg()))
+        self._note_shared(storage.data_ptr())
         first, length = 0, storage.nbytes()
         if value.is_contiguous():
             first, length = int(value.storage_offset()) * value.element_size(), value.numel() * value.element_size()
@@ -146,12 +151,19 @@ class Snapshot:
         """Notes the file as it is now, when so much memory is a mapped file: workers map it, too."""
         if length < _FILE_BYTES:
             return False
-        self._files = self._files or FilesInMemory()
-        found = self._files.find(address, address + length, as_forks=True)
+        found = self._in_memory().find(address, address + length, as_forks=True)
         if found:
             status = os.stat(found[0].path)
             self._plain.append((found[0].path, found[1], found[0].is_shared, status.st_size, status.st_mtime_ns))
         return found is not None
+
+    def _note_shared(self, address: int) -> None:
+        if self._looks_for_shared and not self.shares_memory:
+            self.shares_memory = self._in_memory().is_shared(address)
+
+    def _in_memory(self) -> FilesInMemory:
+        self._files = self._files or FilesInMemory()
+        return self._files
 
     def _reserve(self, count: int) -> None:
         self._bytes_left -= count

@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader
 
 from ..code.recipe import recipe_of
 from ..dataset.definition import Definition, Inherited
-from ..program.program_state import Captures, digest_of
+from ..dataset.shared_copies import values_of
+from ..program.program_state import Captures, digest_of, with_shared
 from ..runtime import native
 from ..runtime.plan import Plan, write_new
 from ..worker.processes import Starter, fork, program
@@ -53,6 +54,7 @@ class Local(Delivery, Workers):
         self._pool = self._pool or Pool()
         state, unsendable = self._captures.capture(registered.token, loader)
         definition = self._definition(registered, loader, is_other_program=bool(unsendable))
+        state = with_shared(state, values_of(list(definition.shared)))
         self._pool.starter = self._pool.starter or self._starter(self._pool)
         has_grown = self._pool.grow(_workers_for(loader))
         if self.client is None:

@@ -10,7 +10,8 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from ..dataset import definition
-from ..program.program_state import Captures, digest_of
+from ..dataset.shared_copies import values_of
+from ..program.program_state import Captures, digest_of, with_shared
 from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
 from .base import Delivery
@@ -54,6 +55,7 @@ class FromRun(Delivery, Workers):
         for changed in unsendable:
             what = changed.replace(":", ".")
             events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
+        state = with_shared(state, values_of(list(meant.shared)))
         return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, bool(name)))
 
     def release(self, token: int) -> None:

@@ -214,6 +214,8 @@ class Registered:
             opening = self._opening(loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
+        if loader.persistent_workers and self.fingerprint.may_share_memory():  # in which the program may tell of the next epoch
+            return
         self._was_looked_at = True
         self._tell_of_a_change(loader)
         self._prefetched.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)

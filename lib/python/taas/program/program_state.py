@@ -52,6 +52,16 @@ def parsed(state: bytes) -> dict[str, Any]:
     return json.loads(state) if state else {}
 
 
+def with_shared(state: bytes, values: list[str]) -> bytes:
+    """The state with what is in memory that processes share: see dataset/shared_copies.py."""
+    return json.dumps({**parsed(state), "shared": values}, sort_keys=True).encode() if values else state
+
+
+def shared(state: bytes) -> list[str]:
+    """What with_shared() put into it."""
+    return parsed(state).get("shared", [])
+
+
 def digest_of(state: bytes) -> str:
     """Tells states apart."""
     return hashlib.blake2b(state, digest_size=16).hexdigest()

@@ -42,7 +42,10 @@ class Fetcher:
         """
         self.failed_index = None
         with unseeded.Repeatable():
-            return self._fetched(task, stream)
+            batch = self._fetched(task, stream)
+        if self.recipe.copies:
+            self.recipe.copies.check()
+        return batch
 
     def _fetched(self, task: Task, stream: Any) -> Any:
         if task.turn >= 0:

@@ -95,6 +95,8 @@ class Worker:
             self._state.enter(state)
             fetcher = self._fetcher(job.digest)
             wanted, stream = task.from_bytes(payload), (job.client, job.stream)
+            if fetcher.recipe.copies:
+                fetcher.recipe.copies.take(program_state.shared(state))
             self._collate_maps.enter(job.digest)
             self._use(job.digest, (wanted.seeds.rank, wanted.seeds.ordinal))
         except MemoryError as error:
