@@ -1,9 +1,10 @@
-"""What other picklers refuse and forks have all the same: cached functions and properties, functools.singledispatch, and locks
-that nobody holds.
+"""What other picklers refuse and forks have all the same: cached functions and properties, functools.singledispatch, locks that nobody
+holds, and wrappers that hand on what they have not themselves.
 """
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import operator
 import sys
@@ -13,6 +14,7 @@ from typing import Any, Callable
 
 _LOCK = type(threading.Lock())
 _RLOCK = type(threading.RLock())
+_OF_PICKLE = ("__setstate__", "__getnewargs__", "__getnewargs_ex__")
 _CACHED_FUNCTION = type(functools.lru_cache(lambda: None))
 
 
@@ -20,7 +22,29 @@ def reduced(value: Any) -> Any:
     """For reducer_override: how another process makes `value`; NotImplemented for what has no way of its own here."""
     kind = type(value)
     reduce = _REDUCERS.get(kind)
-    return reduce(value) if reduce else NotImplemented
+    if reduce:
+        return reduce(value)
+    hands_on = hasattr(kind, "__getattr__") and not isinstance(value, type)
+    return _hands_on(value) if hands_on and _leaves_it_to_object(kind) else NotImplemented
+
+
+def _leaves_it_to_object(kind: Any) -> bool:
+    """Whether the class has no way of its own to be pickled."""
+    own = getattr(object, "__getstate__", None)
+    return (kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__ and hasattr(kind, "__dict__")
+            and getattr(kind, "__getstate__", own) is own and not any(hasattr(kind, name) for name in _OF_PICKLE))
+
+
+def _hands_on(value: Any) -> Any:
+    """pickle asks what it has just made for __setstate__, and a wrapper whose __getattr__ asks an attribute of its own then has none yet."""
+    slots = {name: getattr(value, name) for name in getattr(copyreg, "_slotnames")(type(value)) if hasattr(value, name)}
+    return getattr(copyreg, "__newobj__"), (type(value),), {**slots, **vars(value)}, None, None, set_attributes
+
+
+def set_attributes(made: Any, state: dict[str, Any]) -> None:
+    """In the other process, of what _hands_on() has sent."""
+    for name, part in state.items():
+        object.__setattr__(made, name, part)
 
 
 def _lock(lock: Any) -> Any:

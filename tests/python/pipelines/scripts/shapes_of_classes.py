@@ -96,6 +96,16 @@ class Parts(enum.IntFlag):
     RIGHT = 2
 
 
+class HandsOn:
+    """A wrapper, as people write it: what is asked of it before it has an `inner` recurses for ever."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
 SHAPES = [lambda x: Slotted(x, [x]), lambda x: FrozenSlotted(x, torch.tensor(x)), Frozen, Inherits, InheritsAsDataclass, OneSlot, Reduces,
           lambda x: NamesItsArguments(x=x), lambda x: Pair(x, 2), lambda x: Pair[int](x, 2),
           lambda x: {Colour.RED: x, Parts.LEFT | Parts.RIGHT: Colour.BLUE}]
@@ -127,12 +137,33 @@ if importlib.util.find_spec("msgspec"):
     SHAPES.append(Struct)
 
 
+class Wrapped(Dataset):
+    """Its __getitem__ is found by the type, so that the wrapper has one."""
+
+    size = 12
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return index
+
+
+HandsOn.__len__ = lambda self: self.size
+HandsOn.__getitem__ = lambda self, index: self.inner[index]
+
+
 class Shapes(Dataset):
     def __len__(self):
         return len(SHAPES)
 
     def __getitem__(self, index):
         return SHAPES[index](index)
+
+
+@of_samples(spawns=True)
+def wrapped_datasets_of_own_classes(workers):
+    return DataLoader(HandsOn(Wrapped()), 3, num_workers=workers, collate_fn=list)
 
 
 @of_samples(spawns=True)
