@@ -130,10 +130,9 @@ class Consumes(IterableDataset):
             yield self.queue.get(timeout=60)
 
 
-@pytest.mark.parametrize("processes", WAYS)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_no_stream_is_begun_ahead_of_its_loop(workers, processes, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", processes)
+def test_each_sample_of_a_source_is_in_one_loop(workers, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
     queue, count = multiprocessing.Queue(), 4 * max(1, workers)
     for sample in range(3 * count):
         queue.put(sample)
@@ -141,3 +140,10 @@ def test_no_stream_is_begun_ahead_of_its_loop(workers, processes, monkeypatch):
         for epoch in range(3):
             assert sorted(int(batch) for batch in loader) == list(range(epoch * count, (epoch + 1) * count))
     assert queue.empty()
+
+
+@pytest.mark.parametrize("dataset, is_begun", [(Warming(Noise()), False), (deep(Noise()), True)])
+def test_no_stream_is_begun_ahead_of_its_loop(dataset, is_begun):
+    with taas.register(DataLoader(dataset, 4, num_workers=1)) as loader:
+        loop(loader)
+        assert (loader.__dict__["_taas"]._prefetched._waiting is not None) == is_begun
