@@ -61,6 +61,11 @@ bool is_shell(std::string_view program) {
   return std::find(std::begin(kShells), std::end(kShells), name) != std::end(kShells);
 }
 
+/// Whoever would end of the signal gets one that asks to end.
+bool gets(const Disposition& seen, Audience audience) {
+  return seen.response == Response::kHandles || (seen.response == Response::kDefault && audience == Audience::kAll);
+}
+
 /// One walk through the tree.
 class Choice {
  public:
@@ -84,8 +89,7 @@ class Choice {
   void ask(const Process& process, const std::string& own) {
     const auto seen = look_(process);
     if (!own.empty() && seen.program == own) return;
-    const bool ends = seen.response == Response::kDefault && audience_ == Audience::kAll;
-    if (seen.response == Response::kHandles || ends) chosen_.push_back(process);
+    if (gets(seen, audience_)) chosen_.push_back(process);
     if (seen.acts_for_those_below()) return;
     const bool has_workers = seen.response == Response::kIgnores && !is_shell(seen.program);
     auto [first, last] = below_.equal_range(process.pid);
@@ -123,13 +127,22 @@ void tell_processes(const std::vector<Process>& processes, int signal) {
 
 void GroupCall::see(const std::vector<Process>& processes) {
   for (const auto& process : processes) look(process);
+  were_seen_ = true;
 }
 
+/// Its number is its own until it is reaped, so that it is told before anything else is looked up.
 void GroupCall::tell_leader(int pid) {
+  const auto seen = were_seen_ ? std::nullopt : read_disposition(pid, signal_);
+  const bool gets_it = seen && gets(*seen, audience_);
+  if (gets_it && audience_ != Audience::kNobody) ::kill(pid, signal_);
+  if (seen && audience_ != Audience::kNobody && (gets_it || audience_ == Audience::kAll)) ::kill(pid, SIGCONT);
   auto leader = read_process(pid);
   if (!leader) return;
   leaders_.insert(*leader);
-  tell(pid, {*leader});
+  if (!seen) return tell(pid, {*leader});
+  seen_.emplace(*leader, *seen);
+  if (gets_it) told_.insert(*leader);
+  if (gets_it && seen->response == Response::kHandles) heard_.insert(pid);
 }
 
 /// A leader that has ended of the signal is still its group's number, and what it started is nobody's below it.

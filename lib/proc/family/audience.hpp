@@ -74,6 +74,7 @@ class GroupCall {
 
   int signal_;
   Audience audience_;
+  bool were_seen_ = false;
   std::set<Process> leaders_;
   std::set<int> heard_;  // leaders of groups in which somebody handles it
   std::set<Process> told_;
