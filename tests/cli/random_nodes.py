@@ -1,5 +1,5 @@
-"""Runs of 2 to 4 agents that join each other on this machine and share the run's folder, of which ranks and agents are killed
-or frozen at random moments while ranks write: `random_nodes.py --runs 300 --at-once 2`.
+"""Runs of 2 to 4 agents that join each other on this machine and share the run's folder, or with `--apart` have each its own, of
+which ranks and agents are killed or frozen at random moments while ranks write: `random_nodes.py --runs 300 --at-once 2`.
 
 They are judged as random_publishing.py judges, and all nodes that are left have to end with the same exit code, which is 0
 only if the ranks of the last generation have all ended well. TAAS_RUN names the launcher.
@@ -87,14 +87,16 @@ def befall(plan: Plan, launchers: list, ranks: list):
             send(frozen, signal.SIGCONT)
 
 
-def judge(plan: Plan, folder: pathlib.Path, codes: list, consoles: str) -> list:
-    """What nodes say of one another's files is on the first one's console."""
+def judge(plan: Plan, folder: pathlib.Path, places: list, codes: list, consoles: str) -> list:
+    """`places` are where the run's folders are, the coordinator's first. What nodes say of one another's files is on its console."""
     left = [code for code in codes if code != KILLED]
-    if not (run := folder / "taas-runs/random").exists():
+    runs = [place / "taas-runs/random" for place in places if (place / "taas-runs/random").exists()]
+    if not runs:
         return [f"no run began: {codes}"]
     wrong = [] if len(set(left)) <= 1 else [f"exit codes differ: {codes}"]
-    published = {path.name: path for path in (run / "output").iterdir()}
-    wrong += [f"{name} is published, and torn" for name, path in published.items() if version_of(path) is None]
+    everywhere = [path for run in runs for part in ("output", ".delivered") for path in (run / part).rglob("*") if path.is_file()]
+    wrong += [f"{path.name} is published, and torn" for path in everywhere if version_of(path) is None]
+    published = {path.name: path for path in (runs[0] / "output").iterdir()}
     if 0 in left:
         for rank in range(plan.nodes):
             newest = version_of(published[f"kept-{rank}"]) if f"kept-{rank}" in published else -1
@@ -102,16 +104,15 @@ def judge(plan: Plan, folder: pathlib.Path, codes: list, consoles: str) -> list:
                 wrong.append(f"kept-{rank} is missing: {newest} is published")
     if plan.event == "first agent killed":
         return wrong  # it was the coordinator, which alone could have named anything
-    staging = run / ".staging"
-    for path in staging.iterdir() if staging.exists() else ():
-        same = path.name in published and published[path.name].read_bytes() == path.read_bytes()
+    for path in (path for run in runs for path in (run / ".staging").glob("*")):
+        same = any(other.name == path.name and other.read_bytes() == path.read_bytes() for other in everywhere)
         many = "more; they stay in" in consoles
         if not path.name.endswith(".tmp") and not same and path.name not in consoles and not many:
             wrong.append(f"{path.name} is not published, and not named")
     return wrong
 
 
-def run(number: int) -> tuple:
+def run(number: int, apart: bool) -> tuple:
     plan = draw(number)
     with tempfile.TemporaryDirectory(prefix="random-nodes-") as temporary:
         folder = pathlib.Path(temporary)
@@ -123,10 +124,12 @@ def run(number: int) -> tuple:
                  f"--rdzv-endpoint=localhost:{free_port()}", "--rdzv-id=random", f"--max-restarts={plan.restarts}",
                  "--rdzv-conf=join_timeout=30,last_call_timeout=1", "--node-timeout=5"]
         launchers = []
-        for node in range(plan.nodes):
+        places = [folder / f"node-{node}" if apart else folder for node in range(plan.nodes)]
+        for node, own in enumerate(places):
+            own.mkdir(exist_ok=True)
             with open(folder / f"console-{node}", "w") as console:
                 launchers.append(subprocess.Popen([os.environ["TAAS_RUN"], *place, str(HERE / "publishing_rank.py"), temporary,
-                                                   plan.way], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                                                   plan.way], cwd=own, env=environment, stdin=subprocess.DEVNULL,
                                                   stdout=console, stderr=console))
         wrong, consoles = [], ""
         try:
@@ -134,11 +137,12 @@ def run(number: int) -> tuple:
             wait_until(lambda: all(path.exists() for path in ready) or any(one.poll() is not None for one in launchers),
                        "ranks are up")
             time.sleep(plan.moment)
-            launchers = [launchers[node] for node in order_of(launchers, folder)]
+            order = order_of(launchers, folder)
+            launchers, places = [launchers[node] for node in order], [places[node] for node in order]
             befall(plan, launchers, [int(path.read_text()) if path.exists() else 1 << 30 for path in ready])
             codes = [one.wait(timeout=DEADLINE_SECONDS) for one in launchers]
             consoles = "".join((folder / f"console-{node}").read_text(errors="replace") for node in range(plan.nodes))
-            wrong += judge(plan, folder, codes, consoles)
+            wrong += judge(plan, folder, places if apart else [folder], codes, consoles)
         except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError, StopIteration) as error:
             wrong.append(f"it hung or did not begin: {error}")
         finally:
@@ -151,11 +155,11 @@ def run(number: int) -> tuple:
     return plan, wrong
 
 
-def run_many(numbers, at_once: int, say=lambda text: None) -> list:
+def run_many(numbers, at_once: int, say=lambda text: None, apart: bool = False) -> list:
     """(plan, what was wrong) of each."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         results = []
-        for plan, wrong in pool.map(run, numbers):
+        for plan, wrong in pool.map(lambda number: run(number, apart), numbers):
             results.append((plan, wrong))
             for line in wrong:
                 say(f"{plan}: {line}")
@@ -167,8 +171,10 @@ def main():
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="number of the first run: one that failed is repeated so")
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--apart", action="store_true", help="each node has a folder of its own")
     options = parser.parse_args()
-    results = run_many(range(options.first, options.first + options.runs), options.at_once, lambda text: print(text, flush=True))
+    results = run_many(range(options.first, options.first + options.runs), options.at_once, lambda text: print(text, flush=True),
+                       options.apart)
     lines = [line for _, wrong in results for line in wrong]
     torn, missing, unnamed, codes, hung = (sum(word in line for line in lines)
                                            for word in ("and torn", "is missing", "not named", "codes differ", "hung"))
