@@ -124,9 +124,11 @@ def test_random_ends_publish_no_torn_file_and_miss_no_whole_one():
     assert not wrong, "\n".join(wrong)
 
 
-def test_random_faults_of_nodes_that_share_a_folder_publish_no_torn_file():
+@pytest.mark.parametrize("apart", [False, True], ids=["one folder", "folders of their own"])
+def test_random_faults_of_nodes_publish_no_torn_file(apart):
     """random_nodes.py says what is drawn and what has to hold; TAAS_FULL=1 makes 300 of them."""
-    wrong = [f"{plan}: {line}" for plan, lines in random_nodes.run_many(range(300 if FULL else 8), at_once=2) for line in lines]
+    results = random_nodes.run_many(range(300 if FULL else 6), at_once=2, apart=apart)
+    wrong = [f"{plan}: {line}" for plan, lines in results for line in lines]
     assert not wrong, "\n".join(wrong)
 
 
