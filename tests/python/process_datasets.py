@@ -1,6 +1,7 @@
 """Datasets that tell about the process that they are in, importable by data workers."""
 
 import locale
+import logging
 import os
 import sys
 import warnings
@@ -29,7 +30,8 @@ def own_settings():
             torch.get_float32_matmul_precision(), torch.is_grad_enabled(), f"{torch.tensor(1 / 3)}", repr(numpy.float64(1) / 3),
             str(numpy.array([1 / 3])), numpy.geterr(),
             [filter[0] for filter in warnings.filters if getattr(filter[1], "pattern", None) == "of the test"],
-            getattr(pillow, "LOAD_TRUNCATED_IMAGES", False)]
+            getattr(pillow, "LOAD_TRUNCATED_IMAGES", False), logging.getLogger("taastest").getEffectiveLevel(),
+            [line for line in open("/proc/self/status") if line.startswith("Umask:")]]
 
 
 class Tells(Dataset):

@@ -1,5 +1,6 @@
 """To dataset code a data worker is the plain loader's worker: its rank's place, and the state of the rank's program."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -68,8 +69,10 @@ def test_an_iterable_dataset_shards_by_rank(kind, monkeypatch):
 def settings():
     """Puts back what a test sets."""
     default, printed, errors, limit = torch.get_default_dtype(), numpy.get_printoptions(), numpy.geterr(), sys.getrecursionlimit()
-    precision, argv = torch.get_float32_matmul_precision(), list(sys.argv)
+    precision, argv, mask, level = torch.get_float32_matmul_precision(), list(sys.argv), os.umask(0o22), logging.root.level
     yield
+    os.umask(mask)
+    logging.root.setLevel(level)
     torch.set_default_dtype(default)
     torch.set_printoptions(profile="default")
     torch.use_deterministic_algorithms(False)
@@ -91,6 +94,8 @@ def change_settings(monkeypatch):
     numpy.seterr(all="ignore")
     sys.setrecursionlimit(4321)
     sys.argv.append("--more")
+    os.umask(0o27)
+    logging.root.setLevel(logging.ERROR)
     warnings.filterwarnings("error", message="of the test")
 
 

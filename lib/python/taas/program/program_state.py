@@ -16,6 +16,7 @@ import threading
 import types
 from typing import Any, Callable, NamedTuple
 
+import torch
 from torch.utils.data import DataLoader
 
 from ..code import pickling, program_globals
@@ -67,7 +68,7 @@ def digest_of(state: bytes) -> str:
     return hashlib.blake2b(state, digest_size=16).hexdigest()
 
 
-_OF_NO_MATTER = frozenset(["sys.argv", "the recursion limit", "the start method of multiprocessing", "the warning filters",
+_OF_NO_MATTER = frozenset(["sys.argv", "the umask", "logging", "the recursion limit", "the start method of multiprocessing", "the warning filters",
                            "torch.set_printoptions", "numpy.set_printoptions"])
 
 
@@ -160,6 +161,7 @@ class ProgramState:
         if not state or mark == self._in_force:
             return
         wanted = parsed(state)
+        torch.set_num_threads(1)  # as in torch's own workers, whatever the code of a loader before has set
         environment.take(wanted["environment"], wanted["place"])
         self._take_path(wanted["path"])
         self._take_main(wanted["main"])

@@ -121,6 +121,34 @@ def _set_decimal_context(wanted: dict[str, Any]) -> None:
     decimal.setcontext(decimal.Context(**{**wanted, "traps": [getattr(decimal, name) for name in wanted["traps"]]}))
 
 
+def _umask() -> int:
+    """As the kernel says it: os.umask() tells it only by setting another one, which other threads would see."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1], 8) for line in status if line.startswith("Umask:"))
+
+
+def _logging() -> dict[str, Any] | None:
+    """Levels by logger, and how the root logger writes to stderr; None while nobody uses it."""
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return None
+    known = {"root": logging.root, **logging.root.manager.loggerDict}
+    levels = {name: logger.level for name, logger in known.items() if getattr(logger, "level", 0)}
+    formatters = [handler.formatter for handler in logging.root.handlers if type(handler) is logging.StreamHandler]
+    written = [[each._fmt, each.datefmt, type(each._style).default_format[:1]] for each in formatters[:1] if type(each) is logging.Formatter]
+    return {"levels": levels, "written": written}
+
+
+def _set_logging(wanted: dict[str, Any]) -> None:
+    import logging
+
+    for name, level in wanted["levels"].items():
+        (logging.root if name == "root" else logging.getLogger(name)).setLevel(level)
+    for form, date, style in wanted["written"]:
+        if not logging.root.handlers:
+            logging.basicConfig(format=form, datefmt=date, style=style, level=logging.root.level)
+
+
 def _named_dtype(name: str) -> torch.dtype:
     return getattr(torch, name.removeprefix("torch."))
 
@@ -129,11 +157,12 @@ SETTINGS: dict[str, Setting] = {
     "the working directory": Setting(_working_directory, os.chdir),
     "sys.argv": Setting(lambda: list(sys.argv), lambda value: sys.argv.__setitem__(slice(None), value)),
     "the recursion limit": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
+    "the umask": Setting(_umask, os.umask),
+    "logging": Setting(_logging, _set_logging),
     "the locale": Setting(lambda: locale.setlocale(locale.LC_ALL), lambda value: locale.setlocale(locale.LC_ALL, value)),
     "the start method of multiprocessing": Setting(lambda: multiprocessing.get_start_method(allow_none=True), _set_start_method),
     "the decimal context": Setting(_decimal_context, _set_decimal_context),
     "the warning filters": Setting(_warning_filters, _set_warning_filters),
-    "torch.set_num_threads": Setting(lambda: 1, torch.set_num_threads),  # as in torch's own workers
     "torch.set_default_dtype": Setting(lambda: str(torch.get_default_dtype()),
                                        lambda value: torch.set_default_dtype(_named_dtype(value))),
     "torch.set_grad_enabled": Setting(torch.is_grad_enabled, torch.set_grad_enabled),
