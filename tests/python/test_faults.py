@@ -182,23 +182,3 @@ def test_a_missing_path_is_the_datasets_own_error(monkeypatch):
     with taas.register(DataLoader(Files(), 8)) as loader, pytest.raises(FileNotFoundError, match="/nowhere/0") as raised:
         loop(loader)
     assert "data worker 0" in "".join(raised.value.__notes__)
-
-
-class KeywordsAlone(ValueError):
-    def __init__(self, *, index):
-        super().__init__(f"sample {index} is odd")
-        self.index = index
-
-
-class RaisesKeywordsAlone(Numbers):
-    def __getitem__(self, index):
-        raise KeywordsAlone(index=index)
-
-
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_an_exception_with_required_keywords_is_raised_as_it_is(workers, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", workers)
-    with taas.register(DataLoader(RaisesKeywordsAlone(), 8)) as loader:
-        with pytest.raises(KeywordsAlone, match="sample 0 is odd") as raised:
-            loop(loader)
-    assert raised.value.index == 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from typing import Any, NamedTuple
 
 from ..batch import tree
 from ..code import pickling
 from ..order.task import Task
-from .errors import Bare, UndeliverableBatch
+from .errors import UndeliverableBatch
 from .fetch import Exhausted, Fetcher
 
 _MOST_BYTES = 62 << 20
@@ -69,9 +68,9 @@ def raised(error: BaseException, index: Any = None) -> Raised:
 
 
 def _pickled(error: BaseException) -> bytes:
-    for form in (error, Bare(error)):
-        with contextlib.suppress(Exception):
-            data = pickling.by_reference(form)
-            pickling.load(data)
-            return data
-    return b""
+    try:
+        data = pickling.by_reference(error)
+        pickling.load(data)
+        return data
+    except Exception:
+        return b""

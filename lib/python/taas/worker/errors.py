@@ -24,24 +24,6 @@ class UndeliverableBatch(RuntimeError):
     """No data worker can make a batch."""
 
 
-class Bare:
-    """An exception whose class cannot be called with what is in `args`, as one with required keywords: it arrives without its __init__."""
-
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def __reduce__(self) -> Any:
-        return made_bare, (type(self._error), self._error.args, vars(self._error))
-
-
-def made_bare(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
-    """In the training process."""
-    error = kind.__new__(kind, *args)
-    error.args = args
-    vars(error).update(attributes)
-    return error
-
-
 def unpickled(type_name: str, text: str, pickled: bytes) -> BaseException:
     """The exception that a worker sent; a RuntimeError that names it where it cannot be made again here."""
     try:
