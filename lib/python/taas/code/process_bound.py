@@ -20,6 +20,7 @@ import torch
 
 from .frozen import FROZEN
 from .reach import reached_from
+from .sendable import slots_of
 
 _MOST_LOOKED_AT = 2000
 _MOST_ITEMS = 64
@@ -71,18 +72,13 @@ def _parts(value: Any) -> list[Any] | None:
         return _cached_by(value)
     if hasattr(value, "__next__") or (isinstance(value, threading.Thread) and value.is_alive()):
         return None
-    own = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in _slots_of(type(value))),
+    own = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots_of(type(value))),
            *type(value).__mro__]
     if isinstance(value, (dict, types.MappingProxyType)):
         return list(value.values())[:_MOST_ITEMS] + own
     if isinstance(value, (list, tuple, set, collections.deque)):
         return list(value)[:_MOST_ITEMS] + own
     return own if _can_be_reduced(value) else None
-
-
-def _slots_of(kind: type) -> list[str]:
-    """As pickle counts them: the function has no place in the stubs."""
-    return getattr(copyreg, "_slotnames")(kind)
 
 
 def _cached_by(function: Any) -> list[Any]:

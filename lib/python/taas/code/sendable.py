@@ -37,8 +37,13 @@ def _leaves_it_to_object(kind: Any) -> bool:
 
 def _hands_on(value: Any) -> Any:
     """pickle asks what it has just made for __setstate__, and a wrapper whose __getattr__ asks an attribute of its own then has none yet."""
-    slots = {name: getattr(value, name) for name in getattr(copyreg, "_slotnames")(type(value)) if hasattr(value, name)}
+    slots = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
     return getattr(copyreg, "__newobj__"), (type(value),), {**slots, **vars(value)}, None, None, set_attributes
+
+
+def slots_of(kind: type) -> list[str]:
+    """As pickle counts them: the function has no place in the stubs."""
+    return getattr(copyreg, "_slotnames")(kind)
 
 
 def set_attributes(made: Any, state: dict[str, Any]) -> None:

@@ -132,12 +132,12 @@ class _Pickler(pickling.ByValue):
 
 def shared_storage(content: bytes) -> torch.UntypedStorage:
     """A copy that follows the program's."""
-    return torch.from_numpy(shared_copies.arriving.add(content)).untyped_storage()
+    return torch.from_numpy(shared_copies.arrived(content)).untyped_storage()
 
 
 def shared_array(content: bytes, first: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> numpy.ndarray:
     """The same; the first element lies at the offset `first`."""
-    return numpy.ndarray(shape, dtype, shared_copies.arriving.add(content).data, first, strides)
+    return numpy.ndarray(shape, dtype, shared_copies.arrived(content).data, first, strides)
 
 
 def array_of_file(file: FileMemory, offset: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...],

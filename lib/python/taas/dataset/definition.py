@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import importlib
 import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy
 from torch.utils.data import DataLoader
@@ -27,7 +26,7 @@ class Definition:
     digest: str
     data: bytes
     memory: DatasetMemory | None = None
-    shared: tuple[numpy.ndarray, ...] = ()
+    shared: Sequence[numpy.ndarray] = ()
     """Memory that the program shares with its forks, and of which others have copies."""
 
     def open(self, client: Any) -> int:
@@ -37,9 +36,10 @@ class Definition:
         return client.open(self.digest, self.data, self.memory.fd, self.memory.size)
 
 
-def _definition(head: dict[str, Any], body: bytes = b"", memory: DatasetMemory | None = None) -> Definition:
+def _definition(head: dict[str, Any], body: bytes = b"", memory: DatasetMemory | None = None,
+                shared: Sequence[numpy.ndarray] = ()) -> Definition:
     data = json.dumps(head).encode() + b"\n" + body
-    return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory)
+    return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory, shared)
 
 
 def pickled(recipe: Recipe) -> Definition:
@@ -56,8 +56,8 @@ def pickled(recipe: Recipe) -> Definition:
                         f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn") from error
     memory = dataset_memory.memory_of(sent.beside)
     beside = {"places": memory.places, "digest": memory.digest} if memory else {"places": []}
-    found = _definition({"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}, sent.pickle, memory)
-    return dataclasses.replace(found, shared=tuple(sent.shared))
+    head = {"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}
+    return _definition(head, sent.pickle, memory, sent.shared)
 
 
 def _is_dumped(value: Any, dump: Callable[[Any], bytes]) -> bool:
@@ -109,8 +109,9 @@ def load(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -
     if head["kind"] == "name":
         return recipe_of(loader_named(head["loader"]))
     _find_modules_as(head)
-    recipe = dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
-    recipe.copies = shared_copies.taken()
+    copies = shared_copies.begin()
+    recipe: Recipe = dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
+    recipe.copies = copies
     return recipe
 
 

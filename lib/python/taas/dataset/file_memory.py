@@ -112,8 +112,7 @@ class FilesInMemory:
         """The file that has these addresses, and the offset in it; None for other memory, for a file that is deleted, and for
         pages that this process has changed for itself. `as_forks`: what is shared with the file stays so.
         """
-        at = bisect.bisect_right(self._begins, begin) - 1
-        area = self._areas[at] if at >= 0 else None
+        area = self._area_of(begin)
         if area is None or end > area.end or not self._is_as_in_file(area, as_forks):
             return None
         file = self._file(area)
@@ -122,9 +121,12 @@ class FilesInMemory:
 
     def is_shared(self, begin: int) -> bool:
         """Whether this address is in writable memory that processes share, and that is no file which others could open."""
-        at = bisect.bisect_right(self._begins, begin) - 1
-        area = self._areas[at] if at >= 0 else None
-        return area is not None and begin < area.end and area.is_shared and area.is_writable and self._file(area) is None
+        area = self._area_of(begin)
+        return area is not None and area.is_shared and area.is_writable and self._file(area) is None
+
+    def _area_of(self, address: int) -> _Area | None:
+        at = bisect.bisect_right(self._begins, address) - 1
+        return self._areas[at] if at >= 0 and address < self._areas[at].end else None
 
     def _is_as_in_file(self, area: _Area, as_forks: bool) -> bool:
         if area.is_shared:

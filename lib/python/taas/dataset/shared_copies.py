@@ -7,7 +7,7 @@ write there the program would not see, so that it is an error.
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Sequence
 
 import numpy
 
@@ -24,6 +24,10 @@ class SharedCopies:
     def __init__(self) -> None:
         self._memory: list[numpy.ndarray] = []
         self._given: list[bytes] = []
+        self._values: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._memory)
 
     def add(self, content: bytes) -> numpy.ndarray:
         """A copy of its own of what came."""
@@ -32,28 +36,38 @@ class SharedCopies:
         return self._memory[-1]
 
     def take(self, values: list[str]) -> None:
-        """What the program has there at the beginning of its loop."""
-        for number, value in enumerate(values):
-            self._given[number] = base64.b64decode(value)
-            self._memory[number][:] = numpy.frombuffer(self._given[number], numpy.uint8)
+        """What the program has there at the beginning of its loop. Called for each batch, with the same list for those of one loop."""
+        if values is not self._values:
+            self._values = values
+            self._given = [base64.b64decode(value) for value in values]
+            self._restore()
 
     def check(self) -> None:
-        """Raises RuntimeError where dataset code has written into one of them."""
-        if any(memory.tobytes() != given for memory, given in zip(self._memory, self._given)):
+        """Raises RuntimeError where dataset code has written into one of them, and takes that back."""
+        if any(memory.data != given for memory, given in zip(self._memory, self._given)):
+            self._restore()
             raise RuntimeError(_WRITTEN)
 
+    def _restore(self) -> None:
+        for memory, given in zip(self._memory, self._given):
+            memory[:] = numpy.frombuffer(given, numpy.uint8)
 
-def values_of(memory: list[numpy.ndarray]) -> list[str]:
+
+def values_of(memory: Sequence[numpy.ndarray]) -> list[str]:
     """In the program: for take()."""
     return [base64.b64encode(each.tobytes()).decode() for each in memory]
 
 
-arriving = SharedCopies()
-"""What a pickle that is being loaded adds to; taken by whoever loads it."""
+_arriving = SharedCopies()
 
 
-def taken() -> Any:
-    """The copies of the pickle that was just loaded; None without any."""
-    global arriving
-    found, arriving = arriving, SharedCopies()
-    return found if found._memory else None
+def begin() -> SharedCopies:
+    """What the pickle that is loaded next adds to: what one that could not be loaded has left is not among it."""
+    global _arriving
+    _arriving = SharedCopies()
+    return _arriving
+
+
+def arrived(content: bytes) -> numpy.ndarray:
+    """Called by the pickle that is being loaded."""
+    return _arriving.add(content)

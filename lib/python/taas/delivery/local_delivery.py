@@ -54,7 +54,7 @@ class Local(Delivery, Workers):
         self._pool = self._pool or Pool()
         state, unsendable = self._captures.capture(registered.token, loader)
         definition = self._definition(registered, loader, is_other_program=bool(unsendable))
-        state = with_shared(state, values_of(list(definition.shared)))
+        state = with_shared(state, values_of(definition.shared))
         self._pool.starter = self._pool.starter or self._starter(self._pool)
         has_grown = self._pool.grow(_workers_for(loader))
         if self.client is None:

@@ -55,7 +55,7 @@ class FromRun(Delivery, Workers):
         for changed in unsendable:
             what = changed.replace(":", ".")
             events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
-        state = with_shared(state, values_of(list(meant.shared)))
+        state = with_shared(state, values_of(meant.shared))
         return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, bool(name)))
 
     def release(self, token: int) -> None:

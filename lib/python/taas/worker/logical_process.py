@@ -10,7 +10,6 @@ import io
 import mmap
 import os
 import pickle
-import select
 import socket
 import struct
 from typing import Any, Callable, ClassVar, Sequence
@@ -81,7 +80,7 @@ class LogicalProcess:
 
     def has_answer(self, seconds: float) -> bool:
         """Whether receive() would return at once, or raise; waits so long for it at most."""
-        return bool(select.select([self._connection], [], [], seconds)[0])
+        return processes.is_readable(self._connection.fileno(), seconds)
 
     def end(self) -> None:
         """It is not needed any more. It ends by itself, and is to be waited for: see has_ended()."""
@@ -100,11 +99,8 @@ class LogicalProcess:
 
     def wait(self, seconds: float) -> None:
         """Until it has ended, or so much time is over."""
-        if self.has_ended():
-            return
-        handle = os.pidfd_open(self._pid)
-        select.select([handle], [], [], max(0.0, seconds))
-        os.close(handle)
+        if not self.has_ended():
+            processes.ends_within(self._pid, seconds)
 
     def _why_ended(self) -> Ended:
         if self._status is None:

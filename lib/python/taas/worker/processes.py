@@ -15,8 +15,6 @@ from typing import Any, Callable, NoReturn
 import torch
 from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
-_LONGEST_END_SECONDS = MP_STATUS_CHECK_INTERVAL  # what torch gives its own workers
-
 
 class Process:
     """A child of this process. Belongs to whoever made it, who ends it. It is told to leave by an eventfd: see leaving.py."""
@@ -47,20 +45,30 @@ class Process:
     def end(self) -> None:
         """Asks it to, and kills it when that has not helped within the time that torch gives its own workers."""
         self.ask_to_end()
-        if not self.is_alive():
-            return
-        handle = os.pidfd_open(self.pid)
-        try:
-            if not select.select([handle], [], [], MP_STATUS_CHECK_INTERVAL)[0]:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-                select.select([handle], [], [])
-        finally:
-            os.close(handle)
+        if self.is_alive() and not ends_within(self.pid, MP_STATUS_CHECK_INTERVAL):
+            os.kill(self.pid, signal.SIGKILL)
+            ends_within(self.pid, None)
         self.is_alive()
 
 
 Starter = Callable[[int, socket.socket], Process]
 """Starts the worker with this index, which is to serve this listening socket."""
+
+
+def ends_within(pid: int, seconds: float | None) -> bool:
+    """Whether a child that was not waited for has ended; looks so long for it at most. None: for ever."""
+    handle = os.pidfd_open(pid)
+    try:
+        return is_readable(handle, seconds)
+    finally:
+        os.close(handle)
+
+
+def is_readable(descriptor: int, seconds: float | None) -> bool:
+    """Waits so long for it at most; None: for ever. Descriptors may be above 1023, as select() has them not."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else 1000 * max(0.0, seconds)))
 
 
 def described(status: int) -> str:

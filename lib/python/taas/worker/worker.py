@@ -69,7 +69,8 @@ class Worker:
     def finish(self) -> None:
         """Sends what was asked for first."""
         start = time.monotonic()
-        self._finish()
+        with self._at_work:
+            self._finish()
         self.busy += time.monotonic() - start
 
     def finish_all(self, seconds: float) -> None:
@@ -208,7 +209,6 @@ def serve(server: Any, name: str, parent: int, preparation: Preparation | None =
     `leaving`. Whenever no rank asks for something, it prepares. `report` is called about once a second.
     """
     native.module.tune_allocator()
-    processes.begin_as_torch_does()
     unseeded.stay()
     worker = Worker(server, name, preparation, is_fork)
     if leaving >= 0:
@@ -261,6 +261,8 @@ def main() -> None:
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
     server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
     parent = int(os.environ.get("TAAS_DATA_PARENT") or os.getppid())  # the launcher's workers die with it anyhow
-    serve(server, f"data worker {index}", parent, _preparation(plan, index), _Report(index),
+    preparation = _preparation(plan, index)
+    processes.begin_as_torch_does()  # forks have done so
+    serve(server, f"data worker {index}", parent, preparation, _Report(index),
           leaving=int(os.environ.get("TAAS_DATA_LEAVING") or -1))
 
