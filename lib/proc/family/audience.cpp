@@ -134,8 +134,10 @@ void GroupCall::see(const std::vector<Process>& processes) {
 void GroupCall::tell_leader(int pid) {
   const auto seen = were_seen_ ? std::nullopt : read_disposition(pid, signal_);
   const bool gets_it = seen && gets(*seen, audience_);
-  if (gets_it && audience_ != Audience::kNobody) ::kill(pid, signal_);
-  if (seen && audience_ != Audience::kNobody && (gets_it || audience_ == Audience::kAll)) ::kill(pid, SIGCONT);
+  if (audience_ != Audience::kNobody) {
+    if (gets_it) ::kill(pid, signal_);
+    if (gets_it || (seen && audience_ == Audience::kAll)) ::kill(pid, SIGCONT);
+  }
   auto leader = read_process(pid);
   if (!leader) return;
   leaders_.insert(*leader);
