@@ -5,8 +5,6 @@ They are judged as random_publishing.py judges, and all nodes that are left have
 only if the ranks of the last generation have all ended well. TAAS_RUN names the launcher.
 """
 
-import argparse
-import concurrent.futures
 import dataclasses
 import os
 import pathlib
@@ -18,7 +16,9 @@ import sys
 import tempfile
 import time
 
-from random_publishing import DEADLINE_SECONDS, HERE, send, version_of, wait_until
+from random_publishing import version_of
+from random_runs import (DEADLINE_SECONDS, HERE, agent_of, end, environment, judged, numbers_of, parser, print_at_once, send,
+                         wait_until)
 
 KILLED = 128 + signal.SIGKILL  # what the keeper of an agent that was killed ends with
 EVENTS = ("rank killed", "agent killed", "first agent killed", "agent frozen", "rank frozen", "nothing", "stopped")
@@ -50,15 +50,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def agent_of(launcher: subprocess.Popen):
-    """The launcher is its keeper. None where the run has ended."""
-    try:
-        children = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
-    except OSError:
-        return None
-    return int(children[0]) if children else None
 
 
 def order_of(launchers: list, folder: pathlib.Path) -> list:
@@ -116,10 +107,6 @@ def run(number: int, apart: bool) -> tuple:
     plan = draw(number)
     with tempfile.TemporaryDirectory(prefix="random-nodes-") as temporary:
         folder = pathlib.Path(temporary)
-        foreign = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
-        environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
-        environment["TAAS_TOKEN"] = "a secret of ours"
         place = [f"--nnodes={plan.nodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", "--preload=none",
                  f"--rdzv-endpoint=localhost:{free_port()}", "--rdzv-id=random", f"--max-restarts={plan.restarts}",
                  "--rdzv-conf=join_timeout=30,last_call_timeout=1", "--node-timeout=5"]
@@ -128,9 +115,9 @@ def run(number: int, apart: bool) -> tuple:
         for node, own in enumerate(places):
             own.mkdir(exist_ok=True)
             with open(folder / f"console-{node}", "w") as console:
-                launchers.append(subprocess.Popen([os.environ["TAAS_RUN"], *place, str(HERE / "publishing_rank.py"), temporary,
-                                                   plan.way], cwd=own, env=environment, stdin=subprocess.DEVNULL,
-                                                  stdout=console, stderr=console))
+                command = [os.environ["TAAS_RUN"], *place, str(HERE / "publishing_rank.py"), temporary, plan.way]
+                launchers.append(subprocess.Popen(command, cwd=own, env=environment(TAAS_TOKEN="a secret of ours"),
+                                                  stdin=subprocess.DEVNULL, stdout=console, stderr=console))
         wrong, consoles = [], ""
         try:
             ready = [folder / f"ready-{rank}" for rank in range(plan.nodes)]
@@ -147,9 +134,7 @@ def run(number: int, apart: bool) -> tuple:
             wrong.append(f"it hung or did not begin: {error}")
         finally:
             for one in launchers:
-                if one.poll() is None:
-                    one.kill()
-                    one.wait()
+                end(one)
         if wrong:
             wrong.append(consoles[-3000:])
     return plan, wrong
@@ -157,24 +142,14 @@ def run(number: int, apart: bool) -> tuple:
 
 def run_many(numbers, at_once: int, say=lambda text: None, apart: bool = False) -> list:
     """(plan, what was wrong) of each."""
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        results = []
-        for plan, wrong in pool.map(lambda number: run(number, apart), numbers):
-            results.append((plan, wrong))
-            for line in wrong:
-                say(f"{plan}: {line}")
-        return results
+    return judged(lambda number: run(number, apart), numbers, at_once, say)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--first", type=int, default=0, help="number of the first run: one that failed is repeated so")
-    parser.add_argument("--at-once", type=int, default=2)
-    parser.add_argument("--apart", action="store_true", help="each node has a folder of its own")
-    options = parser.parse_args()
-    results = run_many(range(options.first, options.first + options.runs), options.at_once, lambda text: print(text, flush=True),
-                       options.apart)
+    arguments = parser(__doc__, runs=300, at_once=2)
+    arguments.add_argument("--apart", action="store_true", help="each node has a folder of its own")
+    options = arguments.parse_args()
+    results = run_many(numbers_of(options), options.at_once, print_at_once, options.apart)
     lines = [line for _, wrong in results for line in wrong]
     torn, missing, unnamed, codes, hung = (sum(word in line for line in lines)
                                            for word in ("and torn", "is missing", "not named", "codes differ", "hung"))

@@ -6,8 +6,6 @@ into place is published, as is what a handler saved, and what is staged and not 
 launcher.
 """
 
-import argparse
-import concurrent.futures
 import dataclasses
 import os
 import pathlib
@@ -18,10 +16,11 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).parent
+from random_runs import (DEADLINE_SECONDS, HERE, agent_of, end, environment, judged, numbers_of, parser, print_at_once, send,
+                         wait_until)
+
 RANKS = 2
 PIECES, PIECE_BYTES = 24, 4096  # as publishing_rank.py writes them
-DEADLINE_SECONDS = 240  # only a hang takes so long, not a busy machine
 WAYS = ("default", "saves", "raises", "exception", "exit", "ends")
 EVENTS = ("SIGTERM", "SIGINT", "rank killed", "agent killed", "nothing")
 
@@ -48,27 +47,12 @@ def draw(number: int) -> Plan:
     return Plan(number, way, event, rng.random() < 0.5, rng.choice((0, 0, 1)), rng.randrange(RANKS), rng.random())
 
 
-def wait_until(condition, what: str):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.01)
-
-
-def send(pid: int, number: int):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass  # it may just have ended
-
-
 def befall(plan: Plan, launcher: subprocess.Popen, ranks: list):
     if plan.event == "rank killed":
         send(ranks[plan.victim], signal.SIGKILL)
     elif plan.event == "agent killed":
-        children = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
-        send(int(children[0]), signal.SIGKILL) if children else None
+        agent = agent_of(launcher)
+        send(agent, signal.SIGKILL) if agent else None
     elif plan.event != "nothing":
         send(launcher.pid, signal.Signals[plan.event])
 
@@ -111,14 +95,11 @@ def run(number: int) -> tuple:
     plan = draw(number)
     with tempfile.TemporaryDirectory(prefix="random-publishing-") as temporary:
         folder = pathlib.Path(temporary)
-        foreign = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
-        environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
         command = [os.environ["TAAS_RUN"], "--nproc-per-node", str(RANKS), "--max-restarts", str(plan.restarts), "--preload",
                    "json" if plan.preload else "none", "--shutdown-timeout", "20", str(HERE / "publishing_rank.py"), temporary,
                    plan.way]
         with open(folder / "console", "w") as console:
-            launcher = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=console,
+            launcher = subprocess.Popen(command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=console,
                                         stderr=console)
         wrong = []
         try:
@@ -131,9 +112,7 @@ def run(number: int) -> tuple:
         except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError) as error:
             wrong.append(f"it hung or did not begin: {error}")
         finally:
-            if launcher.poll() is None:
-                launcher.kill()
-                launcher.wait()
+            end(launcher)
         if wrong:
             wrong.append((folder / "console").read_text(errors="replace")[-3000:])
     return plan, wrong
@@ -141,22 +120,12 @@ def run(number: int) -> tuple:
 
 def run_many(numbers, at_once: int, say=lambda text: None) -> list:
     """(plan, what was wrong) of each."""
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        results = []
-        for plan, wrong in pool.map(run, numbers):
-            results.append((plan, wrong))
-            for line in wrong:
-                say(f"{plan}: {line}")
-        return results
+    return judged(run, numbers, at_once, say)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="number of the first run: one that failed is repeated so")
-    parser.add_argument("--at-once", type=int, default=4)
-    options = parser.parse_args()
-    results = run_many(range(options.first, options.first + options.runs), options.at_once, lambda text: print(text, flush=True))
+    options = parser(__doc__, runs=1000, at_once=4).parse_args()
+    results = run_many(numbers_of(options), options.at_once, print_at_once)
     lines = [line for _, wrong in results for line in wrong]
     torn, missing, unnamed = (sum(word in line for line in lines)
                               for word in ("and torn", "is missing", "not named"))

@@ -5,8 +5,6 @@ workers or are preloaded, and what befalls the run. It is judged by what has to 
 process is left, and that no published file is torn. TAAS_RUN names the launcher, and may be another release for comparison.
 """
 
-import argparse
-import concurrent.futures
 import dataclasses
 import os
 import pathlib
@@ -17,10 +15,10 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).parent
+from random_runs import DEADLINE_SECONDS, HERE, end, environment, judged, numbers_of, parser, print_at_once, send, wait_until
+
 RANKS = 2
 WHOLE = 20 * 16 * 256  # bytes of a save, as stopping_rank.py writes it
-DEADLINE_SECONDS = 240  # only a hang takes so long, not a busy machine
 MARK = "RANDOM_STOPS_FOLDER"
 WRAPPER = '#!/bin/bash\npython -u "$@"; code=$?; exit $code\n'
 
@@ -84,14 +82,6 @@ def marked(folder: pathlib.Path) -> list:
     return found
 
 
-def wait_until(condition, what: str):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.01)
-
-
 def child_of(pid: int) -> int:
     return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
@@ -115,12 +105,6 @@ def command(plan: Plan, folder: pathlib.Path) -> list:
 
 def befall(plan: Plan, launcher: subprocess.Popen, ranks: list):
     """The event of the plan. Whoever was to be signalled may just have ended."""
-    def send(pid, number):
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            pass
-
     victim = ranks[plan.victim]
     if plan.event == "rank killed":
         return send(victim, signal.SIGKILL)
@@ -160,12 +144,8 @@ def run(number: int, with_torch: bool) -> tuple:
     plan = draw(number, with_torch)
     with tempfile.TemporaryDirectory(prefix="random-stops-") as temporary:
         folder = pathlib.Path(temporary)
-        foreign = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
-        environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
-        environment[MARK] = temporary
         with open(folder / "console", "w") as console:
-            launcher = subprocess.Popen(command(plan, folder), cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+            launcher = subprocess.Popen(command(plan, folder), cwd=folder, env=environment(**{MARK: temporary}), stdin=subprocess.DEVNULL,
                                         stdout=console, stderr=console)
         wrong = []
         try:
@@ -182,9 +162,7 @@ def run(number: int, with_torch: bool) -> tuple:
         except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError) as error:
             wrong.append(f"it hung or did not begin: {error}")
         finally:
-            if launcher.poll() is None:
-                launcher.kill()
-                launcher.wait()
+            end(launcher)
             for pid in marked(folder):
                 os.kill(pid, signal.SIGKILL)
         if wrong:
@@ -199,22 +177,12 @@ def has_torch() -> bool:
 def run_many(numbers, at_once: int, say=lambda text: None) -> list:
     """(plan, what was wrong) of each."""
     with_torch = has_torch()
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        results = []
-        for plan, wrong in pool.map(lambda number: run(number, with_torch), numbers):
-            results.append((plan, wrong))
-            for line in wrong:
-                say(f"{plan}: {line}")
-        return results
+    return judged(lambda number: run(number, with_torch), numbers, at_once, say)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--first", type=int, default=0, help="number of the first run: one that failed is repeated so")
-    parser.add_argument("--at-once", type=int, default=4)
-    options = parser.parse_args()
-    results = run_many(range(options.first, options.first + options.runs), options.at_once, lambda text: print(text, flush=True))
+    options = parser(__doc__, runs=300, at_once=4).parse_args()
+    results = run_many(numbers_of(options), options.at_once, print_at_once)
     saves = sum(len(plan.expected) for plan, _ in results)
     lines = [line for _, wrong in results for line in wrong]
     lost = sum("is lost" in line for line in lines)
