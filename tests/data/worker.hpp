@@ -51,7 +51,8 @@ inline std::string make_bytes(const std::string& payload) {
   const bool compressible = random() % 2 == 0;
   // Drawn for the first block alone: under a sanitizer, millions of draws would take most of the test's time.
   const auto block = std::min<std::size_t>(bytes.size(), 4099);
-  for (char& byte : std::span(bytes).first(block)) byte = static_cast<char>(compressible ? random() % 3 : random() >> 8);
+  for (char& byte : std::span(bytes).first(block))
+    byte = static_cast<char>(compressible ? random() % 3 : random() >> 8);
   for (std::size_t at = block; at < bytes.size(); at += block) {
     const auto size = std::min(block, bytes.size() - at);
     std::memcpy(&bytes[at], bytes.data(), size);

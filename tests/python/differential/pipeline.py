@@ -19,6 +19,7 @@ class Pipeline:
     random        the dataset draws random numbers: the registered ways are compared with each other, not with the plain loader
     any_order     the order is drawn without a seed: the samples of an epoch are compared, wherever they came
     refused       what the one line of the refusal matches; without worker processes the batches may be the plain ones
+    may_be_refused  its batches are the plain ones, or one line refuses it before the first
     falls_back    the batches are the plain ones, and one line on stderr matches this
     raises        the plain loop ends with an exception, and the registered one with one of that type
     says          what its text matches
@@ -43,6 +44,7 @@ class Pipeline:
     random: bool = False
     any_order: bool = False
     refused: str = ""
+    may_be_refused: bool = False
     falls_back: str = ""
     raises: bool = False
     says: str = ""
