@@ -16,6 +16,7 @@ class Outcome:
 
     def __init__(self, outputs, reply):
         self.outputs = outputs
+        self.count = reply["execution_count"]
         self.error = reply if reply["status"] == "error" else None
         self.traceback = "\n".join(reply.get("traceback", ()))
 

@@ -110,6 +110,26 @@ def test_the_first_failing_rank_raises_one_exception_that_points_at_the_cells_li
     assert "Traceback" not in done.stream("stderr"), "the exception says it once"
 
 
+def test_tracebacks_name_cells_by_the_numbers_of_their_prompts(kernel):
+    defined = kernel.run("import threading\ndef fail(n):\n    raise ValueError(f'bad {n}')").check().count
+    done = kernel.run("#pragma taas --gpus 1\nfail(1)")
+    assert re.findall(r"Cell In\[(\d+)\], line \d+, in (\S+)", done.traceback) == [(str(done.count), "<module>"), (str(defined), "fail")]
+    plain = kernel.run("fail(1)")
+    assert f"In[{plain.count}]" in plain.traceback and f"In[{defined}]" in plain.traceback
+    again = kernel.run("#pragma taas --gpus 1\nraised = []\ndef run():\n    try:\n        fail(2)\n    except ValueError as error:\n"
+                       "        raised.append(error)\nthread = threading.Thread(target=run)\nthread.start()\nthread.join()\nraise raised[0]")
+    assert re.findall(r"Cell In\[(\d+)\], line \d+, in (\S+)", again.traceback) == [
+        (str(again.count), "<module>"), (str(again.count), "run"), (str(defined), "fail")]
+
+
+def test_a_pragma_below_a_magic_that_runs_its_cell_is_obeyed(kernel):
+    for magic in ("%%time", "%%capture output"):
+        done = kernel.run(f"{magic}\n#pragma taas --gpus 1\nimport os\nprint('rank', os.environ.get('RANK'))").check()
+        assert "no effect" not in done.stream("stderr")
+        assert "rank 0" in done.stream() or magic != "%%time"
+    assert "rank 0" in kernel.run("print(output.stdout)").check().stream()
+
+
 def test_with_the_magic_lines_count_from_the_magic(kernel):
     assert "line 3 of the cell" in kernel.run("%%taas --gpus 2\n\n1 / 0").error["evalue"]
 

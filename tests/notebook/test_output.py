@@ -97,6 +97,11 @@ def test_other_ranks_are_folded_and_the_same_text_once(kernel):
     assert html.count("<details>") == 2 and "&lt;more&gt;" in html
 
 
+def test_all_lines_of_a_folded_rank_are_counted_though_only_the_last_are_kept(kernel):
+    done = kernel.run('%%taas --gpus 2\nfor number in range(20_000):\n    print("line", number)').check()
+    assert folds(done)["text/plain"].splitlines()[1:] == ["rank 1: 20000 lines"]
+
+
 def test_chosen_ranks_are_shown_with_their_number(kernel):
     done = kernel.run('%%taas --gpus 3 --ranks 0,2\nimport os\nprint("I am", os.environ["RANK"])').check()
     assert sorted(done.stream().splitlines()) == ["[0] I am 0", "[2] I am 2"]

@@ -47,7 +47,7 @@ def test_others_stay_as_they_are(lines):
 
 @pytest.mark.parametrize("text, line", [
     ("import os\n#pragma taas --gpus 2\nx", 2), ("#pragma taas\nx\n# pragma TAAS --pull x", 3),
-    ("%%time\n#pragma taas --gpus 2\nx", 2), ("%%taas --gpus 2\nx\n#pragma taas --pull x", 3),
+    ("%%time\nx\n#pragma taas --gpus 2", 3), ("%%taas --gpus 2\nx\n#pragma taas --pull x", 3),
     ("x = 1\n!ls\n%time x\n#pragma taas", 4), ("def f(:\n#pragma taas", 2),
 ])
 def test_a_pragma_below_the_head_is_found(text, line):

@@ -182,3 +182,32 @@ def test_a_missing_path_is_the_datasets_own_error(monkeypatch):
     with taas.register(DataLoader(Files(), 8)) as loader, pytest.raises(FileNotFoundError, match="/nowhere/0") as raised:
         loop(loader)
     assert "data worker 0" in "".join(raised.value.__notes__)
+
+
+class NeedsGrad(Numbers):
+    def __getitem__(self, index):
+        return torch.ones(2, requires_grad=True) * index
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_what_was_computed_with_gradients_is_refused(processes, monkeypatch):
+    """The plain loader's workers cannot send it either: their loop waits for ever."""
+    monkeypatch.setenv("TAAS_DATA_WORKERS", processes)
+    with taas.register(DataLoader(NeedsGrad(), 4, num_workers=2, collate_fn=list)) as loader:
+        with pytest.raises(RuntimeError, match="autograd graph, which stays in the process that made it: call detach"):
+            loop(loader)
+
+
+class SaysItsState(Numbers):
+    asked = 0
+
+    def __getstate__(self):
+        type(self).asked += 1
+        return vars(self)
+
+
+def test_getstate_is_not_called_where_workers_are_forks(monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with taas.register(DataLoader(SaysItsState(), 4, num_workers=2)) as loader:
+        loop(loader, 3)
+    assert SaysItsState.asked == 0

@@ -214,6 +214,9 @@ def test_persistent_workers_keep_what_they_began_with():
     fingerprint, loader = Fingerprint(), DataLoader(Rich(), 2, num_workers=1, persistent_workers=True)
     assert fingerprint.has_changed(loader)
     loader.dataset.number = 2
+    assert fingerprint.has_changed(loader)
+    fingerprint.begins(loader)
+    loader.dataset.number = 3
     assert not fingerprint.has_changed(loader)
 
 

@@ -83,7 +83,9 @@ class _Looks:
             return (*head, self.of(value.crow_indices()), self.of(value.col_indices()), self.of(value.values()))
         if value.is_quantized:
             return (*head, value.stride(), str(value.qscheme()), self.of(value.int_repr()), value.q_scale(), value.q_zero_point())
-        return (*head, value.stride(), value.is_conj(), value.is_neg(), value.is_leaf, _tensor_bytes(value), self._attributes(value))
+        gradient = self.of(value.grad) if value.is_leaf else None
+        return (*head, value.stride(), value.is_conj(), value.is_neg(), value.is_leaf, value.is_inference(), gradient,
+                _tensor_bytes(value), self._attributes(value))
 
     def _masked(self, value: Any) -> tuple[Any, ...]:
         return self.of(value.data), self.of(numpy.ma.getmaskarray(value)), self.of(value.fill_value)
@@ -124,6 +126,8 @@ def _layout(value: numpy.ndarray) -> str:
 
 
 def _tensor_bytes(value: torch.Tensor) -> str:
+    if value.is_meta:
+        return ""
     with torch.no_grad():
         plain = value.detach().as_subclass(torch.Tensor).resolve_conj().resolve_neg().contiguous()
         return digest(plain.view(-1).view(torch.uint8).numpy().tobytes()) if plain.numel() else ""

@@ -10,6 +10,7 @@ import types
 from typing import Any, Iterator
 
 from .program_globals import is_own, looked_up
+from .sendable import slots_of
 
 _ITEMS = 64
 
@@ -32,7 +33,8 @@ def reached_from(value: Any) -> Iterator[Any]:
         yield from itertools.islice(value, _ITEMS)
     elif not isinstance(value, types.ModuleType):
         with contextlib.suppress(Exception):  # objects that stand for others may do anything
-            yield from itertools.islice(vars(value).values(), _ITEMS)
+            yield from itertools.islice(getattr(value, "__dict__", {}).values(), _ITEMS)
+            yield from (getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name))
         yield from type(value).__mro__
 
 

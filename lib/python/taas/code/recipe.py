@@ -27,8 +27,14 @@ class Recipe:
     forks: bool
     """Dataset code of the plain loader runs in forks of the program: memory that is shared stays so."""
 
+    persistent: bool = False
+    """A worker of the plain loader goes on from loop to loop, and keeps what its code has set there."""
+
     copies: Any = None
     """In a worker that is no fork: shared_copies.SharedCopies of memory that the program shares, if there is any."""
+
+    outside: Any = None
+    """There, too: the objects that its code sees in modules, by place. See dataset/outside.py."""
 
     @property
     def shards(self) -> int:
@@ -51,7 +57,7 @@ def recipe_of(loader: DataLoader) -> Recipe:
     """The recipe of `loader` as it is now."""
     return Recipe(loader.dataset, loader.collate_fn, loader.worker_init_fn if loader.num_workers else None, loader.batch_sampler is not None,
                   loader.batch_size, loader.drop_last, isinstance(loader.dataset, IterableDataset), loader.num_workers,
-                  not loader.num_workers or start_method(loader) == "fork")
+                  not loader.num_workers or start_method(loader) == "fork", loader.persistent_workers)
 
 
 def start_method(loader: DataLoader) -> str:

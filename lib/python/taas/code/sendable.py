@@ -7,11 +7,14 @@ from __future__ import annotations
 import copyreg
 import functools
 import operator
+import struct
 import sys
 import threading
 import weakref
 from typing import Any, Callable
 
+_IS_HEAP_TYPE = 1 << 9
+_POINTER = struct.calcsize("P")
 _LOCK = type(threading.Lock())
 _RLOCK = type(threading.RLock())
 _OF_PICKLE = ("__setstate__", "__getnewargs__", "__getnewargs_ex__")
@@ -30,15 +33,33 @@ def reduced(value: Any) -> Any:
 
 def _leaves_it_to_object(kind: Any) -> bool:
     """Whether the class has no way of its own to be pickled."""
-    own = getattr(object, "__getstate__", None)
     return (kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__ and hasattr(kind, "__dict__")
-            and getattr(kind, "__getstate__", own) is own and not any(hasattr(kind, name) for name in _OF_PICKLE))
+            and not has_getstate(kind) and not any(hasattr(kind, name) for name in _OF_PICKLE))
+
+
+def has_getstate(kind: Any) -> bool:
+    """Whether the class says what of an object is pickled."""
+    own = getattr(object, "__getstate__", None)
+    return getattr(kind, "__getstate__", own) is not own
 
 
 def _hands_on(value: Any) -> Any:
     """pickle asks what it has just made for __setstate__, and a wrapper whose __getattr__ asks an attribute of its own then has none yet."""
     slots = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
     return getattr(copyreg, "__newobj__"), (type(value),), {**slots, **vars(value)}, None, None, set_attributes
+
+
+@functools.lru_cache(maxsize=4096)
+def has_only_attributes(kind: Any) -> bool:
+    """Whether objects of this class are made of attributes and slots alone, and say nothing else of themselves but in __getstate__: the
+    class and its bases are Python's, not an extension's.
+    """
+    if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
+        return False
+    more = sum(bool(getattr(kind, place)) for place in ("__dictoffset__", "__weakrefoffset__"))
+    bytes_of_slots = _POINTER * len(slots_of(kind))
+    is_derived = kind is not object and next(base for base in kind.__mro__ if not base.__flags__ & _IS_HEAP_TYPE) is object
+    return is_derived and kind.__basicsize__ <= object.__basicsize__ + bytes_of_slots + more * _POINTER
 
 
 def slots_of(kind: type) -> list[str]:

@@ -122,7 +122,12 @@ class FilesInMemory:
     def is_shared(self, begin: int) -> bool:
         """Whether this address is in writable memory that processes share, and that is no file which others could open."""
         area = self._area_of(begin)
-        return area is not None and area.is_shared and area.is_writable and self._file(area) is None
+        return area is not None and self.is_seen_by_others(begin) and self._file(area) is None
+
+    def is_seen_by_others(self, begin: int) -> bool:
+        """Whether other processes see what this one writes there."""
+        area = self._area_of(begin)
+        return area is not None and area.is_shared and area.is_writable
 
     def _area_of(self, address: int) -> _Area | None:
         at = bisect.bisect_right(self._begins, address) - 1

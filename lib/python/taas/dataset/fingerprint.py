@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch.utils.data import DataLoader
 
 from ..code.recipe import Recipe, recipe_of
@@ -18,7 +20,7 @@ class Fingerprint:
     def __init__(self) -> None:
         self._last: Definition | None = None
         self._seen: Snapshot | None = None
-        self._has_looked = False
+        self._is_fixed = False
         self.has_just_changed = False
         """Whether the last look found something else than the one before. False where that could not be told."""
 
@@ -26,33 +28,38 @@ class Fingerprint:
         """With persistent_workers: what the program writes there is seen by workers that know nothing else of it."""
         return self._seen is None or self._seen.shares_memory
 
-    def definition(self, loader: DataLoader) -> Definition:
-        """What data workers that are other programs are to load. Raises TypeError when the loader cannot be pickled."""
-        if not self._is_as_before(loader, _ANY_BYTES) or self._last is None:
-            self._last = pickled(recipe_of(loader))
+    def begins(self, loader: DataLoader) -> None:
+        """A loop, with what was looked at last: workers that are persistent go on with that from now on."""
+        self._is_fixed = loader.persistent_workers
+
+    def definition(self, loader: DataLoader, outside: dict[str, Any] | None = None, has_outside_changed: bool = False) -> Definition:
+        """What data workers that are other programs are to load, and of what its code sees elsewhere, `outside`, what can be sent.
+        Raises TypeError when the loader cannot be pickled.
+        """
+        if not self._is_as_before(loader, _ANY_BYTES, as_pickled=True) or self._last is None or has_outside_changed:
+            self._last = pickled(recipe_of(loader), outside)
         return self._last
 
     def has_changed(self, loader: DataLoader) -> bool:
         """For workers that inherit the dataset: True when they would have to inherit it anew. True at first."""
-        return not self._is_as_before(loader, _QUICK_BYTES)
+        return not self._is_as_before(loader, _QUICK_BYTES, as_pickled=False)
 
-    def _is_as_before(self, loader: DataLoader, most_bytes: int) -> bool:
-        if self._has_looked and loader.persistent_workers:
+    def _is_as_before(self, loader: DataLoader, most_bytes: int, as_pickled: bool) -> bool:
+        if self._is_fixed:
             self.has_just_changed = False
             return True
-        before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen, loader.persistent_workers)
-        self._has_looked = True
+        before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen, as_pickled, loader.persistent_workers)
         is_equal = before is not None and before == self._seen
         self.has_just_changed = not is_equal and before is not None and self._seen is not None
         return is_equal
 
     def still_holds(self, recipe: Recipe) -> bool:
         """Whether the parts of a loop that has begun are what they were then. Not a look that the next one is compared with."""
-        return self._seen is not None and self._seen == _snapshot(recipe, _QUICK_BYTES, self._seen)
+        return self._seen is not None and self._seen == _snapshot(recipe, _QUICK_BYTES, self._seen, as_pickled=False)
 
 
-def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None, looks_for_shared: bool = False) -> Snapshot | None:
+def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None, as_pickled: bool, looks_for_shared: bool = False) -> Snapshot | None:
     try:
-        return Snapshot(list(vars(recipe).values()), most_bytes, before, looks_for_shared)
+        return Snapshot(list(vars(recipe).values()), most_bytes, before, looks_for_shared, as_pickled=as_pickled)
     except TooMuch:
         return None

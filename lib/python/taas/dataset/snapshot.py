@@ -41,8 +41,9 @@ class Snapshot:
     for what cannot be looked into: open files, connections, memory of a GPU.
     """
 
-    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None, looks_for_shared: bool = False) -> None:
-        """`before`, of the same objects, makes it faster."""
+    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None, looks_for_shared: bool = False,
+                 most_objects: int = _MOST_OBJECTS, as_pickled: bool = False) -> None:
+        """`before`, of the same objects, makes it faster. `as_pickled`: objects are what their __getstate__ says; else it is not called."""
         self.shares_memory = False
         """Whether some of it is memory that processes share, where that is looked for."""
         self._looks_for_shared = looks_for_shared
@@ -51,6 +52,8 @@ class Snapshot:
         self._lists: list[list[Any]] = []
         self._named: list[Any] = []
         self._bytes_left = most_bytes
+        self._most_objects = most_objects
+        self._as_pickled = as_pickled
         self._known: dict[int, tuple[int, Any]] = {}
         self._places: dict[int, int] = {}
         self._files: FilesInMemory | None = None
@@ -73,7 +76,7 @@ class Snapshot:
             self._plain.append(self._known[id(value)][0])
             return []
         self._known[id(value)] = len(self._known), value
-        if len(self._known) > _MOST_OBJECTS:
+        if len(self._known) > self._most_objects:
             raise TooMuch
         return self._look(value)
 
@@ -95,7 +98,19 @@ class Snapshot:
         if isinstance(value, _NAMED):
             self._named.append(value)
             return []
+        if not self._as_pickled and sendable.has_only_attributes(type(value)):
+            return self._attributes(value)
         return _reduced(value)
+
+    def _attributes(self, value: Any) -> list[Any]:
+        """Without calling its __getstate__. Where it has one, an open file or the like among them is as long as it is there."""
+        slots = {name: getattr(value, name) for name in sendable.slots_of(type(value)) if hasattr(value, name)}
+        held = {**getattr(value, "__dict__", {}), **slots}
+        if sendable.has_getstate(type(value)):
+            closed = {name: part for name, part in held.items() if not _can_be_looked_into(part)}
+            self._named += closed.values()
+            held = {name: part for name, part in held.items() if name not in closed}
+        return [type(value), held]
 
     def _items(self, value: Any) -> list[Any]:
         items = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
@@ -104,7 +119,7 @@ class Snapshot:
         if self._was_frozen(items) or are_frozen(items):
             self._lists.append(items)
             return own
-        if len(items) > _MOST_OBJECTS:
+        if len(items) > self._most_objects:
             raise TooMuch
         return items + own
 
@@ -159,7 +174,7 @@ class Snapshot:
 
     def _note_shared(self, address: int) -> None:
         if self._looks_for_shared and not self.shares_memory:
-            self.shares_memory = self._in_memory().is_shared(address)
+            self.shares_memory = self._in_memory().is_seen_by_others(address)
 
     def _in_memory(self) -> FilesInMemory:
         self._files = self._files or FilesInMemory()
@@ -201,6 +216,18 @@ class _Digest:
 
     def value(self) -> bytes:
         return self._hash.digest()
+
+
+def _can_be_looked_into(value: Any) -> bool:
+    if isinstance(value, (*_CONTAINERS, *_NAMED, numpy.ndarray, torch.Tensor, types.FunctionType, type)):
+        return True
+    if type(value) in FROZEN or sendable.has_only_attributes(type(value)):
+        return True
+    try:
+        _reduced(value)
+    except TooMuch:
+        return False
+    return True
 
 
 def _reduced(value: Any) -> list[Any]:

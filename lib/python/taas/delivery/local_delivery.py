@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from ..code.recipe import recipe_of
 from ..dataset.definition import Definition, Inherited
 from ..dataset.shared_copies import values_of
-from ..program.program_state import Captures, digest_of, with_shared
+from ..program.program_state import Capture, Captures, digest_of, with_shared
 from ..runtime import native
 from ..runtime.plan import Plan, write_new
 from ..worker.processes import Starter, fork, program
@@ -52,9 +52,9 @@ class Local(Delivery, Workers):
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         self._users.add(registered.token)
         self._pool = self._pool or Pool()
-        state, unsendable = self._captures.capture(registered.token, loader)
-        definition = self._definition(registered, loader, is_other_program=bool(unsendable))
-        state = with_shared(state, values_of(definition.shared))
+        capture = self._captures.capture(registered.token, loader, registered.has_begun)
+        definition = self._definition(registered, loader, capture)
+        state = with_shared(capture.state, values_of(definition.shared))
         self._pool.starter = self._pool.starter or self._starter(self._pool)
         has_grown = self._pool.grow(_workers_for(loader))
         if self.client is None:
@@ -97,8 +97,8 @@ class Local(Delivery, Workers):
         """Whether a worker that is started now is as those that were started for the loops."""
         return True
 
-    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
-        """What workers are to load. `is_other_program`: something that only forks inherit is not what it was."""
+    def _definition(self, registered: Any, loader: DataLoader, capture: Capture) -> Definition:
+        """What workers are to load."""
         raise NotImplementedError
 
     def _starter(self, pool: Pool) -> Starter:
@@ -134,9 +134,9 @@ class Forked(Local):
         self._inherited: dict[int, Definition] = {}
         self._still_hold: dict[int, Callable[[], bool]] = {}
 
-    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
+    def _definition(self, registered: Any, loader: DataLoader, capture: Capture) -> Definition:
         known = self._inherited.get(registered.token)
-        if registered.fingerprint.has_changed(loader) or known is None or is_other_program:
+        if registered.fingerprint.has_changed(loader) or known is None or capture.changed:
             known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
             self._still_hold[registered.token] = functools.partial(registered.fingerprint.still_holds, recipe_of(loader))
             if self._pool:
@@ -158,8 +158,8 @@ class Forked(Local):
 class Started(Local):
     """Workers are programs of their own: the dataset is pickled for them."""
 
-    def _definition(self, registered: Any, loader: DataLoader, is_other_program: bool) -> Definition:
-        return registered.fingerprint.definition(loader)
+    def _definition(self, registered: Any, loader: DataLoader, capture: Capture) -> Definition:
+        return registered.fingerprint.definition(loader, capture.objects, bool(capture.changed))
 
     def _starter(self, pool: Pool) -> Starter:
         path = os.path.join(pool.folder, "plan.json")

@@ -50,12 +50,13 @@ class FromRun(Delivery, Workers):
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         name = self._named(loader)
-        meant = definition.named(name) if name else registered.fingerprint.definition(loader)
-        state, unsendable = self._captures.capture(registered.token, loader)
-        for changed in unsendable:
-            what = changed.replace(":", ".")
-            events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
-        state = with_shared(state, values_of(meant.shared))
+        capture = self._captures.capture(registered.token, loader, registered.has_begun)
+        meant = definition.named(name) if name else registered.fingerprint.definition(loader, capture.objects, bool(capture.changed))
+        for place in capture.changed:
+            if place not in meant.outside and not place.startswith("__main__:"):
+                what = place.replace(":", ".").lstrip(".")
+                events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
+        state = with_shared(capture.state, values_of(meant.shared))
         return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, bool(name)))
 
     def release(self, token: int) -> None:

@@ -57,6 +57,8 @@ class Registered:
         self._budget = PredictionBudget()
         self._prefetched = Prefetch()
         self._was_looked_at = False  # since the last loop ended
+        self.has_begun = False
+        """A loop over it, that is."""
         self._current: weakref.ref[LoaderIterator] | None = None
         self._progress: Progress | None = None
         self._passed_on: PassedOn | None = None
@@ -121,6 +123,8 @@ class Registered:
             if not self._was_looked_at:  # else what is new now was changed between the loops
                 self._tell_of_a_change(loader)
             self._was_looked_at = False
+            self.has_begun = True
+            self.fingerprint.begins(loader)
             order.begin()
             if resume:
                 order.skip_to(resume["position"])

@@ -164,4 +164,5 @@ def _search_path() -> list[str]:
 def _cell_names(shell: Any, cell: str) -> dict[str, str]:
     """The notebook's names of files: this cell's, and those of the cells before."""
     counts = getattr(shell.compile, "_filename_map", {})
-    return {**{name: f"Cell In[{count}]" for name, count in counts.items()}, cell: f"Cell In[{shell.execution_count}]"}
+    own = len(shell.history_manager.input_hist_raw) - 1  # shell.execution_count may be the next cell's already
+    return {**{name: f"Cell In[{count}]" for name, count in counts.items()}, cell: f"Cell In[{own}]"}

@@ -8,10 +8,19 @@ from __future__ import annotations
 import html
 import time
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 _EVERY_SECONDS = 0.5
 _MOST_CHARACTERS = 64 * 1024
+
+
+class Group(NamedTuple):
+    """Ranks with the same output: its end, how many lines it has in all, and how many pictures each has shown."""
+
+    ranks: list[int]
+    text: str
+    lines: int
+    pictures: int
 
 
 class Folds:
@@ -20,6 +29,7 @@ class Folds:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._texts: dict[int, str] = {}
+        self._lines_before: dict[int, int] = {}  # of what is not kept
         self._pictures: dict[int, int] = {}
         self._identity = {"display_id": uuid.uuid4().hex}
         self._headline = ""
@@ -32,7 +42,9 @@ class Folds:
 
     def add(self, rank: int, text: str) -> None:
         """Text as it comes; the last 64 KiB are kept, the log file has all."""
-        self._texts[rank] = (self._texts.get(rank, "") + text)[-_MOST_CHARACTERS:]
+        whole = self._texts.get(rank, "") + text
+        dropped, self._texts[rank] = whole[:-_MOST_CHARACTERS], whole[-_MOST_CHARACTERS:]
+        self._lines_before[rank] = self._lines_before.get(rank, 0) + dropped.count("\n")
         self._changed = True
 
     def add_bundle(self, rank: int, data: dict[str, Any]) -> None:
@@ -52,20 +64,21 @@ class Folds:
                                         update=self._drawn)
         self._changed, self._drawn, self._drawn_at = False, True, time.monotonic()
 
-    def groups(self) -> list[tuple[list[int], str, int]]:
-        """Ranks with the same output together: their numbers, the text and how many pictures each has shown."""
-        found: dict[tuple[str, int], list[int]] = {}
+    def groups(self) -> list[Group]:
+        """Ranks with the same output together."""
+        found: dict[tuple[str, int, int], list[int]] = {}
         for rank in sorted({*self._texts, *self._pictures}):
-            found.setdefault((drawn(self._texts.get(rank, "")), self._pictures.get(rank, 0)), []).append(rank)
-        return [(ranks, text, pictures) for (text, pictures), ranks in found.items()]
+            text = drawn(self._texts.get(rank, ""))
+            lines = self._lines_before.get(rank, 0) + len(text.splitlines())
+            found.setdefault((text, lines, self._pictures.get(rank, 0)), []).append(rank)
+        return [Group(ranks, *shown) for shown, ranks in found.items()]
 
     def _html(self) -> str:
         return f"<small>{html.escape(self._headline)}</small>" + "".join(
-            f"<details><summary>{_title(ranks, text, pictures)}</summary><pre>{html.escape(text)}</pre></details>"
-            for ranks, text, pictures in self.groups())
+            f"<details><summary>{_title(group)}</summary><pre>{html.escape(group.text)}</pre></details>" for group in self.groups())
 
     def _plain(self) -> str:
-        return "\n".join([self._headline, *(_title(ranks, text, pictures) for ranks, text, pictures in self.groups())])
+        return "\n".join([self._headline, *map(_title, self.groups())])
 
 
 def drawn(text: str) -> str:
@@ -73,11 +86,11 @@ def drawn(text: str) -> str:
     return "\n".join(max(line.split("\r")[-1:], key=len) for line in text.rstrip("\n").split("\n"))
 
 
-def _title(ranks: list[int], text: str, pictures: int) -> str:
-    lines = _count(len(text.splitlines()), "line")
-    if pictures:
-        lines += f", {_count(pictures, 'picture')} (--ranks {ranks[0]} shows {'it' if pictures == 1 else 'them'})"
-    return f"{numbers(ranks)}: {lines}" + (f" ×{len(ranks)}" if len(ranks) > 1 else "")
+def _title(group: Group) -> str:
+    lines = _count(group.lines, "line")
+    if group.pictures:
+        lines += f", {_count(group.pictures, 'picture')} (--ranks {group.ranks[0]} shows {'it' if group.pictures == 1 else 'them'})"
+    return f"{numbers(group.ranks)}: {lines}" + (f" ×{len(group.ranks)}" if len(group.ranks) > 1 else "")
 
 
 def _count(number: int, word: str) -> str:

@@ -59,8 +59,7 @@ def misplaced(text: str) -> int | None:
     elif first.split()[0] not in _PYTHON_CELLS:
         return None
     above = len(text.splitlines()) - len(body)
-    is_head = not above or first.startswith("%%taas")
-    end = next((number for number, line in enumerate(body, 1) if _is_code(line)), len(body) + 1) if is_head else 0
+    end = next((number for number, line in enumerate(body, 1) if _is_code(line)), len(body) + 1)
     with contextlib.suppress(tokenize.TokenError, SyntaxError):  # what has no end; and IPython's own lines
         for token in tokenize.generate_tokens(io.StringIO("".join(body)).readline):
             line, column = token.start

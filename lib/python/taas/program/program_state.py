@@ -19,8 +19,9 @@ from typing import Any, Callable, NamedTuple
 import torch
 from torch.utils.data import DataLoader
 
-from ..code import pickling, program_globals
-from ..code.recipe import recipe_of
+from ..code import pickling
+from ..code.recipe import Recipe, recipe_of
+from ..dataset import outside
 from . import environment, place, settings
 
 _VERSION = 2  # tasks alone begin with 1
@@ -110,12 +111,13 @@ def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
 
 
 class Capture(NamedTuple):
-    """The state that a loop begins with, and which globals that the loader's code sees have changed since the last loop and
-    cannot be sent: workers can only inherit them.
+    """The state that a loop begins with; and what it does not hold: objects that the loader's code sees in modules, by place, and the
+    places of those that have changed since the last loop. Workers inherit them, or they go along with the dataset.
     """
 
     state: bytes
-    unsendable: list[str]
+    objects: dict[str, Any]
+    changed: list[str]
 
 
 class Captures:
@@ -123,23 +125,22 @@ class Captures:
 
     def __init__(self, same_machine: bool) -> None:
         self._same_machine = same_machine
-        self._first: dict[int, bytes] = {}
-        self._seen: dict[int, dict[str, Any]] = {}
+        self._last: dict[int, bytes] = {}
+        self._followed: dict[int, outside.Followed] = {}
 
-    def capture(self, token: int, loader: DataLoader) -> Capture:
-        """For a loop that begins now over `loader`, whose registration has this token."""
-        if loader.persistent_workers and token in self._first:
-            return Capture(self._first[token], [])
-        seen = program_globals.seen_by(recipe_of(loader))
-        unsendable = program_globals.changed(seen, self._seen[token]) if token in self._seen else []
-        state = captured(self._same_machine, program_globals.sendable(seen))
-        self._seen[token], self._first[token] = seen, state
-        return Capture(state, unsendable)
+    def capture(self, token: int, loader: DataLoader, has_begun: bool) -> Capture:
+        """For a loop that begins now over `loader`, whose registration has this token; `has_begun`: it is not the first one."""
+        if loader.persistent_workers and has_begun and token in self._last:
+            return Capture(self._last[token], {}, [])
+        followed = self._followed.setdefault(token, outside.Followed())
+        seen, changed = followed.look(recipe_of(loader))
+        self._last[token] = captured(self._same_machine, seen.sendable())
+        return Capture(self._last[token], followed.objects, changed)
 
     def forget(self, token: int) -> None:
         """The loader is not registered any more."""
-        self._first.pop(token, None)
-        self._seen.pop(token, None)
+        self._last.pop(token, None)
+        self._followed.pop(token, None)
 
 
 class ProgramState:
@@ -152,6 +153,7 @@ class ProgramState:
         self._is_fork = is_fork
         self._differs = differs
         self._in_force: tuple[int, bytes] | None = None  # some of it belongs to the thread
+        self._objects: dict[str, Any] = {}
         self._own_path = [] if is_fork else [folder for folder in sys.path if folder not in ("", os.getcwd())]
         self._own_main = sys.modules["__main__"]  # whose code runs, though the program's takes its name
 
@@ -170,7 +172,7 @@ class ProgramState:
         if wanted.get("hash", hash(_PROBE)) != hash(_PROBE):
             self._differs("the order of sets of strings", "set PYTHONHASHSEED to the same number everywhere")
         place.pretend(wanted["group"] and tuple(wanted["group"]))
-        program_globals.take(wanted["globals"])
+        outside.take(wanted["globals"], self._objects)
         self._in_force = mark
 
     def _take_path(self, wanted: list[str]) -> None:
@@ -185,13 +187,17 @@ class ProgramState:
             main.__file__ = file
         sys.modules["__main__"] = main
 
-    def loaded(self) -> None:
-        """A recipe was loaded: its modules have the rank's globals, and the main module the classes that came along."""
+    def use(self, recipe: Recipe) -> None:
+        """It was loaded, or another one was used before: its modules have the rank's globals, of which some came along with it; and the
+        main module has the functions and classes of the program's: what its code pickles is found there.
+        """
+        self._objects = recipe.outside or {}
         if self._in_force:
-            program_globals.take(parsed(self._in_force[1])["globals"])
+            outside.take(parsed(self._in_force[1])["globals"], self._objects)
         if self._is_fork:
             return
-        main = sys.modules["__main__"]
-        for cls in pickling.classes_by_value():
-            if cls.__module__ == "__main__" and "." not in cls.__qualname__:
-                vars(main).setdefault(cls.__name__, cls)
+        main = vars(sys.modules["__main__"])
+        came: list[Any] = [*pickling.classes_by_value(), *outside.functions_of("__main__", recipe)]
+        for found in came:
+            if found.__module__ == "__main__" and "." not in found.__qualname__:
+                main.setdefault(found.__name__, found)

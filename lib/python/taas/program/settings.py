@@ -139,9 +139,15 @@ def _logging() -> dict[str, Any] | None:
     return {"levels": levels, "written": written}
 
 
+_levels_that_were_set: set[str] = set()
+
+
 def _set_logging(wanted: dict[str, Any]) -> None:
     import logging
 
+    for name in _levels_that_were_set - wanted["levels"].keys():  # by another rank's program
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    _levels_that_were_set.update(wanted["levels"])
     for name, level in wanted["levels"].items():
         (logging.root if name == "root" else logging.getLogger(name)).setLevel(level)
     for form, date, style in wanted["written"]:

@@ -18,6 +18,7 @@ from ..order.shared_batches import NOTHING, rounds
 from ..order.task import Task
 from ..runtime import events
 from .shard import Exhausted, Shard, add_to_digest
+from .worker_info import WorkerInfo
 
 _DIGEST_BYTES = 8
 
@@ -37,8 +38,8 @@ class _Raised(NamedTuple):
 class DealtShard(Shard):
     """Gives the rank's batches. Each comes with what all ranks are to have in common: see _with_facts."""
 
-    def __init__(self, recipe: Recipe, task: Task) -> None:
-        super().__init__(recipe, task)
+    def __init__(self, recipe: Recipe, task: Task, begun: WorkerInfo | None = None) -> None:
+        super().__init__(recipe, task, begun)
         assert task.dealt
         self._dealing = task.dealt
         self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # of all samples that were read

@@ -16,8 +16,6 @@ from .worker_info import WorkerInfo, active
 
 __all__ = ["Exhausted", "Fetcher"]
 
-_KEPT = 64
-
 
 class Fetcher:
     """Makes the batches of one recipe. Seeds the process for each: the caller keeps the random states that it needs.
@@ -33,7 +31,7 @@ class Fetcher:
         """Called with the place in its batch of each sample that is begun."""
         self._generators = OwnGenerators(recipe)
         self._initialised: WorkerInfo | None = None
-        self._shards: dict[tuple[Any, ...], Shard] = {}
+        self._shards: dict[tuple[Any, ...], tuple[Any, Shard]] = {}
 
     def fetch(self, task: Task, stream: Any = None) -> Any:
         """The batch of `task`. Raises what the dataset raises, and Exhausted behind the end of an iterable dataset.
@@ -96,12 +94,13 @@ class Fetcher:
         return info
 
     def _shard(self, task: Task, stream: Any) -> Shard:
-        key = (stream, task.logical_worker, task.dealt)
-        shard = self._shards.pop(key, None)
-        if shard is None or shard.turn > task.turn:
+        key = (task.logical_worker, task.dealt)
+        its_stream, shard = self._shards.get(key, (None, None))
+        if shard is None or its_stream != stream or shard.turn > task.turn:
             shard = self._begun(task)
-        self._shards[key] = shard
-        _forget_oldest(self._shards, self.recipe.shards)
+            self._shards[key] = stream, shard
+            if self.recipe.persistent:
+                self._initialised = shard.info
         return shard
 
     def _begun(self, task: Task) -> Shard:
@@ -113,10 +112,4 @@ class Fetcher:
         return shard
 
     def _reader(self, task: Task) -> Shard:
-        return (DealtShard if task.dealt else Shard)(self.recipe, task)
-
-
-def _forget_oldest(kept: dict[Any, Any], shards: int) -> None:
-    """Several epochs' worth of shards stay: ranks are not in step."""
-    while len(kept) > max(_KEPT, 2 * shards):
-        del kept[next(iter(kept))]
+        return (DealtShard if task.dealt else Shard)(self.recipe, task, self._initialised)

@@ -43,18 +43,18 @@ class LogicalProcesses:
     def running(self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> bool:
         """Whether the process for `task` is there: process_for() starts and ends none."""
         running = self._running.get(_key(name, recipe, state, task, stream))
-        return running is not None and not running.is_past(task)
+        return running is not None and not running.is_past(task, stream)
 
     def process_for(self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> LogicalProcess:
         """That which makes `task` next. Raises OSError where there can be no further process."""
         key = _key(name, recipe, state, task, stream)
         running = self._running.get(key)
-        if running is not None and running.is_past(task):
+        if running is not None and running.is_past(task, stream):
             self._end(key)
             running = None
         running = running or self._started(key, recipe)
         self._running.move_to_end(key)
-        running.turn = task.turn + 1
+        running.stream, running.turn = stream, task.turn + 1
         return running.process
 
     def end_all(self, seconds: float) -> None:
@@ -86,7 +86,7 @@ def no_process(error: OSError) -> NoMemory:
 
 
 def _key(name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> Key:
-    epoch = stream if recipe.iterable else task.seeds.epoch
+    epoch = None if recipe.persistent else stream if recipe.iterable else task.seeds.epoch
     of_worker = (task.seeds.initial, task.seeds.rank, task.seeds.ordinal, task.logical_worker, task.dealt)
     return of_worker, name, epoch, state
 
@@ -94,11 +94,12 @@ def _key(name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> Ke
 class _Running:
     def __init__(self, process: LogicalProcess) -> None:
         self.process = process
+        self.stream: Any = None
         self.turn = 0
 
-    def is_past(self, task: Task) -> bool:
+    def is_past(self, task: Task, stream: Any) -> bool:
         """A stream does not go back."""
-        return 0 <= task.turn < self.turn
+        return stream == self.stream and 0 <= task.turn < self.turn
 
 
 class OfADataWorker(LogicalProcesses):

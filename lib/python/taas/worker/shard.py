@@ -26,19 +26,22 @@ class Shard:
     machine draws the same.
     """
 
-    def __init__(self, recipe: Recipe, task: Task) -> None:
+    def __init__(self, recipe: Recipe, task: Task, begun: WorkerInfo | None = None) -> None:
+        """`begun`: the worker goes on from an earlier loop."""
         self.turn = 0
         self._recipe = recipe
         self._worker = task.logical_worker
         self._seeds = task.seeds
         seed = task.seeds.of_worker(task.logical_worker)
-        self._info = WorkerInfo(self._worker, recipe.num_workers, seed, recipe.dataset) if self._worker >= 0 else None
+        self.info = begun
+        if self._worker >= 0 and not begun:
+            self.info = WorkerInfo(self._worker, recipe.num_workers, seed, recipe.dataset)
         self._ended = False
         seed_all(seed)
-        if self._info and recipe.worker_init_fn:
-            self._info.initialise(recipe.worker_init_fn)
+        if self.info and recipe.worker_init_fn and not begun:
+            self.info.initialise(recipe.worker_init_fn)
         with self._active():
-            self._samples: Iterator[Any] = iter(self._info.dataset if self._info else recipe.dataset)
+            self._samples: Iterator[Any] = iter(self.info.dataset if self.info else recipe.dataset)
 
     def batch(self, task: Task) -> Any:
         """The batch `task.turn`. Raises Exhausted at the end, and what the dataset raises."""
@@ -66,7 +69,7 @@ class Shard:
             return type(error).__name__
 
     def _active(self) -> Any:
-        return active(self._info) if self._info else contextlib.nullcontext()
+        return active(self.info) if self.info else contextlib.nullcontext()
 
     def _draw(self) -> Any:
         turn = self.turn

@@ -50,6 +50,7 @@ class Worker:
         self._last_of: dict[tuple[int, int], str] = {}
         self._asked: collections.deque[tuple[Any, LogicalProcess]] = collections.deque()
         self._is_quick = False
+        self._digest_in_force = ""
         self._at_work = threading.Lock()
 
     @property
@@ -95,6 +96,9 @@ class Worker:
         try:
             self._state.enter(state)
             fetcher = self._fetcher(job.digest)
+            if job.digest != self._digest_in_force:
+                self._state.use(fetcher.recipe)
+                self._digest_in_force = job.digest
             wanted, stream = task.from_bytes(payload), (job.client, job.stream)
             if fetcher.recipe.copies:
                 fetcher.recipe.copies.take(program_state.shared(state))
@@ -190,7 +194,6 @@ class Worker:
         except BaseException:
             self._server.unloaded(digest)
             raise
-        self._state.loaded()
         self._server.loaded(digest)
         return fetcher
 
