@@ -82,6 +82,8 @@ class _Simple:
         self.buffers: list[Any] = []
         self._nodes_left = _MOST_NODES
         self._seen: set[Any] = set()
+        self._first: torch.Tensor | None = None
+        self._has_met_first = False
 
     def form_of(self, value: Any) -> tuple[Any, ...]:
         self._nodes_left -= 1
@@ -109,13 +111,23 @@ class _Simple:
             raise _NotSimple
         self._seen.add(key)
 
+    def _meet_storage(self, tensor: torch.Tensor) -> None:
+        """The first tensor's is looked at when there is a second one."""
+        if self._first is None:
+            self._first = tensor
+            return
+        if not self._has_met_first:
+            self._has_met_first = True
+            self._meet(-_storage_of(self._first))
+        self._meet(-_storage_of(tensor))
+
     def _tensor(self, tensor: torch.Tensor) -> tuple[Any, ...]:
         self._meet(id(tensor))
         array = _as_array(tensor)
         if not _is_laid_out_usually(tensor):
             raise _NotSimple
         if array.size:
-            self._meet(-_storage_of(tensor))
+            self._meet_storage(tensor)
         self.buffers.append(_bytes_of(array))
         return ("tensor", tensor.dtype, tuple(tensor.shape), array.nbytes)
 
@@ -180,7 +192,9 @@ def _as_array(tensor: torch.Tensor) -> numpy.ndarray:
 
 
 def _bytes_of(array: numpy.ndarray) -> Any:
-    return array.reshape(-1).view(numpy.uint8) if array.size else b""
+    if not array.size:
+        return b""
+    return (array if array.ndim == 1 else array.reshape(-1)).view(numpy.uint8)
 
 
 class _Places:

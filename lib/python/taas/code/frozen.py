@@ -43,6 +43,8 @@ def are_one(one: list[Any], other: list[Any]) -> bool:
 
 def are_equal(one: list[Any], other: list[Any]) -> bool:
     """Of lists of what cannot change. By pickles, for which 1, 1.0 and True differ, and 0.0 and -0.0."""
+    if one is other:
+        return True
     if len(one) != len(other) or are_one(one, other):
         return len(one) == len(other)
     exchanged = [pair for pair in zip(one, other) if pair[0] is not pair[1]]

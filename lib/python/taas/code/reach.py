@@ -38,8 +38,13 @@ def reached_from(value: Any) -> Iterator[Any]:
         yield from type(value).__mro__
 
 
+def closed_over(function: types.FunctionType) -> list[Any]:
+    """What its closure has, as far as it has been set."""
+    return [cell.cell_contents for cell in function.__closure__ or () if not _is_empty(cell)]
+
+
 def _of_function(function: types.FunctionType) -> Iterator[Any]:
-    yield from (cell.cell_contents for cell in function.__closure__ or () if not _is_empty(cell))
+    yield from closed_over(function)
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
     if is_own(function.__module__):

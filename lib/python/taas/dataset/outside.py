@@ -18,7 +18,7 @@ import torch
 
 from ..code.plain import is_plain
 from ..code.program_globals import is_own, looked_up
-from ..code.reach import reached_from
+from ..code.reach import closed_over, reached_from
 from ..code.recipe import Recipe
 from .snapshot import Snapshot, TooMuch
 
@@ -174,6 +174,9 @@ def _outside_of(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, types.FunctionType) and is_own(value.__module__):
         for module, name, found in looked_up(value):
             yield f"{module}:{name}", found
+        for number, found in enumerate((closed_over(value), value.__defaults__, value.__kwdefaults__)):
+            if found:
+                yield f":{value.__module__}.{value.__qualname__}, {('closure', 'defaults', 'keyword defaults')[number]}", found
         for name, found in vars(value).items():
             if name != "__wrapped__":
                 yield f"{value.__module__}:{value.__qualname__}.{name}", found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import copyreg
-import hashlib
 import os
 import pickle
 import threading
@@ -14,15 +13,16 @@ from typing import Any, Iterable
 import numpy
 import torch
 
-from ..code import pickling, sendable
+from ..code import sendable
 from ..code.frozen import FROZEN, are_equal, are_frozen, are_one
+from ..code.program_globals import is_own
+from ..code.reach import closed_over
 from ..runtime import native
 from .file_memory import FilesInMemory
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _NAMED = (types.ModuleType, types.BuiltinFunctionType, type(threading.Lock()), type(threading.RLock()))
 _MOST_OBJECTS = 20_000
-_MOST_CODE_BYTES = 4 << 20
 _FILE_BYTES = 64 << 20  # to read less takes as long as to find out whether it is a file
 
 
@@ -37,8 +37,8 @@ class Snapshot:
     ones. Numbers, text, and tuples of them are kept, so that a list of a million names is compared in milliseconds; what
     tensors hold is not kept.
 
-    Raises TooMuch above 20,000 objects that could change by themselves, `most_bytes` of tensors and arrays or 4 MiB of code, and
-    for what cannot be looked into: open files, connections, memory of a GPU.
+    Raises TooMuch above 20,000 objects that could change by themselves, `most_bytes` of tensors and arrays, and for what cannot be
+    looked into: open files, connections, memory of a GPU.
     """
 
     def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None, looks_for_shared: bool = False,
@@ -81,6 +81,7 @@ class Snapshot:
         return self._look(value)
 
     def _look(self, value: Any) -> list[Any]:
+        kind: Any = type(value)
         if isinstance(value, _CONTAINERS):
             return self._items(value)
         if isinstance(value, numpy.ndarray):
@@ -98,7 +99,7 @@ class Snapshot:
         if isinstance(value, _NAMED):
             self._named.append(value)
             return []
-        if not self._as_pickled and sendable.has_only_attributes(type(value)):
+        if not self._as_pickled and sendable.has_only_attributes(kind):
             return self._attributes(value)
         return _reduced(value)
 
@@ -116,16 +117,15 @@ class Snapshot:
         items = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
         own = [] if type(value) in _CONTAINERS else [type(value), getattr(value, "__dict__", None)]
         self._plain.append(len(items))
-        if self._was_frozen(items) or are_frozen(items):
+        before = self._before[len(self._lists)] if len(self._lists) < len(self._before) else None
+        if before is not None and are_one(items, before):
+            items = before  # the same list: it is not compared again
+        if items is before or are_frozen(items):
             self._lists.append(items)
             return own
         if len(items) > self._most_objects:
             raise TooMuch
         return items + own
-
-    def _was_frozen(self, items: list[Any]) -> bool:
-        place = len(self._lists)
-        return place < len(self._before) and are_one(items, self._before[place])
 
     def _array(self, value: numpy.ndarray) -> list[Any]:
         self._plain.append((self._place(value.__array_interface__["data"][0]), str(value.dtype), value.shape, value.strides))
@@ -189,39 +189,19 @@ class Snapshot:
         self._plain.append(native.digest(buffer))
 
     def _code(self, value: Any) -> list[Any]:
-        """By name where other processes can import it; what the script itself defines with all that it refers to."""
-        digest = _Digest()
-        try:
-            pickling.write_by_value(value, digest)
-        except pickling.Unpicklable as error:
-            raise TooMuch from error
-        self._plain.append(digest.value())
-        return []
-
-
-class _Digest:
-    """A file that keeps only the digest of what is written to it."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=16)
-        self._left = _MOST_CODE_BYTES
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self._left -= size
-        if self._left < 0:
-            raise TooMuch
-        self._hash.update(data)
-        return size
-
-    def value(self) -> bytes:
-        return self._hash.digest()
+        """Code cannot change, but what a function has beside it can, and which functions a class has."""
+        if isinstance(value, types.FunctionType):
+            self._named.append(value.__code__)
+            return [*closed_over(value), value.__defaults__, value.__kwdefaults__, vars(value)]
+        self._named += vars(value).values() if is_own(value.__module__) else [value]
+        return list(value.__bases__)
 
 
 def _can_be_looked_into(value: Any) -> bool:
     if isinstance(value, (*_CONTAINERS, *_NAMED, numpy.ndarray, torch.Tensor, types.FunctionType, type)):
         return True
-    if type(value) in FROZEN or sendable.has_only_attributes(type(value)):
+    kind: Any = type(value)
+    if kind in FROZEN or sendable.has_only_attributes(kind):
         return True
     try:
         _reduced(value)

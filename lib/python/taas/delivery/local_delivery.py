@@ -23,6 +23,7 @@ from ..runtime import native
 from ..runtime.plan import Plan, write_new
 from ..worker.processes import Starter, fork, program
 from .base import Delivery
+from .bundles import Bundles
 from .feed import Opening
 from .pool import Pool
 from .remote import RemoteStream, Workers
@@ -62,7 +63,7 @@ class Local(Delivery, Workers):
         if has_grown:
             self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
                                                       for index, path in enumerate(self._pool.paths())]))
-        return Opening(definition.digest + digest_of(state), lambda: RemoteStream(self, definition, state))
+        return Opening(definition.digest + digest_of(state), lambda: Bundles(RemoteStream(self, definition, state)))
 
     def release(self, token: int) -> None:
         self._users.discard(token)

@@ -6,22 +6,27 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from typing import Any
+from typing import Any, Sequence
 
 from torch.utils.data import DataLoader
 
 from ..batch import layout, untree
-from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
+from ..batch.outcome import Bundle, Ended, Failed, Outcome, Ready, Refused
 from ..code.recipe import Recipe, recipe_of
+from ..order.bundle import payload_of
 from ..order.task import Task
 from ..runtime import native
 from ..worker.answer import Answer, Made, Over, Raised
+from ..worker.bundled import is_bundle
 from ..worker.errors import unpickled
 from ..worker.logical_process import Ended as ProcessEnded
 from ..worker.logical_process import LogicalProcess
 from .base import Delivery
+from .bundles import Bundles
 from .feed import Opening
+from .unbundled import bundle_of
 
+_WHERE = "a fork of the training process"
 _TASKS_OF_A_WORKER = 2  # under way, as with the plain loader's prefetch_factor
 _leaving: list[LogicalProcess] = []
 
@@ -31,7 +36,7 @@ class LoopForksStream:
 
     def __init__(self, recipe: Recipe, persistent: list[LogicalProcess] | None = None) -> None:
         """`persistent`: logical workers of the loops before, or room for those of this one: they stay when it ends."""
-        self._tasks: collections.deque[Task] = collections.deque()
+        self._tasks: collections.deque[Sequence[Task]] = collections.deque()
         self._is_persistent = persistent is not None
         self._workers: list[LogicalProcess] = persistent if persistent is not None else []
         if any(process.has_ended() for process in self._workers):
@@ -39,14 +44,16 @@ class LoopForksStream:
         while len(self._workers) < recipe.shards:
             self._workers.append(LogicalProcess(recipe, lambda: None))
 
-    def submit_task(self, task: Task) -> None:
-        """One more task, to be made after those before it."""
-        self._tasks.append(task)
-        with contextlib.suppress(ProcessEnded):  # next() says so
-            self._worker_of(task).ask(task.to_bytes(), None)
+    keeps_workers_apart = takes_bundles = True
 
-    def next(self, seconds: float) -> Outcome | None:
-        """The next task's outcome; None when `seconds` are over first."""
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """To be made after those before them, by one worker."""
+        self._tasks.append(tasks)
+        with contextlib.suppress(ProcessEnded):  # next() says so
+            self._worker_of(tasks).ask(payload_of([task.to_bytes() for task in tasks]), None)
+
+    def next(self, seconds: float) -> Outcome | Bundle | None:
+        """The next tasks' outcome; None when `seconds` are over first."""
         worker = self._worker_of(self._tasks[0])
         if not worker.has_answer(seconds):
             return None
@@ -73,14 +80,14 @@ class LoopForksStream:
     def close(self) -> None:
         if self._is_persistent:
             with contextlib.suppress(ProcessEnded):
-                for task in self._tasks:  # answers that nobody waits for any more
-                    self._worker_of(task).receive()
+                for tasks in self._tasks:  # answers that nobody waits for any more
+                    self._worker_of(tasks).receive()
         else:
             end_all(self._workers)
         self._tasks.clear()
 
-    def _worker_of(self, task: Task) -> LogicalProcess:
-        return self._workers[max(0, task.logical_worker)]
+    def _worker_of(self, tasks: Sequence[Task]) -> LogicalProcess:
+        return self._workers[max(0, tasks[0].logical_worker)]
 
 
 def end_all(processes: list[LogicalProcess]) -> None:
@@ -91,14 +98,16 @@ def end_all(processes: list[LogicalProcess]) -> None:
     processes.clear()
 
 
-def _outcome_of(answer: Answer) -> Outcome:
+def _outcome_of(answer: Answer) -> Outcome | Bundle:
     if isinstance(answer, Made):
         payload = layout.joined(answer.buffers)
+        if is_bundle(answer.description):
+            return bundle_of(answer.description, memoryview(payload), _WHERE)
         return Ready(untree.decode(answer.description, payload), len(payload), native.digest(payload), answer.description)
     if isinstance(answer, Over):
         return Ended()
     if isinstance(answer, Raised):
-        return Failed(unpickled(*answer), answer.text, "a fork of the training process")
+        return Failed(unpickled(*answer), answer.text, _WHERE)
     return Refused(f"there is not enough memory for it ({answer.why})")
 
 
@@ -122,7 +131,7 @@ class LoopForks(Delivery):
         recipe = recipe_of(loader)
         kept = self._persistent.setdefault(registered.token, []) if loader.persistent_workers else None
         first = self._unused[registered.token] = [LoopForksStream(recipe, kept)]
-        return Opening("", lambda: first.pop() if first else LoopForksStream(recipe, kept))
+        return Opening("", lambda: Bundles(first.pop() if first else LoopForksStream(recipe, kept)))
 
     def release(self, token: int) -> None:
         self._close_unused(token)

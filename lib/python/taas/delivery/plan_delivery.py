@@ -15,6 +15,7 @@ from ..program.program_state import Captures, digest_of, with_shared
 from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
 from .base import Delivery
+from .bundles import Bundles
 from .feed import Opening
 from .loop_forks import LoopForks
 from .remote import RemoteStream, Workers
@@ -57,7 +58,7 @@ class FromRun(Delivery, Workers):
                 what = place.replace(":", ".").lstrip(".")
                 events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
         state = with_shared(capture.state, values_of(meant.shared))
-        return Opening(meant.digest + digest_of(state), lambda: RemoteStream(self, meant, state, bool(name)))
+        return Opening(meant.digest + digest_of(state), lambda: Bundles(RemoteStream(self, meant, state, bool(name))))
 
     def release(self, token: int) -> None:
         self._captures.forget(token)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from ..batch import untree
-from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
+from ..batch.outcome import Bundle, Ended, Failed, Outcome, Ready, Refused
 from ..dataset.definition import Definition
+from ..order.bundle import payload_of
 from ..order.task import Task
 from ..program import program_state
+from ..worker.bundled import is_bundle
 from ..worker.errors import unpickled
 from . import pinning
+from .unbundled import bundle_of
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
@@ -71,7 +74,10 @@ class RemoteStream:
     `number` already: number modulo workers.
     """
 
+    keeps_workers_apart = True
+
     def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False) -> None:
+        self.takes_bundles = not prepared
         self._workers = workers
         self._state = state
         self._prepared = prepared
@@ -81,14 +87,15 @@ class RemoteStream:
         self.number = definition.open(self._client)
         workers.opened(self)
 
-    def submit_task(self, task: Task) -> None:
-        """One more task. Shards have a worker that keeps their place; what may be prepared has one that prepared it."""
-        is_shard = task.turn >= 0
-        preferred = self._workers.index_of(task.home) if is_shard or self._prepared else -1
-        self._connected().submit(self.number, program_state.framed(self._state, task.to_bytes()), preferred, is_shard)
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Shards have a worker that keeps their place; what may be prepared has one that prepared it."""
+        is_shard = tasks[0].turn >= 0
+        preferred = self._workers.index_of(tasks[0].home) if is_shard or self._prepared else -1
+        payload = payload_of([task.to_bytes() for task in tasks])
+        self._connected().submit(self.number, program_state.framed(self._state, payload), preferred, is_shard)
 
-    def next(self, seconds: float) -> Outcome | None:
-        """The next task's outcome; None when `seconds` are over first."""
+    def next(self, seconds: float) -> Outcome | Bundle | None:
+        """The next tasks' outcome; None when `seconds` are over first."""
         came = self._connected().next(self.number, seconds)
         if came is None:
             return None
@@ -129,11 +136,13 @@ class RemoteStream:
         """The client is gone."""
         self._client = None
 
-    def _batch(self, came: Any) -> Outcome:
+    def _batch(self, came: Any) -> Outcome | Bundle:
         payload = came.view
         size = payload.nbytes
         self._workers.batch_came()
         self._largest = max(self._largest, size, 1)
+        if is_bundle(came.description):
+            return bundle_of(came.description, payload, self._workers.name_of(came.worker), apart=not self._workers.is_pinned)
         batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
         return Ready(batch, size, came.digest, came.description)
 
@@ -148,7 +157,7 @@ class RemoteStream:
         return Refused(came.message)
 
 
-_OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome]] = {
+_OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome | Bundle]] = {
     "Batch": RemoteStream._batch, "Raised": RemoteStream._raised, "Exhausted": RemoteStream._exhausted,
     "Undeliverable": RemoteStream._undeliverable,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import struct
 import sys
 from typing import NamedTuple
@@ -50,7 +49,7 @@ def seed_all(seed: int) -> None:
     Not torch.manual_seed: that one also seeds accelerators, and starts them up.
     """
     torch.default_generator.manual_seed(seed)
-    random.seed(seed)
+    unseeded.seed_global_one(seed)
     unseeded.restart(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:

@@ -6,6 +6,7 @@ are seeded by what seed_all() was called with last. random.SystemRandom, secrets
 
 from __future__ import annotations
 
+import _random
 import random
 import secrets
 import sys
@@ -59,6 +60,13 @@ def _seed(self: random.Random, a: Any = None, version: int = 2) -> None:
 
 def _seed_the_global_one(a: Any = None, version: int = 2) -> None:
     _seed(random._inst, a, version)  # type: ignore[attr-defined]
+
+
+def seed_global_one(seed: int) -> None:
+    """As random.seed(seed), without what that does for numbers of other types."""
+    generator: Any = random._inst  # type: ignore[attr-defined]
+    _random.Random.seed(generator, seed)
+    generator.gauss_next = None
 
 
 def _seed_torch() -> int:

@@ -18,8 +18,8 @@ from .logical_process import Ended, LogicalProcess
 _PLACE = struct.Struct("<q")
 
 
-def answer_to(task: Task, payload: bytes, recipe: Recipe, stream: Any, in_child: Callable[[], None]) -> Answer:
-    """What comes of `task`, whose bytes are `payload`; an error that names the index where the process dies of it.
+def answer_to(task: Task, recipe: Recipe, stream: Any, in_child: Callable[[], None]) -> Answer:
+    """What comes of `task`; an error that names the index where the process dies of it.
 
     One that was killed from outside may have had too little memory: another data worker is to try.
     """
@@ -27,7 +27,7 @@ def answer_to(task: Task, payload: bytes, recipe: Recipe, stream: Any, in_child:
     begun[:] = _PLACE.pack(-1)
     process = LogicalProcess(recipe, in_child, lambda place: _PLACE.pack_into(begun, 0, place))
     try:
-        return process.answer(payload, stream)
+        return process.answer(task.to_bytes(), stream)
     except Ended as ended:
         where = _index_at(task, _PLACE.unpack(begun)[0])
         if os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL:

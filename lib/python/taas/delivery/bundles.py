@@ -1,0 +1,103 @@
+"""A stream whose small batches are asked for many at a time, once it is known that they are small and quickly made."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+from ..batch.outcome import Bundle, Outcome, Ready, Refused
+from ..order.task import Task
+from .feed import Rows
+
+_MOST = 32
+_MOST_BYTES = 64 << 10
+_MOST_SECONDS = 0.002
+_SMALL_BYTES = 8 << 10
+_SINGLE_FIRST = 8
+_AGAIN_AFTER = 256
+_WINDOW_AT_MOST = 1024
+
+
+class Bundles:
+    """Tasks that one logical worker makes go together. A bundle is asked for when it is full, or when the loop would wait for it.
+
+    A bundle that cannot be made is taken apart again: who is to blame for it is to be said of one batch.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._at_once = 1
+        self._singles_left = _SINGLE_FIRST
+        self._open: dict[int, list[tuple[int, Task]]] = {}
+        self._sent: collections.deque[list[tuple[int, Task]]] = collections.deque()
+        self._here: dict[int, Outcome] = {}
+        self._submitted = self._taken = 0
+
+    def submit_task(self, task: Task) -> None:
+        key = task.logical_worker if self._rows.keeps_workers_apart else 0
+        gathered = self._open.setdefault(key, [])
+        gathered.append((self._submitted, task))
+        self._submitted += 1
+        if len(gathered) >= self._at_once:
+            self._send(key)
+
+    def next(self, seconds: float) -> Outcome | None:
+        """The next task's outcome; None when `seconds` are over first."""
+        while self._taken not in self._here:
+            if len(self._sent) < 2:
+                for key in list(self._open):
+                    self._send(key)
+            outcome = self._rows.next(seconds)
+            if outcome is None:
+                return None
+            self._take(self._sent.popleft(), outcome)
+        self._taken += 1
+        return self._here.pop(self._taken - 1)
+
+    def window(self) -> int:
+        """How many tasks may be under way."""
+        return self._rows.window() if self._at_once == 1 else min(_WINDOW_AT_MOST, self._rows.window() * self._at_once)
+
+    def statistics(self) -> dict[str, int]:
+        return self._rows.statistics()
+
+    def tend(self) -> None:
+        self._rows.tend()
+
+    def pin(self) -> None:
+        self._rows.pin()
+
+    def close(self) -> None:
+        self._rows.close()
+
+    def _send(self, key: int) -> None:
+        gathered = self._open.pop(key)
+        self._rows.submit([task for _, task in gathered])
+        self._sent.append(gathered)
+
+    def _take(self, asked: list[tuple[int, Task]], outcome: Outcome | Bundle) -> None:
+        if isinstance(outcome, Refused) and len(asked) > 1:
+            self._at_once, self._singles_left = 1, _AGAIN_AFTER
+            for each in asked:
+                self._rows.submit([each[1]])
+                self._sent.append([each])
+        elif isinstance(outcome, Bundle):
+            self._here.update(zip((place for place, _ in asked), outcome.outcomes))
+            self._adapt(outcome.seconds / len(asked), max((each.size for each in outcome.outcomes if isinstance(each, Ready)), default=1))
+        else:
+            self._here[asked[0][0]] = outcome
+            self._count_single(outcome)
+
+    def _count_single(self, outcome: Any) -> None:
+        if not isinstance(outcome, Ready) or outcome.size > _SMALL_BYTES:
+            self._singles_left = max(self._singles_left, _SINGLE_FIRST)
+            return
+        self._singles_left -= 1
+        if self._singles_left <= 0 and self._at_once == 1 and self._rows.takes_bundles:
+            self._at_once = 2
+
+    def _adapt(self, seconds: float, size: int) -> None:
+        fits = int(min(_MOST, _MOST_SECONDS / max(seconds, 1e-6), _MOST_BYTES / max(size, 1)))
+        self._at_once = max(1, min(2 * self._at_once, fits))
+        if self._at_once == 1:
+            self._singles_left = _AGAIN_AFTER

@@ -1,0 +1,161 @@
+"""Small batches that are asked for many at a time: the same batches, one by one to the program and to whoever is to blame."""
+
+import os
+import signal
+
+import pytest
+import taas
+import torch
+from conftest import equal, loop
+from own_datasets import Numbers
+from taas.delivery import delivery
+from taas.order.bundle import payload_of, tasks_in
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
+
+SIZE = 3000
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        worker = get_worker_info()
+        first, step = (worker.id, worker.num_workers) if worker else (0, 1)
+        return (torch.tensor(number) for number in range(first, SIZE - 7, step))
+
+
+class Raises(Numbers):
+    """Now and then."""
+
+    def __len__(self):
+        return SIZE
+
+    def __getitem__(self, index):
+        if index % 500 == 499:
+            raise ValueError(f"index {index}")
+        return torch.tensor(index)
+
+
+class Deadly(Raises):
+    """One index ends whoever asks for it."""
+
+    def __getitem__(self, index):
+        if index == 1234:
+            os._exit(3)
+        return torch.tensor(index)
+
+
+class Slow(Dataset):
+    """Takes longer than bundles wait."""
+
+    def __len__(self):
+        return 120
+
+    def __getitem__(self, index):
+        torch.linalg.svdvals(torch.rand(160, 160))
+        return index
+
+
+def of_tensors(workers):
+    return DataLoader(TensorDataset(torch.arange(SIZE)), 1, shuffle=True, num_workers=workers)
+
+
+def of_a_stream(workers):
+    return DataLoader(Stream(), 2, num_workers=workers)
+
+
+@pytest.fixture(params=["in forks of each loop", "on this machine", "on two machines"])
+def place(request, monkeypatch):
+    if request.param == "on two machines":
+        request.getfixturevalue("run").start(2)
+    else:
+        monkeypatch.setenv("TAAS_DATA_WORKERS", "0" if request.param == "in forks of each loop" else "2")
+
+
+def at_once(batches):
+    return batches._feed.stream._at_once
+
+
+def seen_in(loader):
+    """The batches, and how many were asked for at once at most."""
+    batches, seen, most = iter(loader), [], 0
+    for batch in batches:
+        seen.append(batch)
+        most = max(most, at_once(batches))
+    return seen, most
+
+
+@pytest.mark.parametrize("workers", [0, 2, 3])
+@pytest.mark.parametrize("make", [of_tensors, of_a_stream])
+def test_small_batches_come_many_at_a_time_and_are_the_same(make, workers, place):
+    torch.manual_seed(1)
+    plain = loop(make(workers))
+    torch.manual_seed(1)
+    with taas.register(make(workers)) as loader:
+        seen, most = seen_in(loader)
+    assert equal(seen, plain)
+    assert most >= 8
+
+
+def test_slow_batches_come_one_by_one(place):
+    with taas.register(DataLoader(Slow(), 1, num_workers=1)) as loader:
+        seen, most = seen_in(loader)
+    assert torch.cat(seen).tolist() == list(range(120)) and most <= 2
+
+
+def test_exceptions_are_raised_where_they_belong(place):
+    with taas.register(DataLoader(Raises(), 1, num_workers=2)) as loader:
+        batches = iter(loader)
+        for number in range(SIZE):
+            if number % 500 == 499:
+                with pytest.raises(ValueError, match=f"index {number}"):
+                    next(batches)
+            else:
+                assert int(next(batches)) == number
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("make", [of_tensors, of_a_stream])
+def test_a_worker_that_dies_with_many_changes_nothing(make, workers, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    torch.manual_seed(1)
+    with taas.register(make(workers)) as loader:
+        undisturbed = loop(loader)
+    torch.manual_seed(1)
+    with taas.register(make(workers)) as loader:
+        seen = []
+        for number, batch in enumerate(loader):
+            seen.append(batch)
+            if number in (200, 900):
+                os.kill(delivery._deliveries["fork"].pids()[number % 2], signal.SIGKILL)
+    assert equal(seen, undisturbed)
+
+
+@pytest.mark.parametrize("worker_init_fn", [None, lambda worker: None])
+def test_one_batch_is_to_blame_for_the_end_of_workers(worker_init_fn, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    with taas.register(DataLoader(Deadly(), 1, num_workers=2, worker_init_fn=worker_init_fn)) as loader:
+        batches = iter(loader)
+        assert [int(next(batches)) for _ in range(1234)] == list(range(1234))
+        with pytest.raises(RuntimeError, match="1234"):
+            next(batches)
+        assert [int(batch) for batch in batches] == list(range(1235, SIZE))
+
+
+def test_a_loop_is_resumed_in_the_middle_of_a_bundle(place):
+    torch.manual_seed(1)
+    with taas.register(of_tensors(2)) as loader:
+        batches = iter(loader)
+        for _ in range(1001):
+            next(batches)
+        assert at_once(batches) > 1
+        state, states = loader.state_dict(), torch.get_rng_state()
+        rest = list(batches)
+    with taas.register(of_tensors(2)) as loader:
+        loader.load_state_dict(state)
+        torch.set_rng_state(states)
+        assert equal(loop(loader), rest)
+
+
+@pytest.mark.parametrize("tasks", [[b"a"], [b"one", b"", b"three" * 1000]])
+def test_tasks_are_found_again(tasks):
+    task = [b"\x01" + each for each in tasks]
+    assert tasks_in(payload_of(task)) == task
