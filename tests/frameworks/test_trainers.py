@@ -35,3 +35,12 @@ def test_deepspeed(runner, shape):
         assert told["state"] < 2 * told["weights"], "Adam keeps two numbers for each weight, and this rank a part of them"
     assert [told["loss"] for told in ours] == [told["loss"] for told in theirs]
     assert {told["parameters"] for told in ours + theirs} == {ours[0]["parameters"]}
+
+
+def test_transformers_trainer_with_data_workers(runner):
+    need("transformers", "accelerate")
+    program = PROGRAMS / "trainer_rank.py"
+    plain = runner.reported(runner.taas_run("--gpus", 2, program), 2)
+    registered = runner.reported(runner.taas_run("--gpus", 2, "--cpus", 2, "--data-cores", 1, program, "registered"), 2)
+    assert registered == plain
+    assert plain[0]["steps"] == 3 * 32 // 4

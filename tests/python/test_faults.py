@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -211,3 +213,78 @@ def test_getstate_is_not_called_where_workers_are_forks(monkeypatch):
     with taas.register(DataLoader(SaysItsState(), 4, num_workers=2)) as loader:
         loop(loader, 3)
     assert SaysItsState.asked == 0
+
+
+def in_a_fork(action):
+    """What it prints there."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write, str(action()).encode())
+        except Exception as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(pid, 0)
+    with open(read) as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("has_looped", [False, True])
+def test_a_loop_in_a_fork_of_the_program_is_refused(has_looped, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
+    with taas.register(DataLoader(Numbers(8), 4)) as loader:
+        if has_looped:
+            loop(loader)
+        said = in_a_fork(lambda: loop(loader))
+        assert said.startswith("RuntimeError: taas: loader") and "call taas.unregister(loader) in the fork first" in said
+        assert in_a_fork(lambda: len(loop(taas.unregister(loader) or loader))) == "2"
+        assert len(loop(loader)) == 2
+
+
+def large(index):
+    return torch.full((300 << 18,), float(index))
+
+
+class Large(Numbers):
+    """Samples of 300 MiB."""
+
+    def __getitem__(self, index):
+        return large(index)
+
+
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_a_batch_of_300_mib(processes, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_WORKERS", processes)
+    with taas.register(DataLoader(Large(2), None, num_workers=1)) as loader:
+        for index, batch in enumerate(loader):
+            assert batch.equal(large(index))
+            del batch
+
+
+LITTLE_SHARED_MEMORY = """
+import os, subprocess, sys
+sys.path[:0] = [{here!r}]
+import taas, torch
+from test_faults import Numbers
+from torch.utils.data import DataLoader, TensorDataset
+assert os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize == 64 << 10
+rows = torch.arange(8.0).repeat_interleave(1 << 20).view(8, 1 << 20)
+for processes in ("0", "2"):
+    os.environ["TAAS_DATA_WORKERS"] = processes
+    with taas.register(DataLoader(TensorDataset(rows), 2, num_workers=2)) as loader:
+        assert torch.cat([batch for batch, in loader]).equal(rows)
+print("all of it")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a /dev/shm of its own")
+def test_shared_memory_of_64_kib_is_enough(tmp_path):
+    """Containers have that much where nobody asks for more; the plain loader's workers die of it."""
+    program = tmp_path / "program.py"
+    program.write_text(LITTLE_SHARED_MEMORY.format(here=os.path.dirname(__file__)))
+    own = "mount -t tmpfs -o size=64k tmpfs /dev/shm && exec \"$@\""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", own, "sh", sys.executable, program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "all of it\n", done.stderr

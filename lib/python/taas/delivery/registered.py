@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from types import GeneratorType
@@ -64,6 +65,7 @@ class Registered:
         self._passed_on: PassedOn | None = None
         self._resume: dict[str, Any] | None = None
         self._thread = threading.get_ident()  # whose random states a loop's draws are
+        self._process = os.getpid()
         self._delivery = delivery_for(loader)
         self.name = self._delivery.name_for(loader) or variable_of(loader) or f"loader {ordinal}"
         self._release = weakref.finalize(self, self._delivery.release, self.token)
@@ -103,6 +105,9 @@ class Registered:
 
     def begin_epoch(self, loader: DataLoader) -> Progress:
         """Makes the plain loader's draws of iter(), and opens a stream."""
+        if os.getpid() != self._process and not isinstance(self._delivery, LoopForks):
+            raise RuntimeError(f"taas: {self.name}: this loop is in a fork of the process that registered the loader, which has the data "
+                               "workers: call taas.unregister(loader) in the fork first, or register it there")
         resume, self._resume = self._resume, None
         self._thread = threading.get_ident()
         self._prefetched.notice(loader)
