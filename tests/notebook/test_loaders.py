@@ -60,3 +60,12 @@ def test_a_loader_that_cannot_be_captured_is_named(kernel, project):
     assert done.error["ename"] == "CaptureError"
     assert "data_loader.dataset.file (_io.TextIOWrapper)" in done.traceback and "--no-capture data_loader" in done.traceback
     assert not (project / "taas-runs").exists()
+
+
+def test_every_rank_has_workers_of_its_own_in_a_project_below_the_temporary_folder(kernel, project):
+    """Ranks but the first may not make entries in the folders above the project, and tempfile may have chosen one of them before."""
+    above = str(project.parents[-3])
+    done = kernel.run(f"%%taas --gpus 2 --ranks 0,1\nimport tempfile, torch, taas\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+                      f"tempfile.tempdir = {above!r}\nwith taas.register(DataLoader(TensorDataset(torch.arange(8)), 4, num_workers=1)) as loader:\n"
+                      "    print(sum(int(batch.sum()) for batch, in loader))").check()
+    assert sorted(done.stream().splitlines()) == ["[0] 28", "[1] 28"]

@@ -31,6 +31,17 @@ class _Place:
     is_given_up: bool = False
 
 
+def _new_folder() -> str:
+    """Where this process may make one: in the ranks of a notebook's cell that is not above the project, whatever tempfile has found out
+    before they were kept from it.
+    """
+    try:
+        return tempfile.mkdtemp(prefix="taas-data-")
+    except PermissionError:
+        tempfile.tempdir = None
+        return tempfile.mkdtemp(prefix="taas-data-")
+
+
 class Pool:
     """Owns its processes, their listening sockets and the private folder that these are in.
 
@@ -39,7 +50,7 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self.folder = tempfile.mkdtemp(prefix="taas-data-")
+        self.folder = _new_folder()
         self._held = own_files.open_folder(self.folder)
         self.starter: Starter | None = None
         self._places: list[_Place] = []
