@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import pickle
 import sys
 import types
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 try:
     import cloudpickle
@@ -33,6 +34,8 @@ class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: 
         if found is not NotImplemented or above is None:
             return found
         found = above(value)
+        if type(found) is tuple and (type(value).__module__, type(value).__name__) == ("msgspec._core", "StructMeta"):
+            return _struct_class(value)
         if isinstance(value, type) and type(found) is tuple and "__slots__" in vars(value):
             return _with_slots(value, *found)
         if isinstance(value, types.FunctionType) and type(found) is tuple and _is_of_an_own_module(value):
@@ -50,6 +53,40 @@ def _with_slots(cls: type, make: Callable[..., Any], arguments: tuple[Any, ...],
     own, of_object = state
     own = {key: part for key, part in own.items() if not isinstance(part, types.MemberDescriptorType)}
     return make, (kind, name, bases, {**namespace, "__slots__": vars(cls)["__slots__"]}, *others), (own, of_object), *rest
+
+
+_OPTIONS_OF_STRUCTS = ("frozen", "eq", "order", "array_like", "gc", "weakref", "dict", "cache_hash", "omit_defaults",
+                       "repr_omit_defaults", "forbid_unknown_fields", "tag", "tag_field")
+
+
+def _struct_class(cls: Any) -> tuple[Any, ...]:
+    """A class of msgspec's is made by its own function: it takes no slots, and as a class without fields none afterwards."""
+    import msgspec
+
+    own = [field for field in msgspec.structs.fields(cls) if field.name in vars(cls).get("__annotations__", {})]
+    fields = [(field.name, field.type, {name: getattr(field, name) for name in ("default", "default_factory")
+                                        if getattr(field, name) is not msgspec.NODEFAULT}) for field in own]
+    parameters = inspect.signature(cls).parameters
+    options = {name: getattr(cls.__struct_config__, name) for name in _OPTIONS_OF_STRUCTS}
+    options["kw_only"] = bool(own) and all(parameters[field.name].kind is inspect.Parameter.KEYWORD_ONLY for field in own)
+    members = {name: part for name, part in vars(cls).items()
+               if not (name.startswith("__") or isinstance(part, types.MemberDescriptorType))}
+    made = (cls.__name__, fields, cls.__bases__, cls.__module__, cls.__qualname__, options)
+    tracker = cloudpickle.cloudpickle._get_or_create_tracker_id(cls)
+    return _made_struct, (tracker, *made), members, None, None, _set_members
+
+
+def _made_struct(tracker: str, name: str, fields: Any, bases: Any, module: str, qualname: str, options: dict[str, Any]) -> Any:
+    import msgspec
+
+    made = [(field, kind, msgspec.field(**default)) if default else (field, kind) for field, kind, default in fields]
+    cls = msgspec.defstruct(name, made, bases=bases, module=module, namespace={"__qualname__": qualname}, **options)
+    return cloudpickle.cloudpickle._lookup_class_or_track(tracker, cls)
+
+
+def _set_members(cls: Any, members: dict[str, Any]) -> None:
+    for name, part in members.items():
+        setattr(cls, name, part)
 
 
 def _is_of_an_own_module(function: types.FunctionType) -> bool:
@@ -107,15 +144,26 @@ def forget_classes() -> None:
         known.clear()
 
 
-def culprit(what: Any, name: str, dump: Callable[[Any], bytes] = by_value, depth: int = 4) -> str:
-    """Which attribute of `what` it is that cannot be pickled: "dataset.file"."""
-    parts = vars(what) if hasattr(what, "__dict__") and not isinstance(what, type) else {}
-    for key, part in parts.items() if depth else ():
+def culprit(what: Any, name: str, dump: Callable[[Any], bytes] = by_value, depth: int = 8) -> str:
+    """Which part of `what` it is that cannot be pickled: "dataset.files[0]"."""
+    for path, part in _parts_of(what, name) if depth else ():
         try:
             dump(part)
         except Exception:
-            return culprit(part, f"{name}.{key}", dump, depth - 1)
+            return culprit(part, path, dump, depth - 1)
     return f"{name} ({type(what).__module__}.{type(what).__qualname__})"
+
+
+def _parts_of(what: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """As a program would write them. What says itself how it is pickled has none."""
+    if getattr(type(what), "__reduce__") is not getattr(object, "__reduce__"):
+        return
+    if isinstance(what, (list, tuple)):
+        yield from ((f"{name}[{place}]", part) for place, part in enumerate(what))
+    elif isinstance(what, dict):
+        yield from ((f"{name}[{key!r}]", part) for key, part in what.items())
+    if hasattr(what, "__dict__") and not isinstance(what, type):
+        yield from ((f"{name}.{key}", part) for key, part in vars(what).items())
 
 
 def first_line(error: BaseException) -> str:
