@@ -101,13 +101,6 @@ def accelerate_skips_the_first_batches(workers):
     return accelerate.skip_first_batches(DataLoader(Numbers(), 4, shuffle=True, num_workers=workers), 2)
 
 
-@pipeline(needs=("torchdata",), full=True, refused="has an iterator of its own")
-def torchdatas_stateful_loader(workers):
-    from torchdata.stateful_dataloader import StatefulDataLoader
-
-    return StatefulDataLoader(Numbers(), 4, shuffle=True, num_workers=workers)
-
-
 @pipeline(needs=("torch-geometric",), full=True)
 def torch_geometric_graphs(workers):
     from torch_geometric.data import Data

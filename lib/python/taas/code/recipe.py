@@ -33,9 +33,6 @@ class Recipe:
     copies: Any = None
     """In a worker that is no fork: shared_copies.SharedCopies of memory that the program shares, if there is any."""
 
-    outside: Any = None
-    """There, too: the objects that its code sees in modules, by place. See dataset/outside.py."""
-
     @property
     def shards(self) -> int:
         """Into how many parts an iterable dataset splits: as many as the plain loader has workers."""

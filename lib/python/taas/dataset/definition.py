@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Sequence, cast
+from typing import Any, Callable, Sequence
 
 import numpy
 from torch.utils.data import DataLoader
@@ -28,8 +28,6 @@ class Definition:
     memory: DatasetMemory | None = None
     shared: Sequence[numpy.ndarray] = ()
     """Memory that the program shares with its forks, and of which others have copies."""
-    outside: frozenset[str] = frozenset()
-    """The places of objects that go along: see outside.py."""
 
     def open(self, client: Any) -> int:
         """A new stream of the native client."""
@@ -39,19 +37,15 @@ class Definition:
 
 
 def _definition(head: dict[str, Any], body: bytes = b"", memory: DatasetMemory | None = None,
-                shared: Sequence[numpy.ndarray] = (), outside: Iterable[str] = ()) -> Definition:
+                shared: Sequence[numpy.ndarray] = ()) -> Definition:
     data = json.dumps(head).encode() + b"\n" + body
-    return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory, shared, frozenset(outside))
+    return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory, shared)
 
 
-def pickled(recipe: Recipe, outside: dict[str, Any] | None = None) -> Definition:
-    """For workers that are other programs, with those objects of `outside` that can be pickled. Raises TypeError with the part of the
-    recipe that cannot, and the way out.
-    """
-    sent_along: dict[str, Any] = {}
+def pickled(recipe: Recipe) -> Definition:
+    """For workers that are other programs. Raises TypeError with the part that cannot be pickled and the way out."""
     try:
-        sent_along = {place: value for place, value in (outside or {}).items() if _is_dumped(value, pickling.by_value)}
-        sent = dataset_pickle.dumped((recipe, sent_along), recipe.forks)
+        sent = dataset_pickle.dumped(recipe, recipe.forks)
     except pickling.Unpicklable as error:
         def dump(value: Any) -> bytes:
             return dataset_pickle.dumped(value, recipe.forks).pickle
@@ -63,7 +57,7 @@ def pickled(recipe: Recipe, outside: dict[str, Any] | None = None) -> Definition
     memory = dataset_memory.memory_of(sent.beside)
     beside = {"places": memory.places, "digest": memory.digest} if memory else {"places": []}
     head = {"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}
-    return _definition(head, sent.pickle, memory, sent.shared, sent_along)
+    return _definition(head, sent.pickle, memory, sent.shared)
 
 
 def _is_dumped(value: Any, dump: Callable[[Any], bytes]) -> bool:
@@ -116,9 +110,9 @@ def load(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -
         return recipe_of(loader_named(head["loader"]))
     _find_modules_as(head)
     copies = shared_copies.begin()
-    recipe, outside = dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
-    recipe.copies, recipe.outside = copies, outside
-    return cast(Recipe, recipe)
+    recipe: Recipe = dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
+    recipe.copies = copies
+    return recipe
 
 
 def loader_named(name: str) -> DataLoader:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch.utils.data import DataLoader
 
 from ..code.recipe import Recipe, recipe_of
@@ -32,12 +30,10 @@ class Fingerprint:
         """A loop, with what was looked at last: workers that are persistent go on with that from now on."""
         self._is_fixed = loader.persistent_workers
 
-    def definition(self, loader: DataLoader, outside: dict[str, Any] | None = None, has_outside_changed: bool = False) -> Definition:
-        """What data workers that are other programs are to load, and of what its code sees elsewhere, `outside`, what can be sent.
-        Raises TypeError when the loader cannot be pickled.
-        """
-        if not self._is_as_before(loader, _ANY_BYTES, as_pickled=True) or self._last is None or has_outside_changed:
-            self._last = pickled(recipe_of(loader), outside)
+    def definition(self, loader: DataLoader) -> Definition:
+        """What data workers that are other programs are to load. Raises TypeError when the loader cannot be pickled."""
+        if not self._is_as_before(loader, _ANY_BYTES, as_pickled=True) or self._last is None:
+            self._last = pickled(recipe_of(loader))
         return self._last
 
     def has_changed(self, loader: DataLoader) -> bool:

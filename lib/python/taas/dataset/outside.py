@@ -5,8 +5,11 @@ functions, variables of contexts and threads. Data workers are to see of it what
 from __future__ import annotations
 
 import ast
+import base64
 import collections
+import contextlib
 import contextvars
+import functools
 import os
 import sys
 import threading
@@ -16,6 +19,7 @@ from typing import Any, Iterator, NamedTuple
 import numpy
 import torch
 
+from ..code import pickling
 from ..code.plain import is_plain
 from ..code.program_globals import is_own, looked_up
 from ..code.reach import closed_over, reached_from
@@ -27,6 +31,7 @@ _MOST_REACHED = 4000
 _LONGEST = 2000
 _MOST_OBJECTS = 2000
 _MOST_BYTES = 64 << 10
+_MOST_SENT_BYTES = 16 << 10
 _CODE = (types.ModuleType, types.BuiltinFunctionType, types.FunctionType, type)
 
 
@@ -48,16 +53,42 @@ class Followed:
 
     def __init__(self) -> None:
         self._looks: dict[str, Any] = {}
-        self.objects: dict[str, Any] = {}
-        """Those that are small enough to be sent along with the dataset: what a program configures itself with, say."""
+        self.pickles: dict[str, str] = {}
+        """Of those objects that can be sent, and are small: what a program configures itself with, say."""
 
     def look(self, recipe: Recipe) -> tuple[Seen, list[str]]:
         """What is seen now, and the places of objects that are not what they were at the look before."""
         seen, before = seen_by(recipe), self._looks
         self._looks = {place: _look(value, before.get(place)) for place, value in seen.objects.items()}
         changed = [place for place, look in self._looks.items() if before and not _is_as(look, before.get(place))]
-        self.objects = {place: value for place, value in seen.objects.items() if _is_imported(place) and isinstance(self._looks[place], Snapshot)}
+        if not before or changed or before.keys() != self._looks.keys():
+            self.pickles = dict(self._pickled(seen.objects))
         return seen, changed
+
+    def _pickled(self, objects: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """As long as they are few bytes: they travel with every task."""
+        left = _MOST_SENT_BYTES
+        for place, value in objects.items():
+            if _is_imported(place) and isinstance(self._looks[place], Snapshot):
+                with contextlib.suppress(pickling.Unpicklable):
+                    data = pickling.by_value(value)
+                    left -= len(data)
+                    if left >= 0:
+                        yield place, base64.b64encode(data).decode()
+
+
+@functools.lru_cache(maxsize=16)
+def _unpickled(data: str) -> Any:
+    return pickling.load(base64.b64decode(data))
+
+
+def objects_of(pickles: dict[str, str]) -> dict[str, Any]:
+    """In a data worker: those that it can make."""
+    made = {}
+    for place, data in pickles.items():
+        with contextlib.suppress(Exception):
+            made[place] = _unpickled(data)
+    return made
 
 
 def _look(value: Any, before: Any) -> Any:
@@ -92,8 +123,8 @@ _before: dict[str, Any] = {}  # by place: what there was before a rank's value w
 
 
 def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
-    """In a data worker: modules that are there have the rank's values, `objects` of those that came along with a dataset. Where other
-    ranks, or loaders, had one, there is what there was at first.
+    """In a data worker: modules that are there have the rank's values. Where other ranks, or loaders, had one, there is what there was at
+    first.
     """
     wanted = {**texts, **objects}
     for place in _before.keys() - wanted.keys():

@@ -44,7 +44,7 @@ class Local(Delivery, Workers):
         self._pool: Pool | None = None
         self._tended = 0.0
         self._users: set[int] = set()
-        self._captures = Captures(same_machine=True)
+        self._captures = Captures(same_machine=True, are_forks=self.is_forked)
         self._process = os.getpid()
         self._run = secrets.token_hex(8)
         self._key = secrets.token_hex(32)
@@ -137,7 +137,7 @@ class Forked(Local):
 
     def _definition(self, registered: Any, loader: DataLoader, capture: Capture) -> Definition:
         known = self._inherited.get(registered.token)
-        if registered.fingerprint.has_changed(loader) or known is None or capture.changed:
+        if registered.fingerprint.has_changed(loader) or known is None or capture.unsendable:
             known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
             self._still_hold[registered.token] = functools.partial(registered.fingerprint.still_holds, recipe_of(loader))
             if self._pool:
@@ -160,7 +160,7 @@ class Started(Local):
     """Workers are programs of their own: the dataset is pickled for them."""
 
     def _definition(self, registered: Any, loader: DataLoader, capture: Capture) -> Definition:
-        return registered.fingerprint.definition(loader, capture.objects, bool(capture.changed))
+        return registered.fingerprint.definition(loader)
 
     def _starter(self, pool: Pool) -> Starter:
         path = os.path.join(pool.folder, "plan.json")

@@ -46,15 +46,15 @@ class FromRun(Delivery, Workers):
         self.budget_bytes = plan.buffer_bytes
         self.client = native.module.Client(plan.run, plan.key, plan.encryption, plan.compression, plan.buffer_bytes)
         self._present: list[int] = []
-        self._captures = Captures(same_machine=False)
+        self._captures = Captures(same_machine=False, are_forks=False)
         self._take(plan)
 
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         name = self._named(loader)
         capture = self._captures.capture(registered.token, loader, registered.has_begun)
-        meant = definition.named(name) if name else registered.fingerprint.definition(loader, capture.objects, bool(capture.changed))
-        for place in capture.changed:
-            if place not in meant.outside and not place.startswith("__main__:"):
+        meant = definition.named(name) if name else registered.fingerprint.definition(loader)
+        for place in capture.unsendable:
+            if not place.startswith(("__main__:", ":__main__")) and "<" not in place:  # these come with the code
                 what = place.replace(":", ".").lstrip(".")
                 events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
         state = with_shared(capture.state, values_of(meant.shared))

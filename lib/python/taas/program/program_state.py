@@ -29,15 +29,15 @@ _HEAD = struct.Struct("<BI")
 _PROBE = "taas"
 
 
-def captured(same_machine: bool, values: dict[str, str] | None = None) -> bytes:
-    """In a rank: the state as it is now. The loader's code sees the globals `values`."""
+def captured(same_machine: bool, values: dict[str, str] | None = None, objects: dict[str, str] | None = None) -> bytes:
+    """In a rank: the state as it is now. The loader's code sees the globals `values`, and `objects`, which are pickles."""
     now = settings.read_all()
     variables = dict(os.environ)
     of_program = environment.of_this_machine(variables) if same_machine else environment.of_the_script(variables)
     state: dict[str, Any] = {"settings": now, "environment": of_program, "place": place.variables(variables),
                              "group": place.group(),
                              "path": [os.path.abspath(folder) for folder in sys.path], "main": _main_file(),
-                             "globals": values or {}}
+                             "globals": values or {}, "objects": objects or {}}
     if not same_machine:
         state["hash"] = hash(_PROBE)
     return json.dumps(state, sort_keys=True).encode()
@@ -111,31 +111,35 @@ def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
 
 
 class Capture(NamedTuple):
-    """The state that a loop begins with; and what it does not hold: objects that the loader's code sees in modules, by place, and the
-    places of those that have changed since the last loop. Workers inherit them, or they go along with the dataset.
+    """The state that a loop begins with; and the places of objects that the loader's code sees in modules, that have changed since the
+    last loop, and that are not in it: workers can only inherit them.
     """
 
     state: bytes
-    objects: dict[str, Any]
-    changed: list[str]
+    unsendable: list[str]
 
 
 class Captures:
-    """In a rank: the states that its registered loaders' loops begin with; with persistent_workers, that of the first one."""
+    """In a rank: the states that its registered loaders' loops begin with; with persistent_workers, that of the first one.
 
-    def __init__(self, same_machine: bool) -> None:
+    Workers that are forks inherit objects.
+    """
+
+    def __init__(self, same_machine: bool, are_forks: bool) -> None:
         self._same_machine = same_machine
+        self._are_forks = are_forks
         self._last: dict[int, bytes] = {}
         self._followed: dict[int, outside.Followed] = {}
 
     def capture(self, token: int, loader: DataLoader, has_begun: bool) -> Capture:
         """For a loop that begins now over `loader`, whose registration has this token; `has_begun`: it is not the first one."""
         if loader.persistent_workers and has_begun and token in self._last:
-            return Capture(self._last[token], {}, [])
+            return Capture(self._last[token], [])
         followed = self._followed.setdefault(token, outside.Followed())
         seen, changed = followed.look(recipe_of(loader))
-        self._last[token] = captured(self._same_machine, seen.sendable())
-        return Capture(self._last[token], followed.objects, changed)
+        objects = {} if self._are_forks else followed.pickles
+        self._last[token] = captured(self._same_machine, seen.sendable(), objects)
+        return Capture(self._last[token], [place for place in changed if place not in objects])
 
     def forget(self, token: int) -> None:
         """The loader is not registered any more."""
@@ -172,6 +176,7 @@ class ProgramState:
         if wanted.get("hash", hash(_PROBE)) != hash(_PROBE):
             self._differs("the order of sets of strings", "set PYTHONHASHSEED to the same number everywhere")
         place.pretend(wanted["group"] and tuple(wanted["group"]))
+        self._objects = outside.objects_of(wanted["objects"])
         outside.take(wanted["globals"], self._objects)
         self._in_force = mark
 
@@ -188,10 +193,9 @@ class ProgramState:
         sys.modules["__main__"] = main
 
     def use(self, recipe: Recipe) -> None:
-        """It was loaded, or another one was used before: its modules have the rank's globals, of which some came along with it; and the
-        main module has the functions and classes of the program's: what its code pickles is found there.
+        """It was loaded, or another one was used before: its modules have the rank's globals, and the main module has the functions and
+        classes of the program's: what its code pickles is found there.
         """
-        self._objects = recipe.outside or {}
         if self._in_force:
             outside.take(parsed(self._in_force[1])["globals"], self._objects)
         if self._is_fork:
