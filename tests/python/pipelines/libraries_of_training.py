@@ -54,7 +54,7 @@ def torchvision_tv_tensors(workers):
     return DataLoader(Made(made), 4, num_workers=workers, collate_fn=list)
 
 
-@pipeline(needs=("timm",), full=True, resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader")
+@pipeline(needs=("timm",), full=True, resumes=False)
 def timm_multi_epochs_loader(workers):
     from timm.data.loader import MultiEpochsDataLoader
 

@@ -209,3 +209,37 @@ class RaisesUnpicklable(Raises):
 @pipeline(epochs=1, num_workers=(2,), resumes=False, says="/data/17 at 3", raises=True)
 def an_exception_that_cannot_be_pickled(workers):
     return DataLoader(RaisesUnpicklable(), 4, num_workers=workers)
+
+
+class Repeats:
+    """A batch sampler without an end."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __iter__(self):
+        while True:
+            yield from iter(self.sampler)
+
+
+class MultiEpochs(DataLoader):
+    """As timm's loader of that name was: one iterator, made at once, for all epochs."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._DataLoader__initialized = False
+        self.batch_sampler = Repeats(self.batch_sampler)
+        self._DataLoader__initialized = True
+        self.iterator = super().__iter__()
+
+    def __len__(self):
+        return len(self.batch_sampler.sampler)
+
+    def __iter__(self):
+        for _ in range(len(self)):
+            yield next(self.iterator)
+
+
+@pipeline(resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader")
+def one_iterator_for_all_epochs(workers):
+    return MultiEpochs(Numbers(), 4, shuffle=True, num_workers=workers)
