@@ -9,6 +9,7 @@ import base64
 import collections
 import contextlib
 import contextvars
+import enum
 import functools
 import os
 import sys
@@ -77,7 +78,7 @@ class Followed:
                         yield place, base64.b64encode(data).decode()
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=1024)
 def _unpickled(data: str) -> Any:
     return pickling.load(base64.b64decode(data))
 
@@ -131,6 +132,8 @@ def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
         if (value := _before.pop(place)) is not _ABSENT or not place.endswith("()"):  # variables of contexts cannot be unset
             _put(place, value)
     for place, value in wanted.items():
+        if _owner_of(place)[0] is None:  # the module is not in use yet
+            continue
         present = _present(place)
         if place in texts:
             if is_plain(present) and repr(present) == value:
@@ -154,7 +157,8 @@ def _put(place: str, value: Any) -> None:
         if isinstance(found, contextvars.ContextVar):
             found.set(value)
     elif owner is not None:
-        delattr(owner, name) if value is _ABSENT else setattr(owner, name, value)
+        with contextlib.suppress(AttributeError, TypeError):  # its class does not let it be changed
+            delattr(owner, name) if value is _ABSENT else setattr(owner, name, value)
 
 
 def _owner_of(place: str) -> tuple[Any, str]:
@@ -211,7 +215,7 @@ def _outside_of(value: Any) -> Iterator[tuple[str, Any]]:
         for name, found in vars(value).items():
             if name != "__wrapped__":
                 yield f"{value.__module__}:{value.__qualname__}.{name}", found
-    elif isinstance(value, type) and is_own(value.__module__):
+    elif isinstance(value, type) and is_own(value.__module__) and not issubclass(value, enum.Enum):
         for name, found in list(vars(value).items()):
             if not (name.startswith("__") or name == "_abc_impl" or hasattr(type(found), "__get__")):
                 yield f"{value.__module__}:{value.__qualname__}.{name}", found

@@ -14,6 +14,7 @@ _MOST_BYTES = 64 << 10
 _MOST_SECONDS = 0.002
 _SMALL_BYTES = 8 << 10
 _SINGLE_FIRST = 8
+_ROWS_AT_LEAST = 32
 _AGAIN_AFTER = 256
 _WINDOW_AT_MOST = 1024
 
@@ -28,6 +29,8 @@ class Bundles:
         self._rows = rows
         self._at_once = 1
         self._singles_left = _SINGLE_FIRST
+        self._is_deciding = rows.takes_bundles
+        self._rows_at_least = max(rows.window(), _ROWS_AT_LEAST)
         self._open: dict[int, list[tuple[int, Task]]] = {}
         self._sent: collections.deque[list[tuple[int, Task]]] = collections.deque()
         self._here: dict[int, Outcome] = {}
@@ -55,8 +58,11 @@ class Bundles:
         return self._here.pop(self._taken - 1)
 
     def window(self) -> int:
-        """How many tasks may be under way."""
-        return self._rows.window() if self._at_once == 1 else min(_WINDOW_AT_MOST, self._rows.window() * self._at_once)
+        """How many tasks may be under way: few while it is not known how many are to be asked for at once."""
+        rows = self._rows.window()
+        if self._at_once == 1 and not self._is_deciding:
+            return rows
+        return min(_WINDOW_AT_MOST, min(rows, self._rows_at_least) * self._at_once)
 
     def statistics(self) -> dict[str, int]:
         return self._rows.statistics()
@@ -91,10 +97,11 @@ class Bundles:
     def _count_single(self, outcome: Any) -> None:
         if not isinstance(outcome, Ready) or outcome.size > _SMALL_BYTES:
             self._singles_left = max(self._singles_left, _SINGLE_FIRST)
+            self._is_deciding = False
             return
         self._singles_left -= 1
         if self._singles_left <= 0 and self._at_once == 1 and self._rows.takes_bundles:
-            self._at_once = 2
+            self._at_once, self._is_deciding = 2, False
 
     def _adapt(self, seconds: float, size: int) -> None:
         fits = int(min(_MOST, _MOST_SECONDS / max(seconds, 1e-6), _MOST_BYTES / max(size, 1)))
