@@ -37,19 +37,18 @@ class Bundles:
         self._submitted = self._taken = 0
 
     def submit_task(self, task: Task) -> None:
-        key = task.logical_worker if self._rows.keeps_workers_apart else 0
-        gathered = self._open.setdefault(key, [])
+        gathered = self._open.setdefault(task.logical_worker, [])
         gathered.append((self._submitted, task))
         self._submitted += 1
         if len(gathered) >= self._at_once:
-            self._send(key)
+            self._send(task.logical_worker)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""
         while self._taken not in self._here:
-            if len(self._sent) < 2:
-                for key in list(self._open):
-                    self._send(key)
+            for worker, gathered in list(self._open.items()):
+                if len(self._sent) < 2 or gathered[0][0] == self._taken:
+                    self._send(worker)
             outcome = self._rows.next(seconds)
             if outcome is None:
                 return None
@@ -76,8 +75,8 @@ class Bundles:
     def close(self) -> None:
         self._rows.close()
 
-    def _send(self, key: int) -> None:
-        gathered = self._open.pop(key)
+    def _send(self, logical_worker: int) -> None:
+        gathered = self._open.pop(logical_worker)
         self._rows.submit([task for _, task in gathered])
         self._sent.append(gathered)
 

@@ -25,10 +25,8 @@ class Stream(Protocol):
 
 
 class Rows(Protocol):
-    """A stream of rows of tasks: several that are asked for at once have one outcome, a Bundle."""
+    """A stream of rows of tasks, each of one logical worker: several that are asked for at once have one outcome, a Bundle."""
 
-    keeps_workers_apart: bool
-    """The tasks of a row are to be of one logical worker."""
     takes_bundles: bool
 
     def submit(self, tasks: Sequence[Task]) -> None: ...

@@ -44,7 +44,7 @@ class LoopForksStream:
         while len(self._workers) < recipe.shards:
             self._workers.append(LogicalProcess(recipe, lambda: None))
 
-    keeps_workers_apart = takes_bundles = True
+    takes_bundles = True
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """To be made after those before them, by one worker."""

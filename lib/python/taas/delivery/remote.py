@@ -74,8 +74,6 @@ class RemoteStream:
     `number` already: number modulo workers.
     """
 
-    keeps_workers_apart = True
-
     def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False) -> None:
         self.takes_bundles = not prepared
         self._workers = workers
