@@ -1,6 +1,6 @@
 """Pipelines that a seed draws: what is kept where, nested how, changed when. Each gives the plain loader's batches, or is refused.
 
-With TAAS_FULL=1 there are 2,000 of them. TAAS_SEEDS=17 or TAAS_SEEDS=0-500 takes these alone.
+With TAAS_FULL=1 there are 2,000 of them. TAAS_PIPELINES=17 or TAAS_PIPELINES=0-500 takes these alone.
 """
 
 import os
@@ -14,7 +14,7 @@ from differential.ways import registered
 from generated.drawn import drawn_pipeline
 
 FULL = bool(os.environ.get("TAAS_FULL"))
-FIRST, _, LAST = os.environ.get("TAAS_SEEDS", "0-1999" if FULL else "0-99").partition("-")
+FIRST, _, LAST = os.environ.get("TAAS_PIPELINES", "0-1999" if FULL else "0-99").partition("-")
 WAYS_OF_ONE = 2
 
 

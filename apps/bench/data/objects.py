@@ -1,6 +1,6 @@
 """Batches of Python objects, and the start of a loop over large datasets: registered loaders beside plain ones.
 
-Two workers on this machine each. A way is a fresh process; what it gives is compared with the other's.
+Two workers on this machine each; those of one sample have num_workers=0. A way is a fresh process; what it gives is compared with the other's.
 """
 
 import argparse
@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import measure  # noqa: E402
 
 RANK = str(pathlib.Path(__file__).with_name("objects_rank.py"))
-BATCHES = ("lists", "texts", "dictionaries", "tensors", "a_stream")
+BATCHES = ("lists", "texts", "dictionaries", "tensors", "a_stream", "one_sample")
 DATASETS = ("small", "names", "tensors_200_mb")
 
 

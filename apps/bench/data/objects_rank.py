@@ -8,9 +8,10 @@ import time
 
 import taas
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
 
 BATCHES = 300
+SINGLES = 12_000
 WARM_UP = 60
 LOOPS = 6
 
@@ -60,17 +61,17 @@ def resident() -> int:
     return int(open("/proc/self/statm", encoding="utf-8").read().split()[1]) * 4096
 
 
-def batches(loader) -> dict:
-    """Rate behind the first batches, and by how much this process grows in the second half."""
+def batches(loader, count: int) -> dict:
+    """Rate behind the first of so many batches, and by how much this process grows in the second half."""
     digest, half = hashlib.blake2b(digest_size=8), 0
     for number, batch in enumerate(loader):
         digest.update(repr(batch[0].tolist() if torch.is_tensor(batch[0]) else batch[0]).encode())
         if number == WARM_UP:
             began = time.perf_counter()
-        if number == BATCHES // 2:
+        if number == count // 2:
             half = resident()
     took = time.perf_counter() - began
-    return {"batches_per_second": (BATCHES - 1 - WARM_UP) / took, "grown_bytes": max(0, resident() - half),
+    return {"batches_per_second": (count - 1 - WARM_UP) / took, "grown_bytes": max(0, resident() - half),
             "digest": digest.hexdigest()}
 
 
@@ -90,6 +91,8 @@ def starts(loader) -> dict:
 def made(test: str, kind: str) -> DataLoader:
     if test == "start":
         return DataLoader(Held(kind), 8, num_workers=2)
+    if kind == "one_sample":
+        return DataLoader(TensorDataset(torch.arange(4.0 * SINGLES).view(SINGLES, 4)), 1)
     if kind == "a_stream":
         return DataLoader(Streamed(), 32, num_workers=2)
     return DataLoader(Objects(kind), 32, num_workers=2, collate_fn=list)
@@ -101,7 +104,8 @@ def main():
     loader = made(test, kind)
     if way == "taas":
         taas.register(loader)
-    print(json.dumps(batches(loader) if test == "batches" else starts(loader)))
+    count = SINGLES if kind == "one_sample" else BATCHES
+    print(json.dumps(batches(loader, count) if test == "batches" else starts(loader)))
 
 
 if __name__ == "__main__":
