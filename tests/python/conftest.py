@@ -15,6 +15,7 @@ import numpy
 import pytest
 import taas
 import torch
+from differential.machines import Machines, variables_of
 from taas.delivery import delivery
 
 DEADLINE_SECONDS = 120
@@ -158,6 +159,19 @@ class Run:
         listener.listen(16)
         self._listeners.append(listener)
         self.plan["workers"].append({"name": f"data worker {index}", "address": "", "port": 0, "unix": path})
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    """A run with two data workers, for all pipelines of a module."""
+    folder = tmp_path_factory.mktemp("run")
+    folder.chmod(0o700)
+    with pytest.MonkeyPatch.context() as variables:
+        run = Run(folder, variables)
+        run.start(2)
+        found = Machines(run, variables_of(os.environ))
+    yield found
+    run.end()
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import os
 import random
 
 import pytest
-from conftest import Run
-from differential.machines import Machines, variables_of
 from differential.trial import faults_of
 from differential.ways import registered
 from generated.drawn import drawn_pipeline
@@ -16,18 +14,6 @@ from generated.drawn import drawn_pipeline
 FULL = bool(os.environ.get("TAAS_FULL"))
 FIRST, _, LAST = os.environ.get("TAAS_PIPELINES", "0-1999" if FULL else "0-99").partition("-")
 WAYS_OF_ONE = 2
-
-
-@pytest.fixture(scope="module")
-def machines(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    folder.chmod(0o700)
-    with pytest.MonkeyPatch.context() as variables:
-        run = Run(folder, variables)
-        run.start(2)
-        found = Machines(run, variables_of(os.environ))
-    yield found
-    run.end()
 
 
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST or FIRST) + 1))

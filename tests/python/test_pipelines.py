@@ -8,26 +8,12 @@ With TAAS_FULL=1 (./scripts/test --full) all pipelines take all ways, and those 
 import os
 
 import pytest
-from conftest import Run
 from differential.known_faults import KNOWN_FAULTS
-from differential.machines import Machines, variables_of
 from differential.pipeline import all_pipelines, missing
 from differential.trial import faults_of
 
 FULL = bool(os.environ.get("TAAS_FULL"))
 PIPELINES = {each.name: each for each in all_pipelines()}
-
-
-@pytest.fixture(scope="module")
-def machines(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    folder.chmod(0o700)
-    with pytest.MonkeyPatch.context() as variables:
-        run = Run(folder, variables)
-        run.start(2)
-        found = Machines(run, variables_of(os.environ))
-    yield found
-    run.end()
 
 
 @pytest.mark.parametrize("name", PIPELINES)
