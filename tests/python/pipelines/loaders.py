@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class MultiEpochs(DataLoader):
-    """timm's: one iterator for all epochs, over a sampler without an end."""
+    """As timm's was: one iterator for all epochs, made at once, over a sampler without an end."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -29,7 +29,7 @@ class MultiEpochs(DataLoader):
             yield next(self.iterator)
 
 
-@pipeline(resumes=False)
+@pipeline(resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader")
 def timms_multi_epochs(workers):
     return MultiEpochs(Numbers(), batch_size=8, num_workers=workers)
 
@@ -209,37 +209,3 @@ class RaisesUnpicklable(Raises):
 @pipeline(epochs=1, num_workers=(2,), resumes=False, says="/data/17 at 3", raises=True)
 def an_exception_that_cannot_be_pickled(workers):
     return DataLoader(RaisesUnpicklable(), 4, num_workers=workers)
-
-
-class Repeats:
-    """A batch sampler without an end."""
-
-    def __init__(self, sampler):
-        self.sampler = sampler
-
-    def __iter__(self):
-        while True:
-            yield from iter(self.sampler)
-
-
-class MultiEpochs(DataLoader):
-    """As timm's loader of that name was: one iterator, made at once, for all epochs."""
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self._DataLoader__initialized = False
-        self.batch_sampler = Repeats(self.batch_sampler)
-        self._DataLoader__initialized = True
-        self.iterator = super().__iter__()
-
-    def __len__(self):
-        return len(self.batch_sampler.sampler)
-
-    def __iter__(self):
-        for _ in range(len(self)):
-            yield next(self.iterator)
-
-
-@pipeline(resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader")
-def one_iterator_for_all_epochs(workers):
-    return MultiEpochs(Numbers(), 4, shuffle=True, num_workers=workers)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from ..batch.outcome import Bundle, Outcome, Ready, Refused
+from ..batch import untree
+from ..batch.outcome import Bundle, Ended, Failed, Outcome, Ready, Refused
 from ..order.task import Task
+from ..runtime import native
+from ..worker.answer import Over, Raised
+from ..worker.bundled import Unbundled
+from ..worker.errors import unpickled
 from .feed import Rows
 
 _MOST = 32
@@ -107,3 +112,18 @@ class Bundles:
         self._at_once = max(1, min(2 * self._at_once, fits))
         if self._at_once == 1:
             self._singles_left = _AGAIN_AFTER
+
+
+def bundle_of(description: str, payload: Any, where: str, apart: bool = True) -> Bundle:
+    """`where` names the maker; for the rest see untree.decode."""
+    answers = Unbundled(description, payload)
+    outcomes: list[Outcome] = []
+    for each in answers:
+        if isinstance(each, Over):
+            outcomes.append(Ended())
+        elif isinstance(each, Raised):
+            outcomes.append(Failed(unpickled(*each), each.text, where))
+        else:
+            described, part = each
+            outcomes.append(Ready(untree.decode(described, part, apart), part.nbytes, native.digest(part), described))
+    return Bundle(outcomes, answers.seconds)

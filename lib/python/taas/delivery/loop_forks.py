@@ -22,9 +22,8 @@ from ..worker.errors import unpickled
 from ..worker.logical_process import Ended as ProcessEnded
 from ..worker.logical_process import LogicalProcess
 from .base import Delivery
-from .bundles import Bundles
+from .bundles import Bundles, bundle_of
 from .feed import Opening
-from .unbundled import bundle_of
 
 _WHERE = "a fork of the training process"
 _TASKS_OF_A_WORKER = 2  # under way, as with the plain loader's prefetch_factor
@@ -33,6 +32,8 @@ _leaving: list[LogicalProcess] = []
 
 class LoopForksStream:
     """One epoch's tasks: each logical worker is a fork, made when the epoch begins."""
+
+    takes_bundles = True
 
     def __init__(self, recipe: Recipe, persistent: list[LogicalProcess] | None = None) -> None:
         """`persistent`: logical workers of the loops before, or room for those of this one: they stay when it ends."""
@@ -43,8 +44,6 @@ class LoopForksStream:
             end_all(self._workers)
         while len(self._workers) < recipe.shards:
             self._workers.append(LogicalProcess(recipe, lambda: None))
-
-    takes_bundles = True
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """To be made after those before them, by one worker."""

@@ -15,7 +15,7 @@ from ..program import program_state
 from ..worker.bundled import is_bundle
 from ..worker.errors import unpickled
 from . import pinning
-from .unbundled import bundle_of
+from .bundles import bundle_of
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
