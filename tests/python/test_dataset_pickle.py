@@ -19,7 +19,7 @@ def path(tmp_path):
 
 def sent(what, as_forks=True):
     """As it arrives in a worker, and how many bytes went there."""
-    data, beside, _ = dataset_pickle.dumped(what, as_forks)
+    data, beside, _ = dataset_pickle.dumped(what, as_forks, True)
     copies = [bytearray(buffer.raw()) for buffer in beside]
     return dataset_pickle.load(data, copies), sum(map(len, copies))
 
@@ -104,7 +104,7 @@ def test_views_of_a_file_share_one_mapping(path):
 def elsewhere(monkeypatch, path, carried):
     """The value as it is sent, on another machine from now on."""
     monkeypatch.setattr(file_memory, "_CARRIED_BYTES", carried)
-    data, beside, _ = dataset_pickle.dumped(numpy.memmap(path, numpy.uint8, "r"), True)
+    data, beside, _ = dataset_pickle.dumped(numpy.memmap(path, numpy.uint8, "r"), True, True)
     beside = [bytearray(buffer.raw()) for buffer in beside]
     monkeypatch.setattr(file_memory, "_machine", lambda: "another machine")
     return lambda: dataset_pickle.load(data, beside)
@@ -149,8 +149,8 @@ def test_classes_that_come_by_value_are_of_their_own_definition():
     class Sized:
         size = 1
 
-    first = dataset_pickle.dumped(Sized(), as_forks=False)
+    first = dataset_pickle.dumped(Sized(), as_forks=False, is_for_here=True)
     Sized.size = 2
-    second = dataset_pickle.dumped(Sized(), as_forks=False)
+    second = dataset_pickle.dumped(Sized(), as_forks=False, is_for_here=True)
     loaded = [dataset_pickle.load(sent.pickle, []) for sent in (second, first)]
     assert [each.size for each in loaded] == [2, 1]

@@ -20,23 +20,26 @@ from ..code import pickling
 from ..code.pickling import Unpicklable, first_line
 from . import shared_copies
 from .file_memory import FileMemory, FilesInMemory
+from .shared_copies import SharedMemory
 
 _BESIDE_BYTES = 64 << 10
 """Less memory goes in the pickle."""
 
 
 class Sent(NamedTuple):
-    """`beside` are the buffers that the pickle leaves out, in order; `shared` is memory that processes share, of which it has copies."""
+    """`beside` are the buffers that the pickle leaves out, in order; `shared` is memory that processes share, of which it has the bytes."""
 
     pickle: bytes
     beside: list[pickle.PickleBuffer]
     shared: list[numpy.ndarray]
 
 
-def dumped(what: Any, as_forks: bool) -> Sent:
-    """`as_forks`: what workers write into a file that is mapped with mode r+ goes there. Raises Unpicklable."""
+def dumped(what: Any, as_forks: bool, is_for_here: bool) -> Sent:
+    """`as_forks`: what workers write into a file that is mapped with mode r+ goes there. `is_for_here`: they are all on this machine.
+    Raises Unpicklable.
+    """
     file = io.BytesIO()
-    pickler = _Pickler(file, as_forks)
+    pickler = _Pickler(file, as_forks, is_for_here)
     try:
         pickler.dump(what)
     except Exception as error:
@@ -53,11 +56,12 @@ def load(data: Any, beside: list[Any]) -> Any:
 
 
 class _Pickler(pickling.ByValue):
-    def __init__(self, file: Any, as_forks: bool) -> None:
+    def __init__(self, file: Any, as_forks: bool, is_for_here: bool) -> None:
         super().__init__(file, protocol=5, buffer_callback=self._is_small)
         self.beside: list[pickle.PickleBuffer] = []
         self.shared: list[numpy.ndarray] = []
         self._as_forks = as_forks
+        self._is_for_here = is_for_here
         self._files: FilesInMemory | None = None
         self._storages: dict[int, torch.UntypedStorage] = {}
 
@@ -99,9 +103,9 @@ class _Pickler(pickling.ByValue):
         for size, step in zip(array.shape, array.strides):
             begin, end = begin + min(0, (size - 1) * step), end + max(0, (size - 1) * step)
         if array.size and not array.dtype.hasobject and self._in_memory().is_shared(begin):
-            content = self._shared(array, begin, end + array.itemsize)
+            shared = self._shared(array, begin, end + array.itemsize)
             first = array.__array_interface__["data"][0] - begin
-            return shared_array, (content, first, array.dtype, array.shape, array.strides)
+            return shared_array, (shared, first, array.dtype, array.shape, array.strides)
         is_large = type(array) is numpy.memmap or array.nbytes > _BESIDE_BYTES
         found = self._find(begin, end + array.itemsize) if array.size and is_large else None
         if not found:
@@ -121,23 +125,27 @@ class _Pickler(pickling.ByValue):
         self._files = self._files or FilesInMemory()
         return self._files
 
-    def _shared(self, owner: Any, begin: int, end: int) -> bytes:
-        """Its bytes now. Raises TypeError for what is too large to be sent for each loop."""
-        if end - begin > shared_copies.MOST_BYTES:
-            raise TypeError(f"{(end - begin) / 1e6:.1f} MB of memory that processes share (share_memory_(), multiprocessing.Array) are for "
-                            "forks of the program alone: run with --cpus 0, or clone() it where nobody writes into it")
-        self.shared.append(bytes_at(owner, begin, end))
-        return self.shared[-1].tobytes()
+    def _shared(self, owner: Any, begin: int, end: int) -> SharedMemory:
+        """With its bytes now, if they are few. Raises TypeError for what can neither be found by workers nor sent for each loop."""
+        file, offset = self._in_memory().find_unnamed(begin, end) or (None, 0)
+        size, content = end - begin, None
+        if size <= shared_copies.MOST_BYTES:
+            self.shared.append(bytes_at(owner, begin, end))
+            content = self.shared[-1].tobytes()
+        elif not (file and self._is_for_here):
+            raise TypeError(f"{size / 1e6:.1f} MB of {shared_copies.WHAT} are for processes of this machine alone: run with --cpus 0, or "
+                            "clone() it where nobody writes into it")
+        return SharedMemory(file, offset, size, content)
 
 
-def shared_storage(content: bytes) -> torch.UntypedStorage:
-    """A copy that follows the program's."""
-    return torch.from_numpy(shared_copies.arrived(content)).untyped_storage()
+def shared_storage(shared: SharedMemory) -> torch.UntypedStorage:
+    """The same memory, or a copy that follows the program's."""
+    return torch.from_numpy(shared_copies.arrived(shared)).untyped_storage()
 
 
-def shared_array(content: bytes, first: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> numpy.ndarray:
+def shared_array(shared: SharedMemory, first: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> numpy.ndarray:
     """The same; the first element lies at the offset `first`."""
-    return numpy.ndarray(shape, dtype, shared_copies.arrived(content).data, first, strides)
+    return numpy.ndarray(shape, dtype, shared_copies.arrived(shared).data, first, strides)
 
 
 def array_of_file(file: FileMemory, offset: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...],

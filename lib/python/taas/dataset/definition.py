@@ -42,13 +42,15 @@ def _definition(head: dict[str, Any], body: bytes = b"", memory: DatasetMemory |
     return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory, shared)
 
 
-def pickled(recipe: Recipe) -> Definition:
-    """For workers that are other programs. Raises TypeError with the part that cannot be pickled and the way out."""
+def pickled(recipe: Recipe, is_for_here: bool) -> Definition:
+    """For workers that are other programs, on this machine or anywhere. Raises TypeError with the part that cannot be pickled and the way
+    out.
+    """
     try:
-        sent = dataset_pickle.dumped(recipe, recipe.forks)
+        sent = dataset_pickle.dumped(recipe, recipe.forks, is_for_here)
     except pickling.Unpicklable as error:
         def dump(value: Any) -> bytes:
-            return dataset_pickle.dumped(value, recipe.forks).pickle
+            return dataset_pickle.dumped(value, recipe.forks, is_for_here).pickle
 
         part = next((pickling.culprit(value, name, dump) for name, value in vars(recipe).items() if not _is_dumped(value, dump)),
                     "the loader")

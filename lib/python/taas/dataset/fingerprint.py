@@ -22,18 +22,22 @@ class Fingerprint:
         self.has_just_changed = False
         """Whether the last look found something else than the one before. False where that could not be told."""
 
-    def may_share_memory(self) -> bool:
-        """With persistent_workers: what the program writes there is seen by workers that know nothing else of it."""
-        return self._seen is None or self._seen.shares_memory
+    def shares_memory(self, loader: DataLoader, with_forks: bool) -> bool:
+        """Whether workers may see what the program writes into the loader's memory from now on, or the program what they write."""
+        if self._seen is None:
+            return with_forks or loader.persistent_workers or bool(self._last and self._last.shared)
+        return self._seen.shares_memory
 
     def begins(self, loader: DataLoader) -> None:
         """A loop, with what was looked at last: workers that are persistent go on with that from now on."""
         self._is_fixed = loader.persistent_workers
 
-    def definition(self, loader: DataLoader) -> Definition:
-        """What data workers that are other programs are to load. Raises TypeError when the loader cannot be pickled."""
+    def definition(self, loader: DataLoader, is_for_here: bool) -> Definition:
+        """What data workers that are other programs are to load, on this machine or anywhere. Raises TypeError when the loader cannot be
+        pickled.
+        """
         if not self._is_as_before(loader, _ANY_BYTES, as_pickled=True) or self._last is None:
-            self._last = pickled(recipe_of(loader))
+            self._last = pickled(recipe_of(loader), is_for_here)
         return self._last
 
     def has_changed(self, loader: DataLoader) -> bool:
@@ -44,7 +48,7 @@ class Fingerprint:
         if self._is_fixed:
             self.has_just_changed = False
             return True
-        before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen, as_pickled, loader.persistent_workers)
+        before, self._seen = self._seen, _snapshot(recipe_of(loader), most_bytes, self._seen, as_pickled)
         is_equal = before is not None and before == self._seen
         self.has_just_changed = not is_equal and before is not None and self._seen is not None
         return is_equal
@@ -54,8 +58,8 @@ class Fingerprint:
         return self._seen is not None and self._seen == _snapshot(recipe, _QUICK_BYTES, self._seen, as_pickled=False)
 
 
-def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None, as_pickled: bool, looks_for_shared: bool = False) -> Snapshot | None:
+def _snapshot(recipe: Recipe, most_bytes: int, before: Snapshot | None, as_pickled: bool) -> Snapshot | None:
     try:
-        return Snapshot(list(vars(recipe).values()), most_bytes, before, looks_for_shared, as_pickled=as_pickled)
+        return Snapshot(list(vars(recipe).values()), most_bytes, before, as_pickled=as_pickled)
     except TooMuch:
         return None

@@ -18,7 +18,7 @@ from ..code.frozen import FROZEN, are_equal, are_frozen, are_one
 from ..code.program_globals import is_own
 from ..code.reach import closed_over
 from ..runtime import native
-from .file_memory import FilesInMemory
+from .file_memory import FilesInMemory, SeenByOthers
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _NAMED = (types.ModuleType, types.BuiltinFunctionType, type(threading.Lock()), type(threading.RLock()))
@@ -41,12 +41,11 @@ class Snapshot:
     looked into: open files, connections, memory of a GPU.
     """
 
-    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None, looks_for_shared: bool = False,
-                 most_objects: int = _MOST_OBJECTS, as_pickled: bool = False) -> None:
+    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None, most_objects: int = _MOST_OBJECTS,
+                 as_pickled: bool = False) -> None:
         """`before`, of the same objects, makes it faster. `as_pickled`: objects are what their __getstate__ says; else it is not called."""
         self.shares_memory = False
-        """Whether some of it is memory that processes share, where that is looked for."""
-        self._looks_for_shared = looks_for_shared
+        """Whether some of it is memory that other processes see."""
         self._before = before._lists if before else []
         self._plain: list[Any] = []
         self._lists: list[list[Any]] = []
@@ -57,11 +56,12 @@ class Snapshot:
         self._known: dict[int, tuple[int, Any]] = {}
         self._places: dict[int, int] = {}
         self._files: FilesInMemory | None = None
+        self._seen_by_others: SeenByOthers | None = None
         waiting = list(what)
         while waiting:
             waiting += self._parts(waiting.pop())
         self._known.clear()
-        self._before, self._files = [], None
+        self._before, self._files, self._seen_by_others = [], None, None
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Snapshot) and are_equal(self._plain, other._plain) and are_one(self._named, other._named)
@@ -173,8 +173,9 @@ class Snapshot:
         return found is not None
 
     def _note_shared(self, address: int) -> None:
-        if self._looks_for_shared and not self.shares_memory:
-            self.shares_memory = self._in_memory().is_seen_by_others(address)
+        if not self.shares_memory:
+            self._seen_by_others = self._seen_by_others or SeenByOthers()
+            self.shares_memory = self._seen_by_others.has(address)
 
     def _in_memory(self) -> FilesInMemory:
         self._files = self._files or FilesInMemory()

@@ -44,6 +44,8 @@ class Opening:
 
     digest: str
     open: Callable[[], Stream]
+    shares_memory: bool = False
+    """Whether workers may see what the program writes from now on, or the program what they write."""
 
     def __call__(self) -> Stream:
         return self.open()

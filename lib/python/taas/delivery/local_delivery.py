@@ -63,7 +63,9 @@ class Local(Delivery, Workers):
         if has_grown:
             self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
                                                       for index, path in enumerate(self._pool.paths())]))
-        return Opening(definition.digest + digest_of(state), lambda: Bundles(RemoteStream(self, definition, state)))
+        shares_memory = capture.shares_memory or registered.fingerprint.shares_memory(loader, self.is_forked)
+        return Opening(definition.digest + digest_of(state),
+                       lambda: Bundles(RemoteStream(self, definition, state, shares_memory=shares_memory)), shares_memory)
 
     def release(self, token: int) -> None:
         self._users.discard(token)
@@ -160,7 +162,7 @@ class Started(Local):
     """Workers are programs of their own: the dataset is pickled for them."""
 
     def _definition(self, registered: Any, loader: DataLoader, capture: Capture) -> Definition:
-        return registered.fingerprint.definition(loader)
+        return registered.fingerprint.definition(loader, is_for_here=True)
 
     def _starter(self, pool: Pool) -> Starter:
         path = os.path.join(pool.folder, "plan.json")

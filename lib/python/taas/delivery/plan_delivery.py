@@ -52,13 +52,15 @@ class FromRun(Delivery, Workers):
     def opener(self, registered: Any, loader: DataLoader) -> Opening:
         name = self._named(loader)
         capture = self._captures.capture(registered.token, loader, registered.has_begun)
-        meant = definition.named(name) if name else registered.fingerprint.definition(loader)
+        meant = definition.named(name) if name else registered.fingerprint.definition(loader, self._are_here())
         for place in capture.unsendable:
             if not place.startswith(("__main__:", ":__main__")) and "<" not in place:  # these come with the code
                 what = place.replace(":", ".").lstrip(".")
                 events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
         state = with_shared(capture.state, values_of(meant.shared))
-        return Opening(meant.digest + digest_of(state), lambda: Bundles(RemoteStream(self, meant, state, bool(name))))
+        shares_memory = registered.fingerprint.shares_memory(loader, with_forks=False)
+        return Opening(meant.digest + digest_of(state),
+                       lambda: Bundles(RemoteStream(self, meant, state, bool(name), shares_memory)), shares_memory)
 
     def release(self, token: int) -> None:
         self._captures.forget(token)
@@ -85,6 +87,11 @@ class FromRun(Delivery, Workers):
             events.remark(line)
         if self._watched.has_changed():
             self._take(self._watched.plan)
+
+    def _are_here(self) -> bool:
+        """Whether all workers are on this machine."""
+        paths = [self._watched.plan.workers[index].get("unix") for index in self._present]
+        return all(path and os.path.exists(path) for path in paths)
 
     def _named(self, loader: DataLoader) -> str:
         """What --loader calls it; empty where it does not."""

@@ -223,7 +223,7 @@ class Registered:
             opening = self._opening(loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
-        if loader.persistent_workers and self.fingerprint.may_share_memory():  # in which the program may tell of the next epoch
+        if opening.shares_memory:  # where the program may tell of the next epoch, and workers may keep what they have seen
             return
         self._was_looked_at = True
         self._tell_of_a_change(loader)

@@ -71,14 +71,15 @@ class Workers:
 
 class RemoteStream:
     """One epoch's tasks, to be done in the program state `state`. `prepared` is True when workers may have made the batch
-    `number` already: number modulo workers.
+    `number` already: number modulo workers. `shares_memory`: see Opening; then nothing is made twice.
     """
 
-    def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False) -> None:
+    def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False, shares_memory: bool = False) -> None:
         self.takes_bundles = not prepared
         self._workers = workers
         self._state = state
         self._prepared = prepared
+        self._shares_memory = shares_memory
         self._largest = 0
         self._process = os.getpid()
         self._client = workers.client
@@ -86,11 +87,13 @@ class RemoteStream:
         workers.opened(self)
 
     def submit(self, tasks: Sequence[Task]) -> None:
-        """Shards have a worker that keeps their place; what may be prepared has one that prepared it."""
-        is_shard = tasks[0].turn >= 0
-        preferred = self._workers.index_of(tasks[0].home) if is_shard or self._prepared else -1
+        """Shards have a worker that keeps their place, and so have logical workers that others see the writing of; what may be prepared
+        has one that prepared it.
+        """
+        stays = tasks[0].turn >= 0 or self._shares_memory
+        preferred = self._workers.index_of(tasks[0].place if stays else tasks[0].home) if stays or self._prepared else -1
         payload = payload_of([task.to_bytes() for task in tasks])
-        self._connected().submit(self.number, program_state.framed(self._state, payload), preferred, is_shard)
+        self._connected().submit(self.number, program_state.framed(self._state, payload), preferred, stays)
 
     def next(self, seconds: float) -> Outcome | Bundle | None:
         """The next tasks' outcome; None when `seconds` are over first."""

@@ -41,7 +41,12 @@ class Task(NamedTuple):
     @property
     def home(self) -> int:
         """Which data worker keeps the place in a stream, or may have made the batch already, modulo their number."""
-        return self.number if self.turn < 0 else max(0, self.logical_worker) + (self.dealt.rank if self.dealt else 0)
+        return self.number if self.turn < 0 else self.place
+
+    @property
+    def place(self) -> int:
+        """Which data worker its logical worker has, modulo their number, where that matters."""
+        return max(0, self.logical_worker) + (self.dealt.rank if self.dealt else 0)
 
     def to_bytes(self) -> bytes:
         """The payload: a head of 40 bytes, and the indices."""

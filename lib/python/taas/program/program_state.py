@@ -112,11 +112,12 @@ def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
 
 class Capture(NamedTuple):
     """The state that a loop begins with; and the places of objects that the loader's code sees in modules, that have changed since the
-    last loop, and that are not in it: workers can only inherit them.
+    last loop, and that are not in it: workers can only inherit them. `shares_memory`: forks see what is written into some of them.
     """
 
     state: bytes
     unsendable: list[str]
+    shares_memory: bool
 
 
 class Captures:
@@ -134,12 +135,12 @@ class Captures:
     def capture(self, token: int, loader: DataLoader, has_begun: bool) -> Capture:
         """For a loop that begins now over `loader`, whose registration has this token; `has_begun`: it is not the first one."""
         if loader.persistent_workers and has_begun and token in self._last:
-            return Capture(self._last[token], [])
+            return Capture(self._last[token], [], self._followed[token].shares_memory)
         followed = self._followed.setdefault(token, outside.Followed())
         seen, changed = followed.look(recipe_of(loader))
         objects = {} if self._are_forks else followed.pickles
         self._last[token] = captured(self._same_machine, seen.sendable(), objects)
-        return Capture(self._last[token], [place for place in changed if place not in objects])
+        return Capture(self._last[token], [place for place in changed if place not in objects], self._are_forks and followed.shares_memory)
 
     def forget(self, token: int) -> None:
         """The loader is not registered any more."""
