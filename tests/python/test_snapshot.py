@@ -188,16 +188,16 @@ class Large(Rich):
 def test_an_unchanged_dataset_is_not_pickled_again(monkeypatch):
     dataset = Large()
     fingerprint, loader = Fingerprint(), DataLoader(dataset, 2)
-    first = fingerprint.definition(loader)
-    monkeypatch.setattr("taas.dataset.fingerprint.pickled", lambda recipe: pytest.fail("it was pickled again"))
-    assert fingerprint.definition(loader) is first
+    first = fingerprint.definition(loader, True)
+    monkeypatch.setattr("taas.dataset.fingerprint.pickled", lambda *_: pytest.fail("it was pickled again"))
+    assert fingerprint.definition(loader, True) is first
 
 
 def test_a_changed_dataset_is_sent_with_the_change():
     fingerprint, loader = Fingerprint(), DataLoader(Large(), 2)
-    first = fingerprint.definition(loader)
+    first = fingerprint.definition(loader, True)
     loader.dataset.images[1_999_999] = 1
-    assert fingerprint.definition(loader).digest != first.digest
+    assert fingerprint.definition(loader, True).digest != first.digest
 
 
 def test_workers_inherit_anew_what_has_changed_or_cannot_be_told():

@@ -57,11 +57,13 @@ class Snapshot:
         self._places: dict[int, int] = {}
         self._files: FilesInMemory | None = None
         self._seen_by_others: SeenByOthers | None = None
+        self._private: set[tuple[int, int]] = set()
+        self._private_before = before._private if before else set()
         waiting = list(what)
         while waiting:
             waiting += self._parts(waiting.pop())
         self._known.clear()
-        self._before, self._files, self._seen_by_others = [], None, None
+        self._before, self._files, self._seen_by_others, self._private_before = [], None, None, set()
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Snapshot) and are_equal(self._plain, other._plain) and are_one(self._named, other._named)
@@ -129,7 +131,7 @@ class Snapshot:
 
     def _array(self, value: numpy.ndarray) -> list[Any]:
         self._plain.append((self._place(value.__array_interface__["data"][0]), str(value.dtype), value.shape, value.strides))
-        self._note_shared(value.__array_interface__["data"][0])
+        self._note_shared(id(value), value.__array_interface__["data"][0])
         own = [] if type(value) in (numpy.ndarray, numpy.memmap) else [type(value), getattr(value, "__dict__", None)]
         if value.dtype == object:
             return [value.reshape(-1).tolist(), *own]
@@ -147,7 +149,7 @@ class Snapshot:
             raise TooMuch
         self._plain.append((self._place(storage.data_ptr()), value.dtype, value.shape, value.stride(), value.storage_offset(),
                             value.requires_grad, value.is_conj(), value.is_neg()))
-        self._note_shared(storage.data_ptr())
+        self._note_shared(storage._cdata, storage.data_ptr())
         first, length = 0, storage.nbytes()
         if value.is_contiguous():
             first, length = int(value.storage_offset()) * value.element_size(), value.numel() * value.element_size()
@@ -172,10 +174,16 @@ class Snapshot:
             self._plain.append((found[0].path, found[1], found[0].is_shared, status.st_size, status.st_mtime_ns))
         return found is not None
 
-    def _note_shared(self, address: int) -> None:
-        if not self.shares_memory:
+    def _note_shared(self, owner: int, address: int) -> None:
+        """What an object has at an address stays what it is: the kernel is asked once."""
+        if self.shares_memory:
+            return
+        if (owner, address) not in self._private_before:
             self._seen_by_others = self._seen_by_others or SeenByOthers()
-            self.shares_memory = self._seen_by_others.has(address)
+            if self._seen_by_others.has(address):
+                self.shares_memory = True
+                return
+        self._private.add((owner, address))
 
     def _in_memory(self) -> FilesInMemory:
         self._files = self._files or FilesInMemory()

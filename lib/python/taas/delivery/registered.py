@@ -57,7 +57,9 @@ class Registered:
         self.epoch = epoch
         self._budget = PredictionBudget()
         self._prefetched = Prefetch()
+        self._opened: Opening | None = None  # for the last loop
         self._was_looked_at = False  # since the last loop ended
+        self._has_compared = False  # what the dataset was when a loop began and when it ended
         self.has_begun = False
         """A loop over it, that is."""
         self._current: weakref.ref[LoaderIterator] | None = None
@@ -127,7 +129,7 @@ class Registered:
             opening = self._opening(loader)
             if not self._was_looked_at:  # else what is new now was changed between the loops
                 self._tell_of_a_change(loader)
-            self._was_looked_at = False
+            self._opened, self._was_looked_at = opening, False
             self.has_begun = True
             self.fingerprint.begins(loader)
             order.begin()
@@ -220,14 +222,24 @@ class Registered:
         if not self._prefetched.is_open or not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
             return
         try:
-            opening = self._opening(loader)
+            opening = self._expected_opening(loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
+        self._was_looked_at = True
         if opening.shares_memory:  # where the program may tell of the next epoch, and workers may keep what they have seen
             return
-        self._was_looked_at = True
-        self._tell_of_a_change(loader)
         self._prefetched.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
+
+    def _expected_opening(self, loader: DataLoader) -> Opening:
+        """Of the next loop, as if nothing had changed since the last one began: that is looked at when it begins. After the first loop it
+        is looked at here as well, to tell a change in the loop from one behind it.
+        """
+        if self._opened and (loader.num_workers or self._has_compared):
+            return self._opened
+        self._has_compared = self._opened is not None
+        opening = self._opening(loader)
+        self._tell_of_a_change(loader)
+        return opening
 
     def _stay_where_it_must(self, loader: DataLoader) -> None:
         """With num_workers up to 1 the loader's code may count on being in one process; a stream is read by one for each worker."""
