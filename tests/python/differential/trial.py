@@ -15,7 +15,8 @@ def faults_of(pipeline: Pipeline, machines: Any, full: bool, chosen: list[Way] |
     """One line for each way in which the promise is not kept. `machines` is a run with two data workers; `chosen` are the ways
     that are tried, where they are not all.
     """
-    baselines, ways = plain(pipeline, full), registered(pipeline, full) if chosen is None else chosen
+    ways = registered(pipeline, full) if chosen is None else chosen
+    baselines = plain(pipeline, full or any(way.start_method for way in ways))
     killing, seconds = [way for way in ways if way.kills and way.on_machines], pipeline.seconds * (3 if full else 1)
     results = run_all({way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, seconds)
     for way in killing:

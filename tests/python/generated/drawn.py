@@ -140,7 +140,8 @@ class Drawn:
         """False for what docs/data-guarantees.md says cannot be known."""
         keeps_state = self.writes or self.place in MOVING
         return not (way.kills and keeps_state and self.options.get("persistent_workers")
-                    or (way.on_machines or way.start_method) and self.place == "a module made by the program")
+                    or (way.on_machines or way.start_method) and self.place == "a module made by the program"
+                    or way.start_method and self.place == "a mapped file")  # copied, where the plain loader can start a worker at all
 
     def make(self, workers: int) -> DataLoader:
         self.kept = {**OF_A_PROCESS, **MOVING, **SHARED}[self.place]()

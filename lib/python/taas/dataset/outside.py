@@ -57,6 +57,7 @@ class Followed:
 
     def __init__(self) -> None:
         self._looks: dict[str, Any] = {}
+        self._made_here: set[str] | None = None
         self.pickles: dict[str, str] = {}
         """Of those objects that can be sent, and are small: what a program configures itself with, say."""
         self.shares_memory = False
@@ -67,6 +68,9 @@ class Followed:
         seen, before = seen_by(recipe), self._looks
         self._looks = {place: _look(value, before.get(place)) for place, value in seen.objects.items()}
         changed = [place for place, look in self._looks.items() if before and not _is_as(look, before.get(place))]
+        made_here = {place for place in seen.texts if not _can_be_imported(place)}
+        changed += sorted(made_here - self._made_here) if self._made_here is not None else []
+        self._made_here = made_here
         self.shares_memory = any(look.shares_memory if isinstance(look, Snapshot) else _is_shared(seen.objects[place])
                                  for place, look in self._looks.items())
         if not before or changed or before.keys() != self._looks.keys():
@@ -189,6 +193,12 @@ def _owner_of(place: str) -> tuple[Any, str]:
 
 def _is_imported(place: str) -> bool:
     return not place.startswith(("__main__:", ":"))
+
+
+def _can_be_imported(place: str) -> bool:
+    """False for what is in a module that the program has made itself."""
+    module = place.partition(":")[0]
+    return not module or module == "__main__" or getattr(sys.modules.get(module), "__spec__", None) is not None
 
 
 def functions_of(module: str, recipe: Recipe) -> list[types.FunctionType]:

@@ -52,7 +52,7 @@ def chosen(device: Any) -> torch.device | None:
 
 def on_device(opening: Opening, device: torch.device) -> Opening:
     """Opens the same streams, whose batches come on the device. Nothing is done on it before the first batch is there."""
-    return Opening(opening.digest, lambda: DeviceStream(opening(), lambda: _copies_to(device)))
+    return dataclasses.replace(opening, open=lambda: DeviceStream(opening(), lambda: _copies_to(device)))
 
 
 class DeviceStream:
