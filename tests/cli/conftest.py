@@ -156,3 +156,44 @@ def succeeds(launcher, *arguments, env=None):
 def join_alone(launcher, *arguments, **environment):
     return launcher.run("--nnodes=1:2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
                         "--rdzv-id=job8", "--rdzv-conf=join_timeout=20,last_call_timeout=0.1", *arguments, env=environment)
+
+
+class Gate:
+    """Where a rank waits until the test lets it through."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        os.mkfifo(path)
+
+    def rank_waits(self) -> str:
+        return f"open({str(self.path)!r}).read()\n"
+
+    def open(self):
+        with open(self.path, "w"):
+            pass
+
+
+@pytest.fixture
+def gate(launcher):
+    return Gate(launcher.folder / "gate")
+
+
+@pytest.fixture
+def terminal(launcher):
+    """terminal(word, …): runs a command in a terminal, in the launcher's folder. Nothing scrolls away: it has many rows."""
+    pytest.importorskip("pyte", reason="no pyte here: scripts/requirements-test.txt has it")
+    from terminals import ROWS, Terminal
+
+    opened = []
+    launcher.environment |= {"TERM": "xterm-256color", "PYTHONUNBUFFERED": "1", "LESS": "", "PS1": "$ ", "HISTFILE": "",
+                             "BASH_SILENCE_DEPRECATION_WARNING": "1", "PYTHON_BASIC_REPL": "1"}
+    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TMUX", "LESSOPEN", "PYTHONBREAKPOINT"):
+        launcher.environment.pop(name, None)
+
+    def run(*command, rows=ROWS, **environment) -> Terminal:
+        opened.append(Terminal(list(command), launcher.folder, launcher.environment | environment, rows))
+        return opened[-1]
+
+    yield run
+    for each in opened:
+        each.end()

@@ -24,6 +24,15 @@ struct SimulatedRank {
   run::Evidence told = {};
 };
 
+/// What a rank does, as somebody sees who looks at it.
+enum class Stance {
+  kTrains,
+  kWaits,     ///< in a collective
+  kBlocked,   ///< for a lock
+  kComputes,  ///< while the others wait for it
+  kSleeps,
+};
+
 /// What a node asks of the world around it.
 class NodeWorld {
  public:
@@ -33,6 +42,7 @@ class NodeWorld {
   virtual void left(int node, const run::Leave& leave) = 0;
   virtual void spawned(int node, SimulatedRank& rank, const run::StartRanks& start) = 0;
   virtual void died(int node, const SimulatedRank& rank, run::ExitStatus status) = 0;
+  [[nodiscard]] virtual Stance stance(const SimulatedRank& rank) const = 0;
   virtual void require(bool holds, const std::string& what) = 0;
 };
 
@@ -92,6 +102,7 @@ class Node {
   void act(const run::ClearDeadline&) { ++deadline_; }
   void act(const run::Notify&) {}
   void act(const run::TellHere&) {}
+  void act(const run::ShowHere&) {}
 
   template <class Order>
   void perform(const Order&) {}
@@ -99,6 +110,7 @@ class Node {
   void perform(const run::ProbeAddresses& order);
   void perform(const run::StartRanks& order);
   void perform(const run::SignalRanks& order);
+  void perform(const run::LookAtRanks& order);
   void perform(const run::KillGeneration&) { sweep(9); }
   void perform(const run::SweepGeneration& order) { sweep(order.signal); }
   void perform(const run::Settle&);

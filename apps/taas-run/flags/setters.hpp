@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "flags/flags.hpp"
 #include "flags/values.hpp"
@@ -40,12 +41,12 @@ using Choices = std::initializer_list<std::pair<std::string_view, Value>>;
 /// Keeps what one of a few words stands for; any other word is refused with all of them.
 template <class Value>
 Result<> store_choice(Value& target, std::string_view text, Choices<Value> choices) {
-  std::string words;
+  std::vector<std::string_view> words;
   for (const auto& [word, value] : choices) {
     if (word == text) return store(target, Result<Value>(value));
-    words += (words.empty() ? "" : ", ") + std::string(word);
+    words.push_back(word);
   }
-  return usage_error("not one of " + words);
+  return not_one_of(text, words);
 }
 
 /// Remembers a flag of torchrun that means nothing here, so that it can be said.

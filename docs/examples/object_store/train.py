@@ -1,4 +1,6 @@
-"""Trains on objects that each take 50 ms to arrive. More CPU machines wait for more of them at the same time:
+"""Trains on objects that each take 50 ms to arrive. More CPU machines wait for more of them at the same time.
+
+Quickstart's environment has all that it needs.
 
     python object_server.py --port 8017 &
     taas-run --gpus 1 --cpus 1 --data-cores 1 train.py --steps 60

@@ -4,6 +4,9 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/environment/environment.hpp"
+#include "base/text.hpp"
+
 namespace taas::plan {
 namespace {
 
@@ -34,6 +37,11 @@ bool stays(std::string_view name) {
 }
 
 }  // namespace
+
+bool has_slices(const Machine& machine) {
+  auto visible = find_variable(machine.environment, "CUDA_VISIBLE_DEVICES");
+  return machine.gpus > 0 && visible && trim(*visible, " ").starts_with("MIG-");
+}
 
 std::map<std::string, std::string> forwarded_environment(const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> forwarded;

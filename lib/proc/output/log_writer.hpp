@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,7 +25,8 @@ class LogWriter {
   static constexpr std::size_t kCrowded = 1 << 20;  ///< bytes
   static constexpr std::size_t kRoom = kCrowded / 4;
 
-  LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks);
+  /// `limit`: as LogFile has it.
+  LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks, std::int64_t limit = 0);
   /// What was appended is written all the same.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;

@@ -20,7 +20,8 @@ struct AgentPolicy {
   Duration connect_for = std::chrono::seconds(60);  ///< the same before it was ever reached
   bool coordinator_first = false;  ///< it was there before this agent: where nobody listens, the run is over
   EchoPolicy echo;
-  bool in_process = false;  ///< the coordinator is in this process: no heartbeats, no fence
+  bool in_process = false;    ///< the coordinator is in this process: no heartbeats, no fence
+  bool shows_search = false;  ///< this node's console has a row that changes, for what is looked for (ShowHere)
 };
 
 // What happens to an agent.
@@ -64,7 +65,7 @@ struct Send {
 };
 /// Carried out on this node: Welcome (prepare), ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
 /// SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored,
-/// LookAtWriters, WritersAnswer.
+/// LookAtWriters, WritersAnswer, LookAtRanks.
 struct Perform {
   CoordinatorMessage message;
 };
@@ -81,6 +82,11 @@ struct TellHere {
   std::string text;
 };
 
-using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify, TellHere>;
+/// The row that changes on this node's console. Empty: none is there any more.
+struct ShowHere {
+  std::string row;
+};
+
+using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify, TellHere, ShowHere>;
 
 }  // namespace taas::run

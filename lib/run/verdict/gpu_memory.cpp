@@ -6,6 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "base/bytes.hpp"
+
 namespace taas::run {
 namespace {
 
@@ -29,8 +31,7 @@ std::optional<int> rank_with_pid(int pid, Rank culprit, const GenerationRecord& 
 }
 
 std::string amount(std::uint64_t bytes) {
-  constexpr double kGiB = 1024.0 * 1024 * 1024;
-  return bytes == 0 ? "an unknown amount" : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / kGiB);
+  return bytes == 0 ? "an unknown amount" : size_in_words(bytes);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ class StreamCopies : public DeviceCopies {
     const c10::StreamGuard on_stream(stream_);
     Started started;
     for (const auto& tensor : batch) {
-      started.tensors.push_back(tensor.to(device_, tensor.scalar_type(), /*non_blocking=*/true));
+      // Out of torch's pinned memory, which torch keeps until the copy is done.
+      started.tensors.push_back(tensor.pin_memory().to(device_, tensor.scalar_type(), /*non_blocking=*/true));
     }
     auto event = std::make_shared<c10::Event>(device_.type());
     event->record(stream_);

@@ -40,9 +40,7 @@ auto reading(const std::string& path, Read&& read) {
     return read();
   } catch (const CheckpointError&) {
     throw;
-  } catch (const UnknownObject& unknown) {
-    throw CheckpointError(path + " holds " + unknown.what + ": it was not written by save_shards()");
-  } catch (const std::exception&) {  // torch's own words are many lines about zip and pickle
+  } catch (const std::exception&) {
     throw CheckpointError(path + explain_unreadable(path));
   }
 }

@@ -9,6 +9,7 @@
 #include "base/ids.hpp"
 #include "run/events/data_events.hpp"
 #include "run/events/events.hpp"
+#include "run/looks/phases.hpp"
 
 namespace taas::ui {
 
@@ -46,6 +47,17 @@ struct DataNews {
   run::DataEvent event;
 };
 
-using Event = std::variant<OutputLine, Message, RunEvent, RunAction, DataNews>;
+/// What the ranks are about, for a live line.
+struct PhaseNews {
+  run::RunPhase phase;
+  Instant at;
+};
+
+/// How far the output of all ranks is on its way to its place, at the end.
+struct OutputNews {
+  run::OutputProgress progress;
+};
+
+using Event = std::variant<OutputLine, Message, RunEvent, RunAction, DataNews, PhaseNews, OutputNews>;
 
 }  // namespace taas::ui

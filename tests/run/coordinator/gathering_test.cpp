@@ -30,7 +30,8 @@ struct Way : Parts {
   DataNodes data_nodes{policy.data};
   LoaderWait loader{policy, data_nodes, decisions};
   Members members{decisions, agents};
-  Gathering gathering{policy, decisions, agents, membership, members, loader};
+  NodeCheck check{policy.check, decisions, agents, data_nodes};
+  Gathering gathering{policy, decisions, agents, membership, members, loader, check};
 };
 
 }  // namespace

@@ -81,10 +81,12 @@ TEST_CASE("chained exceptions are found as a chain") {
               "ValueError: no x"};
   auto found = find_tracebacks(lines);
   REQUIRE(found.size() == 2);
-  CHECK_FALSE(found[0].continues);
-  CHECK(found[1].continues);
+  CHECK(found[0].link == Traceback::Link::kNone);
+  CHECK(found[1].link == Traceback::Link::kWhileHandling);
+  lines[4] = "The above exception was the direct cause of the following exception:";
+  CHECK(find_tracebacks(lines)[1].link == Traceback::Link::kCausedBy);
   lines[4] = "retrying";
-  CHECK_FALSE(find_tracebacks(lines)[1].continues);
+  CHECK(find_tracebacks(lines)[1].link == Traceback::Link::kNone);
 }
 
 TEST_CASE("further lines of a message end where other output begins") {

@@ -30,7 +30,6 @@ struct Uneven {
   std::function<int(int rank)> batches;
   int accumulate = 1;
   bool find_unused = false;
-  bool overlap_gather = false;
   bool zero_grad_first = false;  ///< gradients of the last step are left when a rank is through
 };
 
@@ -84,7 +83,7 @@ std::pair<std::vector<at::Tensor>, c10::IValue> join_whole(const Uneven& uneven,
                           [&] { model->zero_grad(); }, optimizer};
   join(
       {*model}, [&] { run_uneven(uneven, group, training); }, uneven.join);
-  return {copies_of(net), optimizer_state(optimizer)};
+  return {copies_of(net), state_dict(optimizer)};
 }
 
 template <class Options>
@@ -93,11 +92,9 @@ std::pair<std::vector<at::Tensor>, c10::IValue> join_sharded(const Uneven& uneve
   auto net = same_net();
   std::optional<JoinedNet> model;
   if (stage == 1) model = wrap_uneven(net, group, uneven);
-  ZeroOptimizer optimizer(net->parameters(), group, defaults,
-                          {.stage = stage,
-                           .bucket_cap_mb = kJoinBucketMiB,
-                           .find_unused_parameters = uneven.find_unused,
-                           .overlap_gather = uneven.overlap_gather});
+  ZeroOptimizer optimizer(
+      net->parameters(), group, defaults,
+      {.stage = stage, .bucket_cap_mb = kJoinBucketMiB, .find_unused_parameters = uneven.find_unused});
   UnevenTraining training{[&](const at::Tensor& images, bool extra) {
                             return model ? (*model)(images, extra) : net->forward(images, extra);
                           },
@@ -146,7 +143,6 @@ void zero_join_parity() {
                         group, adamw);
   compare_joined<AdamW>({.name = "no batch", .batches = late}, group, adamw);
   compare_joined<AdamW>({.name = "accumulation", .batches = rising, .accumulate = 2}, group, adamw);
-  compare_joined<AdamW>({.name = "gathers that last", .batches = rising, .overlap_gather = true}, group, adamw);
   compare_joined<AdamW>({.name = "unused", .batches = rising, .find_unused = true}, group, adamw);
 }
 

@@ -17,20 +17,22 @@ class Refusal(Exception):
     """Why no rank can be forked from this interpreter, for the user, after "no preload: "."""
 
 
-def prepare(settings: Settings) -> str:
-    """Imports all. Returns what is to be told to taas-run: "ready" or "refused <why>"."""
+def prepare(settings: Settings) -> tuple[str, set[str]]:
+    """Imports all. Returns what is to be told to taas-run, "ready" or "refused <why>", and the variables that modules have
+    looked at."""
+    asked: set[str] = set()
     try:
         with _rarely_collecting():
             for module in settings.modules:
-                _import(module, settings)
+                asked |= _import(module, settings)
         _check_devices()
         _check_threads()
     except Refusal as refusal:
-        return f"refused {refusal}"
+        return f"refused {refusal}", asked
     sys.stdout.flush()
     sys.stderr.flush()
     gc.freeze()  # the collector's rounds write into every object, and so would give each rank its own copy of all
-    return "ready"
+    return "ready", asked
 
 
 @contextlib.contextmanager
@@ -43,7 +45,8 @@ def _rarely_collecting() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _import(module: str, settings: Settings) -> None:
+def _import(module: str, settings: Settings) -> set[str]:
+    """Returns the variables that it has looked at."""
     watched = settings.per_rank + settings.set_by_program
     with start_folder.in_path(settings), environment_spy.Spy(watched) as spy, Draws() as draws:
         try:
@@ -55,6 +58,7 @@ def _import(module: str, settings: Settings) -> None:
     if kept := draws.find_kept():
         names = ", ".join(sorted(kept))
         raise Refusal(f"{names} draws at random when it is imported, which would be the same in all ranks")
+    return spy.asked
 
 
 def _cannot_import(module: str, error: BaseException) -> str:
@@ -74,6 +78,11 @@ def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
+# NVIDIA's, also Jetson's and WSL's; AMD's and Intel's; Gaudi's and TPUs; Ascend's; AWS Neuron's.
+_ACCELERATORS = ("/dev/nvidia", "/dev/nvhost", "/dev/nvmap", "/dev/dxg", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/hl", "/dev/vfio/",
+                 "/dev/davinci", "/dev/neuron")
+
+
 def _check_devices() -> None:
     """A process that is forked after CUDA was initialised cannot use it."""
     torch = sys.modules.get("torch")
@@ -85,7 +94,7 @@ def _check_devices() -> None:
             target = os.readlink(f"/proc/self/fd/{number}")
         except OSError:
             continue
-        if target.startswith(("/dev/nvidia", "/dev/kfd", "/dev/dri/")):
+        if target.startswith(_ACCELERATORS):
             raise Refusal(f"an imported module opened {target}, which no forked process can use")
 
 
