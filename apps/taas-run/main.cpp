@@ -5,9 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,47 +13,37 @@
 #include "base/environment/environment.hpp"
 #include "base/exit_status.hpp"
 #include "base/files.hpp"
-#include "base/json/published_json.hpp"
 #include "base/log/log_file.hpp"
-#include "command/command.hpp"
-#include "command/documents.hpp"
+#include "base/text.hpp"
 #include "frameworks/accelerate.hpp"
 #include "frameworks/deepspeed.hpp"
 #include "frameworks/foreign_package.hpp"
 #include "frameworks/ray_train.hpp"
-#include "look/look.hpp"
 #include "net/secret.hpp"
-#include "node/check/examiner.hpp"
-#include "node/looks/native_looks.hpp"
 #include "parse/cli.hpp"
 #include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
 #include "plan/options/loader_names.hpp"
-#include "proc/family/keeper.hpp"
 #include "proc/machine/gpus.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
-#include "runs/runs.hpp"
-#include "session/session_client.hpp"
-#include "session/session_commands.hpp"
-#include "session/session_order.hpp"
 #include "slurm/job_gpus.hpp"
-#include "start/check.hpp"
 #include "start/devices.hpp"
 #include "start/dry_run.hpp"
 #include "start/launch.hpp"
 #include "start/local_programs.hpp"
-#include "start/meant_program.hpp"
 #include "start/own_network.hpp"
-#include "start/refusal.hpp"
 #include "start/serve.hpp"
-#include "ui/view/renderer.hpp"
 
 namespace {
 
 using namespace taas;
 
-constexpr const char* kKeepFlag = "--keep";  // as in lib/python/preload/taas_preload/launcher.py
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+// Each as the whole command line: a program of that name is ./token.
+constexpr const char* kMakeToken = "token";
+constexpr const char* kDevices = "devices";
 
 Environment read_environment() {
   Environment variables;
@@ -81,9 +68,6 @@ plan::Machine read_machine() {
   machine.python_packages = python_packages();
   machine.preload_hook = python_part("preload");
   machine.rank_extension = python_part("rank");
-  machine.post_mortem = python_part("post_mortem");
-  if (const char* terminal = ::ttyname(STDIN_FILENO)) machine.terminal = terminal;
-  if (const auto terminal = ui::inspect_terminal(); terminal.same) machine.console_columns = terminal.columns;
   return machine;
 }
 
@@ -93,12 +77,27 @@ bool submits_jobs(const plan::Options& options, const plan::Machine& machine) {
   return !here && !LocalPrograms(machine.environment).find_in_path("sbatch").empty();
 }
 
+/// Nothing more can be done where standard error takes nothing either.
+void say(const Error& error) { std::fputs(fmt::format("taas-run: {}\n", printable(error.message)).c_str(), stderr); }
+
+int refuse(const Error& error) {
+  say(error);
+  if (error.code != ErrorCode::kCannotExecute) return kUsageExitCode;
+  return error.system_errno == ENOENT ? kNotFound : kNotExecutable;
+}
+
 /// A reader that has read enough is no failure.
 int print(const std::string& text) {
   bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
   if (written || errno == EPIPE) return 0;
-  cli::tell(system_error("standard output: cannot write", errno), cli::ErrorForm::kText);
-  return kFailedExitCode;
+  say(system_error("standard output: cannot write", errno));
+  return 1;
+}
+
+int print_devices(const plan::Machine& machine) {
+  auto report = cli::report_devices(machine);
+  auto printed = print(report.text);
+  return report.all_work ? printed : 1;
 }
 
 /// Programs of other machines are looked for there.
@@ -106,9 +105,9 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   bool here = std::holds_alternative<plan::OneMachine>(plan.launch_mode);
   auto readable = plan::check_streamed_program(plan.options.program, plan.world_size(), here);
   if (!readable) return readable.error();
-  if (plan.options.check_only || (!here && !plan.options.dry_run)) return plan::ResolvedProgram();
+  if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
   auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
-  if (!program) return cli::name_what_was_meant(program.error(), plan.options.program);
+  if (!program) return program.error();
   auto loaders = program->python ? plan::check_python_loaders(plan.options.data.loader) : Result<>();
   if (!loaders) return loaders.error();
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
@@ -134,29 +133,7 @@ Result<> begin_log(plan::OutputOptions& output, const plan::Machine& machine) {
   return {};
 }
 
-/// CPU machines over ssh are looked at as nodes are; those of batch systems would have to be waited for.
-plan::DataOptions data_to_check(const plan::DataOptions& wanted) {
-  plan::DataOptions options;
-  if (!wanted.hosts) return options;
-  options.cpus = wanted.cpus;
-  options.hosts = wanted.hosts;
-  return options;
-}
-
-/// `typed`: the whole command line, as the user gave it.
-int start(plan::Options options, plan::Machine machine, std::vector<std::string> arguments,
-          std::vector<std::string> typed) {
-  const auto refuse = [form = options.output.json ? cli::ErrorForm::kJson : cli::ErrorForm::kText](const Error& error) {
-    return cli::refuse(error, form);
-  };
-  if (options.check_only) options.data = data_to_check(options.data);
-  if (options.check_speed) {
-    auto fit = cli::check_before_speed(arguments);
-    if (!fit) return refuse(fit.error());
-    if (*fit != 0) return *fit;
-    options.check_speed = options.check_only = false;
-    options.program = cli::speed_program();
-  }
+int start(plan::Options options, plan::Machine machine, std::vector<std::string> arguments) {
   if (options.as_agent) {
     if (auto enough = check_open_files_limit(0); !enough) return refuse(enough.error());
     auto code = cli::run_as_agent(std::move(machine));
@@ -172,89 +149,18 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   machine.job_gpus = cli::ask_for_gpus_by_node(options, machine);
   auto plan = plan::make_plan(options, machine, options.rendezvous.run_id.value_or(make_run_id()));
   if (!plan) {
-    const auto code = refuse(plan.error());
+    say(plan.error());
     if (!options.dry_run) cli::refuse_in_step(options, std::move(machine), plan.error());
-    return code;
+    return kUsageExitCode;
   }
-  plan->command = std::move(typed);
   if (auto own = cli::check_own_network(*plan, machine); !own) return refuse(own.error());
   if (auto checked = cli::check_foreign_package(*plan); !checked) return refuse(checked.error());
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());
   if (options.dry_run) return print(cli::dry_run(*plan, machine, program->command));
-  const bool checks_here =
-      std::holds_alternative<plan::OneMachine>(plan->launch_mode) && (options.check_only || options.preflight);
-  if (checks_here) {
-    const bool fit = cli::check_this_machine(*plan, machine);
-    if (options.check_only) return fit ? 0 : kFailedExitCode;
-    if (!fit) return kUsageExitCode;
-  }
   if (auto enough = check_open_files_limit(ranks_here(*plan)); !enough) return refuse(enough.error());
   auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*program), std::move(arguments)});
   return code ? *code : refuse(code.error());
-}
-
-Result<int> print_token(const std::vector<std::string>& arguments, const Environment&) {
-  cli::Subcommand command("token", "Makes a secret for nodes that join: TAAS_TOKEN, or a file for --token-file.");
-  auto done = command.parse(arguments);
-  if (!done || *done) return done ? Result<int>(**done) : done.error();
-  const auto token = net::make_token();
-  return print(command.as_json ? published_document(cli::TokenDocument{token}) + "\n" : token + "\n");
-}
-
-Result<int> print_devices(const std::vector<std::string>& arguments, const Environment&) {
-  cli::Subcommand command("devices", "Shows what ranks on this machine can compute on, and tries it.");
-  auto done = command.parse(arguments);
-  if (!done || *done) return done ? Result<int>(**done) : done.error();
-  const auto found = cli::find_devices(read_machine());
-  const auto printed = print(command.as_json ? published_document(found) + "\n" : cli::as_text(found));
-  return found.ok ? printed : kFailedExitCode;
-}
-
-Result<int> make_session(const std::vector<std::string>& arguments, const Environment&) {
-  auto machine = read_machine();
-  cli::take_token(machine);
-  return cli::up(arguments, machine);
-}
-
-bool is_file_here(const std::string& name) {
-  std::error_code failed;
-  return std::filesystem::is_regular_file(name, failed);
-}
-
-using Command = Result<int> (*)(const std::vector<std::string>& arguments, const Environment& environment);
-
-/// Those that have no run's options. A file here that is called like a command about past runs is the program.
-Command find_command(const std::string& word) {
-  if (word == "token") return print_token;
-  if (word == "devices") return print_devices;
-  if (word == "look") return cli::look;
-  if (word == "top") return cli::top;
-  if (is_file_here(word)) return nullptr;
-  if (word == "up") return make_session;
-  if (word == "down") return cli::down;
-  if (word == "sessions") return cli::sessions;
-  return cli::find_runs_command(word);
-}
-
-/// Exit code 0 or what a command returns; nothing where the first word is none.
-std::optional<int> obey_word(std::vector<std::string>& arguments) {
-  if (arguments.empty()) return std::nullopt;
-  if (arguments.front() == "help" && !is_file_here("help")) {
-    arguments.erase(arguments.begin());
-    const bool of_command = !arguments.empty() && find_command(arguments.front()) != nullptr;
-    arguments.insert(of_command ? arguments.end() : arguments.begin(), "--help");
-  }
-  const auto form = cli::error_form(arguments);
-  if (const auto command = find_command(arguments.front())) {
-    auto code = command({arguments.begin() + 1, arguments.end()}, read_environment());
-    return code ? *code : cli::refuse(code.error(), form);
-  }
-  const auto& word = arguments.front();
-  if (word == cli::kCheck) arguments.front() = "--check-only";
-  const auto meant = is_file_here(word) ? std::string() : cli::meant_by(word);
-  if (meant.empty()) return std::nullopt;
-  return cli::refuse(usage_error_with_fix(fmt::format("{}: there is no such program here", word), meant), form);
 }
 
 }  // namespace
@@ -263,23 +169,11 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: the write that is too much fails, and is told of
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto session = cli::take_from_session();
-  if (arguments.size() == 3 && arguments.front() == kKeepFlag)
-    keep_agent(std::atoi(argv[2]), Fd(std::atoi(argv[3])));  // launcher.py knows what it says
-  if (arguments == std::vector<std::string>{node::kNameFramesFlag}) return node::name_frames_for_agent();
-  if (arguments == std::vector<std::string>{node::kExamineFlag}) return cli::examine_for_agent(read_environment());
-  if (auto code = obey_word(arguments)) return *code;
+  if (arguments == std::vector<std::string>{kMakeToken}) return print(net::make_token() + "\n");
   auto machine = read_machine();
+  if (arguments == std::vector<std::string>{kDevices}) return print_devices(machine);
   auto parsed = cli::parse(arguments, machine.environment, read_file);
-  if (!parsed) return cli::refuse(parsed.error(), cli::error_form(arguments));
+  if (!parsed) return refuse(parsed.error());
   if (auto* text = std::get_if<cli::PrintAndExit>(&*parsed)) return print(text->text);
-  auto& options = std::get<plan::Options>(*parsed);
-  if (session) {
-    cli::follow_session(session->wishes, options);
-    machine.session_python = session->python;
-  } else if (!options.session.empty()) {
-    auto code = cli::run_in_session(options, {argv, argv + argc}, machine);
-    if (!code || *code) return code ? **code : cli::refuse(code.error(), cli::error_form(arguments));
-  }
-  return start(std::move(options), std::move(machine), std::move(arguments), {argv, argv + argc});
+  return start(std::get<plan::Options>(*parsed), std::move(machine), std::move(arguments));
 }

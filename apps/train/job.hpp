@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "batch_source.hpp"
 #include "options.hpp"
@@ -15,17 +14,16 @@
 
 namespace taas::train {
 
-/// A model with a replica in each rank.
+/// A model, spread over ranks or devices as --parallel says.
 struct SpreadModel {
   std::shared_ptr<TensorModule> module;
   c10::Device device{c10::kCPU};  ///< where inputs are expected
   std::function<at::Tensor(const at::Tensor&)> forward;
   std::function<void()> zero_grad;
-  std::function<void(const at::Tensor&)> backward;  ///< of a loss
 };
 
-/// Of the model that --model names.
-SpreadModel make_spread_model(const std::string& name, const ProcessGroup& group);
+/// Throws InputError when there are fewer devices than --devices says.
+SpreadModel make_spread_model(const Options& options, const ProcessGroup& group);
 
 /// The optimizer of the model: Adadelta of mnist, SGD of the others.
 struct ModelOptimizer {

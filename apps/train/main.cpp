@@ -2,8 +2,8 @@
 // run() is all that a training needs; what is distributed in it is init, DistributedSampler and the SpreadModel.
 #include <ATen/Parallel.h>
 #include <torch/utils.h>
-#include <torch/version.h>
 
+#include <chrono>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "batch_source.hpp"
-#include "graph_choice.hpp"
+#include "comparison.hpp"
 #include "input_error.hpp"
 #include "job.hpp"
 #include "options.hpp"
 #include "progress.hpp"
+#include "step_times.hpp"
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
 #include "taas/graphed_step.hpp"
@@ -26,6 +27,8 @@
 
 namespace taas::train {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 enum ExitCode { kDone = 0, kFailed = 1, kWrongInput = 2, kBelowTarget = 3, kSignalled = 128 };
 
@@ -61,23 +64,35 @@ struct Training {
   Progress& progress;
   GraphedStep learn;  // indices → loss
   StopQuestion stop{group};
+  std::vector<double> seconds{};    // of each step, for a plot
   bool checkpoint_written = false;  // on demand: once is enough
 };
 
 /// DDP rebuilds its gradient buckets after the first pass, and then sums in another order. With a pass ahead of the
 /// training that changes nothing, each step of a resumed run has the same buckets as in a run that was never stopped.
 void settle_buckets(Training& training) {
+  if (training.options.parallel != "ddp") return;
   training.model.module->eval();
   auto [inputs, labels] = training.examples.train->batch(torch::zeros({2}, torch::kInt64));
-  training.model.backward(training.examples.train->loss(training.model.forward(inputs), labels));
+  training.examples.train->loss(training.model.forward(inputs), labels).backward();
   training.model.zero_grad();
   training.model.module->train();
+}
+
+/// One step, timed when there is a plot to make: it then waits for the device.
+torch::Tensor learn(Training& training, const torch::Tensor& indices) {
+  const auto start = Clock::now();
+  auto loss = training.learn({indices});
+  if (training.options.plot.empty()) return loss;
+  loss.item<double>();
+  training.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  return loss;
 }
 
 /// One step. Returns the signal that ends the training, or 0.
 int train_step(Training& training, const torch::Tensor& indices, Position& position, std::int64_t& samples) {
   start_step(position, training.options, training.group);
-  auto loss = training.learn({indices});
+  auto loss = learn(training, indices);
   samples += indices.numel();
   ++position.step;
   if (training.progress.wants_loss(position.step)) {
@@ -117,6 +132,10 @@ int finish(Training& training, const std::optional<Score>& score) {
     }
     progress.say("parameters equal on all " + std::to_string(training.group.world_size()) + " ranks");
   }
+  if (!options.plot.empty() && training.group.rank() == 0) {
+    write_plot(options.plot, make_plot(options, training.group, *training.examples.train, training.seconds));
+    progress.say("step times: " + options.plot);
+  }
   return options.target_accuracy && score->accuracy() < *options.target_accuracy ? kBelowTarget : kDone;
 }
 
@@ -145,22 +164,17 @@ int run(const Options& options) {
   auto digits = options.learns_digits() ? load_digits(options) : Digits{};
   auto group = taas::init({.backend = backend_of(options)});
   prepare_output(options, group);
+  if (!options.plot.empty() && group.rank() == 0) check_plot_file(options.plot);
   Progress progress(group.rank(), group.world_size(), options.epochs, options.log_every);
   progress.begin_run(group.device().str(), group.backend(), describe_examples(options, digits), options);
 
-  const bool can_record = GraphedStep::is_possible(group);
-  const bool graph =
-      can_record && (options.graph ? *options.graph : was_all_green(check_record(), present_versions(TORCH_VERSION)));
-  if (can_record && !graph && !options.graph) {
-    progress.say(
-        "steps are run as they are: scripts/check-gpu was not green here yet with this driver, torch and NCCL "
-        "(--graph records them)");
-  }
+  // Threads and copies between devices are not for a graph.
+  const bool graph = options.graph && options.parallel == "ddp" && GraphedStep::is_possible(group);
   std::optional<OwnStream> stream;
   if (graph) stream.emplace(group.device());
 
   torch::manual_seed(options.seed);
-  auto model = make_spread_model(options.model, group);
+  auto model = make_spread_model(options, group);
   auto examples = make_examples(options, digits, model.device);
   auto [optimizer, recordable] = make_optimizer(options, *model.module, graph);
   const auto count = static_cast<std::size_t>(examples.train->size());

@@ -30,6 +30,17 @@ void add_model_options(CLI::App& app, Options& options, std::string& preset) {
   app.add_option("--model", options.model,
                  "mnist learns digits; toy (two layers), resnet50 and dummy (one layer) learn random numbers")
       ->check(CLI::IsMember({"mnist", "toy", "resnet50", "dummy"}));
+  app.add_option("--parallel", options.parallel,
+                 "ddp: a replica per rank; dp: a replica per device of one process; model: resnet50 cut in two, on two "
+                 "devices; pipeline: the same, with batches cut as well")
+      ->check(CLI::IsMember({"ddp", "dp", "model", "pipeline"}));
+  app.add_option("--devices", options.devices, "Devices of --parallel dp (default: all GPUs, or the CPU once)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--split-size", options.split_sizes,
+                 "Images in a part of --parallel pipeline (default: a sixth of the batch); with --plot also a list, as "
+                 "in 4,8,16, each of which is measured")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20));
 }
 
 void add_data_options(CLI::App& app, Options& options) {
@@ -64,10 +75,8 @@ void add_machine_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--backend", options.backend, "How ranks talk to each other: auto, gloo or nccl")
       ->check(CLI::IsMember({"auto", "gloo", "nccl"}));
-  app.add_flag_function(
-      "--graph,!--no-graph", [&options](std::int64_t yes) { options.graph = yes > 0; },
-      "On a GPU, alone or over nccl, record a step as a CUDA graph and replay it (default: where scripts/check-gpu was "
-      "green with this driver, torch and NCCL)");
+  app.add_flag("--graph,!--no-graph", options.graph,
+               "On a GPU, alone or over nccl, record a step as a CUDA graph and replay it");
 }
 
 void add_output_options(CLI::App& app, Options& options) {
@@ -81,6 +90,9 @@ void add_output_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--log-every", options.log_every, "A line every so many steps (default: every two seconds)")
       ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--plot", options.plot,
+                 "Write the seconds of each step to a JSON file; model and pipeline are also compared with one device")
+      ->type_name("FILE");
 }
 
 /// Asked for with --resume; or after a restart by the launcher, when there is something to go on from.

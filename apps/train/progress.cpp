@@ -39,8 +39,8 @@ void Progress::begin_run(const std::string& device, std::string_view backend, co
                          const Options& options) {
   say(fmt::format("training on {} rank{} ({}, {}), batch {} per rank; {}", world_size_, world_size_ == 1 ? "" : "s",
                   device, backend == "none" ? "alone" : backend, options.batch_size, examples));
-  if (!options.learns_digits()) {
-    say(fmt::format("model {}", options.model));
+  if (!options.learns_digits() || options.parallel != "ddp") {
+    say(fmt::format("model {}, parallel {}", options.model, options.parallel));
   }
   if (options.resume) say(fmt::format("going on from {}", *options.resume));
 }

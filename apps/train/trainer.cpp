@@ -27,7 +27,7 @@ constexpr std::uint64_t kTrainSeed = 1, kTestSeed = 2;  // of the generated digi
 /// FNV-1a over the bytes of all parameters and buffers.
 std::int64_t digest(const TensorModule& network) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const auto& [name, tensor] : state_dict(network)) {
+  for (const auto& [name, tensor] : module_state(network)) {
     const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
     for (std::size_t i = 0; i < tensor.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   }
@@ -149,8 +149,8 @@ void save(const Options& options, const ProcessGroup& group, const TensorModule&
   std::int64_t samples = position.step * options.batch_size * group.world_size();  // of the epoch
   save_checkpoint(options.checkpoint(),
                   {.epoch = position.epoch,
-                   .model = state_dict(network, StateTensors::kShared),
-                   .optimizer = state_dict(optimizer, StateTensors::kShared),
+                   .model = module_state(network, StateTensors::kShared),
+                   .optimizer = optimizer_state(optimizer, StateTensors::kShared),
                    .extra = {{"seed", static_cast<std::int64_t>(options.seed)}, {"samples", samples}}});
 }
 
@@ -160,8 +160,8 @@ Position resume(const Options& options, const ProcessGroup& group, TensorModule&
   std::int64_t samples = 0;
   if (options.resume) {
     auto checkpoint = load_checkpoint(*options.resume);
-    load_state_dict(network, checkpoint.model);
-    load_state_dict(optimizer, std::move(checkpoint.optimizer));
+    load_module_state(network, checkpoint.model);
+    load_optimizer_state(optimizer, std::move(checkpoint.optimizer));
     position.epoch = static_cast<int>(checkpoint.epoch);
     if (auto found = checkpoint.extra.find("samples"); found != checkpoint.extra.end()) samples = found->second.toInt();
     position.step = samples / (options.batch_size * group.world_size());

@@ -1,7 +1,5 @@
 """One script for every machine: no GPU, it trains on the CPU; one GPU, in the usual way; more, distributed.
 
-Quickstart's environment has all that it needs.
-
     python docs/examples/auto_mode.py                             # starts a process for each GPU where there are several
     taas-run docs/examples/auto_mode.py                           # the same
     taas-run --nproc-per-node 4 docs/examples/auto_mode.py        # or as many as you say

@@ -1,7 +1,5 @@
 """A tour of torch.distributed's primitives, one line of output each: who I am, then what ranks can do together.
 
-Quickstart's environment has all that it needs. Without GPUs the ranks use the CPU.
-
     taas-run --nproc-per-node 4 docs/examples/collectives_tour.py
     taas-run --gpus 16 docs/examples/collectives_tour.py            # two nodes of eight
 """

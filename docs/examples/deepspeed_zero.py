@@ -1,6 +1,5 @@
 """DeepSpeed with ZeRO stage 1: the optimizer's state is split over the ranks.
 
-    pip install deepspeed                                                            # beyond quickstart's environment
     taas-run --gpus 8 docs/examples/deepspeed_zero.py
     taas-run --nnodes 2 --nproc-per-node 2 docs/examples/deepspeed_zero.py           # on the CPU, with gloo
 

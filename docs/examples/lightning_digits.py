@@ -1,6 +1,5 @@
 """PyTorch Lightning: the script is the same under taas-run, torchrun and SLURM.
 
-    pip install lightning                                                            # beyond quickstart's environment
     taas-run --gpus 16 docs/examples/lightning_digits.py                             # two nodes of eight
     taas-run --nnodes 2 --nproc-per-node 2 docs/examples/lightning_digits.py         # on the CPU
 

@@ -55,7 +55,6 @@ class Adadelta : public torch::optim::Optimizer, public RecordableOptimizer {
   /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
   /// called.
   void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
-  void add_param_group(const torch::optim::OptimizerParamGroup& group) { detail::add_param_group(*this, group); }
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
   void before_recording() override;

@@ -5,9 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
-
-#include "taas/file.hpp"
 
 namespace torch::nn {
 class Module;
@@ -18,35 +15,27 @@ class Optimizer;
 
 namespace taas {
 
-class ProcessGroup;
-
 /// Tensors by qualified name.
 using StateDict = std::map<std::string, at::Tensor>;
 
 /// What a run needs to go on. In the file it is a plain dictionary, {"format", "version", "epoch", "model",
-/// "optimizer", "extra", "random"}, that Python reads with torch.load(path, weights_only=True) and may write with
-/// torch.save.
+/// "optimizer", "extra"}, that Python reads with torch.load(path, weights_only=True) and may write with torch.save.
 struct Checkpoint {
   std::int64_t epoch = 0;                      ///< epochs that are done
-  StateDict model{};                           ///< see state_dict(); Python: dict(module.state_dict())
-  c10::IValue optimizer{};                     ///< see state_dict(); None without one
-  std::map<std::string, c10::IValue> extra{};  ///< whatever else: numbers, strings, tensors, lists
-  /// See random_state(). None when it is saved: then it is that of all ranks, or of the process that saves alone.
-  c10::IValue random{};
+  StateDict model{};                           ///< see module_state(); Python: dict(module.state_dict())
+  c10::IValue optimizer{};                     ///< see optimizer_state(); None without one
+  std::map<std::string, c10::IValue> extra{};  ///< whatever else: numbers, strings, tensors (generator states), lists
 };
 
 /// Writes `checkpoint` to `path`, whole or not at all: the file that was there stays until the new one is on disk.
 /// For rank 0; the folder must exist. Throws CheckpointError, which names the path, and leaves no partial file.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
-/// The same, called by all ranks: rank 0 writes, with the state of the random numbers of all, and each returns when the
-/// file is there. Throws CheckpointError on every rank when rank 0 could not write.
-void save_checkpoint(const ProcessGroup& group, const std::string& path, const Checkpoint& checkpoint);
 
 /// Reads all of it. Tensors are on the CPU, also those that were on a GPU when Python saved them. A file that holds
 /// nothing but a state dict, as torch.save(module.state_dict(), path) writes it, becomes a checkpoint with that model.
 /// Throws CheckpointError, which says what it is, for a missing, cut off, damaged or foreign file, and for a version
-/// that this library does not know. load_file() reads whatever else torch.save writes.
-Checkpoint load_checkpoint(const std::string& path, const LoadOptions& options = {});
+/// that this library does not know.
+Checkpoint load_checkpoint(const std::string& path);
 
 /// What a state is made of.
 enum class StateTensors {
@@ -56,44 +45,23 @@ enum class StateTensors {
   kShared,
 };
 
-/// Parameters and buffers by qualified name, as in Python's Module.state_dict(): a tensor with two names has both, and
-/// is in a file once.
-StateDict state_dict(const torch::nn::Module& module, StateTensors tensors = StateTensors::kCopied);
+/// Parameters and buffers by qualified name, as in Python's Module.state_dict().
+StateDict module_state(const torch::nn::Module& module, StateTensors tensors = StateTensors::kCopied);
 
 /// Copies `state` into the module's own tensors. Throws CheckpointError, before anything is changed, when a name is
 /// missing or unknown or a shape or dtype differs.
-void load_state_dict(torch::nn::Module& module, const StateDict& state);
-/// The same of a dictionary that load_file() has read.
-void load_state_dict(torch::nn::Module& module, const c10::IValue& state);
+void load_module_state(torch::nn::Module& module, const StateDict& state);
 
 /// What an optimizer of any kind remembers, as in Python's Optimizer.state_dict(): {"state": {index: {name: value}},
 /// "param_groups": [{"lr": …, "params": [index, …]}]}. SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta and LBFGS are read
 /// where they are; others are always copied, on the way through their own save().
-c10::IValue state_dict(const torch::optim::Optimizer& optimizer, StateTensors tensors = StateTensors::kCopied);
+c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer, StateTensors tensors = StateTensors::kCopied);
 
 /// Copies it into an optimizer of the same kind over the same parameters, on their device. Throws CheckpointError,
-/// before anything is changed, when groups, parameters or shapes differ, or when Python's optimizer had an option that
-/// this one does not have, such as `maximize`.
-void load_state_dict(torch::optim::Optimizer& optimizer, const c10::IValue& state);
+/// before anything is changed, when groups, parameters or shapes differ.
+void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue& state);
 
 /// The same with std::move(checkpoint.optimizer): tensors that are on the right device are taken over without a copy.
-void load_state_dict(torch::optim::Optimizer& optimizer, c10::IValue&& state);
-
-[[deprecated("it is called state_dict")]] inline StateDict module_state(const torch::nn::Module& module,
-                                                                        StateTensors tensors = StateTensors::kCopied) {
-  return state_dict(module, tensors);
-}
-[[deprecated("it is called load_state_dict")]] inline void load_module_state(torch::nn::Module& module,
-                                                                             const StateDict& state) {
-  load_state_dict(module, state);
-}
-[[deprecated("it is called state_dict")]] inline c10::IValue optimizer_state(
-    const torch::optim::Optimizer& optimizer, StateTensors tensors = StateTensors::kCopied) {
-  return state_dict(optimizer, tensors);
-}
-[[deprecated("it is called load_state_dict")]] inline void load_optimizer_state(torch::optim::Optimizer& optimizer,
-                                                                                c10::IValue state) {
-  load_state_dict(optimizer, std::move(state));
-}
+void load_optimizer_state(torch::optim::Optimizer& optimizer, c10::IValue&& state);
 
 }  // namespace taas

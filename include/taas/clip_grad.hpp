@@ -7,9 +7,7 @@
 #include "taas/process_group.hpp"
 
 // Gradient clipping with the numbers of Python's torch.nn.utils.clip_grad_norm_ and its relatives: the same operations
-// in the same order, so the same bits. A tensor that is given
-// twice, such as a parameter with two names, counts once. Nothing here waits for a GPU, except with
-// `error_if_nonfinite`.
+// in the same order, so the same bits. Nothing here waits for a GPU, except with `error_if_nonfinite`.
 
 namespace taas {
 

@@ -84,6 +84,10 @@ std::shared_ptr<CommHook> bf16_compress_hook(ProcessGroup group);
 /// `hook` sees 16 bit numbers.
 std::shared_ptr<CommHook> fp16_compress_wrapper(std::shared_ptr<CommHook> hook);
 std::shared_ptr<CommHook> bf16_compress_wrapper(std::shared_ptr<CommHook> hook);
+/// Ranks exchange 8 bit numbers, with a scale and a zero point for each bucket (see MinMaxObserver in torch), or for
+/// each `bucket_size` elements of it. Gradients have to be finite (InvalidArgument in backward).
+std::shared_ptr<CommHook> quantization_pertensor_hook(ProcessGroup group);
+std::shared_ptr<CommHook> quantization_perchannel_hook(ProcessGroup group, std::int64_t bucket_size = 512);
 /// No communication at all: only to measure what it costs.
 std::shared_ptr<CommHook> noop_hook();
 
@@ -126,8 +130,8 @@ class PowerSGDState {
 
   /// For a checkpoint of this rank: with error feedback each rank has its own. A state() of after a backward.
   [[nodiscard]] c10::IValue state() const;
-  /// Goes on from there, on all ranks. The next backward averages plainly, as the buckets of a new wrapper are made
-  /// anew after it; a bucket that is not like the one of then begins anew. Throws CheckpointError.
+  /// Goes on from there, on all ranks. The next backward averages plainly, as the buckets of a new wrapper are made anew
+  /// after it; a bucket that is not like the one of then begins anew. Throws CheckpointError.
   void load_state(const c10::IValue& state);
 
   class Impl;
@@ -137,8 +141,9 @@ class PowerSGDState {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Compresses each parameter's gradient by itself.
+/// Compresses each parameter's gradient by itself, or all of a bucket as one square matrix.
 std::shared_ptr<CommHook> powerSGD_hook(std::shared_ptr<PowerSGDState> state);
+std::shared_ptr<CommHook> batched_powerSGD_hook(std::shared_ptr<PowerSGDState> state);
 
 /// Post-local SGD (https://arxiv.org/abs/1808.07217): from `start_localSGD_iter` on gradients are averaged in
 /// `subgroup` alone, or not at all, and a ModelAverager averages the parameters over all ranks now and then.
@@ -192,6 +197,19 @@ class PeriodicModelAverager : public ModelAverager {
   const ProcessGroup* group_of_step(std::int64_t step) const override;
   ProcessGroup group_;
   std::int64_t period_;
+  std::int64_t warmup_steps_;
+};
+
+/// Small groups often, large ones seldom: `period_groups` in the order of rising periods; the last group is that of all
+/// ranks. In a step that several periods divide, only the largest one's group averages.
+class HierarchicalModelAverager : public ModelAverager {
+ public:
+  explicit HierarchicalModelAverager(std::vector<std::pair<std::int64_t, ProcessGroup>> period_groups,
+                                     std::int64_t warmup_steps = 0);
+
+ private:
+  const ProcessGroup* group_of_step(std::int64_t step) const override;
+  std::vector<std::pair<std::int64_t, ProcessGroup>> period_groups_;
   std::int64_t warmup_steps_;
 };
 

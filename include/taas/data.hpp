@@ -19,6 +19,7 @@ namespace taas {
 
 struct DataLoaderOptions {
   std::size_t batch_size = 1;
+  bool drop_last = false;  ///< leave out a last batch that is not full; of an iterable dataset, that of each shard
   /// Into how many shards each rank's loop splits an iterable dataset. Batches come from them in turn, and each is read
   /// by one data worker at a time: num_workers times the number of ranks of them have something to do.
   std::size_t num_workers = 1;
@@ -30,7 +31,6 @@ struct DataLoaderOptions {
   /// What data workers make is received into such memory as soon as the program uses a GPU; anything else is copied
   /// into it. A batch may be let go while it is being copied. Without a GPU batches are as they are.
   bool pin_memory = false;
-  bool drop_last = false;  ///< leave out a last batch that is not full; of an iterable dataset, that of each shard
   /// Where batches arrive: on the CPU, or on a GPU (at::kCUDA is the one that the program uses when the loop begins).
   /// They are copied on a stream of their own, two batches ahead of the loop, and are ready for this thread's current
   /// stream.

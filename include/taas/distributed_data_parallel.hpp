@@ -23,13 +23,12 @@ namespace detail {
 struct OtherForward {
   int forward = 0;
 };
-/// `forward` is ambiguous here when M has one, also an overloaded or a templated one. Nothing can be derived from a
-/// final class: whether that has one is found where it is called.
+/// `forward` is ambiguous here when M has one, also an overloaded or a templated one.
 template <class M>
 struct BothForwards : M, OtherForward {};
 
 template <class M>
-concept HasForward = std::is_final_v<M> || !requires {
+concept HasForward = !requires {
   &BothForwards<M>::forward;
 };
 
@@ -63,12 +62,16 @@ class DataParallelCore : public Joinable {
   bool set_gradient_sync(bool sync);
   void register_comm_hook(const std::shared_ptr<CommHook>& hook);
   void register_comm_hook(BuiltinCommHook hook);
-  void register_buffer_comm_hook(BufferHook hook);
+  void register_buffer_comm_hook(BufferHook hook, BufferHookLocation location);
   void backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph, bool create_graph);
   void set_static_graph();
+  void set_sink_clone(bool clone);
   void update_process_group(const ProcessGroup& group);
   void remove_autograd_hooks();
   void check_reducer_finalized();
+  void require_manual_backward_finalization(bool required);
+  bool should_finalize_after_backward() const;
+  void finalize_backward();
   void set_runtime_logging_sample_rate(int rate);
   DataParallelLog logging_data() const;
 
@@ -153,8 +156,10 @@ class DistributedDataParallel {
   void register_comm_hook(const std::shared_ptr<CommHook>& hook) { core_->register_comm_hook(hook); }
   void register_builtin_comm_hook(BuiltinCommHook hook) { core_->register_comm_hook(hook); }
 
-  /// Instead of the broadcast of buffers from rank 0: runs after each forward.
-  void register_buffer_comm_hook(BufferHook hook) { core_->register_buffer_comm_hook(std::move(hook)); }
+  /// Instead of the broadcast of buffers from rank 0.
+  void register_buffer_comm_hook(BufferHook hook, BufferHookLocation location = BufferHookLocation::kAfterForward) {
+    core_->register_buffer_comm_hook(std::move(hook), location);
+  }
 
   /// loss.backward(), whose errors are c10::Error, with errors that are taas::Exception: for a parameter that is used
   /// twice, a changed static graph, ranks that are gone.
@@ -165,6 +170,9 @@ class DistributedDataParallel {
 
   /// As the option, before the first forward.
   void set_static_graph() { core_->set_static_graph(); }
+  /// Outputs pass a node of the graph for find_unused_parameters and for the first iteration of a static graph, which
+  /// copies them; without the copy they must not be changed in place.
+  void set_sink_clone(bool clone) { core_->set_sink_clone(clone); }
 
   /// Between two iterations: gradients are averaged over `group` from now on. All its ranks call it; hooks keep the
   /// group that they have. Throws InvalidArgument for a group without communication (of one process).
@@ -176,6 +184,13 @@ class DistributedDataParallel {
   void remove_autograd_hooks() { core_->remove_autograd_hooks(); }
   /// After backward. Throws Exception when it has not reduced all gradients.
   void check_reducer_finalized() { core_->check_reducer_finalized(); }
+
+  /// Backward does not wait for the reductions: finalize_backward() does, once after each backward that is reduced, and
+  /// writes the gradients. With should_finalize_after_backward() (asked after forward) not before backward returns,
+  /// else as soon as all gradients are there. Needs libtorch 2.15.
+  void require_manual_backward_finalization(bool required) { core_->require_manual_backward_finalization(required); }
+  bool should_finalize_after_backward() const { return core_->should_finalize_after_backward(); }
+  void finalize_backward() { core_->finalize_backward(); }
 
   /// From now on DDP measures itself in the first ten iterations and in each `rate`th. A step waits for the GPU then,
   /// and none that is being recorded (GraphedStep) is measured.
@@ -190,7 +205,7 @@ class DistributedDataParallel {
   torch::OrderedDict<std::string, at::Tensor> named_parameters() const { return module_->named_parameters(); }
   std::vector<at::Tensor> buffers() const { return module_->buffers(); }
   torch::OrderedDict<std::string, at::Tensor> named_buffers() const { return module_->named_buffers(); }
-  /// For state_dict, load_state_dict and all that takes a module.
+  /// For module_state, load_module_state and all that takes a module.
   operator torch::nn::Module&() { return *module_; }
   operator const torch::nn::Module&() const { return *module_; }
 

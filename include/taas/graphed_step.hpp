@@ -37,10 +37,6 @@ struct GraphedStepOptions {
   /// Inputs of other shapes or types than those of the warm-up (a last, smaller batch): run as they are, or
   /// InvalidArgument.
   bool eager_for_others = true;
-  /// The first two replays are compared with the step itself, done from the same state: a record that does something
-  /// else is dropped with one line, and so it is where there is no memory for two copies of what a step changes. Steps
-  /// are run as they are then, on all ranks.
-  bool check = true;
 };
 
 /// A training step that is recorded once in a CUDA graph (forward, backward, all-reduce and optimizer) and then
@@ -75,12 +71,9 @@ class GraphedStep {
   /// them is not capturable, or the current stream is the default one.
   GraphedStep(const ProcessGroup& group, Step step, std::vector<RecordableOptimizer*> optimizers,
               const GraphedStepOptions& options = {});
-  /// Whether all ranks say yes.
-  using Agree = std::function<bool(bool mine)>;
   /// On a given graph, or none: what the other constructor comes down to.
-  GraphedStep(
-      std::unique_ptr<detail::StepGraph> graph, Step step, std::vector<RecordableOptimizer*> optimizers,
-      const GraphedStepOptions& options = {}, Agree agree = [](bool mine) { return mine; });
+  GraphedStep(std::unique_ptr<detail::StepGraph> graph, Step step, std::vector<RecordableOptimizer*> optimizers,
+              const GraphedStepOptions& options = {});
   ~GraphedStep();
 
   /// Does a step. What it returns is overwritten by the next call: add it up, or clone it. Throws InvalidArgument for

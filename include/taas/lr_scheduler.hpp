@@ -9,8 +9,6 @@
 #include <variant>
 #include <vector>
 
-#include "taas/checkpoint.hpp"
-
 namespace torch::optim {
 class Optimizer;
 }
@@ -171,58 +169,10 @@ class LRScheduler {
   /// Throws CheckpointError for the state of another schedule.
   void load_state(const c10::IValue& state);
 
-  /// Python's `initial_lr` of each group: what it was before the scheduler was made (of OneCycleLR what that begins
-  /// with).
-  [[nodiscard]] const std::vector<double>& initial_lr() const;
-
   class Run;
 
  private:
-  std::shared_ptr<struct ScheduledOptimizer> optimizer_;
   std::unique_ptr<Run> run_;
-};
-
-/// The state of an optimizer with `initial_lr` in its groups, which Python's schedulers look for where they go on
-/// (their `last_epoch` is not -1).
-c10::IValue state_dict(const torch::optim::Optimizer& optimizer, const LRScheduler& schedule,
-                       StateTensors tensors = StateTensors::kCopied);
-
-enum class PlateauMode { kMin, kMax };       ///< whether less or more of the metric is better
-enum class PlateauThreshold { kRel, kAbs };  ///< of the best one so far, or a number
-
-struct PlateauOptions {
-  PlateauMode mode = PlateauMode::kMin;
-  double factor = 0.1;         ///< of the rates; below 1
-  std::int64_t patience = 10;  ///< steps without an improvement after which rates stay as they are
-  double threshold = 1e-4;     ///< what counts as an improvement
-  PlateauThreshold threshold_mode = PlateauThreshold::kRel;
-  std::int64_t cooldown = 0;        ///< steps after a reduction in which nothing is counted
-  std::vector<double> min_lr{0.0};  ///< one for all groups, or one for each
-  double eps = 1e-8;                ///< smaller changes are not made
-};
-
-/// Reduces the rates of an optimizer's groups, which must outlive it, when a metric does not improve any more: Python's
-/// class of this name, with its options and numbers.
-class ReduceLROnPlateau {
- public:
-  /// Throws InvalidArgument for options that do not fit.
-  explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer, const PlateauOptions& options = {});
-
-  /// After an epoch, with the same metric on all ranks (an average over them): each rank decides for itself.
-  void step(double metric);
-  [[nodiscard]] const std::vector<double>& last_lr() const { return last_rates_; }
-
-  /// For Checkpoint::extra, with the names of Python's state_dict(), which takes it over, and the other way.
-  [[nodiscard]] c10::IValue state() const;
-  /// Goes on from there with the options given here, and sets the rates that were set last. Throws CheckpointError.
-  void load_state(const c10::IValue& state);
-
- private:
-  torch::optim::Optimizer& optimizer_;
-  PlateauOptions options_;
-  double best_;
-  std::int64_t last_epoch_ = 0, cooldown_ = 0, bad_epochs_ = 0;
-  std::vector<double> last_rates_;
 };
 
 }  // namespace taas

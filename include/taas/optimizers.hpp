@@ -15,9 +15,7 @@
 // RMSprop differ from Python's. These have the same options and states, also in checkpoints, and update all parameters
 // of a group together with torch's _foreach_ operations, in the order of torch/optim/*.py: the same parameters as
 // Python's optimizers, to the bit, of 32 as of 16 bits, on the CPU as on a GPU (where these operations are few
-// kernels). OptimizerKernels has Python's other ways. Dense real gradients only; a sparse one is an InvalidArgument,
-// and so is a parameter in two groups. One that a group has twice (tied weights: libtorch's parameters() has them once
-// per name) is one.
+// kernels). OptimizerKernels has Python's other ways. Dense real gradients only; a sparse one is an InvalidArgument.
 
 namespace taas {
 
@@ -32,7 +30,6 @@ class SGD : public torch::optim::SGD, public RecordableOptimizer {
   /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
   /// called.
   void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
-  void add_param_group(const torch::optim::OptimizerParamGroup& group) { detail::add_param_group(*this, group); }
   void before_recording() override;
   void before_replay() override;
   bool still_recorded() override;
@@ -50,7 +47,6 @@ class Adam : public torch::optim::Adam, public RecordableOptimizer {
   /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
   /// called.
   void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
-  void add_param_group(const torch::optim::OptimizerParamGroup& group) { detail::add_param_group(*this, group); }
   void before_recording() override;
   void before_replay() override;
   bool still_recorded() override;
@@ -68,7 +64,6 @@ class AdamW : public torch::optim::AdamW, public RecordableOptimizer {
   /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
   /// called.
   void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
-  void add_param_group(const torch::optim::OptimizerParamGroup& group) { detail::add_param_group(*this, group); }
   void before_recording() override;
   void before_replay() override;
   bool still_recorded() override;
@@ -87,7 +82,6 @@ class RMSprop : public torch::optim::RMSprop, public RecordableOptimizer {
   /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
   /// called.
   void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
-  void add_param_group(const torch::optim::OptimizerParamGroup& group) { detail::add_param_group(*this, group); }
   void before_recording() override;
   void before_replay() override;
   bool still_recorded() override;

@@ -4,8 +4,7 @@
 
 namespace torch::optim {
 class Optimizer;
-class OptimizerParamGroup;
-}  // namespace torch::optim
+}
 
 namespace taas {
 
@@ -23,7 +22,6 @@ struct OptimizerKernels {
 namespace detail {
 class StepMirror;
 void zero_gradients(torch::optim::Optimizer& optimizer, bool set_to_none);
-void add_param_group(torch::optim::Optimizer& optimizer, const torch::optim::OptimizerParamGroup& group);
 }  // namespace detail
 
 /// What GraphedStep has to know of an optimizer: SGD, Adam, AdamW, RMSprop and Adadelta of this library. What belongs

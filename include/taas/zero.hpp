@@ -36,6 +36,10 @@ struct ZeroOptions {
   /// Stage 2: ranks are sent their own share of the sums alone. By default only under nccl: gloo sums everything on
   /// every rank anyway, and its buckets are then those of DistributedDataParallel, with sums of the same bits.
   std::optional<bool> reduce_scatter = std::nullopt;
+  /// step() returns while parameters are still being gathered: call wait() before they are used, or wait_for() with
+  /// each part of the module as forward comes to it. A parameter that is used without is an exception. Each parameter
+  /// has the same bits as without. Within a Join step() waits itself.
+  bool overlap_gather = false;
   /// The module's parameters(), where groups have them in another order: sums over more than two ranks depend, in
   /// their last bit, on where a gradient lies in its bucket.
   std::vector<at::Tensor> order{};
@@ -44,7 +48,7 @@ struct ZeroOptions {
 /// An optimizer whose state is spread over the ranks (ZeRO stages 1 and 2, Rajbhandari et al. 2020, arXiv:1910.02054).
 /// Parameters become views of flat buckets; each rank updates an even slice of each bucket with SGD, Adam or AdamW of
 /// this library, and gathers those of the others. The parameters are those of DistributedDataParallel with the same
-/// optimizer, to the bit (docs/cpp/ddp.md says what is different with `fused` SGD and `reduce_scatter`).
+/// optimizer, to the bit (docs/sharded-optimizer.md says what is different with `fused` SGD and `reduce_scatter`).
 ///
 ///     taas::ZeroOptimizer optimizer(net->parameters(), group, torch::optim::AdamWOptions(1e-3));
 ///     optimizer.zero_grad();
@@ -75,16 +79,18 @@ class ZeroOptimizer : public torch::optim::Optimizer, public Joinable {
       : ZeroOptimizer(Groups{torch::optim::OptimizerParamGroup(std::move(parameters))}, group, defaults, options) {}
   ~ZeroOptimizer() override;
 
-  /// A collective. Parameters are whole again when it returns (under nccl: for later work of the current stream).
+  /// A collective. Parameters are whole again when it returns (under nccl: for later work of the current stream); with
+  /// overlap_gather after wait().
   /// As with torch's optimizers, parameters without a gradient are passed over in silence: before the first backward,
   /// and after zero_grad(), nothing is changed. Throws Exception with stage 2 when a gradient is there that was not
   /// averaged: each backward since was under no_sync().
   torch::Tensor step(LossClosure closure = nullptr) override;
-  /// loss.backward(), whose errors are c10::Error with frames of libtorch, with errors that are taas::Exception, of one
-  /// line. Either way gradients are averaged with stage 2; with stage 1 it is the wrapper's backward() that has this.
-  void backward(const at::Tensor& loss, const at::Tensor& gradient = {}, bool retain_graph = false,
-                bool create_graph = false);
-  /// Clears the gradients of the parameters and of the shares.
+  /// With overlap_gather: returns when the parameters are whole again (under nccl: for later work of the current
+  /// stream), all of them or those of `module`. Throws as Work::wait() does, and again when it is called again. The
+  /// next step(), states and shards, a Join and the destructor wait by themselves.
+  void wait();
+  void wait_for(const torch::nn::Module& module);
+  /// Clears the gradients of the parameters and of the shares. Does not wait.
   void zero_grad();
 
   /// Stage 2: while the returned scope lives, gradients are accumulated on each rank alone, as with
@@ -110,8 +116,8 @@ class ZeroOptimizer : public torch::optim::Optimizer, public Joinable {
   /// This rank's shares of the gradients; those that are not there are left out.
   std::vector<at::Tensor> gradient_shards();
 
-  /// All of the state on rank `root`, as state_dict() of the optimizer that is not sharded has it (None on the
-  /// others): for Checkpoint::optimizer, load_state_dict() and Python. Bucket by bucket, so that the other ranks
+  /// All of the state on rank `root`, as optimizer_state() of the optimizer that is not sharded has it (None on the
+  /// others): for Checkpoint::optimizer, load_optimizer_state() and Python. Bucket by bucket, so that the other ranks
   /// need no memory for it. A collective.
   c10::IValue consolidated_state(int root = 0);
   /// Takes this rank's share of such a state, saved by any number of ranks or by an optimizer that is not sharded.

@@ -18,10 +18,6 @@ Error usage_error(std::string_view value, std::string_view why) {
   return usage_error(fmt::format("{}: {}", value, why));
 }
 
-Error usage_error_with_fix(std::string_view what, std::string fix) {
-  return {ErrorCode::kUsage, 0, fmt::format("{}; {}", what, fix), std::move(fix)};
-}
-
 Error system_error(std::string_view what, int system_errno) {
   auto text = std::error_code(system_errno, std::generic_category()).message();
   return {ErrorCode::kSystem, system_errno, fmt::format("{}: {}", what, text)};

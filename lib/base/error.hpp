@@ -21,7 +21,6 @@ struct Error {
   ErrorCode code = ErrorCode::kSystem;
   int system_errno = 0;
   std::string message;
-  std::string fix = {};  ///< what to do next, where it is known apart; the message ends with it
 
   /// The same error with what was being done in front: "context: message".
   Error with(std::string_view context) &&;
@@ -34,8 +33,6 @@ using Result = boost::system::result<T, Error>;
 Error usage_error(std::string message);
 /// Message is "<value>: <why>".
 Error usage_error(std::string_view value, std::string_view why);
-/// Message is "<what>; <fix>".
-Error usage_error_with_fix(std::string_view what, std::string fix);
 /// Message is "<what>: <text of the errno>".
 Error system_error(std::string_view what, int system_errno);
 Error protocol_error(std::string message);

@@ -1,7 +1,6 @@
 #include "base/files.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,14 +61,6 @@ Result<> write_all(const Fd& fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
   return {};
-}
-
-Result<Fd> file_in_memory(const char* name, std::string_view content) {
-  Fd file(::memfd_create(name, MFD_CLOEXEC));
-  if (!file) return system_error("cannot make a file in memory", errno);
-  if (auto written = write_all(file, content); !written) return written.error();
-  ::lseek(file.get(), 0, SEEK_SET);
-  return file;
 }
 
 }  // namespace taas

@@ -22,9 +22,6 @@ Result<std::string> read_up_to(const Fd& fd, std::size_t most);
 /// such as a FIFO, which could block whoever opens it, and whose writer would take that for its reader, is an error.
 Result<std::string> read_regular_file(const std::string& path, std::size_t most);
 
-/// A file without a name, close-on-exec, that has this content and is read from its beginning. `name` is for /proc.
-Result<Fd> file_in_memory(const char* name, std::string_view content);
-
 /// Writes all bytes, through interruptions and short writes.
 Result<> write_all(const Fd& fd, std::string_view bytes);
 

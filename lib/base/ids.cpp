@@ -16,17 +16,13 @@ std::string boot_id() {
   return id;
 }
 
-std::string in_hex(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
 std::string random_hex(int bytes) {
-  std::array<char, 64> noise{};
+  std::array<unsigned char, 64> noise{};
   auto wanted = static_cast<std::size_t>(bytes) < noise.size() ? static_cast<std::size_t>(bytes) : noise.size();
   [[maybe_unused]] auto got = ::getrandom(noise.data(), wanted, 0);  // never short for 256 bytes or less
-  return in_hex({noise.data(), wanted});
+  std::string text;
+  for (std::size_t i = 0; i < wanted; ++i) text += fmt::format("{:02x}", noise[i]);
+  return text;
 }
 
 std::string make_run_id() {

@@ -22,9 +22,6 @@ std::string make_run_id();
 /// This machine since its start, as the kernel names it; empty where it does not say.
 std::string boot_id();
 
-/// Two hexadecimal digits a byte.
-std::string in_hex(std::string_view bytes);
-
 /// 2*bytes hexadecimal digits from the kernel's random source.
 std::string random_hex(int bytes);
 

@@ -11,8 +11,4 @@ std::string quote_for_shell(const std::string& word);
 /// These words with blanks between them.
 std::string quote_for_shell(const std::vector<std::string>& words);
 
-/// The same for people, as one would type it: in quotes only where it has to be.
-std::string type_for_shell(const std::string& word);
-std::string type_for_shell(const std::vector<std::string>& words);
-
 }  // namespace taas

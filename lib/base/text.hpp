@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +26,5 @@ std::string plural(std::int64_t count, std::string_view what);
 
 /// "RankExited" and "kExitCode" as "rank_exited" and "exit_code".
 std::string snake_case(std::string_view name);
-
-/// The word among these that a mistyped one most likely means: a letter in three may be wrong, one at least, and
-/// neighbours that are swapped count as one. Empty when none is near.
-std::string_view nearest_word(std::string_view mistyped, std::span<const std::string_view> words);
 
 }  // namespace taas

@@ -4,38 +4,28 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <map>
 
-#include "base/disk_thread.hpp"
 #include "base/event_queue.hpp"
-#include "base/json/json.hpp"
 #include "base/log/log.hpp"
 #include "base/timer.hpp"
-#include "base/type_name.hpp"
-#include "base/utf8.hpp"
-#include "launch/command_socket.hpp"
 #include "launch/connected_agents.hpp"
 #include "launch/coordinator_policy.hpp"
 #include "launch/failure_record.hpp"
 #include "launch/output/console_queue.hpp"
 #include "launch/output/display.hpp"
 #include "launch/output/incoming_output.hpp"
-#include "launch/run_record.hpp"
 #include "node/job_signals.hpp"
 #include "proc/spawn/open_files.hpp"
+#include "run/events/type_name.hpp"
 
 namespace taas::launch {
 namespace {
 
 using Level = ui::Message::Level;
 
-constexpr std::size_t kConnectionsOfRank = 8;            // to the store; it has few
-constexpr auto kCodePatience = std::chrono::seconds(5);  // for the disk that has the program's files
-constexpr auto kBeforeCommands = std::chrono::milliseconds(200);
+constexpr std::size_t kConnectionsOfRank = 8;               // to the store; it has few
 constexpr auto kJournalPatience = std::chrono::seconds(5);  // at the end, for its disk
 
 /// The display cannot tell of it any more, and perhaps nobody can. Returns what the launcher exits with.
@@ -57,12 +47,6 @@ std::optional<run::DataEvent> data_event(const run::AgentMessage& message) {
 
 }  // namespace
 
-/// Nobody pays for what nobody sees.
-run::CoordinatorPolicy with_phases(run::CoordinatorPolicy policy, bool is_live) {
-  policy.tells_phases = is_live;
-  return policy;
-}
-
 struct CoordinatorLoop::State {
   State(boost::asio::io_context& loop, CoordinatorLoopOptions given, JournalFile file)
       : io(loop),
@@ -73,20 +57,14 @@ struct CoordinatorLoop::State {
                     [this](run::AgentId from) {
                       act(run::Tell{from, run::OutputShown{}});
                     }}),
-        coordinator(with_phases(options.policy, display.is_live())),
+        coordinator(options.policy),
         incoming(io, options.run_folder,
                  {[this](run::AgentId to, const run::CoordinatorMessage& message) {
                     act(run::Tell{to, message});
                   },
                   [this](std::string text) { display.say(Level::kWarning, std::move(text)); }}),
         deadline(io, [this] { happen(run::DeadlineReached{steady_now()}); }),
-        ticker(io, [this] { tick(); }),
-        before_commands(io,
-                        [this] {
-                          listen_for_commands();
-                          look_at_source();
-                        }),
-        git(io) {
+        ticker(io, [this] { tick(); }) {
     if (!options.policy.in_process) tick();
   }
 
@@ -105,37 +83,20 @@ struct CoordinatorLoop::State {
   void act(const run::ReceiveFiles& action) { incoming.receive(action); }
   void act(const run::PlaceOutput& action);
   void act(const run::ReleaseNodes&) { on_release(); }
-  void act(const run::LookReady& action);
-  void act(const run::PhaseSeen& action) { display.show(ui::PhaseNews{action.phase, steady_now()}); }
-  void act(const run::NodesChecked& action);
   void act(const run::AwaitAnswers& action) { deadline.set(action.until); }
   void act(const run::Parted&) { parted = true; }
-  bool waits_for_code(const run::Tell& action);
-  void read_code_again();
-  void give_up_reading();
-  void tell_held();
-  void offer_code(run::AgentId agent, const run::CoordinatorMessage& before);
-  Result<> answer(run::AgentId agent, std::string_view frame);
   [[nodiscard]] run::StartRanks through_meeting(run::StartRanks start) const;
   bool drop(run::AgentId agent);
 
-  void obey(const run::SetDeadline& action) { deadline.set(action.until); }
+  void obey(const run::SetDeadline& action) { deadline.set(action.at); }
   void obey(const run::ClearDeadline&) { deadline.clear(); }
   void obey(const run::RequestStop&) { stop_requested = true; }
   void obey(const run::Finish& action);
   template <class Decided>
   void obey(const Decided&) {}
 
-  void listen_for_commands();
-  void look_at_source();
-  /// Of the run; its name is what people call the run.
-  [[nodiscard]] std::filesystem::path folder() const {
-    return std::filesystem::path(options.output_directory).parent_path();
-  }
   void show(const run::Output& output);
   void tell(const run::DataEvent& event);
-  void tell(run::AgentId agent, const run::OutputProgress& progress);
-  void note_settled(run::AgentId agent);
   void receive(int signal, Instant at, bool reached_ranks);
   void warn(const Error& error) { display.say(Level::kWarning, error.message); }
 
@@ -148,30 +109,20 @@ struct CoordinatorLoop::State {
   run::Coordinator coordinator;
   IncomingOutput incoming;
   Timer deadline;
-  Timer ticker;           // where agents wait for answers
-  Timer before_commands;  // until then a run that ends has not paid for its socket
-  DiskThread git;         // for what git takes
+  Timer ticker;  // where agents wait for answers
   std::optional<Instant> ticked;
   std::function<void(int)> on_start_agent = [](int) {};
   std::function<void(int)> on_arrival = [](int) {};
   std::function<void()> on_release = [] {};
-  std::function<void()> on_resize = [] {};
   ConnectedAgents agents;
-  std::map<run::AgentId, std::uint32_t> offered;  // which state of the program's files an agent was told of last
   EventQueue<run::CoordinatorEvent> turns;
   std::size_t files = 0;
-  std::map<run::AgentId, run::OutputProgress> publishing;  // of those for whom it takes long
-  std::optional<node::JobSignals> signals;                 // from execute() on
-  std::optional<CommandSocket> commands;                   // likewise, where there can be one
+  std::optional<node::JobSignals> signals;  // from execute() on
   std::optional<run::Verdict> verdict;
   bool told_end = false;  // to the user: whatever is heard now is not shown any more
   bool parted = false;
   bool stop_requested = false;
   node::StorePlace store_place;
-  Generation read_for{0};  // the first one has the files that were read at the start
-  bool reading_code = false;
-  std::vector<run::Tell> held;  // meanwhile
-  Timer code_patience{io, [this] { give_up_reading(); }};
 };
 
 CoordinatorLoop::CoordinatorLoop(boost::asio::io_context& io, CoordinatorLoopOptions options, JournalFile journal)
@@ -190,10 +141,9 @@ void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
   if (const auto* remark = std::get_if<run::Remark>(&message)) {
     return state_->display.say(Level::kWarning, state_->agents.with_host(agent, remark->text));
   }
-  if (const auto* progress = std::get_if<run::OutputProgress>(&message)) return state_->tell(agent, *progress);
   if (auto news = data_event(message)) state_->tell(*news);
   auto now = steady_now();
-  log::debug(LogPart::kCoordinator, "agent {} says {}", agent.value, alternative_name(message));
+  log::debug(LogPart::kCoordinator, "agent {} says {}", agent.value, run::alternative_name(message));
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
     log::info(LogPart::kCoordinator, "agent {} is {} of {}, version {}, at {}", agent.value, hello->order,
               hello->hostname, hello->version, fmt::join(hello->addresses, ", "));
@@ -201,13 +151,12 @@ void CoordinatorLoop::hear(run::AgentId agent, run::AgentMessage message) {
     state_->on_arrival(hello->order);
     return state_->feed(run::AgentArrived{agent, *hello, now});
   }
-  if (std::holds_alternative<run::OutputSettled>(message)) state_->note_settled(agent);
   state_->feed(run::AgentSaid{agent, std::move(message), now});
 }
 
 void CoordinatorLoop::hear_file(run::AgentId agent, std::string_view frame) {
   if (state_->told_end) return;
-  auto heard = run::is_code_frame(frame) ? state_->answer(agent, frame) : state_->incoming.hear(agent, frame);
+  auto heard = state_->incoming.hear(agent, frame);
   if (!heard) leave(agent, heard.error().message, false);
 }
 
@@ -233,8 +182,6 @@ void CoordinatorLoop::set_on_arrival(std::function<void(int order)> on_arrival) 
 
 void CoordinatorLoop::set_on_release(std::function<void()> on_release) { state_->on_release = std::move(on_release); }
 
-void CoordinatorLoop::set_on_resize(std::function<void()> on_resize) { state_->on_resize = std::move(on_resize); }
-
 void CoordinatorLoop::nodes_over(const std::string& why) {
   log::warning(LogPart::kCoordinator, "nobody comes any more: {}", why);
   state_->feed(run::NodesOver{why, steady_now()});
@@ -251,23 +198,13 @@ int CoordinatorLoop::execute() {
   state.signals.emplace(
       state.io, std::vector{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}, job && job->step,
       [&state](int signal, Instant at, bool reached_ranks) { state.receive(signal, at, reached_ranks); });
-  state.before_commands.set(steady_now() + kBeforeCommands);
-  auto record = describe_run(state.options.plan, state.options.machine);
-  record.number = state.options.run_number;
-  record.run = state.folder().filename().string();
-  if (const auto& logs = state.options.plan.options.output.log_dir) {
-    std::error_code failed;
-    record.log_dir = std::filesystem::absolute(std::filesystem::path(*logs) / record.run, failed).string();
-  }
-  state.happen(run::RunStarted{steady_now(), std::move(record)});
+  state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
   if (auto written = state.failure_record.write(*state.verdict); !written) state.warn(written.error());
   if (auto kept = state.journal.finish(kJournalPatience); !kept) state.warn(kept.error());
   state.output.show_all();
   auto shown = state.display.finish();
   state.told_end = true;
-  state.before_commands.clear();
-  state.commands.reset();
   while (!state.parted) state.io.run_one();
   const auto code = state.verdict->exit_code;
   return shown ? code : tell_loss(shown.error(), code);
@@ -280,11 +217,7 @@ bool CoordinatorLoop::told_to_stop() const {
 }
 
 void CoordinatorLoop::State::receive(int signal, Instant at, bool reached_ranks) {
-  if (signal == SIGWINCH) {
-    if (told_end) return;
-    display.resize();
-    return on_resize();
-  }
+  if (signal == SIGWINCH) return told_end ? void() : display.resize();
   happen(run::SignalReceived{signal, at, reached_ranks});
 }
 
@@ -308,9 +241,9 @@ void CoordinatorLoop::State::note_stall() {
 void CoordinatorLoop::State::feed(run::CoordinatorEvent event) {
   note_stall();
   turns.feed(std::move(event), [this](const run::CoordinatorEvent& next) {
-    log::trace(LogPart::kCoordinator, "event {}", alternative_name(next));
+    log::trace(LogPart::kCoordinator, "event {}", run::alternative_name(next));
     for (const auto& action : coordinator.handle(next)) {
-      log::trace(LogPart::kCoordinator, "action {}", alternative_name(action));
+      log::trace(LogPart::kCoordinator, "action {}", run::alternative_name(action));
       carry_out(action);
     }
   });
@@ -330,13 +263,11 @@ void CoordinatorLoop::State::act(const run::Action& action) {
 }
 
 void CoordinatorLoop::State::act(const run::Tell& action) {
-  if (waits_for_code(action)) return;
   auto* agent = agents.find(action.agent);
   const auto* start = std::get_if<run::StartRanks>(&action.message);
   if (start != nullptr) store_place = {start->master_addr, start->master_port};
   if (agent == nullptr) return;
-  offer_code(action.agent, action.message);
-  log::debug(LogPart::kCoordinator, "tells agent {} {}", action.agent.value, alternative_name(action.message));
+  log::debug(LogPart::kCoordinator, "tells agent {} {}", action.agent.value, run::alternative_name(action.message));
   start != nullptr ? agent->tell(through_meeting(*start)) : agent->tell(action.message);
 }
 
@@ -352,71 +283,7 @@ run::StartRanks CoordinatorLoop::State::through_meeting(run::StartRanks start) c
   return start;
 }
 
-/// Before another generation the program's files are read again. Until then agents are told nothing that follows its
-/// start.
-bool CoordinatorLoop::State::waits_for_code(const run::Tell& action) {
-  const auto* start = std::get_if<run::StartRanks>(&action.message);
-  const bool begins = options.code && start != nullptr && start->generation > read_for;
-  if (begins) {
-    read_for = start->generation;
-    read_code_again();
-  }
-  const bool waits = begins || (reading_code && !std::holds_alternative<run::HeartbeatEcho>(action.message));
-  if (waits) held.push_back(action);
-  return waits;
-}
-
-void CoordinatorLoop::State::read_code_again() {
-  using Read = Result<std::shared_ptr<const CodeSource::State>>;
-  reading_code = true;
-  code_patience.set(steady_now() + kCodePatience);
-  auto found = std::make_shared<Read>();
-  git.run([found, code = options.code] { *found = code->read_again(); },
-          [found, this] {
-            if (!reading_code) return;
-            if (!*found && !told_end) warn(found->error());
-            if (*found && **found) options.code->replace(std::move(**found));
-            tell_held();
-          });
-}
-
-void CoordinatorLoop::State::give_up_reading() {
-  if (!told_end)
-    display.say(Level::kWarning,
-                fmt::format("the program's files could not be read again within {} s: nodes keep those they have",
-                            seconds(kCodePatience)));
-  tell_held();
-}
-
-void CoordinatorLoop::State::tell_held() {
-  reading_code = false;
-  code_patience.clear();
-  for (const auto& action : std::exchange(held, {})) act(action);
-}
-
-/// Before an agent prepares itself, and again before ranks start where the files have changed since.
-void CoordinatorLoop::State::offer_code(run::AgentId agent, const run::CoordinatorMessage& before) {
-  const bool uses = std::holds_alternative<run::StartRanks>(before) || std::holds_alternative<run::Welcome>(before);
-  if (!options.code || !uses) return;
-  auto& told = offered[agent];
-  if (told == options.code->version()) return;
-  told = options.code->version();
-  agents.find(agent)->send(options.code->offer());
-}
-
-Result<> CoordinatorLoop::State::answer(run::AgentId agent, std::string_view frame) {
-  if (!options.code) return protocol_error("it asks for files that nobody has offered");
-  auto frames = options.code->answer(frame);
-  if (!frames) return frames.error();
-  auto* link = agents.find(agent);
-  for (auto& answer : *frames) {
-    if (link != nullptr) link->send(std::move(answer));
-  }
-  return {};
-}
-
 bool CoordinatorLoop::State::drop(run::AgentId agent) {
-  offered.erase(agent);
   incoming.forget(agent);
   return agents.drop(agent);
 }
@@ -428,49 +295,8 @@ void CoordinatorLoop::State::act(const run::PlaceOutput& action) {
   });
 }
 
-/// A run goes on without: then nobody can look at it from another terminal.
-void CoordinatorLoop::State::listen_for_commands() {
-  CommandSocket::Callbacks calls;
-  calls.who = [this] {
-    return boost::json::serialize(
-        boost::json::object{{"run", folder().filename().string()}, {"folder", options.output_directory}});
-  };
-  calls.stop = [this] { happen(run::SignalReceived{SIGTERM, steady_now(), false}); };
-  calls.look = [this](std::uint64_t client, int rank) { feed(run::LookAsked{client, rank, steady_now()}); };
-  auto opened = CommandSocket::open(io, options.machine.environment, std::move(calls));
-  if (!opened) return log::warning(LogPart::kCoordinator, "no commands are heard: {}", opened.error().message);
-  commands.emplace(std::move(*opened));
-}
-
-/// Where the run's record has a commit.
-void CoordinatorLoop::State::look_at_source() {
-  std::error_code failed;
-  const auto folder = std::filesystem::current_path(failed).string();
-  if (options.plan.options.check_only || find_source(folder).commit.empty()) return;
-  auto changes = std::make_shared<int>(-1);
-  git.run([changes, folder] { *changes = count_changes(folder); },
-          [this, changes] {
-            if (*changes >= 0 && !verdict) journal.write(run::SourceSeen{*changes, steady_now()});
-          });
-}
-
-void CoordinatorLoop::State::act(const run::LookReady& action) {
-  auto report = action.report;
-  report.run = folder().filename().string();
-  report.folder = options.output_directory;
-  if (commands) commands->answer(action.client, valid_utf8(boost::json::serialize(to_json(report))));
-}
-
-void CoordinatorLoop::State::act(const run::NodesChecked& action) {
-  if (options.plan.options.check_only) return options.on_checked(action.report);
-  for (const auto& finding : action.report.findings) {
-    const auto level = finding.severity == run::Severity::kError ? Level::kError : Level::kWarning;
-    display.say(level, run::line_of(finding, action.report.nodes.size()));
-  }
-}
-
 void CoordinatorLoop::State::obey(const run::Finish& action) {
-  display.set_result({.folder = folder().string(), .number = options.run_number, .files = files});
+  display.set_output(options.output_directory, files);
   verdict = action.verdict;
 }
 
@@ -484,24 +310,6 @@ void CoordinatorLoop::State::show(const run::Output& said) {
 void CoordinatorLoop::State::tell(const run::DataEvent& event) {
   journal.write(event);
   display.show(ui::DataNews{event});
-}
-
-void CoordinatorLoop::State::note_settled(run::AgentId agent) {
-  auto known = publishing.find(agent);
-  if (known != publishing.end()) known->second.bytes_done = known->second.bytes;
-}
-
-/// Of all that have told of theirs.
-void CoordinatorLoop::State::tell(run::AgentId agent, const run::OutputProgress& progress) {
-  publishing[agent] = progress;
-  run::OutputProgress all{.at = progress.at};
-  for (const auto& [teller, its] : publishing) {
-    all.files += its.files;
-    all.bytes += its.bytes;
-    all.bytes_done += its.bytes_done;
-  }
-  journal.write(all);
-  display.show(ui::OutputNews{all});
 }
 
 }  // namespace taas::launch

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "base/folders/held_folder.hpp"
-#include "launch/code_source.hpp"
 #include "launch/output/journal.hpp"
 #include "node/store_passage.hpp"
 #include "plan/launch_plan.hpp"
@@ -21,21 +20,15 @@ class Downlink {
  public:
   virtual ~Downlink() = default;
   virtual void tell(const run::CoordinatorMessage& message) = 0;
-  /// A frame of run/messages/code_frames.hpp.
-  virtual void send(std::string frame) = 0;
 };
 
 struct CoordinatorLoopOptions {
   run::CoordinatorPolicy policy;
   plan::LaunchPlan plan;  ///< with all nodes there
   plan::Machine machine;
-  int run_number = 0;            ///< as RunDirectory's
-  std::string output_directory;  ///< where the user finds what ranks wrote
-  HeldFolder run_folder = {};    ///< where agents may send files to; none: they see the same one
-  /// Told what was found, where nodes are only looked at.
-  std::function<void(const run::CheckReport&)> on_checked = [](const run::CheckReport&) {};
-  std::shared_ptr<CodeSource> code = {};  ///< what other machines are given; none: they have it
-  node::MeetingPlace meeting = {};        ///< of nodes that join: where ranks look for the store, as under torchrun
+  std::string output_directory;     ///< where the user finds what ranks wrote
+  HeldFolder run_folder = {};       ///< where agents may send files to; none: they see the same one
+  node::MeetingPlace meeting = {};  ///< of nodes that join: where ranks look for the store, as under torchrun
 };
 
 /// Drives run::Coordinator: the console, the journal, signals, time, and the agents.
@@ -47,7 +40,6 @@ class CoordinatorLoop {
   /// An agent has connected and proved itself; it is heard from now on. Its number is told back.
   run::AgentId add(std::unique_ptr<Downlink> downlink);
   void hear(run::AgentId agent, run::AgentMessage message);
-  /// As run/messages/file_frames.hpp or code_frames.hpp has it.
   void hear_file(run::AgentId agent, std::string_view frame);
   void leave(run::AgentId agent, const std::string& reason, bool closed_by_agent);
   void host_failed(int order, const std::string& message);
@@ -57,8 +49,6 @@ class CoordinatorLoop {
   void set_on_arrival(std::function<void(int order)> on_arrival);
   /// Called once when nodes that are held may come.
   void set_on_release(std::function<void()> on_release);
-  /// Called when the user's terminal has another size.
-  void set_on_resize(std::function<void()> on_resize);
   /// The job that they come from is over.
   void nodes_over(const std::string& why);
   /// One line to the user.

@@ -31,7 +31,6 @@ run::Policy run_policy(const plan::LaunchPlan& plan) {
   policy.shutdown_timeout = plan.options.supervision.shutdown_timeout;
   policy.leftover_timeout = plan.options.supervision.leftover_timeout;
   policy.exit_timeout = plan.options.supervision.exit_timeout;
-  policy.hang_timeout = plan.options.supervision.hang_timeout;
   if (policy.exit_timeout.count() > 0) policy.straggler_notice_after = policy.exit_timeout;
   if (in_job) policy.shutdown_timeout = std::min(policy.shutdown_timeout, kJobPatience);
   if (const auto& chosen = plan.options.supervision.signals_to_handle; !chosen.empty()) policy.stop_signals = chosen;
@@ -62,8 +61,6 @@ run::CoordinatorPolicy coordinator_policy(const plan::LaunchPlan& plan) {
   policy.loader = plan.options.data.loader;
   policy.data.names = plan.data.names();
   policy.data.nodes = plan.data.staged ? plan.data.count : static_cast<int>(policy.data.names.size());
-  if (plan.options.preflight) policy.check = run::Check::kFirst;
-  if (plan.options.check_only) policy.check = run::Check::kOnly;
   policy.nodes_are_held = plan.data.staged;
   policy.data.first_order = plan.expected_agents;
   return policy;

@@ -1,6 +1,5 @@
 #include "launch/downlink.hpp"
 
-#include "run/messages/code_frames.hpp"
 #include "run/messages/file_frames.hpp"
 #include "run/messages/wire.hpp"
 
@@ -14,12 +13,11 @@ class LinkedDownlink : public Downlink {
   ~LinkedDownlink() override { link_->close(); }
 
   void tell(const run::CoordinatorMessage& message) override { link_->send(run::encode(message)); }
-  void send(std::string frame) override { link_->send(std::move(frame)); }
 
   void listen(CoordinatorLoop& run, run::AgentId agent) {
     net::Link::Callbacks calls;
     calls.on_frame = [&run, agent](std::string_view frame) {
-      if (run::is_file_frame(frame) || run::is_code_frame(frame)) return run.hear_file(agent, frame);
+      if (run::is_file_frame(frame)) return run.hear_file(agent, frame);
       auto message = run::decode_agent_message(frame);
       if (!message) return run.leave(agent, message.error().message, false);
       run.hear(agent, std::move(*message));

@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/exit_status.hpp"
 #include "base/shell.hpp"
 #include "base/text.hpp"
-#include "node/process/runtime_folder.hpp"
 #include "proc/family/family.hpp"
 #include "run/events/words.hpp"
 
@@ -17,6 +15,8 @@ namespace {
 
 constexpr const char* kStepCommand = "srun";
 constexpr auto kStepPatience = std::chrono::seconds(5);
+constexpr int kNotFound = 127;
+constexpr int kNotExecutable = 126;
 constexpr int kSshFailed = 255;
 constexpr const char* kConnectTimeout = "ConnectTimeout=8";  // seconds, so that a silent host is named within ten
 
@@ -25,22 +25,6 @@ std::string last_line(const std::vector<std::string>& lines) {
   auto found =
       std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.starts_with("Warning:"); });
   return found == lines.rend() ? "it said nothing" : *found;
-}
-
-std::vector<std::string> words_of(const std::string& command) {
-  std::vector<std::string> words;
-  for (const auto word : split(command, ' ')) {
-    if (!word.empty()) words.emplace_back(word);
-  }
-  return words;
-}
-
-/// Where shared connections have their sockets: a folder that nobody else may enter. Empty: there is none, or its name
-/// does not go into a command line that is split at spaces.
-std::string socket_option() {
-  const auto folder = node::find_runtime_folder({});
-  const bool fits = folder && folder->find_first_of(" %\"") == std::string::npos;
-  return fits ? fmt::format(" -o ControlPath={}/ssh-%C", *folder) : std::string();
 }
 
 }  // namespace
@@ -126,7 +110,7 @@ std::string explain_end(const HostEntry& host, ExitStatus status, const std::vec
   if (status.signal != 0) {
     return fmt::format("{}: {} was killed by {}", host.name, host.argv.front(), run::signal_name(status.signal));
   }
-  if (status.code == kNotFoundExitCode || status.code == kNotExecutableExitCode) {
+  if (status.code == kNotFound || status.code == kNotExecutable) {
     return fmt::format("{}: taas-run cannot be run there ({}): install it there, or say where with --remote-taas-run",
                        host.name, said);
   }
@@ -134,33 +118,15 @@ std::string explain_end(const HostEntry& host, ExitStatus status, const std::vec
   return fmt::format("{}: the agent ended with code {}: {}", host.name, status.code, said);
 }
 
-std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run,
-                                     const std::vector<std::string>& words) {
-  auto command = words_of(ssh);
-  auto typed = fmt::format("exec {} {}", quote_for_shell(taas_run), type_for_shell(words));
+std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run) {
+  std::vector<std::string> command;
+  for (auto word : split(ssh, ' ')) {
+    if (!word.empty()) command.emplace_back(word);
+  }
+  auto agent = fmt::format("exec {} --as-agent", quote_for_shell(taas_run));
   for (const auto* word : {"-T", "-o", "BatchMode=yes", "-o", kConnectTimeout, "--"}) command.emplace_back(word);
   command.push_back(host);
-  command.push_back(std::move(typed));
-  return command;
-}
-
-/// A machine that is gone is noticed before a run gives up waiting for it.
-std::string share_connection(const std::string& ssh, std::optional<std::chrono::seconds> idle) {
-  const auto option = socket_option();
-  if (option.empty()) return ssh;
-  const auto shared = ssh + option;
-  if (!idle) return shared + " -o ControlMaster=no";
-  return fmt::format("{} -o ControlMaster=auto -o ControlPersist={} -o ServerAliveInterval=3 -o ServerAliveCountMax=2",
-                     shared, idle->count());
-}
-
-/// Without a socket of our own it would be the user's own connection.
-std::vector<std::string> end_connection(const std::string& ssh, const std::string& host) {
-  const auto option = socket_option();
-  if (option.empty()) return {};
-  auto command = words_of(ssh + option);
-  for (const auto* word : {"-O", "exit", "--"}) command.emplace_back(word);
-  command.push_back(host);
+  command.push_back(std::move(agent));
   return command;
 }
 

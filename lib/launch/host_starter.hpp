@@ -1,11 +1,9 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,15 +73,7 @@ std::string explain_end(const HostEntry& host, ExitStatus status, const std::vec
 
 /// The command for one host of --hosts: `ssh`, a command line that is split at spaces, with its own configuration,
 /// agents and keys; never a question.
-/// `words`: for taas-run.
-std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run,
-                                     const std::vector<std::string>& words);
-/// `ssh` with the options by which this user's commands for one host share a connection, with its handshake paid once.
-/// With `idle` the first command makes it, and it ends so long after the last; else commands without one connect as
-/// ever.
-std::string share_connection(const std::string& ssh, std::optional<std::chrono::seconds> idle = {});
-/// The command that ends it; empty: there can be none.
-std::vector<std::string> end_connection(const std::string& ssh, const std::string& host);
+std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host, const std::string& taas_run);
 /// The command for all nodes of an allocation: one task of a new step on each.
 std::vector<std::string> step_command(int nodes, const std::string& taas_run);
 /// The same on the nodes of one component of a heterogeneous job.

@@ -14,7 +14,6 @@
 #include "node/node.hpp"
 #include "node/preparation.hpp"
 #include "storage/run_directory.hpp"
-#include "ui/view/renderer.hpp"
 
 namespace taas::launch {
 namespace {
@@ -53,7 +52,6 @@ class CallingDownlink : public Downlink {
   void tell(const run::CoordinatorMessage& message) override {
     agent_.feed(run::CoordinatorSaid{message, steady_now()});
   }
-  void send(std::string) override {}  // of files, which are here
 
  private:
   node::AgentLoop& agent_;
@@ -63,7 +61,6 @@ run::CoordinatorPolicy policy_of(const plan::LaunchPlan& plan) {
   auto policy = coordinator_policy(plan);
   policy.in_process = true;
   policy.expected_agents = 1;
-  policy.check = run::Check::kNone;  // this machine was looked at before
   return policy;
 }
 
@@ -86,8 +83,6 @@ struct Opened {
   std::optional<JournalFile> journal;
 };
 
-TerminalSize size_of(const ui::Terminal& terminal) { return {terminal.columns, terminal.rows}; }
-
 node::NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node::NodeOptions node;
   node.settings = plan::launch_settings(options.plan, options.machine, "");
@@ -105,8 +100,6 @@ node::NodeOptions node_options(const LocalRunOptions& options, Opened& opened) {
   node.all_output = true;
   node.in_process = true;
   node.inherits_stdin = true;
-  const auto terminal = ui::inspect_terminal();
-  if (ui::gives_terminal(options.plan, options.machine, terminal)) node.terminal = size_of(terminal);
   node.open_folder = [&options, &opened]() -> Result<storage::RunDirectory> {
     auto folder = node::create_run_folder(options.plan, options.machine);
     if (!folder) return folder.error();
@@ -140,18 +133,14 @@ Result<int> run_on_this_machine(LocalRunOptions options, Lifeline lifeline) {
     agent.feed(run::NodeSaid{std::move(said), steady_now()});
   });
   if (!node) return node.error();
-  CoordinatorLoopOptions loop{policy_of(options.plan), options.plan, options.machine, opened.folder->number(),
-                              (*node)->output_directory()};
+  CoordinatorLoopOptions loop{policy_of(options.plan), options.plan, options.machine, (*node)->output_directory()};
   if (data_hosts) {
     loop.policy.launch =
         node::print_launch(options.plan, options.machine, options.data_hosts->working_directory, *opened.folder, key);
-    loop.code = options.data_hosts->code;
-    if (loop.code) loop.code->set_run_folder(opened.folder->path());
   }
   auto run = std::make_unique<CoordinatorLoop>(io, std::move(loop), std::move(*opened.journal));
   if (data_hosts) data_hosts->start(*run, (*node)->family());
   agent.set_uplink(std::make_unique<CallingUplink>(agent, *run, run->add(std::make_unique<CallingDownlink>(agent))));
-  run->set_on_resize([raw = node->get()] { raw->resize_terminal(size_of(ui::inspect_terminal())); });
   agent.set_node(std::move(*node));
   agent.begin();
   int code = run->execute();

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "launch/code_source.hpp"
 #include "launch/host_starter.hpp"
 #include "net/secret.hpp"
 #include "plan/launch_plan.hpp"
@@ -19,7 +18,6 @@ struct DataHosts {
   net::Secret secret;
   std::vector<std::string> listen_addresses;  ///< numeric; agents try each
   std::string working_directory;
-  std::shared_ptr<CodeSource> code = {};  ///< as in CoordinatorLoopOptions
 };
 
 /// A run of which every node is this machine: coordinator and agent are one process.

@@ -4,13 +4,9 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
-#include <set>
 
 #include "base/environment/environment.hpp"
 #include "base/ids.hpp"
@@ -35,7 +31,6 @@ namespace {
 
 constexpr int kDataKeyBytes = 32;
 constexpr int kMarkBytes = 8;
-constexpr std::size_t kMostWrongSecrets = 8;                  // that are told of: anybody can call
 constexpr auto kDismissalPatience = std::chrono::seconds(3);  // for agents that were dismissed
 
 /// Where no mark can be left, each node is taken to have a folder of its own: what it delivers is then there already.
@@ -107,29 +102,6 @@ class StagedJobs {
   std::optional<BatchJob> machines_;
 };
 
-/// Of a run that only looks at nodes, which leaves nothing behind.
-class PassingFolder {
- public:
-  static Result<PassingFolder> make() {
-    std::error_code none;
-    const auto parent = std::filesystem::temp_directory_path(none);
-    auto path = (parent / "taas-check-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) return system_error(fmt::format("cannot make {}", path), errno);
-    return PassingFolder(std::move(path));
-  }
-  explicit PassingFolder(std::string path) : path_(std::move(path)) {}
-  PassingFolder(PassingFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  PassingFolder& operator=(PassingFolder&&) = delete;
-  ~PassingFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 /// Agents that were dismissed end by themselves, and with them what they were started with; the rest is ended.
 void part(boost::asio::io_context& io, Family& family) {
   bool gone = false;
@@ -148,15 +120,8 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
   if (auto watched = node::end_with_process(io, options.plan); !watched) return watched.error();
   std::unique_ptr<CoordinatorLoop> run;  // there before the event loop turns for the first time
   node::StorePassages passages(most_passages(options.plan));
-  std::set<std::string> wrong;  // addresses
-  net::ListenOptions listening{options.listen_addresses, options.port, options.secret};
-  listening.on_wrong_secret = [&run, &wrong](const std::string& address) {
-    if (!run || wrong.size() >= kMostWrongSecrets || !wrong.insert(address).second) return;
-    run->say(
-        fmt::format("a node at {} was turned away: its secret (TAAS_TOKEN or --token-file) is not the same", address));
-  };
   auto listener = net::Listener::listen(
-      io, std::move(listening),
+      io, {options.listen_addresses, options.port, options.secret},
       [&run](std::unique_ptr<net::Link> link) {
         if (run) admit(std::move(link), *run);  // who comes after the end is too late
       },
@@ -164,14 +129,7 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
         if (run) passages.lead(std::move(client), run->store_place());
       });
   if (!listener) return listener.error();
-  std::optional<PassingFolder> passing;
-  if (options.plan.options.check_only) {
-    auto made = PassingFolder::make();
-    if (!made) return made.error();
-    passing.emplace(std::move(*made));
-  }
-  auto folder = passing ? storage::create_run_directory({.output = passing->path(), .run_id = options.plan.run_id})
-                        : node::create_run_folder(options.plan, options.machine);
+  auto folder = node::create_run_folder(options.plan, options.machine);
   if (!folder) return folder.error();
   log::open(folder->own_logs(), "coordinator");
   auto journal = JournalFile::open(folder->journal(), steady_now());
@@ -181,11 +139,7 @@ Result<RunEnd> coordinate(const RemoteRunOptions& options, Lifeline lifeline) {
 
   auto policy = make_policy(options, *folder);
   if (!policy) return policy.error();
-  CoordinatorLoopOptions loop{std::move(*policy), options.plan,    options.machine,
-                              folder->number(),   folder->files(), folder->held()};
-  loop.on_checked = options.on_checked;
-  loop.code = options.code;
-  if (loop.code) loop.code->set_run_folder(folder->path());
+  CoordinatorLoopOptions loop{std::move(*policy), options.plan, options.machine, folder->files(), folder->held()};
   if (std::holds_alternative<plan::Join>(options.plan.launch_mode)) {
     loop.meeting = {options.listen_addresses, (*listener)->port(), most_passages(options.plan)};
   }

@@ -4,12 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "launch/code_source.hpp"
 #include "launch/host_starter.hpp"
 #include "net/secret.hpp"
 #include "plan/launch_plan.hpp"
 #include "proc/family/keeper.hpp"
-#include "run/check/findings.hpp"
 
 namespace taas::launch {
 
@@ -24,7 +22,6 @@ struct RemoteRunOptions {
   plan::LaunchPlan plan;  ///< with all nodes there
   plan::Machine machine;
   std::string working_directory;
-  std::shared_ptr<CodeSource> code = {};  ///< as in CoordinatorLoopOptions
   net::Secret secret;
   std::vector<std::string> listen_addresses;  ///< numeric; agents try each
   std::uint16_t port = 0;                     ///< 0: the kernel chooses
@@ -32,8 +29,6 @@ struct RemoteRunOptions {
   std::vector<StagedJob> jobs;                ///< at most one of each kind
   /// Told where agents may connect, once that is known and before hosts are started.
   std::function<Result<>(const node::Bootstrap&)> on_listening = [](const node::Bootstrap&) { return Result<>(); };
-  /// Told what was found, where nodes are only looked at.
-  std::function<void(const run::CheckReport&)> on_checked = [](const run::CheckReport&) {};
 };
 
 /// How a run ended.

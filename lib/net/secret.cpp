@@ -109,7 +109,11 @@ Result<std::string> parse_key(std::string_view hexadecimal) {
   return key;
 }
 
-std::string print_key(std::string_view key) { return in_hex(key); }
+std::string print_key(std::string_view key) {
+  std::string text;
+  for (const char byte : key) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
 
 Result<std::string> derive_key(std::string_view token, std::string_view run_id) {
   if (auto good = check_token(token); !good) return good.error();

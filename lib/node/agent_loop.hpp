@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -21,7 +20,7 @@ class Uplink {
   /// Begins to connect. The agent is told LinkUp, or LinkDown with the reason.
   virtual void connect() = 0;
   virtual void send(const run::AgentMessage& message) = 0;
-  /// As run/messages/file_frames.hpp or code_frames.hpp has it; lost where there is no link.
+  /// As run/messages/file_frames.hpp has it; lost where there is no link.
   virtual void send_file(std::string frame) = 0;
   /// The last call: what was sent goes out, and then the link is closed.
   virtual void close(std::function<void()> on_closed) = 0;
@@ -50,14 +49,10 @@ class AgentLoop {
   void set_on_leave(std::function<void(run::Leave)> on_leave);
   /// What the user of this node's console is to know; by default nobody is told.
   void set_on_notice(std::function<void(const std::string&)> on_notice);
-  /// Likewise, the row that changes there (run::ShowHere).
-  void set_on_row(std::function<void(const std::string&)> on_row);
   /// A node that is prepared already; otherwise Welcome makes one.
   void set_node(std::unique_ptr<Node> node);
   void begin();
   void feed(run::AgentEvent event);
-  /// As run/messages/code_frames.hpp has it. An error: the coordinator does not keep to the rules.
-  Result<> hear_code(std::string_view frame);
   /// After it has left: the coordinator is to have its last words.
   void close(std::function<void()> on_closed);
 

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
-#include <utility>
 
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
@@ -19,8 +18,6 @@
 #include "node/job_signals.hpp"
 #include "node/preparation.hpp"
 #include "node/uplink.hpp"
-#include "ui/text/style.hpp"
-#include "ui/text/utf8.hpp"
 
 namespace taas::node {
 namespace {
@@ -67,39 +64,10 @@ AgentLoopOptions loop_options(AgentProcessOptions options, std::vector<std::stri
   return loop;
 }
 
-/// What the user of this node's console sees: lines, and below them a row that changes.
-class ConsoleHere {
- public:
-  explicit ConsoleHere(std::optional<ui::RendererOptions> live_row) : look_(std::move(live_row)) {}
-  ConsoleHere(const ConsoleHere&) = delete;
-  ConsoleHere& operator=(const ConsoleHere&) = delete;
-  ~ConsoleHere() { show(""); }
-
-  void say(const std::string& text) {
-    log::info(LogPart::kAgent, "said on the console: {}", text);
-    show("");
-    const auto line = "taas-run: " + printable(text);
-    std::fputs(((look_ ? ui::in_rows(line, columns(), kIndent) : line) + '\n').c_str(), stderr);
-  }
-
-  [[nodiscard]] bool is_live() const { return look_.has_value(); }
-
-  /// The last column stays free: no terminal wraps the row.
-  void show(const std::string& row) {
-    if (!look_ || !look_->in_foreground()) return void(has_row_ = false);
-    std::string text = std::exchange(has_row_, !row.empty()) ? "\r\x1b[J" : "";
-    const auto clipped = ui::clip("taas-run: " + printable(row), columns() - 1);
-    if (!row.empty()) text += look_->stderr_style.paint(ui::Paint::kDim, clipped) + '\r';
-    std::fputs(text.c_str(), stderr);
-  }
-
- private:
-  static constexpr std::size_t kIndent = 2;
-  static int columns() { return ui::inspect_terminal().columns; }
-
-  std::optional<ui::RendererOptions> look_;
-  bool has_row_ = false;  // on the terminal
-};
+void say_here(const std::string& text) {
+  log::info(LogPart::kAgent, "said on the console: {}", text);
+  std::fputs(fmt::format("taas-run: {}\n", printable(text)).c_str(), stderr);
+}
 
 }  // namespace
 
@@ -121,16 +89,12 @@ Result<std::optional<int>> serve_as_agent(AgentProcessOptions options, Lifeline 
     };
   }
 
-  ConsoleHere console(std::move(options.live_row));
   const bool in_step = options.machine.environment.contains("SLURM_STEP_ID");
-  auto wanted = loop_options(std::move(options), std::move(*addresses));
-  wanted.policy.shows_search = console.is_live();
-  AgentLoop agent(io, std::move(wanted));
+  AgentLoop agent(io, loop_options(std::move(options), std::move(*addresses)));
   agent.set_uplink(make_uplink(io, std::move(connect), agent));
   std::optional<run::Leave> left;
   agent.set_on_leave([&left](run::Leave leave) { left = std::move(leave); });
-  agent.set_on_notice([&console](const std::string& text) { console.say(text); });
-  agent.set_on_row([&console](const std::string& row) { console.show(row); });
+  agent.set_on_notice(say_here);
   JobSignals signals(io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}, in_step,
                      [&agent](int signal, Instant at, bool reached_ranks) {
                        agent.feed(run::AgentSignalled{signal, at, reached_ranks});
@@ -138,7 +102,7 @@ Result<std::optional<int>> serve_as_agent(AgentProcessOptions options, Lifeline 
   agent.begin();
   while (!left && !taken_over) io.run_one();
   if (!left) return std::optional<int>();
-  if (!left->reason.empty()) console.say(left->reason);
+  if (!left->reason.empty()) say_here(left->reason);
   bool closed = false;
   Timer patience(io, [&closed] { closed = true; });
   patience.set(steady_now() + kClosingPatience);

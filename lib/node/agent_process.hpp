@@ -8,7 +8,6 @@
 #include "node/agent_loop.hpp"
 #include "node/bootstrap.hpp"
 #include "proc/family/keeper.hpp"
-#include "ui/view/renderer.hpp"
 
 namespace taas::node {
 
@@ -19,9 +18,6 @@ struct AgentProcessOptions {
   /// Told before each attempt, until there was a link, what the coordinator's name stands for at this moment. True:
   /// nobody is to be looked for any more. Empty: as if it were false.
   std::function<bool(const std::vector<boost::asio::ip::address>&)> takes_over{};
-  /// How this process's own terminal looks, where a row that changes may stand on it while the coordinator is looked
-  /// for; nothing: there is none.
-  std::optional<ui::RendererOptions> live_row{};
 };
 
 /// Supervises this machine's ranks for a coordinator elsewhere, until it is dismissed. Returns the exit code; nothing

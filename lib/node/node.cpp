@@ -16,7 +16,6 @@
 #include "base/timer.hpp"
 #include "net/held_ports.hpp"
 #include "node/data/data_delivery.hpp"
-#include "node/looks/rank_watch.hpp"
 #include "node/node_store.hpp"
 #include "node/output/node_output.hpp"
 #include "node/output/outbox.hpp"
@@ -48,9 +47,7 @@ struct Node::State {
         outbox(loop, {options.in_process, std::move(say), [this](bool crowded) { hold_output(crowded); }}),
         disk(loop),
         family(loop),
-        open_files_limit(raise_open_files_limit()) {
-    raise_limits_of_ranks();
-  }
+        open_files_limit(raise_open_files_limit()) {}
 
   Result<> open_store();
   Result<> hold_ports();
@@ -73,7 +70,6 @@ struct Node::State {
   void perform(const run::DataWorkers& list);
   void perform(const run::LookAtWriters& request);
   void perform(const run::WritersAnswer& answer) { output->hear(answer); }
-  void perform(const run::LookAtRanks& request) { watch.look(request); }
   void perform(const run::FileProgress& progress) { output->hear(progress); }
   void perform(const run::FileStored& stored) { output->hear(stored); }
 
@@ -99,20 +95,14 @@ struct Node::State {
   Family family;
   std::optional<std::uint64_t> open_files_limit;  // the user's, given back to ranks
   std::optional<Ruleset> read_only;
-  StepFiles steps{options.machine.environment};
   NodeStore store;
   net::HeldPorts rank_ports;
   std::string folder_mark;
-  plan::RunAddresses addresses;        // those that are known so far
-  std::optional<NodeRanks> ranks;      // always, once prepared
-  std::optional<NodeOutput> output;    // always, once prepared
-  std::unique_ptr<DataDelivery> data;  // with --cpus
-  std::unique_ptr<NodeTimers> timers;  // with TORCHELASTIC_ENABLE_FILE_TIMER
-  RankWatch watch{io,
-                  {[this] { return ranks->living(); },
-                   [this] { return data ? data->living_workers() : std::vector<RankLooker::Target>(); },
-                   [this](run::AgentMessage told) { outbox.say(std::move(told)); },
-                   value_of(options.machine.environment, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID"}};
+  plan::RunAddresses addresses;          // those that are known so far
+  std::optional<NodeRanks> ranks;        // always, once prepared
+  std::optional<NodeOutput> output;      // always, once prepared
+  std::unique_ptr<DataDelivery> data;    // with --cpus
+  std::unique_ptr<NodeTimers> timers;    // with TORCHELASTIC_ENABLE_FILE_TIMER
   std::optional<Timer> leftover_notice;  // while all of a generation is to end
   StopWish stop_wish{io, disk, [this](const run::SignalRanks& request) { signal(request); },
                      [this](std::string text) { remark(std::move(text)); }};
@@ -211,10 +201,8 @@ void Node::State::open_ranks() {
   wanted.starts.machine = options.machine;
   wanted.starts.command = options.program.command;
   wanted.starts.inherits_stdin = options.inherits_stdin;
-  wanted.starts.terminal = options.terminal;
   wanted.starts.read_only = read_only ? &*read_only : nullptr;
   wanted.starts.open_files_limit = open_files_limit;
-  wanted.starts.steps = &steps;
   wanted.all_output = options.all_output;
   wanted.before_start = options.before_start;
   wanted.on_end = [this](Rank rank, run::Evidence& evidence) { add_evidence(rank, evidence); };
@@ -228,7 +216,6 @@ void Node::State::open_output() {
   wanted.send_file = options.send_file;
   wanted.ask_others = [this](std::uint64_t number) { outbox.say(run::AskWriters{generation(), number}); };
   wanted.remark = [this](std::string text) { remark(std::move(text)); };
-  wanted.on_progress = [this](const run::OutputProgress& progress) { outbox.say(progress); };
   output.emplace(io, *folder, std::move(wanted));
 }
 
@@ -245,10 +232,6 @@ std::uint16_t Node::store_port() const { return state_->store.port(); }
 const std::string& Node::folder_mark() const { return state_->folder_mark; }
 
 std::string Node::folder_view() const { return storage::view_of_folder(state_->folder->held()); }
-
-void Node::resize_terminal(TerminalSize size) {
-  if (state_->ranks) state_->ranks->resize_terminal(size);
-}
 
 std::string Node::output_directory() const { return state_->folder->files(); }
 
@@ -274,7 +257,6 @@ void Node::State::perform(const run::StartRanks& start) {
   addresses.stop_file = stop_file(start.generation).path();
   addresses.log_folder = folder->own_logs();
   output->take(start.output, start.generation);  // what the generation before has left is looked at first
-  watch.begin(start.generation);
   ranks->start(start.generation, addresses, std::move(places));
 }
 
@@ -333,7 +315,6 @@ void Node::State::signal(const run::SignalRanks& request) {
 void Node::State::sweep(int signal) {
   log::info(LogPart::kProcess, "all of generation {} is to end, by signal {}", generation().value, signal);
   ranks->cancel_start();
-  watch.end();
   if (signal != SIGKILL) {
     const Duration limit = options.settings.options.supervision.leftover_timeout;
     const bool in_peace = signal == 0;

@@ -3,14 +3,12 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "plan/environment/rank_environment.hpp"
 #include "plan/program/program.hpp"
-#include "proc/output/pseudo_terminal.hpp"
 #include "run/messages/messages.hpp"
 #include "storage/run_directory.hpp"
 
@@ -35,7 +33,6 @@ struct NodeOptions {
   std::string instance;                      ///< Hello::instance
   bool in_process = false;                   ///< no link between this node and the coordinator
   bool inherits_stdin = false;               ///< rank 0 reads the launcher's standard input
-  std::optional<TerminalSize> terminal = {};  ///< of the rank that is shown; none: it has none
   std::string run_mark;  ///< of the run, as in storage::mark_folder(); empty: one folder for all nodes
   /// Sends a frame of a file (run/messages/file_frames.hpp) to the coordinator; without a link it is lost.
   std::function<void(std::string frame)> send_file = [](const std::string&) {};
@@ -70,11 +67,8 @@ class Node {
   /// The interface by which the other nodes are reached, for programs that have to be told (Gloo).
   void use_interface(const std::string& name);
   /// StartRanks, SignalRanks, KillGeneration, SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers,
-  /// FileProgress, FileStored, LookAtWriters, WritersAnswer, LookAtRanks; every other message is not a node's and
-  /// ignored.
+  /// FileProgress, FileStored, LookAtWriters, WritersAnswer; every other message is not a node's and ignored.
   void perform(const run::CoordinatorMessage& message);
-  /// The user's terminal has another size now.
-  void resize_terminal(TerminalSize size);
   /// Where the user finds what ranks wrote.
   [[nodiscard]] std::string output_directory() const;
 

@@ -6,7 +6,6 @@
 
 #include "base/log/log.hpp"
 #include "net/frames.hpp"
-#include "run/messages/code_frames.hpp"
 #include "run/messages/wire.hpp"
 
 namespace taas::node {
@@ -60,10 +59,6 @@ class LinkedUplink : public Uplink {
   void listen() {
     net::Link::Callbacks calls;
     calls.on_frame = [this](std::string_view frame) {
-      if (run::is_code_frame(frame)) {
-        auto heard = agent_.hear_code(frame);
-        return heard ? void() : lose(heard.error().message);
-      }
       auto message = run::decode_coordinator_message(frame);
       if (!message) return lose(message.error().message);
       agent_.feed(run::CoordinatorSaid{std::move(*message), steady_now()});

@@ -121,7 +121,6 @@ LaunchSettings launch_settings(const LaunchPlan& plan, const Machine& machine, s
   settings.options = plan.options;
   settings.environment = forwarded_environment(machine.environment);
   settings.working_directory = std::move(working_directory);
-  settings.console_columns = machine.console_columns;
   return settings;
 }
 

@@ -47,7 +47,6 @@ struct LaunchPlan {
   int expected_agents = 1;
   bool nodes_count_themselves = false;  ///< nodes that join have as many ranks as their own GPUs or cores; `nodes` are
                                         ///< as if all were like this one
-  std::vector<std::string> command;     ///< as it was typed, with taas-run itself
   std::vector<std::string> notices;     ///< one line each: what was inferred and the user should know
   Options options;
 

@@ -87,12 +87,6 @@ Result<> check_local_ranks(const OutputOptions& options, int most_ranks_on_node)
   return check("--local-ranks-filter", fmt::format("{}", fmt::join(filter, ",")), *largest);
 }
 
-Rank rank_with_input(const OutputOptions& options, const std::vector<RankPlace>& ranks) {
-  if (options.local_ranks_filter.size() != 1) return Rank{0};
-  const auto found = std::ranges::find(ranks, options.local_ranks_filter.front(), &RankPlace::local_rank);
-  return found == ranks.end() ? Rank{0} : found->rank;
-}
-
 Result<std::vector<RankOutput>> decide_streams(const OutputOptions& options, const std::vector<RankPlace>& ranks) {
   auto redirects = read_choice("--redirects", options.redirects);
   if (!redirects) return redirects.error();

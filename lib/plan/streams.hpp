@@ -15,9 +15,6 @@ Result<> check_stream_choice(std::string_view text);
 /// Whether each local rank that -r, -t and the filter name is on some node.
 Result<> check_local_ranks(const OutputOptions& options, int most_ranks_on_node);
 
-/// Which rank reads the launcher's standard input: the one of --local-ranks-filter, where it names one, else rank 0.
-Rank rank_with_input(const OutputOptions& options, const std::vector<RankPlace>& ranks);
-
 /// What the console shows of every rank. Without flags: both streams of rank 0. -t adds the chosen streams of the
 /// chosen local ranks of every node, -r takes streams off that were only shown by default, and a filter of local ranks
 /// replaces "rank 0" by "these local ranks" and shows no others.

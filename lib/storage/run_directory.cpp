@@ -1,18 +1,12 @@
 #include "storage/run_directory.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
-
-#include "base/fd.hpp"
-#include "base/files.hpp"
 
 namespace taas::storage {
 namespace {
@@ -85,37 +79,14 @@ Result<HeldFolder> make_unique(const Place& parent, const std::string& name) {
 
 /// The link is made under another name and moved over, so that there is one at every moment. It is a convenience: where
 /// links cannot be made, the run goes on.
-void point_to(const std::string& run, const std::string& link) {
+void point_latest_to(const std::string& run) {
   fs::path path(run);
   auto temporary = path.parent_path() / fmt::format(".latest-{}", random_hex(4));
   std::error_code failure;
   fs::create_symlink(path.filename(), temporary, failure);
   if (failure) return;
-  fs::rename(temporary, path.parent_path() / link, failure);
+  fs::rename(temporary, path.parent_path() / "latest", failure);
   if (failure) fs::remove(temporary, failure);
-}
-
-/// The first number behind all others that nobody else takes at the same moment; 0 where no link can be made.
-int claim_number(const fs::path& run) {
-  const auto links = run.parent_path() / kNumbers;
-  std::error_code failure;
-  fs::create_directory(links, failure);
-  int last = 0;
-  for (fs::directory_iterator entry(links, failure), end; !failure && entry != end; entry.increment(failure)) {
-    last = std::max(last, std::atoi(entry->path().filename().c_str()));
-  }
-  const auto target = fs::path("..") / run.filename();
-  for (int number = last + 1; number <= last + kMaxSameName; ++number) {
-    if (::symlink(target.c_str(), (links / std::to_string(number)).c_str()) == 0) return number;
-    if (errno != EEXIST) break;
-  }
-  return 0;
-}
-
-/// What runs leave is nothing to commit.
-void hide_from_git(const std::string& output) {
-  const Fd file(::open((output + "/.gitignore").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file) (void)write_all(file, "*\n");  // a convenience
 }
 
 Result<HeldFolder> make_run_folder(const std::string& where, const char* flag, const std::string& name) {
@@ -156,31 +127,15 @@ Result<> RunDirectory::make_private_output(Rank rank) const {
 
 Result<HeldPath> RunDirectory::place_of_rank(Generation generation, const RankPlace& rank, const char* below_run,
                                              const char* below_log_dir) const {
-  auto folder = generation_folder(generation, rank);
-  if (!folder) return folder.error();
-  if (!logs_) return HeldPath{folder_, fmt::format("{}/rank-{:04}.{}", *folder, rank.rank.value, below_run)};
-  const auto inner = fmt::format("{}/{}", *folder, rank.local_rank);
-  if (auto made = logs_.make_folder(inner); !made) return made.error();
-  return HeldPath{logs_, fmt::format("{}/{}", inner, below_log_dir)};
-}
-
-Result<std::string> RunDirectory::generation_folder(Generation generation, const RankPlace& rank) const {
-  auto folder = fmt::format("generation-{}", generation.value);
+  auto inner = fmt::format("generation-{}", generation.value);
   if (logs_) {
     const auto node = rank.node.value == 0 ? "" : fmt::format("node_{}/", rank.node.value);
-    folder = fmt::format("{}attempt_{}", node, generation.value);
+    inner = fmt::format("{}attempt_{}/{}", node, generation.value, rank.local_rank);
   }
-  if (auto made = top_of_logs().make_folder(folder); !made) return made.error();
-  return folder;
-}
-
-Result<HeldPath> RunDirectory::filtered_log(Generation generation, const RankPlace& rank, LogStream stream) const {
-  auto folder = generation_folder(generation, rank);
-  if (!folder) return folder.error();
-  const bool out = stream == LogStream::kStdout;
-  if (logs_) return HeldPath{logs_, fmt::format("{}/filtered_{}.log", *folder, out ? "stdout" : "stderr")};
-  const auto node = rank.node.value == 0 ? "" : fmt::format("-node-{}", rank.node.value);
-  return HeldPath{folder_, fmt::format("{}/filtered{}.{}", *folder, node, out ? "out" : "err")};
+  const auto& top = logs_ ? logs_ : folder_;
+  if (auto made = top.make_folder(inner); !made) return made.error();
+  const auto name = logs_ ? below_log_dir : fmt::format("rank-{:04}.{}", rank.rank.value, below_run);
+  return HeldPath{top, fmt::format("{}/{}", inner, name)};
 }
 
 Result<HeldPath> RunDirectory::rank_log(Generation generation, const RankPlace& rank, LogStream stream) const {
@@ -200,18 +155,13 @@ Result<HeldPath> RunDirectory::flight_records(Generation generation) const {
 
 Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
   auto name = folder_name(options.run_id);
-  std::error_code unknown;
-  const bool is_new = !fs::exists(options.output, unknown);
   auto folder = make_run_folder(options.output, "--output", name);
   if (!folder) return folder.error();
   auto logs = options.log_dir ? make_run_folder(*options.log_dir, "--log-dir", name) : Result<HeldFolder>(HeldFolder());
   if (!logs) return logs.error();
   RunDirectory run(std::move(*folder), std::move(*logs));
   if (auto made = run.make_folders(); !made) return made.error();
-  run.number_ = claim_number(run.path());
-  if (is_new) hide_from_git(fs::path(run.path()).parent_path());
-  if (options.is_latest) point_to(run.path(), "latest");
-  if (options.is_latest && !options.name.empty()) point_to(run.path(), "latest-" + options.name);
+  if (options.is_latest) point_latest_to(run.path());
   return run;
 }
 

@@ -15,7 +15,6 @@ enum class LogStream { kStdout, kStderr };
 struct RunDirectoryOptions {
   std::string output = {};  ///< --output; made when it is missing
   std::string run_id = {};  ///< names the run's folder; "-2" and so on is appended when that exists already
-  std::string name = {};    ///< the link "latest-<name>" leads to it, too
   std::optional<std::string> log_dir = {};  ///< --log-dir: torchrun's layout there, for the ranks' log files
   bool is_latest = true;                    ///< the link "latest" leads to it from now on
 };
@@ -29,8 +28,6 @@ class RunDirectory {
   [[nodiscard]] const HeldFolder& held() const { return folder_; }
   [[nodiscard]] const Fd& folder() const { return folder_.descriptor(); }
   [[nodiscard]] const std::string& path() const { return folder_.path(); }
-  /// By which the user names it, among the runs beside it; 0: it has none.
-  [[nodiscard]] int number() const { return number_; }
   /// This run's own folder below --log-dir; empty: none was asked for.
   [[nodiscard]] const std::string& log_dir() const { return logs_.path(); }
   [[nodiscard]] HeldPath journal() const { return {folder_, "journal.jsonl"}; }
@@ -51,9 +48,6 @@ class RunDirectory {
   /// generation-0/rank-0003.out, or with log_dir attempt_0/3/stdout.log, in node_1/ and so on for nodes other than the
   /// first: torchrun's agents have a folder each, and the simulated ones share this machine.
   Result<HeldPath> rank_log(Generation generation, const RankPlace& rank, LogStream stream) const;
-  /// generation-0/filtered.out, or with log_dir attempt_0/filtered_stdout.log: chosen lines of all of a node's ranks.
-  /// On nodes other than the first the name has the node, where there is no log_dir.
-  Result<HeldPath> filtered_log(Generation generation, const RankPlace& rank, LogStream stream) const;
   /// TORCHELASTIC_ERROR_FILE, beside the log files.
   Result<HeldPath> error_file(Generation generation, const RankPlace& rank) const;
   /// What the names of torch's flight records begin with; the rank follows. In the run's folder, whatever log_dir() is.
@@ -64,24 +58,16 @@ class RunDirectory {
   friend Result<RunDirectory> open_run_directory(const std::string& path, const std::string& log_dir);
   RunDirectory(HeldFolder folder, HeldFolder logs) : folder_(std::move(folder)), logs_(std::move(logs)) {}
   [[nodiscard]] Result<> make_folders() const;
-  /// Of the generation on that rank's node; made.
-  [[nodiscard]] Result<std::string> generation_folder(Generation generation, const RankPlace& rank) const;
-  [[nodiscard]] const HeldFolder& top_of_logs() const { return logs_ ? logs_ : folder_; }
   /// Below log_dir() where there is one, and torchrun's name for the place; else below the run's folder.
   [[nodiscard]] Result<HeldPath> place_of_rank(Generation generation, const RankPlace& rank, const char* below_run,
                                                const char* below_log_dir) const;
 
   HeldFolder folder_;
   HeldFolder logs_;  // without --log-dir none
-  int number_ = 0;
 };
 
-/// In the folder that has the runs': a link for each run, by its number.
-inline constexpr const char* kNumbers = ".runs";
-
-/// Makes the run's folder with staging() and files() in it, gives it the next number and points <output>/latest to it.
-/// An output folder that is new is one that git is told to leave alone. Fails, before anything is trained, when the
-/// place cannot be written or is full.
+/// Makes the run's folder with staging() and files() in it, and points <output>/latest to it. Fails, before anything is
+/// trained, when the place cannot be written or is full.
 Result<RunDirectory> create_run_directory(RunDirectoryOptions options);
 
 /// The same run's folder on another node: the paths that create_run_directory() chose. On shared storage they are there

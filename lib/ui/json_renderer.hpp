@@ -25,7 +25,6 @@ class JsonRenderer : public Renderer {
   RankLines lines_;
   plan::Verbosity verbosity_;
   Instant run_start_;
-  Instant last_event_;
   DataProgressView data_;
   Instant data_told_;  // when data delivery said something last
   Sink& out_;

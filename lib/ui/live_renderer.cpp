@@ -3,25 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "run/events/timers.hpp"
 #include "ui/text/utf8.hpp"
 
 namespace taas::ui {
-namespace {
-
-/// As plan::rank_with_input() has it.
-Rank only_rank_shown(const std::vector<plan::RankOutput>& outputs) {
-  Rank only{0};
-  int shown = 0;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].stdout_on_console && !outputs[i].stderr_on_console) continue;
-    ++shown;
-    only = Rank{static_cast<int>(i)};
-  }
-  return shown == 1 ? only : Rank{0};
-}
-
-}  // namespace
 
 LiveRenderer::LiveRenderer(const RendererOptions& options, Sink& terminal)
     : narrator_(options),
@@ -29,7 +13,6 @@ LiveRenderer::LiveRenderer(const RendererOptions& options, Sink& terminal)
       footer_(options),
       terminal_(terminal),
       reads_terminal_(options.reads_terminal),
-      reader_(only_rank_shown(options.outputs)),
       in_foreground_(options.in_foreground),
       columns_(options.columns),
       now_(options.run_start) {}
@@ -41,8 +24,6 @@ void LiveRenderer::show(const Event& event) {
     if (auto* happened = std::get_if<RunEvent>(&event)) update(happened->event);
     if (auto* decided = std::get_if<RunAction>(&event)) footer_.update(decided->action);
     if (auto* news = std::get_if<DataNews>(&event)) footer_.update(news->event);
-    if (auto* news = std::get_if<PhaseNews>(&event)) footer_.update(news->phase, news->at);
-    if (auto* news = std::get_if<OutputNews>(&event)) footer_.update(news->progress);
     print_words(narrator_.tell(event));
     now_ = std::max(now_, narrator_.now());
     changed_ = true;
@@ -51,9 +32,10 @@ void LiveRenderer::show(const Event& event) {
 }
 
 std::optional<Instant> LiveRenderer::next_deadline() const {
-  const bool has_rows = drawn_rows_ > 0 || !rows().empty();
-  const auto redraw = drawn_at_ + (changed_ ? kRedrawEvery : kClockEvery);
-  return run::earliest({lines_.next_deadline(), has_rows ? redraw : footer_.first_row_at()});
+  auto redraw = drawn_at_ + (changed_ ? kRedrawEvery : kClockEvery);
+  auto held = lines_.next_deadline();
+  if (rows().empty() && drawn_rows_ == 0) return held;
+  return held ? std::min(*held, redraw) : redraw;
 }
 
 void LiveRenderer::tick(Instant now) {
@@ -81,7 +63,7 @@ void LiveRenderer::advance(Instant now) {
 void LiveRenderer::update(const run::Event& event) {
   footer_.update(event);
   if (const auto* gathered = std::get_if<run::NodesGathered>(&event)) lines_.update(*gathered);
-  if (const auto* exited = std::get_if<run::RankExited>(&event); exited && exited->rank == reader_) {
+  if (const auto* exited = std::get_if<run::RankExited>(&event); exited && exited->rank == Rank{0}) {
     unfinished_.clear();
   }
 }
@@ -112,12 +94,12 @@ void LiveRenderer::show_line(const OutputLine& line) {
 /// A bar that is drawn twice goes on, so that what was asked for before has been read. (tqdm's own thread draws a bar
 /// once when its loop stands still, as in a debugger.)
 void LiveRenderer::look_for_answer(const OutputLine& line) {
-  if (!unfinished_.empty() && line.rank == reader_ && ++draws_since_prompt_ > 1) unfinished_.clear();
+  if (!unfinished_.empty() && line.rank == Rank{0} && ++draws_since_prompt_ > 1) unfinished_.clear();
 }
 
-/// A piece of a line that the rank has not finished that reads the terminal, or its end.
+/// A piece of a line that rank 0 has not finished, or its end.
 bool LiveRenderer::is_prompt(const OutputLine& line) const {
-  return reads_terminal_ && line.rank == reader_ && (line.open || unfinished_.count(line.stream) > 0);
+  return reads_terminal_ && line.rank == Rank{0} && (line.open || unfinished_.count(line.stream) > 0);
 }
 
 /// The cursor stays behind the piece, where its user types.
@@ -157,7 +139,7 @@ void LiveRenderer::print_words(const std::vector<std::string>& words) {
   if (words.empty()) return;
   print(lines_.flush());
   auto text = fresh_row();
-  for (const auto& line : words) text += in_rows(line, columns_, line.find_first_not_of(' ') + 2) + '\n';
+  for (const auto& line : words) text += line + '\n';
   terminal_.write(text);
 }
 

@@ -30,7 +30,7 @@ class LiveRenderer : public Renderer {
   void tick(Instant now) override;
   void finish() override;
   void resize(int columns) override;
-  void set_result(const RunResult& result) override { narrator_.set_result(result); }
+  void set_output(const PublishedOutput& output) override { narrator_.set_output(output); }
 
  private:
   void advance(Instant now);
@@ -51,7 +51,6 @@ class LiveRenderer : public Renderer {
   Footer footer_;
   Sink& terminal_;
   bool reads_terminal_;
-  Rank reader_;  // of the terminal
   std::function<bool()> in_foreground_;
   int columns_;
   Instant now_;
@@ -60,7 +59,7 @@ class LiveRenderer : public Renderer {
   bool changed_ = false;        // since the footer was drawn
   bool rank_draws_ = false;     // the one rank that is shown moves the cursor
   int draws_since_prompt_ = 0;
-  std::set<Stream> unfinished_;      // what that rank wrote last has no line end
+  std::set<Stream> unfinished_;      // what rank 0 wrote last has no line end
   std::optional<Stream> at_cursor_;  // behind whose text, without a line end, the cursor stands
 };
 

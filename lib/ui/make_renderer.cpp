@@ -2,33 +2,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "base/environment/environment.hpp"
 #include "ui/json_renderer.hpp"
 #include "ui/live_renderer.hpp"
 #include "ui/plain_renderer.hpp"
 #include "ui/text/prefix.hpp"
-#include "ui/view/rank_lines.hpp"
 
 namespace taas::ui {
 namespace {
 
-/// Logs of CI services keep every drawing.
-bool can_be_drawn_on(const plan::Machine& machine, const Terminal& terminal) {
-  auto name = value_of(machine.environment, "TERM");
-  auto in_ci = value_of(machine.environment, "CI");
-  bool is_log = !in_ci.empty() && in_ci != "false" && in_ci != "0";
-  return terminal.same && !is_log && !name.empty() && name != "dumb";
-}
-
 RendererOptions::Kind choose_kind(const plan::OutputOptions& output, const plan::Machine& machine,
                                   const Terminal& terminal) {
   if (output.json) return RendererOptions::Kind::kJson;
-  bool may_draw = output.color != plan::Color::kNever && output.verbosity != plan::Verbosity::kQuiet &&
-                  !output.post_mortem;  // who debugs a rank has the screen
-  return may_draw && can_be_drawn_on(machine, terminal) ? RendererOptions::Kind::kLive : RendererOptions::Kind::kPlain;
+  auto name = value_of(machine.environment, "TERM");
+  auto in_ci = value_of(machine.environment, "CI");
+  bool is_log = !in_ci.empty() && in_ci != "false" && in_ci != "0";
+  bool can_draw = terminal.same && !is_log && !name.empty() && name != "dumb";
+  bool may_draw = output.color != plan::Color::kNever && output.verbosity != plan::Verbosity::kQuiet;
+  return can_draw && may_draw ? RendererOptions::Kind::kLive : RendererOptions::Kind::kPlain;
 }
 
 std::string prefix_template(const plan::LaunchPlan& plan, const plan::Machine& machine) {
@@ -68,19 +59,8 @@ Terminal inspect_terminal() {
     terminal.one_file = terminal.same || (out.st_dev == err.st_dev && out.st_ino == err.st_ino);
   }
   winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    terminal.columns = size.ws_col;
-    if (size.ws_row > 0) terminal.rows = size.ws_row;
-  }
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.columns = size.ws_col;
   return terminal;
-}
-
-bool gives_terminal(const plan::LaunchPlan& plan, const plan::Machine& machine, const Terminal& terminal) {
-  const auto& output = plan.options.output;
-  if (output.tty != plan::Tty::kAuto) return output.tty == plan::Tty::kAlways;
-  const bool with_both_streams = std::ranges::any_of(
-      plan.outputs, [](const auto& streams) { return streams.stdout_on_console && streams.stderr_on_console; });
-  return can_be_drawn_on(machine, terminal) && count_shown(plan.outputs) == 1 && with_both_streams && !output.json;
 }
 
 RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machine& machine, const Terminal& terminal,
@@ -99,10 +79,6 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.run_start = run_start;
   options.stdout_style = Style(wants_color(output.color, machine.environment, terminal.stdout_is_terminal));
   options.stderr_style = Style(wants_color(output.color, machine.environment, terminal.stderr_is_terminal));
-  options.ci = CiLog(machine.environment);
-  std::error_code none;
-  options.working_directory = std::filesystem::current_path(none).string();
-  options.thins_redraws = !terminal.stderr_is_terminal;
   options.one_file = terminal.one_file;
   options.reads_terminal = terminal.stdin_is_terminal;
   options.columns = terminal.columns;

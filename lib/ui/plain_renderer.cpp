@@ -1,25 +1,15 @@
 #include "ui/plain_renderer.hpp"
 
-#include "ui/view/footer.hpp"
-
 namespace taas::ui {
 
 void PlainRenderer::show(const Event& event) {
   if (auto* line = std::get_if<OutputLine>(&event)) return show_line(*line);
   if (auto* happened = std::get_if<RunEvent>(&event)) update_names(happened->event);
-  if (auto* news = std::get_if<OutputNews>(&event)) return tell_publishing(news->progress);
   auto words = narrator_.tell(event);
   if (words.empty()) return;
   print(lines_.flush());  // the launcher's words stand after what the ranks said before
   end_open_line();
   for (const auto& text : words) err_.write(text + '\n');
-}
-
-void PlainRenderer::tell_publishing(const run::OutputProgress& progress) {
-  if (!tell_publishing_at_) tell_publishing_at_ = progress.at + kPublishingFirst;
-  if (progress.at < *tell_publishing_at_) return;
-  tell_publishing_at_ = progress.at + kPublishingEvery;
-  show(Message{Message::Level::kInfo, publishing_in_words(progress), progress.at});
 }
 
 void PlainRenderer::update_names(const run::Event& event) {
@@ -34,28 +24,16 @@ void PlainRenderer::show_line(const OutputLine& line) {
   if (!line.progress) {
     bars_.erase({line.rank.value, line.stream});
     print(lines_.add(line));
-  } else if (progress_is_due(line, kProgressEvery)) {
+  } else if (progress_is_due(line)) {
     print(lines_.add(line));
   }
 }
 
 void PlainRenderer::pass_on(const OutputLine& line) {
-  const bool thins = thins_redraws_ && line.stream == Stream::kStderr;
-  auto bytes = thins ? thinned(line) : bytes_of(line);
+  auto bytes = bytes_of(line);
   if (bytes.empty()) return;
   (line.stream == Stream::kStdout ? out_ : err_).write(bytes);
   if (line.stream == Stream::kStderr || one_file_) line_is_open_ = bytes.back() != '\n';
-}
-
-/// A bar's states are lines of their own. What is no bar stays as it is.
-std::string PlainRenderer::thinned(const OutputLine& line) {
-  const auto bar = std::pair(line.rank.value, line.stream);
-  if (line.progress) {
-    if (line.text.empty()) return bytes_of(line);  // a few carriage returns, and nothing drawn
-    return progress_is_due(line, kOneRanksProgressEvery) ? line.text + '\n' : std::string();
-  }
-  const bool ends_bar = bars_.erase(bar) > 0 || (!line.text.empty() && line.raw && line.raw->starts_with('\r'));
-  return ends_bar && !line.open ? line.text + '\n' : bytes_of(line);
 }
 
 /// The launcher's words begin a line of their own; what the rank wrote stays as it is.
@@ -63,9 +41,9 @@ void PlainRenderer::end_open_line() {
   if (std::exchange(line_is_open_, false)) err_.write("\n");
 }
 
-bool PlainRenderer::progress_is_due(const OutputLine& line, Duration every) {
+bool PlainRenderer::progress_is_due(const OutputLine& line) {
   auto [bar, is_new] = bars_.try_emplace({line.rank.value, line.stream}, line.at);
-  if (is_new || line.at - bar->second < every) return false;
+  if (is_new || line.at - bar->second < kProgressEvery) return false;
   bar->second = line.at;
   return true;
 }

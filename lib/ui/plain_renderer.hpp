@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "ui/view/narrator.hpp"
@@ -10,39 +9,27 @@
 
 namespace taas::ui {
 
-/// For pipes, files and CI. One rank's bytes are passed on as they are, but for the redraws of a progress bar on a
-/// stderr that is no terminal: a line each second at most, and its last state. Of several ranks whole lines are shown,
-/// as they come, and a progress bar every ten seconds and in its last state.
+/// For pipes, files and CI. One rank's bytes are passed on as they are. Of several ranks whole lines are shown, as they
+/// come, and a progress bar every ten seconds and in its last state.
 class PlainRenderer : public Renderer {
  public:
   static constexpr Duration kProgressEvery = std::chrono::seconds(10);
-  static constexpr Duration kOneRanksProgressEvery = std::chrono::seconds(1);
-  /// Between lines about the publishing, and before the first one, since most of it takes no time.
-  static constexpr Duration kPublishingEvery = std::chrono::seconds(30);
-  static constexpr Duration kPublishingFirst = std::chrono::seconds(3);
 
   PlainRenderer(const RendererOptions& options, Sink& out, Sink& err)
-      : narrator_(options),
-        lines_(options),
-        out_(out),
-        err_(err),
-        one_file_(options.one_file),
-        thins_redraws_(options.thins_redraws) {}
+      : narrator_(options), lines_(options), out_(out), err_(err), one_file_(options.one_file) {}
 
   void show(const Event& event) override;
   [[nodiscard]] std::optional<Instant> next_deadline() const override { return lines_.next_deadline(); }
   void tick(Instant now) override { print(lines_.due(now)); }
   void finish() override { print(lines_.flush()); }
-  void set_result(const RunResult& result) override { narrator_.set_result(result); }
+  void set_output(const PublishedOutput& output) override { narrator_.set_output(output); }
 
  private:
   void update_names(const run::Event& event);
-  void tell_publishing(const run::OutputProgress& progress);
   void show_line(const OutputLine& line);
   void pass_on(const OutputLine& line);
-  [[nodiscard]] std::string thinned(const OutputLine& line);
   void end_open_line();
-  [[nodiscard]] bool progress_is_due(const OutputLine& line, Duration every);
+  [[nodiscard]] bool progress_is_due(const OutputLine& line);
   void print(const std::vector<ShownLine>& lines);
 
   Narrator narrator_;
@@ -50,10 +37,8 @@ class PlainRenderer : public Renderer {
   Sink& out_;
   Sink& err_;
   bool one_file_;
-  bool thins_redraws_;
   bool line_is_open_ = false;                       // where the launcher's words go
   std::map<std::pair<int, Stream>, Instant> bars_;  // when a bar began or was last shown
-  std::optional<Instant> tell_publishing_at_;       // next
 };
 
 }  // namespace taas::ui

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from check_gpu import build, machine, record, report
+from check_gpu import build, machine, report
 from check_gpu import sharing, modes, faults, speed, several  # noqa: F401, I001  (they register their checks, in this order)
 from check_gpu.result import CHECKS, GREEN, RED, SKIPPED, Check, Red, Result, Skip
 from check_gpu.session import ROOT, Session
@@ -16,7 +16,7 @@ from check_gpu.session import ROOT, Session
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="check-gpu", description="Checks on this machine's GPUs what continuous integration cannot.")
-    parser.add_argument("--list", action="store_true", help="say what is checked, and when it was green here last")
+    parser.add_argument("--list", action="store_true", help="say what is checked, and nothing else")
     parser.add_argument("--only", metavar="NAME,…", help="these checks alone")
     parser.add_argument("--gpus", type=int, metavar="N", help="use no more than so many (default: all)")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="how often hangs, restarts and rates are tried (default: 3)")
@@ -81,7 +81,6 @@ def run_all(options: argparse.Namespace, checks: list[Check], gpus: list[machine
     text = report.render(results, gpus[:count], versions, machine.system(), commit(), machine.topology(), date)
     path = options.report or build.folder().parent / "check-gpu.md"
     path.write_text(text)
-    record.keep(results, CHECKS, gpus[:count], versions, date)
     print(f"\n{report.count(results)}; the report to paste is {path}")
     return report.exit_code(results)
 
@@ -92,7 +91,7 @@ def main(arguments: list[str]) -> int:
         checks = choose(options.only)
         if options.list:
             for check in checks:
-                print(f"{check.name:18} {check.shows}" + (f" ({check.gpus} GPUs)" if check.gpus > 1 else "") + f"; {record.last_seen(check)}")
+                print(f"{check.name:18} {check.shows}" + (f" ({check.gpus} GPUs)" if check.gpus > 1 else ""))
             return 0
         return run_all(options, checks, machine.find_gpus())
     except machine.NoGpu as reason:

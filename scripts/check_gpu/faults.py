@@ -31,18 +31,12 @@ def fault_time(done: Finished) -> float:
     return told[0]
 
 
-def says_of_rank(done: Finished, words: str) -> bool:
-    """Whether the verdict has these words, "rank 2 …"; ranks that share a GPU are nodes of their own, and it names these as well."""
-    rank, rest = re.fullmatch(r"(rank \d+)(.*)", words).groups()
-    return re.search(rf"{rank}( \(node \d+\))?{re.escape(rest)}", done.err) is not None
-
-
 def hang_once(session: Session) -> float:
     """Seconds from the group's timeout to the end of the run."""
     before = machine.compute_processes()
     done = faulty(session, "skip@2@10", PG_TIMEOUT=GROUP_TIMEOUT)
     late = done.ended - fault_time(done) - GROUP_TIMEOUT
-    done.need(says_of_rank(done, "rank 2 did not come to all_reduce"), "the verdict does not name the rank that is missing")
+    done.need("rank 2 did not come to all_reduce" in done.err, "the verdict does not name the rank that is missing")
     done.need(late <= SOON, f"the end came {late:.1f} s after the timeout")
     session.need_gpus_free(before)
     return late
@@ -91,8 +85,7 @@ def faults(session: Session) -> Seen:
         before = machine.compute_processes()
         done = faulty(session, fault)
         times[fault] = done.ended - fault_time(done)
-        said = says_of_rank(done, words) if words.startswith("rank") else words in done.err
-        done.need(code in (None, done.code) and said, f"{fault}: exit code {done.code}, or no '{words}' in the verdict")
+        done.need(code in (None, done.code) and words in done.err, f"{fault}: exit code {done.code}, or no '{words}' in the verdict")
         done.need(times[fault] <= SOON, f"{fault}: the end came after {times[fault]:.1f} s")
         session.need_gpus_free(before)
     return Seen(", ".join(f"{fault.split('@')[0]} {seconds:.1f} s" for fault, seconds in times.items()))

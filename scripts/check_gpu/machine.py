@@ -1,7 +1,6 @@
 """What GPUs this machine has, and which versions of what runs on them."""
 
 import dataclasses
-import os
 import platform
 import subprocess
 
@@ -74,11 +73,6 @@ print(torch.__version__)
 print(torch.version.cuda)
 print(".".join(map(str, torch.cuda.nccl.version())) if torch.cuda.is_available() else "not used")
 print(torch.cuda.device_count())
-from torch.distributed.distributed_c10d import Backend
-if hasattr(Backend, "_ensure_backend_registered"):
-    Backend._ensure_backend_registered("nccl")
-made = Backend._plugins.get("NCCL")
-print("nccl2" if made and "nccl2" in made.creator_fn.__name__ else "stock")
 """
 
 
@@ -88,16 +82,13 @@ class Versions:
     cuda: str = "not known"
     nccl: str = "not known"
     usable_gpus: int = 0
-    implementation: str = "not known"
-    """Of the backend "nccl": torch's stock one, or nccl2."""
 
 
 def versions(python: str) -> Versions:
     """Of the interpreter whose torch is used."""
-    environment = {"TORCH_DIST_USE_NCCL2": "0", **os.environ}  # as ranks have it
-    done = subprocess.run([python, "-c", VERSIONS], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([python, "-c", VERSIONS], capture_output=True, text=True, timeout=300)
     lines = done.stdout.split("\n")
-    return Versions(lines[0], lines[1], lines[2], int(lines[3]), lines[4]) if done.returncode == 0 else Versions()
+    return Versions(lines[0], lines[1], lines[2], int(lines[3])) if done.returncode == 0 else Versions()
 
 
 def system() -> str:

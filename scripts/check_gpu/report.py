@@ -30,7 +30,7 @@ def machine_table(gpus: list[Gpu], versions: Versions, system: str, commit: str)
         kinds.setdefault((gpu.name, gpu.mebibytes), []).append(gpu.index)
     names = ", ".join(f"{len(indices)} × {name} ({mebibytes / 1024:.0f} GiB)" for (name, mebibytes), indices in kinds.items())
     rows = [["GPUs", names], ["driver", gpus[0].driver], ["CUDA of torch", versions.cuda], ["torch", versions.torch],
-            ["NCCL", f"{versions.nccl}, {versions.implementation}"], ["system", system], ["commit", commit]]
+            ["NCCL", versions.nccl], ["system", system], ["commit", commit]]
     return table(["", ""], rows)
 
 

@@ -1,6 +1,6 @@
 # What makes a mistake in code that reads from a network harder to use; for all targets, since libraries share their objects.
 #
-#   TAAS_HARDEN   OFF: without it, to measure what it costs (docs/ARCHITECTURE.md)
+#   TAAS_HARDEN   OFF: without it, to measure what it costs (docs/design-build.md)
 option(TAAS_HARDEN "Compile with checks of the stack and of buffers, and link with tables that cannot be written" ON)
 if(NOT TAAS_HARDEN)
   return()

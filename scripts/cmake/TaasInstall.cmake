@@ -55,7 +55,6 @@ if(NOT TARGET taas_training)
 endif()
 
 list(GET TAAS_TORCH_FACTS 0 TAAS_TORCH_DIR)
-list(GET TAAS_TORCH_FACTS 1 TAAS_TORCH_CXX11_ABI)
 list(GET TAAS_TORCH_FACTS 2 TAAS_TORCH_VERSION)
 
 # One shared library: a program then needs neither our own static parts nor the packages they are made with. libtorch is
@@ -63,7 +62,7 @@ list(GET TAAS_TORCH_FACTS 2 TAAS_TORCH_VERSION)
 add_library(taas SHARED $<TARGET_OBJECTS:taas_training> $<TARGET_OBJECTS:taas_data> $<TARGET_OBJECTS:taas_net>
                         $<TARGET_OBJECTS:taas_base>)
 set_target_properties(taas PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN")
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN")
 target_compile_features(taas PUBLIC cxx_std_20)
 target_include_directories(taas INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(taas PRIVATE $<BUILD_INTERFACE:taas_options> $<BUILD_INTERFACE:taas_torch> fmt::fmt Boost::json OpenSSL::SSL
@@ -73,19 +72,11 @@ target_link_libraries(taas PRIVATE $<BUILD_INTERFACE:taas_options> $<BUILD_INTER
 install(TARGETS taas EXPORT taas LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT Development)
 install(DIRECTORY include/taas DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT Development)
 install(EXPORT taas FILE taasTargets.cmake NAMESPACE taas:: DESTINATION ${_taas_package} COMPONENT Development)
-configure_package_config_file(scripts/cmake/taasConfig.cmake.in ${PROJECT_BINARY_DIR}/taasConfig.cmake
+configure_package_config_file(scripts/cmake/taasConfig.cmake.in ${CMAKE_BINARY_DIR}/taasConfig.cmake
   INSTALL_DESTINATION ${_taas_package} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/taasConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/taasConfig.cmake ${PROJECT_BINARY_DIR}/taasConfigVersion.cmake
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/taasConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/taasConfig.cmake ${CMAKE_BINARY_DIR}/taasConfigVersion.cmake
               scripts/cmake/TaasTorch.cmake DESTINATION ${_taas_package} COMPONENT Development)
-# torch has no such file: where it is stands here, and pkg-config --define-variable=torch=FOLDER says another place.
-file(RELATIVE_PATH _taas_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-get_target_property(_taas_torch_options taas_torch INTERFACE_LINK_OPTIONS)
-list(FILTER _taas_torch_options INCLUDE REGEX "-rpath-link,")
-string(REPLACE "LINKER:" "-Wl," _taas_torch_options "${_taas_torch_options}")
-list(JOIN _taas_torch_options " " _taas_torch_options)
-configure_file(scripts/cmake/taas.pc.in ${PROJECT_BINARY_DIR}/taas.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/taas.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT Development)
 if(TARGET taas_nccl)
   install(TARGETS taas_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

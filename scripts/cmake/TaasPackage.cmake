@@ -21,7 +21,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS python3)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libdw1 | libdw1t64, python3-cloudpickle, python3-torch, openssh-client, slurm-client")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-cloudpickle, python3-torch, openssh-client, slurm-client")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "${PROJECT_DESCRIPTION}
  Starts one process for each GPU, on one machine or many, keeps the run alive
  and says what went wrong. Takes torchrun's command lines.")

@@ -1,17 +1,15 @@
-# Finds libtorch and makes the target taas_torch from it: in the torch wheel of a Python interpreter, or where CMAKE_PREFIX_PATH
-# or Torch_DIR leads to one (the zip of PyTorch's site, unpacked), without any Python. torch's own package file would ask a CUDA
-# wheel's user for a CUDA toolkit and, with CMake before 3.26, for TORCH_CUDA_ARCH_LIST; everything needed is in the wheel and
-# in the nvidia wheels beside it.
+# Finds libtorch in the torch wheel of a Python interpreter and makes the target taas_torch from it. torch's own package file
+# would ask a CUDA wheel's user for a CUDA toolkit and, with CMake before 3.26, for TORCH_CUDA_ARCH_LIST; everything needed is
+# in the wheel and in the nvidia wheels beside it.
 #
-#   TAAS_PYTHON   the interpreter; by default, where no libtorch is named, that of the active virtual environment, then
-#                 <source>/.venv, then TAAS_LAST_PYTHON, then python3
+#   TAAS_PYTHON   the interpreter; by default that of the active virtual environment, then <source>/.venv, then python3
 #   TAAS_DIST     ON: torch is required; AUTO: without it only the launcher is built; OFF
 if(TAAS_DIST STREQUAL "OFF")
   return()
 endif()
 
 function(_taas_default_python result)
-  foreach(candidate "$ENV{VIRTUAL_ENV}/bin/python" "${PROJECT_SOURCE_DIR}/.venv/bin/python" "${TAAS_LAST_PYTHON}")
+  foreach(candidate "$ENV{VIRTUAL_ENV}/bin/python" "${PROJECT_SOURCE_DIR}/.venv/bin/python")
     if(EXISTS "${candidate}")
       set(${result} "${candidate}" PARENT_SCOPE)
       return()
@@ -22,31 +20,7 @@ function(_taas_default_python result)
   set(${result} "${TAAS_SYSTEM_PYTHON}" PARENT_SCOPE)
 endfunction()
 
-# A libtorch that is named, not one that the system happens to have.
-function(_taas_find_libtorch)
-  unset(TAAS_LIBTORCH CACHE)
-  find_path(TAAS_LIBTORCH TorchConfigVersion.cmake HINTS ${Torch_DIR} $ENV{Torch_DIR} PATH_SUFFIXES share/cmake/Torch Torch
-            NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_SYSTEM_PATH DOC "share/cmake/Torch of a libtorch without Python")
-  mark_as_advanced(TAAS_LIBTORCH)
-  if(NOT TAAS_LIBTORCH)
-    return()
-  endif()
-  file(STRINGS "${TAAS_LIBTORCH}/TorchConfigVersion.cmake" version REGEX "PACKAGE_VERSION \"" LIMIT_COUNT 1)
-  string(REGEX REPLACE ".*PACKAGE_VERSION \"([^\"]*)\".*" "\\1" version "${version}")
-  file(STRINGS "${TAAS_LIBTORCH}/TorchConfig.cmake" old_abi REGEX "_GLIBCXX_USE_CXX11_ABI=0")
-  set(abi 1)
-  if(old_abi)
-    set(abi 0)
-  endif()
-  get_filename_component(folder "${TAAS_LIBTORCH}/../../.." ABSOLUTE)
-  set(TAAS_TORCH_FACTS "${folder};${abi};${version}" CACHE INTERNAL "folder, C++11 ABI and version of torch")
-  unset(TAAS_TORCH_QUERIED CACHE)
-endfunction()
-
 if(NOT TAAS_PYTHON)
-  _taas_find_libtorch()
-endif()
-if(NOT TAAS_PYTHON AND NOT TAAS_LIBTORCH)
   _taas_default_python(_taas_python)
   set(TAAS_PYTHON "${_taas_python}" CACHE FILEPATH "Python interpreter whose torch wheel is built against" FORCE)
 endif()
@@ -75,9 +49,7 @@ function(_taas_query_torch)
   set(TAAS_TORCH_QUERIED "${TAAS_PYTHON} ${version}" CACHE INTERNAL "")
 endfunction()
 
-if(TAAS_PYTHON)
-  _taas_query_torch()
-endif()
+_taas_query_torch()
 if(NOT TAAS_TORCH_FACTS)
   if(TAAS_DIST STREQUAL "ON")
     message(FATAL_ERROR "TAAS_DIST is ON, but ${TAAS_PYTHON} cannot import torch: set TAAS_PYTHON to one that can, "

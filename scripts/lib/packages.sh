@@ -55,7 +55,7 @@ boost_release() {
 
 missing_packages() {
   local package
-  for package in g++ cmake ninja-build ccache libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev libstb-dev libssl-dev catch2 zlib1g-dev libxxhash-dev \
+  for package in g++ cmake ninja-build ccache libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev libssl-dev catch2 zlib1g-dev libxxhash-dev \
     liblz4-dev libzstd-dev python3-dev python3-venv git ca-certificates; do
     is_installed "$package" || echo "$package"
   done
@@ -100,19 +100,10 @@ without_starting_services() (
   "$@"
 )
 
-# one_of <package>…: the first that is there or could be, of names that distributions give to the same.
-one_of() {
-  local package
-  for package in "$@"; do
-    if is_installed "$package" || is_offered "$package"; then break; fi
-  done
-  echo "$package"
-}
-
 # What tests/package needs (shells, readers of manual pages, package tools), what tests/cli shows runs in (script is in bsdutils),
-# what reads stacks of C++ (libdw), and for root what tests/cluster needs, which only root can run.
+# and for root what tests/cluster needs, which only root can run.
 test_packages() {
-  echo zsh fish mandoc dpkg-dev file less pkgconf tmux bsdutils "$(one_of libdw1 libdw1t64)"
+  echo zsh fish mandoc dpkg-dev file less tmux bsdutils
   [ "$(id -u)" != 0 ] || echo openssh-client openssh-server iproute2 nftables e2fsprogs mount slurm-wlm munge
 }
 

@@ -22,17 +22,6 @@ interpreter() {
   esac
 }
 
-# version_of <interpreter>: as 3.11; nothing when it cannot be run.
-version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
-
-# tag_of <interpreter>: the tag of the wheel for it; nothing when there is none.
-tag_of() {
-  local minor
-  minor=$(version_of "$1")
-  case $minor in 3.*) minor=${minor#3.} ;; *) return 0 ;; esac
-  if [ "$minor" -ge 12 ]; then echo cp312-abi3; elif [ "$minor" -ge 10 ]; then echo "cp3$minor-cp3$minor"; fi
-}
-
 # The interpreter that the caller names, or one of the caller's that has torch; nothing when there is none.
 callers_python() {
   local python
@@ -126,9 +115,6 @@ prepare_python() {
   add_package_requirements
   finish
 }
-
-# link_build <preset>: `taas-run` and `import taas` in the environment are those of this build.
-link_build() { quietly link "$venv/bin/python" scripts/lib/link_build.py "$builds/$1"; }
 
 # From here on `python3` is the environment's, for cmake, for tests and for the programs that taas-run starts.
 activate_python() {

@@ -13,11 +13,4 @@ TEST_CASE("whatever is in it, a shell reads one word") {
   CHECK(quote_for_shell("it's") == "'it'\\''s'");
 }
 
-TEST_CASE("for people a word is in quotes only where a shell needs them") {
-  CHECK(type_for_shell("train.py") == "train.py");
-  CHECK(type_for_shell("") == "''");
-  CHECK(type_for_shell("it's") == "'it'\\''s'");
-  CHECK(type_for_shell({"train.py", "--name", "a b"}) == "train.py --name 'a b'");
-}
-
 }  // namespace shell_test

@@ -26,20 +26,4 @@ TEST_CASE("what a terminal would obey is written out") {
   CHECK(printable("").empty());
 }
 
-TEST_CASE("a mistyped word has a neighbour, another word has none") {
-  const std::string_view words[] = {"train", "runs", "show", "devices", "top"};
-  CHECK(nearest_word("trian", words) == "train");
-  CHECK(nearest_word("devcies", words) == "devices");
-  CHECK(nearest_word("tpo", words) == "top");
-  CHECK(nearest_word("shw", words) == "show");
-  CHECK(nearest_word("run", words) == "runs");
-  CHECK(nearest_word("brain", words) == "train");
-  CHECK(nearest_word("retrain", words) == "train");
-  CHECK(nearest_word("stop", words) == "top");
-  CHECK(nearest_word("stone", words).empty());
-  CHECK(nearest_word("t", words).empty());
-  CHECK(nearest_word("", words).empty());
-  CHECK(nearest_word(std::string(100000, 'x'), words).empty());
-}
-
 }  // namespace text_test

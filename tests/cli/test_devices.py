@@ -1,16 +1,13 @@
 """`taas-run devices`: what there is to compute on, and what a tensor on each says. The driver is one that tests made."""
 
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
-TWO_GPUS = """mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1 &&
-echo 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31' > /proc/driver/nvidia/version && exec "$@"
-"""
+TWO_GPUS = 'mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1 && exec "$@"'
 
 
 @pytest.fixture
@@ -20,14 +17,13 @@ def machine(launcher, tmp_path):
     before = [*own_mounts, "/bin/sh", "-c", TWO_GPUS, "sh"]
     if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
         pytest.skip("no namespaces for a /proc/driver of its own")
-    shutil.copy(FAKE_NVML, tmp_path / "libnvidia-ml.so.550.90.07")
-    (tmp_path / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.550.90.07")
+    (tmp_path / "libnvidia-ml.so.1").symlink_to(FAKE_NVML)
 
-    def call(torch, *words, command="devices", **variables):
+    def call(torch, **variables):
         (tmp_path / "torch.py").write_text(torch)
         own = {"PYTHON_EXEC": sys.executable, "PYTHONPATH": str(tmp_path), **variables}
         own["LD_LIBRARY_PATH"] = f"{tmp_path}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-        return launcher.run(command, *words, before=before, env=own)
+        return launcher.run("devices", before=before, env=own)
 
     return call
 
@@ -62,23 +58,6 @@ def test_devices_are_those_that_a_program_would_see(machine):
     assert [line.split()[:3] for line in done.stdout.splitlines()[2:3]] == [["cuda:0", "Fake", "1"]]
     none = machine(WORKS_BUT_ON_THE_SECOND, CUDA_VISIBLE_DEVICES="")
     assert none.returncode == 0 and "no GPU is visible here, with CUDA_VISIBLE_DEVICES=''\n" in none.stdout
-
-
-def test_check_names_gpus_that_fail(machine):
-    done = machine("", command="check", FAKE_NVML_HEALTH="0 errors 2,1 lost 1")
-    assert done.returncode == 1, done.stderr
-    assert "error: GPU 1 has fallen off the bus" in done.stdout
-    assert "warning: GPU 0 has had 2 errors of its memory that could not be corrected" in done.stdout
-    worn = machine("", command="check", FAKE_NVML_HEALTH="0 waits 1,1 failed 1")
-    assert worn.returncode == 1 and "error: GPU 1 has more failed memory than it can take out of use" in worn.stdout
-    assert "warning: GPU 0 has failed memory, which the next reset takes out of use" in worn.stdout
-    assert "GPU 0" not in machine("", command="check").stdout
-
-
-def test_ranks_start_after_a_look_that_hangs(machine, launcher):
-    """A process with a thread that hangs is none to fork from: the driver's locks stay held. The thread sanitizer says so."""
-    done = machine("", "--nproc-per-node", 1, launcher.python("print('ran')"), command="--preflight", FAKE_NVML="hang", CUDA_VISIBLE_DEVICES="0")
-    assert done.returncode == 0 and done.stdout == "ran\n", done.stderr
 
 
 def test_a_torch_that_crashes_is_no_success(machine):

@@ -54,3 +54,14 @@ def test_a_dry_run_shows_the_groups(launcher, on_four_gpus):
     plan = on_four_gpus("--gpus", 4, "--devices-per-rank", 2, "--dry-run", launcher.python(SHOW))
     assert "with 4 visible GPU(s), 2 for each rank\n" in plan.stdout
     assert "  CUDA_VISIBLE_DEVICES=0,1\n" in plan.stdout and " CUDA_VISIBLE_DEVICES=2,3" in plan.stdout
+
+
+def test_a_submitted_job_asks_for_all_gpus(launcher):
+    tools = launcher.folder / "tools"
+    tools.mkdir()
+    (tools / "srun").write_text('#!/bin/sh\necho "$@"\n')
+    (tools / "srun").chmod(0o755)
+    path = f"{tools}:{launcher.environment['PATH']}"
+    done = launcher.run("--slurm", "--gpus", 16, "--devices-per-rank", 2, "train.py", env={"PATH": path})
+    assert done.returncode == 0, done.stderr
+    assert "--nodes=2 " in done.stdout and "--gpus-per-node=8 " in done.stdout

@@ -1,12 +1,9 @@
 """Who holds the memory of a GPU that is full, as the driver's library says it: here one that the tests have made."""
 
-import json
 import os
 import pathlib
 
 import pytest
-
-from conftest import wait_until
 
 FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
 GIB = 1 << 30
@@ -53,13 +50,6 @@ def test_a_gpu_may_be_named_by_its_uuid(launcher, driver):
     assert "; GPU-1a2b's memory is held by process 900001: 1.0 GiB" in said
 
 
-def test_where_models_differ_a_number_may_be_another_gpu_s_and_nobody_is_named(launcher, driver):
-    holders = {"FAKE_NVML": f"1 900001 {GIB}", "CUDA_VISIBLE_DEVICES": "1", **driver}
-    assert "held by process 900001" in full_gpu(launcher, FAKE_NVML_MODELS="H100,H100", **holders)
-    assert "is held by" not in full_gpu(launcher, FAKE_NVML_MODELS="T4,H100", **holders)
-    assert "held by process 900001" in full_gpu(launcher, FAKE_NVML_MODELS="T4,H100", CUDA_DEVICE_ORDER="PCI_BUS_ID", **holders)
-
-
 def test_a_driver_that_hangs_does_not_hold_up_the_verdict(launcher, driver):
     said = full_gpu(launcher, FAKE_NVML="hang", CUDA_VISIBLE_DEVICES="0", **driver)
     assert "is held by" not in said
@@ -67,23 +57,3 @@ def test_a_driver_that_hangs_does_not_hold_up_the_verdict(launcher, driver):
 
 def test_without_a_driver_the_verdict_is_as_ever(launcher):
     assert "is held by" not in full_gpu(launcher)
-
-
-WAITS = """
-import os, pathlib, sys, time
-(pathlib.Path(sys.argv[1]) / os.environ["RANK"]).touch()
-time.sleep(600)
-"""
-
-
-def test_top_shows_how_much_each_rank_s_gpu_is_used(launcher, driver):
-    own = {"FAKE_NVML": f"1 {os.getpid()} {60 * GIB}", "CUDA_VISIBLE_DEVICES": "1,0", **driver}
-    process = launcher.start("--gpus", 2, launcher.python(WAITS), str(launcher.folder), env=own)
-    wait_until(lambda: all((launcher.folder / rank).exists() for rank in "01"), "both ranks are there")
-    name = launcher.run_folder().name
-    wait_until(lambda: launcher.run("top", "--once", name).returncode == 0, "the run can be asked")
-    report = json.loads(launcher.run("top", "--once", "--json", name).stdout)
-    if launcher.run("devices", env=own).stdout.count("cuda:") == 2:  # where such a machine can be made up
-        assert [(rank["gpu_percent"], rank["gpu_bytes"]) for rank in report["ranks"]] == [(91, 60 * GIB), (90, 0)]
-    process.terminate()
-    process.wait()

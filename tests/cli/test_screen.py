@@ -17,9 +17,114 @@ import time
 import pytest
 from conftest import DEADLINE_SECONDS, TAAS_RUN, wait_until
 
-pytest.importorskip("pyte", reason="no pyte here: scripts/requirements-test.txt has it")
+pyte = pytest.importorskip("pyte", reason="no pyte here: scripts/requirements-test.txt has it")
 
-from terminals import COLUMNS, DONE, FOOTER, ROWS, Terminal  # noqa: E402
+COLUMNS, ROWS = 80, 40
+FOOTER = re.compile(r"taas-run \d+:\d\d \| \d+ of \d+ ranks? up")
+DONE = re.compile(r"^taas-run: done in ")
+
+
+class Terminal:
+    """A terminal of its own with a program in its foreground. Nothing scrolls away: the screen is tall enough."""
+
+    def __init__(self, command: list, folder: pathlib.Path, environment: dict):
+        self.screen = pyte.Screen(COLUMNS, ROWS)
+        self.stream = pyte.ByteStream(self.screen)
+        self.seen = []  # the rows after each piece of output
+        self.master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self.process = subprocess.Popen([str(word) for word in command], cwd=folder, env=environment, stdin=slave, stdout=slave,
+                                        stderr=slave, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+
+    def rows(self) -> list:
+        """What stands on the screen, without the empty rows below it."""
+        rows = [row.rstrip() for row in self.screen.display]
+        while rows and not rows[-1]:
+            rows.pop()
+        return rows
+
+    def read(self, seconds: float) -> bool:
+        """Takes one piece of output. False: the terminal has been closed by all who wrote to it."""
+        if not select.select([self.master], [], [], seconds)[0]:
+            return True
+        try:
+            self.stream.feed(os.read(self.master, 65536))
+        except OSError:
+            return False
+        self.seen.append(self.rows())
+        return True
+
+    def wait_for(self, condition, what: str) -> list:
+        """Until `condition` of the rows holds: a function, or a text that a row has to contain."""
+        holds = condition if callable(condition) else lambda rows: any(condition in row for row in rows)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not holds(self.rows()):
+            open_still = self.read(0.1) or holds(self.rows())
+            assert open_still and time.monotonic() < deadline, f"{what}; the screen:\n" + "\n".join(self.rows())
+        return self.rows()
+
+    def press(self, keys: str):
+        os.write(self.master, keys.encode())
+
+    def finish(self) -> list:
+        """The screen when the program has ended, and its exit code was 0."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while self.read(0.1):
+            assert time.monotonic() < deadline, "the program has not ended; the screen:\n" + "\n".join(self.rows())
+            if self.process.poll() is not None and not select.select([self.master], [], [], 0)[0]:
+                break
+        assert self.process.wait(DEADLINE_SECONDS) == 0, "\n".join(self.rows())
+        return self.rows()
+
+    def showed_footer(self) -> bool:
+        return any(FOOTER.search(row) for rows in self.seen for row in rows)
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        os.close(self.master)
+
+
+@pytest.fixture
+def terminal(launcher):
+    """terminal(word, …): runs a command in a terminal, in the launcher's folder."""
+    opened = []
+    launcher.environment |= {"TERM": "xterm-256color", "PYTHONUNBUFFERED": "1", "LESS": "", "PS1": "$ ", "HISTFILE": "",
+                             "BASH_SILENCE_DEPRECATION_WARNING": "1", "PYTHON_BASIC_REPL": "1"}
+    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TMUX", "LESSOPEN", "PYTHONBREAKPOINT"):
+        launcher.environment.pop(name, None)
+
+    def run(*command, **environment) -> Terminal:
+        opened.append(Terminal(list(command), launcher.folder, launcher.environment | environment))
+        return opened[-1]
+
+    yield run
+    for each in opened:
+        each.end()
+
+
+class Gate:
+    """Where a rank waits until the test lets it through."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        os.mkfifo(path)
+
+    def rank_waits(self) -> str:
+        return f"open({str(self.path)!r}).read()\n"
+
+    def open(self):
+        with open(self.path, "w"):
+            pass
+
+
+@pytest.fixture
+def gate(launcher):
+    return Gate(launcher.folder / "gate")
+
 
 LINES = ["hello from 0", *(f"val 0.{i:02}" for i in range(12))]
 PRINT_LINES = "print('hello from', 0)\nfor i in range(12): print(f'val 0.{i:02}')\n"
@@ -67,13 +172,13 @@ def test_nothing_is_drawn_unless_both_streams_are_the_terminal(launcher, termina
 
 @pytest.mark.parametrize("both", ["", "2>&1"])
 def test_less_has_the_screen(launcher, terminal, gate, both):
-    script = launcher.python("for i in range(300): print('line', i)\n" + gate.rank_waits())
+    script = launcher.python("for i in range(100): print('line', i)\n" + gate.rank_waits())
     screen = terminal("sh", "-c", f"{words(TAAS_RUN, script)} {both} | {need('less')}")
     rows = screen.wait_for(lambda rows: rows and rows[-1] == ":", "less shows its first page")
     assert rows == [*(f"line {i}" for i in range(ROWS - 1)), ":"]
     gate.open()
     screen.press("G")
-    screen.wait_for("line 299", "less is at the end")
+    screen.wait_for("line 99", "less is at the end")
     screen.press("q")
     screen.finish()
     assert not screen.showed_footer()
@@ -200,18 +305,6 @@ def test_a_debugger_has_the_row_that_it_asks_on(launcher, terminal):
     no_footer_below(screen, "(Pdb)")
 
 
-def test_a_breakpoint_in_any_rank_has_the_terminal(launcher, terminal):
-    script = launcher.python("import os\nx = int(os.environ['RANK'])\nif x == 3: breakpoint()\nprint('after', x)\n")
-    screen = terminal(TAAS_RUN, "--nproc-per-node", 4, "--debug-rank", 3, script)
-    screen.wait_for(lambda rows: rows and rows[-1] == "(Pdb)", "the debugger asks")
-    screen.press("p x * 14\n")
-    screen.wait_for(lambda rows: "42" in rows and rows[-1] == "(Pdb)", "the debugger answers, and asks again")
-    screen.press("c\n")
-    rows = screen.finish()
-    assert "after 3" in rows and not any("after 0" in row for row in rows)
-    no_footer_below(screen, "(Pdb)")
-
-
 def test_input_is_typed_behind_its_question_and_bars_come_after_the_answer(launcher, terminal, gate):
     screen = terminal(TAAS_RUN, launcher.python(
         "import sys\nname = input('name: ')\nfor i in range(5): sys.stderr.write(f'\\r{i + 1} of 5 for {name}')\n"
@@ -290,171 +383,3 @@ def test_a_run_that_is_put_into_the_background_leaves_the_shell_alone(launcher, 
     gate.open()
     shell.wait_for(lambda rows: any(map(DONE.search, rows)) and rows[-1] == "$", "the shell is back")
     shell.press("exit\n")
-
-
-TALKS = """
-import os, random, sys, time
-rank, seed = os.environ["RANK"], int(sys.argv[1])
-draw = random.Random(seed * 100 + int(rank))
-for stream in sys.stdout, sys.stderr:
-    stream.reconfigure(encoding="utf-8")
-for i in range(12):
-    stream = draw.choice([sys.stdout, sys.stderr])
-    text = f"rank {rank} says {i} {draw.choice('xé漢🙂') * draw.randrange(25)}."
-    kind = draw.randrange(5)
-    if kind == 0:  # in pieces
-        text = (text + "\\n").encode()
-        at = draw.randrange(1, len(text))  # within a letter, too
-        stream.buffer.write(text[:at])
-        stream.flush()
-        time.sleep(draw.random() / 100)
-        stream.buffer.write(text[at:])
-    elif kind == 1:  # a bar before it
-        for state in range(3):
-            stream.write(f"\\rbar of {rank}: {state}")
-            stream.flush()
-        stream.write(f"\\r{text}\\n")
-    elif kind == 2:  # in colour
-        stream.write(f"\\x1b[3{draw.randrange(1, 7)}m{text}\\x1b[0m\\n")
-    elif kind == 3 and i % 4 == 0:  # a pause in which the live line is drawn
-        time.sleep(0.15)
-        stream.write(text + "\\n")
-    else:
-        stream.write(text + "\\n")
-    stream.flush()
-    time.sleep(draw.random() / 200)
-"""
-
-
-def without_words_of_the_launcher(rows: list) -> list:
-    """Its last line, and what it may say of a busy machine (that it has no more inotify, say), with the rows that go on with it."""
-    said, is_ours = [], False
-    for row in rows:
-        is_ours = row.startswith("taas-run: ") or (is_ours and not row.startswith("["))
-        if not is_ours:
-            said.append(row)
-    return said
-
-
-@pytest.mark.parametrize("tens", range(10))
-def test_no_line_is_torn_however_ranks_talk_across_each_other(launcher, terminal, tens):
-    """On a tall screen, and on one of a few rows, from which most lines have scrolled away: nothing of the live line with them."""
-    script = launcher.python(TALKS)
-    drawn = 0
-    for seed in range(10 * tens, 10 * tens + 10):
-        screen = terminal(TAAS_RUN, "--nproc-per-node", 3, "-t", 3, script, seed, rows=[ROWS, 7][seed % 2])
-        screen.finish()
-        rows = screen.all_rows()
-        said = without_words_of_the_launcher(rows)
-        assert all(re.fullmatch(r"\[(\d)\] rank \1 says \d+ (x*|é*|漢*|🙂*)\.", row) for row in said), f"seed {seed}: {said}"
-        assert len(said) == 36 == len(set(said)), f"seed {seed}: {rows}"
-        drawn += screen.showed_footer()
-    assert drawn == 10
-
-
-SAYS_WHAT_IT_SEES = """
-import os, shutil, signal, sys
-def say(*_):
-    size = tuple(shutil.get_terminal_size((0, 0)))
-    print("rank", os.environ["RANK"], "sees", sys.stdout.isatty(), sys.stderr.isatty(), *size, flush=True)
-signal.signal(signal.SIGWINCH, say)
-say()
-"""
-
-
-def test_the_rank_that_is_shown_sees_a_terminal_of_this_size_and_its_changes(launcher, terminal, gate):
-    script = launcher.python(SAYS_WHAT_IT_SEES + "if os.environ['RANK'] == '0': " + gate.rank_waits())
-    screen = terminal(TAAS_RUN, "--nproc-per-node", 2, script)
-    screen.wait_for(f"rank 0 sees True True {COLUMNS} {ROWS}", "rank 0 has looked")
-    fcntl.ioctl(screen.master, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    screen.wait_for("rank 0 sees True True 100 30", "rank 0 has been told of the change")
-    gate.open()
-    screen.finish()
-    assert "rank 1 sees False False" in (launcher.run_folder() / "generation-0/rank-0001.out").read_text()
-
-
-@pytest.mark.parametrize("flags", [["--tty", "never"], ["-t", "3"], ["--json"], ["-r", "1"]])
-def test_a_rank_sees_no_terminal_where_it_is_not_shown_alone_on_one(launcher, terminal, flags):
-    terminal(TAAS_RUN, "--nproc-per-node", 2, *flags, launcher.python(SAYS_WHAT_IT_SEES)).finish()
-    assert "rank 0 sees False False" in (launcher.run_folder() / "generation-0/rank-0000.out").read_text()
-
-
-def test_ranks_that_are_shown_together_know_the_width_and_that_there_are_colours(launcher, terminal):
-    script = launcher.python("import os\nprint('it has', *map(os.environ.get, ('COLUMNS', 'FORCE_COLOR', 'TTY_INTERACTIVE')))\n")
-    terminal(TAAS_RUN, "--nproc-per-node", 2, "-t", "3", script).finish()
-    assert "it has 76 1 0" in (launcher.run_folder() / "generation-0/rank-0001.out").read_text()
-    terminal(TAAS_RUN, "--nproc-per-node", 2, script, NO_COLOR="1").finish()
-    assert "it has None None None" in (launcher.run_folder() / "generation-0/rank-0000.out").read_text()
-    assert "it has None None None" in (launcher.run_folder() / "generation-0/rank-0001.out").read_text()
-
-
-def test_a_rank_is_given_a_terminal_where_there_is_none(launcher):
-    script = launcher.python(SAYS_WHAT_IT_SEES + "print('all of it', 'x' * 300_000, file=sys.stderr)")
-    done = launcher.run("--tty", "always", script)
-    assert "rank 0 sees True True 80 24" in done.stdout
-    assert "all of it " + "x" * 300_000 + "\n" in done.stderr
-
-
-def test_logs_of_a_rank_on_a_terminal_keep_colours_and_no_moves(launcher, terminal):
-    script = launcher.python(r"import sys; sys.stdout.write('\x1b[31mred\x1b[0m\n\x1b[Aup\x1b[?1049h\n'); print('err', file=sys.stderr)")
-    terminal(TAAS_RUN, script).finish()
-    folder = launcher.run_folder() / "generation-0"
-    assert (folder / "rank-0000.out").read_bytes() == b"\x1b[31mred\x1b[0m\nup\n"
-    assert (folder / "rank-0000.err").read_bytes() == b"err\n"
-
-
-FAILS_IN_RANK_2 = """
-import os, sys, threading
-seen = "post_mortem" in os.environ.get("PYTHONPATH", "") or "TAAS_POST_MORTEM" in os.environ
-def work(shape):
-    if os.environ["RANK"] == "2":
-        raise ValueError(f"bad shape {shape}, hook seen: {seen}")
-    threading.Event().wait()
-work(7)
-"""
-
-
-def test_the_rank_that_raised_is_looked_at_while_the_others_stand_still(launcher, terminal):
-    screen = terminal(TAAS_RUN, "--nproc-per-node", 4, "--on-error", "pdb", launcher.python(FAILS_IN_RANK_2))
-    screen.wait_for("(Pdb, rank 2)", "it asks")
-    assert "taas-run: rank 2 raised ValueError: bad shape 7, hook seen: False" in screen.rows()
-    folder = launcher.run_folder() / "generation-0/post-mortem"
-    wait_until(lambda: all((folder / name).exists() for name in "013"), "all ranks have begun")
-    others = [(folder / name).read_text() for name in "013"]
-    wait_until(lambda: all("State:\tT" in pathlib.Path(f"/proc/{pid}/status").read_text() for pid in others), "they are stopped")
-    screen.press("p shape * 6\n")
-    screen.wait_for("42", "a variable of the frame is there")
-    screen.press("up\np work.__name__\n")
-    screen.wait_for("'work'", "so is the caller's frame")
-    screen.press("q\n")
-    screen.wait_for("failed after", "the run has ended")
-    assert any("rank 2 raised ValueError: bad shape 7" in row for row in screen.rows()[-12:])
-
-
-def test_a_debugger_after_the_fact_needs_somebody_to_ask(launcher, terminal):
-    script = launcher.python("1 / 0")
-    for flags, words in [([script], "no terminal"), (["--no-python", "/bin/true"], "")]:
-        done = launcher.run("--on-error", "pdb", *flags)
-        assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1
-    assert not (launcher.folder / "taas-runs").exists()
-    assert launcher.run("--on-error", "ipdb", script).returncode == 2
-
-
-def test_a_users_own_sitecustomize_is_imported_before_a_debugger_waits(launcher, terminal):
-    (launcher.folder / "own").mkdir()
-    (launcher.folder / "own/sitecustomize.py").write_text("import builtins\nbuiltins.mark = 'own one'\n")
-    script = launcher.python("import os, subprocess, sys\nprint(mark, os.environ['PYTHONPATH'].split(':')[0].endswith('/own'), flush=True)\n"
-                             "subprocess.run([sys.executable, '-c', 'print(mark, \"in a child\"); 1/0'])\n")
-    screen = terminal(TAAS_RUN, "--on-error", "pdb", script, PYTHONPATH=str(launcher.folder / "own"))
-    rows = screen.finish()
-    assert "own one True" in " ".join(rows) and "own one in a child" in rows
-
-
-def test_keys_are_echoed_by_readline_in_a_rank(launcher, terminal):
-    script = launcher.python("import readline\nname = input('name? ')\nprint('hello', name)\n")
-    screen = terminal(TAAS_RUN, script)
-    screen.wait_for("name?", "it asks")
-    screen.press("bil")
-    screen.wait_for("name? bil", "what was typed stands there")
-    screen.press("\x7flly\n")
-    assert "hello billy" in screen.finish()

@@ -137,10 +137,9 @@ def test_a_name_that_is_no_signal_is_passed_over_and_said(launcher):
     assert "SIGNOPE in --signals-to-handle" in result.stderr
 
 
-def test_filters_are_read_from_a_variable_too(launcher):
-    result = launcher.run("--no-python", "/bin/echo", "loss 3", env={"PET_DUPLICATE_STDOUT_FILTERS": "loss"})
-    assert result.returncode == 0
-    assert (launcher.run_folder() / "generation-0/filtered.out").read_text() == "[default0]:loss 3\n"
+def test_filters_are_refused_as_a_variable_too(launcher):
+    result = launcher.run("--no-python", "/bin/true", env={"PET_DUPLICATE_STDOUT_FILTERS": "loss"})
+    assert result.returncode == 2 and "PET_DUPLICATE_STDOUT_FILTERS comes with a later version" in result.stderr
 
 
 def test_a_prefix_has_the_names_of_nodes_that_joined(launcher):

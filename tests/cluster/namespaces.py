@@ -1,6 +1,5 @@
 """Machines in network namespaces of this one, with sshd: what tests of taas-run on many nodes run on."""
 
-import os
 import pathlib
 
 from network import Network, address
@@ -76,15 +75,6 @@ class Cluster:
         if hasattr(self, "network"):
             self.network.stop()
         self._scratch.remove()
-
-
-def give_own_runtime_folders(nodes):
-    """As machines have them, for locks, sockets and sessions of their users; these see the same /tmp."""
-    ours = f"/tmp/taas-of-{os.geteuid()}"
-    os.makedirs(ours, mode=0o700, exist_ok=True)
-    for node in nodes:
-        node.hide(ours)
-        node.check("chmod", "700", ours)
 
 
 def users(home) -> str:

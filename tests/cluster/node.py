@@ -54,8 +54,6 @@ class Node:
         """Starts a command on this node, in `cwd` (default: the user's home)."""
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                    **options}
-        if options["text"]:
-            options["errors"] = "surrogateescape"  # folders that the launcher names may have any bytes in their names
         # Who enters a namespace of processes has to fork. nsenter would, but it stops when its child does, and nobody continues it;
         # timeout (0: none) only waits, and ends as its child did.
         inside = ["nsenter", f"--target={self.pid}", "--net", "--uts", "--ipc", "--mount", "--root", "--pid", "--no-fork",

@@ -50,10 +50,6 @@ class Slurm:
         self.wait_for(job, {"PENDING"}, seconds)
         self.cluster.login.check("scontrol", "update", f"JobId={job}", "StartTime=now+2")
 
-    def limit_soon(self, job: int):
-        """Sets the time limit of a running job so that it is reached in 50 to 110 seconds: SLURM counts in minutes."""
-        self.cluster.login.check("scontrol", "update", f"JobId={job}", f"TimeLimit={(self._seconds_of(job) + 50) // 60 + 1}")
-
     # --- what tests look at ---
 
     def job(self, job: int) -> dict:
@@ -112,10 +108,6 @@ class Slurm:
 
     def stop(self):
         self.cluster.stop()
-
-    def _seconds_of(self, job: int) -> int:
-        hours, minutes, seconds = map(int, self.job(job)["RunTime"].split(":"))
-        return 3600 * hours + 60 * minutes + seconds
 
     def _tail(self, name: str) -> str:
         lines = (self.folder / name).read_text(errors="replace").splitlines()[-30:]

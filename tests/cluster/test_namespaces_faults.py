@@ -104,7 +104,7 @@ def test_a_link_that_is_cut_and_heals(cluster, run, lost, how):
 
 
 def test_a_cut_is_outlived_with_a_longer_node_timeout(cluster, records):
-    """docs/failures.md says four times the cut; more here, since test machines are slow."""
+    """docs/faults.md says four times the cut; more here, since test machines are slow."""
     run = Run(cluster, records, "--spares", 1, "--max-restarts", 3, "--node-timeout", 16)
     watch = Stopwatch()
     cluster.network.cut("n1")

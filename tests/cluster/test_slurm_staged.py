@@ -50,7 +50,6 @@ def test_detached(slurm, staged, records):
     cpus, gpus = staged.detach()
     assert staged.wait_for_preparation() == (cpus, gpus)
     assert staged.is_held(gpus)
-    assert [slurm.job(job)["JobName"] for job in (cpus, gpus)] == ["data_program.py"] * 2
     staged.prepare()
     staged.wait_for_batches()
     records.finish()

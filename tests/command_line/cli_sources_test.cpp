@@ -62,8 +62,7 @@ TEST_CASE("every flag that torchrun reads from PET is read from it, and only tho
       auto outcome = read({"x"}, {{variable, "\x01"}});
       bool free_text = flag.name == "role" || flag.name == "rdzv-id" || flag.name == "master-addr" ||
                        flag.name == "local-addr" || flag.name == "log-dir" || flag.name == "log-line-prefix-template" ||
-                       flag.name == "rdzv-endpoint" || flag.name == "signals-to-handle" ||
-                       flag.name.starts_with("duplicate-");
+                       flag.name == "rdzv-endpoint" || flag.name == "signals-to-handle";
       if (flag.origin != Flag::Origin::kTorchrun || free_text) {
         CHECK(outcome.has_value());
       } else {

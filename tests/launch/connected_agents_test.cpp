@@ -12,7 +12,6 @@ namespace {
 struct Recorder final : launch::Downlink {
   explicit Recorder(int& count) : told(count) {}
   void tell(const run::CoordinatorMessage&) override { ++told; }
-  void send(std::string) override {}
   int& told;
 };
 

@@ -62,7 +62,7 @@ TEST_CASE("a step outlives a node that SLURM declares down") {
 }
 
 TEST_CASE("ssh asks nothing, gives up within ten seconds, and passes paths on as one word") {
-  auto command = ssh_command("ssh -F my_config", "me@node2", "/opt/it's here/taas-run", {"--as-agent"});
+  auto command = ssh_command("ssh -F my_config", "me@node2", "/opt/it's here/taas-run");
   CHECK(std::vector(command.begin(), command.begin() + 3) == std::vector<std::string>{"ssh", "-F", "my_config"});
   CHECK(std::count(command.begin(), command.end(), "BatchMode=yes") == 1);
   CHECK(std::count(command.begin(), command.end(), "ConnectTimeout=8") == 1);

@@ -26,9 +26,9 @@ def new_kernel(tmp_path):
     """Makes kernels that only this test has."""
     made, folders = [], []
 
-    def make(**options):
+    def make():
         folders.append(tempfile.mkdtemp(prefix="taas-test-"))
-        made.append(Kernel(tmp_path, pathlib.Path(folders[-1]), **options))
+        made.append(Kernel(tmp_path, pathlib.Path(folders[-1])))
         made[-1].run("%load_ext taas").check()
         return made[-1]
 

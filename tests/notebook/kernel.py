@@ -40,10 +40,9 @@ class Outcome:
 class Kernel:
     """A kernel in `folder`; every process below it has a mark in its environment, by which it is found."""
 
-    def __init__(self, folder: pathlib.Path, sockets: pathlib.Path, warm: bool = False):
+    def __init__(self, folder: pathlib.Path, sockets: pathlib.Path):
         self.mark = uuid.uuid4().hex
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD_SIZE", "SLURM_"))}
-        environment["TAAS_WARM"] = str(int(warm))  # else test_session.py alone leaves anything between cells
         environment |= {"TAAS_TEST_MARK": self.mark, "IPYTHONDIR": str(sockets / "ipython"), "HOME": str(sockets),
                         "JUPYTER_RUNTIME_DIR": str(sockets), "XDG_CONFIG_HOME": str(sockets / "config")}
         self._manager = KernelManager(transport="ipc", ip=str(sockets / "kernel"))

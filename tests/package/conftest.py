@@ -1,6 +1,5 @@
 """Wheels of this source, and environments to install them into."""
 
-import functools
 import os
 import pathlib
 import subprocess
@@ -11,7 +10,7 @@ from typing import Callable
 
 import pytest
 
-from environments import BUILD, SOURCE, Environment, like_quickstart
+from environments import BUILD, SOURCE, Environment
 
 
 def pip_wheel(folder: pathlib.Path, source: str, **settings: object) -> pathlib.Path:
@@ -63,9 +62,3 @@ def empty_environment(tmp_path_factory: pytest.TempPathFactory, cloudpickle: pat
 @pytest.fixture
 def environment(empty_environment: Callable[[], Environment]) -> Environment:
     return empty_environment()
-
-
-@pytest.fixture
-def quickstart_environment(tmp_path: pathlib.Path) -> Callable[..., Environment]:
-    """Makes an environment like the one of ./scripts/quickstart, with further requirements. What is not installed here is a skip."""
-    return functools.partial(like_quickstart, tmp_path / "venv")

@@ -69,6 +69,10 @@ Hook make_hook(const std::string& name, const taas::ProcessGroup& group) {
       {"bf16", taas::bf16_compress_hook},
       {"fp16_wrapper", [](auto& all) { return taas::fp16_compress_wrapper(taas::allreduce_hook(all)); }},
       {"bf16_wrapper", [](auto& all) { return taas::bf16_compress_wrapper(taas::allreduce_hook(all)); }},
+      {"pertensor", taas::quantization_pertensor_hook},
+      {"perchannel", [](auto& all) { return taas::quantization_perchannel_hook(all); }},
+      {"fp16_perchannel",
+       [](auto& all) { return taas::fp16_compress_wrapper(taas::quantization_perchannel_hook(all)); }},
       {"noop", [](auto&) { return taas::noop_hook(); }},
       {"powersgd",
        [](auto& all) { return power_sgd(all, {.start_powerSGD_iter = 2, .orthogonalization_epsilon = 1e-8}); }},
@@ -91,6 +95,11 @@ Hook make_hook(const std::string& name, const taas::ProcessGroup& group) {
        [](auto& all) {
          return taas::fp16_compress_wrapper(
              power_sgd(all, {.start_powerSGD_iter = 2, .orthogonalization_epsilon = 1e-6}));
+       }},
+      {"batched_powersgd",
+       [](auto& all) {
+         return taas::batched_powerSGD_hook(std::make_shared<taas::PowerSGDState>(
+             all, taas::PowerSGDOptions{.matrix_approximation_rank = 2, .start_powerSGD_iter = 2}));
        }},
       {"local_sgd", [](auto& all) { return local_sgd(all, false); }},
       {"local_sgd_subgroup", [](auto& all) { return local_sgd(all, true); }},
@@ -117,7 +126,7 @@ class Training {
         rank_(inputs.group.rank()),
         module_(make_model(one.model)),
         model_(module_, inputs.group, options(one)),
-        optimizer_(each_once(module_->parameters()), torch::optim::SGDOptions(kRate)),
+        optimizer_(parameters_of(*module_), torch::optim::SGDOptions(kRate)),
         averager_(inputs.group, 3, 4),
         local_(optimizer_, averager_) {
     load_initial(*module_, inputs.initial);

@@ -6,6 +6,7 @@ with taas' in C++; compares the parameters and buffers of every rank afterwards,
 
 import collections
 import contextlib
+import functools
 
 import parity_program
 import torch
@@ -19,6 +20,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import (
     optimizer_overlap_hooks,
     post_localSGD_hook,
     powerSGD_hook,
+    quantization_hooks,
 )
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from torch.distributed.optim import PostLocalSGDOptimizer
@@ -28,7 +30,7 @@ SMALL, ONE = 0.004, 25  # MiB: many buckets, or one
 DENSE = [name for name in NAMES if name != "sparse"]
 HOOKS_OF_ALL = ["allreduce", "builtin_allreduce", "noop"]
 SIMPLE = ["builtin_fp16", "fp16", "bf16", "fp16_wrapper", "bf16_wrapper", "own", "stepping"]
-STAGED = ["powersgd", "powersgd_cold"]
+STAGED = ["pertensor", "perchannel", "powersgd", "powersgd_cold", "batched_powersgd"]
 
 
 def all_cases():
@@ -36,14 +38,14 @@ def all_cases():
     cases = [(hook, model, SMALL, "even") for hook in HOOKS_OF_ALL for model in NAMES]
     cases += [(hook, model, SMALL, "even") for hook in SIMPLE + STAGED for model in DENSE]
     cases += [(hook, "convolutional", ONE, "even") for hook in STAGED + ["powersgd_qr"]]
-    cases += [(hook, model, SMALL, "even") for hook in ("fp16_powersgd",) for model in ("tied", "recurrent", "gpt")]
+    cases += [(hook, model, SMALL, "even") for hook in ("fp16_powersgd", "fp16_perchannel") for model in ("tied", "recurrent")]
     cases += [(hook, model, SMALL, "even") for hook in ("local_sgd", "local_sgd_subgroup") for model in ("convolutional", "tied")]
     cases += [("none", model, bucket, join) for model in NAMES for bucket, join in ((SMALL, "initial"), (ONE, "current"))]
-    cases += [(hook, "convolutional", SMALL, "initial") for hook in ("fp16", "powersgd")]
+    cases += [(hook, "convolutional", SMALL, "initial") for hook in ("fp16", "perchannel", "powersgd")]
     cases += [("powersgd", "encoder", ONE, "even"), ("bf16", "doubled", ONE, "even"), ("none", "sparsebags", SMALL, "initial")]
     cases = [(*case, "plain") for case in cases]
     cases += [(hook, "convolutional", SMALL, "even", option) for option in ("view", "static")
-              for hook in ("fp16", "fp16_wrapper", "powersgd", "stepping")]
+              for hook in ("fp16", "fp16_wrapper", "perchannel", "powersgd", "batched_powersgd", "stepping")]
     cases += [("none", "convolutional", SMALL, join, option) for join in ("initial", "current") for option in ("view", "no_sync")]
     cases += [(hook, "recurrent", SMALL, "even", "no_sync") for hook in ("fp16", "powersgd")]
     return cases
@@ -109,17 +111,32 @@ HOOKS = {
     "bf16": lambda: (None, default_hooks.bf16_compress_hook),
     "fp16_wrapper": lambda: (None, fp16(default_hooks.allreduce_hook)),
     "bf16_wrapper": lambda: (None, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)),
+    "pertensor": lambda: (None, in_turn(quantization_hooks.quantization_pertensor_hook)),
+    "perchannel": lambda: (None, in_turn(quantization_hooks.quantization_perchannel_hook)),
+    "fp16_perchannel": lambda: (None, in_turn(fp16(quantization_hooks.quantization_perchannel_hook))),
     "noop": lambda: (None, debugging_hooks.noop_hook),
     "powersgd": power_sgd(orthogonalization_epsilon=1e-8),
     "powersgd_qr": power_sgd(matrix_approximation_rank=4, min_compression_rate=1, random_seed=7),
     "powersgd_cold": power_sgd(matrix_approximation_rank=2, use_error_feedback=False, warm_start=False,
                                orthogonalization_epsilon=1e-8, batch_tensors_with_same_shape=True),
     "fp16_powersgd": power_sgd(fp16(powerSGD_hook.powerSGD_hook), orthogonalization_epsilon=1e-6),
+    "batched_powersgd": power_sgd(powerSGD_hook.batched_powerSGD_hook, matrix_approximation_rank=2),
     "local_sgd": lambda: local_sgd(False),
     "local_sgd_subgroup": lambda: local_sgd(True),
     "own": lambda: (None, own),
     "stepping": stepping,
 }
+
+
+def mend_batched_power_sgd():
+    """torch 2.15's hook gives _orthogonalize a matrix, which asserts that it is given a batch."""
+    of_batch = powerSGD_hook._orthogonalize
+
+    @functools.wraps(of_batch)
+    def of_matrix_too(matrices, epsilon=0):
+        of_batch(matrices if matrices.dim() == 3 else matrices.unsqueeze(0), epsilon)
+
+    powerSGD_hook._orthogonalize = of_matrix_too
 
 
 def register_hook(model, name):
@@ -168,4 +185,5 @@ def by_name(cases):
 
 
 if __name__ == "__main__":
+    mend_batched_power_sgd()
     parity_program.main(__doc__, __file__, by_name(all_cases()), train, by_name(one_model_each(all_cases())), ROUNDED)

@@ -1,6 +1,5 @@
 // option_parity DIR: the C++ half of option_parity.py.
 #include <torch/nn/functional/loss.h>
-#include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
@@ -28,6 +27,15 @@ using Wrapped = taas::DistributedDataParallel<Model>;
 constexpr double kRate = 0.1;
 constexpr double kSmall = 0.001;  // MiB
 
+Options mixed(at::ScalarType param, std::optional<at::ScalarType> reduce, std::optional<at::ScalarType> buffer = {}) {
+  return {.bucket_cap_mb = kSmall, .mixed_precision = taas::MixedPrecision{param, reduce, buffer}};
+}
+
+Options mixed_with(Options options, at::ScalarType reduce = at::kFloat) {
+  options.mixed_precision = taas::MixedPrecision{at::kBFloat16, reduce, at::kBFloat16};
+  return options;
+}
+
 /// The table of option_parity.py.
 const std::map<std::string, Options>& all_options() {
   static const std::map<std::string, Options> kOptions{
@@ -37,6 +45,7 @@ const std::map<std::string, Options>& all_options() {
       {"cap_list", {.bucket_cap_mb_list = {0.0005, 0.002, 0.004}}},
       {"bucket_view", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}},
       {"find_unused", {.bucket_cap_mb = kSmall, .find_unused_parameters = true}},
+      {"no_sink_clone", {.bucket_cap_mb = kSmall, .find_unused_parameters = true}},
       {"static_graph", {.bucket_cap_mb = kSmall, .static_graph = true}},
       {"set_static_graph", {.bucket_cap_mb = kSmall}},
       {"skip_unused", {.bucket_cap_mb = kSmall, .find_unused_parameters = true, .skip_all_reduce_unused_params = true}},
@@ -47,11 +56,28 @@ const std::map<std::string, Options>& all_options() {
       {"no_sync_view", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}},
       {"own_buffers", {.broadcast_buffers = false}},
       {"forward_own_buffers", {.forward_sync_buffers = false}},
-      {"buffer_hook", {}},
+      {"buffer_hook_before", {}},
+      {"buffer_hook_after", {}},
       {"ignored", {}},
+      {"delayed", {}},
+      {"manual", {.bucket_cap_mb = kSmall}},
       {"other_group", {.bucket_cap_mb = kSmall}},
       {"fewer_ranks", {.bucket_cap_mb = kSmall}},
       {"no_hooks", {}},
+      {"mixed", mixed(at::kBFloat16, at::kBFloat16)},
+      {"mixed_default", mixed(at::kBFloat16, {})},
+      {"mixed_half", mixed(at::kHalf, at::kHalf)},
+      {"mixed_full_sum", mixed(at::kBFloat16, at::kFloat)},
+      {"mixed_low_sum", mixed(at::kFloat, at::kBFloat16)},
+      {"mixed_buffers", mixed(at::kBFloat16, at::kBFloat16, at::kBFloat16)},
+      {"mixed_one_bucket", mixed_with({})},
+      {"mixed_view", mixed_with({.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}, at::kBFloat16)},
+      {"mixed_static", mixed_with({.bucket_cap_mb = kSmall, .static_graph = true})},
+      {"mixed_copy", mixed_with({.bucket_cap_mb = kSmall, .batched_grad_copy = true})},
+      {"mixed_lazy", mixed_with({.bucket_cap_mb = kSmall, .lazy_bucket_allocation = true})},
+      {"mixed_no_sync", mixed_with({.bucket_cap_mb = kSmall})},
+      {"mixed_frozen", mixed_with({.bucket_cap_mb = kSmall})},
+      {"mixed_manual", mixed_with({.bucket_cap_mb = kSmall})},
   };
   return kOptions;
 }
@@ -68,6 +94,10 @@ Options options_of(const std::string& option, const Model& module) {
   auto options = all_options().at(option);
   option == "gloo_alone" ? ::setenv("TAAS_SHARED_MEMORY", "0", 1) : ::unsetenv("TAAS_SHARED_MEMORY");
   if (option == "ignored") options.parameters_and_buffers_to_ignore = names_of_last_layer(module);
+  if (option == "delayed") {
+    options.delay_all_reduce_named_params = names_of_last_layer(module);
+    options.param_to_hook_all_reduce = module.named_parameters()[0].key();
+  }
   return options;
 }
 
@@ -83,14 +113,14 @@ taas::BufferHook average(const taas::ProcessGroup& group) {
 }
 
 bool uses_branch(const std::string& option, int step, int rank) {
-  if (option == "find_unused") return (step + rank) % 3 == 0;
+  if (option == "find_unused" || option == "no_sink_clone") return (step + rank) % 3 == 0;
   return option != "skip_unused" && option != "static_graph";
 }
 
 /// Without momentum for sparse gradients, which only libtorch's own SGD takes.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Model& module, const std::string& model) {
-  if (model.starts_with("sparse")) return std::make_unique<torch::optim::SGD>(module.parameters(), kRate);
-  return std::make_unique<taas::SGD>(module.parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
+  if (model.starts_with("sparse")) return std::make_unique<torch::optim::SGD>(parameters_of(module), kRate);
+  return std::make_unique<taas::SGD>(parameters_of(module), torch::optim::SGDOptions(kRate).momentum(0.9));
 }
 
 class OptionTraining {
@@ -114,6 +144,7 @@ class OptionTraining {
         continue;
       }
       backward(data[step][rank_], step);
+      if (is_manual()) model_->finalize_backward();
       optimizer_->step();
       for (auto& parameter : module_->parameters()) parameter.mutable_grad() = at::Tensor();
     }
@@ -122,10 +153,18 @@ class OptionTraining {
   std::shared_ptr<Model> module() const { return module_; }
 
  private:
+  bool is_manual() const { return option_.ends_with("manual"); }
+
   void wrap(const taas::ProcessGroup& group) {
+    if (option_ == "mixed_frozen") module_->parameters().front().set_requires_grad(false);
     model_.emplace(module_, group, options_of(option_, *module_));
-    if (option_ == "buffer_hook") model_->register_buffer_comm_hook(average(group));
+    if (option_ == "buffer_hook_before") {
+      model_->register_buffer_comm_hook(average(group), taas::BufferHookLocation::kBeforeForward);
+    }
+    if (option_ == "buffer_hook_after") model_->register_buffer_comm_hook(average(group));
+    if (option_ == "no_sink_clone") model_->set_sink_clone(false);
     if (option_ == "set_static_graph") model_->set_static_graph();
+    if (is_manual()) model_->require_manual_backward_finalization(true);
   }
 
   /// False: this rank trains no more.
@@ -162,43 +201,6 @@ class OptionTraining {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 
-/// As a GAN is trained: what the discriminator says of the generator's work trains first the one, then the other.
-std::shared_ptr<nn::Module> train_adversaries(const Inputs& inputs) {
-  const auto net = std::make_shared<Adversaries>();
-  const auto rank = inputs.group.rank();
-  load_initial(*net, inputs.initial, 0.25 * rank);
-  const Options options{.bucket_cap_mb = kSmall};
-  taas::DistributedDataParallel generator(net->generator, inputs.group, options);
-  taas::DistributedDataParallel discriminator(net->discriminator, inputs.group, options);
-  const auto adam = torch::optim::AdamOptions(2e-3).betas({0.5, 0.999});
-  taas::Adam of_generator(net->generator->parameters(), adam), of_discriminator(net->discriminator->parameters(), adam);
-  const auto loss = [](const at::Tensor& scores, double wanted) {
-    return nn::functional::binary_cross_entropy_with_logits(scores, at::full_like(scores, wanted));
-  };
-  for (int step = 0; step < kSteps; ++step) {
-    const auto batch = inputs.data[step][rank];
-    const auto real = batch.slice(1, 0, kInputs).contiguous();
-    const auto fake = generator(batch.slice(1, 0, Adversaries::kNoise).contiguous());
-    const auto seen = discriminator(real);
-    const auto doubted = discriminator(fake.detach());
-    const auto told_apart = loss(seen, 1);
-    discriminator.backward(told_apart + loss(doubted, 0));
-    of_discriminator.step();
-    net->zero_grad();
-    generator.backward(loss(discriminator(fake), 1));
-    of_generator.step();
-    net->zero_grad();
-  }
-  return net;
-}
-
-std::shared_ptr<nn::Module> train(const std::string& option, const std::string& model, const Inputs& inputs) {
-  if (option == "two_wrappers") return train_adversaries(inputs);
-  OptionTraining training(option, model, inputs);
-  training.run(inputs.data);
-  return training.module();
-}
-
 }  // namespace
 }  // namespace parity
 
@@ -206,6 +208,9 @@ int main(int argc, char** argv) {
   return parity::run_program(argc, argv, [](std::istream& words, const parity::Inputs& inputs) {
     std::string option, model;
     words >> option >> model;
-    return parity::train(option, model, inputs);
+    const auto training = std::make_shared<parity::OptionTraining>(option, model, inputs);
+    training->run(inputs.data);
+    // With its wrapper, which in mixed precision gives whole parameters back when it ends: Python's does not.
+    return std::shared_ptr<parity::Model>(training, training->module().get());
   });
 }

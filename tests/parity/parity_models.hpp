@@ -4,9 +4,7 @@
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
@@ -19,10 +17,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <vector>
-
-#include "taas/linear.hpp"
-#include "taas/recompute.hpp"
 
 namespace parity {
 
@@ -159,100 +153,6 @@ struct Doubled : Model {
   }
 };
 
-/// One statistic under two names.
-struct Scaled : nn::Module {
-  at::Tensor scale;
-  explicit Scaled(const at::Tensor& shared) { scale = register_buffer("scale", shared); }
-};
-
-/// A transformer whose embedding is its last layer too, by the usual line that ties them; two parts share a buffer.
-struct Gpt : Model {
-  static constexpr int kWords = 50, kWidth = 16, kLength = 16;
-  nn::Embedding words = register_module("words", nn::Embedding(kWords, kWidth));
-  nn::Embedding places = register_module("places", nn::Embedding(kLength, kWidth));
-  nn::LayerNorm before = register_module("before", nn::LayerNorm(nn::LayerNormOptions({kWidth})));
-  taas::Linear mixed = register_module("mixed", taas::Linear(kWidth, 3 * kWidth));
-  taas::Linear joined = register_module("joined", taas::Linear(kWidth, kWidth));
-  nn::LayerNorm between = register_module("between", nn::LayerNorm(nn::LayerNormOptions({kWidth})));
-  taas::Linear wide = register_module("wide", taas::Linear(kWidth, 4 * kWidth));
-  taas::Linear narrow = register_module("narrow", taas::Linear(4 * kWidth, kWidth));
-  nn::LayerNorm last = register_module("last", nn::LayerNorm(nn::LayerNormOptions({kWidth})));
-  at::Tensor head = register_parameter("head", words->weight);
-  std::shared_ptr<Scaled> one = register_module("one", std::make_shared<Scaled>(at::ones({kWidth})));
-  std::shared_ptr<Scaled> other = register_module("other", std::make_shared<Scaled>(one->scale));
-
-  at::Tensor forward(const at::Tensor& x, bool) override {
-    const auto chosen = (x.abs() * 7).to(at::kLong).remainder(kWords).slice(1, 0, kLength).contiguous();
-    const auto embedded = words(chosen);
-    auto h = embedded + places(at::arange(kLength, at::kLong));
-    const auto parts = mixed(before(h)).chunk(3, -1);
-    h = h + joined(at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, /*is_causal=*/true));
-    h = h + narrow(at::gelu(wide(between(h))));
-    {
-      const at::NoGradGuard no_grad;
-      one->scale.mul_(0.9).add_(h.detach().abs().mean(std::vector<std::int64_t>{0, 1}), 0.1);
-    }
-    return at::linear(last(h * other->scale), head).mean(1).slice(1, 0, kClasses);
-  }
-};
-
-struct BlockImpl : nn::Module {
-  static constexpr int kWidth = 16;
-  taas::Linear wide = register_module("wide", taas::Linear(kWidth, 4 * kWidth));
-  taas::Linear narrow = register_module("narrow", taas::Linear(4 * kWidth, kWidth));
-  at::Tensor forward(const at::Tensor& x) { return x + narrow(at::dropout(at::gelu(wide(x)), 0.3, true)); }
-};
-TORCH_MODULE(Block);
-
-/// Blocks that are computed again in backward, with the random numbers of forward; one is used twice.
-struct Recomputed : Model {
-  taas::Linear inner = register_module("inner", taas::Linear(8, BlockImpl::kWidth));
-  Block first = register_module("first", Block());
-  Block second = register_module("second", Block());
-  nn::Linear output = register_module("output", nn::Linear(BlockImpl::kWidth, kClasses));
-
-  at::Tensor forward(const at::Tensor& x, bool) override {
-    at::manual_seed(11);
-    auto h = inner(x.view({-1, 8, 8}));
-    for (const auto& block : {first, second, first}) h = taas::recomputed(block, h);
-    return output(h.mean(1));
-  }
-};
-
-/// What ResNet-18 is made of.
-struct Residual : Model {
-  static nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride) {
-    return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
-  }
-  nn::Conv2d stem = register_module("stem", convolution(1, 4, 3, 1));
-  nn::BatchNorm2d stem_norm = register_module("stem_norm", nn::BatchNorm2d(4));
-  nn::Conv2d first = register_module("first", convolution(4, 8, 3, 2));
-  nn::BatchNorm2d first_norm = register_module("first_norm", nn::BatchNorm2d(8));
-  nn::Conv2d second = register_module("second", convolution(8, 8, 3, 1));
-  nn::BatchNorm2d second_norm = register_module("second_norm", nn::BatchNorm2d(8));
-  nn::Conv2d shortcut = register_module("shortcut", convolution(4, 8, 1, 2));
-  nn::BatchNorm2d shortcut_norm = register_module("shortcut_norm", nn::BatchNorm2d(8));
-  nn::Linear output = register_module("output", nn::Linear(8, kClasses));
-
-  at::Tensor forward(const at::Tensor& pixels, bool) override {
-    const auto x = at::relu(stem_norm(stem(pixels.view({-1, 1, 8, 8}))));
-    auto y = at::relu(first_norm(first(x)));
-    y = second_norm(second(y));
-    const auto h = at::relu(y + shortcut_norm(shortcut(x)));
-    const auto pooled = at::max_pool2d(h, {3, 3}, {2, 2}, {1, 1});
-    return output(at::adaptive_avg_pool2d(pooled, {1, 1}).flatten(1));
-  }
-};
-
-/// A generator and a discriminator, each with a wrapper of its own.
-struct Adversaries : nn::Module {
-  static constexpr int kNoise = 16;
-  nn::Sequential generator = register_module(
-      "generator", nn::Sequential(nn::Linear(kNoise, 32), nn::ReLU(), nn::Linear(32, kInputs), nn::Tanh()));
-  nn::Sequential discriminator =
-      register_module("discriminator", nn::Sequential(nn::Linear(kInputs, 32), nn::ReLU(), nn::Linear(32, 1)));
-};
-
 inline std::shared_ptr<Model> make_model(const std::string& name) {
   if (name == "convolutional") return std::make_shared<Convolutional>();
   if (name == "branched") return std::make_shared<Branched>();
@@ -263,9 +163,6 @@ inline std::shared_ptr<Model> make_model(const std::string& name) {
   if (name == "bags") return std::make_shared<Bags>();
   if (name == "sparsebags") return std::make_shared<SparseBags>();
   if (name == "encoder") return std::make_shared<Encoder>();
-  if (name == "gpt") return std::make_shared<Gpt>();
-  if (name == "recomputed") return std::make_shared<Recomputed>();
-  if (name == "residual") return std::make_shared<Residual>();
   if (name == "doubled") return std::make_shared<Doubled>();
   throw std::invalid_argument("no model " + name);
 }

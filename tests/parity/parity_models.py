@@ -2,7 +2,6 @@
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 INPUTS, CLASSES = 64, 10
 
@@ -140,109 +139,11 @@ class Doubled(nn.Module):
         return self.output(torch.tanh(self.again(there)).float())
 
 
-class Scaled(nn.Module):
-    def __init__(self, shared):
-        super().__init__()
-        self.register_buffer("scale", shared)
-
-
-class Gpt(nn.Module):
-    WORDS, WIDTH, LENGTH = 50, 16, 16
-
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(self.WORDS, self.WIDTH)
-        self.places = nn.Embedding(self.LENGTH, self.WIDTH)
-        self.before = nn.LayerNorm(self.WIDTH)
-        self.mixed = nn.Linear(self.WIDTH, 3 * self.WIDTH)
-        self.joined = nn.Linear(self.WIDTH, self.WIDTH)
-        self.between = nn.LayerNorm(self.WIDTH)
-        self.wide = nn.Linear(self.WIDTH, 4 * self.WIDTH)
-        self.narrow = nn.Linear(4 * self.WIDTH, self.WIDTH)
-        self.last = nn.LayerNorm(self.WIDTH)
-        self.head = self.words.weight
-        self.one = Scaled(torch.ones(self.WIDTH))
-        self.other = Scaled(self.one.scale)
-
-    def forward(self, x, more):
-        chosen = (x.abs() * 7).long().remainder(self.WORDS)[:, : self.LENGTH].contiguous()
-        h = self.words(chosen) + self.places(torch.arange(self.LENGTH))
-        parts = self.mixed(self.before(h)).chunk(3, -1)
-        h = h + self.joined(nn.functional.scaled_dot_product_attention(*parts, is_causal=True))
-        h = h + self.narrow(nn.functional.gelu(self.wide(self.between(h))))
-        with torch.no_grad():
-            self.one.scale.mul_(0.9).add_(h.detach().abs().mean((0, 1)), alpha=0.1)
-        return nn.functional.linear(self.last(h * self.other.scale), self.head).mean(1)[:, :CLASSES]
-
-
-class Block(nn.Module):
-    WIDTH = 16
-
-    def __init__(self):
-        super().__init__()
-        self.wide = nn.Linear(self.WIDTH, 4 * self.WIDTH)
-        self.narrow = nn.Linear(4 * self.WIDTH, self.WIDTH)
-
-    def forward(self, x):
-        return x + self.narrow(nn.functional.dropout(nn.functional.gelu(self.wide(x)), 0.3))
-
-
-class Recomputed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(8, Block.WIDTH)
-        self.first = Block()
-        self.second = Block()
-        self.output = nn.Linear(Block.WIDTH, CLASSES)
-
-    def forward(self, x, more):
-        torch.manual_seed(11)
-        h = self.inner(x.view(-1, 8, 8))
-        for block in (self.first, self.second, self.first):
-            h = checkpoint(block, h, use_reentrant=False)
-        return self.output(h.mean(1))
-
-
-class Residual(nn.Module):
-    """What ResNet-18 is made of."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Conv2d(1, 4, 3, padding=1, bias=False)
-        self.stem_norm = nn.BatchNorm2d(4)
-        self.first = nn.Conv2d(4, 8, 3, stride=2, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(8)
-        self.second = nn.Conv2d(8, 8, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(8)
-        self.shortcut = nn.Conv2d(4, 8, 1, stride=2, bias=False)
-        self.shortcut_norm = nn.BatchNorm2d(8)
-        self.output = nn.Linear(8, CLASSES)
-
-    def forward(self, x, more):
-        x = torch.relu(self.stem_norm(self.stem(x.view(-1, 1, 8, 8))))
-        y = torch.relu(self.first_norm(self.first(x)))
-        y = self.second_norm(self.second(y))
-        h = torch.relu(y + self.shortcut_norm(self.shortcut(x)))
-        pooled = nn.functional.max_pool2d(h, 3, 2, 1)
-        return self.output(nn.functional.adaptive_avg_pool2d(pooled, 1).flatten(1))
-
-
-class Adversaries(nn.Module):
-    """A generator and a discriminator, each with a wrapper of its own."""
-
-    NOISE = 16
-
-    def __init__(self):
-        super().__init__()
-        self.generator = nn.Sequential(nn.Linear(self.NOISE, 32), nn.ReLU(), nn.Linear(32, INPUTS), nn.Tanh())
-        self.discriminator = nn.Sequential(nn.Linear(INPUTS, 32), nn.ReLU(), nn.Linear(32, 1))
-
-
 OF_ALL_CASES = (Convolutional, Branched, Sparse, Tied, Recurrent, Transformer)
-OF_SOME_CASES = (Bags, SparseBags, Encoder, Doubled, Gpt, Recomputed, Residual)
-MODELS = {model.__name__.lower(): model for model in (*OF_ALL_CASES, *OF_SOME_CASES, Adversaries)}
+OF_SOME_CASES = (Bags, SparseBags, Encoder, Doubled)
+MODELS = {model.__name__.lower(): model for model in OF_ALL_CASES + OF_SOME_CASES}
 NAMES = [model.__name__.lower() for model in OF_ALL_CASES]
 FURTHER = [model.__name__.lower() for model in OF_SOME_CASES]
 
-# How far two numbers may lie apart that are not equal to the bit: docs/cpp/ddp.md has the reason.
+# How far two numbers may lie apart that are not equal to the bit: docs/ddp.md has the reason.
 ROUNDED = {"encoder": 1e-7}

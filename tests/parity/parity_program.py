@@ -8,12 +8,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 import torch
 
 STEPS, BATCH, INPUTS, CLASSES = 10, 4, 64, 10
-REFERENCE_ATTEMPTS, REFERENCE_SECONDS = 3, 180
 
 
 def state_of(module):
@@ -73,39 +71,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start_ranks(ranks, command):
+def run_ranks(ranks, command):
     """With the environment that torchrun gives, and without the seconds that it needs to start."""
     shared = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "MASTER_ADDR": "127.0.0.1",
               "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
-    return [subprocess.Popen(command, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(ranks)]
-
-
-def run_ranks(ranks, command):
-    codes = [process.wait() for process in start_ranks(ranks, command)]
+    processes = [
+        subprocess.Popen(command, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(ranks)
+    ]
+    codes = [process.wait() for process in processes]
     if any(codes):
         sys.exit(f"the ranks of {' '.join(map(str, command))} exited with {codes}")
-
-
-def run_reference(folder, ranks, script):
-    """PyTorch alone, with nothing of ours. Its ranks have died by SIGSEGV, and have hung, about once in forty runs of
-    option_parity.py with four of them (2.15): then they are started once more, and the line says where they were."""
-    for attempt in range(REFERENCE_ATTEMPTS):
-        until = time.monotonic() + REFERENCE_SECONDS
-        processes = start_ranks(ranks, [sys.executable, "-X", "faulthandler", script, "--python-rank", folder])
-        codes = []
-        for process in processes:
-            try:
-                codes.append(process.wait(max(0, until - time.monotonic())))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                codes.append(process.wait())
-        if not any(codes):
-            return
-        done = [len(list(folder.glob(f"python.*.{rank}.bin"))) for rank in range(ranks)]
-        print(f"the ranks of PyTorch's half exited with {codes}, after {done} cases", flush=True)
-        if min(codes) >= 0:
-            break  # they raised: no fault of that kind
-    sys.exit("PyTorch's half has not ended well")
 
 
 def run_cpp(folder, ranks, program, launcher):
@@ -157,7 +132,7 @@ def main(about, script, cases, train, quick_cases=None, rounded={}):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             write_inputs(folder, ranks, lines.values())
-            run_reference(folder, ranks, script)
+            run_ranks(ranks, [sys.executable, script, "--python-rank", folder])
             run_cpp(folder, ranks, arguments.program, arguments.launcher)
             bad += [f"{ranks} ranks, {line}" for line in compare(folder, ranks, lines, rounded)]
             print(f"{ranks} ranks: {len(lines)} cases compared")

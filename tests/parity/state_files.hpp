@@ -20,19 +20,19 @@ inline at::Tensor read_floats(const std::filesystem::path& path) {
   return floats;
 }
 
-/// As in Python: libtorch's parameters() and buffers() have what has two names twice.
-inline std::vector<at::Tensor> each_once(const std::vector<at::Tensor>& tensors) {
+/// Each once, as in Python: libtorch's parameters() has those of a module with two names twice.
+inline std::vector<at::Tensor> parameters_of(const torch::nn::Module& module) {
   std::vector<at::Tensor> once;
-  for (const auto& tensor : tensors) {
-    const auto same = [&](const at::Tensor& other) { return other.is_same(tensor); };
-    if (std::none_of(once.begin(), once.end(), same)) once.push_back(tensor);
+  for (const auto& parameter : module.parameters()) {
+    const auto same = [&](const at::Tensor& other) { return other.is_same(parameter); };
+    if (std::none_of(once.begin(), once.end(), same)) once.push_back(parameter);
   }
   return once;
 }
 
 inline std::vector<at::Tensor> state_of(const torch::nn::Module& module) {
-  auto tensors = each_once(module.parameters());
-  for (const auto& buffer : each_once(module.buffers())) {
+  auto tensors = parameters_of(module);
+  for (const auto& buffer : module.buffers()) {
     if (buffer.defined() && buffer.is_floating_point()) tensors.push_back(buffer);
   }
   return tensors;

@@ -41,7 +41,7 @@ std::unique_ptr<taas::ZeroOptimizer> make_sharded(const Model& module, const Zer
 void load_own(const Model& module, const at::Tensor& initial, const taas::ProcessGroup& group) {
   load_initial(module, initial);
   at::NoGradGuard no_grad;
-  for (auto& parameter : each_once(module.parameters())) parameter.add_(0.25 * group.rank());
+  for (auto& parameter : module.parameters()) parameter.add_(0.25 * group.rank());
 }
 
 void train_sharded(Model& module, taas::ZeroOptimizer& optimizer, const taas::ProcessGroup& group,
@@ -50,9 +50,9 @@ void train_sharded(Model& module, taas::ZeroOptimizer& optimizer, const taas::Pr
   if (which.stage == 1) {
     std::shared_ptr<Model> unowned(&module, [](Model*) {});
     wrapped.emplace(unowned, group,
-                    taas::DistributedDataParallelOptions{.broadcast_buffers = false,
-                                                         .bucket_cap_mb = kZeroSmall,
-                                                         .find_unused_parameters = which.model == "branched"});
+                    taas::DistributedDataParallelOptions{.bucket_cap_mb = kZeroSmall,
+                                                         .find_unused_parameters = which.model == "branched",
+                                                         .broadcast_buffers = false});
   }
   for (int step = 0; step < kSteps; ++step) {
     const auto batch = data[step][group.rank()];

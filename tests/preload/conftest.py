@@ -1,6 +1,5 @@
 """Runs the same program under Python itself, and under taas-run with and without a preloaded interpreter."""
 
-import itertools
 import json
 import os
 import pathlib
@@ -13,7 +12,6 @@ TAAS_RUN = os.environ["TAAS_RUN"]
 HERE = pathlib.Path(__file__).parent
 DEADLINE_SECONDS = 180  # only a hang takes so long, not a busy machine
 SEEN = sorted((HERE / "seen").glob("*.py"))
-NUMBERS = itertools.count()
 ENDS = sorted((HERE / "ends").glob("*.py"))
 
 EXECUTE = """
@@ -58,7 +56,6 @@ class Machine:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign) and k not in names}
         self.environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
         self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        self.environment["TAAS_TITLES"] = "0"  # test_names.py is about them
 
     def launch(self, *words, env=None, stdin=subprocess.DEVNULL, cwd=None, text=None) -> Launched:
         given = {"input": text} if text is not None else {"stdin": stdin}
@@ -80,39 +77,6 @@ class Machine:
         result = subprocess.run([python, *map(str, words)], cwd=cwd or self.folder, text=True, capture_output=True, env=env,
                                 stdin=subprocess.DEVNULL, start_new_session=True, timeout=DEADLINE_SECONDS, errors="replace")
         return result.stdout, result.stderr, result.returncode
-
-
-class Session:
-    """Of `taas-run up`, with an interpreter of its own that runs come from: taas-run --in NAME."""
-
-    def __init__(self, machine: Machine, *words):
-        self.name = f"test-{os.getpid()}-{next(NUMBERS)}"
-        self._machine = machine
-        self.up = self._call("up", "--name", self.name, *words)
-
-    def _call(self, *words) -> subprocess.CompletedProcess:
-        return subprocess.run([TAAS_RUN, *map(str, words)], cwd=self._machine.folder, env=self._machine.environment, text=True,
-                              capture_output=True, timeout=DEADLINE_SECONDS)
-
-    def state(self) -> dict | None:
-        sessions = json.loads(self._call("sessions", "--json").stdout)["sessions"]
-        return next((session for session in sessions if session["name"] == self.name), None)
-
-    def down(self) -> subprocess.CompletedProcess:
-        return self._call("down", self.name)
-
-
-@pytest.fixture(scope="module")
-def make_session():
-    made = []
-
-    def make(machine: Machine, *words) -> Session:
-        made.append(Session(machine, *words))
-        assert made[-1].up.returncode == 0, made[-1].up.stderr
-        return made[-1]
-    yield make
-    for session in made:
-        session.down()
 
 
 @pytest.fixture

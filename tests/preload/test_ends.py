@@ -16,32 +16,29 @@ def normal(text: str) -> list[str]:
 
 
 class Modes:
-    def __init__(self, machine: Machine, make_session):
+    def __init__(self, machine: Machine):
         self._machine = machine
         words = ("--nproc-per-node", 1, "--store", "rank0", "--max-restarts", len(ENDS), PROGRAM, HERE / "ends")
         self.none = machine.launch("--preload", "none", *words)
         self.auto = machine.launch("--preload", "auto", *words)
-        self.session = machine.launch("--in", make_session(machine, "--nproc-per-node", 1).name, *words)
 
     def python(self, number: int) -> tuple[str, str, int]:
         return self._machine.python("-u", PROGRAM, HERE / "ends", env={**self._machine.environment, "CASE": str(number)})
 
 
 @pytest.fixture(scope="module")
-def modes(one_machine, make_session):
-    return Modes(one_machine, make_session)
+def modes(one_machine):
+    return Modes(one_machine)
 
 
 def test_every_generation_comes_out_of_the_same_interpreter(modes):
-    runs = modes.none, modes.auto, modes.session
-    assert [run.code for run in runs] == [0, 0, 0], "".join(run.console for run in runs)
-    assert modes.auto.preloaded() == modes.session.preloaded() == [True] * len(ENDS)
-    assert "does not fit" not in modes.session.console
+    assert (modes.none.code, modes.auto.code) == (0, 0), modes.none.console + modes.auto.console
+    assert modes.auto.preloaded() == [True] * len(ENDS)
 
 
 @pytest.mark.parametrize("number", range(len(ENDS)), ids=[path.stem for path in ENDS])
 def test_end(modes, number):
     out, err, code = modes.python(number)
-    for run in (modes.none, modes.auto, modes.session):
+    for run in (modes.none, modes.auto):
         assert run.exits()[number] == (number, code)
         assert tuple(map(normal, run.output(generation=number))) == (normal(out), normal(err))

@@ -234,14 +234,6 @@ def test_a_program_without_torch_costs_nothing_by_itself(machine, script):
     assert "preload" not in run.console
 
 
-def test_of_modules_that_nobody_named_the_first_is_enough(machine, script):
-    """torch._dynamo, which is not there, would be imported for programs that make an optimizer."""
-    (machine.folder / "torch.py").write_text("import os\nwhere = os.getpid()\n")
-    run = machine.launch("--nproc-per-node", 2, script("import os, torch\nprint('optimizes', torch.where == os.getpid())\n"))
-    assert run.preloaded() == [True, True] and "preload" not in run.console, run.console
-    assert run.output(1) == ("optimizes False\n", "")
-
-
 def test_a_program_that_does_without_torch_is_told_nothing(machine, script):
     (machine.folder / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
     program = script("try:\n    import torch\nexcept ImportError:\n    print('without')\n")

@@ -19,12 +19,11 @@ def normal(text: str) -> list[str]:
 class Modes:
     """Each script is one rank of two runs, and one process of Python's own that has the environment of that rank."""
 
-    def __init__(self, machine: Machine, make_session):
+    def __init__(self, machine: Machine):
         self._machine = machine
         ranks = ("--nproc-per-node", len(SEEN), PROGRAM, *WORDS)
         self.none = machine.launch("--preload", "none", *ranks)
         self.auto = machine.launch("--preload", "auto", *ranks)
-        self.session = machine.launch("--in", make_session(machine, "--nproc-per-node", len(SEEN)).name, *ranks)
         script = machine.folder / "dump.py"
         script.write_text("import os, sys\nsys.stdout.buffer.write(b'\\0'.join(b'='.join(item) for item in os.environb.items()))\n")
         dump = machine.launch("--preload", "none", "--nproc-per-node", len(SEEN), script)
@@ -36,16 +35,14 @@ class Modes:
 
 
 @pytest.fixture(scope="module")
-def modes(one_machine, make_session):
-    return Modes(one_machine, make_session)
+def modes(one_machine):
+    return Modes(one_machine)
 
 
 def test_runs_end_well_and_ranks_are_preloaded(modes):
-    runs = modes.none, modes.auto, modes.session
-    assert [run.code for run in runs] == [0, 0, 0], "".join(run.console for run in runs)
+    assert (modes.none.code, modes.auto.code) == (0, 0), modes.none.console + modes.auto.console
     assert modes.none.preloaded() == [False] * len(SEEN)
-    assert modes.auto.preloaded() == modes.session.preloaded() == [True] * len(SEEN)
-    assert "does not fit" not in modes.session.console
+    assert modes.auto.preloaded() == [True] * len(SEEN)
 
 
 @pytest.mark.parametrize("number", range(len(SEEN)), ids=NAMES)
@@ -55,7 +52,6 @@ def test_seen(modes, number):
     assert code == 0 and out, err
     assert tuple(map(normal, modes.none.output(number))) == expected
     assert tuple(map(normal, modes.auto.output(number))) == expected
-    assert tuple(map(normal, modes.session.output(number))) == expected
 
 
 def test_what_is_drawn_at_random_differs_between_ranks(machine):

@@ -1,11 +1,9 @@
-"""Batches in pinned memory and on a GPU. There is none here: a fake one copies late, and its memory is used again at once."""
+"""Batches in pinned memory and on a GPU. There is none here: a fake one copies late, and sees what was overwritten."""
 
 import collections
 import contextlib
-import ctypes
 import dataclasses
 import os
-import random
 import types
 from typing import Any
 
@@ -14,15 +12,12 @@ import taas
 import torch
 from conftest import equal, loop, wait_until
 from own_datasets import Big, Numbers, numbers
-from fake_gpu import LateCopies, all_here, copies, cuda  # noqa: F401
+from fake_gpu import all_here, copies, cuda  # noqa: F401
 from taas.batch import cuda_copies, nested
-from taas.delivery import checked_copies, staged
-from taas.runtime import native
+from taas.delivery import delivery, device, pinning
 from torch.utils.data import DataLoader, IterableDataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
-
-FULL = bool(os.environ.get("TAAS_FULL"))
 
 Pair = collections.namedtuple("Pair", "image label")
 
@@ -67,110 +62,58 @@ def test_late_copies_out_of_pinned_batches_have_the_right_bytes(cuda, little_mem
         assert equal(late_copies_of(loader, cuda, every), plain)
 
 
-class Drawn(Big):
-    """Batches of all sizes: copied at once, and by other threads."""
-
-    def __getitem__(self, index):
-        size = random.Random(index).choice([1, 300, 40_000, 300_000, 900_000])
-        return {"image": torch.full((size,), index, dtype=torch.int32), "label": index, "more": (torch.arange(index), str(index))}
-
-
-@pytest.mark.parametrize("seed", range(1000 if FULL else 20))
-def test_batches_that_are_held_copied_and_let_go_at_random_have_the_right_bytes(cuda, little_memory, seed):
-    draw, held, there = random.Random(seed), [], []
-    def drawn():
-        return DataLoader(Drawn(24), None, num_workers=1, pin_memory=True)
-    plain = loop(drawn())
-    with taas.register(drawn()) as loader:
-        for batch in loader:
-            there.append(nested.mapped(batch, lambda leaf: cuda.copy(leaf) if isinstance(leaf, torch.Tensor) else leaf))
-            held.append(batch)
-            del batch
-            while held and draw.random() < 0.6:
-                held.pop(draw.randrange(len(held)))
-            if draw.random() < 0.2:
-                cuda.run()
-    cuda.run()
-    assert equal(there, plain)
-
-
-class CopiesLater:
-    """Keeps nothing, and copies when it is waited for."""
-
-    def __init__(self, parts, owners):
-        self._parts = parts
-
-    def wait(self):
-        for to, source, count in self._parts:
-            ctypes.memmove(to, source, count)
-
-
-def test_copies_whose_source_is_let_go_too_early_have_not(cuda, little_memory, monkeypatch):
-    """The tests above can fail."""
+def test_late_copies_out_of_batches_that_are_not_guarded_have_not(cuda, little_memory, monkeypatch):
+    """The test above can fail."""
     plain = loop(big())
-    monkeypatch.setattr(native.module, "Copy", CopiesLater)
+    monkeypatch.setattr(pinning, "copier", lambda: None)
+    monkeypatch.setattr(cuda, "is_registered", lambda tensor: True)
     with taas.register(big()) as loader:
         assert not equal(late_copies_of(loader, cuda, 0), plain)
 
 
-def test_storage_that_is_let_go_before_its_copy_is_done_shows(cuda):
-    """The fake can be damaged as a GPU's copies would be."""
-    source = torch.arange(1000)
-    pinned = cuda.new(source).copy_(source)
-    there = cuda.copy(pinned)
-    cuda.blocks[0].copies = 0  # as if torch did not know of it
-    del pinned
-    cuda.run()
-    assert not equal(there, source)
-
-
-def test_pinned_memory_is_used_again(cuda):
+def test_batches_lie_in_registered_memory_and_memory_is_registered_seldom(cuda):
+    registrations = cuda.library.fake_cuda_registrations
+    before = registrations()
     with taas.register(big()) as loader:
         for batch in (batch for _ in range(3) for batch in loader):
-            assert cuda.is_pinned(batch)
-            del batch
-    assert cuda.given == 180 and len(cuda.blocks) <= 2 + staged.BATCHES_AHEAD
+            assert cuda.is_registered(batch)
+        assert registrations() - before <= 8, "that many pieces of memory for 180 batches"
+    del batch
+    wait_until(lambda: registrations() == before)
 
 
-def test_nothing_is_pinned_before_the_program_uses_a_gpu(cuda, monkeypatch):
-    is_initialised = False
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: is_initialised)
+def test_nothing_is_registered_before_the_program_uses_a_gpu(cuda, monkeypatch):
+    initialised = False
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: initialised)
+    cuda.library.fake_cuda_reset()
     with taas.register(big()) as loader:
         for number, batch in enumerate(loader):
-            is_initialised = number >= 10
-            assert cuda.is_pinned(batch) == (number > 10)
+            initialised = number >= 10
+            if number == 20:
+                cuda.library.fake_cuda_use_device(0)
+            assert cuda.is_registered(batch) == (number > 20)
 
 
-def test_nothing_is_pinned_for_loaders_that_pin_nothing(cuda):
+def test_nothing_is_registered_for_loaders_that_pin_nothing(cuda):
     with taas.register(DataLoader(Big(4), 1)) as loader:
-        assert not any(cuda.is_pinned(batch) for batch in loader)
+        assert not any(cuda.is_registered(batch) for batch in loader)
 
 
-class Own:
-    """Has an idea of its own of how it is pinned."""
-
-    def __init__(self, is_pinned=False):
-        self.is_pinned = is_pinned
-
-    def pin_memory(self):
-        return Own(True)
+def test_memory_that_cuda_refuses_is_said_once_and_the_loop_goes_on(cuda, capfd):
+    cuda.refuse()
+    with taas.register(big()) as loader:
+        assert equal(loop(loader), loop(big()))
+    said = capfd.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and said[0].startswith("taas: CUDA cannot register") and said[0].endswith("copied once more on their way to the GPU")
 
 
-class Odd(Numbers):
-    def __getitem__(self, index):
-        return (torch.full((2, 3), index).t(), torch.empty(0), Pair(torch.ones(2), "text"), Own(), Example(torch.ones(3), "name"),
-                torch.eye(2).to_sparse(), {"a": [torch.tensor(index), b"bytes", None]})
-
-
-def test_what_is_pinned_is_what_the_plain_loader_pins(cuda):
-    def leaves_of(batch):
-        turned, empty, pair, own, example, sparse, nest = batch
-        return [turned.stride(), type(pair), own.is_pinned, type(sparse), equal(nest["a"][1:], [b"bytes", None]),
-                *map(cuda.is_pinned, (turned, pair.image, example.image, nest["a"][0]))]
-
-    with taas.register(DataLoader(Odd(), None, num_workers=1, pin_memory=True)) as loader:
-        for batch in loader:
-            assert leaves_of(batch) == [(1, 3), Pair, True, torch.Tensor, True, True, True, False, True]
+def test_a_program_without_the_cuda_runtime_is_told_once_and_goes_on(cuda, monkeypatch, capfd):
+    def absent():
+        raise RuntimeError("the program has not loaded libcudart")
+    monkeypatch.setattr(pinning.native.module, "CudaCopier", absent)
+    with taas.register(big()) as loader:
+        assert equal(loop(loader), loop(big()))
+    assert capfd.readouterr().err.count("cannot be registered with CUDA (the program has not loaded libcudart)") == 1
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -179,13 +122,13 @@ def test_batches_on_a_device_are_those_of_the_plain_loader(cuda, copies, monkeyp
     with taas.register(DataLoader(numbers, 8), device="cuda") as loader:
         for _ in range(3):
             assert equal(loop(loader), loop(DataLoader(numbers, 8)))
-    assert copies.most <= 1 + staged.BATCHES_AHEAD
+    assert copies.most <= 1 + device.BATCHES_AHEAD
 
 
 def test_copies_read_late_have_the_right_bytes(cuda, copies, little_memory):
     with taas.register(big(), device="cuda") as loader:
         assert equal(loop(loader), loop(big()))
-    assert copies.most == 1 + staged.BATCHES_AHEAD
+    assert copies.most == 1 + device.BATCHES_AHEAD
 
 
 def test_the_next_batches_are_copied_while_the_loop_is_at_one_and_no_more(cuda, copies):
@@ -195,7 +138,7 @@ def test_the_next_batches_are_copied_while_the_loop_is_at_one_and_no_more(cuda, 
         all_here(loader, 8)
         for taken in range(3, 8):
             next(iterator)
-            assert copies.started == taken + staged.BATCHES_AHEAD
+            assert copies.started == taken + device.BATCHES_AHEAD
 
 
 def test_a_copy_that_fails_ahead_of_the_loop_is_tried_again_in_its_turn(cuda, copies):
@@ -254,34 +197,6 @@ def test_a_loop_may_be_left_and_a_wrong_guess_corrected(cuda, copies):
         there = loop(loader)
     torch.manual_seed(3)
     assert equal(there, loop(DataLoader(numbers, 4, sampler=sampler)))
-
-
-@pytest.mark.parametrize("wrong", [0, 2, 15, 1000, 3000])
-def test_a_copy_that_is_not_what_was_copied_ends_the_loop(cuda, wrong):
-    class Damaged(LateCopies):
-        def finish(self, started):
-            there = super().finish(started)
-            if self.started - 1 == wrong:
-                there["b"][1][2] = float("nan")
-            return there
-
-    checked = checked_copies.CheckedCopies(Damaged(cuda))
-    batch = {"a": torch.arange(3), "b": (torch.tensor(7), torch.full((5,), float("inf"))), "c": "text"}
-    for _ in range(wrong):
-        checked.finish(checked.start(batch))
-    with pytest.raises(RuntimeError, match=f"tensor 2 of batch {wrong} .*float32, .5.. is not on cpu what .*element 2 is nan there and inf here"):
-        checked.finish(checked.start(batch))
-
-
-def test_copies_are_compared_to_the_bit_and_seldom(cuda, monkeypatch):
-    compared = []
-    monkeypatch.setattr(checked_copies, "_compare", lambda source, copy, what, compare=checked_copies._compare:
-                        (compared.append(what), compare(source, copy, what)))
-    checked = checked_copies.CheckedCopies(LateCopies(cuda))
-    odd = [torch.tensor([float("nan")]), torch.tensor(1 + 2j).conj(), torch.empty(0), torch.tensor([True]), torch.ones(2, 3).t(), torch.eye(2).to_sparse()]
-    for _ in range(1017):
-        checked.finish(checked.start(odd))
-    assert len(compared) == 5 * 17 and compared[-1] == "tensor 4 of batch 1000"
 
 
 def test_everything_but_tensors_stays_as_it_is():
@@ -367,3 +282,18 @@ def test_data_workers_need_no_gpu(monkeypatch):
     monkeypatch.setenv("TAAS_ROLE", "data-worker")
     loader = DataLoader(numbers, 8)
     assert taas.register(loader, device="cuda") is loader
+
+
+def test_a_child_that_holds_a_batch_lets_it_go_without_cuda(cuda):
+    with taas.register(big()) as loader:
+        iterator = iter(loader)
+        batch = next(iterator)
+        assert cuda.is_registered(batch)
+        before, mistakes = cuda.library.fake_cuda_registrations(), cuda.mistakes()
+        child = os.fork()
+        if child == 0:
+            del batch
+            fine = cuda.library.fake_cuda_registrations() == before and cuda.mistakes() == mistakes
+            os._exit(0 if fine else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert delivery._deliveries["fork"].client is not None

@@ -1,7 +1,6 @@
 """Loops that end early, several at once, forks, memory, and the program's end: nothing leaks and nothing hangs."""
 
 import gc
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -114,33 +113,6 @@ def test_plain_loaders_with_workers_beside_a_registered_one():
         next(iterator)
         assert equal(loop(DataLoader(numbers, 8, num_workers=2)), loop(DataLoader(numbers, 8)))
         assert len(list(iterator)) == 12
-
-
-@pytest.mark.parametrize("fork", ["os", "multiprocessing"])
-def test_a_fork_keeps_the_batch_that_the_program_has(fork, monkeypatch):
-    """Though the workers write the next ones into memory that both have."""
-    monkeypatch.setenv("TAAS_DATA_BUFFER_BYTES", str(8 << 20))
-    plain = next(iter(DataLoader(Big(40), 1)))
-    reader, writer = os.pipe()
-
-    def looks_later():
-        os.read(reader, 1)
-        os._exit(0 if batch.numpy().tobytes() == plain.numpy().tobytes() else 1)
-
-    with taas.register(DataLoader(Big(40), 1, num_workers=2)) as loader:
-        iterator = iter(loader)
-        batch = next(iterator)
-        if fork == "os":
-            pid = os.fork() or looks_later()
-        else:
-            child = multiprocessing.get_context("fork").Process(target=looks_later)
-            child.start()
-            pid = child.pid
-        del batch
-        assert len(list(iterator)) == 39
-        os.write(writer, b"x")
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    os.close(reader), os.close(writer)
 
 
 def test_a_fork_has_workers_of_its_own():

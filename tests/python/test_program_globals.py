@@ -1,18 +1,13 @@
 """Which modules are the program's own, and that data workers see in them what the program has there."""
 
-import contextvars
 import importlib
 import sys
-import types
 
 import pytest
 import taas
 from conftest import loop
 from taas.code.program_globals import is_own
-from taas.code.recipe import recipe_of
-from taas.dataset import definition, outside
-from taas.program.program_state import ProgramState
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 
 @pytest.fixture(params=["of_the_program", "venv/lib/python3/site-packages", "usr/lib/python3/dist-packages"])
@@ -86,36 +81,3 @@ def test_what_cannot_be_sent_and_changes_is_named(configured, run):
         configured.settings = type(configured.settings)(**vars(configured.settings))
         loop(loader)
     assert any("configuration_of_ours.settings has changed, and data workers cannot be sent it" in line for line in run.remarks())
-
-
-def test_what_one_program_has_set_in_a_context_another_finds_unset(configured):
-    for value in (3, 5):
-        outside.take({"configuration_of_ours:scale()": str(value)}, {})
-        assert configured.scale.get() == value
-    outside.take({}, {})
-    assert configured.scale.get() == 1
-    with pytest.raises(LookupError):
-        contextvars.copy_context()[configured.scale]
-
-
-class OfTheScript(Dataset):
-    __module__ = "__main__"
-
-
-def of_the_script(sample):
-    return of_the_script, sample
-
-
-of_the_script.__module__ = "__main__"
-
-
-def test_a_worker_s_main_module_has_what_came_with_the_loader_that_is_asked(monkeypatch):
-    """The same script's loader comes to a machine again and again."""
-    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
-    state = ProgramState(is_fork=False, differs=pytest.fail)
-    data = definition.pickled(recipe_of(DataLoader(OfTheScript(), collate_fn=of_the_script)), is_for_here=False).data
-    recipes = [definition.load(str(number), data) for number in range(2)]
-    for recipe in (*recipes, recipes[0]):
-        state.use(recipe)
-        main = sys.modules["__main__"]
-        assert main.OfTheScript is type(recipe.dataset) and main.of_the_script is recipe.collate_fn

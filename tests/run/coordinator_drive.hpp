@@ -48,8 +48,7 @@ inline std::string brief(const CoordinatorMessage& message) {
       Overloaded{
           [](const Welcome&) { return std::string("welcome"); },
           [](const Dismissed& m) { return fmt::format("dismissed {} {}", m.exit_code, m.reason); },
-          [](const ProbeAddresses&) { return std::string("probe"); },
-          [](const StartRanks& m) { return brief(m); },
+          [](const ProbeAddresses&) { return std::string("probe"); }, [](const StartRanks& m) { return brief(m); },
           [](const SignalRanks& m) { return fmt::format("signal {} to {}", m.signal, m.ranks.size()); },
           [](const KillGeneration&) { return std::string("kill"); },
           [](const SweepGeneration&) { return std::string("sweep"); },
@@ -60,14 +59,8 @@ inline std::string brief(const CoordinatorMessage& message) {
           [](const WritersAnswer& m) { return fmt::format("writers {} {}", m.number, m.well ? "well" : "not well"); },
           [](const RequestStop& m) { return fmt::format("checkpoint {}", m.signal); },
           [](const OutputShown&) { return std::string("shown"); },
-          [](const ExamineNode&) { return std::string("examine"); },
-          [](const ReachNodes& m) { return fmt::format("reach {}", m.doors.size()); },
-          [](const LookAtRanks& m) {
-            return fmt::format("look at {} {}", m.rank < 0 ? "all" : std::to_string(m.rank), m.number);
-          },
           [](const FileProgress&) { return std::string("progress"); },
-          [](const FileStored&) { return std::string("stored"); },
-          [](const DataWorkers& m) { return brief(m); }},
+          [](const FileStored&) { return std::string("stored"); }, [](const DataWorkers& m) { return brief(m); }},
       message);
 }
 
@@ -81,18 +74,14 @@ inline std::string brief(const Action& action) {
 
 inline std::string brief(const CoordinatorAction& action) {
   return std::visit(
-      Overloaded{
-          [](const Happened&) { return std::string(); }, [](const Action& a) { return brief(a); },
-          [](const Tell& a) { return fmt::format("{}: {}", a.agent.value, brief(a.message)); },
-          [](const Drop& a) { return fmt::format("drop {}", a.agent.value); },
-          [](const StartAgent& a) { return fmt::format("start agent {}", a.order); },
-          [](const ReceiveFiles& a) { return fmt::format("{} into {}", a.agent.value, a.folder); },
-          [](const PlaceOutput& a) { return brief(a); },
-          [](const ReleaseNodes&) { return std::string("release nodes"); },
-          [](const LookReady&) { return std::string("look ready"); },
-                           [](const PhaseSeen& a) { return fmt::format("phase {}{}", a.phase.name, a.phase.rest); },
-                 [](const NodesChecked& a) { return fmt::format("nodes checked, {} findings", a.report.findings.size()); },
-          [](const AwaitAnswers&) { return std::string(); }, [](const Parted&) { return std::string(); }},
+      Overloaded{[](const Happened&) { return std::string(); }, [](const Action& a) { return brief(a); },
+                 [](const Tell& a) { return fmt::format("{}: {}", a.agent.value, brief(a.message)); },
+                 [](const Drop& a) { return fmt::format("drop {}", a.agent.value); },
+                 [](const StartAgent& a) { return fmt::format("start agent {}", a.order); },
+                 [](const ReceiveFiles& a) { return fmt::format("{} into {}", a.agent.value, a.folder); },
+                 [](const PlaceOutput& a) { return brief(a); },
+                 [](const ReleaseNodes&) { return std::string("release nodes"); },
+                 [](const AwaitAnswers&) { return std::string(); }, [](const Parted&) { return std::string(); }},
       action);
 }
 

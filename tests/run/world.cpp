@@ -105,7 +105,7 @@ void World::feed(const Event& event) {
   require(actions.empty() || !outcome_.finished, "something is decided after the end");
   if (stopping() && stopped_at_ == Instant{}) stopped_at_ = now_;
   for (const auto& action : actions) {
-    if (on_line) on_line(journal_line(action, instant_of(event), kStart));
+    if (on_line) on_line(journal_line(action, kStart));
     std::visit([this](const auto& decided) { act(decided); }, action);
   }
   check_reaction(event, actions);

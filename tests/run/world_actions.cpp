@@ -70,7 +70,7 @@ void World::act(const SetDeadline& action) {
   deadline_set_ = true;
   // A timer may be late, or early by a little; then it has run out all the same.
   Duration error = random_.chance(10) ? -random_.up_to(1ms) : random_.up_to(20ms);
-  later(std::max(action.until - now_ + error, Duration{}), [this, mine = ++deadline_] {
+  later(std::max(action.at - now_ + error, Duration{}), [this, mine = ++deadline_] {
     if (!deadline_set_ || mine != deadline_) return;
     deadline_set_ = false;
     feed(DeadlineReached{now_});

@@ -63,7 +63,6 @@ void Cluster::handle(const run::CoordinatorEvent& event) {
     const auto* signal = std::get_if<run::SignalReceived>(happened);
     stopped_ = stopped_ || (signal != nullptr && signal->signal != SIGUSR1);
   }
-  if (const auto* arrived = std::get_if<run::AgentArrived>(&event)) known_.insert(arrived->agent);
   auto decided = coordinator_.handle(event);
   for (const auto& action : decided) carry_out(action);
   check_start(decided);
@@ -83,22 +82,18 @@ void Cluster::act(const run::Happened& action) {
 }
 
 void Cluster::act(const run::Action& action) {
-  if (on_line) say(run::journal_line(action, agenda_.now(), kStart));
+  if (on_line) say(run::journal_line(action, kStart));
   std::visit([this](const auto& decided) { obey(decided); }, action);
 }
 
 void Cluster::obey(const run::SetDeadline& action) {
   Duration late = random_.up_to(5ms);
-  agenda_.at(action.until + late, [this, mine = ++deadline_] {
+  agenda_.at(action.at + late, [this, mine = ++deadline_] {
     if (mine == deadline_) feed(run::Event(run::DeadlineReached{agenda_.now()}));
   });
 }
 
 void Cluster::obey(const run::ReportFailure& action) { check_failure(action.verdict); }
-
-void Cluster::obey(const run::Notify& action) {
-  if (action.text.starts_with("nothing has moved")) check_stillness(action.text);
-}
 
 void Cluster::obey(const run::Finish& action) {
   outcome_.finished = true;
@@ -140,12 +135,6 @@ void Cluster::act(const run::Tell& action) {
 
 void Cluster::act(const run::Drop& action) { close_by_coordinator(action.agent); }
 
-void Cluster::act(const run::LookReady& action) {
-  outcome_.looked = agenda_.now() - asked_at_;
-  const auto seen = [](const run::RankReport& rank) { return !rank.phase.empty(); };
-  outcome_.ranks_seen = static_cast<std::size_t>(std::ranges::count_if(action.report.ranks, seen));
-}
-
 /// Nobody writes to the folders any more.
 void Cluster::act(const run::PlaceOutput& action) {
   require(!std::exchange(placed_, true), "files are given their names twice");
@@ -166,6 +155,7 @@ void Cluster::act(const run::StartAgent& action) {
 
 void Cluster::receive(run::AgentId id, const run::AgentMessage& message) {
   if (const auto* hello = std::get_if<run::Hello>(&message)) {
+    known_.insert(id);
     return feed(run::AgentArrived{id, *hello, agenda_.now()});
   }
   if (const auto* settled = std::get_if<run::OutputSettled>(&message); settled != nullptr && settled->error.empty()) {
@@ -184,9 +174,6 @@ void Cluster::spawned(int number, SimulatedRank& rank, const run::StartRanks& st
   ++living_[rank.generation];
   check_spawn(number, rank, start);
   live(number, rank);
-  if (!asks_once_ || asked_at_ != Instant{}) return;
-  asked_at_ = agenda_.now() + 1s;
-  agenda_.after(1s, [this] { feed(run::LookAsked{1, -1, agenda_.now()}); });
 }
 
 void Cluster::died(int /*number*/, const SimulatedRank& rank, run::ExitStatus status) {

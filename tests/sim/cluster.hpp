@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,8 +22,6 @@ struct Outcome {
   int generations = 0;
   int nodes_lost = 0;
   Duration length{};
-  Duration looked{};                    ///< from the question what the run is at to the answer, if somebody asked
-  std::size_t ranks_seen = 0;           ///< in the answer
   std::vector<std::uint64_t> messages;  ///< by node, both ways, without heartbeats and their echoes
 };
 
@@ -37,8 +34,6 @@ class Cluster : public NodeWorld {
   std::function<void(const std::string&)> on_line;
   /// The last rank of the first node fails in the first generation, when all have joined.
   void fail_once() { fails_once_ = true; }
-  /// Somebody asks what the run is at, a second after the first ranks were started.
-  void ask_once() { asks_once_ = true; }
   Outcome run();
 
   // What nodes ask for.
@@ -47,19 +42,9 @@ class Cluster : public NodeWorld {
   void left(int node, const run::Leave& leave) override;
   void spawned(int node, SimulatedRank& rank, const run::StartRanks& start) override;
   void died(int node, const SimulatedRank& rank, run::ExitStatus status) override;
-  [[nodiscard]] Stance stance(const SimulatedRank& rank) const override;
   void require(bool holds, const std::string& what) override;
 
  private:
-  /// All ranks of a generation stand still, since one does something else than the others. Nothing but what it does
-  /// tells whether that is a hang.
-  struct Pause {
-    Generation generation;
-    Rank culprit;
-    Stance stance = Stance::kBlocked;
-    Instant from, until;
-    bool told = false;  ///< the user was told that nothing moves
-  };
   struct Connection {
     int node;
     std::shared_ptr<Pipe> up;
@@ -80,16 +65,12 @@ class Cluster : public NodeWorld {
   void act(const run::ReceiveFiles& action) { receiving_.insert(action.agent); }
   void act(const run::PlaceOutput& action);
   void act(const run::ReleaseNodes&) {}
-  void act(const run::LookReady& action);
-  void act(const run::NodesChecked&) {}
-  void act(const run::PhaseSeen&) {}
   void act(const run::AwaitAnswers& action);
   void act(const run::Parted&);
   void obey(const run::SetDeadline& action);
   void obey(const run::ClearDeadline&) { ++deadline_; }
   void obey(const run::ReportFailure& action);
   void obey(const run::Finish& action);
-  void obey(const run::Notify& action);
   template <class Decided>
   void obey(const Decided&) {}
   void receive(run::AgentId id, const run::AgentMessage& message);
@@ -113,10 +94,6 @@ class Cluster : public NodeWorld {
   void inject(int node, int kind);
   void live(int node, SimulatedRank& rank);
   void lose_peers(const SimulatedRank& gone);
-  void draw_pause();
-  void pause();
-  void end_well(Node& host, SimulatedRank& rank);
-  [[nodiscard]] bool pauses(Generation generation) const;
   void blame(int node) { blamed_nodes_.insert(node); }
   void break_rank(Rank rank) { broken_ranks_.emplace(rank, agenda_.now()); }
 
@@ -125,8 +102,6 @@ class Cluster : public NodeWorld {
   void check_start(const std::vector<run::CoordinatorAction>& decided);
   void check_failure(const run::Verdict& verdict);
   void check_first(Rank culprit, const std::string& summary);
-  void check_stillness(const std::string& told);
-  [[nodiscard]] bool undisturbed() const;
   void check_end();
   void check_exit_codes();
 
@@ -158,13 +133,10 @@ class Cluster : public NodeWorld {
   Instant stalled_until_{};
   std::vector<run::CoordinatorEvent> backlog_;  // while the coordinator's loop stands still
   bool fails_once_ = false;
-  bool asks_once_ = false;
-  Instant asked_at_{};
 
   Generation generation_{-1};
   std::map<Generation, int> living_;  // how many ranks
   std::set<Rank> spawned_;            // of the generation
-  std::optional<Pause> pause_;        // the last one, as of another generation too
   std::vector<int> seat_;             // by node index: which machine
   std::map<Rank, Instant>
       broken_ranks_;                    // of the generation: those that failed by themselves or were killed, when first

@@ -78,7 +78,7 @@ void Cluster::draw_node_fault() {
     auto index = static_cast<std::size_t>(random_.between(0, static_cast<int>(node(number).ranks().size()) - 1));
     auto& victim = *node(number).ranks()[index];
     say(fmt::format("fault: rank {} on host{} is killed", victim.rank.value, number));
-    if (victim.alive && victim.generation == generation_) break_rank(victim.rank);
+    if (victim.generation == generation_) break_rank(victim.rank);
     return node(number).kill_rank(index);
   }
   auto quiet = quiet_until_[number];
@@ -181,7 +181,7 @@ void Cluster::live(int number, SimulatedRank& rank) {
   }
   if (!fails) {
     return host.later(settings_.work + random_.up_to(50ms), [this, &host, &rank, alive] {
-      if (alive()) end_well(host, rank);
+      if (alive() && !broken_) host.end_rank(rank, {});
     });
   }
   Duration until = chosen ? Duration(500ms) : random_.up_to(random_.chance(50) ? 100ms : 10s);
@@ -198,57 +198,6 @@ void Cluster::live(int number, SimulatedRank& rank) {
     }
     std::string more(random_.chance(settings_.long_words) ? kLongWords : 0, '\xff');
     host.begin_to_end(rank, words_of("ValueError: bad shape" + more, host.clock()), random_.up_to(500ms));
-  });
-}
-
-/// A rank that stands still ends when it has gone on.
-void Cluster::end_well(Node& host, SimulatedRank& rank) {
-  if (broken_) return;
-  if (!pauses(rank.generation)) return host.end_rank(rank, {});
-  host.later(pause_->until - agenda_.now() + random_.up_to(50ms), [this, &host, &rank, of = rank.generation] {
-    if (of == generation_ && rank.alive && !rank.ending) end_well(host, rank);
-  });
-}
-
-bool Cluster::pauses(Generation generation) const {
-  return pause_ && pause_->generation == generation && agenda_.now() < pause_->until;
-}
-
-void Cluster::draw_pause() {
-  if (!random_.chance(settings_.pauses)) return;
-  agenda_.after(1s + random_.up_to(settings_.work), [this, of = generation_] {
-    const auto living = living_.find(of);
-    const bool all = living != living_.end() && static_cast<std::size_t>(living->second) == spawned_.size();
-    if (of == generation_ && all && spawned_.size() > 1 && !broken_ && !outcome_.finished) pause();
-  });
-}
-
-void Cluster::pause() {
-  constexpr Stance kStances[]{Stance::kBlocked, Stance::kBlocked, Stance::kComputes, Stance::kSleeps};
-  const Rank culprit{random_.between(0, static_cast<int>(spawned_.size()) - 1)};
-  const auto stance = kStances[random_.between(0, 3)];
-  const auto from = agenda_.now(), until = from + 5s + random_.up_to(80s);
-  pause_ = Pause{generation_, culprit, stance, from, until};
-  say(fmt::format("fault: rank {} keeps the others waiting for {:.3f} s, by stance {}", culprit.value,
-                  seconds(until - from), static_cast<int>(stance)));
-  for (int machine : seat_) {
-    Node& host = node(machine);
-    for (const auto& rank : host.ranks()) {
-      if (rank->rank == culprit && stance == Stance::kComputes) continue;
-      const auto still = 10s + random_.up_to(5s), moves = until - from + random_.up_to(5s);
-      const auto since = host.clock();
-      const auto tell = [this, &host, of = generation_, who = rank->rank, since](bool moving) {
-        if (of == generation_) host.say({}, run::RankMotion{of, who, moving, moving ? host.clock() : since});
-      };
-      if (still < moves) host.later(still, [tell] { tell(false); });
-      if (still < moves) host.later(moves, [tell] { tell(true); });
-    }
-  }
-  constexpr Duration kSoon = 33s;  // half a minute, and what messages and a short stall take
-  if (stance != Stance::kBlocked || until - from < kSoon) return;
-  agenda_.after(kSoon, [this, from] {
-    const bool same = pause_ && pause_->from == from && pause_->generation == generation_;
-    if (same && undisturbed()) require(pause_->told, "ranks stand still, and nobody is told");
   });
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "cluster.hpp"
 
 namespace taas::sim {
@@ -68,7 +67,6 @@ void Cluster::check_start(const std::vector<run::CoordinatorAction>& decided) {
   spawned_.clear();
   broken_ranks_.clear();
   broken_ = false;
-  draw_pause();
   seat_.clear();
   for (const auto& [index, machine] : seats) seat_.push_back(machine);
   bool sorted = std::is_sorted(seat_.begin(), seat_.end());
@@ -125,33 +123,8 @@ void Cluster::check_failure(const run::Verdict& verdict) {
     require(missing_allowed_ || last_ready > settings_.policy.gather_timeout, "nodes are missed: " + verdict.summary);
     return;
   }
-  if (verdict.cause == run::Cause::kHang) {
-    require(pause_ && pause_->generation == generation_ && pause_->told, "no rank has kept others waiting");
-    return;
-  }
   require(broken_ranks_.contains(verdict.culprit), "a rank is blamed that nothing has happened to: " + verdict.summary);
   if (broken_ranks_.contains(verdict.culprit)) check_first(verdict.culprit, verdict.summary);
-}
-
-/// Whatever somebody sees who looks at a rank.
-Stance Cluster::stance(const SimulatedRank& rank) const {
-  if (!pauses(rank.generation)) return Stance::kTrains;
-  return rank.rank == pause_->culprit ? pause_->stance : Stance::kWaits;
-}
-
-bool Cluster::undisturbed() const { return !broken_ && !stopped_ && !outcome_.finished && blamed_nodes_.empty(); }
-
-/// What takes long, or is meant to take long, is not called stuck; of what is, the right rank is named.
-void Cluster::check_stillness(const std::string& told) {
-  constexpr auto kUnderWay = std::chrono::seconds(15);  // a look, or the news that ranks move
-  const auto now = agenda_.now();
-  const bool stuck =
-      pause_ && pause_->stance == Stance::kBlocked && pause_->from < now && now < pause_->until + kUnderWay;
-  require(stuck, "ranks are called stuck that are not: " + told);
-  if (!stuck) return;
-  pause_->told = true;
-  const auto culprit = fmt::format("rank {}", pause_->culprit.value);
-  require(!undisturbed() || contains(told, "for " + culprit), fmt::format("not {} is named: {}", culprit, told));
 }
 
 /// Nothing has happened to another rank before. What happens on a machine whose network is disturbed may never be heard

@@ -54,7 +54,6 @@ void Cluster::send(int number, const run::AgentMessage& message) {
 
 /// As a link does with what is too long. Frames are shorter here, so that worlds stay small.
 run::AgentMessage Cluster::in_a_frame(const run::AgentMessage& message) {
-  if (std::holds_alternative<run::RanksSeen>(message)) return run::decode_agent_message(run::encode(message)).value();
   const auto* exited = std::get_if<run::RankExited>(&message);
   if (exited == nullptr || exited->evidence.last_lines.empty()) return message;
   auto frame = run::encode(message);

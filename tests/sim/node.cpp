@@ -15,30 +15,6 @@ constexpr Duration kKeeper = 50ms;         // until the keeper has seen its agen
 constexpr Duration kLongestDeath = 100ms;  // of a process that was sent SIGKILL
 constexpr Duration kThawGrace = 500ms;     // a heartbeat, a reset's way back, a death
 
-/// The main thread of a rank.
-run::SeenThread thread_in(Stance stance) {
-  run::SeenThread thread;
-  thread.name = "python";
-  const run::SeenFrame step{"train_step", "/home/me/train.py", 88}, main{"<module>", "/home/me/train.py", 120};
-  thread.frames = {{"rare", "/home/me/train.py", 40}, main};
-  if (stance == Stance::kTrains) thread.frames = {step, main};
-  if (stance == Stance::kWaits) {
-    thread.frames = {{"all_reduce", "/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 2500},
-                     {"wrapper", "/venv/lib/python3.11/site-packages/torch/distributed/c10d_logger.py", 81},
-                     step,
-                     main};
-  }
-  if (stance == Stance::kWaits || stance == Stance::kBlocked) {
-    thread.wait = run::Wait::kLock;
-    thread.waits_for = "a lock or another thread";
-  }
-  if (stance == Stance::kSleeps) {
-    thread.wait = run::Wait::kTime;
-    thread.waits_for = "a time to pass";
-  }
-  return thread;
-}
-
 }  // namespace
 
 Node::Node(Agenda& agenda, Random& random, NodeWorld& world, int number, run::Hello hello)
@@ -92,7 +68,7 @@ void Node::carry_out(const run::AgentAction& action) {
 }
 
 void Node::act(const run::SetDeadline& action) {
-  auto delay = std::max(action.until - clock(), Duration{}) + random_.up_to(2ms);
+  auto delay = std::max(action.at - clock(), Duration{}) + random_.up_to(2ms);
   later(delay, [this, mine = ++deadline_, of = incarnation_] {
     if (mine == deadline_ && of == incarnation_) tell(run::DeadlineReached{});
   });
@@ -165,22 +141,6 @@ void Node::start(const run::StartRanks& order) {
       world_.spawned(number_, *ranks_.back(), order);
     }
   }
-}
-
-void Node::perform(const run::LookAtRanks& order) {
-  run::RanksSeen seen{order.generation, order.number, {}};
-  for (const auto& rank : ranks_) {
-    if (!rank->alive) continue;
-    run::RankLook look;
-    const auto stance = world_.stance(*rank);
-    const bool runs = stance == Stance::kTrains || stance == Stance::kComputes;
-    look.rank = rank->rank;
-    look.at = clock();
-    if (runs) look.cpu_ns = static_cast<std::uint64_t>(clock().time_since_epoch().count());
-    look.processes.push_back({100 + rank->rank.value, "", {thread_in(stance)}});
-    seen.looks.push_back(std::move(look));
-  }
-  say(10ms, std::move(seen));
 }
 
 void Node::perform(const run::SignalRanks& order) {

@@ -24,15 +24,6 @@ struct SimulatedRank {
   run::Evidence told = {};
 };
 
-/// What a rank does, as somebody sees who looks at it.
-enum class Stance {
-  kTrains,
-  kWaits,     ///< in a collective
-  kBlocked,   ///< for a lock
-  kComputes,  ///< while the others wait for it
-  kSleeps,
-};
-
 /// What a node asks of the world around it.
 class NodeWorld {
  public:
@@ -42,7 +33,6 @@ class NodeWorld {
   virtual void left(int node, const run::Leave& leave) = 0;
   virtual void spawned(int node, SimulatedRank& rank, const run::StartRanks& start) = 0;
   virtual void died(int node, const SimulatedRank& rank, run::ExitStatus status) = 0;
-  [[nodiscard]] virtual Stance stance(const SimulatedRank& rank) const = 0;
   virtual void require(bool holds, const std::string& what) = 0;
 };
 
@@ -102,7 +92,6 @@ class Node {
   void act(const run::ClearDeadline&) { ++deadline_; }
   void act(const run::Notify&) {}
   void act(const run::TellHere&) {}
-  void act(const run::ShowHere&) {}
 
   template <class Order>
   void perform(const Order&) {}
@@ -110,7 +99,6 @@ class Node {
   void perform(const run::ProbeAddresses& order);
   void perform(const run::StartRanks& order);
   void perform(const run::SignalRanks& order);
-  void perform(const run::LookAtRanks& order);
   void perform(const run::KillGeneration&) { sweep(9); }
   void perform(const run::SweepGeneration& order) { sweep(order.signal); }
   void perform(const run::Settle&);

@@ -64,8 +64,6 @@ Settings draw_settings(Random& random) {
   settings.host_starter = settings.ordered && random.chance(60);
   settings.longest_start = random.chance(80) ? Duration(2s) : Duration(40s);
   settings.work = random.up_to(20s) + 500ms;
-  settings.pauses = random.chance(30) ? 60 : 0;
-  if (settings.pauses > 0 && random.chance(30)) settings.policy.run.hang_timeout = 20s;
   constexpr int kSignals[]{SIGINT, SIGTERM, SIGHUP};
   if (random.chance(15)) settings.user_signal = kSignals[random.between(0, 2)];
   if (random.chance(15)) {

@@ -30,7 +30,6 @@ struct Settings {
   Duration longest_start{};  ///< until a node's agent is there
   Duration work{};           ///< of a generation that is let live
   bool calm = false;         ///< all ranks join, and heed signals at once
-  int pauses = 0;            ///< percent of generations in which all stand still for a while
   int user_signal = 0;       ///< sent at some moment; 0: none
 
   [[nodiscard]] int machines() const { return nodes + data_nodes; }

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 
-#include "base/files.hpp"
 #include "catch.hpp"
 #include "small_disk.hpp"
 #include "temporary_folder.hpp"
@@ -40,25 +39,6 @@ TEST_CASE("the run's folder is made, parents included, and latest points to it")
   CHECK(fs::read_symlink(folder / "a/b/latest") == "job");
   auto second = made({.output = folder / "a/b", .run_id = "other"});
   CHECK(fs::canonical(folder / "a/b/latest") == second.path());
-}
-
-TEST_CASE("runs of a folder are numbered, whatever becomes of the others") {
-  TemporaryFolder folder;
-  CHECK(made({.output = folder / "runs", .run_id = "a"}).number() == 1);
-  CHECK(made({.output = folder / "runs", .run_id = "b"}).number() == 2);
-  CHECK(fs::read_symlink(folder / "runs/.runs/2") == "../b");
-  fs::remove(folder / "runs/.runs/1");
-  CHECK(made({.output = folder / "runs", .run_id = "c"}).number() == 3);
-  CHECK(made({.output = folder / "others", .run_id = "a"}).number() == 1);
-}
-
-TEST_CASE("git leaves a folder alone that was made for runs, and another one is not touched") {
-  TemporaryFolder folder;
-  made({.output = folder / "runs", .run_id = "a"});
-  CHECK(read_file(folder / "runs/.gitignore").value() == "*\n");
-  fs::create_directory(folder / "mine");
-  made({.output = folder / "mine", .run_id = "a"});
-  CHECK_FALSE(fs::exists(folder / "mine/.gitignore"));
 }
 
 TEST_CASE("paths are absolute, since ranks may change their folder") {

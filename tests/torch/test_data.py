@@ -40,15 +40,3 @@ def test_the_loop_ends_after_the_units(tmp_path, units):
     assert result.returncode == 0, result.stderr
     assert f"trained on {units // 2} samples" in result.stdout
     assert str(units) in result.stderr, "the end of the loop is explained"
-
-
-def test_a_data_worker_that_hangs_is_named_with_its_line(tmp_path):
-    program = HERE / "hangs" / "stuck_data.py"
-    result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, "--cpus", 1, "--data-cores", 2, "--shutdown-timeout", 1,
-                                 "--hang-timeout", 16, program)
-    assert result.returncode == 1, result.stderr
-    lines = program.read_text().splitlines()
-    held, loop = (next(n for n, line in enumerate(lines, 1) if line.endswith(f"  # {mark}")) for mark in ("held", "waits for its data"))
-    said = next(line for line in result.stderr.splitlines() if "nothing has moved for" in line)
-    assert f"for rank 1 at stuck_data.py:{loop}, which waits for its data: data worker " in said
-    assert said.endswith(f" waits for a lock or another thread at stuck_data.py:{held}")

@@ -50,9 +50,9 @@ TEST_CASE("without options: the defaults, and no checkpoint") {
   CHECK(options.batch_size == 64);
   CHECK(options.lr == 1.0);
   CHECK(options.gamma == 0.7);
-  CHECK_FALSE(options.graph.has_value());
-  CHECK(parse({"--no-graph"}).options.graph == false);
-  CHECK(parse({"--graph"}).options.graph == true);
+  CHECK(options.graph);
+  CHECK_FALSE(parse({"--no-graph"}).options.graph);
+  CHECK(parse({"--graph"}).options.graph);
   CHECK(options.checkpoint().empty());
   CHECK_FALSE(options.resume);
 }
@@ -108,6 +108,10 @@ TEST_CASE("the preset and the models set what is not on the command line") {
   CHECK(toy.gamma == 1);
   CHECK(toy.batch_size == 20);
   CHECK(parse({"--model", "toy", "--batch-size", "4"}).options.batch_size == 4);
+  auto pipeline = parse({"--model", "resnet50", "--parallel", "pipeline"}).options;
+  CHECK(pipeline.split_sizes == std::vector<std::int64_t>{20});
+  pipeline = parse({"--model", "resnet50", "--parallel", "pipeline", "--plot", "x", "--split-size", "4,8"}).options;
+  CHECK(pipeline.split_sizes == std::vector<std::int64_t>{4, 8});
 }
 
 TEST_CASE("options that do not go together are refused by name") {
@@ -117,6 +121,16 @@ TEST_CASE("options that do not go together are refused by name") {
   refused({"--preset", "mnist", "--model", "toy"}, "--preset mnist is for --model mnist, not toy");
   refused({"--model", "dummy", "--data", "/"}, "--data is for --model mnist");
   refused({"--image-size", "64"}, "--image-size is for --model resnet50, not mnist");
+  refused({"--parallel", "model"}, "add --model resnet50");
+  refused({"--model", "toy", "--parallel", "pipeline"}, "add --model resnet50");
+  refused({"--devices", "2"}, "--devices is for --parallel dp, not ddp");
+  refused({"--split-size", "2"}, "--split-size is for --parallel pipeline, not ddp");
+  refused({"--model", "resnet50", "--parallel", "pipeline", "--split-size", "2,4"}, "add --plot FILE");
+  refused({"--parallel", "dp", "--backend", "gloo"}, "--backend is for --parallel ddp, not dp");
+  ::setenv("WORLD_SIZE", "2", 1);
+  refused({"--parallel", "dp"}, "--nproc-per-node 1");
+  ::unsetenv("WORLD_SIZE");
+  CHECK(parse({"--parallel", "fsdp"}).exit_code == 2);
   CHECK(parse({"--model", "vgg"}).exit_code == 2);
   CHECK(parse({"--log-every", "0"}).exit_code == 2);
 }

@@ -109,11 +109,13 @@ def check_other_files(peer):
         assert seen({**whole, "version": 2}) == ("FILE is a checkpoint of version 2, and this libtaas reads version 1: load it with the "
                                                  "one that wrote it\n")
         assert seen({"epoch": 1, "model_state_dict": state}).startswith(
-            "FILE is neither a checkpoint of taas nor a state dict: it holds a dictionary with epoch, model_state_dict; read it with load_file()")
+            "FILE is neither a checkpoint of taas nor a state dict: it holds a dictionary with epoch, model_state_dict; in Python")
         assert "holds no dictionary" in seen([1, 2])
         assert "is in torch's old format: load it in Python" in seen(whole, _use_new_zipfile_serialization=False)
-        way_out = ": in Python, save tensors, numbers, strings, lists and dictionaries of these only\n"
+        way_out = ": in Python, save state dicts, numbers, strings and lists only\n"
         assert seen({**whole, "extra": {"object": Opaque()}}) == f"FILE holds an object of Python's class __main__.Opaque{way_out}"
+        unread = seen({**whole, "extra": {"kind": torch.float16}})
+        assert unread.startswith("FILE holds what libtorch cannot read (") and unread.endswith(way_out) and unread.count("\n") == 1, unread
 
 
 def check_memory(peer):

@@ -59,13 +59,13 @@ inline Tensors join(const std::vector<Tensors>& examples) {
 /// The loaders that the rank and its data workers have.
 struct Loaders {
   DataLoader noisy{"noisy", std::make_shared<Noisy>(103), {.batch_size = 4, .seed = 7}};
-  DataLoader joined{"joined", std::make_shared<Noisy>(50), {.batch_size = 8, .collate = join, .drop_last = true}};
+  DataLoader joined{"joined", std::make_shared<Noisy>(50), {.batch_size = 8, .drop_last = true, .collate = join}};
   DataLoader faulty{"faulty", std::make_shared<Faulty>(20), {.batch_size = 4}};
   DataLoader counted{"counted", std::make_shared<Counted>(50), {.batch_size = 4, .seed = 7}};
 
   DataLoader lines{"lines", std::make_shared<Lines>(103), {.batch_size = 4, .num_workers = 2, .seed = 7}};
   DataLoader one_shard{"one shard", std::make_shared<Lines>(50), {.batch_size = 3}};
-  DataLoader whole{"whole", std::make_shared<Lines>(50), {.batch_size = 4, .num_workers = 3, .drop_last = true}};
+  DataLoader whole{"whole", std::make_shared<Lines>(50), {.batch_size = 4, .drop_last = true, .num_workers = 3}};
   DataLoader cut_off{"cut off", std::make_shared<Lines>(20, 10), {.batch_size = 2}};
   DataLoader fickle{"fickle", std::make_shared<Fickle>(), {.batch_size = 2}};
   DataLoader shrinking{"shrinking", std::make_shared<Shrinking>(), {.batch_size = 2}};

@@ -20,6 +20,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::data_parallel_scenarios());
   scenarios.merge(taas::test::group_scenarios());
   scenarios.merge(taas::test::wrapper_scenarios());
+  scenarios.merge(taas::test::precision_scenarios());
   scenarios.merge(taas::test::hook_scenarios());
   scenarios.merge(taas::test::power_sgd_scenarios());
   scenarios.merge(taas::test::join_scenarios());
@@ -37,6 +38,7 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
   scenarios.merge(taas::test::zero_parity_scenarios());
   scenarios.merge(taas::test::zero_step_scenarios());
+  scenarios.merge(taas::test::zero_gather_scenarios());
   scenarios.merge(taas::test::zero_join_scenarios());
   scenarios.merge(taas::test::zero_scenarios());
   const auto found = scenarios.find(argc == 2 ? argv[1] : "");

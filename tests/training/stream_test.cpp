@@ -53,7 +53,7 @@ std::pair<c10::IValue, std::vector<Tensors>> cut(DataLoader loader, int after) {
 TEST_CASE("batches come from the shards in turn, and a shard that has ended is left out") {
   DataLoader loader("lines", std::make_shared<Lines>(13), {.batch_size = 2, .num_workers = 3});
   CHECK(labels_of(epoch(loader)) == Labels{{0, 3}, {1, 4}, {2, 5}, {6, 9}, {7, 10}, {8, 11}, {12}});
-  DataLoader whole("lines", std::make_shared<Lines>(13), {.batch_size = 2, .num_workers = 3, .drop_last = true});
+  DataLoader whole("lines", std::make_shared<Lines>(13), {.batch_size = 2, .drop_last = true, .num_workers = 3});
   CHECK(labels_of(epoch(whole)) == Labels{{0, 3}, {1, 4}, {2, 5}, {6, 9}, {7, 10}, {8, 11}});
   DataLoader alone("lines", std::make_shared<Lines>(3), {.batch_size = 2});
   CHECK(labels_of(epoch(alone)) == Labels{{0, 1}, {2}});

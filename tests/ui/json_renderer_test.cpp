@@ -34,7 +34,7 @@ TEST_CASE("an output line is one object") {
   CHECK(object["rank"] == 0);
   CHECK(object["stream"] == "stderr");
   CHECK(object["text"] == "he said \"hi\"\t");
-  CHECK(object["t"] == 1.5);
+  CHECK(object["at"] == 1.5);
   CHECK_FALSE(object.contains("progress"));
   CHECK_FALSE(object.contains("open"));
   CHECK(shown(progress(0, "50%", 0))["progress"] == true);
@@ -66,12 +66,6 @@ TEST_CASE("the run's events are those of the journal") {
   CHECK(object["event"] == "rank_exited");
   CHECK(object["rank"] == 1);
   CHECK(shown(RunAction{run::Notify{"words"}}).contains("action"));
-}
-
-TEST_CASE("news of publishing are an event") {
-  const auto object = shown(OutputNews{{3, 4000, 1000, at_ms(1500)}});
-  CHECK(object == boost::json::object{
-                      {"t", 1.5}, {"event", "output_progress"}, {"files", 3}, {"bytes", 4000}, {"bytes_done", 1000}});
 }
 
 }  // namespace json_renderer_test

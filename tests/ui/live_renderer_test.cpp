@@ -96,10 +96,9 @@ TEST_CASE("a line that comes while a bar is drawn stands above it") {
 TEST_CASE("nothing of the footer is left at the end") {
   Live live;
   live.renderer.show(line(0, "one", 1200));
-  live.renderer.set_result({.folder = "runs/x"});
   live.show(RunAction{run::Finish{}}, 1400);
   live.renderer.finish();
-  CHECK(screen(live.out.text) == Rows{"one", "taas-run: done in 1.4 s, in runs/x", ""});
+  CHECK(screen(live.out.text) == Rows{"one", "taas-run: done in 1.4 s", ""});
   CHECK(live.renderer.next_deadline() == std::nullopt);
 }
 
@@ -225,38 +224,6 @@ TEST_CASE("of several ranks none can move the cursor") {
   live.renderer.show(line(0, "up\x1b[3A and away", 1300));
   live.tick(1500);
   CHECK(screen(live.out.text) == Rows{"[0] up and away", "[1] inner", kFooter});
-}
-
-TEST_CASE("who waits for nodes sees a row after a second, without another event") {
-  TextSink out;
-  LiveRenderer renderer(options_for(2), out);
-  renderer.show(RunAction{run::GatherNodes{}});
-  CHECK(out.text.empty());
-  REQUIRE(renderer.next_deadline() == at_ms(1000));
-  renderer.tick(at_ms(1000));
-  CHECK(screen(out.text) == Rows{"taas-run 0:01 | gathering nodes"});
-  CHECK(renderer.next_deadline() == at_ms(2000));
-}
-
-TEST_CASE("the row about publishing is drawn when there is news of it") {
-  Live live;
-  live.show(RunAction{run::SettleOutput{true}}, 2000);
-  live.show(OutputNews{{2, 2 << 20, 1 << 20, at_ms(3000)}}, 3000);
-  live.tick(3100);
-  CHECK(screen(live.out.text) == Rows{"taas-run 0:03 | publishing 2 files, 1 of 2 MiB"});
-}
-
-TEST_CASE("the launcher's lines are not cut within a word") {
-  Live live;
-  run::Verdict verdict = failure(1, "rank 1 failed");
-  verdict.detail = {"caused by DataError: shard-000213.tar cannot be read, at train.py:7"};
-  verdict.hint = "what this sentence says takes more columns than the terminal has";
-  live.show(RunAction{run::ReportFailure{verdict}}, 1100);
-  live.renderer.finish();
-  CHECK(screen(live.out.text) == Rows{"taas-run: rank 1 failed",
-                                      "    caused by DataError: shard-000213.tar cannot be read, at",
-                                      "      train.py:7", "  hint: what this sentence says takes more columns than the",
-                                      "    terminal has", ""});
 }
 
 }  // namespace live_renderer_test

@@ -45,28 +45,6 @@ TEST_CASE("one rank's bytes are passed on") {
   CHECK(out.text == "1%\r2%\r\nname? ");
 }
 
-TEST_CASE("redraws of one rank on a stderr that is no terminal are a line a second, and the last one") {
-  TextSink out, err;
-  auto options = options_for(2);
-  options.thins_redraws = true;
-  PlainRenderer renderer(options, out, err);
-  for (long at = 0; at <= 2500; at += 100) {
-    auto bar = progress(0, std::to_string(at), at, Stream::kStderr);
-    bar.raw = "\r" + bar.text;
-    renderer.show(bar);
-    renderer.show(progress(0, std::to_string(at), at));  // stdout may be data
-  }
-  CHECK(err.text == "1000\n2000\n");
-  auto last = line(0, "100%", 2600, Stream::kStderr);
-  last.raw = "\r100%\n";
-  renderer.show(last);
-  auto plain = line(0, "warning", 2601, Stream::kStderr);
-  plain.raw = "warning\r\n";
-  renderer.show(plain);
-  CHECK(err.text == "1000\n2000\n100%\nwarning\r\n");
-  CHECK(out.text.starts_with("0\r100\r200\r"));
-}
-
 TEST_CASE("words of the launcher end an open line where they stand") {
   TextSink out, err;
   auto options = options_for(2);
@@ -111,18 +89,6 @@ TEST_CASE("the launcher's words come after what was said before") {
   renderer.show(line(0, "before", 0));
   renderer.show(Message{Message::Level::kError, "words", at_ms(1)});
   CHECK(both.text == "[0] before\ntaas-run: words\n");
-}
-
-TEST_CASE("publishing that takes long is a line after three seconds, and every thirty") {
-  TextSink out, err;
-  PlainRenderer renderer(options_for(1), out, err);
-  for (long second = 1; second < 40; ++second) {
-    renderer.show(OutputNews{{3, 40 << 20, second << 20, at_ms(second * 1000)}});
-  }
-  CHECK(out.text.empty());
-  CHECK(err.text ==
-        "taas-run: publishing 3 files, 4 of 40 MiB\n"
-        "taas-run: publishing 3 files, 34 of 40 MiB\n");
 }
 
 }  // namespace plain_renderer_test

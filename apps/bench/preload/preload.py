@@ -1,8 +1,6 @@
-"""What preloading gains: 8 ranks of PyTorch on gloo under taas-run, the same from a session (taas-run --in), taas-run --preload none
-and torchrun, in turns.
+"""What preloading gains: 8 ranks of PyTorch on gloo under taas-run, taas-run --preload none and torchrun, in turns.
 
-start: from the command to its exit. sum: from the command to the end of the first all-reduce in the last rank. step: to the end of the
-first step under DDP with an optimizer. restart: from the failure of a rank to the end of the first all-reduce of the next generation in
+start: from the command to its exit. restart: from the failure of a rank to the end of the first all-reduce of the next generation in
 the last rank. memory: PSS of the 8 ranks after an all-reduce, and of everything that the launcher started.
 
 To be restarted torchrun needs `--standalone` and a new store for each generation (TORCH_DISABLE_SHARE_RDZV_TCP_STORE): without these,
@@ -10,22 +8,17 @@ ranks of the second generation find the addresses of the first in the store, and
 """
 
 import argparse
-import contextlib
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import measure  # noqa: E402
 
 RANK = str(HERE / "rank.py")
-STEP_RANK = str(HERE / "step_rank.py")
-SESSION = f"bench-{os.getpid()}"
 
 
 def launchers(bin_folder: pathlib.Path, what: str) -> dict:
@@ -34,9 +27,8 @@ def launchers(bin_folder: pathlib.Path, what: str) -> dict:
     torchrun = [sys.executable, "-m", "torch.distributed.run"]
     if what == "restart":
         torchrun = ["env", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1", *torchrun, "--standalone"]
-    return {"taas-run": [*own, *ranks], "taas-run --in": [*own, "--in", SESSION],
-            "taas-run --preload torch": [*own, "--preload", "torch", *ranks],
-            "taas-run --preload none": [*own, "--preload", "none", *ranks], "torchrun": [*torchrun, *ranks]}
+    return {"taas-run": [*own, *ranks], "taas-run --preload none": [*own, "--preload", "none", *ranks],
+            "torchrun": [*torchrun, *ranks]}
 
 
 def summed(folder: pathlib.Path, generation: int) -> list:
@@ -51,21 +43,6 @@ def start_seconds(command: list, folder: pathlib.Path) -> float:
     took = measure.wall_seconds([*command, RANK, folder, "end"], folder)
     summed(folder, 0)
     return took
-
-
-def sum_seconds(command: list, folder: pathlib.Path) -> float:
-    began = time.monotonic_ns()
-    measure.wall_seconds([*command, RANK, folder, "end"], folder)
-    return (max(instant for instant, _ in summed(folder, 0)) - began) / 1e9
-
-
-def step_seconds(command: list, folder: pathlib.Path) -> float:
-    began = time.monotonic_ns()
-    measure.wall_seconds([*command, STEP_RANK, folder], folder)
-    stepped = [int(path.read_text()) for path in folder.glob("stepped-*")]
-    if len(stepped) != measure.RANKS:
-        sys.exit(f"{len(stepped)} ranks made a step instead of {measure.RANKS}")
-    return (max(stepped) - began) / 1e9
 
 
 def restart_seconds(command: list, folder: pathlib.Path) -> float:
@@ -84,18 +61,8 @@ def memory_megabytes(command: list, folder: pathlib.Path) -> tuple:
     return result
 
 
-MEASURES = {"start": start_seconds, "sum": sum_seconds, "step": step_seconds, "restart": restart_seconds,
+MEASURES = {"start": start_seconds, "restart": restart_seconds,
             "memory": lambda *given: memory_megabytes(*given)[0]}
-
-
-@contextlib.contextmanager
-def session(bin_folder: pathlib.Path):
-    """From which `taas-run --in` starts."""
-    subprocess.run([bin_folder / "taas-run", "up", "--name", SESSION, "--nproc-per-node", str(measure.RANKS)], check=True, capture_output=True)
-    try:
-        yield
-    finally:
-        subprocess.run([bin_folder / "taas-run", "down", SESSION], check=True, capture_output=True)
 
 
 def compare(what: str, commands: dict, rounds: int) -> dict:
@@ -116,8 +83,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--what", default="start,sum,restart,memory")
-    parser.add_argument("--against", default="taas-run --in,taas-run --preload none,torchrun", help="launchers beside taas-run")
+    parser.add_argument("--what", default="start,restart,memory")
+    parser.add_argument("--against", default="taas-run --preload none,torchrun", help="launchers beside taas-run")
     parser.add_argument("--json", type=pathlib.Path, help="where the results go; measures that are there already stay")
     options = parser.parse_args()
     options.bin = options.bin.resolve()
@@ -127,8 +94,7 @@ def main():
     for what in options.what.split(","):
         commands = {name: command for name, command in launchers(options.bin, what).items()
                     if name in ["taas-run", *options.against.split(",")]}
-        with session(options.bin) if "taas-run --in" in commands else contextlib.nullcontext():
-            samples = compare(what, commands, options.rounds)
+        samples = compare(what, commands, options.rounds)
         unit = "MB" if what == "memory" else "s"
         for name, values in samples.items():
             ratio = measure.ratio(samples["taas-run"], values)

@@ -1,6 +1,5 @@
-// checkpoint_times save|load|load-unchecked FILE MEBIBYTES: a third of them parameters, the rest Adam's state. Prints
-// the seconds that it took, and by how many KiB the memory of this process grew meanwhile. The benchmark is
-// checkpoint.py.
+// checkpoint_times save|load FILE MEBIBYTES: a third of them parameters, the rest Adam's state. Prints the seconds that
+// it took, and by how many KiB the memory of this process grew meanwhile. The benchmark is checkpoint.py.
 #include <sys/resource.h>
 #include <torch/nn/module.h>
 
@@ -51,14 +50,14 @@ long resident_kibibytes() {
 
 void save(const std::string& path, Weights& weights, taas::Adam& optimizer) {
   taas::save_checkpoint(path, {.epoch = 1,
-                               .model = taas::state_dict(weights, taas::StateTensors::kShared),
-                               .optimizer = taas::state_dict(optimizer, taas::StateTensors::kShared)});
+                               .model = taas::module_state(weights, taas::StateTensors::kShared),
+                               .optimizer = taas::optimizer_state(optimizer, taas::StateTensors::kShared)});
 }
 
-void load(const std::string& path, Weights& weights, taas::Adam& optimizer, bool check) {
-  auto checkpoint = taas::load_checkpoint(path, {.check = check});
-  taas::load_state_dict(weights, checkpoint.model);
-  taas::load_state_dict(optimizer, std::move(checkpoint.optimizer));
+void load(const std::string& path, Weights& weights, taas::Adam& optimizer) {
+  auto checkpoint = taas::load_checkpoint(path);
+  taas::load_module_state(weights, checkpoint.model);
+  taas::load_optimizer_state(optimizer, std::move(checkpoint.optimizer));
 }
 
 /// What was loaded is what was saved.
@@ -87,11 +86,7 @@ int main(int argc, char** argv) {
   }
   const auto before = resident_kibibytes();
   const auto began = Clock::now();
-  if (task == "save") {
-    save(path, weights, optimizer);
-  } else {
-    load(path, weights, optimizer, task == "load");
-  }
+  (task == "save" ? save : load)(path, weights, optimizer);
   const std::chrono::duration<double> took = Clock::now() - began;
   if (!is_whole(optimizer)) return 1;
   std::cout << took.count() << ' ' << peak_kibibytes() - before << '\n';

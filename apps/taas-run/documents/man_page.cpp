@@ -67,9 +67,7 @@ std::string options() {
 }
 
 std::string examples() {
-  std::string text = ".SH OTHER USES\n.EX\n";
-  for (auto command : kCommands) text += escape_for_roff(command) + "\n";
-  text += ".EE\n.SH EXAMPLES\n.EX\n";
+  std::string text = ".SH EXAMPLES\n.EX\n";
   for (auto example : kExamples) text += escape_for_roff(example) + "\n";
   return text + ".EE\n";
 }

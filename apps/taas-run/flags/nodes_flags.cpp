@@ -53,14 +53,6 @@ constexpr Flag kNodesFlags[] = {
     {"remote-taas-run", 0, "PATH", "taas-run on the other machines (default: the path that it has here)",
      [](auto& options, const auto& values) { return store_filled(options.nodes.remote_taas_run, values.back()); },
      Origin::kOwn},
-    {"sync", 0, "DIR", "Give each node this folder's files, as git knows them (default: nodes that have none get them)",
-     [](auto& options, const auto& values) { return store_filled(options.nodes.sync, values.back()); }, Origin::kOwn},
-    {"no-sync", 0, "", "Give no files to nodes",
-     [](auto& options, const auto&) {
-       options.nodes.no_sync = true;
-       return Result<>();
-     },
-     Origin::kOwn},
 };
 
 }  // namespace

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include "base/log/log_settings.hpp"
-#include "base/text.hpp"
 #include "flags/setters.hpp"
 #include "plan/streams.hpp"
 
@@ -11,18 +8,10 @@ namespace {
 using Kind = Flag::Kind;
 using Origin = Flag::Origin;
 
-constexpr int kMostRanks = 65536;
-
 Result<> store_color(plan::Options& options, const std::string& text) {
   using plan::Color;
   return store_choice(options.output.color, text,
                       {{"auto", Color::kAuto}, {"always", Color::kAlways}, {"never", Color::kNever}});
-}
-
-Result<> store_tty(plan::Options& options, const std::string& text) {
-  using plan::Tty;
-  return store_choice(options.output.tty, text,
-                      {{"auto", Tty::kAuto}, {"always", Tty::kAlways}, {"never", Tty::kNever}});
 }
 
 Result<> store_rank_output(plan::Options& options, const std::string& text) {
@@ -52,15 +41,6 @@ constexpr Flag kOutputFlags[] = {
        return usage_error("the folder's name is empty");
      },
      Origin::kOwn},
-    {"name", 0, "NAME", "What the run is called: its folder begins so, and the link latest-NAME leads to it",
-     [](auto& options, const auto& values) -> Result<> {
-       const auto& name = values.back();
-       options.output.name = name;
-       const bool fits = !name.empty() && name.front() != '.' && name.find('/') == name.npos && printable(name) == name;
-       if (fits) return {};
-       return usage_error(fmt::format("--name {}: not the name of a folder", printable(name)));
-     },
-     Origin::kOwn},
     {"protect", 0, "DIR", "Make a folder read-only for ranks other than 0 and data workers; may be repeated",
      [](auto& options, const auto& values) {
        options.output.protected_directories = values;
@@ -82,10 +62,6 @@ constexpr Flag kOutputFlags[] = {
        if (values.back().empty()) options.output.log_dir.reset();
        return Result<>();
      }},
-    {"log-limit", 0, "BYTES",
-     "Most bytes of each log file of a rank, as in 512k, 1.5G; then a new one begins and one former stays",
-     [](auto& options, const auto& values) { return store(options.output.log_limit, read_bytes(values.back())); },
-     Origin::kOwn},
     {"log-level", 0, "LEVEL",
      "Detail of the launcher's own log, as in debug,net=trace (default: TAAS_LOG, else warning)",
      [](auto& options, const auto& values) {
@@ -107,34 +83,6 @@ constexpr Flag kOutputFlags[] = {
        return store(options.output.local_ranks_filter, read_integers(values.back()));
      },
      Origin::kTorchrun, Kind::kCommaList},
-    {"duplicate-stdout-filters", 0, "LIST",
-     "Keep lines of stdout with one of these texts in a file of their own; ,, is a comma",
-     [](auto& options, const auto& values) {
-       options.output.stdout_filters = read_texts(values.back());
-       return Result<>();
-     },
-     Origin::kTorchrun, Kind::kCommaList},
-    {"duplicate-stderr-filters", 0, "LIST", "The same for stderr",
-     [](auto& options, const auto& values) {
-       options.output.stderr_filters = read_texts(values.back());
-       return Result<>();
-     },
-     Origin::kTorchrun, Kind::kCommaList},
-    {"debug-rank", 0, "N",
-     "On one machine: this rank has the terminal, for breakpoint(), and is shown alone (default: 0)",
-     [](auto& options, const auto& values) -> Result<> {
-       auto rank = read_integer(values.back(), 0, kMostRanks);
-       if (!rank) return rank.error();
-       options.output.local_ranks_filter = {*rank};
-       return {};
-     },
-     Origin::kOwn},
-    {"on-error", 0, "pdb|report",
-     "On one machine: debug the rank that raised first where it did, the others stopped (default: report)",
-     [](auto& options, const auto& values) {
-       return store_choice(options.output.post_mortem, values.back(), {{"pdb", true}, {"report", false}});
-     },
-     Origin::kOwn},
     {"log-line-prefix-template", 0, "TEXT", "Prefix of lines, with ${role_name}, ${local_rank}, ${rank}, ${hostname}",
      [](auto& options, const auto& values) {
        options.output.prefix_template = values.back();
@@ -150,9 +98,6 @@ constexpr Flag kOutputFlags[] = {
      Origin::kOwn},
     {"color", 0, "auto|always|never", "Colours on the console (default: auto, where it is a terminal)",
      [](auto& options, const auto& values) { return store_color(options, values.back()); }, Origin::kOwn},
-    {"tty", 0, "auto|always|never",
-     "Whether the rank shown sees a terminal (default: auto, where no other is shown on one)",
-     [](auto& options, const auto& values) { return store_tty(options, values.back()); }, Origin::kOwn},
     {"json", 0, "", "Write everything as JSON, one object a line",
      [](auto& options, const auto& values) { return store(options.output.json, read_switch(values.back())); },
      Origin::kOwn},

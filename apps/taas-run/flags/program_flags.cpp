@@ -1,13 +1,8 @@
-#include <algorithm>
-#include <iterator>
-
 #include "flags/setters.hpp"
 #include "plan/program/preload.hpp"
 
 namespace taas::cli {
 namespace {
-
-constexpr std::string_view kStartMethods[] = {"spawn", "fork", "forkserver"};
 
 constexpr Flag kProgramFlags[] = {
     {"module", 'm', "", "PROGRAM is a Python module, as in python -m",
@@ -33,8 +28,11 @@ constexpr Flag kProgramFlags[] = {
      }},
     {"start-method", 0, "spawn|fork|forkserver", "No effect: ranks are started without multiprocessing",
      [](auto& options, const auto& values) -> Result<> {
-       const bool known = std::ranges::find(kStartMethods, values.back()) != std::end(kStartMethods);
-       return known ? note_without_effect(options, "--start-method") : not_one_of(values.back(), kStartMethods);
+       const auto& method = values.back();
+       if (method == "spawn" || method == "fork" || method == "forkserver") {
+         return note_without_effect(options, "--start-method");
+       }
+       return usage_error("not one of spawn, fork, forkserver");
      }},
 };
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "flags/flags.hpp"
 #include "flags/values.hpp"
@@ -41,12 +40,12 @@ using Choices = std::initializer_list<std::pair<std::string_view, Value>>;
 /// Keeps what one of a few words stands for; any other word is refused with all of them.
 template <class Value>
 Result<> store_choice(Value& target, std::string_view text, Choices<Value> choices) {
-  std::vector<std::string_view> words;
+  std::string words;
   for (const auto& [word, value] : choices) {
     if (word == text) return store(target, Result<Value>(value));
-    words.push_back(word);
+    words += (words.empty() ? "" : ", ") + std::string(word);
   }
-  return not_one_of(text, words);
+  return usage_error("not one of " + words);
 }
 
 /// Remembers a flag of torchrun that means nothing here, so that it can be said.

@@ -1,6 +1,5 @@
 #include <limits>
 
-#include "base/numa_binding.hpp"
 #include "flags/setters.hpp"
 #include "plan/sizes/size_request.hpp"
 
@@ -9,11 +8,6 @@ namespace {
 
 using Origin = Flag::Origin;
 constexpr int kAny = std::numeric_limits<int>::max();
-
-Result<> check_numa_binding(std::string_view mode) {
-  if (numa_binding_of(mode)) return {};
-  return usage_error("not a binding: node, socket, exclusive or core-complex");
-}
 
 constexpr Flag kSizeFlags[] = {
     {"gpus", 0, "N", "Processes in all, one a GPU (CPU ranks without GPUs); spread evenly over ceil(N / 8) nodes",
@@ -37,12 +31,6 @@ constexpr Flag kSizeFlags[] = {
        return store(options.size.devices_per_rank, read_integer(values.back(), 1, plan::kMostRanks));
      },
      Origin::kOwn},
-    {"numa-binding", 0, "MODE",
-     "CPUs near each rank's GPU: node, socket, exclusive or core-complex (default: all CPUs)",
-     [](auto& options, const auto& values) {
-       return store_checked(options.size.numa_binding, values.back(), check_numa_binding);
-     },
-     Origin::kTorchrunWithoutPet},
     {"oversubscribe", 0, "", "Allow more ranks than there are GPUs, and many more CPU ranks than cores",
      [](auto& options, const auto& values) { return store(options.size.oversubscribe, read_switch(values.back())); },
      Origin::kOwn},

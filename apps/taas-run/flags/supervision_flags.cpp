@@ -21,11 +21,6 @@ Result<> use_signals(plan::Options& options, std::string_view text) {
   return {};
 }
 
-/// "off" is none.
-Result<std::chrono::milliseconds> read_seconds_or_off(std::string_view text) {
-  return text == "off" ? Result<std::chrono::milliseconds>(std::chrono::milliseconds(0)) : read_seconds(text);
-}
-
 constexpr Flag kSupervisionFlags[] = {
     {"max-restarts", 0, "N", "Restarts of all ranks after a failure (default: 0)",
      [](auto& options, const auto& values) {
@@ -43,13 +38,10 @@ constexpr Flag kSupervisionFlags[] = {
      Origin::kOwn},
     {"exit-timeout", 0, "SECONDS|off", "For a rank that has raised to end: then it counts as failed (default: 30)",
      [](auto& options, const auto& values) {
-       return store(options.supervision.exit_timeout, read_seconds_or_off(values.back()));
-     },
-     Origin::kOwn},
-    {"hang-timeout", 0, "SECONDS|off",
-     "How long ranks may stand still, waiting for each other, before they are stopped or restarted (default: off)",
-     [](auto& options, const auto& values) {
-       return store(options.supervision.hang_timeout, read_seconds_or_off(values.back()));
+       bool off = values.back() == "off";
+       return store(
+           options.supervision.exit_timeout,
+           off ? Result<std::chrono::milliseconds>(std::chrono::milliseconds(0)) : read_seconds(values.back()));
      },
      Origin::kOwn},
     {"signals-to-handle", 0, "NAMES", "Signals that stop the run (default: SIGTERM,SIGINT,SIGHUP,SIGQUIT)",

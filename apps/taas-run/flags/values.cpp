@@ -1,7 +1,6 @@
 #include "flags/values.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <string.h>
 
 #include <algorithm>
@@ -73,22 +72,6 @@ Result<std::vector<int>> read_integers(std::string_view text) {
   return numbers;
 }
 
-std::vector<std::string> read_texts(std::string_view text) {
-  std::vector<std::string> texts(1);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_comma = text[i] == ',';
-    if (is_comma && text.substr(i + 1).starts_with(','))
-      ++i;
-    else if (is_comma) {
-      texts.emplace_back();
-      continue;
-    }
-    texts.back() += text[i];
-  }
-  std::erase(texts, "");
-  return texts;
-}
-
 Result<SignalList> read_signals(std::string_view text) {
   SignalList signals;
   for (auto part : split(text, ',')) {
@@ -137,12 +120,6 @@ Result<> check_hosts(std::string_view text) {
   auto hosts = plan::parse_hosts(text);
   if (!hosts) return hosts.error();
   return {};
-}
-
-Error not_one_of(std::string_view text, std::span<const std::string_view> words) {
-  auto what = fmt::format("not one of {}", fmt::join(words, ", "));
-  const auto meant = nearest_word(text, words);
-  return meant.empty() ? usage_error(what) : usage_error_with_fix(what, fmt::format("did you mean {}?", meant));
 }
 
 }  // namespace taas::cli

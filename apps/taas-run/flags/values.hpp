@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +18,6 @@ Result<bool> read_switch(std::string_view text);
 Result<std::chrono::milliseconds> read_seconds(std::string_view text);
 /// "0,1,2"; an empty text is an empty list.
 Result<std::vector<int>> read_integers(std::string_view text);
-/// "loss,epoch"; two commas are one that belongs to the text.
-std::vector<std::string> read_texts(std::string_view text);
 /// "SIGTERM,SIGUSR1": names of signals that a process can handle. Names that no signal of this system has are only
 /// noted, as under torchrun: a command line may be meant for several systems.
 struct SignalList {
@@ -36,9 +33,6 @@ Result<std::int64_t> read_bytes(std::string_view text);
 
 /// "USR2" or "SIGUSR2".
 Result<int> read_signal(std::string_view text);
-
-/// The error names all of these words, and the one that a mistyped one most likely means.
-Error not_one_of(std::string_view text, std::span<const std::string_view> words);
 
 /// "host1:8,host2": what --hosts takes.
 Result<> check_hosts(std::string_view text);

@@ -1,3 +1,4 @@
+// The only file that includes CLI11.
 #include "parse/arguments.hpp"
 
 #include <fmt/format.h>
@@ -125,17 +126,11 @@ Result<Given> read_arguments(std::span<const std::string> arguments) try {
   return usage_error(error.what());
 }
 
-std::string short_help() {
-  return fmt::format("taas-run {}.\nUsage: taas-run [OPTIONS] PROGRAM [ARGUMENTS...]\n\n  {}\n\n  {}\n\n{}\n", kSummary,
-                     fmt::join(kExamples, "\n  "), fmt::join(kCommands, "\n  "), kMoreHelp);
-}
-
 std::string help_text() {
   CLI::App app(wrap(fmt::format("taas-run {}: {}.", kSummary, kPrograms), 0));
   add_options(app);
   app.formatter(std::make_shared<HelpFormatter>());
-  app.footer(fmt::format("\n{}\n\n  {}\n\n  {}", wrap(std::string(kSpelling), 0), fmt::join(kCommands, "\n  "),
-                         fmt::join(kExamples, "\n  ")));
+  app.footer(fmt::format("\n{}\n\n  {}", wrap(std::string(kSpelling), 0), fmt::join(kExamples, "\n  ")));
   return app.help();
 }
 

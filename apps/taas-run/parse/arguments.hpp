@@ -16,9 +16,6 @@ using Given = std::map<std::string_view, Values>;
 /// Reads the launcher's own arguments: those before the program.
 Result<Given> read_arguments(std::span<const std::string> arguments);
 
-/// What is used most, for a terminal of 80 columns and 24 lines.
-std::string short_help();
-
 /// All flags by group, for a terminal of 80 columns.
 std::string help_text();
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 
@@ -15,13 +14,8 @@ struct Boundary {
 };
 
 /// Finds the program: the first argument that is neither an option nor the value of one. Nothing after it is looked at.
-/// Unknown and refused options before it are errors, and so is a missing value. The error names what was meant: the
-/// launcher's option that is spelled like it, or the place for an option of the program's.
+/// Unknown and refused options before it are errors, and so is a missing value.
 Result<Boundary> find_program(std::span<const std::string> arguments);
-
-/// Where the program seems to stand, by its looks alone: "train.py", what -m names, one that comes with taas-run. For
-/// command lines of which an option is not known, so that nobody can say what its value is.
-std::optional<std::size_t> program_by_looks(std::span<const std::string> arguments);
 
 /// Whether the option in this argument has its value in the next one.
 Result<bool> wants_next(const std::string& argument);

@@ -10,7 +10,6 @@
 #include "base/version.hpp"
 #include "documents/completion.hpp"
 #include "documents/flags_page.hpp"
-#include "documents/json_schema_page.hpp"
 #include "documents/man_page.hpp"
 #include "flags/flags.hpp"
 #include "parse/arguments.hpp"
@@ -32,7 +31,6 @@ std::string quoted_if_empty(const std::string& value) { return value.empty() ? "
 
 using Sources = std::vector<Source>;  // the weakest first
 
-constexpr std::string_view kAll = "all";                                    // --help all
 constexpr const char* kShutdownTimeout = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";  // torchrun reads it as well
 
 /// An empty variable counts as unset.
@@ -46,6 +44,16 @@ Given read_pet(const Environment& environment) {
     }
   }
   return given;
+}
+
+/// What is refused as a flag is refused as a variable.
+Result<> check_refused_variables(const Environment& environment) {
+  for (auto name : refused_variables()) {
+    auto variable = pet_variable(name);
+    if (value_of(environment, variable).empty()) continue;
+    return usage_error(fmt::format("{} {}", variable, *why_refused(name)));
+  }
+  return {};
 }
 
 Given read_other_variables(const Environment& environment) {
@@ -88,12 +96,8 @@ Result<> apply_all(const Sources& sources, plan::Options& options) {
       bool overridden = std::any_of(source + 1, sources.end(),
                                     [&flag = name](const Source& stronger) { return stronger.given.contains(flag); });
       if (overridden) continue;
-      const auto* flag = find_flag(name);
-      auto applied = flag->apply(options, values);
-      if (applied) continue;
-      auto error = std::move(applied).error().with(source->describe(name, values.back()));
-      if (error.fix.empty()) error.fix = fmt::format("--{} {}: {}", name, flag->value, flag->help);
-      return error;
+      auto applied = find_flag(name)->apply(options, values);
+      if (!applied) return std::move(applied).error().with(source->describe(name, values.back()));
     }
   }
   return {};
@@ -108,12 +112,11 @@ Result<> read_hostfile(plan::NodesOptions& nodes, const FileReader& read_file) {
 }
 
 /// What a flag asks to print instead of starting anything; empty when there is no such flag.
-Result<std::string> text_to_print(const Given& command_line, std::span<const std::string> program) {
-  if (command_line.contains("help")) return program.size() == 1 && program[0] == kAll ? help_text() : short_help();
+Result<std::string> text_to_print(const Given& command_line) {
+  if (command_line.contains("help")) return help_text();
   if (command_line.contains("version")) return fmt::format("taas-run {}\n", kLauncherVersion);
   if (command_line.contains("print-man-page")) return man_page();
   if (command_line.contains("print-flags-page")) return flags_page();
-  if (command_line.contains("print-schema")) return json_schema();
   auto shell = command_line.find("print-completion");
   if (shell == command_line.end()) return std::string();
   auto script = completion(shell->second.back());
@@ -127,12 +130,13 @@ Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const E
   if (!boundary) return boundary.error();
   auto command_line = read_arguments(arguments.first(boundary->options_end));
   if (!command_line) return command_line.error();
-  auto text = text_to_print(*command_line, arguments.subspan(boundary->program_begin));
+  auto text = text_to_print(*command_line);
   if (!text) return text.error();
   if (!text->empty()) return PrintAndExit{std::move(*text)};
   if (command_line->contains("quiet") && command_line->contains("verbose")) {
     return usage_error("--quiet and --verbose exclude each other");
   }
+  if (auto available = check_refused_variables(environment); !available) return available.error();
   auto sources = collect(std::move(*command_line), environment, read_file);
   if (!sources) return sources.error();
   plan::Options options;
@@ -140,9 +144,7 @@ Result<ParseOutcome> parse_lines(std::span<const std::string> arguments, const E
   if (auto read = read_hostfile(options.nodes, read_file); !read) return read.error();
   auto program = arguments.subspan(boundary->program_begin);
   if (options.as_agent) return options;  // the coordinator says what to run
-  if (options.check_speed && !options.check_only) return usage_error("--speed: only as taas-run check --speed");
-  if (options.check_only && program.empty()) return options;
-  if (program.empty()) return usage_error_with_fix("no program given", "for example: taas-run --gpus 8 train");
+  if (program.empty()) return usage_error("no program given; for example: taas-run --gpus 8 train");
   options.program.program = program.front();
   options.program.arguments.assign(program.begin() + 1, program.end());
   return options;
@@ -155,7 +157,7 @@ Result<ParseOutcome> parse(std::span<const std::string> arguments, const Environ
   auto outcome = parse_lines(arguments, environment, read_file);
   if (outcome) return outcome;
   const auto& error = outcome.error();  // it quotes what users typed
-  return Error{ErrorCode::kUsage, error.system_errno, printable(error.message), printable(error.fix)};
+  return Error{ErrorCode::kUsage, error.system_errno, printable(error.message)};
 }
 
 }  // namespace taas::cli

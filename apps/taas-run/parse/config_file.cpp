@@ -37,9 +37,8 @@ Result<const Flag*> find_option(std::string_view name) {
   const auto* flag = find_flag(name);
   if (flag == nullptr) {
     auto nearest = nearest_flag(name);
-    if (nearest.empty()) return usage_error(fmt::format("{}: no such option", name));
-    return usage_error_with_fix(fmt::format("{}: no such option", name),
-                                fmt::format("did you mean {}?", nearest.substr(2)));
+    auto hint = nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest.substr(2));
+    return usage_error(fmt::format("{}: no such option{}", name, hint));
   }
   if (flag->origin == Flag::Origin::kInternal || flag->name == "config" || flag->name == "help" ||
       flag->name == "version" || flag->name == "print-completion") {

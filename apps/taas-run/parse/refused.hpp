@@ -1,15 +1,16 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
-
-#include "base/error.hpp"
 
 namespace taas::cli {
 
-/// The error for an option that a user may well try and that is not available; `given` is how the user spelled it, or
-/// the variable that it came from. By name with its dashes, in either spelling; one with a single dash may have its
-/// value behind it ("-n2").
-std::optional<Error> refusal(std::string_view option, std::string_view given);
+/// Why an option that a user may well try is not available, for "--preload <why>". By name without the dashes in front,
+/// in either spelling.
+std::optional<std::string_view> why_refused(std::string_view name);
+
+/// Those of them that torchrun reads from a variable PET_<OPTION> as well.
+std::span<const std::string_view> refused_variables();
 
 }  // namespace taas::cli

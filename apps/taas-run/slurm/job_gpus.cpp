@@ -4,7 +4,7 @@
 
 #include "plan/launch_mode/slurm.hpp"
 #include "plan/sizes/slurm_gpus.hpp"
-#include "proc/spawn/command_output.hpp"
+#include "system/command_output.hpp"
 
 namespace taas::cli {
 namespace {

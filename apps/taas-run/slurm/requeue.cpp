@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/launch_mode/slurm_preemption.hpp"
-#include "proc/spawn/command_output.hpp"
+#include "system/command_output.hpp"
 
 namespace taas::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/shell.hpp"
 #include "base/text.hpp"
 #include "launch/host_starter.hpp"
-#include "proc/spawn/command_output.hpp"
 #include "slurm/submit.hpp"
+#include "system/command_output.hpp"
 
 namespace taas::cli {
 namespace {
@@ -60,7 +60,7 @@ MeetingFile meeting_file(const std::string& output_directory, const std::string&
 }
 
 Words held_job_command(const plan::LaunchPlan& plan, const std::string& taas_run, const Words& arguments) {
-  auto command = sbatch_command(plan.options.program);
+  auto command = sbatch_command();
   append(command,
          {"--hold", "--no-requeue",
           fmt::format("--comment=held by taas-run until CPU machines have prepared {}", plan.options.data.loader)});
@@ -78,7 +78,7 @@ Words preparing_job_command(const plan::LaunchPlan& plan, const std::string& taa
     script = {taas_run};
     append(script, own);
   }
-  auto command = sbatch_command(plan.options.program);
+  auto command = sbatch_command();
   append(command, {"--requeue", "--no-kill", share_of_machine(plan.options.data.cores)});
   append(command, resources_of_machines(plan, plan.options.slurm.data_time));
   command.push_back(wrap(script));

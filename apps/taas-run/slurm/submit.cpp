@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include "base/shell.hpp"
-#include "plan/program/python_command.hpp"
 
 namespace taas::cli {
 namespace {
@@ -25,30 +23,9 @@ std::string script_of(const std::string& taas_run, const Words& arguments, bool 
   return (two ? "exec " : "exec srun ") + quote_for_shell(words);
 }
 
-std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
-/// What squeue shows: the file name of the script, or the module.
-std::string job_name(const plan::ProgramOptions& program) {
-  if (program.module) return program.program;
-  Words words{program.program};
-  words.insert(words.end(), program.arguments.begin(), program.arguments.end());
-  const auto python = plan::parse_python_command(words);
-  if (!python || python->kind == plan::PythonCommand::Kind::kText) return file_name(program.program);
-  return python->kind == plan::PythonCommand::Kind::kModule ? python->program : file_name(python->program);
-}
-
-/// A name that the user has put into the environment stays.
-void add_name(Words& command, const char* variable, const plan::ProgramOptions& program) {
-  if (std::getenv(variable) == nullptr) command.push_back("--job-name=" + job_name(program));
-}
-
 }  // namespace
 
-Words sbatch_command(const plan::ProgramOptions& program) {
-  Words command{"sbatch", "--parsable", "--open-mode=append", "--output=slurm-%j.out"};
-  add_name(command, "SBATCH_JOB_NAME", program);
-  return command;
-}
+Words sbatch_command() { return {"sbatch", "--parsable", "--open-mode=append", "--output=slurm-%j.out"}; }
 
 std::vector<std::string> resources_of_nodes(const plan::LaunchPlan& plan) {
   const auto& slurm = plan.options.slurm;
@@ -81,12 +58,7 @@ std::vector<std::string> submit_command(const plan::LaunchPlan& plan, const std:
   auto options = resources_of_nodes(plan);
   std::vector<std::string> command{"srun", "--disable-status"};  // one SIGINT is told to the agents at once
   if (two) command = {"salloc"};                                 // srun would start one step over both components
-  const auto& program = plan.options.program;
-  if (plan.options.slurm.detach) {
-    command = sbatch_command(program);
-  } else {
-    add_name(command, two ? "SALLOC_JOB_NAME" : "SLURM_JOB_NAME", program);
-  }
+  if (plan.options.slurm.detach) command = sbatch_command();
   command.insert(command.end(), options.begin(), options.end());
   if (plan.options.slurm.detach) command.push_back("--wrap=" + script_of(taas_run, arguments, two));
   if (two) {  // a heterogeneous job: the CPU machines are its second component

@@ -8,8 +8,8 @@
 
 namespace taas::cli {
 
-/// Of a job that is named after its program and whose output goes to a file; it prints the job's number.
-std::vector<std::string> sbatch_command(const plan::ProgramOptions& program);
+/// Of a job whose output goes to a file; it prints the job's number.
+std::vector<std::string> sbatch_command();
 
 /// Options of sbatch, srun and salloc: what the nodes of ranks are asked for with.
 std::vector<std::string> resources_of_nodes(const plan::LaunchPlan& plan);

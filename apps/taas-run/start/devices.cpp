@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -13,10 +12,10 @@
 #include "base/environment/environment.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "proc/machine/gpu_driver.hpp"
+#include "proc/machine/gpu_memory.hpp"
 #include "proc/machine/memory_watch.hpp"
-#include "proc/spawn/command_output.hpp"
 #include "start/local_programs.hpp"
+#include "system/command_output.hpp"
 
 namespace taas::cli {
 namespace {
@@ -43,6 +42,13 @@ for name in sys.argv[1:]:
     print(f"{name}\t{said}", flush=True)
 )";
 
+struct Row {
+  std::string device;
+  std::string name;
+  std::string memory;
+  std::string tensor;
+};
+
 struct Tried {
   std::map<std::string, std::string> by_device;
   std::string closing;  ///< which torch it was, or why none was
@@ -62,37 +68,34 @@ std::string cpu_name() {
   return "CPU";
 }
 
-Device cpu_device(const plan::Machine& machine) {
-  Device cpu{"cpu", fmt::format("{}, {}", cpu_name(), plural(machine.cores, "core")), -1, -1, ""};
-  if (auto free = available_memory()) cpu.free_bytes = static_cast<std::int64_t>(*free);
-  return cpu;
+Row cpu_row(const plan::Machine& machine) {
+  auto free = available_memory();
+  return {"cpu", fmt::format("{}, {} {}", cpu_name(), machine.cores, machine.cores == 1 ? "core" : "cores"),
+          free ? fmt::format("{:.1f} GiB free", gib(static_cast<double>(*free))) : "unknown", ""};
 }
 
-std::vector<Device> gpu_devices(const plan::Machine& machine) {
-  const auto names = names_of_visible_gpus(machine.gpus, find_variable(machine.environment, kVisible));
+std::vector<Row> gpu_rows(const plan::Machine& machine) {
+  auto visible = find_variable(machine.environment, kVisible);
+  std::vector<std::string> names;
+  for (int index = 0; index < machine.gpus; ++index) {
+    names.push_back(name_of_visible_gpu(index, visible).value_or(std::to_string(index)));
+  }
   auto described = describe_gpus(names, kDriverPatience);
-  std::vector<Device> devices;
+  std::vector<Row> rows;
   for (std::size_t index = 0; index < names.size(); ++index) {
-    Device device{fmt::format("cuda:{}", index), "GPU " + names[index], -1, -1, ""};
+    Row row{fmt::format("cuda:{}", index), "GPU " + names[index], "unknown: the driver does not say", ""};
     if (index < described.size() && described[index]) {
       const auto& gpu = *described[index];
-      device.name = printable(gpu.name);
-      device.free_bytes = static_cast<std::int64_t>(gpu.free_bytes);
-      device.total_bytes = static_cast<std::int64_t>(gpu.total_bytes);
+      row.name = printable(gpu.name);
+      row.memory = fmt::format("{:.1f} of {:.1f} GiB free", gib(static_cast<double>(gpu.free_bytes)),
+                               gib(static_cast<double>(gpu.total_bytes)));
     }
-    devices.push_back(std::move(device));
+    rows.push_back(std::move(row));
   }
-  return devices;
+  return rows;
 }
 
-std::string memory_text(const Device& device) {
-  const auto free = gib(static_cast<double>(device.free_bytes));
-  if (device.free_bytes < 0) return device.device == "cpu" ? "unknown" : "unknown: the driver does not say";
-  if (device.total_bytes < 0) return fmt::format("{:.1f} GiB free", free);
-  return fmt::format("{:.1f} of {:.1f} GiB free", free, gib(static_cast<double>(device.total_bytes)));
-}
-
-Tried try_tensors(const plan::Machine& machine, const std::vector<Device>& devices) {
+Tried try_tensors(const plan::Machine& machine, const std::vector<Row>& rows) {
   Tried tried;
   auto python = LocalPrograms(machine.environment).find_python();
   if (!python) {
@@ -100,7 +103,7 @@ Tried try_tensors(const plan::Machine& machine, const std::vector<Device>& devic
     return tried;
   }
   std::vector<std::string> command{*python, "-c", kTry};
-  for (const auto& device : devices) command.push_back(device.device);
+  for (const auto& row : rows) command.push_back(row.device);
   auto printed = output_of(command, kTorchPatience, Complaints::kDropped);
   if (!printed) {
     tried.closing = fmt::format("trying tensors broke off: {}", printed.error().message);
@@ -123,51 +126,48 @@ Tried try_tensors(const plan::Machine& machine, const std::vector<Device>& devic
   return tried;
 }
 
+std::string as_table(const std::vector<Row>& rows) {
+  std::size_t device = 0, name = 0, memory = 0;
+  for (const auto& row : rows) {
+    device = std::max(device, row.device.size());
+    name = std::max(name, row.name.size());
+    memory = std::max(memory, row.memory.size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    text +=
+        fmt::format("{:<{}}  {:<{}}  {:<{}}  {}\n", row.device, device, row.name, name, row.memory, memory, row.tensor);
+  }
+  return text;
+}
+
 std::string note_on_gpus(const plan::Machine& machine) {
   if (machine.gpus > 0) return "";
-  if (!machine.gpu_problem.empty()) return fmt::format("no GPU can be used here: {}", machine.gpu_problem);
+  if (!machine.gpu_problem.empty()) return fmt::format("no GPU can be used here: {}\n", machine.gpu_problem);
   if (!machine.other_accelerators.empty()) {
-    return fmt::format("no GPU is visible here that taas-run counts, but {}", machine.other_accelerators);
+    return fmt::format("no GPU is visible here that taas-run counts, but {}\n", machine.other_accelerators);
   }
   auto visible = find_variable(machine.environment, kVisible);
-  if (!visible) return "no GPU is visible here";
-  return fmt::format("no GPU is visible here, with {}='{}'", kVisible, printable(*visible));
+  if (!visible) return "no GPU is visible here\n";
+  return fmt::format("no GPU is visible here, with {}='{}'\n", kVisible, printable(*visible));
 }
 
 }  // namespace
 
-DevicesDocument find_devices(const plan::Machine& machine) {
-  DevicesDocument found;
-  found.devices = gpu_devices(machine);
-  found.devices.insert(found.devices.begin(), cpu_device(machine));
-  const auto tried = try_tensors(machine, found.devices);
-  found.ok = !tried.broke_off && machine.gpu_problem.empty();
-  for (auto& device : found.devices) {
-    const auto said = tried.by_device.find(device.device);
-    device.tensor = said == tried.by_device.end() ? "not tried" : said->second;
-    if (said != tried.by_device.end() && said->second != "works") found.ok = false;
+DevicesReport report_devices(const plan::Machine& machine) {
+  std::vector<Row> rows{{"device", "what it is", "memory", "a tensor there"}, cpu_row(machine)};
+  for (auto& row : gpu_rows(machine)) rows.push_back(std::move(row));
+  std::vector<Row> devices(rows.begin() + 1, rows.end());
+  auto tried = try_tensors(machine, devices);
+  DevicesReport report;
+  report.all_work = !tried.broke_off && machine.gpu_problem.empty();
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    auto said = tried.by_device.find(rows[i].device);
+    rows[i].tensor = said == tried.by_device.end() ? "not tried" : said->second;
+    if (said != tried.by_device.end() && said->second != "works") report.all_work = false;
   }
-  found.no_gpu = note_on_gpus(machine);
-  found.torch = tried.closing;
-  return found;
-}
-
-std::string as_text(const DevicesDocument& found) {
-  std::vector<std::array<std::string, 4>> rows{{"device", "what it is", "memory", "a tensor there"}};
-  for (const auto& device : found.devices) {
-    rows.push_back({device.device, device.name, memory_text(device), device.tensor});
-  }
-  std::array<std::size_t, 3> widths{};
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < widths.size(); ++i) text += fmt::format("{:<{}}  ", row[i], widths[i]);
-    text += row.back() + "\n";
-  }
-  if (!found.no_gpu.empty()) text += found.no_gpu + "\n";
-  return text + found.torch + "\n";
+  report.text = as_table(rows) + note_on_gpus(machine) + tried.closing + "\n";
+  return report;
 }
 
 }  // namespace taas::cli

@@ -4,17 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
+#include <boost/json.hpp>
 
-#include "base/json/published_json.hpp"
 #include "base/shell.hpp"
-#include "command/documents.hpp"
+#include "base/utf8.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
 #include "plan/program/preload.hpp"
 
 namespace taas::cli {
 namespace {
 
+namespace json = boost::json;
 using Variables = std::vector<plan::Variable>;
 
 constexpr const char* kPortOfTheKernel = "<a free port>";
@@ -52,6 +52,19 @@ Variables environment_of(const plan::LaunchPlan& plan, const plan::LaunchSetting
     if (name == "OMP_NUM_THREADS" && !is_here(plan)) value = "<cores there / LOCAL_WORLD_SIZE>";
   }
   return variables;
+}
+
+/// As one would type it in a shell.
+std::string quote(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  return quote_for_shell(word);
+}
+
+std::string join_quoted(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted(words.size());
+  std::transform(words.begin(), words.end(), quoted.begin(), quote);
+  return fmt::format("{}", fmt::join(quoted, " "));
 }
 
 std::string devices_of(const plan::LaunchPlan& plan) {
@@ -94,7 +107,7 @@ std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machi
   auto settings = plan::launch_settings(plan, machine, "");
   auto first = environment_of(plan, settings, machine, plan.ranks.front());
   std::string text = "environment of rank 0, over your own\n";
-  for (const auto& [name, value] : first) text += fmt::format("  {}={}\n", name, type_for_shell(value));
+  for (const auto& [name, value] : first) text += fmt::format("  {}={}\n", name, quote(value));
   if (plan.world_size() == 1) return text;
   text += "other ranks, where they differ\n";
   auto listed = std::min(plan.ranks.size(), kMostRanksListed);
@@ -102,7 +115,7 @@ std::string describe_environment(const plan::LaunchPlan& plan, const plan::Machi
     text += fmt::format("  rank {}:", i);
     for (const auto& variable : environment_of(plan, settings, machine, plan.ranks[i])) {
       bool same = std::find(first.begin(), first.end(), variable) != first.end();
-      if (!same) text += fmt::format(" {}={}", variable.first, type_for_shell(variable.second));
+      if (!same) text += fmt::format(" {}={}", variable.first, quote(variable.second));
     }
     text += "\n";
   }
@@ -120,13 +133,14 @@ std::string describe_data(const plan::LaunchPlan& plan, const plan::Machine& mac
   return text + "\n";
 }
 
-std::optional<PlannedData> planned_data(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+json::value data_as_json(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   const auto& data = plan.options.data;
-  if (!data.cpus) return std::nullopt;
-  PlannedData planned{*data.cpus,       plan::describe(plan.data, data, machine.cores), {}, data.units, data.loader,
-                      data.buffer_bytes};
-  for (const auto& host : plan.data.hosts) planned.hosts.push_back(host.name);
-  return planned;
+  if (!data.cpus) return nullptr;
+  json::array hosts;
+  for (const auto& host : plan.data.hosts) hosts.emplace_back(host.name);
+  return {{"cpus", *data.cpus},        {"machines", plan::describe(plan.data, data, machine.cores)},
+          {"hosts", std::move(hosts)}, {"units", data.units},
+          {"loader", data.loader},     {"buffer_bytes", data.buffer_bytes}};
 }
 
 /// As the agents will decide; of programs on other machines, by the files here.
@@ -148,55 +162,67 @@ std::string as_text(const plan::LaunchPlan& plan, const plan::Machine& machine,
   }
   text += describe_data(plan, machine);
   text += fmt::format("restarts {}\n", plan.options.supervision.max_restarts);
-  text += fmt::format("command  {}\n", type_for_shell(command)) + describe_preload(preload_of(plan, command));
+  text += fmt::format("command  {}\n", join_quoted(command)) + describe_preload(preload_of(plan, command));
   text += fmt::format("output   {}\n", run_folder(plan));
   for (const auto& notice : plan.notices) text += fmt::format("note     {}\n", notice);
   return text + describe_environment(plan, machine);
 }
 
-std::vector<PlannedRank> planned_ranks(const plan::LaunchPlan& plan, const plan::Machine& machine) {
+json::array nodes_as_json(const plan::LaunchPlan& plan) {
+  json::array nodes;
+  for (const auto& node : plan.nodes) {
+    nodes.push_back({{"node", node.index.value},
+                     {"hostname", node.hostname},
+                     {"simulated", node.simulated},
+                     {"first_rank", node.first_rank.value},
+                     {"local_world_size", node.local_world_size}});
+  }
+  return nodes;
+}
+
+json::array ranks_as_json(const plan::LaunchPlan& plan, const plan::Machine& machine) {
   auto settings = plan::launch_settings(plan, machine, "");
-  std::vector<PlannedRank> ranks;
+  json::array ranks;
   for (const auto& rank : plan.ranks) {
-    auto& planned = ranks.emplace_back(PlannedRank{rank.rank.value, rank.node.value, rank.local_rank, {}});
-    for (const auto& [name, value] : environment_of(plan, settings, machine, rank)) planned.environment[name] = value;
+    json::object environment;
+    for (const auto& [name, value] : environment_of(plan, settings, machine, rank)) environment[name] = value;
+    ranks.push_back({{"rank", rank.rank.value},
+                     {"node", rank.node.value},
+                     {"local_rank", rank.local_rank},
+                     {"environment", std::move(environment)}});
   }
   return ranks;
 }
 
-PlanDocument as_document(const plan::LaunchPlan& plan, const plan::Machine& machine,
-                         const std::vector<std::string>& command) {
-  PlanDocument document;
-  document.run_id = plan.run_id;
-  document.way = plan::describe(plan.launch_mode);
-  document.device = plan.device == plan::Device::kGpu ? "gpu" : "cpu";
-  document.world_size = plan.world_size();
-  document.gpus = machine.gpus;
-  document.devices_per_rank = plan.options.size.devices_per_rank;
-  document.cores = machine.cores;
-  document.omp_threads = omp_threads(plan, machine);
-  document.max_restarts = plan.options.supervision.max_restarts;
-  document.command = command;
-  document.preload = preload_of(plan, command).modules;
-  document.output = run_folder(plan);
-  document.min_nodes = plan.min_nodes;
-  document.spares = plan.spares;
-  document.data = planned_data(plan, machine);
-  document.notices = plan.notices;
-  for (const auto& node : plan.nodes) {
-    document.nodes.push_back(
-        {node.index.value, node.hostname, node.simulated, node.first_rank.value, node.local_world_size});
-  }
-  document.ranks = planned_ranks(plan, machine);
-  return document;
+std::string as_json(const plan::LaunchPlan& plan, const plan::Machine& machine,
+                    const std::vector<std::string>& command) {
+  auto preload = preload_of(plan, command).modules;
+  json::object object{{"run_id", plan.run_id},
+                      {"way", plan::describe(plan.launch_mode)},
+                      {"device", plan.device == plan::Device::kGpu ? "gpu" : "cpu"},
+                      {"world_size", plan.world_size()},
+                      {"gpus", machine.gpus},
+                      {"devices_per_rank", plan.options.size.devices_per_rank},
+                      {"cores", machine.cores},
+                      {"omp_threads", omp_threads(plan, machine)},
+                      {"max_restarts", plan.options.supervision.max_restarts},
+                      {"command", json::array(command.begin(), command.end())},
+                      {"preload", json::array(preload.begin(), preload.end())},
+                      {"output", run_folder(plan)},
+                      {"min_nodes", plan.min_nodes},
+                      {"spares", plan.spares},
+                      {"data", data_as_json(plan, machine)},
+                      {"notices", json::array(plan.notices.begin(), plan.notices.end())},
+                      {"nodes", nodes_as_json(plan)},
+                      {"ranks", ranks_as_json(plan, machine)}};
+  return valid_utf8(json::serialize(object)) + "\n";
 }
 
 }  // namespace
 
 std::string dry_run(const plan::LaunchPlan& plan, const plan::Machine& machine,
                     const std::vector<std::string>& command) {
-  return plan.options.output.json ? published_document(as_document(plan, machine, command)) + "\n"
-                                  : as_text(plan, machine, command);
+  return plan.options.output.json ? as_json(plan, machine, command) : as_text(plan, machine, command);
 }
 
 }  // namespace taas::cli

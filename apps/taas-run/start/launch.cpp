@@ -19,11 +19,9 @@
 #include "slurm/requeue.hpp"
 #include "slurm/staged_jobs.hpp"
 #include "slurm/submit.hpp"
-#include "start/check.hpp"
 #include "start/local_programs.hpp"
 #include "start/serve.hpp"
 #include "start/token.hpp"
-#include "ui/view/renderer.hpp"
 
 namespace taas::cli {
 namespace {
@@ -45,35 +43,14 @@ Result<std::vector<std::string>> listen_addresses(const plan::LaunchPlan& plan) 
   return addresses;
 }
 
-void say_only_what_is_found(launch::RemoteRunOptions& options, const Environment& environment) {
-  auto& output = options.plan.options.output;
-  options.on_checked = [output, environment](const run::CheckReport& report) {
-    print_check(report, output, environment);
-  };
-  output.json = false;
-  output.verbosity = plan::Verbosity::kQuiet;
-  options.plan.notices.clear();
-}
-
-Result<std::shared_ptr<launch::CodeSource>> code_of(const plan::LaunchPlan& plan) {
-  const bool over_ssh = std::holds_alternative<plan::OverSsh>(plan.launch_mode) || !plan.data.hosts.empty();
-  auto wanted = launch::code_wanted(plan.options, working_directory(), over_ssh);
-  if (!wanted) return wanted.error();
-  return *wanted ? launch::CodeSource::open(std::move(**wanted)) : std::shared_ptr<launch::CodeSource>();
-}
-
 Result<launch::RemoteRunOptions> remote_options(Launching& launching) {
-  auto code = code_of(launching.plan);
-  if (!code) return code.error();
   auto addresses = listen_addresses(launching.plan);
   if (!addresses) return addresses.error();
   launch::RemoteRunOptions options;
   options.secret = {launching.plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
   options.listen_addresses = std::move(*addresses);
   options.working_directory = working_directory();
-  options.code = std::move(*code);
   options.plan = std::move(launching.plan);
-  if (options.plan.options.check_only) say_only_what_is_found(options, launching.machine.environment);
   options.machine = std::move(launching.machine);
   return options;
 }
@@ -90,17 +67,6 @@ Result<int> end_job(const Result<launch::RunEnd>& end, const plan::SlurmOptions&
   return exit_code_of(end);
 }
 
-/// One of a session comes from the session of this name on its machine, if there is one.
-std::vector<std::string> agent_over_ssh(const plan::Options& options, const plan::Host& host, const std::string& path) {
-  std::vector<std::string> words{"--as-agent"};
-  auto ssh = options.nodes.ssh_command;
-  if (!options.session.empty()) {
-    words.insert(words.end(), {"--in", options.session});
-    ssh = launch::share_connection(ssh);
-  }
-  return launch::ssh_command(ssh, destination(host), path, words);
-}
-
 /// CPU machines: their orders follow those of the nodes.
 void add_data_hosts(std::vector<launch::HostEntry>& entries, const plan::LaunchPlan& plan) {
   const auto& nodes = plan.options.nodes;
@@ -114,7 +80,7 @@ void add_data_hosts(std::vector<launch::HostEntry>& entries, const plan::LaunchP
     entries.push_back(std::move(step));
   }
   for (const auto& host : plan.data.hosts) {
-    launch::HostEntry entry{order++, host.name, agent_over_ssh(plan.options, host, path)};
+    launch::HostEntry entry{order++, host.name, launch::ssh_command(nodes.ssh_command, destination(host), path)};
     entry.data = true;
     entry.data_workers = host.slots.value_or(0);
     entries.push_back(std::move(entry));
@@ -130,15 +96,12 @@ Result<launch::RunEnd> coordinate(launch::RemoteRunOptions options) {
 
 Result<std::optional<launch::DataHosts>> data_hosts_of(const plan::LaunchPlan& plan) {
   if (plan.data.names().empty()) return std::nullopt;
-  auto code = code_of(plan);
-  if (!code) return code.error();
   auto addresses = listen_addresses(plan);
   if (!addresses) return addresses.error();
   launch::DataHosts data;
   data.secret = {plan.run_id, net::parse_key(random_hex(kKeyBytes)).value()};
   data.listen_addresses = std::move(*addresses);
   data.working_directory = working_directory();
-  data.code = std::move(*code);
   add_data_hosts(data.hosts, plan);
   return std::optional(std::move(data));
 }
@@ -158,14 +121,15 @@ Result<int> go(const plan::OneMachine&, Launching& launching) {
 }
 
 Result<int> go(const plan::OverSsh& mode, Launching& launching) {
-  const auto wishes = launching.plan.options;
+  const auto nodes = launching.plan.options.nodes;
   auto wanted = static_cast<std::size_t>(launching.plan.expected_agents);
   auto options = remote_options(launching);
   if (!options) return options.error();
-  auto path = wishes.nodes.remote_taas_run.value_or(called_path());
+  auto path = nodes.remote_taas_run.value_or(called_path());
   for (std::size_t i = 0; i < std::min(wanted, mode.hosts.size()); ++i) {
     const auto& host = mode.hosts[i];
-    options->hosts.push_back({static_cast<int>(i), host.name, agent_over_ssh(wishes, host, path)});
+    options->hosts.push_back(
+        {static_cast<int>(i), host.name, launch::ssh_command(nodes.ssh_command, destination(host), path)});
   }
   return exit_code_of(coordinate(std::move(*options)));
 }
@@ -180,15 +144,8 @@ Result<int> go(const plan::SlurmAllocation& mode, Launching& launching) {
   return end_job(coordinate(std::move(*options)), slurm, mode.job);
 }
 
-/// Where tasks of a step find each other. A check makes no folder for output.
-std::string meeting_folder(const plan::Options& options) {
-  std::error_code unknown;
-  const bool missing = options.check_only && !std::filesystem::exists(options.output.directory, unknown);
-  return missing ? "." : options.output.directory;
-}
-
 Result<int> go(const plan::SlurmTask& mode, Launching& launching) {
-  Meeting meeting(meeting_folder(launching.plan.options), mode, launching.machine.environment);
+  Meeting meeting(launching.plan.options.output.directory, mode, launching.machine.environment);
   if (!mode.is_leader()) return meeting.wait_for_leader();
   if (auto led = meeting.lead(); !led) return led.error();
   if (!mode.coordinates()) {
@@ -259,8 +216,6 @@ Result<int> join(const plan::Join& mode, const net::Secret& secret, Launching& l
   Result<std::optional<FirstNode>> first = std::nullopt;
   node::AgentProcessOptions options{joining(mode, launching.plan, secret), launching.machine,
                                     resolve_as_joined(launching.plan)};
-  auto look = ui::renderer_options(launching.plan, launching.machine, ui::inspect_terminal(), steady_now());
-  if (look.kind == ui::RendererOptions::Kind::kLive) options.live_row = std::move(look);
   if (twin) {
     options.takes_over = [&](const auto& found) {
       first = try_to_be_first(mode, found, launching.machine.environment);
@@ -340,26 +295,7 @@ Result<int> go(const plan::SlurmStaged& mode, Launching& launching) {
 
 }  // namespace
 
-namespace {
-
-/// Somebody has to be there to ask, and a Python to be asked.
-Result<> check_post_mortem(const Launching& launching) {
-  const auto& options = launching.plan.options;
-  if (!options.output.post_mortem) return {};
-  if (!std::holds_alternative<plan::OneMachine>(launching.plan.launch_mode))
-    return usage_error("--on-error pdb: only where all ranks are on this machine");
-  if (launching.machine.terminal.empty())
-    return usage_error("--on-error pdb: standard input is no terminal, where you could be asked");
-  if (!plan::is_python(options.program)) return usage_error("--on-error pdb: the program is not one that Python runs");
-  if (launching.machine.post_mortem.empty())
-    return usage_error("--on-error pdb: the files of taas-run for it are not beside it");
-  return {};
-}
-
-}  // namespace
-
 Result<int> launch(Launching launching) {
-  if (auto possible = check_post_mortem(launching); !possible) return possible.error();
   auto mode = launching.plan.launch_mode;
   bool submits = std::holds_alternative<plan::SlurmSubmit>(mode) || std::holds_alternative<plan::SlurmStaged>(mode);
   if (!submits) launching.token = take_token(launching.machine);
@@ -370,7 +306,7 @@ void refuse_in_step(const plan::Options& options, plan::Machine machine, const E
   auto mode = plan::decide_launch_mode(options, machine);
   const auto* task = mode ? std::get_if<plan::SlurmTask>(&*mode) : nullptr;
   if (!task || !task->is_leader()) return;
-  Meeting meeting(meeting_folder(options), *task, machine.environment);
+  Meeting meeting(options.output.directory, *task, machine.environment);
   if (task->coordinates()) return meeting.file().refuse(error.message);
   auto bootstrap = meeting.file().await(kRefusalPatience);
   if (!bootstrap) return;  // the others end as well

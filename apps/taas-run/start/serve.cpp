@@ -44,12 +44,7 @@ Result<plan::ResolvedProgram> resolve_here(const node::Launch& launch, plan::Mac
     return system_error(fmt::format("the working directory {} cannot be used there", launch.settings.working_directory),
                         failed.value());
   }
-  const LocalPrograms programs(machine.environment);
-  const auto& wanted = launch.settings.options;
-  if (!wanted.check_only || !wanted.program.program.empty()) return plan::resolve_program(wanted.program, programs);
-  plan::ResolvedProgram any;  // nodes are looked at without a program: it may be in Python
-  if (auto python = programs.find_python()) any = {{*python}, {}, true};
-  return any;
+  return plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
 }
 
 Result<int> serve(node::Bootstrap bootstrap, plan::Machine machine, Resolve resolve) {

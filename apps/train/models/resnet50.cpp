@@ -2,6 +2,10 @@
 
 #include <torch/nn/functional/pooling.h>
 #include <torch/nn/init.h>
+#include <torch/utils.h>
+
+#include <utility>
+#include <vector>
 
 namespace taas::train {
 namespace {
@@ -51,6 +55,9 @@ torch::nn::Sequential blocks(std::int64_t in, std::int64_t width, int count, std
   return layer;
 }
 
+/// Where the tensors of a module are.
+c10::Device device_of(const torch::nn::Module& module) { return module.parameters().front().device(); }
+
 }  // namespace
 
 ResNet50Impl::ResNet50Impl() {
@@ -69,11 +76,44 @@ ResNet50Impl::ResNet50Impl() {
   }
 }
 
-torch::Tensor ResNet50Impl::forward(torch::Tensor x) {
+void ResNet50Impl::cut(c10::Device first, c10::Device second, std::int64_t split_size) {
+  for (torch::nn::Module* part :
+       std::initializer_list<torch::nn::Module*>{conv1.get(), bn1.get(), layer1.get(), layer2.get()}) {
+    part->to(first);
+  }
+  for (torch::nn::Module* part : std::initializer_list<torch::nn::Module*>{layer3.get(), layer4.get(), fc.get()}) {
+    part->to(second);
+  }
+  split_size_ = split_size;
+}
+
+torch::Tensor ResNet50Impl::first_half(torch::Tensor x) {
   x = bn1(conv1(x)).relu_();
   x = torch::max_pool2d(x, 3, 2, 1);
-  x = layer4->forward(layer3->forward(layer2->forward(layer1->forward(x))));
+  return layer2->forward(layer1->forward(x)).to(device_of(*fc));
+}
+
+torch::Tensor ResNet50Impl::second_half(torch::Tensor x) {
+  x = layer4->forward(layer3->forward(x));
   return fc(torch::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+}
+
+torch::Tensor ResNet50Impl::forward(torch::Tensor x) {
+  x = x.to(device_of(*conv1));
+  return split_size_ > 0 ? pipelined(x) : second_half(first_half(std::move(x)));
+}
+
+/// GPUs work off what they are asked for while the program asks for more: the second half of a part is asked for before
+/// the first half of the next one, and both run at the same time.
+torch::Tensor ResNet50Impl::pipelined(const torch::Tensor& x) {
+  std::vector<torch::Tensor> outputs;
+  torch::Tensor between;
+  for (const auto& part : x.split(split_size_)) {
+    if (between.defined()) outputs.push_back(second_half(between));
+    between = first_half(part);
+  }
+  outputs.push_back(second_half(between));
+  return torch::cat(outputs);
 }
 
 }  // namespace taas::train

@@ -1,7 +1,6 @@
 // One program for every machine: no GPU, it trains on the CPU; one GPU, in the usual way; more, distributed.
-// Quickstart has built it, and taas-run finds it by its name. Elsewhere CMakeLists.txt beside it says how.
 //
-//     build/release/bin/auto_mode                # as it is
+//     auto_mode                                  # as it is
 //     taas-run --nproc-per-node gpu auto_mode    # a process for each GPU
 //     taas-run --nproc-per-node 4 auto_mode      # or as many as you say
 #include <torch/nn/functional/loss.h>
@@ -51,7 +50,7 @@ double train(const taas::ProcessGroup& group, const at::Tensor& points, const at
       model.zero_grad();
       auto loss =
           at::binary_cross_entropy_with_logits(model(points.index_select(0, batch)), inside.index_select(0, batch));
-      model.backward(loss);
+      loss.backward();
       optimizer.step();
       total += loss.detach();
     }

@@ -1,5 +1,4 @@
 // A tour of libtaas's primitives, one line of output each: who I am, then what ranks can do together.
-// Quickstart has built it, and taas-run finds it by its name. Elsewhere CMakeLists.txt beside it says how.
 //
 //     taas-run --gpus 4 collectives_tour
 //     taas-run --nproc-per-node 4 collectives_tour        # on the CPU

@@ -1,5 +1,4 @@
 // Which samples of a dataset each rank reads: without a sampler, and with DistributedSampler.
-// Quickstart has built it, and taas-run finds it by its name. Elsewhere CMakeLists.txt beside it says how.
 //
 //     taas-run --nproc-per-node 4 sampler_tour
 #include <ATen/ATen.h>

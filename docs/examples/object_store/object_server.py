@@ -1,7 +1,5 @@
 """An object store on this machine that answers as slowly as a distant one: GET /objects/17 after --latency-ms.
 
-It needs Python alone.
-
     python object_server.py --latency-ms 50 --port 8017
     curl http://127.0.0.1:8017/served        # how many objects each connection has been sent
 

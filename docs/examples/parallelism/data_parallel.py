@@ -1,7 +1,5 @@
 """nn.DataParallel: one process, which splits each batch over all GPUs that it sees.
 
-Quickstart's environment has all that it needs. With one GPU or none, each batch stays whole.
-
     python docs/examples/parallelism/data_parallel.py
     CUDA_VISIBLE_DEVICES=0,1 python docs/examples/parallelism/data_parallel.py      # over two of them
 

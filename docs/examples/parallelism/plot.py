@@ -1,6 +1,5 @@
 """`plot.py MEASURED.json PICTURE`: draws step times as bars and, where there is one, the curve over split sizes.
 
-    pip install matplotlib                              # beyond quickstart's environment
     python docs/examples/parallelism/plot.py model_parallel.json pipeline.png
     python docs/examples/parallelism/plot.py model_parallel.json mp_vs_rn.svg --bars "Model Parallel" "Single GPU"
 

@@ -1,6 +1,5 @@
 """ResNet50 cut in two, its halves on two devices: plainly, and as a pipeline of parts of each batch.
 
-    pip install -c scripts/requirements.txt torchvision matplotlib      # beyond quickstart's environment, with its torch
     python docs/examples/parallelism/resnet50_model_parallel.py
 
 Measures training steps, ten repeats of each, and writes model_parallel.json, mp_vs_rn.png (model parallel beside one

@@ -1,7 +1,5 @@
 """Which sample goes to which rank: DistributedSampler with shuffle, drop_last, set_epoch and sizes that do not divide.
 
-Quickstart's environment has all that it needs.
-
     python docs/examples/parallelism/sampler_tour.py --ranks 4                        # computes all ranks in one process
     taas-run --nproc-per-node 4 docs/examples/parallelism/sampler_tour.py             # each rank has computed its own
 

@@ -1,7 +1,5 @@
 """Distributed data parallel: a process for each replica of the model; gradients are averaged between them.
 
-Quickstart's environment has all that it needs. Without GPUs the ranks use the CPU.
-
     python docs/examples/parallelism/toy_ddp.py                            # spawns its own processes
     taas-run --nproc-per-node 2 docs/examples/parallelism/toy_ddp.py       # taas-run has started them
 

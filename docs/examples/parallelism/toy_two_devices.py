@@ -1,7 +1,5 @@
 """Replicas over two devices each: a model cut in two under distributed data parallel.
 
-Quickstart's environment has all that it needs.
-
     taas-run --gpus 4 --devices-per-rank 2 docs/examples/parallelism/toy_two_devices.py      # 2 ranks with 2 GPUs each
     taas-run --nproc-per-node 2 docs/examples/parallelism/toy_two_devices.py                 # without GPUs: the CPU twice
 

@@ -1,9 +1,6 @@
 """Answers questions about a text: data parallel training that survives a restart.
 
-Quickstart's environment has all that it needs; elsewhere `make setup` makes one.
-
     taas-run --gpus 8 train.py --epochs 10
-    taas-run --nproc-per-node 2 train.py            # as many ranks as you say, with or without GPUs
 """
 
 import argparse

@@ -1,8 +1,6 @@
 """The same training with TensorFlow: each rank is a worker of MultiWorkerMirroredStrategy.
 
-    pip install tensorflow-cpu                                      # beyond quickstart's environment
     taas-run --framework tf --gpus 8 train_tf.py --epochs 10
-    taas-run --framework tf --nproc-per-node 2 train_tf.py          # as many ranks as you say, with or without GPUs
 """
 
 import argparse

@@ -115,11 +115,6 @@ const Fd& HeldFolder::descriptor() const {
   return fd_ ? *fd_ : kNone;
 }
 
-bool HeldFolder::is_ours() const {
-  struct stat status {};
-  return ::fstat(descriptor().get(), &status) == 0 && status.st_uid == ::geteuid();
-}
-
 Result<HeldFolder> HeldFolder::folder(const std::string& name) const {
   auto opened = open_beneath(descriptor(), name, kFolder);
   if (!opened) return refusal(name, Wanted::kFolder, opened.error().system_errno);
@@ -203,15 +198,6 @@ Result<> HeldFolder::replace(const std::string& name, std::string_view content, 
   auto error = written ? refusal(name, Wanted::kNoFolder, errno) : std::move(written.error()).with(path_of(name));
   ::unlinkat(within.get(), fresh.c_str(), 0);
   return error;
-}
-
-Result<> HeldFolder::rename(const std::string& name, const std::string& last, Overwrite overwrite) const {
-  const auto place = above(name);
-  if (!place) return place.error();
-  const auto within = place->descriptor().get();
-  const unsigned flags = overwrite == Overwrite::kNo ? RENAME_NOREPLACE : 0;
-  if (::renameat2(within, last_part(name).c_str(), within, last.c_str(), flags) == 0) return {};
-  return system_error("cannot rename " + path_of(name), errno);
 }
 
 Result<std::vector<HeldFolder::Entry>> HeldFolder::entries() const {

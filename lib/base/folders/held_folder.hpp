@@ -28,8 +28,6 @@ class HeldFolder {
   /// What it was opened as, for messages and for whoever is told where it is.
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string path_of(const std::string& name) const { return path_ + "/" + name; }
-  /// Whether it belongs to this process's user.
-  [[nodiscard]] bool is_ours() const;
   /// For calls that take a folder and one component.
   [[nodiscard]] const Fd& descriptor() const;
 
@@ -46,10 +44,6 @@ class HeldFolder {
   [[nodiscard]] Result<Fd> open_to_append(const std::string& name, mode_t mode) const;
   /// A file of this content appears whole, in place of whatever has the name. No folder is made.
   [[nodiscard]] Result<> replace(const std::string& name, std::string_view content, mode_t mode) const;
-
-  enum class Overwrite { kNo, kYes };
-  /// The file is called otherwise from now on, in the folder that it is in; `last` is the last part of the new name.
-  [[nodiscard]] Result<> rename(const std::string& name, const std::string& last, Overwrite overwrite) const;
 
   struct Entry {
     std::string name;

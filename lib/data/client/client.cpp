@@ -83,6 +83,7 @@ void Client::submit(StreamId stream, std::string payload, WorkerIndex preferred,
 std::optional<Outcome> Client::next(StreamId stream, Duration patience) {
   if (is_forked()) return Undeliverable{kForked};
   auto& state = *state_;
+  state.pool.settle();
   std::unique_lock lock(state.mutex);
   const auto found = state.streams.find(stream);
   if (found == state.streams.end()) return Undeliverable{kClosed};
@@ -126,7 +127,9 @@ void Client::close(StreamId stream) {
   if (!is_used) state.definitions.erase(digest);
 }
 
-void Client::prepare_fork() { state_->pool.abandon_given(); }
+void Client::use(std::shared_ptr<Copier> copier) {
+  if (!is_forked()) state_->pool.use(std::move(copier));
+}
 
 Statistics Client::statistics(StreamId stream) const {
   if (is_forked()) return {};

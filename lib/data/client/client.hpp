@@ -44,7 +44,8 @@ struct Definition {
   std::shared_ptr<const SealedMemory> memory = nullptr;  ///< goes along: workers on this machine map it. Null: none
 };
 
-/// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go.
+/// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go,
+/// and the copies that a device was asked for are done.
 struct Batch {
   std::shared_ptr<const std::string>
       description;               ///< as the worker gave it; often the same object as that of the last batch
@@ -103,8 +104,9 @@ class Client {
   std::optional<Outcome> next(StreamId stream, Duration patience);
   void close(StreamId stream);
 
-  /// To be called before the program forks: batches that it has stay as they are in the child, too.
-  void prepare_fork();
+  /// From now on batches come in memory that this copier has pinned, and their memory is used again when the copies out
+  /// of it are done (SlotPool::use). The first copier stays.
+  void use(std::shared_ptr<Copier> copier);
 
   [[nodiscard]] Statistics statistics(StreamId stream) const;
   [[nodiscard]] Statistics statistics() const;

@@ -77,11 +77,16 @@ void SlotStock::abandon(Slot& slot) {
   taken_ -= slot.bytes_.size();
 }
 
-/// These count no more already.
-void SlotStock::abandon_given() {
-  for (const auto& [number, arena] : arenas_) {
-    if (arena->kind != SlotMemory::kShared || arena->given == 0) continue;
-    for (const auto& slot : arena->slots) slot->abandoned_ |= slot->use_ == Slot::Use::kGivenAway;
+bool SlotStock::must_rest(const Slot& slot) { return slot.use_ == Slot::Use::kGivenAway && slot.is_pinned(); }
+
+void SlotStock::rest(Slot& slot) {
+  auto& arena = *slot.arena_;
+  slot.use_ = Slot::Use::kResting;
+  given_ -= slot.bytes_.size();
+  --arena.given;
+  if (!arena.retired) {
+    held_ += slot.bytes_.size();
+    taken_ += slot.bytes_.size();
   }
 }
 
@@ -109,6 +114,14 @@ std::unique_ptr<Arena> SlotStock::remove(Arena& arena) {
     for (const auto& slot : arena.slots) held_ -= slot->abandoned_ ? 0 : slot->bytes_.size();
   }
   return std::move(arenas_.extract(arena.number).mapped());
+}
+
+void SlotStock::pin(const std::shared_ptr<Copier>& copier) {
+  for (const auto& [number, arena] : arenas_) arena->pin(copier);
+}
+
+void SlotStock::leak() {
+  for (auto& [number, arena] : arenas_) static_cast<void>(arena.release());
 }
 
 }  // namespace taas::data

@@ -4,10 +4,8 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
-#include <pthread.h>
 
 #include <array>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,17 +18,7 @@ constexpr std::string_view kGreeting = "taas-run data 1\n";
 constexpr std::size_t kNonceBytes = 32;
 constexpr std::size_t kProofBytes = 32;
 
-/// OpenSSL takes locks of its own in these calls. A child that is forked meanwhile, such as a DataLoader's worker,
-/// would wait for them forever, since the thread that has them is not there: so forks wait for these calls.
-std::mutex& openssl_is_used() {
-  static std::mutex mutex;
-  [[maybe_unused]] static const int registered =
-      ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
-  return mutex;
-}
-
 std::string hmac(std::string_view key, std::string_view text) {
-  const std::lock_guard used(openssl_is_used());
   std::string proof(kProofBytes, '\0');
   unsigned size = 0;
   ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
@@ -55,7 +43,6 @@ bool is_equal(std::string_view one, std::string_view other) {
 }
 
 Result<std::string> make_nonce() {
-  const std::lock_guard used(openssl_is_used());
   std::string nonce(kNonceBytes, '\0');
   if (::RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), kNonceBytes) != 1) {
     return unavailable_error("this machine has no random numbers");

@@ -1,6 +1,5 @@
 #include "data/transport/handshake.hpp"
 
-#include "base/unix_address.hpp"
 #include "data/transport/challenge.hpp"
 #include "data/transport/sockets.hpp"
 #include "data/transport/tls_transport.hpp"
@@ -17,8 +16,7 @@ Result<Handshake> Handshake::make(net::Role role, net::Secret secret, Encryption
 Result<std::unique_ptr<Transport>> Handshake::run(Fd socket, AddressFamily family, const Wakeup& wakeup,
                                                   Duration patience) const {
   const auto deadline = steady_now() + patience;
-  if (family == AddressFamily::kUnix && !is_same_user(socket.get()))
-    return unavailable_error("a process of another user");
+  if (family == AddressFamily::kUnix && !is_same_user(socket)) return unavailable_error("a process of another user");
   if (family == AddressFamily::kTcp && tls_) return make_tls_transport(std::move(socket), tls_, wakeup, deadline);
   auto transport =
       family == AddressFamily::kUnix ? make_unix_transport(std::move(socket)) : make_tcp_transport(std::move(socket));

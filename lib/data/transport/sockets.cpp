@@ -113,6 +113,12 @@ Fd accept_from(const Fd& listener) {
   return Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
+bool is_same_user(const Fd& socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
 Result<Fd> listen_tcp(const std::string& numeric_address, std::uint16_t port) {
   const auto endpoint = endpoint_of(numeric_address, port);
   if (!endpoint) return endpoint.error();

@@ -69,7 +69,7 @@ Error TlsTransport::failure() const {
   if (code == 0 || ERR_SYSTEM_ERROR(code)) return unavailable_error("the peer closed the link");
   const boost::system::error_code status(static_cast<int>(code), boost::asio::error::get_ssl_category());
   if (ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return unavailable_error("the peer closed the link");
-  if (!is_up_) return protocol_error(net::explain_handshake(tls_->role(), status));
+  if (!is_up_) return protocol_error(net::explain_handshake(status));
   return unavailable_error("the link was tampered with: " + status.message());
 }
 

@@ -29,8 +29,8 @@ struct Display::State {
         disk(io),
         out(io, ui::duplicate(ui::Stream::kStdout), watched(out_crowded)),
         err(io, ui::duplicate(ui::Stream::kStderr), watched(err_crowded)),
-        look(ui::renderer_options(plan, machine, ui::inspect_terminal(), steady_now())),
-        renderer(ui::make_renderer(look, out, err)),
+        renderer(
+            ui::make_renderer(ui::renderer_options(plan, machine, ui::inspect_terminal(), steady_now()), out, err)),
         redraw(io, [this] { tick(); }) {}
 
   ui::Console::Options watched(bool& crowded) {
@@ -63,7 +63,6 @@ struct Display::State {
   DiskThread disk;  // one, so that lines of both stay in order where both are the same file
   ui::Console out;
   ui::Console err;
-  const ui::RendererOptions look;
   std::unique_ptr<ui::Renderer> renderer;
   Timer redraw;
 };
@@ -74,8 +73,6 @@ Display::Display(boost::asio::io_context& io, const plan::LaunchPlan& plan, cons
 
 Display::~Display() = default;
 
-bool Display::is_live() const { return state_->look.kind == ui::RendererOptions::Kind::kLive; }
-
 void Display::show(const ui::Event& event) {
   state_->renderer->show(event);
   state_->after_output();
@@ -85,9 +82,8 @@ void Display::say(ui::Message::Level level, std::string text) {
   show(ui::Message{level, std::move(text), steady_now()});
 }
 
-void Display::set_result(ui::RunResult result) {
-  result.folder = ui::relative_to(state_->look.working_directory, result.folder);
-  state_->renderer->set_result(result);
+void Display::set_output(std::string directory, std::size_t files) {
+  state_->renderer->set_output({std::move(directory), files});
 }
 
 void Display::resize() { state_->renderer->resize(ui::inspect_terminal().columns); }

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "plan/launch_plan.hpp"
 #include "ui/text/events.hpp"
-#include "ui/view/report.hpp"
 
 namespace taas::launch {
 
@@ -22,10 +21,8 @@ class Display {
 
   void show(const ui::Event& event);
   void say(ui::Message::Level level, std::string text);
-  /// What the last line of the run will name.
-  void set_result(ui::RunResult result);
-  /// Whether it has a line about the run that changes.
-  [[nodiscard]] bool is_live() const;
+  /// What the last line of a run that ends well will name.
+  void set_output(std::string directory, std::size_t files);
   /// The terminal's size has changed.
   void resize();
   /// Shows what is still held back and waits, for a bounded time, until the console has taken it. Fails when something

@@ -48,26 +48,17 @@ struct Journal::File {
 };
 
 Journal::Journal(boost::asio::io_context& io, JournalFile file, std::function<void(const Error&)> on_error)
-    : run_start_(file.run_start()), last_event_(file.run_start()), on_error_(std::move(on_error)), disk_(io) {
+    : run_start_(file.run_start()), on_error_(std::move(on_error)), disk_(io) {
   file_ = std::make_shared<File>(std::move(file));
 }
 
 Journal::~Journal() = default;
 
-void Journal::write(const run::Event& event) {
-  last_event_ = run::instant_of(event);
-  append(run::journal_line(event, run_start_));
-}
+void Journal::write(const run::Event& event) { append(run::journal_line(event, run_start_)); }
 
 void Journal::write(const run::Action& action) {
   bool last = std::holds_alternative<run::Finish>(action);
-  append(run::journal_line(action, last_event_, run_start_), last ? JournalFile::Must::kYes : JournalFile::Must::kNo);
-}
-
-void Journal::write(const run::SourceSeen& event) { append(run::journal_line(event, run_start_)); }
-
-void Journal::write(const run::OutputProgress& event) {
-  if (is_due("publishing", event.at)) append(run::journal_line(event, run_start_));
+  append(run::journal_line(action, run_start_), last ? JournalFile::Must::kYes : JournalFile::Must::kNo);
 }
 
 void Journal::write(const run::DataEvent& event) {

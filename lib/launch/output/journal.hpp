@@ -22,11 +22,8 @@ class Journal {
   ~Journal();
 
   void write(const run::Event& event);
-  /// Decided on the event that was written last.
   void write(const run::Action& action);
   void write(const run::DataEvent& event);
-  void write(const run::SourceSeen& event);
-  void write(const run::OutputProgress& event);
   /// Waits for the disk, for the end of the run: what on_error has not been told yet.
   Result<> finish(Duration patience);
 
@@ -37,7 +34,6 @@ class Journal {
 
   std::shared_ptr<File> file_;
   Instant run_start_;
-  Instant last_event_;
   std::function<void(const Error&)> on_error_;
   std::map<std::string, Instant> written_;  // of what is told again and again: when last
   std::size_t waiting_ = 0;                 // bytes

@@ -1,20 +1,17 @@
 #include "launch/output/journal_file.hpp"
 
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "base/files.hpp"
-#include "base/json/published_json.hpp"
 
 namespace taas::launch {
 
 Result<JournalFile> JournalFile::open(const HeldPath& place, Instant run_start, std::int64_t most) {
   auto file = place.folder.open_to_append(place.name, 0644);
   if (!file) return std::move(file.error()).with("the journal");
-  ::flock(file->get(), LOCK_EX | LOCK_NB);  // where the file system has no locks, the run is known by its socket
   return JournalFile(place.path(), std::move(*file), run_start, most);
 }
 
@@ -47,9 +44,8 @@ Result<> JournalFile::tell(std::string what, int system_errno) {
 
 std::string JournalFile::gap() const {
   if (missing_ == 0) return "";
-  return published_text(boost::json::object{
-             {"t", seconds(steady_now() - run_start_)}, {"event", "journal_gap"}, {"lines", missing_}}) +
-         "\n";
+  std::chrono::duration<double> since_start = steady_now() - run_start_;
+  return fmt::format(R"({{"t":{:.6f},"event":"journal_gap","lines":{}}})", since_start.count(), missing_) + "\n";
 }
 
 }  // namespace taas::launch

@@ -20,7 +20,6 @@ class JournalFile {
 
   /// An open file, which errors call `path`.
   JournalFile(std::string path, Fd file, Instant run_start, std::int64_t most = kMost);
-  /// As long as this process has it open, others find it locked (flock): that is how a run is known to live.
   static Result<JournalFile> open(const HeldPath& place, Instant run_start, std::int64_t most = kMost);
 
   /// The first failure of all is returned; each later line is tried again.

@@ -60,12 +60,6 @@ class Reception : public std::enable_shared_from_this<Reception> {
         if (self && !self->closed_) self->on_store_client_(std::move(socket));
       };
     }
-    if (options.on_wrong_secret) {
-      calls.on_wrong_secret = [weak = weak_from_this(), tell = options.on_wrong_secret](const std::string& address) {
-        const auto self = weak.lock();
-        if (self && !self->closed_) tell(address);
-      };
-    }
     calls.on_left = [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->open_doors();
     };

@@ -21,8 +21,6 @@ struct ListenOptions {
   Secret secret;
   std::chrono::milliseconds patience{5000};         ///< for a stranger to prove the secret
   std::chrono::milliseconds crowded_patience{500};  ///< the same while there is no room for more
-  /// Told the address of who speaks as an agent does, but with another secret. May be empty.
-  std::function<void(const std::string& address)> on_wrong_secret = nullptr;
   int most_strangers = 64;  ///< at a time, or a 16th of the descriptors; others wait in the kernel's queue
 };
 

@@ -58,19 +58,17 @@ void PendingHandshakes::hear(Place place) {
   }
   place->link = std::make_shared<TlsLink>(std::move(*socket), tls_);
   place->link->prove([weak = weak_from_this(), place](const std::string& failure) {
-    if (const auto self = weak.lock()) self->leave(place, failure);
+    if (const auto self = weak.lock()) self->leave(place, failure.empty());
   });
 }
 
-void PendingHandshakes::leave(Place place, const std::string& failure) {
+void PendingHandshakes::leave(Place place, bool proved) {
   auto link = std::move(place->link);
   waiting_.erase(place);
   watch();
-  if (failure.empty()) {
+  if (proved) {
     callbacks_.on_link(make_link(std::move(link)));
   } else {
-    log::debug(LogPart::kNet, "{} is turned away: {}", link->peer_address(), failure);
-    if (failure == kWrongSecret && callbacks_.on_wrong_secret) callbacks_.on_wrong_secret(link->peer_address());
     link->abandon();
   }
   callbacks_.on_left();

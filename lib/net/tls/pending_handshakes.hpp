@@ -6,7 +6,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <string>
 
 #include "net/tls/tls_link.hpp"
 
@@ -25,7 +24,6 @@ class PendingHandshakes : public std::enable_shared_from_this<PendingHandshakes>
   struct Callbacks {
     std::function<void(std::unique_ptr<Link>)> on_link;
     std::function<void(boost::asio::ip::tcp::socket)> on_store_client;  ///< may be empty: nobody is one
-    std::function<void(const std::string& address)> on_wrong_secret;    ///< may be empty
     std::function<void()> on_left;                                      ///< there may be room again
   };
 
@@ -49,7 +47,7 @@ class PendingHandshakes : public std::enable_shared_from_this<PendingHandshakes>
   using Place = std::list<Stranger>::iterator;
 
   void hear(Place place);
-  void leave(Place place, const std::string& failure);
+  void leave(Place place, bool proved);
   void watch();
   void expire();
   [[nodiscard]] Time first_deadline() const;

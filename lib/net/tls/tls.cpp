@@ -100,7 +100,7 @@ bool has_proved_secret(SSL* connection) {
   return SSL_version(connection) == TLS1_3_VERSION && SSL_session_reused(connection) == 1;
 }
 
-std::string explain_handshake(Role role, const boost::system::error_code& status) {
+std::string explain_handshake(const boost::system::error_code& status) {
   if (status.category() != boost::asio::error::get_ssl_category()) return explain(status);
   switch (ERR_GET_REASON(static_cast<unsigned long>(status.value()))) {
     case SSL_R_WRONG_VERSION_NUMBER:
@@ -111,10 +111,9 @@ std::string explain_handshake(Role role, const boost::system::error_code& status
       return "another run listens there";
     case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
     case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
-    case SSL_R_BINDER_DOES_NOT_VERIFY:
-      return kWrongSecret;
+      return "wrong secret";
     default:
-      return role == Role::kClient ? kWrongSecret : "who calls is no agent of this run";
+      return "wrong secret";
   }
 }
 

@@ -37,9 +37,7 @@ class Tls {
 /// Whether the handshake that has just ended proved the secret: otherwise nothing may be read or sent.
 bool has_proved_secret(SSL* connection);
 
-inline constexpr const char* kWrongSecret = "wrong secret";
-
 /// Why a handshake failed, for people.
-std::string explain_handshake(Role role, const boost::system::error_code& status);
+std::string explain_handshake(const boost::system::error_code& status);
 
 }  // namespace taas::net

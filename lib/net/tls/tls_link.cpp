@@ -56,8 +56,8 @@ void TlsLink::prove(std::function<void(const std::string&)> on_done) {
 }
 
 void TlsLink::on_proved(const Status& status, const std::function<void(const std::string&)>& on_done) {
-  const auto failure = status                                        ? explain_handshake(tls_->role(), status)
-                       : !has_proved_secret(stream_.native_handle()) ? std::string(kWrongSecret)
+  const auto failure = status                                        ? explain_handshake(status)
+                       : !has_proved_secret(stream_.native_handle()) ? std::string("wrong secret")
                                                                      : std::string();
   log::debug(LogPart::kNet, "handshake of {} with {}: {}", local_address_, peer_address_,
              failure.empty() ? "done" : failure);

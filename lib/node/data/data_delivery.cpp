@@ -89,10 +89,6 @@ void DataDelivery::set_world_size(int world_size) {
 
 void DataDelivery::use(const run::DataWorkers& list) { state_->use(list); }
 
-std::vector<RankLooker::Target> DataDelivery::living_workers() const {
-  return state_->workers ? state_->workers->living() : std::vector<RankLooker::Target>();
-}
-
 void DataDelivery::drain() { state_->events->drain(); }
 
 Result<> DataDelivery::State::open() {

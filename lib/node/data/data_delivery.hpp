@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/folders/held_folder.hpp"
-#include "node/looks/rank_looker.hpp"
 #include "plan/options/launch_settings.hpp"
 #include "plan/program/program.hpp"
 #include "run/messages/messages.hpp"
@@ -54,8 +52,6 @@ class DataDelivery {
   [[nodiscard]] std::vector<std::uint16_t> ports() const;
   void set_world_size(int world_size);
   void use(const run::DataWorkers& list);
-  /// The processes of data workers here.
-  [[nodiscard]] std::vector<RankLooker::Target> living_workers() const;
   /// Passes on what processes that have ended reported last.
   void drain();
 

@@ -1,22 +1,25 @@
 #include "node/data/data_listeners.hpp"
 
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
-#include "base/unix_address.hpp"
 #include "net/bind.hpp"
 
 namespace taas::node {
 namespace {
 
 Result<Fd> listen_on_path(const std::string& path) {
-  const auto address = unix_address(path);
-  if (!address) return address.error();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return usage_error(path + ": too long for a socket's path");
+  std::memcpy(address.sun_path, path.c_str(), path.size());
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return system_error("cannot make a socket", errno);
-  bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0;
+  bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   if (!bound || ::listen(socket.get(), SOMAXCONN) != 0) return system_error("cannot listen on " + path, errno);
   return socket;
 }

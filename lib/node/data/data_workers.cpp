@@ -108,13 +108,4 @@ Result<> DataWorkers::start(DataWorkerStart start) {
   return state_->spawn(*worker);
 }
 
-std::vector<RankLooker::Target> DataWorkers::living() const {
-  std::vector<RankLooker::Target> result;
-  for (const auto& worker : state_->workers) {
-    const bool lives = worker->process && worker->process->running();
-    if (lives) result.push_back({Rank{-1}, worker->process->pid(), worker->start.name});
-  }
-  return result;
-}
-
 }  // namespace taas::node

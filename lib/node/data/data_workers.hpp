@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "base/folders/held_folder.hpp"
 #include "node/data/data_listeners.hpp"
-#include "node/looks/rank_looker.hpp"
 
 namespace taas {
 class DiskThread;
@@ -53,9 +52,6 @@ class DataWorkers {
 
   /// Returns once its program runs. The listeners outlive this object.
   Result<> start(DataWorkerStart worker);
-
-  /// Those whose processes have not ended.
-  [[nodiscard]] std::vector<RankLooker::Target> living() const;
 
  private:
   struct Worker;

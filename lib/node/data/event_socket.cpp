@@ -1,14 +1,15 @@
 #include "node/data/event_socket.hpp"
 
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
+#include <cstring>
 
 #include "base/fd.hpp"
-#include "base/unix_address.hpp"
 
 namespace taas::node {
 namespace {
@@ -18,12 +19,14 @@ constexpr int kAtOnce = 64;  // datagrams, before the loop turns to others
 constexpr int kQueueBytes = 1 << 20;
 
 Result<Fd> bind_datagrams(const std::string& path) {
-  const auto address = unix_address(path);
-  if (!address) return address.error();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return usage_error(path + ": too long for a socket's path");
+  std::memcpy(address.sun_path, path.c_str(), path.size());
   Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return system_error("cannot make a socket", errno);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kQueueBytes, sizeof kQueueBytes);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return system_error("cannot bind " + path, errno);
   }
   return socket;

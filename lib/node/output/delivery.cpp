@@ -64,14 +64,6 @@ Result<std::string> read_piece(const Fd& fd, std::uint64_t at, std::uint64_t siz
 }  // namespace
 
 struct Delivery::State : std::enable_shared_from_this<State> {
-  struct Waiting {
-    std::string name;
-    std::uint64_t size = 0;
-  };
-  struct Failure {
-    std::string why;
-    std::uint64_t size = 0;
-  };
   /// The file on its way.
   struct Current {
     std::string name;
@@ -103,33 +95,19 @@ struct Delivery::State : std::enable_shared_from_this<State> {
 
   [[nodiscard]] bool is_current(std::uint64_t transfer) const { return current && current->transfer == transfer; }
 
-  void add(const std::string& name, std::uint64_t bytes) {
+  void add(const std::string& name) {
     failures.erase(name);
-    for (auto& known : waiting) {
-      if (known.name != name) continue;
-      known.size = bytes;
-      return;
+    for (const auto& known : waiting) {
+      if (known == name) return;
     }
-    waiting.push_back({name, bytes});
+    waiting.push_back(name);
     begin_next();
-  }
-
-  [[nodiscard]] storage::PublishProgress progress() const {
-    auto all = finished;
-    all.files = finished.files_done + waiting.size() + (current ? 1 : 0);
-    all.bytes = finished.bytes_done;
-    for (const auto& file : waiting) all.bytes += file.size;
-    if (!current) return all;
-    all.bytes += current->size;
-    all.bytes_done += current->stored;
-    return all;
   }
 
   void begin_next() {
     if (current) return;
     if (waiting.empty()) return finish();
-    current = Current{std::move(waiting.front().name)};
-    current->size = waiting.front().size;
+    current = Current{std::move(waiting.front())};
     waiting.pop_front();
     current->transfer = ++transfers;
     if (!files) return fail(files.error().message);
@@ -184,8 +162,6 @@ struct Delivery::State : std::enable_shared_from_this<State> {
   void hear(const run::FileStored& stored) {
     if (!is_current(stored.transfer)) return;
     if (!stored.error.empty()) return fail(stored.error);
-    ++finished.files_done;
-    finished.bytes_done += current->size;
     current.reset();
     begin_next();
   }
@@ -193,11 +169,10 @@ struct Delivery::State : std::enable_shared_from_this<State> {
   /// Tried again at the end.
   void fail(const std::string& why) {
     auto name = std::move(current->name);
-    const auto size = current->size;
     current.reset();
     bool known = told_of.contains(name) && told_of[name] == why;
     told_of[name] = why;
-    failures[name] = {why, size};
+    failures[name] = why;
     if (!known) options.on_failure(why);
     begin_next();
   }
@@ -205,14 +180,14 @@ struct Delivery::State : std::enable_shared_from_this<State> {
   void begin_anew() {
     window = {};
     if (!current) return;
-    waiting.push_front({std::move(current->name), current->size});
+    waiting.push_front(std::move(current->name));
     current.reset();
     begin_next();
   }
 
   void settle(std::function<void(std::string)> on_done) {
     on_settled = std::move(on_done);
-    for (const auto& [name, failure] : std::exchange(failures, {})) waiting.push_back({name, failure.size});
+    for (const auto& [name, why] : std::exchange(failures, {})) waiting.push_back(name);
     // After the caller: what is done already is told from the loop as well.
     asio::post(io, [weak = weak_from_this()] {
       if (auto self = weak.lock()) self->begin_next();
@@ -224,20 +199,19 @@ struct Delivery::State : std::enable_shared_from_this<State> {
     auto done = std::exchange(on_settled, nullptr);
     if (failures.empty()) return done("");
     auto others = failures.size() - 1;
-    done(fmt::format("{}{}; it stays in {}", failures.begin()->second.why,
+    done(fmt::format("{}{}; it stays in {}", failures.begin()->second,
                      others == 0 ? "" : fmt::format(" (and {} more)", others), options.files));
   }
 
   asio::io_context& io;
   DeliveryOptions options;
   Result<HeldFolder> files;  // held from the first generation on
-  std::deque<Waiting> waiting;
-  storage::PublishProgress finished;  // files, since count_from_now()
+  std::deque<std::string> waiting;
   std::optional<Current> current;
   std::uint64_t transfers = 0;
   SendWindow window;
-  std::map<std::string, Failure> failures;     // by name
-  std::map<std::string, std::string> told_of;  // the last failure that was told
+  std::map<std::string, std::string> failures;  // by name: why
+  std::map<std::string, std::string> told_of;   // the last failure that was told
   std::function<void(std::string)> on_settled;
   WorkerThread thread;  // last: its destruction waits for the read under way
 };
@@ -246,9 +220,7 @@ Delivery::Delivery(asio::io_context& io, DeliveryOptions options)
     : state_(std::make_shared<State>(io, std::move(options))) {}
 Delivery::~Delivery() = default;
 
-void Delivery::add(const std::string& name, std::uint64_t bytes) { state_->add(name, bytes); }
-void Delivery::count_from_now() { state_->finished = {}; }
-storage::PublishProgress Delivery::progress() const { return state_->progress(); }
+void Delivery::add(const std::string& name) { state_->add(name); }
 void Delivery::begin_anew() { state_->begin_anew(); }
 void Delivery::hear(const run::FileProgress& progress) { state_->hear(progress); }
 void Delivery::hear(const run::FileStored& stored) { state_->hear(stored); }

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "run/messages/messages.hpp"
-#include "storage/publishing/publisher.hpp"
 
 namespace taas::node {
 
@@ -25,15 +24,11 @@ class Delivery {
   ~Delivery();
 
   /// This file has been published, perhaps again.
-  void add(const std::string& name, std::uint64_t bytes);
+  void add(const std::string& name);
   /// There is a new link: the coordinator knows nothing of the file that was on its way.
   void begin_anew();
   void hear(const run::FileProgress& progress);
   void hear(const run::FileStored& stored);
-
-  /// What has arrived by now is left out of progress().
-  void count_from_now();
-  [[nodiscard]] storage::PublishProgress progress() const;
 
   /// Nothing more will be added. `on_done` gets an empty text once all is on the coordinator's disk, or which file is
   /// not.

@@ -14,7 +14,6 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::size_t kMostNamed = 5;
-constexpr auto kTellProgressEvery = std::chrono::seconds(1);
 constexpr auto kWatchAfter = std::chrono::milliseconds(100);  // no rank has written anything sooner
 
 }  // namespace
@@ -39,8 +38,8 @@ void NodeOutput::publish_to(HeldFolder files, Generation generation) {
   publishing.ask = [this](std::uint64_t number) { ask(number); };
   publishing.watch_after = kWatchAfter;
   publishing.on_error = [this](const Error& error) { options_.remark(error.message); };
-  publishing.on_published = [this](const std::string& name, std::uint64_t bytes) {
-    if (delivery_) delivery_->add(name, bytes);
+  publishing.on_published = [this](const std::string& name) {
+    if (delivery_) delivery_->add(name);
   };
   publisher_ = storage::Publisher::start(io_, std::move(publishing));
 }
@@ -98,39 +97,14 @@ void NodeOutput::abandon() {
   if (publisher_) publisher_->abandon([this](const auto& doubtful) { name_doubtful(doubtful); });
 }
 
-void NodeOutput::settle(bool publish, std::function<void(const std::string& error)> on_settled) {
-  if (!publisher_) return on_settled("");
-  if (delivery_) delivery_->count_from_now();
-  tell_progress_.set(steady_now() + kTellProgressEvery);
-  auto on_done = [this, on_settled = std::move(on_settled)](const std::string& error) {
-    tell_progress_.clear();
-    on_settled(error);
-  };
+void NodeOutput::settle(bool publish, std::function<void(const std::string& error)> on_done) {
+  if (!publisher_) return on_done("");
   settle_publisher(publish, [this, on_done = std::move(on_done)](const std::string& unpublished) {
     if (!delivery_) return on_done(unpublished);
     delivery_->settle([on_done, unpublished](const std::string& undelivered) {
       on_done(unpublished.empty() ? undelivered : unpublished);
     });
   });
-}
-
-void NodeOutput::ask_progress() {
-  tell_progress_.set(steady_now() + kTellProgressEvery);
-  publisher_->ask_progress([this](const auto& published) { tell(published); });
-}
-
-/// Of files that are delivered as well, only that counts as done.
-void NodeOutput::tell(const storage::PublishProgress& published) {
-  auto all = published;
-  if (delivery_) {
-    const auto delivered = delivery_->progress();
-    all.files += delivered.files - published.files_done;
-    all.bytes += delivered.bytes - published.bytes_done;
-    all.bytes_done = delivered.bytes_done;
-  }
-  if (all.files == 0) return;
-  const auto number = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
-  options_.on_progress({number(all.files), number(all.bytes), number(all.bytes_done), steady_now()});
 }
 
 void NodeOutput::settle_publisher(bool publish, std::function<void(std::string error)> on_done) {

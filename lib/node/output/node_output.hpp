@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/timer.hpp"
 #include "node/output/delivery.hpp"
 #include "proc/family/descendants.hpp"
 #include "run/messages/messages.hpp"
@@ -21,7 +20,6 @@ struct NodeOutputOptions {
   std::function<void(std::uint64_t number)> ask_others;  ///< run::AskWriters
   std::function<void(std::string frame)> send_file;
   std::function<void(std::string text)> remark;
-  std::function<void(const run::OutputProgress&)> on_progress;  ///< each second of settle()
 };
 
 /// What becomes of the files that ranks of this node write: they are published here where the coordinator says so, and
@@ -30,7 +28,7 @@ class NodeOutput {
  public:
   /// `folder` must outlive this.
   NodeOutput(boost::asio::io_context& io, const storage::RunDirectory& folder, NodeOutputOptions options)
-      : io_(io), folder_(folder), options_(std::move(options)), tell_progress_(io, [this] { ask_progress(); }) {}
+      : io_(io), folder_(folder), options_(std::move(options)) {}
 
   void take(const run::OutputDuty& duty, Generation generation);
   /// All ranks are about to be told to end, or killed. These processes write; they had better stand still meanwhile.
@@ -52,8 +50,6 @@ class NodeOutput {
   void ask(std::uint64_t number);
   void name_doubtful(const std::vector<storage::Doubtful>& doubtful);
   void deliver();
-  void ask_progress();
-  void tell(const storage::PublishProgress& published);
   void settle_publisher(bool publish, std::function<void(std::string error)> on_done);
 
   boost::asio::io_context& io_;
@@ -62,7 +58,6 @@ class NodeOutput {
   bool others_write_ = false;                      // as OutputDuty::asks
   std::unique_ptr<storage::Publisher> publisher_;  // where this node publishes for all that see its folder
   std::unique_ptr<Delivery> delivery_;             // where the coordinator sees another folder
-  Timer tell_progress_;
 };
 
 }  // namespace taas::node

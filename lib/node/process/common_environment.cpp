@@ -9,20 +9,15 @@ namespace {
 
 /// Set by the launcher, but the same in every generation of the same size; libraries read them when they are loaded.
 constexpr std::string_view kCommon[] = {"ACCELERATE_USE_CPU",
-                                        "COLUMNS",
-                                        "FORCE_COLOR",
                                         "OMP_NUM_THREADS",
                                         "PL_TRAINER_DEVICES",
                                         "PL_TRAINER_NUM_NODES",
-                                        "PYTHONFAULTHANDLER",
                                         "PYTHONHASHSEED",
                                         "PYTHONPATH",
-                                        "TORCH_DIST_USE_NCCL2",
                                         "TORCH_FR_BUFFER_SIZE",
                                         "TORCH_NCCL_ASYNC_ERROR_HANDLING",
                                         "TORCH_NCCL_DUMP_ON_TIMEOUT",
-                                        "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC",
-                                        "TTY_INTERACTIVE"};
+                                        "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"};
 
 std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
 

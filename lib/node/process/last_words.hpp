@@ -10,11 +10,9 @@
 namespace taas::node {
 
 /// Keeps the last lines of one stream of a rank, and when the first line of a fatal error came: the verdict's evidence.
-/// Without colours, which Python from 3.13 on paints tracebacks with, and without the frames of C++ that torch prints
-/// below a message: a few of those lists would push out the cause.
 class LastWords {
  public:
-  void add(std::string_view coloured, Instant at);
+  void add(std::string_view line, Instant at);
 
   /// Oldest first.
   [[nodiscard]] std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }

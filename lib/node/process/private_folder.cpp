@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <set>
 
 #include "base/ids.hpp"
 #include "node/process/runtime_folder.hpp"
@@ -17,7 +16,12 @@ namespace {
 constexpr const char* kPrefix = "run-";
 constexpr int kRandomBytes = 3;  // paths of sockets below have to be short
 constexpr int kAttempts = 100;
-constexpr mode_t kOwnersAlone = 0700;
+constexpr mode_t kPrivate = 0700;
+
+bool is_ours(const HeldFolder& folder) {
+  struct stat status {};
+  return ::fstat(folder.descriptor().get(), &status) == 0 && status.st_uid == ::geteuid();
+}
 
 bool take_lock(const HeldFolder& folder) { return ::flock(folder.descriptor().get(), LOCK_EX | LOCK_NB) == 0; }
 
@@ -27,34 +31,13 @@ void remove_stale(const HeldFolder& parent) {
   for (const auto& entry : entries ? *entries : std::vector<HeldFolder::Entry>()) {
     if (!entry.is_folder || !entry.name.starts_with(kPrefix)) continue;
     const auto folder = parent.folder(entry.name);
-    if (!folder || !folder->is_ours() || !take_lock(*folder)) continue;
+    if (!folder || !is_ours(*folder) || !take_lock(*folder)) continue;
     folder->remove_content();
     parent.remove_folder(entry.name);
   }
 }
 
 }  // namespace
-
-Result<std::vector<FoundInFolder>> find_in_private_folders(const std::string& name,
-                                                           const std::map<std::string, std::string>& environment) {
-  std::set<std::string> parents;
-  for (const auto& variables : {std::map<std::string, std::string>(), environment}) {
-    auto parent = find_runtime_folder(variables);
-    if (!parent) return parent.error();
-    parents.insert(std::move(*parent));
-  }
-  std::vector<FoundInFolder> found;
-  for (const auto& parent : parents) {
-    const auto held = HeldFolder::open(parent);
-    const auto entries = held ? held->entries() : held.error();
-    for (const auto& entry : entries ? *entries : std::vector<HeldFolder::Entry>()) {
-      auto path = fmt::format("{}/{}/{}", parent, entry.name, name);
-      struct stat status {};
-      if (entry.is_folder && ::stat(path.c_str(), &status) == 0) found.push_back({std::move(path), status.st_ctim});
-    }
-  }
-  return found;
-}
 
 /// In /tmp first, since paths of Unix sockets hold 107 bytes, and XDG_RUNTIME_DIR goes when its session ends.
 Result<PrivateFolder> PrivateFolder::make(const std::map<std::string, std::string>& environment) {
@@ -66,11 +49,11 @@ Result<PrivateFolder> PrivateFolder::make(const std::map<std::string, std::strin
 Result<PrivateFolder> PrivateFolder::make_in(const std::string& path) {
   auto parent = HeldFolder::open(path);
   if (!parent) return parent.error();
-  if (!parent->is_ours()) return unavailable_error(fmt::format("{} belongs to somebody else by now", path));
+  if (!is_ours(*parent)) return unavailable_error(fmt::format("{} belongs to somebody else by now", path));
   remove_stale(*parent);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto name = kPrefix + random_hex(kRandomBytes);
-    const bool made = ::mkdirat(parent->descriptor().get(), name.c_str(), kOwnersAlone) == 0;
+    const bool made = ::mkdirat(parent->descriptor().get(), name.c_str(), kPrivate) == 0;
     if (!made && errno != EEXIST) return system_error(fmt::format("cannot make a folder in {}", path), errno);
     if (!made) continue;
     auto folder = parent->folder(name);

@@ -1,24 +1,12 @@
 #pragma once
 
-#include <ctime>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/folders/held_folder.hpp"
 
 namespace taas::node {
-
-/// A file in a private folder of one of this user's launchers.
-struct FoundInFolder {
-  std::string path;
-  timespec made{};
-};
-
-/// All of this name, in both places where there may be such folders.
-Result<std::vector<FoundInFolder>> find_in_private_folders(const std::string& name,
-                                                           const std::map<std::string, std::string>& environment);
 
 /// A folder on this machine that nobody else may enter: for sockets and what processes of one run tell each other.
 /// Removed with this object. One whose owner was killed is removed by the next that is made in the same parent.

@@ -1,7 +1,5 @@
 #include "node/process/rank_process.hpp"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -11,7 +9,7 @@
 #include "base/timer.hpp"
 #include "proc/family/family.hpp"
 #include "proc/family/main_thread.hpp"
-#include "proc/machine/gpu_driver.hpp"
+#include "proc/machine/gpu_memory.hpp"
 #include "proc/output/capture.hpp"
 #include "proc/spawn/null_device.hpp"
 #include "proc/spawn/spawn.hpp"
@@ -19,15 +17,12 @@
 #include "run/verdict/gpu_memory.hpp"
 #include "run/verdict/traceback.hpp"
 #include "ui/text/line_assembler.hpp"
-#include "ui/text/utf8.hpp"
 
 namespace taas::node {
 namespace {
 
 /// A prompt or a bar's state has no line end: it is shown when nothing has followed it for this long.
 constexpr auto kQuiet = std::chrono::milliseconds(200);
-/// ... of a rank that has a terminal, which may be the echo of a key.
-constexpr auto kQuietOnTerminal = std::chrono::milliseconds(15);
 constexpr std::size_t kMostOfRecord = 16 << 20;  // 2,000 calls with their stacks are 1 to 2 MB
 constexpr std::size_t kCallsOfGroup = 4;         // before the one that hangs nothing is of interest
 /// Of the program's own error file. A longer one is not the description of an error that torch's @record writes.
@@ -65,20 +60,16 @@ std::vector<run::CollectiveGroup> collectives_in(const HeldPath& flight_record) 
 }
 
 /// Others than the rank itself, whose own memory is free by now.
-void ask_who_holds_gpu(run::Evidence& evidence, int pid, bool is_by_bus) {
-  for (auto& holder : gpu_memory_holders(evidence.gpu, is_by_bus, kPatienceWithDriver)) {
+void ask_who_holds_gpu(run::Evidence& evidence, int pid) {
+  for (auto& holder : gpu_memory_holders(evidence.gpu, kPatienceWithDriver)) {
     if (holder.pid != pid)
       evidence.gpu_holders.push_back({holder.pid, std::move(holder.name), holder.bytes.value_or(0)});
   }
 }
 
 /// The record is of interest of a rank that was stopped too: the others may have waited for it.
-void read_evidence(run::Evidence& evidence, int pid, bool is_gpu_by_bus, const HeldPath& flight_record,
-                   const HeldPath& error_file) {
-  struct statvfs shared {};
-  if (::statvfs("/dev/shm", &shared) == 0)
-    evidence.shared_memory = static_cast<std::int64_t>(shared.f_blocks) * static_cast<std::int64_t>(shared.f_frsize);
-  if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid, is_gpu_by_bus);
+void read_evidence(run::Evidence& evidence, int pid, const HeldPath& flight_record, const HeldPath& error_file) {
+  if (!evidence.gpu.empty()) ask_who_holds_gpu(evidence, pid);
   if (!flight_record.empty()) evidence.collectives = collectives_in(flight_record);
   if (error_file.empty()) return;
   if (auto text = error_file.folder.read(error_file.name, kMostErrorFile)) evidence.error_file = std::move(*text);
@@ -144,10 +135,7 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     capture.on_bytes = [this, which](std::string_view bytes, Instant at) { take(which, bytes, at); };
     capture.on_log_error = callbacks.on_log_error;
     stream(which).quiet = std::make_unique<Timer>(io, [this, which] { quiet_or_wait(which); });
-    CaptureLog log{&disk, file, {}, start.log_limit};
-    if (start.terminal)
-      log.filter = [moves = ui::MovesFilter()](std::string_view bytes) mutable { return moves.add(bytes); };
-    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), std::move(log), std::move(capture));
+    stream(which).capture = std::make_unique<Capture>(io, std::move(pipe), CaptureLog{&disk, file}, std::move(capture));
   }
 
   void take(ui::Stream which, std::string_view bytes, Instant at) {
@@ -156,7 +144,7 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     pass_on(which, from.assembler.add(bytes), at);
     if (from.waiting_for_quiet || !from.assembler.has_partial()) return;
     from.waiting_for_quiet = true;
-    from.quiet->set(at + quiet());
+    from.quiet->set(at + kQuiet);
   }
 
   /// A busy loop, or a console that holds the rank back, is no sign that the rank is quiet.
@@ -164,11 +152,9 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     OutputStream& from = stream(which);
     if (!paused) from.capture->drain_now();
     Instant now = steady_now();
-    if (!paused && now - from.last_bytes_at >= quiet()) return show_partial(which, now);
-    from.quiet->set(now + quiet());
+    if (!paused && now - from.last_bytes_at >= kQuiet) return show_partial(which, now);
+    from.quiet->set(now + kQuiet);
   }
-
-  [[nodiscard]] Duration quiet() const { return start.terminal ? kQuietOnTerminal : kQuiet; }
 
   void show_partial(ui::Stream which, Instant at) {
     stream(which).waiting_for_quiet = false;
@@ -262,8 +248,8 @@ struct RankProcess::State : std::enable_shared_from_this<State> {
     auto found = std::make_shared<Left>(Left{last_words(status), std::nullopt});
     disk.run(
         [=, failed = !status.success(), process = pid, record = start.flight_record, error = start.error_file,
-         by_bus = value_in(start.environment, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID", watched = preloaded] {
-          read_evidence(found->evidence, process, by_bus, record, failed ? error : HeldPath());
+         watched = preloaded] {
+          read_evidence(found->evidence, process, record, failed ? error : HeldPath());
           if (!watched || error.empty()) return;
           found->facts = take_facts(error);
           error.folder.remove(error.name + kRaisedSuffix);
@@ -308,21 +294,12 @@ std::vector<int> signals_to_ignore(const std::vector<std::string>& environment) 
   return {SIGUSR1, SIGUSR2};
 }
 
-/// Two terminals, so that the streams stay apart. Where the system has none left, a pipe does.
-Result<Pipe> PreparedRank::make_output() const {
-  if (start.terminal) {
-    if (auto terminal = make_pseudo_terminal(*start.terminal)) return terminal;
-  }
-  return make_pipe();
-}
-
 Result<PreparedRank> PreparedRank::make(RankStart start) {
-  PreparedRank prepared{std::move(start), Fd(), Pipe(), Pipe()};
-  for (auto* pipe : {&prepared.out, &prepared.err}) {
-    auto made = prepared.make_output();
-    if (!made) return made.error();
-    *pipe = std::move(*made);
-  }
+  auto out = make_pipe();
+  if (!out) return out.error();
+  auto err = make_pipe();
+  if (!err) return err.error();
+  PreparedRank prepared{std::move(start), Fd(), std::move(*out), std::move(*err)};
   if (prepared.start.inherits_stdin) return prepared;
   auto null = open_null();
   if (!null) return null.error();
@@ -340,7 +317,6 @@ SpawnRequest PreparedRank::request() const {
   request.inherited = start.inherited;
   request.read_only = start.read_only;
   request.open_files_limit = start.open_files_limit;
-  request.cpus = start.cpus;
   request.ignored_signals = signals_to_ignore(start.environment);
   return request;
 }
@@ -386,13 +362,6 @@ void RankProcess::resume() {
   state_->paused = false;
   state_->out.capture->resume();
   state_->err.capture->resume();
-}
-
-void RankProcess::resize(TerminalSize size) {
-  if (!state_->start.terminal || !state_->running) return;
-  state_->out.capture->resize(size);
-  state_->err.capture->resize(size);
-  signal(SIGWINCH);  // which ends nobody
 }
 
 void RankProcess::flush() { state_->flush(); }

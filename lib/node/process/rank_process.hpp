@@ -12,7 +12,6 @@
 #include "base/fd.hpp"
 #include "base/folders/held_folder.hpp"
 #include "node/process/last_words.hpp"
-#include "proc/output/pseudo_terminal.hpp"
 #include "proc/spawn/spawn.hpp"
 #include "run/events/events.hpp"
 #include "run/events/training_facts.hpp"
@@ -35,14 +34,9 @@ struct RankStart {
   std::optional<std::uint64_t> open_files_limit;
   HeldPath stdout_file;
   HeldPath stderr_file;
-  std::int64_t log_limit = 0;  ///< of each of these files, bytes, as LogFile has it; 0: none
-  HeldPath error_file;         ///< TORCHELASTIC_ERROR_FILE
-  HeldPath flight_record;      ///< where torch writes the rank's last collectives when one hangs; none: not known
+  HeldPath error_file;     ///< TORCHELASTIC_ERROR_FILE
+  HeldPath flight_record;  ///< where torch writes the rank's last collectives when one hangs; none: not known
   bool inherits_stdin = false;
-  /// Its stdout and stderr are pseudo terminals of this size, with a log file without what moves the cursor; none:
-  /// pipes.
-  std::optional<TerminalSize> terminal = {};
-  std::vector<int> cpus = {};             ///< empty: those of the launcher
   std::vector<const Fd*> inherited = {};  ///< become descriptors 3, 4, and so on
 };
 
@@ -71,7 +65,6 @@ struct PreparedRank {
   static Result<PreparedRank> make(RankStart start);
   /// Points into this.
   [[nodiscard]] SpawnRequest request() const;
-  [[nodiscard]] Result<Pipe> make_output() const;
 };
 
 /// Owns one training process: its pipes, its log files and the evidence for the verdict. Does not kill it when
@@ -95,8 +88,6 @@ class RankProcess {
   /// Back-pressure: while paused nothing is read, so the rank blocks in its own writes when its pipe is full.
   void pause();
   void resume();
-  /// Of its pseudo terminals, if it has any.
-  void resize(TerminalSize size);
   /// Reads and passes on whatever is left, an unended line included; called when the generation is gone.
   void flush();
 

@@ -1,7 +1,6 @@
 #include "node/process/rank_source.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "node/process/rank_process.hpp"
 #include "proc/family/family.hpp"
@@ -22,7 +21,6 @@ RankSource::RankSource(boost::asio::io_context& io, Family& family, RankSourceOp
       options_(std::move(options)),
       remark_(std::move(remark)),
       given_up_(options_.choice.modules.empty()) {
-  if (given_up_ && options_.inherited) Fd(options_.inherited->link).reset();  // it ends
   if (given_up_ && options_.choice.is_news) remark_(fmt::format("not preloaded: {}", options_.choice.why));
 }
 
@@ -52,33 +50,9 @@ void RankSource::start(const CommonEnvironment& common) {
   request.ignored_signals = signals_to_ignore(common.variables);
   variables_ = common.variables;
   settled_ = false;
-  if (!adopt(request)) start_own(request);
-}
-
-/// Where nobody has named the modules, one that cannot be preloaded does not keep the first from it.
-void RankSource::start_own(const PreloadRequest& request) {
-  auto started = PreloadedPython::start(io_, family_, request, [this, request](const std::string& refusal) {
-    if (refusal.empty() || !options_.choice.by_itself || request.modules.size() == 1) return settle(refusal);
-    auto less = request;
-    less.modules.resize(1);
-    start_own(less);
-  });
+  auto started = PreloadedPython::start(io_, family_, request, [this](const std::string& refusal) { settle(refusal); });
   if (!started) return settle(started.error().message);
   interpreter_ = std::move(*started);
-}
-
-/// False: there is none to be had from a session.
-bool RankSource::adopt(const PreloadRequest& request) {
-  const auto python = std::exchange(options_.inherited, std::nullopt);
-  if (!python) return false;
-  auto adopted = PreloadedPython::adopt(io_, family_, {python->link, python->pid}, request,
-                                        [this, request](const std::string& refusal) {
-                                          if (refusal.empty()) return settle("");
-                                          remark_(fmt::format("the session's Python does not fit: {}", refusal));
-                                          start_own(request);
-                                        });
-  if (adopted) interpreter_ = std::move(*adopted);
-  return static_cast<bool>(adopted);
 }
 
 void RankSource::settle(const std::string& refusal) {
@@ -92,10 +66,6 @@ void RankSource::give_up(const std::string& why) {
   given_up_ = true;
   const bool guessed_wrong = options_.choice.by_itself && why.find(kNoModule) != why.npos;
   if (!guessed_wrong) remark_(fmt::format("not preloaded: {}; each rank starts a Python of its own", why));
-}
-
-std::string RankSource::under_way() const {
-  return go_ ? fmt::format("importing {}", fmt::join(options_.choice.modules, ", ")) : "";
 }
 
 void RankSource::hurry() {

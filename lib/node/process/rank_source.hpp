@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "plan/options/options.hpp"
 #include "plan/program/preload.hpp"
 #include "proc/spawn/spawn.hpp"
 
 namespace taas {
 class Family;
 class PreloadedPython;
-struct PreloadRequest;
 }  // namespace taas
 
 namespace taas::node {
@@ -25,7 +23,6 @@ struct RankSourceOptions {
   std::vector<std::string> command;  ///< of ranks
   std::string hook_folder;           ///< of lib/python/preload; empty: not found
   std::optional<std::uint64_t> open_files_limit;
-  std::optional<plan::SessionPython> inherited = {};  ///< of the session that this launcher comes from
 };
 
 /// What the ranks of one node have in common, as variables.
@@ -45,8 +42,6 @@ class RankSource {
   /// Calls back once ranks can be started: at once, or when the interpreter is ready or known to be of no use. A second
   /// call before that takes the place of the first. What ranks have in common is asked for where it matters only.
   void prepare(const std::function<CommonEnvironment()>& find_common, std::function<void()> go);
-  /// What takes time before ranks can be started: "importing torch"; empty: nothing does.
-  [[nodiscard]] std::string under_way() const;
   /// Nobody wants to wait any longer: calls back now, and ranks are fresh processes.
   void hurry();
   /// What was asked for is not wanted any more: of ranks that were not handed over none is left. An interpreter that is
@@ -62,8 +57,6 @@ class RankSource {
  private:
   static void spawn_fresh(const std::vector<SpawnRequest>& requests, const OnChild& on_child);
   void start(const CommonEnvironment& common);
-  void start_own(const PreloadRequest& request);
-  bool adopt(const PreloadRequest& request);
   void settle(const std::string& refusal);
   void give_up(const std::string& why);
 

@@ -50,8 +50,6 @@ void remove_old_locks(const std::string& folder) {
   }
 }
 
-}  // namespace
-
 /// One that is there comes before one that could be made, so that all find the same.
 Result<std::string> find_runtime_folder(const std::map<std::string, std::string>& environment,
                                         const std::string& parent) {
@@ -69,6 +67,8 @@ Result<std::string> find_runtime_folder(const std::map<std::string, std::string>
                   "folder of yours with mode 0700",
                   name_of(parent, 0), name_of(parent, kMostNames - 1), kRuntimeDirectory));
 }
+
+}  // namespace
 
 Result<std::string> runtime_folder(const std::map<std::string, std::string>& environment, const std::string& parent) {
   auto folder = find_runtime_folder(environment, parent);

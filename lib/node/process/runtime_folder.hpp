@@ -10,14 +10,9 @@ namespace taas::node {
 
 /// A folder of this user's on this machine that nobody else may enter, the same for all launchers of the user: for
 /// locks by which they find each other, and for the private folders of runs. In XDG_RUNTIME_DIR where that is such a
-/// folder, else in `parent` under a name that another user has not taken: names in /tmp are free for everybody. Files
-/// in it that are a day old, and that nobody holds the lock of, are removed.
+/// folder, else in `parent` under a name that another user has not taken: names in /tmp are free for everybody.
 Result<std::string> runtime_folder(const std::map<std::string, std::string>& environment,
                                    const std::string& parent = "/tmp");
-
-/// The same, and nothing old in it is removed: for what begins with every run.
-Result<std::string> find_runtime_folder(const std::map<std::string, std::string>& environment,
-                                        const std::string& parent = "/tmp");
 
 /// A file of the folder, made where it is missing, for flock().
 Result<Fd> open_lock(const std::string& path);

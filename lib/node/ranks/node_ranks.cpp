@@ -8,14 +8,11 @@
 
 #include "base/disk_thread.hpp"
 #include "base/log/log.hpp"
-#include "base/text.hpp"
 #include "node/ranks/protection.hpp"
-#include "node/ranks/rank_binding.hpp"
 #include "plan/program/preload.hpp"
 #include "proc/family/family.hpp"
 #include "proc/machine/memory_watch.hpp"
 #include "proc/spawn/landlock.hpp"
-#include "ui/text/prefix.hpp"
 
 namespace taas::node {
 namespace {
@@ -40,20 +37,18 @@ void NodeRanks::start(Generation generation, plan::RunAddresses addresses, std::
   writers_.clear();
   told_to_end_by_ = 0;
   starts_.begin(generation, std::move(addresses), std::move(places));
+  choose_streams();
   out_of_memory_kills_ = oom_kills();
   start_wanted_ = true;
   auto made = std::make_shared<GenerationPaths>();
-  disk_.run(
-      [=, where = folder_, all = starts_.places(), output = starts_.options().settings.options.output] {
-        *made = make_paths(where, generation, all, output);
-      },
-      [=, this] { use(std::move(*made)); });
+  const auto rank_files = starts_.options().settings.options.output.ranks;
+  disk_.run([=, where = folder_, all = starts_.places()] { *made = make_paths(where, generation, all, rank_files); },
+            [=, this] { use(std::move(*made)); });
 }
 
 void NodeRanks::use(GenerationPaths made) {
   if (!start_wanted_) return;
   if (!made.trouble.empty()) remark(made.trouble + "; training goes on without files there");
-  open_filtered(made);
   starts_.use(std::move(made));
   if (!source_) {
     tell_gap_of_protection();
@@ -64,28 +59,14 @@ void NodeRanks::use(GenerationPaths made) {
                      if (options_.before_start) options_.before_start();
                      if (start_wanted_) start_all();
                    });
-  if (auto what = source_->under_way(); !what.empty()) outbox_.say(run::RanksPreparing{generation_, std::move(what)});
-}
-
-std::vector<RankStart> NodeRanks::bound_starts() {
-  std::vector<RankStart> starts;
-  for (std::size_t i = 0; i < places().size(); ++i) starts.push_back(starts_.describe(i));
-  auto cpus = cpus_of_ranks(starts, starts_.options().settings, starts_.options().machine);
-  if (!cpus) {
-    if (!std::exchange(told_unbound_, true)) remark("ranks are not bound to CPUs: " + cpus.error().message);
-    return starts;
-  }
-  for (std::size_t i = 0; i < starts.size(); ++i) starts[i].cpus = std::move((*cpus)[i]);
-  return starts;
 }
 
 /// As far as descriptors go; then all together, since a preloaded interpreter forks many for little more than one.
 void NodeRanks::start_all() {
   starting_.clear();
   short_of_.reset();
-  auto starts = bound_starts();
-  for (auto& start : starts) {
-    auto one = PreparedRank::make(std::move(start));
+  for (std::size_t i = 0; i < places().size(); ++i) {
+    auto one = PreparedRank::make(starts_.describe(i));
     if (!one) short_of_ = one.error();
     if (!one) break;
     starting_.push_back(std::move(*one));
@@ -112,7 +93,7 @@ void NodeRanks::adopt(std::size_t index, Child child) {
             process->pid(), process->preloaded() ? ", preloaded" : "");
   outbox_.say(run::RankSpawned{generation_, rank, process->pid(), steady_now(), process->preloaded()});
   writers_.add(process->pid());
-  if (held_ && starts_.is_shown(ranks_.size())) process->pause();
+  if (held_ && is_shown(ranks_.size())) process->pause();
   ranks_.push_back(std::move(process));
 }
 
@@ -124,10 +105,8 @@ void NodeRanks::say_failed(const RankPlace& place, const Error& error) {
 std::unique_ptr<RankSource> NodeRanks::make_source() {
   const auto& starts = starts_.options();
   RankSourceOptions wanted;
-  wanted.inherited = starts.machine.session_python;
-  const int starts_at_once = static_cast<int>(places().size()) + (wanted.inherited ? 1 : 0);  // it is there already
-  wanted.choice =
-      plan::choose_preload(starts.settings.options, starts.command, starts_at_once, plan::read_source);
+  wanted.choice = plan::choose_preload(starts.settings.options, starts.command, static_cast<int>(places().size()),
+                                       plan::read_source);
   wanted.command = starts.command;
   wanted.hook_folder = starts.machine.preload_hook;
   wanted.open_files_limit = starts.open_files_limit;
@@ -144,12 +123,10 @@ RankCallbacks NodeRanks::callbacks(Rank rank) {
   calls.on_facts = [this, rank, of = generation_](run::TrainingFacts facts) {
     outbox_.say(run::RankTrained{of, rank, std::move(facts)});
   };
-  // A rank that somebody looks at in a debugger has raised, and stays.
-  if (!starts_.options().settings.options.output.post_mortem)
-    calls.on_lingering = [this, rank, of = generation_](run::Lingering state, std::string waits_for,
-                                                        run::Evidence evidence) {
-      outbox_.say(run::RankLingers{of, rank, state, std::move(waits_for), std::move(evidence), steady_now()});
-    };
+  calls.on_lingering = [this, rank, of = generation_](run::Lingering state, std::string waits_for,
+                                                      run::Evidence evidence) {
+    outbox_.say(run::RankLingers{of, rank, state, std::move(waits_for), std::move(evidence), steady_now()});
+  };
   calls.on_exit = [this, rank, of = generation_](run::ExitStatus status, run::Evidence evidence, Instant at) {
     ended(rank, of, status, std::move(evidence), at);
   };
@@ -217,67 +194,35 @@ void NodeRanks::signal(const run::SignalRanks& request, const std::function<void
                                 static_cast<int>(unheard.size())});
 }
 
-std::vector<RankLooker::Target> NodeRanks::living() const {
-  std::vector<RankLooker::Target> result;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (ranks_[i]->running())
-      result.push_back({places()[i].rank, ranks_[i]->pid(), {}, starts_.step_file(i), starts_.gpu(i)});
-  }
-  return result;
-}
-
 std::optional<Rank> NodeRanks::rank_of(int pid) const {
   auto found = std::find_if(ranks_.begin(), ranks_.end(), [pid](const auto& rank) { return rank->pid() == pid; });
   return found == ranks_.end() ? std::nullopt
                                : std::optional(places()[static_cast<std::size_t>(found - ranks_.begin())].rank);
 }
 
+void NodeRanks::choose_streams() {
+  auto chosen = plan::decide_streams(starts_.options().settings.options.output, places());
+  outputs_ = chosen ? std::move(*chosen) : std::vector<plan::RankOutput>(places().size());
+}
+
+bool NodeRanks::is_shown(std::size_t index) const {
+  return outputs_[index].stdout_on_console || outputs_[index].stderr_on_console;
+}
+
 void NodeRanks::hold_output(bool hold) {
   held_ = hold;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (!starts_.is_shown(i)) continue;
+    if (!is_shown(i)) continue;
     held_ ? ranks_[i]->pause() : ranks_[i]->resume();
   }
 }
 
-void NodeRanks::resize_terminal(TerminalSize size) {
-  starts_.resize(size);
-  for (auto& rank : ranks_) rank->resize(size);
-}
-
-void NodeRanks::open_filtered(const GenerationPaths& made) {
-  const auto open = [this](std::optional<LogWriter>& writer, const HeldPath& place) {
-    writer.reset();
-    if (!place.empty()) writer.emplace(disk_, place, LogWriterCallbacks{});
-  };
-  open(filtered_out_, made.filtered_out);
-  open(filtered_err_, made.filtered_err);
-}
-
-/// As torchrun's files have them: behind the rank, or what the user wants there.
-void NodeRanks::keep_if_chosen(const ui::OutputLine& line, std::size_t index) {
-  const bool is_stderr = line.stream == ui::Stream::kStderr;
-  auto& file = is_stderr ? filtered_err_ : filtered_out_;
-  if (!file || line.progress || file->crowded()) return;
-  const auto& options = starts_.options().settings.options;
-  const auto& words = is_stderr ? options.output.stderr_filters : options.output.stdout_filters;
-  if (std::ranges::none_of(words, [&](const std::string& word) { return contains(line.text, word); })) return;
-  const auto& place = places()[index];
-  const auto pattern =
-      options.output.prefix_template.empty() ? "[${role_name}${local_rank}]:" : options.output.prefix_template;
-  const auto prefix = ui::expand_prefix(
-      pattern, {options.rendezvous.role, place.local_rank, place.rank, starts_.options().machine.hostname});
-  file->append(fmt::format("{}{}\n", prefix, line.text));
-}
-
 void NodeRanks::show(std::size_t index, const ui::OutputLine& line) {
   bool is_stderr = line.stream == ui::Stream::kStderr;
-  const auto& streams = starts_.outputs()[index];
-  bool shown = is_stderr ? streams.stderr_on_console : streams.stdout_on_console;
+  bool shown = is_stderr ? outputs_[index].stderr_on_console : outputs_[index].stdout_on_console;
   if (shown || (options_.all_output && !held_)) {
     outbox_.add({line.rank, is_stderr, line.progress, line.text, line.at, line.open, line.raw});
   }
-  keep_if_chosen(line, index);
   if (is_stderr && line.text.rfind(kTraceback, 0) == 0) writers_.raised(line.at);
   bool refused = line.text.find("ermission denied") != std::string::npos;
   if (refused && starts_.options().read_only != nullptr && line.rank.value != 0) explain_refusal(line.rank);

@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "node/looks/rank_looker.hpp"
 #include "node/output/outbox.hpp"
 #include "node/ranks/rank_starts.hpp"
-#include "proc/output/log_writer.hpp"
+#include "plan/streams.hpp"
 #include "storage/publishing/writers.hpp"
 
 namespace taas {
@@ -53,13 +52,9 @@ class NodeRanks {
   void signal(const run::SignalRanks& request, const std::function<void()>& before = nullptr);
   /// While held, ranks whose lines the console shows are not read from.
   void hold_output(bool hold);
-  /// The terminal of the one that is shown, if it has one.
-  void resize_terminal(TerminalSize size);
 
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] const std::vector<RankPlace>& places() const { return starts_.places(); }
-  /// Those whose processes have not ended.
-  [[nodiscard]] std::vector<RankLooker::Target> living() const;
   /// Whose own process this is.
   [[nodiscard]] std::optional<Rank> rank_of(int pid) const;
   [[nodiscard]] bool told_to_end() const { return told_to_end_by_ != 0; }
@@ -69,7 +64,6 @@ class NodeRanks {
  private:
   void use(GenerationPaths made);
   void start_all();
-  std::vector<RankStart> bound_starts();
   void take(std::size_t index, Result<Child> child);
   void adopt(std::size_t index, Child child);
   void note_end_of_writer(Rank rank, const run::ExitStatus& status);
@@ -77,8 +71,8 @@ class NodeRanks {
   void say_failed(const RankPlace& place, const Error& error);
   std::unique_ptr<RankSource> make_source();
   RankCallbacks callbacks(Rank rank);
-  void open_filtered(const GenerationPaths& made);
-  void keep_if_chosen(const ui::OutputLine& line, std::size_t index);
+  void choose_streams();
+  [[nodiscard]] bool is_shown(std::size_t index) const;
   [[nodiscard]] bool out_of_memory_struck() const;
   void show(std::size_t index, const ui::OutputLine& line);
   void explain_refusal(Rank rank);
@@ -94,11 +88,9 @@ class NodeRanks {
   RankStarts starts_;
 
   Generation generation_{-1};
-  bool start_wanted_ = false;  // from the order on, until all of it is to end
-  bool told_unbound_ = false;
-  std::unique_ptr<RankSource> source_;     // from the first generation on
-  std::optional<LogWriter> filtered_out_;  // of the lines that the user has chosen
-  std::optional<LogWriter> filtered_err_;
+  bool start_wanted_ = false;                        // from the order on, until all of it is to end
+  std::unique_ptr<RankSource> source_;               // from the first generation on
+  std::vector<plan::RankOutput> outputs_;            // by place: which of its streams the console shows
   std::vector<PreparedRank> starting_;               // by place; those that run are empty
   std::optional<Error> short_of_;                    // why there are fewer of these than places
   std::vector<std::unique_ptr<RankProcess>> ranks_;  // started ones, by place

@@ -1,12 +1,10 @@
 #include "node/ranks/rank_starts.hpp"
 
 #include <boost/algorithm/string/replace.hpp>
-#include <filesystem>
 #include <utility>
 
 #include "base/environment/environment.hpp"
 #include "node/process/common_environment.hpp"
-#include "proc/machine/gpu_driver.hpp"
 
 namespace taas::node {
 namespace {
@@ -35,7 +33,7 @@ std::string make_private_output(const storage::RunDirectory& folder, Rank rank, 
 }  // namespace
 
 GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
-                           const std::vector<RankPlace>& places, const plan::OutputOptions& output) {
+                           const std::vector<RankPlace>& places, plan::RankFiles rank_files) {
   GenerationPaths made;
   auto& trouble = made.trouble;
   made.flight_records = path_or_none(folder.flight_records(generation), trouble);
@@ -43,14 +41,8 @@ GenerationPaths make_paths(const storage::RunDirectory& folder, Generation gener
     made.ranks.push_back({path_or_none(folder.rank_log(generation, place, storage::LogStream::kStdout), trouble),
                           path_or_none(folder.rank_log(generation, place, storage::LogStream::kStderr), trouble),
                           path_or_none(folder.error_file(generation, place), trouble),
-                          make_private_output(folder, place.rank, output.ranks, trouble)});
+                          make_private_output(folder, place.rank, rank_files, trouble)});
   }
-  using storage::LogStream;
-  const auto filtered = [&](const std::vector<std::string>& words, LogStream stream) {
-    return words.empty() ? HeldPath() : path_or_none(folder.filtered_log(generation, places.front(), stream), trouble);
-  };
-  made.filtered_out = filtered(output.stdout_filters, LogStream::kStdout);
-  made.filtered_err = filtered(output.stderr_filters, LogStream::kStderr);
   return made;
 }
 
@@ -59,8 +51,6 @@ void RankStarts::begin(Generation generation, plan::RunAddresses addresses, std:
   addresses_ = std::move(addresses);
   places_ = std::move(places);
   paths_.assign(places_.size(), {});
-  auto chosen = plan::decide_streams(options_.settings.options.output, places_);
-  outputs_ = chosen ? std::move(*chosen) : std::vector<plan::RankOutput>(places_.size());
 }
 
 void RankStarts::use(GenerationPaths paths) {
@@ -80,18 +70,11 @@ RankStart RankStarts::describe(std::size_t index) const {
   start.read_only = first ? nullptr : options_.read_only;
   start.open_files_limit = options_.open_files_limit;
   start.stdout_file = files.out;
-  start.log_limit = options_.settings.options.output.log_limit;
   start.stderr_file = files.err;
   start.error_file = files.error;
   if (!flight_records_.empty()) start.flight_record = flight_records_.with(std::to_string(place.rank.value));
-  const auto reader = plan::rank_with_input(options_.settings.options.output, places_);
-  start.inherits_stdin = options_.inherits_stdin && place.rank == reader;
-  if (has_terminal(index)) start.terminal = options_.terminal;
+  start.inherits_stdin = first && options_.inherits_stdin;
   return start;
-}
-
-bool RankStarts::has_terminal(std::size_t index) const {
-  return options_.terminal && places_[index].rank == plan::rank_with_input(options_.settings.options.output, places_);
 }
 
 CommonEnvironment RankStarts::common() const {
@@ -105,26 +88,10 @@ CommonEnvironment RankStarts::common() const {
   return common_environment(environments, names);
 }
 
-std::string RankStarts::step_file(std::size_t index) const {
-  return options_.steps == nullptr ? "" : options_.steps->path(generation_, places_[index].rank);
-}
-
-std::string RankStarts::gpu(std::size_t index) const {
-  const auto& machine = options_.machine;
-  if (options_.settings.device != plan::Device::kGpu || machine.gpus == 0) return {};
-  const int first = places_[index].local_rank * options_.settings.options.size.devices_per_rank;
-  const auto visible = find_variable(machine.environment, "CUDA_VISIBLE_DEVICES");
-  return name_of_visible_gpu(first % machine.gpus, visible).value_or("");
-}
-
 std::vector<plan::Variable> RankStarts::own_variables(std::size_t index) const {
   const auto& files = paths_[index];
   plan::RunAddresses known = addresses_;
   known.error_file = files.error.path();
-  known.step_file = step_file(index);
-  const bool debugs = options_.settings.options.output.post_mortem && !flight_records_.empty();
-  if (debugs) known.post_mortem = std::filesystem::path(flight_records_.path()).parent_path() / "post-mortem";
-  known.on_console = is_shown(index) && !has_terminal(index);
   if (!files.output.empty()) known.output_directory = files.output;
   return plan::rank_environment(options_.settings, options_.machine, places_[index], generation_, known);
 }

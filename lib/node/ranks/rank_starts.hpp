@@ -9,9 +9,7 @@
 #include "base/ranks/rank_placement.hpp"
 #include "node/process/rank_process.hpp"
 #include "node/process/rank_source.hpp"
-#include "node/process/step_files.hpp"
 #include "plan/environment/rank_environment.hpp"
-#include "plan/streams.hpp"
 #include "storage/run_directory.hpp"
 
 namespace taas::node {
@@ -19,13 +17,11 @@ namespace taas::node {
 /// What is the same for the ranks of all generations.
 struct RankStartsOptions {
   plan::LaunchSettings settings;
-  plan::Machine machine;                      ///< its environment is what ranks inherit
-  std::vector<std::string> command;           ///< what every rank runs
-  bool inherits_stdin = false;                ///< rank 0 reads the launcher's standard input
-  std::optional<TerminalSize> terminal = {};  ///< of the rank that is shown; none: it has none
-  const Ruleset* read_only = nullptr;         ///< for ranks other than 0; null: they may write anywhere
+  plan::Machine machine;               ///< its environment is what ranks inherit
+  std::vector<std::string> command;    ///< what every rank runs
+  bool inherits_stdin = false;         ///< rank 0 reads the launcher's standard input
+  const Ruleset* read_only = nullptr;  ///< for ranks other than 0; null: they may write anywhere
   std::optional<std::uint64_t> open_files_limit;
-  StepFiles* steps = nullptr;  ///< where ranks count them; null: nowhere
 };
 
 /// Of one rank's files; none where its folder cannot be made.
@@ -40,14 +36,12 @@ struct RankPaths {
 struct GenerationPaths {
   HeldPath flight_records;
   std::vector<RankPaths> ranks;  ///< in the order of their places
-  HeldPath filtered_out = {};    ///< for lines that the user has chosen; none: none were
-  HeldPath filtered_err = {};
-  std::string trouble = {};  ///< why one of them has no file; empty: all have
+  std::string trouble = {};      ///< why one of them has no file; empty: all have
 };
 
 /// Makes the folders that are missing.
 GenerationPaths make_paths(const storage::RunDirectory& folder, Generation generation,
-                           const std::vector<RankPlace>& places, const plan::OutputOptions& output);
+                           const std::vector<RankPlace>& places, plan::RankFiles rank_files);
 
 /// What the ranks of one generation on this node are started with.
 class RankStarts {
@@ -56,28 +50,15 @@ class RankStarts {
 
   void begin(Generation generation, plan::RunAddresses addresses, std::vector<RankPlace> places);
   void use(GenerationPaths paths);
-  /// Of ranks that are started from now on, where they have terminals.
-  void resize(TerminalSize size) {
-    if (options_.terminal) options_.terminal = size;
-  }
 
   [[nodiscard]] const RankStartsOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<RankPlace>& places() const { return places_; }
-  /// Which streams the console shows, by place.
-  [[nodiscard]] const std::vector<plan::RankOutput>& outputs() const { return outputs_; }
-  [[nodiscard]] bool is_shown(std::size_t index) const {
-    return outputs_[index].stdout_on_console || outputs_[index].stderr_on_console;
-  }
   /// Of the rank at this index of places().
   [[nodiscard]] RankStart describe(std::size_t index) const;
   [[nodiscard]] CommonEnvironment common() const;
-  [[nodiscard]] std::string step_file(std::size_t index) const;
-  /// The first GPU that is this rank's, as CUDA_VISIBLE_DEVICES names it; empty: it has none.
-  [[nodiscard]] std::string gpu(std::size_t index) const;
 
  private:
   [[nodiscard]] std::vector<plan::Variable> own_variables(std::size_t index) const;
-  [[nodiscard]] bool has_terminal(std::size_t index) const;
 
   RankStartsOptions options_;
   Generation generation_{-1};
@@ -85,7 +66,6 @@ class RankStarts {
   std::vector<RankPlace> places_;
   HeldPath flight_records_;
   std::vector<RankPaths> paths_;
-  std::vector<plan::RankOutput> outputs_;  // by place
 };
 
 }  // namespace taas::node

@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "base/environment/environment.hpp"
-#include "base/log/log_settings.hpp"
 #include "base/text.hpp"
 #include "plan/environment/extra_variables.hpp"
 #include "plan/environment/tensorflow_config.hpp"
@@ -52,11 +51,11 @@ std::string signal_names(std::vector<int> signals) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-/// More ranks on the machine than it has GPUs (--oversubscribe), or slices of GPUs.
+/// More ranks on the machine than it has GPUs: --oversubscribe.
 bool shares_gpus(const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
   auto ranks = std::int64_t{settings.simulated ? place.world_size : place.local_world_size};
-  if (settings.device != Device::kGpu || machine.gpus == 0) return false;
-  return ranks * settings.options.size.devices_per_rank > machine.gpus || has_slices(machine);
+  return settings.device == Device::kGpu && machine.gpus > 0 &&
+         ranks * settings.options.size.devices_per_rank > machine.gpus;
 }
 
 /// Each rank sees its own devices only, from device 0 on, whatever its local rank is.
@@ -132,34 +131,11 @@ std::vector<std::string> devices_of(const LaunchSettings& settings, const RankPl
   return devices;
 }
 
-/// Of accelerators that are not counted: what their runtimes read, by the name of their kind.
-constexpr std::pair<std::string_view, const char*> kOfOthers[] = {{"AMD GPU", "HIP_VISIBLE_DEVICES"},
-                                                                  {"Intel GPU", "ZE_AFFINITY_MASK"},
-                                                                  {"Ascend NPU", "ASCEND_RT_VISIBLE_DEVICES"},
-                                                                  {"Gaudi accelerator", "HABANA_VISIBLE_DEVICES"}};
-
-/// Of those that the user has chosen, if any, the numbers of one rank; of all others the numbers themselves.
-void set_other_devices(Writer& writer, const Machine& machine, const std::vector<std::size_t>& numbers) {
-  for (const auto& [kind, variable] : kOfOthers) {
-    if (machine.other_accelerators.find(kind) == std::string::npos) continue;
-    auto chosen = value_of(machine.environment, variable);
-    const auto entries = split(chosen, ',');
-    std::vector<std::string> devices;
-    for (auto number : numbers) {
-      if (chosen.empty()) devices.push_back(std::to_string(number));
-      if (!chosen.empty() && number < entries.size()) devices.emplace_back(trim(entries[number], " "));
-    }
-    writer.set(variable, fmt::format("{}", fmt::join(devices, ",")));
-  }
-}
-
 void set_devices(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place) {
   bool own = is_local_rank_virtual(settings, machine, place) || settings.options.size.devices_per_rank > 1;
   if (machine.gpus == 0) {  // as torchrun does: the numbers of the GPUs that the rank would have
     if (own) {
-      const auto numbers = numbers_of(settings, place, own);
-      writer.set_default("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(numbers, ",")));
-      set_other_devices(writer, machine, numbers);
+      writer.set_default("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(numbers_of(settings, place, own), ",")));
     }
     return;
   }
@@ -194,9 +170,6 @@ void set_sharing(Writer& writer, const LaunchSettings& settings, const RankPlace
 void set_defaults(Writer& writer, const LaunchSettings& settings, const Machine& machine, const RankPlace& place,
                   const RunAddresses& addresses) {
   writer.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  // Since torch 2.15 "nccl" is another implementation by default, which is bound to one device, chosen by LOCAL_RANK,
-  // and whose records of a hang do not tell what a GPU has begun. C++ ranks have the stock one.
-  writer.set_default("TORCH_DIST_USE_NCCL2", "0");
   writer.set_default("OMP_NUM_THREADS", std::to_string(omp_threads(settings, machine, place)));
   if (auto interface = interface_for_gloo(addresses); !interface.empty()) {
     writer.set_default("GLOO_SOCKET_IFNAME", std::move(interface));
@@ -225,7 +198,7 @@ void set_flight_recorder(Writer& writer, const Machine& machine, const RunAddres
   // A rank whose watchdog has found a hang waits four times so long for the others' records before it ends: a minute
   // would be torch's own choice. The records are written within milliseconds.
   if (!find_variable(machine.environment, "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC"))
-    writer.set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500");
+    writer.set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "800");
   bool chosen =
       addresses.flight_records.empty() || find_variable(machine.environment, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
   if (!chosen) writer.set_default("TORCH_FR_DUMP_TEMP_FILE", addresses.flight_records);
@@ -250,35 +223,12 @@ void set_data(Writer& writer, const DataOptions& options, const RunAddresses& ad
 std::string behind(const std::string& own, const std::string& path) { return own.empty() ? path : own + ":" + path; }
 
 /// What torch imports in a rank is for every program: a shell script may start Python.
-std::string path_for_ranks(const ProgramOptions& program, const Machine& machine) {
+void set_python_path(Writer& writer, const ProgramOptions& program, const Machine& machine) {
   auto path = python_path(program, machine);
   if (!machine.rank_extension.empty()) {
     path = behind(path.empty() ? value_of(machine.environment, "PYTHONPATH") : path, machine.rank_extension);
   }
-  return path;
-}
-
-/// In front of PYTHONPATH, from where the hook takes itself away.
-void set_post_mortem(Writer& writer, const Machine& machine, const std::string& folder, std::string path) {
-  if (path.empty()) path = value_of(machine.environment, "PYTHONPATH");
-  writer.replace({"PYTHONPATH", path.empty() ? machine.post_mortem : machine.post_mortem + ":" + path});
-  writer.set("TAAS_POST_MORTEM", machine.terminal + "\n" + folder);
-}
-
-/// A crash in C code leaves the Python stack behind, which the report then shows.
-void set_crash_report(Writer& writer) { writer.set_default("PYTHONFAULTHANDLER", "1"); }
-
-/// For a rank that writes to a terminal through us: how wide its lines may be behind their prefix, and that colours
-/// show. What would draw over its lines, as rich does, is told that nobody can be asked there.
-void set_console(Writer& writer, const LaunchSettings& settings, const Machine& machine) {
-  const auto& output = settings.options.output;
-  if (settings.console_columns == 0 || output.json) return;
-  const auto prefix = static_cast<int>(fmt::formatted_size("[{}] ", settings.world_size - 1));
-  writer.set_default("COLUMNS", std::to_string(std::max(settings.console_columns - prefix, 20)));
-  const auto& own = machine.environment;
-  if (output.color == Color::kNever || !value_of(own, "NO_COLOR").empty() || value_of(own, "TERM") == "dumb") return;
-  writer.set_default("FORCE_COLOR", "1");
-  writer.set_default("TTY_INTERACTIVE", "0");
+  if (!path.empty()) writer.set("PYTHONPATH", std::move(path));
 }
 
 /// A level that the user did not choose is the same without being told.
@@ -320,13 +270,8 @@ std::vector<Variable> rank_environment(const LaunchSettings& settings, const Mac
   writer.set("TAAS_RUN_ID", settings.run_id);
   set_data(writer, settings.options.data, addresses);
   set_log(writer, settings.options.output, addresses.log_folder);
-  auto path = path_for_ranks(settings.options.program, machine);
-  if (!path.empty()) writer.set("PYTHONPATH", path);
-  if (!addresses.post_mortem.empty()) set_post_mortem(writer, machine, addresses.post_mortem, std::move(path));
-  set_crash_report(writer);
-  if (addresses.on_console) set_console(writer, settings, machine);
+  set_python_path(writer, settings.options.program, machine);
   if (!addresses.stop_file.empty()) writer.set("TAAS_STOP_REQUESTED", addresses.stop_file);
-  if (!addresses.step_file.empty()) writer.set("TAAS_STEPS", addresses.step_file);
   writer.set_default("WANDB_RUN_GROUP", settings.run_id);
   set_frameworks_on_cpu(writer, settings, machine, place);
   set_flight_recorder(writer, machine, addresses);

@@ -28,14 +28,11 @@ struct RunAddresses {
   std::string error_file;                 ///< TORCHELASTIC_ERROR_FILE of this rank and generation
   std::string interface;                  ///< of this node, through which it reaches the others; empty: not known
   std::string stop_file;                  ///< TAAS_STOP_REQUESTED: appears when the run ends soon; empty: not set
-  std::string step_file = {};             ///< TAAS_STEPS of this rank and generation; empty: not set
   std::string data_plan = {};             ///< TAAS_DATA_PLAN, and TAAS_ROLE; empty: no data delivery, neither is set
   std::string events = {};                ///< TAAS_EVENTS, with data_plan
   std::vector<std::string> servers = {};  ///< "host:port" of all ranks, for frameworks whose ranks open servers
   std::string timer_file = {};            ///< TORCHELASTIC_TIMER_FILE; empty: no timers are served
   std::string log_folder = {};            ///< TAAS_LOG_DIR, where the user wants a log
-  std::string post_mortem = {};           ///< where ranks of --on-error pdb meet; empty: nowhere
-  bool on_console = false;                ///< it is shown there, and sees no terminal itself
   std::string flight_records = {};        ///< what the names of torch's flight records begin with; empty: torch's own
 };
 

@@ -4,9 +4,6 @@
 #include <iterator>
 #include <string_view>
 
-#include "base/environment/environment.hpp"
-#include "base/text.hpp"
-
 namespace taas::plan {
 namespace {
 
@@ -37,11 +34,6 @@ bool stays(std::string_view name) {
 }
 
 }  // namespace
-
-bool has_slices(const Machine& machine) {
-  auto visible = find_variable(machine.environment, "CUDA_VISIBLE_DEVICES");
-  return machine.gpus > 0 && visible && trim(*visible, " ").starts_with("MIG-");
-}
 
 std::map<std::string, std::string> forwarded_environment(const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> forwarded;

@@ -22,13 +22,12 @@ struct LaunchSettings {
   Options options;
   std::map<std::string, std::string> environment;  ///< forwarded_environment() of the machine that the user is on
   std::string working_directory;                   ///< there
-  int console_columns = 0;                         ///< likewise, as in Machine
 };
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(Device, kCpu, kGpu)
 BOOST_DESCRIBE_STRUCT(LaunchSettings, (), (run_id, device, simulated, world_size, restarts_before, options, environment,
-                                           working_directory, console_columns))
+                                           working_directory))
 // clang-format on
 
 /// The variable that holds the secret of a run whose nodes join by themselves. It is for the launcher alone.

@@ -23,8 +23,6 @@ struct NodesOptions {
   std::optional<bool> is_host;                     ///< --rdzv-conf is_host: this node coordinates
   std::string ssh_command = "ssh";                 ///< --ssh: a command line of its own, split at spaces
   std::optional<std::string> remote_taas_run;      ///< absent: the path of this one
-  std::optional<std::string> sync;                 ///< a folder that each node gets as it is here
-  bool no_sync = false;                            ///< nodes get no files, not even where they have none
 };
 
 /// Jobs of SLURM: how one is submitted, and how it reacts to being ended.
@@ -47,7 +45,7 @@ struct SlurmOptions {
 
 // clang-format off
 BOOST_DESCRIBE_STRUCT(NodesOptions, (), (hosts, hostfile, hostfile_text, spares, interface, token_file, node_timeout,
-                                         join_timeout, elastic_wait, is_host, ssh_command, remote_taas_run, sync, no_sync))
+                                         join_timeout, elastic_wait, is_host, ssh_command, remote_taas_run))
 BOOST_DESCRIBE_STRUCT(SlurmOptions, (), (submit, detach, partition, data_partition, account, time, data_time, gres, options,
                                          preempt_signal, requeue, staged, held_job, staged_node))
 // clang-format on

@@ -3,7 +3,6 @@
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,8 +16,6 @@ namespace taas::plan {
 
 /// When the console uses colour and the live footer.
 enum class Color { kAuto, kAlways, kNever };
-/// Whether the rank that is shown sees a terminal: where the console is one and no other rank is shown, or as wished.
-enum class Tty { kAuto, kAlways, kNever };
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
 /// What is to be run, as the user wrote it.
@@ -39,7 +36,6 @@ struct SizeOptions {
   std::optional<std::string> nproc_per_node;  ///< --nproc-per-node: N, auto, gpu or cpu
   bool oversubscribe = false;                 ///< more ranks than GPUs on purpose
   int devices_per_rank = 1;                   ///< --devices-per-rank: GPUs of each rank, of one node
-  std::string numa_binding = {};              ///< --numa-binding: one of torchrun's modes; empty: none
 };
 
 /// Who serves the store.
@@ -70,7 +66,6 @@ struct SupervisionOptions {
   std::chrono::milliseconds shutdown_timeout{30000};
   std::chrono::milliseconds leftover_timeout{300000};  ///< --leftover-timeout
   std::chrono::milliseconds exit_timeout{30000};       ///< --exit-timeout; 0: off
-  std::chrono::milliseconds hang_timeout{0};           ///< --hang-timeout; 0: off
   std::vector<int> signals_to_handle;                  ///< empty: TERM, INT, HUP, QUIT
   int end_with = 0;                                    ///< --end-with: the process whose end is the run's; 0: none
 };
@@ -85,23 +80,17 @@ enum class RankFiles {
 /// Where output goes and what of it is shown.
 struct OutputOptions {
   std::string directory = "./taas-runs";           ///< --output
-  std::string name;                                ///< --name: what the run's folder begins with; empty: none
   std::vector<std::string> protected_directories;  ///< --protect: read-only for ranks other than 0
   std::vector<std::string> unprotected;            ///< --protect-except: folders in them that stay writable
   RankFiles ranks = RankFiles::kAll;               ///< --rank-output
   std::optional<std::string> log_dir;              ///< --log-dir: torchrun's layout of log files
   std::string log_level;                           ///< --log-level, or TAAS_LOG: base/log/log_settings.hpp
-  std::int64_t log_limit = 0;                      ///< --log-limit: bytes of each log file of a rank; 0: none
   std::string redirects = "0";                     ///< -r, torchrun's syntax: "3" or "0:1,1:2"
   std::string tee = "0";                           ///< -t
   std::vector<int> local_ranks_filter;             ///< empty: no filter
-  std::vector<std::string> stdout_filters;         ///< --duplicate-stdout-filters: words of lines kept in one file more
-  std::vector<std::string> stderr_filters;         ///< --duplicate-stderr-filters
   std::string prefix_template;                     ///< --log-line-prefix-template; empty: the built-in prefix
   Verbosity verbosity = Verbosity::kNormal;
   Color color = Color::kAuto;
-  Tty tty = Tty::kAuto;      ///< --tty
-  bool post_mortem = false;  ///< --on-error pdb
   bool json = false;
 };
 
@@ -116,18 +105,8 @@ struct Options {
   SupervisionOptions supervision;
   OutputOptions output;
   bool dry_run = false;
-  bool preflight = false;    ///< --preflight: ranks start if nothing is wrong with the nodes
-  bool check_speed = false;  ///< --speed: then how fast nodes compute and reach each other is measured
-  bool check_only = false;   ///< `taas-run check`: the nodes are looked at, and nothing is started
-  std::string session;       ///< --in: the session that the run's launcher comes from; empty: none
-  bool as_agent = false;     ///< --as-agent: this process was started by a coordinator on another machine
+  bool as_agent = false;  ///< --as-agent: this process was started by a coordinator on another machine
   std::vector<std::string> without_effect;  ///< flags of torchrun that were given and mean nothing here, for a notice
-};
-
-/// A Python that has imported torch, below this process since it comes from a session (`taas-run up`).
-struct SessionPython {
-  int link = -1;  ///< a descriptor by which it is asked for ranks
-  int pid = -1;
 };
 
 /// What was read off this machine before planning: make_plan() itself asks nobody.
@@ -144,30 +123,22 @@ struct Machine {
   std::string gpu_problem = {};         ///< why none of its GPUs is visible, where nobody hid them; as in Gpus
   bool submits_jobs = false;            ///< to SLURM, in no job of which it is: it may be a login node
   std::string other_accelerators = {};  ///< "8 AMD GPUs": not counted in `gpus`
-  std::string post_mortem = {};         ///< folder of the `sitecustomize` of --on-error pdb; empty: none
-  std::string terminal = {};            ///< path of the terminal that is standard input; empty: it is none
-  int console_columns = 0;              ///< of the terminal that both stdout and stderr are; 0: they are none
-  std::optional<SessionPython> session_python = {};
 };
-
-/// Whether its GPUs are slices of GPUs (MIG): CUDA shows a process one of them, and NCCL takes two of one GPU for one.
-bool has_slices(const Machine& machine);
 
 // Options travel to agents as JSON.
 // clang-format off
 BOOST_DESCRIBE_ENUM(Color, kAuto, kAlways, kNever)
-BOOST_DESCRIBE_ENUM(Tty, kAuto, kAlways, kNever)
 BOOST_DESCRIBE_ENUM(Verbosity, kQuiet, kNormal, kVerbose)
 BOOST_DESCRIBE_ENUM(RankFiles, kAll, kPrivate, kNone)
 BOOST_DESCRIBE_ENUM(StoreHost, kAny, kLauncher, kRankZero)
 BOOST_DESCRIBE_STRUCT(ProgramOptions, (), (program, arguments, module, no_python, script, preload))
-BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe, devices_per_rank, numa_binding))
+BOOST_DESCRIBE_STRUCT(SizeOptions, (), (gpus, gpus_per_node, nnodes, nproc_per_node, oversubscribe, devices_per_rank))
 BOOST_DESCRIBE_STRUCT(RendezvousOptions, (), (run_id, backend, endpoint, node_rank, master_addr, master_port, local_addr,
                                               standalone, store, role, virtual_local_rank))
-BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, leftover_timeout, exit_timeout, hang_timeout, signals_to_handle))
-BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, name, protected_directories, unprotected, ranks, log_dir, log_level, log_limit, redirects, tee, local_ranks_filter,
-                                          stdout_filters, stderr_filters, prefix_template, verbosity, color, tty, post_mortem, json))
-BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, frameworks, rendezvous, supervision, output, dry_run, preflight, check_speed, check_only,
+BOOST_DESCRIBE_STRUCT(SupervisionOptions, (), (max_restarts, shutdown_timeout, leftover_timeout, exit_timeout, signals_to_handle))
+BOOST_DESCRIBE_STRUCT(OutputOptions, (), (directory, protected_directories, unprotected, ranks, log_dir, log_level, redirects, tee, local_ranks_filter,
+                                          prefix_template, verbosity, color, json))
+BOOST_DESCRIBE_STRUCT(Options, (), (program, size, nodes, slurm, data, frameworks, rendezvous, supervision, output, dry_run,
                                     as_agent, without_effect))
 // clang-format on
 

@@ -14,11 +14,7 @@
 namespace taas::plan {
 namespace {
 
-constexpr const char* kTorch = "torch";
-/// What torch imports when the first optimizer or wrapper is made, which takes as long as torch itself.
-constexpr const char* kForOptimizers = "torch._dynamo";
-/// What it and Triton read when they are imported.
-constexpr std::string_view kReadForOptimizers[] = {"TORCHDYNAMO_", "TORCHINDUCTOR_", "TRITON_"};
+constexpr const char* kDefaultModule = "torch";
 /// What OpenMP, BLAS, oneDNN, numpy, torch and TensorFlow read with getenv() when they are loaded, which no hook in
 /// Python sees; tqdm, which torch imports, asks for all variables that begin with TQDM_.
 constexpr std::string_view kReadAtLoad[] = {"ATEN_",     "BLIS_",    "DNNL_", "GOMP_",  "KMP_",
@@ -66,20 +62,10 @@ Result<> check_preload(std::string_view value) {
   return {};
 }
 
-std::vector<std::string> preload_modules(std::string_view value) {
-  if (value == kPreloadAuto) return {kTorch, kForOptimizers};
-  std::vector<std::string> modules;
-  for (auto name : split(value == kPreloadNone ? std::string_view() : value, ',')) {
-    if (!name.empty()) modules.emplace_back(name);
-  }
-  return modules;
-}
-
 PreloadChoice choose_preload(const Options& options, const std::vector<std::string>& words, int ranks,
                              const ReadSource& read) {
   const auto& wanted = options.program.preload;
   if (wanted == kPreloadNone) return none("--preload none", false);
-  if (options.output.post_mortem) return none("--on-error pdb", false);
   bool asked = wanted != kPreloadAuto;
   auto command = parse_python_command(words);
   if (!command) return none("the program is not one that Python runs from a file or module", asked);
@@ -94,10 +80,10 @@ PreloadChoice choose_preload(const Options& options, const std::vector<std::stri
                 true);
   }
   PreloadChoice choice{{}, command->options, "", false, !asked, std::move(text.variables)};
-  choice.modules = preload_modules(wanted);
-  const bool is_set = std::ranges::any_of(choice.set_by_program,
-                                          [](const auto& name) { return begins_with_one(name, kReadForOptimizers); });
-  if (!asked && (is_set || (text.known && !text.optimizes))) choice.modules = {kTorch};
+  if (!asked) choice.modules.emplace_back(kDefaultModule);
+  for (auto name : split(asked ? std::string_view(wanted) : std::string_view(), ',')) {
+    if (!name.empty()) choice.modules.emplace_back(name);
+  }
   return choice;
 }
 

@@ -17,7 +17,7 @@ inline constexpr const char* kPreloadNone = "none";
 
 /// Whether ranks come out of a Python that has imported modules already, and which.
 struct PreloadChoice {
-  std::vector<std::string> modules;              ///< empty: every rank starts by itself; by_itself: the first is enough
+  std::vector<std::string> modules;              ///< empty: every rank starts by itself
   std::size_t options = 0;                       ///< words of the command before the program
   std::string why;                               ///< for people, of an empty choice
   bool is_news = false;                          ///< the user may have expected another choice
@@ -27,9 +27,6 @@ struct PreloadChoice {
 
 /// The value of --preload: auto, none, or names of modules.
 Result<> check_preload(std::string_view value);
-
-/// What is imported by this value of --preload where a program is worth it; none: nothing is.
-std::vector<std::string> preload_modules(std::string_view value);
 
 /// Decides by --preload, and for `auto` by what the program and the files that it imports from beside it look like.
 /// `ranks` are those of one machine; sources are read relative to the working directory.

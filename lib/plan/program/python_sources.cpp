@@ -40,16 +40,6 @@ constexpr std::string_view kTraining[] = {"accelerate",
                                           "transformers",
                                           "trl",
                                           "lightning_fabric"};
-/// Of these, the ones that bring no training of their own.
-constexpr std::string_view kParts[] = {"timm", "torch", "torchaudio", "torchmetrics", "torchvision"};
-constexpr std::string_view kOptimizing[] = {"optim", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard",
-                                            "torch.compile"};
-
-template <std::size_t N>
-bool is_one_of(std::string_view name, const std::string_view (&names)[N]) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
 bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
 
 /// "package.module" at the beginning of the text, with leading dots.
@@ -134,8 +124,6 @@ class SourceReader {
     for (auto line : split(text, '\n')) {
       for (const auto& name : imported(trim(line))) follow(name, folder);
     }
-    auto contains = [&](std::string_view word) { return text.find(word) != text.npos; };
-    if (std::any_of(std::begin(kOptimizing), std::end(kOptimizing), contains)) text_.optimizes = true;
     for (auto& name : variables_set(text)) {
       auto& all = text_.variables;
       if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(std::move(name));
@@ -144,10 +132,7 @@ class SourceReader {
 
   void follow(const std::string& name, const std::string& folder) {
     auto first = name.substr(0, name.find('.'));
-    if (is_one_of(first, kTraining)) {
-      text_.trains = true;
-      if (!is_one_of(first, kParts)) text_.optimizes = true;
-    }
+    if (std::find(std::begin(kTraining), std::end(kTraining), first) != std::end(kTraining)) text_.trains = true;
     if (first == "accelerate") text_.accelerates = true;
     if (name == "ray.train" || name.starts_with("ray.train.")) text_.trains_by_ray = true;
     auto base = root_;

@@ -12,7 +12,6 @@ namespace taas::plan {
 struct ProgramText {
   bool known = false;                  ///< the program's own text was found
   bool trains = false;                 ///< it imports torch, or a package that does
-  bool optimizes = false;              ///< it makes an optimizer or a wrapper of torch's, or leaves it to a framework
   bool accelerates = false;            ///< it imports accelerate
   bool trains_by_ray = false;          ///< it imports ray.train
   std::vector<std::string> variables;  ///< that it sets or removes itself

@@ -49,16 +49,14 @@ std::int64_t gpus_for(std::int64_t ranks, int devices_per_rank) { return ranks *
 /// (rank_environment.cpp).
 bool nodes_of_one(const SizeRequest& request, const Machine& machine) {
   bool only_total = request.total && !request.nodes && !request.per_node && !request.most_per_node;
-  if (!only_total || request.on_cpu || machine.gpus == 0) return false;
-  return gpus_for(*request.total, request.devices_per_rank) > machine.gpus || has_slices(machine);
+  return only_total && !request.on_cpu && machine.gpus > 0 &&
+         gpus_for(*request.total, request.devices_per_rank) > machine.gpus;
 }
 
 Result<std::vector<int>> place(const SizeRequest& request, const SizeOptions& options, const Machine& machine) {
   if (request.empty()) {
     auto whole = check_groups(machine.gpus, "this machine", options);
-    if (!whole) return whole.error();
-    int ranks = ranks_for(machine.gpus, options);
-    return has_slices(machine) ? std::vector<int>(static_cast<std::size_t>(ranks), 1) : std::vector<int>{ranks};
+    return whole ? Result<std::vector<int>>(std::vector<int>{ranks_for(machine.gpus, options)}) : whole.error();
   }
   std::int64_t nodes = request.nodes ? request.nodes->most : 1;
   std::int64_t total = request.total ? std::int64_t{*request.total}
@@ -91,9 +89,6 @@ void add_notices(const SizeRequest& request, const SizeOptions& options, const M
   if (sizes.device == Device::kGpu && gpus_for(total, each) > machine.gpus) {
     sizes.notices.push_back(fmt::format("{} share {}, which is for trying, not for speed: each sees {}",
                                         plural(total, "rank"), plural(machine.gpus, "GPU"), name_view(each)));
-  } else if (sizes.device == Device::kGpu && has_slices(machine) && total > 1) {
-    sizes.notices.push_back(fmt::format("{} of a GPU here: {}, each of which sees one slice, as device 0",
-                                        plural(machine.gpus, "slice"), plural(total, "rank")));
   } else if (sizes.device == Device::kGpu && (nodes > 1 || (request.empty() && total > 1))) {
     sizes.notices.push_back(fmt::format("{} here: {}, {}{}", plural(machine.gpus, "GPU"), plural(total, "rank"),
                                         each == 1 ? "one on each GPU" : fmt::format("each on {} GPUs", each), where));

@@ -71,9 +71,7 @@ class Keeper {
   Keeper(pid_t agent, Fd socket, const sigset_t& signals)
       : agent_(agent), socket_(std::move(socket)), signals_(signals) {}
 
-  /// One that is kept from its start on may have ended already, and its signal may have been lost with an old handler.
   [[noreturn]] void keep() {
-    if (auto status = agent_status()) finish(*status);
     for (;;) {
       int signal = heard_at_ ? ::sigtimedwait(&signals_, nullptr, &kAskAgain) : ::sigwaitinfo(&signals_, nullptr);
       if (signal == SIGCHLD) {
@@ -143,20 +141,10 @@ class Keeper {
   bool killed_ = false;
 };
 
-void use_terminal_from_background() {
-  ::signal(SIGTTOU, SIG_IGN);
-  ::signal(SIGTTIN, SIG_IGN);
-}
-
-/// The socket of an agent whose keeper is there already.
-Fd& inherited_socket() {
-  static Fd socket;
-  return socket;
-}
-
 Result<> start_agent(pid_t keeper) {
   ::setpgid(0, 0);
-  use_terminal_from_background();
+  ::signal(SIGTTOU, SIG_IGN);
+  ::signal(SIGTTIN, SIG_IGN);
   become_subreaper();
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return system_error("cannot be tied to the keeper process", errno);
   if (::getppid() != keeper) ::_exit(128 + SIGKILL);  // it died before the kernel was told to watch it
@@ -166,29 +154,8 @@ Result<> start_agent(pid_t keeper) {
 
 }  // namespace
 
-void be_kept_through(Fd socket) { inherited_socket() = std::move(socket); }
-
-void keep_agent(int pid, Fd socket) {
-  ::signal(SIGCHLD, SIG_DFL);
-  become_subreaper();
-  const auto signals = kept_signals();
-  sigset_t others;
-  ::sigfillset(&others);
-  for (int signal = 1; signal < SIGRTMIN; ++signal) {
-    if (::sigismember(&signals, signal) == 1) ::sigdelset(&others, signal);
-  }
-  ::pthread_sigmask(SIG_UNBLOCK, &others, nullptr);
-  Keeper(pid, std::move(socket), signals).keep();
-}
-
 Result<Lifeline> become_kept() {
   if (auto opened = open_standard_streams(); !opened) return opened.error();
-  if (inherited_socket()) {
-    ::signal(SIGCHLD, SIG_DFL);
-    use_terminal_from_background();
-    reserve_open_files();
-    return Lifeline(std::move(inherited_socket()));
-  }
   auto sockets = make_message_sockets();
   if (!sockets) return sockets.error();
   ::signal(SIGCHLD, SIG_DFL);  // a launcher's launcher may ignore it, and then no exit status is kept

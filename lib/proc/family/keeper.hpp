@@ -40,12 +40,4 @@ class Lifeline {
 /// keeper; orphans below it become its children; it may write to its terminal from the background.
 Result<Lifeline> become_kept();
 
-/// The same split, for two processes that were made by somebody else and have executed this program: a session
-/// (`taas-run up`) forks launchers from an interpreter that has imported torch, keeper, agent and a new interpreter
-/// below it (lib/python/preload/taas_preload/launcher.py). In the agent become_kept() then returns with this socket.
-void be_kept_through(Fd socket);
-
-/// The keeper's part: as above, and all signals that it waits for are blocked already.
-[[noreturn]] void keep_agent(int pid, Fd socket);
-
 }  // namespace taas

@@ -10,11 +10,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "proc/machine/gpu_driver.hpp"
+#include "proc/machine/gpu_memory.hpp"
 
 namespace taas {
 namespace {
@@ -73,21 +72,11 @@ int gpus_of_driver() {
   return none ? 0 : static_cast<int>(std::distance(entry, end));
 }
 
-enum class EntryKind { kNumber, kGpu, kSlice };
-
-EntryKind kind_of(std::string_view entry) {
-  if (entry.starts_with("MIG-")) return EntryKind::kSlice;
-  return entry.starts_with("GPU-") ? EntryKind::kGpu : EntryKind::kNumber;
-}
-
-/// What makes an entry the same device as another one; nothing for one that is no device. A number is what the text
-/// begins with, as strtoul has it.
-std::optional<std::string> device_of(std::string_view entry, int installed) {
-  if (kind_of(entry) != EntryKind::kNumber) return std::string(entry);
+bool is_valid_device(std::string_view entry, int installed) {
+  if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) return true;
   int index = 0;
   auto [rest, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
-  if (problem != std::errc() || index < 0 || index >= installed) return std::nullopt;
-  return std::to_string(index);
+  return problem == std::errc() && rest == entry.data() + entry.size() && index >= 0 && index < installed;
 }
 
 int read_hexadecimal(const fs::path& file) {
@@ -179,17 +168,13 @@ Gpus look_on_bus(std::optional<std::string_view> visible, bool job_without_gpus)
 }  // namespace
 
 int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed) {
-  if (!visible_devices) return installed;
-  if (installed == 0) return 0;
-  std::set<std::string> devices;
-  const auto entries = split(*visible_devices, ',');
-  for (auto text : entries) {
-    auto entry = trim(text, " ");
-    auto device = device_of(entry, installed);
-    if (!device || kind_of(entry) != kind_of(trim(entries.front(), " "))) break;
-    if (!devices.insert(std::move(*device)).second) return 0;
+  if (!visible_devices || installed == 0) return installed;
+  int count = 0;
+  for (auto entry : split(*visible_devices, ',')) {
+    if (!is_valid_device(trim(entry, " "), installed)) return count;
+    ++count;
   }
-  return static_cast<int>(devices.size());
+  return count;
 }
 
 std::vector<PciDevice> read_pci_devices(const std::string& folder) {
@@ -248,15 +233,6 @@ Gpus find_gpus(const Environment& environment) {
   }
   if (auto trouble = trouble_with_driver(); !trouble.empty()) return {0, std::move(trouble)};
   return {count};
-}
-
-GpuTraces find_gpu_traces() {
-  GpuTraces traces;
-  const auto devices = read_pci_devices(kPciDevices);
-  traces.on_bus = static_cast<int>(std::ranges::count_if(devices, is_nvidia_gpu));
-  traces.device_files = count_device_files().all;
-  if (auto text = read_file(kDriverVersion)) traces.driver = version_of_driver(*text);
-  return traces;
 }
 
 }  // namespace taas

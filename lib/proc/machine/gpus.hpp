@@ -21,17 +21,8 @@ struct Gpus {
 /// driver's library is asked only where versions do not fit. `environment` is that of this process.
 Gpus find_gpus(const Environment& environment);
 
-/// What is seen of NVIDIA GPUs and their driver, whoever may use them.
-struct GpuTraces {
-  int on_bus = 0;        ///< that are this machine's to use
-  int device_files = 0;  ///< /dev/nvidia0, …
-  std::string driver;    ///< "550.54.14"; empty: none is loaded
-};
-GpuTraces find_gpu_traces();
-
-/// How many of the installed GPUs a value of CUDA_VISIBLE_DEVICES leaves: numbers, GPU names or names of slices (MIG).
-/// As CUDA and torch do, all from the first invalid entry on is ignored, and so is what is of another kind than the
-/// first; a device that is there twice hides all. No value: all. Of slices CUDA shows a process the first alone.
+/// How many of the installed GPUs a value of CUDA_VISIBLE_DEVICES leaves: numbers, GPU and MIG names; as CUDA does, all
+/// from the first invalid entry on is ignored. No value: all.
 int count_visible_gpus(std::optional<std::string_view> visible_devices, int installed);
 
 /// A function of a device on the PCI bus, as /sys/bus/pci/devices shows it.

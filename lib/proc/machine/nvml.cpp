@@ -6,15 +6,13 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <set>
 
 namespace taas {
 namespace {
 
 using Device = struct nvmlDevice_st*;
 constexpr const char* kLibrary = "libnvidia-ml.so.1";
-constexpr int kSuccess = 0, kInsufficientSize = 7, kDriverNotLoaded = 9, kGpuIsLost = 15, kVersionMismatch = 18;
-constexpr int kUncorrected = 1, kSinceLoaded = 0;  // nvmlMemoryErrorType_t, nvmlEccCounterType_t
+constexpr int kSuccess = 0, kInsufficientSize = 7, kDriverNotLoaded = 9, kVersionMismatch = 18;
 constexpr unsigned long long kNotAvailable = ~0ULL;
 constexpr std::size_t kLongestName = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 constexpr unsigned kRoom = 16;            // processes; more are asked for when there are more
@@ -31,20 +29,11 @@ struct MemoryInfo {
   unsigned long long total, free, used;
 };
 
-/// nvmlUtilization_t: percents of the time.
-struct Utilization {
-  unsigned gpu, memory;
-};
-
 using Simple = int (*)();
-using Count = int (*)(unsigned* count);
 using ByIndex = int (*)(unsigned index, Device* device);
 using ByUuid = int (*)(const char* uuid, Device* device);
 using Name = int (*)(Device device, char* name, unsigned length);
 using Memory = int (*)(Device device, MemoryInfo* memory);
-using Busy = int (*)(Device device, Utilization* utilization);
-using Errors = int (*)(Device device, int type, int counter, unsigned long long* count);
-using Remapped = int (*)(Device device, unsigned* corrected, unsigned* uncorrected, unsigned* waits, unsigned* failed);
 using Processes = int (*)(Device device, unsigned* count, ProcessInfo* processes);
 
 template <class Function>
@@ -52,21 +41,15 @@ Function find(void* library, const char* name) {
   return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-/// What the driver answers, or that there is nobody to ask.
-int look_up(void* library, const std::string& gpu, Device& device) {
-  constexpr int kFunctionNotFound = 13;
-  if (Nvml::is_number(gpu)) {
+bool find_device(void* library, const std::string& gpu, Device& device) {
+  if (!gpu.empty() && std::isdigit(static_cast<unsigned char>(gpu[0])) != 0) {
     unsigned index = 0;
     std::from_chars(gpu.data(), gpu.data() + gpu.size(), index);
     auto by_index = find<ByIndex>(library, "nvmlDeviceGetHandleByIndex_v2");
-    return by_index == nullptr ? kFunctionNotFound : by_index(index, &device);
+    return by_index != nullptr && by_index(index, &device) == kSuccess;
   }
   auto by_uuid = find<ByUuid>(library, "nvmlDeviceGetHandleByUUID");
-  return by_uuid == nullptr ? kFunctionNotFound : by_uuid(gpu.c_str(), &device);
-}
-
-bool find_device(void* library, const std::string& gpu, Device& device) {
-  return look_up(library, gpu, device) == kSuccess;
+  return by_uuid != nullptr && by_uuid(gpu.c_str(), &device) == kSuccess;
 }
 
 std::vector<ProcessInfo> running(void* library, Device device) {
@@ -106,22 +89,6 @@ std::optional<std::string> Nvml::file() {
   return ::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&loaded)) == 0 ? loaded->l_name : "";
 }
 
-bool Nvml::is_number(const std::string& gpu) {
-  return !gpu.empty() && std::isdigit(static_cast<unsigned char>(gpu[0])) != 0;
-}
-
-bool Nvml::are_alike() const {
-  auto ask = find<Count>(library_, "nvmlDeviceGetCount_v2");
-  unsigned count = 0;
-  if (!initialised_ || ask == nullptr || ask(&count) != kSuccess) return false;
-  std::set<std::string> models;
-  for (unsigned index = 0; index < count; ++index) {
-    auto gpu = describe(std::to_string(index));
-    models.insert(gpu ? gpu->name : std::string());  // one that does not answer may be of any model
-  }
-  return models.size() <= 1;
-}
-
 DriverState Nvml::state() const {
   if (answer_ == kDriverNotLoaded) return DriverState::kNotLoaded;
   return answer_ == kVersionMismatch ? DriverState::kOtherVersion : DriverState::kUnknown;
@@ -148,41 +115,6 @@ std::optional<GpuDescription> Nvml::describe(const std::string& gpu) const {
   if (ask_name == nullptr || ask_name(device, name.data(), name.size()) != kSuccess) return std::nullopt;
   if (ask_memory == nullptr || ask_memory(device, &memory) != kSuccess) return std::nullopt;
   return GpuDescription{name.data(), memory.total, memory.free};
-}
-
-std::optional<GpuUse> Nvml::use(const std::string& gpu) const {
-  Device device = nullptr;
-  if (!initialised_ || !find_device(library_, gpu, device)) return std::nullopt;
-  auto ask_busy = find<Busy>(library_, "nvmlDeviceGetUtilizationRates");
-  auto ask_memory = find<Memory>(library_, "nvmlDeviceGetMemoryInfo");
-  Utilization busy{};
-  MemoryInfo memory{};
-  if (ask_busy == nullptr || ask_busy(device, &busy) != kSuccess) return std::nullopt;
-  if (ask_memory == nullptr || ask_memory(device, &memory) != kSuccess) return std::nullopt;
-  return GpuUse{static_cast<int>(busy.gpu), memory.used};
-}
-
-std::optional<GpuHealth> Nvml::health(const std::string& gpu) const {
-  if (!initialised_) return std::nullopt;
-  Device device = nullptr;
-  const int answer = look_up(library_, gpu, device);
-  if (answer == kGpuIsLost) return GpuHealth{.is_lost = true};
-  if (answer != kSuccess) return std::nullopt;
-  GpuHealth health;
-  auto ask_errors = find<Errors>(library_, "nvmlDeviceGetTotalEccErrors");
-  auto ask_remapped = find<Remapped>(library_, "nvmlDeviceGetRemappedRows");
-  unsigned long long errors = 0;
-  if (ask_errors != nullptr) {
-    const int said = ask_errors(device, kUncorrected, kSinceLoaded, &errors);
-    health.is_lost = said == kGpuIsLost;
-    if (said == kSuccess) health.uncorrectable_errors = errors;
-  }
-  unsigned corrected = 0, uncorrected = 0, waits = 0, failed = 0;
-  if (ask_remapped != nullptr && ask_remapped(device, &corrected, &uncorrected, &waits, &failed) == kSuccess) {
-    health.remapping_waits = waits != 0;
-    health.remapping_failed = failed != 0;
-  }
-  return health;
 }
 
 }  // namespace taas

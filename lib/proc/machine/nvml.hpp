@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "proc/machine/gpu_driver.hpp"
+#include "proc/machine/gpu_memory.hpp"
 
 namespace taas {
 
@@ -20,20 +20,11 @@ class Nvml {
   /// The library's own file; nothing when it is not there. It is loaded, and the driver is not asked.
   static std::optional<std::string> file();
 
-  /// Whether a GPU is named by its place in the driver's order.
-  static bool is_number(const std::string& gpu);
-
   [[nodiscard]] DriverState state() const;
-  /// Whether all GPUs are of one model: then CUDA's order is the driver's.
-  [[nodiscard]] bool are_alike() const;
   /// Of compute processes; without their names. Empty when the library or the GPU is not there.
   std::vector<GpuMemoryHolder> holders(const std::string& gpu) const;
   /// Nothing when the library or the GPU is not there.
   std::optional<GpuDescription> describe(const std::string& gpu) const;
-  /// Likewise.
-  std::optional<GpuUse> use(const std::string& gpu) const;
-  /// Likewise; what a GPU does not count has not happened.
-  std::optional<GpuHealth> health(const std::string& gpu) const;
 
  private:
   void* library_ = nullptr;  ///< never unloaded: it may have threads

@@ -15,9 +15,6 @@
 namespace taas {
 namespace {
 
-/// More than a pseudo terminal keeps, whose end may still be written to by others.
-constexpr std::size_t kMostInTerminal = 256 * 1024;
-
 /// One for all captures of a thread: it is only in use between a read and the end of the callback.
 thread_local std::array<char, 64 * 1024> buffer;
 
@@ -25,11 +22,10 @@ thread_local std::array<char, 64 * 1024> buffer;
 
 struct Capture::State : std::enable_shared_from_this<Capture::State> {
   State(boost::asio::io_context& io, Fd end, CaptureCallbacks calls)
-      : pipe(io, end.release()), callbacks(std::move(calls)), is_terminal(::isatty(pipe.native_handle()) == 1) {}
+      : pipe(io, end.release()), callbacks(std::move(calls)) {}
 
   void open(CaptureLog place) {
     if (place.file.empty()) return;
-    filter = std::move(place.filter);
     LogWriterCallbacks calls;
     calls.on_error = [weak = weak_from_this()](const Error& error) {
       auto self = weak.lock();
@@ -38,7 +34,7 @@ struct Capture::State : std::enable_shared_from_this<Capture::State> {
     calls.on_room = [weak = weak_from_this()] {
       if (auto self = weak.lock()) self->wait();
     };
-    log.emplace(*place.disk, std::move(place.file), std::move(calls), place.limit);
+    log.emplace(*place.disk, std::move(place.file), std::move(calls));
   }
 
   [[nodiscard]] bool held_up() const { return paused || closed || ended || (log && log->crowded()); }
@@ -67,7 +63,7 @@ struct Capture::State : std::enable_shared_from_this<Capture::State> {
   }
 
   void pass_on(std::string_view bytes) {
-    if (log) filter ? log->append(filter(bytes)) : log->append(bytes);
+    if (log) log->append(bytes);
     if (!closed && callbacks.on_bytes) callbacks.on_bytes(bytes, steady_now());
   }
 
@@ -89,9 +85,7 @@ struct Capture::State : std::enable_shared_from_this<Capture::State> {
 
   boost::asio::posix::stream_descriptor pipe;
   std::optional<LogWriter> log;
-  std::function<std::string(std::string_view)> filter;
   CaptureCallbacks callbacks;
-  bool is_terminal;
   bool waiting = false;
   bool paused = false;
   bool ended = false;
@@ -120,10 +114,8 @@ Capture& Capture::operator=(Capture&& other) noexcept {
 
 void Capture::drain_now() {
   auto state = state_;  // a callback may destroy this
-  if (state->ended) return;
-  // A terminal counts what the kernel has carried to this end already. A read first carries the rest.
-  int available = static_cast<int>(kMostInTerminal);
-  if (!state->is_terminal && ::ioctl(state->pipe.native_handle(), FIONREAD, &available) != 0) return;
+  int available = 0;
+  if (state->ended || ::ioctl(state->pipe.native_handle(), FIONREAD, &available) != 0) return;
   auto left = static_cast<std::size_t>(available);
   while (left > 0 && !state->closed && !state->ended) {
     auto step = std::min(left, buffer.size());
@@ -137,12 +129,6 @@ void Capture::pause() { state_->paused = true; }
 void Capture::resume() {
   state_->paused = false;
   state_->wait();
-}
-
-void Capture::resize(TerminalSize size) {
-  if (!state_->is_terminal || state_->ended) return;
-  const Fd end(::dup(state_->pipe.native_handle()));
-  resize_terminal(end, size);
 }
 
 bool Capture::ended() const { return state_->ended; }

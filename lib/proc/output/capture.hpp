@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
@@ -11,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "base/folders/held_folder.hpp"
-#include "proc/output/pseudo_terminal.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -30,14 +27,11 @@ struct CaptureCallbacks {
 struct CaptureLog {
   DiskThread* disk = nullptr;  ///< outlives the capture
   HeldPath file = {};          ///< without a name: none
-  /// What of the bytes goes there; none: all of them.
-  std::function<std::string(std::string_view)> filter = {};
-  std::int64_t limit = 0;  ///< bytes of the file, as LogFile has it
 };
 
-/// Owns the reading end of a rank's stdout or stderr, a pipe or a pseudo terminal: appends what comes to a log file and
-/// passes it on, byte for byte. While the disk falls behind it reads nothing, so that in the end the rank waits for the
-/// disk, and the event loop never does. Destroying it stops both; any callback may do that.
+/// Owns the reading end of a rank's stdout or stderr: appends what comes to a log file, byte for byte, and passes it
+/// on. While the disk falls behind it reads nothing, so that in the end the rank waits for the disk, and the event loop
+/// never does. Destroying it stops both; any callback may do that.
 class Capture {
  public:
   /// A file that cannot be opened is told through on_log_error once the loop turns.
@@ -53,8 +47,6 @@ class Capture {
   /// Stops reading: the pipe fills up, then its writers wait. For a console that cannot keep up.
   void pause();
   void resume();
-  /// Of a pseudo terminal.
-  void resize(TerminalSize size);
   /// There is nothing more to read: on_end has been called, or is when the file has all.
   [[nodiscard]] bool ended() const;
 

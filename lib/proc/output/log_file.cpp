@@ -1,7 +1,6 @@
 #include "proc/output/log_file.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,7 +16,6 @@ Result<> LogFile::open() {
 
 Result<> LogFile::append(std::string_view bytes) {
   if (place_.empty()) return {};
-  if (limit_ > 0 && size_ > 0 && size_ + static_cast<std::int64_t>(bytes.size()) > limit_) rotate();
   if (try_to_open() && (missing_ == 0 || write_note())) bytes = write_some(bytes);
   missing_ += bytes.size();
   return bytes.empty() ? Result<>() : tell();
@@ -31,26 +29,9 @@ void LogFile::close() {
 bool LogFile::try_to_open() {
   if (file_) return true;
   auto opened = place_.folder.open_to_append(place_.name, 0666);
-  if (opened) {
-    file_ = std::move(*opened);
-    struct stat found {};
-    size_ = ::fstat(file_.get(), &found) == 0 ? found.st_size : 0;
-  }
+  if (opened) file_ = std::move(*opened);
   if (!opened) reason_ = std::move(opened.error());
   return static_cast<bool>(file_);
-}
-
-/// A file of the new name that is not ours stays, and then this one grows.
-void LogFile::rotate() {
-  using Overwrite = HeldFolder::Overwrite;
-  const auto last = place_.name.substr(place_.name.rfind('/') + 1) + ".1";
-  const auto renamed = place_.folder.rename(place_.name, last, rotated_ ? Overwrite::kYes : Overwrite::kNo);
-  if (!renamed) {
-    limit_ = 0;
-    return;
-  }
-  rotated_ = true;
-  file_.reset();
 }
 
 Result<> LogFile::tell() {
@@ -82,7 +63,6 @@ std::string_view LogFile::write_some(std::string_view bytes) {
     if (count < 0) reason_ = system_error("cannot write " + place_.path(), errno);
     if (count < 0) break;
     bytes.remove_prefix(static_cast<std::size_t>(count));
-    size_ += count;
   }
   return bytes;
 }

@@ -13,11 +13,10 @@ namespace taas {
 /// A file that bytes are appended to for as long as a run lasts. A disk that takes none for a while costs those that
 /// came meanwhile: each later append tries again, and a line in the file says how many are missing there. The same
 /// holds as long as something that is no file of its own has its name.
-/// With a limit, a file that would grow beyond it becomes "NAME.1", in place of an earlier one, and a new one begins.
 class LogFile {
  public:
   /// Without a name there is no file, and nothing fails.
-  explicit LogFile(HeldPath place, std::int64_t limit = 0) : place_(std::move(place)), limit_(limit) {}
+  explicit LogFile(HeldPath place) : place_(std::move(place)) {}
 
   Result<> open();
   /// The first failure of all, open() included, is returned; what follows is told by the file itself.
@@ -26,15 +25,11 @@ class LogFile {
 
  private:
   bool try_to_open();
-  void rotate();
   Result<> tell();
   bool write_note();
   std::string_view write_some(std::string_view bytes);
 
   HeldPath place_;
-  std::int64_t limit_;  // bytes; 0: none
-  std::int64_t size_ = 0;
-  bool rotated_ = false;
   Fd file_;
   std::uint64_t missing_ = 0;  // bytes, since the last one that is in the file
   Error reason_;               // why

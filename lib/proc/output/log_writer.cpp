@@ -9,8 +9,8 @@
 namespace taas {
 
 struct LogWriter::State : std::enable_shared_from_this<State> {
-  State(DiskThread& thread, HeldPath place, LogWriterCallbacks calls, std::int64_t limit)
-      : disk(thread), callbacks(std::move(calls)), file(std::move(place), limit) {}
+  State(DiskThread& thread, HeldPath place, LogWriterCallbacks calls)
+      : disk(thread), callbacks(std::move(calls)), file(std::move(place)) {}
 
   /// The file is made even if nothing is ever written.
   void open() {
@@ -83,8 +83,8 @@ struct LogWriter::State : std::enable_shared_from_this<State> {
   std::optional<Error> failure;
 };
 
-LogWriter::LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks, std::int64_t limit)
-    : state_(std::make_shared<State>(disk, std::move(place), std::move(callbacks), limit)) {
+LogWriter::LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks)
+    : state_(std::make_shared<State>(disk, std::move(place), std::move(callbacks))) {
   state_->open();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,8 +24,7 @@ class LogWriter {
   static constexpr std::size_t kCrowded = 1 << 20;  ///< bytes
   static constexpr std::size_t kRoom = kCrowded / 4;
 
-  /// `limit`: as LogFile has it.
-  LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks, std::int64_t limit = 0);
+  LogWriter(DiskThread& disk, HeldPath place, LogWriterCallbacks callbacks);
   /// What was appended is written all the same.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;

@@ -1,6 +1,7 @@
 #include "proc/preload/fork_request.hpp"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +12,6 @@
 
 #include "base/files.hpp"
 #include "proc/family/family.hpp"
-#include "proc/spawn/cpu_mask.hpp"
 #include "proc/spawn/landlock.hpp"
 #include "proc/spawn/message_socket.hpp"
 #include "proc/spawn/spawn_failure.hpp"
@@ -34,7 +34,11 @@ Result<Fd> write_words(const SpawnRequest& request) {
   for (const auto& word : request.argv) add(word);
   add(request.working_directory.value_or(""));
   for (const auto& variable : request.environment) add(variable);
-  return file_in_memory("taas-rank", text);
+  Fd file(::memfd_create("taas-rank", MFD_CLOEXEC));
+  if (!file) return system_error("cannot make a file in memory", errno);
+  if (auto written = write_all(file, text); !written) return written.error();
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
 }
 
 int number_or(const Fd* given, int own) { return given == nullptr ? own : given->get(); }
@@ -105,20 +109,18 @@ void ForkRequest::hear() {
 
 void ForkRequest::released() {
   phase_ = Phase::kLettingGo;
-  for (std::size_t i = 0; i < born_.size(); ++i) {
-    if (auto claimed = claim(born_[i], requests_[i]); !claimed) return end(claimed);
+  for (auto& born : born_) {
+    if (auto claimed = claim(born); !claimed) return end(claimed);
   }
   let_go();
 }
 
 /// Until it is handed over nobody else signals or reaps it.
-Result<> ForkRequest::claim(Born& born, const SpawnRequest& request) {
+Result<> ForkRequest::claim(Born& born) {
   if (!is_own_child(born.pid)) return protocol_error("the preloaded Python gave its processes not away");
   born.pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, born.pid, 0)));
   if (!born.pidfd) return system_error("cannot watch a rank", errno);
   link_.family.spare(born.pid);
-  const CpuMask cpus(request.cpus);
-  if (!cpus.empty() && !cpus.apply(born.pid)) return system_error("cannot bind a rank to its CPUs", errno);
   return {};
 }
 

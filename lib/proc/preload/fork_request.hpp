@@ -55,7 +55,7 @@ class ForkRequest : public std::enable_shared_from_this<ForkRequest> {
   Result<> ask_for(const SpawnRequest& request);
   void hear();
   void released();
-  Result<> claim(Born& born, const SpawnRequest& request);
+  Result<> claim(Born& born);
   void let_go();
   void hear_rank();
   void hand_over(const Result<>& gone_on);

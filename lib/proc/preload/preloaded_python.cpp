@@ -3,17 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <filesystem>
 
-#include "base/files.hpp"
-#include "base/text.hpp"
 #include "proc/family/family.hpp"
 #include "proc/spawn/message_socket.hpp"
 #include "proc/spawn/null_device.hpp"
@@ -42,26 +35,10 @@ std::vector<std::string> hooked_environment(const PreloadRequest& request) {
   }
   auto path = find_variable(request.environment, "PYTHONPATH").value_or("");
   variables.push_back(fmt::format("PYTHONPATH={}{}{}", request.hook_folder, path.empty() ? "" : ":", path));
-  variables.push_back(fmt::format("{}=probe\n{}\n{}\n{}\n{}\n{}\n{}", kVariable, request.options, ::getpid(),
-                                  request.refusals != nullptr ? "session" : "run", fmt::join(request.modules, ","),
-                                  fmt::join(request.per_rank, ","), fmt::join(request.set_by_program, ",")));
+  variables.push_back(fmt::format("{}=probe\n{}\n{}\n{}\n{}\n{}", kVariable, request.options, ::getpid(),
+                                  fmt::join(request.modules, ","), fmt::join(request.per_rank, ","),
+                                  fmt::join(request.set_by_program, ",")));
   return variables;
-}
-
-/// For fits.py.
-Result<Fd> write_question(const PreloadRequest& request) {
-  std::string text;
-  const auto add = [&text](const std::string& word) { text.append(word).push_back('\0'); };
-  add(std::to_string(request.options));
-  add(std::to_string(request.command.size()));
-  for (const auto& word : request.command) add(word);
-  add(fmt::format("{}", fmt::join(request.modules, ",")));
-  add(fmt::format("{}", fmt::join(request.per_rank, ",")));
-  add(fmt::format("{}", fmt::join(request.set_by_program, ",")));
-  std::error_code unknown;
-  add(std::filesystem::current_path(unknown));
-  for (const auto& variable : request.environment) add(variable);
-  return file_in_memory("taas-wanted", text);
 }
 
 }  // namespace
@@ -73,13 +50,6 @@ struct PreloadedPython::State : std::enable_shared_from_this<State> {
         on_settled(std::move(settled)),
         link(std::move(socket)),
         watched(loop, ::dup(link.get())) {}
-
-  void watch(Child child) {
-    pid = child.pid;
-    family.spare(pid);
-    family.watch(std::move(child), [self = shared_from_this()](ExitStatus, Instant) { self->ended(); });
-    await_word();
-  }
 
   /// Its first message, or its end.
   void await_word() {
@@ -105,19 +75,13 @@ struct PreloadedPython::State : std::enable_shared_from_this<State> {
     family.unspare(pid);
     pid = -1;
     ready = false;
-    if (!on_settled && !order) part();
-  }
-
-  /// What it has forked beforehand for the next order, and would wait for it, ends by this.
-  void part() {
-    link.reset();
-    watched.close();
   }
 
   void end() {
     ready = false;
     if (auto given = std::exchange(order, nullptr)) given->cancel();
-    part();
+    link.reset();
+    watched.close();
     if (pid > 0) ::kill(pid, SIGKILL);  // not reaped yet: still its number
   }
 
@@ -140,14 +104,12 @@ PreloadedPython::~PreloadedPython() {
 
 bool PreloadedPython::usable() const { return state_->ready; }
 
-int PreloadedPython::pid() const { return state_->pid; }
-
 void PreloadedPython::spawn(std::vector<SpawnRequest> requests, ForkRequest::OnChild on_child,
                             ForkRequest::OnEnd on_end) {
   PreloadedLink link{state_->io, state_->family, state_->link, state_->watched};
   auto ended = [state = state_.get(), tell = std::move(on_end)](const Result<>& how) {
     state->order.reset();
-    if (!how || state->pid < 0) state->end();
+    if (!how) state->end();
     tell(how);
   };
   state_->order = std::make_shared<ForkRequest>(link, std::move(requests), std::move(on_child), std::move(ended));
@@ -177,64 +139,16 @@ Result<std::unique_ptr<PreloadedPython>> PreloadedPython::start(boost::asio::io_
   wanted.standard_output = &out->write;
   wanted.standard_error = &err->write;
   wanted.inherited = {&sockets->second, &out->read, &err->read};
-  if (request.refusals != nullptr) {
-    wanted.inherited.push_back(request.refusals);
-    wanted.when_memory_runs_out = WhenMemoryRunsOut::kLikeLauncher;  // launchers come out of it
-  }
   wanted.open_files_limit = request.open_files_limit;
   wanted.ignored_signals = request.ignored_signals;
   auto child = taas::spawn(wanted);
   if (!child) return child.error();
   auto state = std::make_shared<State>(io, family, std::move(on_settled), std::move(sockets->first));
-  state->watch(std::move(*child));
+  state->pid = child->pid;
+  family.spare(child->pid);
+  family.watch(std::move(*child), [state](ExitStatus, Instant) { state->ended(); });
+  state->await_word();
   return std::unique_ptr<PreloadedPython>(new PreloadedPython(std::move(state)));
-}
-
-Result<std::unique_ptr<PreloadedPython>> PreloadedPython::adopt(boost::asio::io_context& io, Family& family,
-                                                                InheritedPython python, const PreloadRequest& request,
-                                                                OnSettled on_settled) {
-  Fd link(python.link);
-  Child child{python.pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, python.pid, 0)))};
-  if (!child.pidfd) return system_error("cannot watch the session's Python", errno);
-  auto state = std::make_shared<State>(io, family, std::move(on_settled), std::move(link));
-  state->watch(std::move(child));
-  std::unique_ptr<PreloadedPython> adopted(new PreloadedPython(state));
-  auto question = write_question(request);
-  if (!question) return question.error();
-  const int file = question->get();
-  auto asked = send_message(state->link, "fit", std::span(&file, 1), std::chrono::milliseconds(0));
-  if (!asked) return asked.error();
-  return adopted;
-}
-
-Result<PreloadRequest> read_refused(const Fd& file) {
-  ::lseek(file.get(), 0, SEEK_SET);
-  const auto text = read_all(file);
-  if (!text) return text.error();
-  const auto parts = split(*text, '\0');
-  const auto number = [&](std::size_t at) {
-    std::size_t value = 0;
-    std::from_chars(parts[at].data(), parts[at].data() + parts[at].size(), value);
-    return value;
-  };
-  const std::size_t words = parts.size() > 2 ? number(1) : 0;
-  if (words == 0 || parts.size() < words + 7) return protocol_error("a run's wishes cannot be read");
-  const auto list = [&](std::size_t at) {
-    std::vector<std::string> names;
-    for (auto name : split(parts[at], ',')) {
-      if (!name.empty()) names.emplace_back(name);
-    }
-    return names;
-  };
-  PreloadRequest request;
-  request.options = number(0);
-  request.command.assign(parts.begin() + 2, parts.begin() + 2 + static_cast<std::ptrdiff_t>(words));
-  request.modules = list(words + 2);
-  request.per_rank = list(words + 3);
-  request.set_by_program = list(words + 4);
-  request.environment.assign(parts.begin() + static_cast<std::ptrdiff_t>(words) + 6, parts.end() - 1);
-  if (request.options == 0 || request.options >= words) return protocol_error("a run's wishes cannot be read");
-  return request;
 }
 
 }  // namespace taas

@@ -27,20 +27,7 @@ struct PreloadRequest {
   std::string hook_folder;                  ///< absolute; where our sitecustomize.py is
   std::optional<std::uint64_t> open_files_limit;  ///< as in SpawnRequest
   std::vector<int> ignored_signals = {};          ///< the same, of ranks too
-  /// Of a session: launchers are forked from it, each with an interpreter of its own, which tells here what did not fit:
-  /// why, and with it a file of what was wanted. Null: ranks are.
-  const Fd* refusals = nullptr;
 };
-
-/// One that a launcher which was forked from a session has below it.
-struct InheritedPython {
-  int link = -1;  ///< a descriptor of this process
-  int pid = -1;
-};
-
-/// What a launcher has wanted that a session's interpreter was no use for. Its hook folder, limit and signals are not in
-/// it.
-Result<PreloadRequest> read_refused(const Fd& file);
 
 /// Owns a Python that has imported modules and waits where it would begin to run the program (lib/python/preload). It
 /// and what is below it are spared by sweeps of the family. Destroying it kills it; ranks go on.
@@ -52,16 +39,10 @@ class PreloadedPython {
   /// Returns at once; `on_settled` is called once, from the event loop. The family outlives this.
   static Result<std::unique_ptr<PreloadedPython>> start(boost::asio::io_context& io, Family& family,
                                                         const PreloadRequest& request, OnSettled on_settled);
-  /// The same with one that is there, and is asked whether it is what the request would start. `python` is this one's
-  /// from now on.
-  static Result<std::unique_ptr<PreloadedPython>> adopt(boost::asio::io_context& io, Family& family,
-                                                        InheritedPython python, const PreloadRequest& request,
-                                                        OnSettled on_settled);
   ~PreloadedPython();
 
   /// It is ready and lives, as far as is known.
   [[nodiscard]] bool usable() const;
-  [[nodiscard]] int pid() const;
   /// As taas::spawn() for one after the other until one fails, which is the last; but without waiting: each is handed
   /// over from the event loop, as soon as it is there. One call at a time. Commands and environments are those of
   /// ranks; open_files_limit is the interpreter's. What the requests point at is kept until the end is told.

@@ -54,32 +54,11 @@ Result<> send_message(const Fd& socket, std::string_view message, std::span<cons
 }
 
 Result<std::string> receive_message(const Fd& socket, std::chrono::milliseconds patience) {
-  auto message = receive_with_descriptors(socket, patience);
-  if (!message) return message.error();
-  return std::move(message->text);
-}
-
-Result<Message> receive_with_descriptors(const Fd& socket, std::chrono::milliseconds patience) {
   if (auto readable = wait_for(socket, POLLIN, patience); !readable) return readable.error();
-  Message message{std::string(kLongestMessage, '\0'), {}};
-  iovec text{message.text.data(), message.text.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> room{};
-  msghdr header{};
-  header.msg_iov = &text;
-  header.msg_iovlen = 1;
-  header.msg_control = room.data();
-  header.msg_controllen = room.size();
-  const auto count = ::recvmsg(socket.get(), &header, MSG_CMSG_CLOEXEC);
+  std::string message(kLongestMessage, '\0');
+  auto count = ::recv(socket.get(), message.data(), message.size(), 0);
   if (count < 0) return system_error("cannot read from a process on this machine", errno);
-  message.text.resize(static_cast<std::size_t>(count));
-  for (auto* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= part->cmsg_len; at += sizeof(int)) {
-      int number = -1;
-      std::memcpy(&number, reinterpret_cast<const char*>(part) + at, sizeof number);
-      message.descriptors.emplace_back(number);
-    }
-  }
+  message.resize(static_cast<std::size_t>(count));
   return message;
 }
 

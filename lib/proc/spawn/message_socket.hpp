@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
@@ -21,13 +20,5 @@ Result<> send_message(const Fd& socket, std::string_view message, std::span<cons
 
 /// The next message; empty when the peer has closed. Silence for so long is an error.
 Result<std::string> receive_message(const Fd& socket, std::chrono::milliseconds patience);
-
-struct Message {
-  std::string text;             ///< empty: the peer has closed
-  std::vector<Fd> descriptors;  ///< close-on-exec
-};
-
-/// The same, with what descriptors came along.
-Result<Message> receive_with_descriptors(const Fd& socket, std::chrono::milliseconds patience);
 
 }  // namespace taas

@@ -15,7 +15,7 @@ namespace {
 
 // Measured with programs that use no store: the least is 28 and 5 for each rank (two pipes, two log files, a pidfd).
 // Copies of files and questions to the kernel take some more for a while.
-constexpr std::uint64_t kOwn = 56;
+constexpr std::uint64_t kOwn = 48;
 constexpr std::uint64_t kPerRank = 5;
 constexpr std::uint64_t kClientsPerRank = 3;  // of the store, at least
 
@@ -32,15 +32,6 @@ std::optional<std::uint64_t> raise_open_files_limit() {
   limit.rlim_cur = limit.rlim_max;
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
   return before;
-}
-
-void raise_limits_of_ranks() {
-  for (auto which : {RLIMIT_MEMLOCK, RLIMIT_NPROC}) {
-    rlimit limit{};
-    if (::getrlimit(which, &limit) != 0 || limit.rlim_cur == limit.rlim_max) continue;
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(which, &limit);
-  }
 }
 
 void reserve_open_files() {

@@ -12,10 +12,6 @@ namespace taas {
 /// or close every possible descriptor, rely on a low one).
 std::optional<std::uint64_t> raise_open_files_limit();
 
-/// Raises the soft limits of locked memory and of processes to the hard ones, for ranks to inherit: RDMA needs the one,
-/// many threads the other, and no program relies on a low one.
-void raise_limits_of_ranks();
-
 /// Makes room for the descriptors of a launcher with some hundred ranks, as far as the soft limit allows. Call it while
 /// the process has one thread: where several share the table, the kernel waits about 10 ms each time that it grows.
 void reserve_open_files();

@@ -15,7 +15,6 @@
 #include <memory>
 
 #include "proc/spawn/child_descriptors.hpp"
-#include "proc/spawn/cpu_mask.hpp"
 #include "proc/spawn/landlock.hpp"
 #include "proc/spawn/oom_score.hpp"
 #include "proc/spawn/python.hpp"
@@ -46,7 +45,6 @@ class RankSetup {
         program_(program),
         argv_(argv),
         environment_(environment),
-        cpus_(request.cpus),
         launcher_(::getpid()),
         keep_hangup_ignored_(is_ignored(SIGHUP)) {}
 
@@ -61,7 +59,6 @@ class RankSetup {
              Action{Step::kParent, &RankSetup::die_with_parent},
              Action{Step::kDirectory, &RankSetup::change_directory},
              Action{Step::kLimit, &RankSetup::restore_limit},
-             Action{Step::kCpus, &RankSetup::bind},
              Action{Step::kReadOnly, &RankSetup::protect_directories},
          }) {
       if (!(this->*action)()) return fail(step);
@@ -125,15 +122,6 @@ class RankSetup {
     return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
   }
 
-  bool bind() { return cpus_.empty() || (cpus_.apply(0) && use_near_memory()); }
-
-  /// Whatever policy the launcher was given: memory is taken where the CPU that first writes to it is. A kernel without
-  /// NUMA has no policies.
-  static bool use_near_memory() {
-    constexpr int kLocal = 4;  // MPOL_LOCAL of linux/mempolicy.h
-    return ::syscall(SYS_set_mempolicy, kLocal, nullptr, 0) == 0 || errno == ENOSYS || errno == EPERM;
-  }
-
   bool protect_directories() { return request_.read_only == nullptr || request_.read_only->restrict_self(); }
 
   /// All signals are blocked here (see BlockedSignals), so that no handler of the launcher runs in the child. The
@@ -155,7 +143,6 @@ class RankSetup {
   const char* const* argv_;
   const char* const* environment_;
   const Sources* sources_ = nullptr;
-  CpuMask cpus_;
   pid_t launcher_;
   bool keep_hangup_ignored_;
   ChildOomScore oom_score_;

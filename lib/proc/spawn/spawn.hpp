@@ -30,7 +30,6 @@ struct SpawnRequest {
   std::optional<std::string> working_directory;  ///< the launcher's own unless set
   std::optional<std::uint64_t> open_files_limit;  ///< soft RLIMIT_NOFILE to restore, when the launcher raised its own
   WhenMemoryRunsOut when_memory_runs_out = WhenMemoryRunsOut::kBeforeLauncher;
-  std::vector<int> cpus = {};             ///< on which it may run, near its memory; empty: as the launcher
   std::vector<int> ignored_signals = {};  ///< which the program ignores until it handles them
 };
 

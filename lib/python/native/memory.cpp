@@ -1,18 +1,11 @@
 #include <malloc.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
-#include <tuple>
-#include <vector>
-
-#include "data/memory/background_copies.hpp"
 #include "data/wire/digest.hpp"
 #include "native.hpp"
 
 namespace taas::native {
 
 namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace {
 
@@ -47,47 +40,10 @@ bool tune_allocator() {
          ::mallopt(M_TOP_PAD, 64 << 20) == 1;
 }
 
-using Addresses = std::tuple<std::uintptr_t, std::uintptr_t, std::size_t>;
-
-/// A copy with what owns its memory, which is let go when it is done.
-class KeptCopy {
- public:
-  KeptCopy(const std::vector<Addresses>& parts, nb::object owners) : owners_(std::move(owners)) {
-    std::vector<data::CopyPart> memory;
-    for (const auto& [to, from, bytes] : parts) {
-      memory.push_back({reinterpret_cast<std::byte*>(to), {reinterpret_cast<const std::byte*>(from), bytes}});
-    }
-    nb::gil_scoped_release released;
-    copy_.emplace(std::move(memory));
-  }
-  ~KeptCopy() {
-    nb::gil_scoped_release released;
-    copy_.reset();
-  }
-  KeptCopy(const KeptCopy&) = delete;
-  KeptCopy& operator=(const KeptCopy&) = delete;
-
-  void wait() {
-    {
-      nb::gil_scoped_release released;
-      copy_->wait();
-    }
-    owners_.reset();
-  }
-
- private:
-  nb::object owners_;
-  std::optional<data::BackgroundCopy> copy_;
-};
-
 }  // namespace
 
 void add_memory(nb::module_& module) {
   module.def("digest", digest, nb::arg("buffer"), "XXH3 (64 bits) of an object with the buffer protocol.");
-  nb::class_<KeptCopy>(module, "Copy", "Memory that is copied by other threads.")
-      .def(nb::init<const std::vector<Addresses>&, nb::object>(), "parts"_a, "owners"_a,
-           "`parts` are (to, from, bytes), with addresses. `owners` is kept until the copy is done.")
-      .def("wait", &KeptCopy::wait, "Returns when it is done.");
   module.def("tune_allocator", tune_allocator,
              "Makes malloc keep large blocks of this process for the next batch. False: it could not be told.");
 }

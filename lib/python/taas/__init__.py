@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from .worker.errors import UndeliverableBatch
     from .jax_ranks import jax_initialize
     from .registration import RegistrationError, is_registered, register, unregister
-    from .scalars import log_scalar
-    from .steps import step
     from .worker.worker_info import WorkerInfo, get_worker_info
 
-__all__ = ["RegistrationError", "UndeliverableBatch", "WorkerInfo", "get_worker_info", "is_registered", "jax_initialize", "log_scalar",
-           "register", "step", "unregister"]
+__all__ = ["RegistrationError", "UndeliverableBatch", "WorkerInfo", "get_worker_info", "is_registered", "jax_initialize", "register",
+           "unregister"]
 
 # Imported when they are first used: they need torch, which takes a second, and which not every environment has.
 _HOMES = {
@@ -38,9 +36,7 @@ _HOMES = {
     "get_worker_info": "worker.worker_info",
     "is_registered": "registration",
     "jax_initialize": "jax_ranks",
-    "log_scalar": "scalars",
     "register": "registration",
-    "step": "steps",
     "unregister": "registration",
 }
 

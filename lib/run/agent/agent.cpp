@@ -23,7 +23,6 @@ std::vector<AgentAction> Agent::handle(const AgentEvent& event) {
   }
   if (!std::holds_alternative<LinkUp>(event)) check_fence();
   std::visit([this](const auto& happened) { on(happened); }, event);
-  if (auto row = search_.take_row(now_)) actions_.emplace_back(ShowHere{std::move(*row)});
   announce_deadline();
   return std::exchange(actions_, {});
 }
@@ -95,7 +94,7 @@ void Agent::on(const AgentSignalled& event) {
   last_signal_at_ = now_;
   bool reachable = phase_ == Phase::kConnected;
   if (reachable && !policy_.in_process) send(Signalled{event.signal, event.reached_ranks});
-  if (asks_to_end(event.signal) && (again || !reachable)) leave(kSignalExitCode + event.signal, "");
+  if (asks_to_end(event.signal) && (again || !reachable)) leave(128 + event.signal, "");
 }
 
 void Agent::on(const DeadlineReached& /*event*/) {

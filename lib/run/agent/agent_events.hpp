@@ -20,8 +20,7 @@ struct AgentPolicy {
   Duration connect_for = std::chrono::seconds(60);  ///< the same before it was ever reached
   bool coordinator_first = false;  ///< it was there before this agent: where nobody listens, the run is over
   EchoPolicy echo;
-  bool in_process = false;    ///< the coordinator is in this process: no heartbeats, no fence
-  bool shows_search = false;  ///< this node's console has a row that changes, for what is looked for (ShowHere)
+  bool in_process = false;  ///< the coordinator is in this process: no heartbeats, no fence
 };
 
 // What happens to an agent.
@@ -65,7 +64,7 @@ struct Send {
 };
 /// Carried out on this node: Welcome (prepare), ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
 /// SweepGeneration, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored,
-/// LookAtWriters, WritersAnswer, LookAtRanks.
+/// LookAtWriters, WritersAnswer.
 struct Perform {
   CoordinatorMessage message;
 };
@@ -82,11 +81,6 @@ struct TellHere {
   std::string text;
 };
 
-/// The row that changes on this node's console. Empty: none is there any more.
-struct ShowHere {
-  std::string row;
-};
-
-using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify, TellHere, ShowHere>;
+using AgentAction = std::variant<Send, Perform, Connect, Leave, SetDeadline, ClearDeadline, Notify, TellHere>;
 
 }  // namespace taas::run

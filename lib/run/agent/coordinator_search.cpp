@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace taas::run {
 namespace {
@@ -15,7 +14,6 @@ constexpr Duration kLongestConnectPause = 2s;
 /// Nodes are started one after the other: the first seconds without an answer mean nothing.
 constexpr Duration kFirstNotice = 3s;
 constexpr Duration kNextNotice = 30s;
-constexpr Duration kRowEvery = 1s;
 
 std::string with_way_out(std::string reason) {
   if (reason.ends_with("wrong secret")) return reason + " (TAAS_TOKEN or --token-file is not the same)";
@@ -37,7 +35,7 @@ void CoordinatorSearch::found() {
   stop();
 }
 
-void CoordinatorSearch::stop() { attempt_at_ = notice_at_ = row_at_ = give_up_at_ = std::nullopt; }
+void CoordinatorSearch::stop() { attempt_at_ = notice_at_ = give_up_at_ = std::nullopt; }
 
 std::string CoordinatorSearch::on(const LinkDown& event, Instant now) {
   if (event.refused && (ever_found_ || policy_.coordinator_first)) {
@@ -46,7 +44,6 @@ std::string CoordinatorSearch::on(const LinkDown& event, Instant now) {
   unreachable_ = with_way_out(event.reason);
   unknown_name_ = event.unknown_name;
   if (!policy_.coordinator_first && !notice_at_) notice_at_ = now + kFirstNotice;
-  if (policy_.shows_search && !row_at_) row_at_ = now + kRowEvery;
   if (!give_up_at_) {
     began_at_ = now;
     give_up_at_ = now + patience();
@@ -63,23 +60,13 @@ std::string CoordinatorSearch::take_notice(Instant now, bool searching) {
   auto left = give_up_at_ ? seconds(*give_up_at_ - now) : 0;
   if (!searching || left <= 0) return "";
   if (!unknown_name_.empty()) {
-    if (policy_.shows_search && told_ == unknown_name_) return "";  // the row says how long it lasts
-    told_ = policy_.shows_search ? unknown_name_ : "";
+    told_.clear();
     return fmt::format("waiting for the name {}, {:.0f} s: no address is known for it yet; for {:.0f} s more",
                        unknown_name_, seconds(now - began_at_), left);
   }
   if (unreachable_ == told_) return "";
   told_ = unreachable_;
   return fmt::format("still looking for the coordinator, for {:.0f} s more: {}", left, told_);
-}
-
-std::optional<std::string> CoordinatorSearch::take_row(Instant now) {
-  if (!row_at_) return std::exchange(has_row_, false) ? std::optional<std::string>("") : std::nullopt;
-  if (!take_due(row_at_, now)) return std::nullopt;
-  row_at_ = now + kRowEvery;
-  has_row_ = true;
-  const auto what = unknown_name_.empty() ? "looking for the coordinator" : "waiting for the name " + unknown_name_;
-  return fmt::format("{}, {:.0f} s", what, seconds(now - began_at_));
 }
 
 std::string CoordinatorSearch::take_failure(Instant now) {
@@ -89,7 +76,7 @@ std::string CoordinatorSearch::take_failure(Instant now) {
 }
 
 std::optional<Instant> CoordinatorSearch::next_deadline() const {
-  return earliest({attempt_at_, notice_at_, row_at_, give_up_at_});
+  return earliest({attempt_at_, notice_at_, give_up_at_});
 }
 
 }  // namespace taas::run

@@ -26,9 +26,6 @@ class CoordinatorSearch {
   /// One line a reason: who waits sees what the coordinator's machine answers, and can mend it before the time is up.
   /// For a name that nobody knows yet there are more, with the time that it has been waited for.
   std::string take_notice(Instant now, bool searching);
-  /// With AgentPolicy::shows_search the newest row about the search, each second: "waiting for the name job-0.svc, 12
-  /// s"; empty when there is to be none any more.
-  std::optional<std::string> take_row(Instant now);
   /// Why the search is given up now; empty: it is not.
   std::string take_failure(Instant now);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
@@ -45,8 +42,6 @@ class CoordinatorSearch {
   Instant began_at_{};        // the search, once give_up_at_ is known
   std::optional<Instant> attempt_at_;
   std::optional<Instant> notice_at_;
-  std::optional<Instant> row_at_;
-  bool has_row_ = false;
   std::optional<Instant> give_up_at_;
 };
 

@@ -38,7 +38,7 @@ std::string AgentSignals::count(const SignalAnswer& answer) {
 void AgentSignals::part() {
   for (const auto& [agent, signal] : std::exchange(leaving_, {})) {
     auto reason = fmt::format("{}: the run goes on without this node", signal_name(signal));
-    if (agents_.contains(agent)) agents_.dismiss(agent, reason, kSignalExitCode + signal);
+    if (agents_.contains(agent)) agents_.dismiss(agent, reason, 128 + signal);
   }
 }
 

@@ -10,7 +10,6 @@
 namespace taas::run {
 namespace {
 
-constexpr std::size_t kMostDetail = 5;  // lines, with which the report has room for one more at most
 constexpr const char* kConnectedAgain =
     "it lost its connection; where a network stalls or answers late, --node-timeout has to be larger";
 
@@ -25,10 +24,8 @@ Coordinator::Coordinator(CoordinatorPolicy policy)
       machines_(policy_, decisions_, agents_),
       admission_(policy_.version, agents_, membership_, machines_.nodes()),
       members_(decisions_, agents_),
-      check_(policy_.check, decisions_, agents_, machines_.nodes()),
-      gathering_(policy_, decisions_, agents_, membership_, members_, machines_.loader(), check_),
-      output_(policy_.folder, decisions_, agents_),
-      stuck_(policy_.run.hang_timeout, policy_.tells_phases, decisions_, agents_, members_, machines_.nodes()) {}
+      gathering_(policy_, decisions_, agents_, membership_, members_, machines_.loader()),
+      output_(policy_.folder, decisions_, agents_) {}
 
 std::vector<CoordinatorAction> Coordinator::handle(const CoordinatorEvent& event) {
   if (decisions_.parted()) return {};
@@ -39,7 +36,6 @@ std::vector<CoordinatorAction> Coordinator::handle(const CoordinatorEvent& event
   }
   std::visit([this](const auto& happened) { on(happened); }, event);
   supervise();
-  conclude_check();
   decisions_.finished() ? await_answers() : announce_deadline();
   return decisions_.take();
 }
@@ -47,30 +43,11 @@ std::vector<CoordinatorAction> Coordinator::handle(const CoordinatorEvent& event
 /// Tells the Supervisor what was reported, and carries out what it decides, which may bring further reports.
 void Coordinator::supervise() {
   while (auto report = decisions_.next_report()) {
-    if (is_for_the_check(*report)) continue;
     mistakes_.see(*report);
-    stuck_.see(*report);
     auto decided = supervisor_.handle(*report);
     decisions_.emit(Happened{std::move(*report)});
     for (const auto& action : decided) std::visit([this](const auto& chosen) { execute(chosen); }, action);
-    if (supervisor_.awaits_evidence()) stuck_.look_before_the_end();
   }
-}
-
-/// Where nodes are only looked at, it is a finding that there are too few of them.
-bool Coordinator::is_for_the_check(const Event& report) {
-  const auto* failed = std::get_if<GatherFailed>(&report);
-  if (failed == nullptr || policy_.check != Check::kOnly) return false;
-  if (!check_.concludes_the_run()) check_.fail(failed->summary, failed->hint);
-  return true;
-}
-
-void Coordinator::conclude_check() {
-  if (!check_.concludes_the_run() || decisions_.finished()) return;
-  Verdict verdict;
-  verdict.summary = check_.obstacle();
-  verdict.exit_code = verdict.summary.empty() ? 0 : 1;
-  execute(Finish{std::move(verdict)});
 }
 
 void Coordinator::announce_deadline() {
@@ -83,8 +60,8 @@ void Coordinator::announce_deadline() {
 std::optional<Instant> Coordinator::next_deadline() const {
   bool settling = output_.settling();
   auto start_at = settling ? std::nullopt : earliest({membership_.next_start(), machines_.next_start()});
-  return earliest({supervisor_deadline_, agents_.silence().next_check(), gathering_.next_check(), members_.next_check(),
-                   check_.next_check(), start_at, stuck_.next_check()});
+  return earliest(
+      {supervisor_deadline_, agents_.silence().next_check(), gathering_.next_check(), members_.next_check(), start_at});
 }
 
 void Coordinator::on(const Event& event) {
@@ -104,12 +81,10 @@ void Coordinator::on_deadline() {
   }
   lose_the_silent();
   gathering_.expire(now);
-  check_.expire();
   gathering_.advance();
   supervise();
   start_lost_hosts();
   members_.check_gone();
-  stuck_.check();
 }
 
 /// An agent that connects again has killed its ranks before: what the coordinator knew of it is over.
@@ -207,7 +182,7 @@ void Coordinator::dismiss_machine(AgentId agent, int signal) {
   auto hello = agents_.at(agent).hello;
   machines_.lose(agent);
   machines_.tell_loss(hello, {fmt::format("SLURM sent {}", signal_name(signal)), {}, {}});
-  agents_.dismiss(agent, "its job ends", kSignalExitCode + signal);
+  agents_.dismiss(agent, "its job ends", 128 + signal);
   on_changed_machines();
 }
 
@@ -233,16 +208,6 @@ void Coordinator::on(AgentId agent, const SignalAnswer& message) {
 
 void Coordinator::on(AgentId agent, const RankTrained& message) {
   if (members_.owns(agent, message.generation, message.rank)) mistakes_.add(message.rank, message.facts);
-}
-
-void Coordinator::on(AgentId agent, const NodeExamined& message) {
-  check_.on(agent, message);
-  gathering_.advance();
-}
-
-void Coordinator::on(AgentId agent, const NodesReached& message) {
-  check_.on(agent, message);
-  gathering_.advance();
 }
 
 void Coordinator::on(AgentId agent, const LoaderPrepared& /*message*/) {
@@ -297,7 +262,6 @@ void Coordinator::lose(AgentId agent, AgentLoss loss) {
   bool excused = agents_.silence().is_excused(decisions_.now());
   if (excused) loss.reason = agents_.silence().reason_of_excused();
   auto key = agents_.key_of(agent);
-  check_.forget(agent);
   auto hello = agents_.remove(agent).hello;
   if (machines_.nodes().has(agent)) {
     machines_.lose(agent);
@@ -350,7 +314,6 @@ void Coordinator::execute(const StartGeneration& decided) {
 void Coordinator::execute(const SignalRanks& decided) {
   decisions_.emit(Action(decided));
   const int agents = members_.execute(decided);
-  if (decided.to_end) stuck_.end();
   if (!decided.to_end) signals_.ask(decided.signal, agents);
 }
 
@@ -360,18 +323,8 @@ void Coordinator::execute(const RequestStop& decided) {
   if (decided.signal != 0) signals_.ask(decided.signal, agents);
 }
 
-/// Whom others have waited for in vain says nothing of its own: what it was seen to do is said for it.
 void Coordinator::execute(const ReportFailure& decided) {
-  auto report = decided;
-  auto& verdict = report.verdict;
-  const auto seen = verdict.cause == Cause::kHang || verdict.cause == Cause::kStoreTimeout
-                        ? stuck_.last_seen(verdict.culprit)
-                        : std::string();
-  if (!seen.empty()) {
-    if (verdict.detail.size() >= kMostDetail) verdict.detail.pop_back();
-    verdict.detail.insert(verdict.detail.begin(), "seen before the end: " + seen);
-  }
-  decisions_.emit(Action(report));
+  decisions_.emit(Action(decided));
   if (decided.restarting) output_.abandon();
 }
 

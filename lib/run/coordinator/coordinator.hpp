@@ -10,11 +10,9 @@
 #include "run/coordinator/cpu_machines.hpp"
 #include "run/coordinator/gathering.hpp"
 #include "run/coordinator/members.hpp"
-#include "run/coordinator/node_check.hpp"
 #include "run/coordinator/output_routing.hpp"
 #include "run/coordinator/policy.hpp"
 #include "run/coordinator/silent_mistakes.hpp"
-#include "run/coordinator/stuck_watch.hpp"
 #include "run/supervisor/supervisor.hpp"
 
 namespace taas::run {
@@ -38,7 +36,6 @@ class Coordinator {
   void on(const HostFailed& event);
   void on(const OutputPlaced& event) { output_.on(event); }
   void on(const CoordinatorStalled& event);
-  void on(const LookAsked& event) { stuck_.on(event); }
   void on(const NodesOver& event) { gathering_.on(event); }
   void on_deadline();
 
@@ -61,12 +58,6 @@ class Coordinator {
   void on(AgentId agent, const OutputSettled& message) { output_.on(agent, message); }
   void on(AgentId agent, const AskWriters& message) { output_.on(agent, message); }
   void on(AgentId agent, const WritersSeen& message) { output_.on(agent, message); }
-  void on(AgentId agent, const RankMotion& message) { stuck_.on(agent, message); }
-  void on(AgentId agent, const RanksSeen& message) { stuck_.on(agent, message); }
-  void on(AgentId /*agent*/, const RanksPreparing& message) { decisions_.emit(PhaseSeen{{message.what, {}, true}}); }
-  void on(AgentId agent, const NodeExamined& message);
-  void on(AgentId agent, const NodesReached& message);
-  void on(AgentId /*agent*/, const DataProgress& message) { stuck_.on(message); }
   void on(AgentId /*agent*/, const DataPrepared& message) { machines_.loader().on(message, gathering_.active()); }
   void on(AgentId agent, const LoaderPrepared& message);
   void on(AgentId agent, const LoaderFailed& message);
@@ -78,19 +69,13 @@ class Coordinator {
   void execute(const Decided& decided) {
     decisions_.emit(Action(decided));
   }
-  void execute(const SetDeadline& decided) { supervisor_deadline_ = decided.until; }
+  void execute(const SetDeadline& decided) { supervisor_deadline_ = decided.at; }
   void execute(const ClearDeadline&) { supervisor_deadline_.reset(); }
   void execute(const GatherNodes& decided);
   void execute(const StartGeneration& decided);
   void execute(const SignalRanks& decided);
-  void execute(const KillGeneration& decided) {
-    stuck_.end();
-    execute_on_members(decided);
-  }
-  void execute(const SweepGeneration& decided) {
-    stuck_.end();
-    execute_on_members(decided);
-  }
+  void execute(const KillGeneration& decided) { execute_on_members(decided); }
+  void execute(const SweepGeneration& decided) { execute_on_members(decided); }
   void execute(const RequestStop& decided);
   void execute(const SettleOutput& decided) {
     decisions_.emit(Action(decided));
@@ -105,8 +90,6 @@ class Coordinator {
   }
 
   void supervise();
-  [[nodiscard]] bool is_for_the_check(const Event& report);
-  void conclude_check();
   void await_answers();
   void see_off(const CoordinatorEvent& event);
   void announce_deadline();
@@ -132,11 +115,9 @@ class Coordinator {
   CpuMachines machines_;
   Admission admission_;
   Members members_;
-  NodeCheck check_;
   Gathering gathering_;
   OutputRouting output_;
   SilentMistakes mistakes_;
-  StuckWatch stuck_;
   std::optional<Instant> supervisor_deadline_;
   std::optional<Instant> announced_;
   Dismissed farewell_;  // with the verdict

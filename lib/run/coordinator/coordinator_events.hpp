@@ -1,14 +1,10 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "run/check/findings.hpp"
 #include "run/events/agent_id.hpp"
-#include "run/looks/look_report.hpp"
-#include "run/looks/phases.hpp"
 #include "run/messages/messages.hpp"
 
 namespace taas::run {
@@ -55,14 +51,8 @@ struct NodesOver {
   std::string why;
   Instant at;
 };
-/// Somebody asks what the run is at; answered with LookReady.
-struct LookAsked {
-  std::uint64_t client = 0;  ///< who
-  int rank = -1;             ///< about this one, with all of its threads and processes; -1: about all
-  Instant at;
-};
-using CoordinatorEvent = std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed, OutputPlaced,
-                                      CoordinatorStalled, NodesOver, LookAsked>;
+using CoordinatorEvent =
+    std::variant<Event, AgentArrived, AgentSaid, AgentLeft, HostFailed, OutputPlaced, CoordinatorStalled, NodesOver>;
 
 /// When it became known.
 inline Instant instant_of(const CoordinatorEvent& event) {
@@ -118,22 +108,6 @@ struct PlaceOutput {
 /// --loader is prepared: the nodes that are held may come (CoordinatorPolicy::nodes_are_held). Once.
 struct ReleaseNodes {};
 
-/// The answer to LookAsked, but for the run's own name and folder.
-struct LookReady {
-  std::uint64_t client = 0;
-  LookReport report;
-};
-
-/// What the ranks are about, for a live line; again and again.
-struct PhaseSeen {
-  RunPhase phase;
-};
-
-/// The nodes were looked at before ranks are started; nothing else follows where that is all that was wanted.
-struct NodesChecked {
-  CheckReport report;
-};
-
 /// After Finish: agents have not answered its Dismissed yet. DeadlineReached is to follow then.
 struct AwaitAnswers {
   Instant until;
@@ -142,6 +116,6 @@ struct AwaitAnswers {
 struct Parted {};
 
 using CoordinatorAction = std::variant<Happened, Action, Tell, Drop, StartAgent, ReceiveFiles, PlaceOutput,
-                                       ReleaseNodes, LookReady, PhaseSeen, NodesChecked, AwaitAnswers, Parted>;
+                                       ReleaseNodes, AwaitAnswers, Parted>;
 
 }  // namespace taas::run

@@ -24,14 +24,13 @@ std::vector<AgentId> distinct(std::vector<AgentId> agents) {
 }  // namespace
 
 Gathering::Gathering(const CoordinatorPolicy& policy, Decisions& decisions, Agents& agents, Membership& membership,
-                     Members& members, LoaderWait& loader, NodeCheck& check)
+                     Members& members, LoaderWait& loader)
     : policy_(policy),
       decisions_(decisions),
       agents_(agents),
       membership_(membership),
       members_(members),
-      loader_(loader),
-      check_(check) {}
+      loader_(loader) {}
 
 void Gathering::begin(Generation generation) {
   active_ = true;
@@ -87,25 +86,10 @@ void Gathering::fail(std::string why, int exit_code) {
 
 /// Once all of them reach the first one, they are the nodes.
 void Gathering::meet(const std::vector<AgentId>& agent_of_node) {
-  const auto parties = distinct(agent_of_node);
-  if (!nodes_are_fit(parties)) return;
   AgentId first = agent_of_node.front();
   const auto& known = agents_.at(first);
   reach_.aim(first, known.hello.addresses, known.store_port);
-  if (find_address(parties) && loader_is_prepared()) conclude(agent_of_node);
-}
-
-/// They are looked at, if that was asked for. Where nothing else was, the coordinator ends the run now.
-bool Gathering::nodes_are_fit(const std::vector<AgentId>& parties) {
-  if (generation_.value > 0) return true;
-  if (!check_.is_done(parties)) {
-    notice_at_.reset();  // nodes are not what is waited for
-    return false;
-  }
-  if (check_.concludes_the_run()) return active_ = false;
-  const auto obstacle = check_.obstacle();
-  if (!obstacle.empty()) fail("--preflight: " + obstacle, kUsageExitCode);
-  return obstacle.empty();
+  if (find_address(distinct(agent_of_node)) && loader_is_prepared()) conclude(agent_of_node);
 }
 
 /// In one process, and for nodes that know no address of their own, there is nothing to find out.

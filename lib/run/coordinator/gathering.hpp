@@ -6,7 +6,6 @@
 
 #include "run/coordinator/loader_wait.hpp"
 #include "run/coordinator/members.hpp"
-#include "run/coordinator/node_check.hpp"
 #include "run/coordinator/nodes/membership.hpp"
 #include "run/coordinator/nodes/reachability.hpp"
 #include "run/events/timers.hpp"
@@ -19,7 +18,7 @@ namespace taas::run {
 class Gathering {
  public:
   Gathering(const CoordinatorPolicy& policy, Decisions& decisions, Agents& agents, Membership& membership,
-            Members& members, LoaderWait& loader, NodeCheck& check);
+            Members& members, LoaderWait& loader);
 
   void begin(Generation generation);
   [[nodiscard]] bool active() const { return active_; }
@@ -47,7 +46,6 @@ class Gathering {
   [[nodiscard]] bool find_address(const std::vector<AgentId>& parties);
   void tell_unreachable(const std::vector<AgentId>& parties);
   [[nodiscard]] bool loader_is_prepared();
-  [[nodiscard]] bool nodes_are_fit(const std::vector<AgentId>& parties);
   void conclude(const std::vector<AgentId>& agent_of_node);
   [[nodiscard]] std::vector<int> count_ranks(const std::vector<AgentId>& agent_of_node) const;
   [[nodiscard]] std::vector<std::string> servers_of_ranks() const;
@@ -58,7 +56,6 @@ class Gathering {
   Membership& membership_;
   Members& members_;
   LoaderWait& loader_;
-  NodeCheck& check_;
   Reachability reach_;
   bool active_ = false;
   Generation generation_{-1};

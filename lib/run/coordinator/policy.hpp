@@ -10,9 +10,6 @@
 
 namespace taas::run {
 
-/// Whether nodes are looked at before ranks are started there, as `taas-run check` and --preflight ask for it.
-enum class Check { kNone, kFirst, kOnly };
-
 /// What the logic needs to know to choose nodes.
 struct CoordinatorPolicy {
   Policy run;                           ///< world_size and node_of_rank are overwritten for each generation
@@ -34,8 +31,6 @@ struct CoordinatorPolicy {
   DataNodesPolicy data = {};     ///< CPU machines with agents of their own; none: they are simulated in this process
   std::string loader = {};       ///< --loader: ranks start when data workers have prepared it; empty: at once
   bool nodes_are_held = false;   ///< they come from a queue, once ReleaseNodes was told: when --loader is prepared
-  bool tells_phases = false;     ///< somebody sees a live line: what ranks are about is told now and then
-  Check check = Check::kNone;    ///< kFirst: ranks start if nothing is wrong with the nodes
   std::string folder = {};       ///< the mark of the run's folder; an agent that tells another one sees another
                                  ///< folder. Empty: all nodes see the same one
 };

@@ -11,7 +11,6 @@
 #include "base/exit_status.hpp"
 #include "base/ids.hpp"
 #include "run/events/flight_record.hpp"
-#include "run/events/run_record.hpp"
 
 namespace taas {
 
@@ -41,7 +40,6 @@ struct Evidence {
   std::vector<CollectiveGroup> collectives;  ///< the last calls that torch's flight recorder has written down
   std::string gpu;                     ///< on which it found too little memory, as the driver counts; empty: on none
   std::vector<GpuHolder> gpu_holders;  ///< of that GPU's memory, the most first
-  std::int64_t shared_memory = 0;      ///< size of /dev/shm there, bytes; 0: not known
 };
 
 // What happens: the events of the world, in the order in which they became known. `at` is when.
@@ -49,7 +47,6 @@ struct Evidence {
 /// The run begins.
 struct RunStarted {
   Instant at;
-  RunRecord record = {};
 };
 /// A rank's process runs its program (exec has succeeded).
 struct RankSpawned {
@@ -125,15 +122,6 @@ struct OutputSettled {
   int files = 0;  ///< how many are published
 };
 
-/// How much is done of what was not at its final place yet when ranks had ended. Told while it takes long, of one node
-/// or of all; nothing is decided on it.
-struct OutputProgress {
-  std::int64_t files = 0;  ///< all of them
-  std::int64_t bytes = 0;  ///< that they have
-  std::int64_t bytes_done = 0;
-  Instant at{};
-};
-
 /// The nodes of the next generation are chosen. They may be others, and fewer, than before.
 struct NodesGathered {
   int world_size = 0;
@@ -169,18 +157,9 @@ struct NodeLeaves {
   Instant at;
 };
 
-/// Nothing has moved for longer than --hang-timeout.
-struct RanksStuck {
-  Generation generation;
-  std::vector<Rank> culprits;  ///< whom the others wait for; empty: not known
-  std::string text;            ///< who waits for whom, and where
-  Instant since;
-  Instant at;
-};
-
 using Event = std::variant<RunStarted, RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankExited,
                            GenerationGone, SignalReceived, DeadlineReached, OutputSettled, NodesGathered, GatherFailed,
-                           NodeLost, NodeLeaves, RankLingers, RanksStuck>;
+                           NodeLost, NodeLeaves, RankLingers>;
 
 inline Instant instant_of(const Event& event) {
   return std::visit([](const auto& happened) { return happened.at; }, event);
@@ -250,7 +229,7 @@ struct SweepGeneration {
 };
 /// Deliver DeadlineReached at this instant; replaces the former deadline.
 struct SetDeadline {
-  Instant until;
+  Instant at;
 };
 struct ClearDeadline {};
 /// Tell ranks to write a checkpoint: by a file, and by this signal those that handle it (0: by none).
@@ -284,8 +263,8 @@ using Action = std::variant<GatherNodes, StartGeneration, SignalRanks, KillGener
 // clang-format off
 BOOST_DESCRIBE_STRUCT(GpuHolder, (), (pid, name, bytes))
 BOOST_DESCRIBE_STRUCT(Evidence, (), (last_lines, first_error_at, out_of_memory_kill, expired_timer, error_file, stderr_path, collectives, gpu,
-                                     gpu_holders, shared_memory))
-BOOST_DESCRIBE_STRUCT(RunStarted, (), (at, record))
+                                     gpu_holders))
+BOOST_DESCRIBE_STRUCT(RunStarted, (), (at))
 BOOST_DESCRIBE_STRUCT(RankSpawned, (), (generation, rank, pid, at, preloaded))
 BOOST_DESCRIBE_STRUCT(RankSpawnFailed, (), (generation, rank, system_errno, message, at))
 BOOST_DESCRIBE_STRUCT(StoreReached, (), (generation, at))
@@ -297,12 +276,10 @@ BOOST_DESCRIBE_STRUCT(GenerationGone, (), (generation, at))
 BOOST_DESCRIBE_STRUCT(SignalReceived, (), (signal, at, reached_ranks))
 BOOST_DESCRIBE_STRUCT(DeadlineReached, (), (at))
 BOOST_DESCRIBE_STRUCT(OutputSettled, (), (error, at, files))
-BOOST_DESCRIBE_STRUCT(OutputProgress, (), (files, bytes, bytes_done, at))
 
 BOOST_DESCRIBE_STRUCT(NodesGathered, (), (world_size, node_of_rank, node_names, at))
 BOOST_DESCRIBE_STRUCT(GatherFailed, (), (summary, hint, exit_code, at))
 BOOST_DESCRIBE_STRUCT(NodeLeaves, (), (generation, node, name, signal, at))
-BOOST_DESCRIBE_STRUCT(RanksStuck, (), (generation, culprits, text, since, at))
 BOOST_DESCRIBE_STRUCT(NodeLost, (), (generation, node, name, reason, last_sign_of_life, replaceable, at))
 
 BOOST_DESCRIBE_ENUM(Cause, kSuccess, kExitCode, kException, kSignal, kOutOfMemory, kExecFailed, kHang, kStoreTimeout, kStopped,
@@ -315,7 +292,7 @@ BOOST_DESCRIBE_STRUCT(StartGeneration, (), (generation))
 BOOST_DESCRIBE_STRUCT(SignalRanks, (), (generation, ranks, signal, to_end, sent))
 BOOST_DESCRIBE_STRUCT(KillGeneration, (), (generation))
 BOOST_DESCRIBE_STRUCT(SweepGeneration, (), (generation, signal))
-BOOST_DESCRIBE_STRUCT(SetDeadline, (), (until))
+BOOST_DESCRIBE_STRUCT(SetDeadline, (), (at))
 BOOST_DESCRIBE_STRUCT(ClearDeadline, (), ())
 BOOST_DESCRIBE_STRUCT(RequestStop, (), (signal, sent))
 BOOST_DESCRIBE_STRUCT(SettleOutput, (), (publish))

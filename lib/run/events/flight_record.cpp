@@ -125,9 +125,7 @@ CollectiveCall call_of(const json::object& entry) {
   auto profiled = string_field(field(entry, "profiling_name"));  // "nccl:all_reduce"
   call.operation = profiled.substr(profiled.find(':') + 1);
   call.where = where_of(array_of(field(entry, "frames")));
-  const auto state = string_field(field(entry, "state"));  // "scheduled", "started", "completed"
-  call.completed = state == "completed";
-  call.begun = call.completed || state == "started";
+  call.completed = string_field(field(entry, "state")) == "completed";
   call.blocking = profiled.starts_with("gloo:");
   call.timeout_ms = number_of(field(entry, "timeout_ms"));
   add_shape(entry, call);

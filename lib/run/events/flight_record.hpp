@@ -20,7 +20,6 @@ struct CollectiveCall {
   bool completed = false;       ///< gloo does not say so, ...
   bool blocking = false;        ///< ... but there a call has ended when the next one is made
   std::int64_t timeout_ms = 0;  ///< 0: not known
-  bool begun = false;           ///< by the GPU; torch's nccl2 and gloo do not say so
 };
 
 /// The last calls of a rank in one process group, oldest first.
@@ -32,7 +31,7 @@ struct CollectiveGroup {
 };
 
 // clang-format off
-BOOST_DESCRIBE_STRUCT(CollectiveCall, (), (number, operation, shape, dtype, bytes, where, completed, blocking, timeout_ms, begun))
+BOOST_DESCRIBE_STRUCT(CollectiveCall, (), (number, operation, shape, dtype, bytes, where, completed, blocking, timeout_ms))
 BOOST_DESCRIBE_STRUCT(CollectiveGroup, (), (name, description, members, calls))
 // clang-format on
 

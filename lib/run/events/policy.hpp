@@ -37,7 +37,6 @@ struct Policy {
   std::chrono::milliseconds leftover_timeout{300000};  ///< for what ranks left behind that ended well; 0: none
   std::chrono::milliseconds join_notice_after{15000};  ///< then say which ranks are waited for
   std::chrono::milliseconds exit_timeout{30000};       ///< for a rank that has raised to end; 0: for ever
-  std::chrono::milliseconds hang_timeout{0};  ///< without movement, then the generation has failed; 0: for ever
   std::chrono::milliseconds straggler_notice_after{30000};    ///< since others ended well: say who has not ended
   std::chrono::milliseconds straggler_notice_every{1800000};  ///< from then on
 

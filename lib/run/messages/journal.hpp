@@ -7,21 +7,15 @@
 
 namespace taas::run {
 
-/// One JSON object without a line end, in published form: {"t":1.25,"event":"rank_exited","generation":0,"rank":3,…}.
-/// Names are as in run/events/events.hpp. "run_started" has the version of the schema.
+/// One JSON object without a line end: {"t": 1.25, "event": "rank_exited", "generation": 0, "rank": 3, …}. Instants are
+/// seconds since the run's start, names as in run/events/events.hpp. Bytes that are no UTF-8 become U+FFFD.
 std::string journal_line(const Event& event, Instant run_start);
 
 /// Data delivery has events of its own: "data_progress" and so on.
 std::string journal_line(const DataEvent& event, Instant run_start);
 
-/// "source_seen".
-std::string journal_line(const SourceSeen& event, Instant run_start);
-
-/// "output_progress".
-std::string journal_line(const OutputProgress& event, Instant run_start);
-
-/// The same with "action" in place of "event". `at`: when it was decided, which is when the event became known that it
-/// was decided on.
-std::string journal_line(const Action& action, Instant at, Instant run_start);
+/// The same with "action" in place of "event". An action has no instant of its own: it was decided on the event before
+/// it.
+std::string journal_line(const Action& action, Instant run_start);
 
 }  // namespace taas::run

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "base/ranks/rank_placement.hpp"
-#include "run/check/node_facts.hpp"
 #include "run/events/data_events.hpp"
 #include "run/events/events.hpp"
 #include "run/events/training_facts.hpp"
-#include "run/looks/rank_look.hpp"
 
 namespace taas {
 
@@ -118,36 +116,6 @@ struct LoaderFailed {
   std::string message;
 };
 
-/// Since when a rank's main thread has hardly run, or that it runs again. Told when that changes, some seconds later.
-struct RankMotion {
-  Generation generation;
-  Rank rank;
-  bool moves = false;
-  Instant at;
-};
-/// The answer to LookAtRanks: those of the ranks there that live and could be looked at.
-struct RanksSeen {
-  Generation generation;
-  std::uint64_t number = 0;
-  std::vector<RankLook> looks;
-};
-
-/// Ranks start when this is done: "importing torch".
-struct RanksPreparing {
-  Generation generation;
-  std::string what;
-};
-/// The answer to ExamineNode.
-struct NodeExamined {
-  NodeFacts facts;
-  std::uint16_t port = 0;  ///< where the others can try to reach this node, until ranks start
-  Instant at;              ///< NodeFacts::wall_ns was read
-};
-/// The answer to ReachNodes: "n2: no connection to port 43211 of 10.0.0.3".
-struct NodesReached {
-  std::vector<std::string> unreached;
-};
-
 /// The answer to Dismissed, and the last that an agent says: it knows how the run ended for it.
 struct Goodbye {};
 
@@ -155,8 +123,7 @@ using AgentMessage =
     std::variant<Hello, Ready, Refused, AddressesReached, Heartbeat, Output, Remark, Signalled, SignalAnswer,
                  RankSpawned, RankSpawnFailed, StoreReached, RankJoined, RankTrained, RankExited, GenerationGone,
                  OutputSettled, DataProgress, DataPrepared, DataWork, DataWorkerEnded, LoaderPrepared, LoaderFailed,
-                 Goodbye, RankLingers, AskWriters, WritersSeen, RankMotion, RanksSeen, RanksPreparing, NodeExamined,
-                 NodesReached, OutputProgress>;
+                 Goodbye, RankLingers, AskWriters, WritersSeen>;
 
 // Coordinator to agent.
 
@@ -222,28 +189,6 @@ struct WritersAnswer {
   std::uint64_t number = 0;
   bool well = false;
 };
-/// Answered with RanksSeen, in a moment: what a disk does not answer is not waited for.
-struct LookAtRanks {
-  Generation generation;
-  std::uint64_t number = 0;
-  int rank = -1;        ///< only this one, with all of its threads and processes; -1: all, with what matters most
-  bool gpus = false;    ///< and how much their GPUs are used
-  bool native = false;  ///< with the frames of C++, too
-};
-
-/// What does this node have? Answered with NodeExamined.
-struct ExamineNode {};
-/// Where a node can be tried to be reached.
-struct NodeDoor {
-  std::string name;
-  std::vector<std::string> addresses;  ///< numeric; one of them is enough
-  std::uint16_t port = 0;
-};
-/// Which of these nodes can be reached? Answered with NodesReached.
-struct ReachNodes {
-  std::vector<NodeDoor> doors;
-};
-
 /// So many bytes of a file that the agent sends are written; 0: they may come now.
 struct FileProgress {
   std::uint64_t transfer = 0;
@@ -268,10 +213,9 @@ struct DataWorkers {
   std::vector<DataWorker> workers;
 };
 
-using CoordinatorMessage =
-    std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration, SweepGeneration,
-                 HeartbeatEcho, OutputShown, RequestStop, Settle, Abandon, DataWorkers, FileProgress, FileStored,
-                 LookAtWriters, WritersAnswer, LookAtRanks, ExamineNode, ReachNodes>;
+using CoordinatorMessage = std::variant<Welcome, Dismissed, ProbeAddresses, StartRanks, SignalRanks, KillGeneration,
+                                        SweepGeneration, HeartbeatEcho, OutputShown, RequestStop, Settle, Abandon,
+                                        DataWorkers, FileProgress, FileStored, LookAtWriters, WritersAnswer>;
 
 // clang-format off
 BOOST_DESCRIBE_ENUM(AgentRole, kRanks, kData)
@@ -298,15 +242,6 @@ BOOST_DESCRIBE_STRUCT(Settle, (), (publish))
 BOOST_DESCRIBE_STRUCT(Abandon, (), ())
 BOOST_DESCRIBE_STRUCT(LookAtWriters, (), (generation, number))
 BOOST_DESCRIBE_STRUCT(WritersAnswer, (), (number, well))
-BOOST_DESCRIBE_STRUCT(RankMotion, (), (generation, rank, moves, at))
-BOOST_DESCRIBE_STRUCT(RanksSeen, (), (generation, number, looks))
-BOOST_DESCRIBE_STRUCT(LookAtRanks, (), (generation, number, rank, gpus, native))
-BOOST_DESCRIBE_STRUCT(RanksPreparing, (), (generation, what))
-BOOST_DESCRIBE_STRUCT(NodeExamined, (), (facts, port, at))
-BOOST_DESCRIBE_STRUCT(NodesReached, (), (unreached))
-BOOST_DESCRIBE_STRUCT(ExamineNode, (), ())
-BOOST_DESCRIBE_STRUCT(NodeDoor, (), (name, addresses, port))
-BOOST_DESCRIBE_STRUCT(ReachNodes, (), (doors))
 BOOST_DESCRIBE_STRUCT(FileProgress, (), (transfer, received))
 BOOST_DESCRIBE_STRUCT(FileStored, (), (transfer, error))
 BOOST_DESCRIBE_STRUCT(LoaderPrepared, (), ())

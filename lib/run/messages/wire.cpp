@@ -11,7 +11,7 @@
 
 #include "base/json/json.hpp"
 #include "base/json/json_writer.hpp"
-#include "base/type_name.hpp"
+#include "run/events/type_name.hpp"
 
 namespace taas::run {
 

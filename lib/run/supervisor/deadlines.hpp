@@ -10,7 +10,6 @@ namespace taas::run {
 /// What the supervisor waits for no longer than a certain time.
 enum class Timer {
   kJoinNotice,    ///< ranks have not joined: say which
-  kEvidence,      ///< ranks waited for others in vain: these have had a moment to show why
   kExit,          ///< a rank that has raised has not ended: it counts as failed
   kStragglers,    ///< ranks live long after the others ended well: say which
   kShutdown,      ///< ranks did not heed the signal to stop

@@ -6,9 +6,7 @@
 #include <csignal>
 #include <utility>
 
-#include "base/exit_status.hpp"
 #include "run/events/words.hpp"
-#include "run/verdict/absence.hpp"
 #include "run/verdict/summary.hpp"
 #include "run/verdict/verdict.hpp"
 
@@ -18,8 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSameWish = 2s;
-constexpr auto kEvidence = 1s;
-constexpr auto kMostEvidence = 3s;
 constexpr auto kSettleNoticeInterval = 30s;
 
 }  // namespace
@@ -73,7 +69,6 @@ void Supervisor::start() {
   record_ = GenerationRecord(record_.generation(), policy_.world_size);
   restarts_.begin(actions_.now());
   departure_.reset();
-  stuck_.reset();
   actions_.emit(StartGeneration{record_.generation()});
   if (wishes_.checkpoint_requested()) actions_.emit(RequestStop{0});
 }
@@ -102,16 +97,9 @@ void Supervisor::on(const RankJoined& event) {
 
 void Supervisor::on(const RankExited& event) {
   if (!record_.exited(event)) return;
-  if (phase_ == Phase::kRunning) record_.any_failed() ? on_failure() : await_stragglers();
+  if (phase_ == Phase::kRunning && record_.any_failed()) stop(SIGTERM);
+  if (phase_ == Phase::kRunning) await_stragglers();
   check_ranks();
-}
-
-/// Who has waited in vain does not tell for what. Others that wait for the same fail within a moment, since one of them
-/// has gone, each with a moment of its own on a busy machine; who does not is who did not come.
-void Supervisor::on_failure() {
-  if (record_.over() || !only_waited_in_vain(record_)) return stop(SIGTERM);
-  if (!deadlines_.due(Timer::kEvidence)) evidence_until_ = actions_.now() + kMostEvidence;
-  deadlines_.set(Timer::kEvidence, std::min(actions_.now() + kEvidence, evidence_until_));
 }
 
 /// Where it is not certain that the rank has failed, that is said and nothing is done.
@@ -179,18 +167,8 @@ void Supervisor::on(const NodeLeaves& event) {
   check_ranks();
 }
 
-void Supervisor::on(const RanksStuck& event) {
-  if (event.generation != record_.generation() || phase_ != Phase::kRunning) return;
-  stuck_ = event;
-  actions_.notify(fmt::format("all ranks are stopped: nothing has moved for {:g} s (--hang-timeout)",
-                              seconds(policy_.hang_timeout)));
-  stop(SIGTERM);
-  check_ranks();
-}
-
 void Supervisor::stop(int signal, bool sent) {
   phase_ = Phase::kStopping;
-  deadlines_.cancel(Timer::kEvidence);
   deadlines_.cancel(Timer::kExit);
   deadlines_.cancel(Timer::kStragglers);
   termination_.stop(signal, sent);
@@ -296,7 +274,7 @@ bool Supervisor::ranks_got_it_first(int signal) const {
   if (user_signal_ != 0 || !record_.stopped_at() || actions_.now() - *record_.stopped_at() > kSameWish) return false;
   const auto& ranks = record_.ranks();
   return std::all_of(ranks.begin(), ranks.end(), [signal](const RankRecord& rank) {
-    bool by_it = !rank.spawn_failed && (rank.status.signal == signal || rank.status.code == kSignalExitCode + signal);
+    bool by_it = !rank.spawn_failed && (rank.status.signal == signal || rank.status.code == 128 + signal);
     return !rank.overdue && (!rank.failed() || rank.ended_after_stop || by_it);
   });
 }
@@ -310,8 +288,6 @@ void Supervisor::on_timer(Timer timer) {
   switch (timer) {
     case Timer::kJoinNotice:
       return tell_who_has_not_joined();
-    case Timer::kEvidence:
-      return phase_ == Phase::kRunning ? stop(SIGTERM) : void();
     case Timer::kExit:
       return on_exit_timeout();
     case Timer::kStragglers:
@@ -355,7 +331,6 @@ void Supervisor::conclude() {
 Verdict Supervisor::judge() const {
   if (user_signal_ != 0) return judge_stop(record_, policy_, user_signal_, actions_.now());
   if (departure_) return judge_departure(*departure_);
-  if (stuck_) return judge_standstill(*stuck_, record_, policy_);
   return record_.any_failed() ? judge_failure(record_, policy_) : judge_success(record_, actions_.now());
 }
 

@@ -20,9 +20,6 @@ class Supervisor {
 
   std::vector<Action> handle(const Event& event);
 
-  /// Ranks have waited in vain, and others have a moment to show why before all are stopped.
-  [[nodiscard]] bool awaits_evidence() const { return deadlines_.due(Timer::kEvidence).has_value(); }
-
  private:
   enum class Phase {
     kIdle,
@@ -46,7 +43,6 @@ class Supervisor {
   void on(const RankLingers&);
   void on(const NodeLost&);
   void on(const NodeLeaves&);
-  void on(const RanksStuck&);
   void on(const GenerationGone&);
   void on(const SignalReceived&);
   void on(const DeadlineReached&);
@@ -77,7 +73,6 @@ class Supervisor {
   void await_exit(const RankRecord& record);
   void on_exit_timeout();
   void await_stragglers();
-  void on_failure();
   void tell_who_has_not_ended();
   void announce_deadline();
 
@@ -89,10 +84,8 @@ class Supervisor {
   SignalWishes wishes_{policy_};
   Restarts restarts_{policy_};
   Termination termination_{policy_, record_, deadlines_, actions_};
-  Instant evidence_until_{};             // from when on ranks that waited in vain are stopped at the latest
   Instant ended_well_at_{};              // the last of those that have
   std::optional<NodeLeaves> departure_;  // for which the generation at hand was stopped
-  std::optional<RanksStuck> stuck_;      // likewise
   int user_signal_ = 0;                  // stopped the run, unless something had failed before
   bool hurried_ = false;                 // by a signal of the user: no restart
   Verdict verdict_;

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <utility>
 
-#include "base/exit_status.hpp"
 #include "run/verdict/peer_loss.hpp"
 
 namespace taas::run {
@@ -16,10 +15,7 @@ constexpr auto kCleanUp = std::chrono::seconds(10);
 bool only_lost_a_peer(const RankRecord& record, const FatalError& error, bool by_us) {
   int signal = record.status.signal;
   if (signal == SIGPIPE) return true;
-  // What a process crashes of while it is taken down, in its other threads or in what writes their stacks, is no cause.
-  const bool taken_down = signal != 0 && was_taken_down(record.evidence.last_lines);
-  if (taken_down && error.kind != FatalError::Kind::kPython) return !tells_of_own_fault(error.text());
-  bool by_own_will = signal == 0 || signal == SIGABRT || taken_down || by_us;
+  bool by_own_will = signal == 0 || signal == SIGABRT || by_us;
   return by_own_will && error.only_lost_a_peer();
 }
 
@@ -27,7 +23,7 @@ bool only_lost_a_peer(const RankRecord& record, const FatalError& error, bool by
 class Judge {
  public:
   explicit Judge(const GenerationRecord& generation)
-      : generation_(generation), early_(!finished_early(generation).empty()) {}
+      : generation_(generation), early_(somebody_finished_early(generation)) {}
 
   [[nodiscard]] Candidate weigh(Rank rank) const {
     const auto& record = generation_.rank(rank);
@@ -104,17 +100,12 @@ bool ended_by_us(const RankRecord& record, const GenerationRecord& generation) {
   const auto& status = record.status;
   if (record.spawn_failed || record.raised() || !record.ended_after_stop) return false;
   if (record.ended_after_kill && status.signal == SIGKILL) return true;
-  return status.success() || status.signal == generation.stop_signal() ||
-         status.code == kSignalExitCode + generation.stop_signal();
+  return status.success() || status.signal == generation.stop_signal() || status.code == 128 + generation.stop_signal();
 }
 
-std::vector<Rank> finished_early(const GenerationRecord& generation) {
-  std::vector<Rank> finished;
-  for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
-    const auto& record = generation.rank(Rank{rank});
-    if (record.succeeded() && !record.ended_after_stop) finished.push_back(Rank{rank});
-  }
-  return finished;
+bool somebody_finished_early(const GenerationRecord& generation) {
+  return std::any_of(generation.ranks().begin(), generation.ranks().end(),
+                     [](const RankRecord& record) { return record.succeeded() && !record.ended_after_stop; });
 }
 
 Candidate find_culprit(const GenerationRecord& generation) {

@@ -32,6 +32,6 @@ Candidate find_culprit(const GenerationRecord& generation);
 bool ended_by_us(const RankRecord& record, const GenerationRecord& generation);
 
 /// Others may wait in vain for a rank that has ended well.
-std::vector<Rank> finished_early(const GenerationRecord& generation);
+bool somebody_finished_early(const GenerationRecord& generation);
 
 }  // namespace taas::run

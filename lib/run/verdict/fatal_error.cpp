@@ -7,7 +7,6 @@
 #include <functional>
 #include <iterator>
 #include <optional>
-#include <regex>
 
 #include "run/events/words.hpp"
 #include "run/verdict/error_file.hpp"
@@ -22,13 +21,8 @@ constexpr std::size_t kMaxLineLength = 200;
 constexpr std::size_t kMaxLinesAfter = 10;  // warnings of a shutdown; a program that goes on says more
 constexpr auto kLongSilence = std::chrono::seconds(10);
 constexpr std::size_t kTailLines = 3;  // of a program that says nothing we know
-constexpr std::size_t kMostRelated = 3;
 
-/// Blank lines, the C++ stack that torch puts below a message, and leaks.
-bool says_nothing(const std::string& line) {
-  return line.find_first_not_of(" \t") == line.npos || is_frame_of_torch(line) || is_leak_report(line) ||
-         without_rank_prefix(line).starts_with("Exception raised from");
-}
+bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == line.npos; }
 
 std::vector<std::string> statement_of(const Traceback& traceback) {
   std::vector<std::string> statement{traceback.raised};
@@ -42,63 +36,17 @@ bool only_lost_a_peer(const Traceback& traceback) {
 
 /// The last exception of a chain is what was raised, unless it only says that a peer went away (while cleaning up, say)
 /// and one before it says more.
-std::size_t best_of_chain(const std::vector<Traceback>& found) {
+const Traceback& best_of_chain(const std::vector<Traceback>& found) {
   auto best = found.size() - 1;
-  for (auto i = best; only_lost_a_peer(found[best]) && found[i].link != Traceback::Link::kNone && i > 0;) {
+  for (auto i = best; only_lost_a_peer(found[best]) && found[i].continues && i > 0;) {
     if (!only_lost_a_peer(found[--i])) best = i;
   }
-  return best;
-}
-
-/// ", at train.py:12", where its own code is in it.
-std::string place_of(const Traceback& traceback) {
-  static const std::regex kWhere(R"re(  File "(?:.*/)?([^"/]+)", line ([0-9]+).*)re");
-  std::smatch found;
-  const auto frames = own_frames(traceback);
-  if (frames.empty() || !std::regex_match(frames.back().where, found, kWhere)) return {};
-  return fmt::format(", at {}:{}", found.str(1), found.str(2));
-}
-
-std::string related_line(std::string_view how, const std::string& said, const std::string& place = {}) {
-  return fmt::format("{} {}{}", how, shorten(said, kMaxLineLength - 40), place);
-}
-
-/// What an exception came from. Of a long chain its two ends are kept.
-std::vector<std::string> causes_of(const std::vector<Traceback>& found, std::size_t best) {
-  std::vector<std::string> causes;
-  for (auto i = best; i > 0 && found[i].link != Traceback::Link::kNone; --i) {
-    const bool direct = found[i].link == Traceback::Link::kCausedBy;
-    const auto& cause = found[i - 1];
-    causes.push_back(related_line(direct ? "caused by" : "while handling", cause.raised, place_of(cause)));
-  }
-  if (causes.size() > kMostRelated) {
-    causes.erase(causes.begin() + kMostRelated - 1, causes.end() - 1);
-    causes[kMostRelated - 2] = "...";
-  }
-  return causes;
-}
-
-/// The other exceptions of the group that this one is in, or is.
-std::vector<std::string> others_in_group(const Traceback& traceback) {
-  auto said = traceback.group;
-  auto itself = std::ranges::find(said, traceback.raised);
-  const bool is_member = itself != said.end();
-  if (is_member) said.erase(itself);
-  std::vector<std::string> others;
-  for (const auto& other : said) others.push_back(related_line(is_member ? "and" : "of", other));
-  if (others.size() <= kMostRelated) return others;
-  const auto more = others.size() - kMostRelated + 1;
-  others.resize(kMostRelated - 1);
-  others.push_back(fmt::format("and {} more", more));
-  return others;
+  return found[best];
 }
 
 FatalError from_python(const std::vector<Traceback>& found) {
-  const auto best = best_of_chain(found);
-  const Traceback& traceback = found[best];
-  FatalError error{FatalError::Kind::kPython, statement_of(traceback), {}, {}, true};
-  error.related = causes_of(found, best);
-  if (error.related.empty()) error.related = others_in_group(traceback);
+  const Traceback& traceback = best_of_chain(found);
+  FatalError error{FatalError::Kind::kPython, statement_of(traceback), {}, true};
   auto frames = own_frames(traceback);
   std::for_each(frames.rbegin(), frames.rend(), [&](const Frame& frame) {
     error.frames.push_back({frame.where});
@@ -108,14 +56,14 @@ FatalError from_python(const std::vector<Traceback>& found) {
 }
 
 FatalError from_native(const NativeError& native) {
-  FatalError error{FatalError::Kind::kNative, native.statement, {}, {}, true};
+  FatalError error{FatalError::Kind::kNative, native.statement, {}, true};
   for (const auto& frame : native.frames) error.frames.push_back({frame});
   return error;
 }
 
 FatalError from_silence(const std::vector<std::string>& lines) {
   FatalError error;
-  std::copy_if(lines.begin(), lines.end(), std::back_inserter(error.statement), std::not_fn(says_nothing));
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(error.statement), std::not_fn(is_blank));
   return error;
 }
 
@@ -123,13 +71,19 @@ std::optional<FatalError> from_error_file(const std::string& text) {
   auto recorded = parse_error_file(text);
   if (!recorded) return std::nullopt;
   if (auto found = find_tracebacks(recorded->callstack); !found.empty()) return from_python(found);
-  return FatalError{FatalError::Kind::kPython, {recorded->message}, {}, {}, true};
+  return FatalError{FatalError::Kind::kPython, {recorded->message}, {}, true};
 }
 
 /// A Python exception that ends in an abort of the interpreter's shutdown is still the cause.
 bool python_is_the_cause(const std::vector<Traceback>& python, const std::optional<NativeError>& native) {
   if (python.empty()) return false;
   return !native || native->begin <= python.back().end + kMaxLinesAfter;
+}
+
+/// Blank lines, and the C++ stack that torch puts below a message.
+bool says_nothing(const std::string& line) {
+  auto text = without_rank_prefix(line);
+  return is_blank(line) || text.starts_with("frame #") || text.starts_with("Exception raised from");
 }
 
 bool is_last(const std::vector<std::string>& lines, std::size_t end) {
@@ -147,8 +101,7 @@ FatalError find_fatal_error(const Evidence& evidence) {
   FatalError error;
   if (python_is_the_cause(python, native)) {
     error = from_python(python);
-    const auto end = std::max(python.back().end, python.back().group_end);
-    error.last_words = is_last(lines, std::max(end, native ? native->end : 0));
+    error.last_words = is_last(lines, std::max(python.back().end, native ? native->end : 0));
   } else if (native) {
     error = from_native(*native);
     error.last_words = is_last(lines, native->end);
@@ -235,14 +188,11 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& lines)
 
 }  // namespace
 
-/// Python prints the nearest frame last, above the exception; native reports print it first, below what happened. What
-/// an exception came from stands below it, each in a line.
+/// Python prints the nearest frame last, above the exception; native reports print it first, below what happened.
 std::vector<std::string> excerpt(const FatalError& error, std::size_t limit) {
   bool python = error.kind == FatalError::Kind::kPython;
   bool tail = error.kind == FatalError::Kind::kNone;
   auto nearest = error.frames.empty() ? 0 : error.frames.front().size();
-  const auto related = std::min(error.related.size(), limit / 3);
-  limit -= related;
   auto size = std::min(error.statement.size(), limit - std::min(nearest, limit - 1));
   std::vector<std::string> statement(
       tail ? error.statement.end() - static_cast<std::ptrdiff_t>(size) : error.statement.begin(),
@@ -252,7 +202,6 @@ std::vector<std::string> excerpt(const FatalError& error, std::size_t limit) {
   if (!python) append(lines, statement);
   for (std::size_t i = 0; i < count; ++i) append(lines, error.frames[python ? count - 1 - i : i]);
   if (python) append(lines, statement);
-  lines.insert(lines.end(), error.related.begin(), error.related.begin() + static_cast<std::ptrdiff_t>(related));
   for (auto& line : lines) line = shorten(line, kMaxLineLength);
   return lines;
 }

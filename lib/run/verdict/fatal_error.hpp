@@ -19,9 +19,7 @@ struct FatalError {
   Kind kind = Kind::kNone;
   std::vector<std::string> statement;  ///< what happened; for Python: "ValueError: bad shape", its further lines
   std::vector<std::vector<std::string>> frames;  ///< where it happened, nearest first, each of one or two lines
-  /// One line each, for people: what it came from, nearest first, and the other exceptions of its group.
-  std::vector<std::string> related = {};
-  bool last_words = false;  ///< little was said after it: the program did not go on
+  bool last_words = false;                       ///< little was said after it: the program did not go on
 
   [[nodiscard]] bool only_lost_a_peer() const;
   [[nodiscard]] bool timed_out_in_store() const;

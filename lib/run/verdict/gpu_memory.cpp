@@ -6,8 +6,6 @@
 #include <array>
 #include <optional>
 
-#include "base/bytes.hpp"
-
 namespace taas::run {
 namespace {
 
@@ -31,7 +29,8 @@ std::optional<int> rank_with_pid(int pid, Rank culprit, const GenerationRecord& 
 }
 
 std::string amount(std::uint64_t bytes) {
-  return bytes == 0 ? "an unknown amount" : size_in_words(bytes);
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  return bytes == 0 ? "an unknown amount" : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / kGiB);
 }
 
 }  // namespace

@@ -165,30 +165,12 @@ Hang differing(const GroupView& group, const Sides& sides, std::int64_t number, 
   return hang;
 }
 
-/// All have made the call: whose GPU has not begun it, where others' have.
-std::optional<Hang> not_begun(const GroupView& group, const Sides& sides, const CollectiveCall& stuck,
-                              const Policy& policy) {
-  auto begun = [&](Rank rank) { return group.call(rank, stuck.number)->begun; };
-  std::vector<Rank> idle, waiting;
-  for (Rank rank : sides.there) (begun(rank) ? waiting : idle).push_back(rank);
-  if (idle.empty() || waiting.empty()) return std::nullopt;
-  auto names = [&](const std::vector<Rank>& ranks) {
-    return name_ranks(ranks, policy.node_of_rank, policy.node_names);
-  };
-  const char* whose = idle.size() == 1 ? "the GPU of" : "the GPUs of";
-  return Hang{idle,
-              fmt::format("{} {} did not begin {}, which {} had called: {} {}", whose, names(idle),
-                          describe_call(stuck), idle.size() == 1 ? "it" : "they", names(waiting), waited(stuck)),
-              {"it is at work that was given to it before, or stands still: nvidia-smi shows its load, dmesg an Xid"}};
-}
-
 std::optional<Hang> hang_of(const GroupView& group, const Policy& policy) {
   const auto* stuck = group.stuck();
   if (stuck == nullptr) return std::nullopt;
   auto sides = sides_of(group, *stuck);
   if (!sides.differ.empty()) return differing(group, sides, stuck->number, policy);
-  if (sides.there.empty()) return std::nullopt;
-  if (sides.missing.empty()) return not_begun(group, sides, *stuck, policy);
+  if (sides.missing.empty() || sides.there.empty()) return std::nullopt;
   auto names = [&](const std::vector<Rank>& ranks) {
     return name_ranks(ranks, policy.node_of_rank, policy.node_names);
   };

@@ -11,7 +11,7 @@ namespace taas::run {
 
 /// Ranks that waited for each other in vain, as torch's flight records of all ranks show it.
 struct Hang {
-  std::vector<Rank> culprits;  ///< did not come, came with something else, or have a GPU that did not begin
+  std::vector<Rank> culprits;  ///< did not come, or came with something else
   std::string summary;  ///< "rank 2 did not come to all_reduce 16 (1 MB float32, train.py:31): ranks 0, 1 waited 8 s"
   std::vector<std::string> detail;  ///< where the culprits were last
 };

@@ -1,15 +1,10 @@
 #include "run/verdict/hint.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <csignal>
 #include <regex>
 #include <span>
-
-#include "base/bytes.hpp"
-#include "run/events/words.hpp"
 
 namespace taas::run {
 namespace {
@@ -36,13 +31,6 @@ constexpr const char* kPortIsTaken =
     "another process has that port, the launcher if --master-port names it: env:// finds the store, and without "
     "--master-port a free port is chosen";
 
-constexpr const char* kOneTerminal =
-    "one rank has the terminal, rank 0 unless --debug-rank names another: a breakpoint or input() elsewhere ends at "
-    "once";
-
-constexpr const char* kOtherTorch =
-    "a library or program was built with another torch than the one that it has found: build it again with that one";
-
 constexpr ByWords kByWords[] = {
     {"CUDA out of memory", "the GPU's memory is full: use a smaller batch"},
     {"CUDA error: out of memory", "the GPU's memory is full: use a smaller batch"},
@@ -68,11 +56,6 @@ constexpr ByWords kByWords[] = {
      "ranks could not connect to each other: --interface makes them use the network that you name"},
     {"ModuleNotFoundError", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
     {"No module named ", "the module is not installed for the Python that ran: --dry-run shows which one it is"},
-    {"undefined symbol: _ZN3c10", kOtherTorch},
-    {"undefined symbol: _ZN2at", kOtherTorch},
-    {"undefined symbol: _ZN5torch", kOtherTorch},
-    {"bdb.BdbQuit", kOneTerminal},
-    {"EOFError: EOF when reading a line", kOneTerminal},
     {"No space left on device", "a disk is full: df -h shows which"},
     {"DataLoader worker", "data loader workers often die for want of memory or of /dev/shm: use fewer of them"},
     {"Expected to have finished reduction in the prior iteration",
@@ -99,25 +82,12 @@ std::string others_on_gpu(std::string_view text) {
   return others;
 }
 
-/// What torch, its DataLoader, NCCL and the kernel say where /dev/shm is full.
-bool is_shared_memory_full(Cause cause, const ExitStatus& status, std::string_view text) {
-  if (cause == Cause::kSignal && status.signal == SIGBUS) return true;
-  const auto says = [&](std::string_view words) { return text.find(words) != text.npos; };
-  const bool of_it = says("/dev/shm") || says("shared memory") || says("</torch_") || says("shm");
-  return of_it && (says("No space left on device") || says("Bus error") || says("out of shared memory") ||
-                   says("while creating shared memory segment"));
-}
-
-std::string of_shared_memory(std::int64_t size) {
-  const auto it =
-      size > 0 ? fmt::format("/dev/shm ({}) is full", size_in_words(size)) : std::string("/dev/shm is full");
-  return it + ": use fewer DataLoader workers, or start a container with docker run --shm-size=16g";
-}
-
 std::string_view by_signal(int signal) {
   switch (signal) {
     case SIGKILL:
       return "taas-run did not send it: a memory limit of the container or batch system may have (see dmesg)";
+    case SIGBUS:
+      return "often a full /dev/shm: df -h /dev/shm";
     case SIGILL:
       return "the program, or a library of it, was built for another processor";
     case SIGUSR1:
@@ -144,9 +114,8 @@ std::string_view by_cause(Cause cause, const ExitStatus& status) {
 }  // namespace
 
 std::string find_hint(Cause cause, const ExitStatus& status, std::string_view text, Gpus gpus,
-                      std::string_view gpu_holders, std::int64_t shared_memory) {
+                      std::string_view gpu_holders) {
   if (cause == Cause::kOutOfMemory || cause == Cause::kStoreTimeout) return std::string(by_cause(cause, status));
-  if (is_shared_memory_full(cause, status, text)) return of_shared_memory(shared_memory);
   std::string_view hint;
   if (gpus == Gpus::kShared) hint = by_words(kBySharing, text);
   if (hint.empty()) hint = by_words(kByWords, text);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,9 +11,8 @@ namespace taas::run {
 enum class Gpus { kOwn, kShared };
 
 /// One line on what to do next, where a known cause has a known way out; empty otherwise. `text` is what the culprit
-/// said, `gpu_holders` who holds the memory of its GPU, where that is what was too little (name_gpu_holders),
-/// `shared_memory` the size of /dev/shm, where it is known.
+/// said, `gpu_holders` who holds the memory of its GPU, where that is what was too little (name_gpu_holders).
 std::string find_hint(Cause cause, const ExitStatus& status, std::string_view text, Gpus gpus = Gpus::kOwn,
-                      std::string_view gpu_holders = {}, std::int64_t shared_memory = 0);
+                      std::string_view gpu_holders = {});
 
 }  // namespace taas::run

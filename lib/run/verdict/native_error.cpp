@@ -33,7 +33,7 @@ bool is_native_frame(std::string_view line) {
          (text.size() > 1 && text[0] == '#' && std::isdigit(static_cast<unsigned char>(text[1])));
 }
 
-/// The rest of a what() is torch's own stacks, of which there may be several; they say little.
+/// The rest of a what() is torch's own stack, which says little.
 bool ends_native_message(std::string_view line) {
   return line.empty() || line.starts_with("Exception raised from") || line.starts_with("frame #");
 }
@@ -52,10 +52,6 @@ void read_stack(std::span<const std::string> lines, NativeError& error) {
   for (; error.end < lines.size(); ++error.end) {
     const auto& line = lines[error.end];
     if (starts_native_error(line)) return;
-    if (line.starts_with("Current thread 0x")) {  // other threads of Python may stand before it
-      error.frames.clear();
-      first_stack = true;
-    }
     if (line.starts_with("SUMMARY: ")) {
       error.statement.push_back(line);
       if (contains(error.statement.front(), "WARNING: ")) return;
@@ -98,14 +94,8 @@ std::optional<NativeError> find_native_error(std::span<const std::string> lines)
     if (!starts_native_error(lines[i])) continue;
     auto next = read(lines, i);
     i = next.end - 1;
-    bool follows = found && std::all_of(lines.begin() + static_cast<std::ptrdiff_t>(found->end),
-                                        lines.begin() + static_cast<std::ptrdiff_t>(next.begin), ends_native_message);
-    if (!follows) {
-      found = std::move(next);
-      continue;
-    }
-    found->end = next.end;
-    if (found->frames.empty()) found->frames = std::move(next.frames);
+    bool follows = found && found->end == next.begin;
+    if (!follows) found = std::move(next);
   }
   return found;
 }

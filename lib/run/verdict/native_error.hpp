@@ -20,7 +20,7 @@ struct NativeError {
 
 bool starts_native_error(std::string_view line);
 
-/// The first of the last native errors in the lines that follow each other, with nothing but torch's stacks between.
+/// The first of the last native errors in the lines that follow each other without pause.
 std::optional<NativeError> find_native_error(std::span<const std::string> lines);
 
 }  // namespace taas::run

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace taas::run {
 namespace {
@@ -10,11 +11,8 @@ bool contains_any(std::string_view text, std::span<const std::string_view> words
   return std::any_of(words.begin(), words.end(), [&](auto word) { return text.find(word) != text.npos; });
 }
 
-/// What NCCL's watchdog says before it ends the process.
-constexpr std::string_view kTakenDown = "Watchdog caught collective operation timeout";
-
 // As torch 2.4 to 2.15, gloo and NCCL 2.14 to 2.28 put it.
-constexpr std::array<std::string_view, 28> kLostPeerTexts{
+constexpr std::array<std::string_view, 24> kLostPeerTexts{
     "Connection closed by peer",         // gloo
     "Connection closed by remote peer",  // NCCL
     "Connection reset by peer",          // the C library
@@ -38,11 +36,7 @@ constexpr std::array<std::string_view, 28> kLostPeerTexts{
     "ncclRemoteError",
     "NCCL communicator was aborted",
     "NCCL operations have failed or timed out",
-    kTakenDown,
-    "nccl hit async error on rank",  // torch's nccl2, from here on
-    "Aborting process on rank",
-    "NCCL operation timed out",
-    "Work timed out during finalize",
+    "Watchdog caught collective operation timeout",
 };
 
 // A port that is taken is a DistNetworkError too, but nobody else's fault. A GPU that fails ends collectives as well.
@@ -53,10 +47,8 @@ constexpr std::array<std::string_view, 6> kOwnFault{"EADDRINUSE",
                                                     "an illegal memory access was encountered",
                                                     "uncorrectable ECC error encountered"};
 
-constexpr std::array<std::string_view, 5> kTimeout{kTakenDown,
-                                                   "NCCL operation timed out",  // nccl2
-                                                   "Work timed out during finalize",
-                                                   "Timed out waiting ",  // gloo
+constexpr std::array<std::string_view, 3> kTimeout{"Watchdog caught collective operation timeout",  // NCCL
+                                                   "Timed out waiting ",                            // gloo
                                                    "Application timeout caused pair closure"};
 
 constexpr std::array<std::string_view, 4> kStoreTimeout{"wait timeout after ", "waiting for clients", "DistStoreError",
@@ -65,24 +57,14 @@ constexpr std::array<std::string_view, 4> kStoreTimeout{"wait timeout after ", "
 }  // namespace
 
 bool tells_of_lost_peer(std::string_view text) {
-  return contains_any(text, kLostPeerTexts) && !tells_of_own_fault(text);
+  return contains_any(text, kLostPeerTexts) && !contains_any(text, kOwnFault);
 }
-
-bool tells_of_own_fault(std::string_view text) { return contains_any(text, kOwnFault); }
 
 bool names_lost_peer(std::string_view text) {
   return text.find("failed to pass monitoredBarrier") != text.npos && tells_of_lost_peer(text);
 }
 
-bool waited_at_monitored_barrier(std::string_view text) {
-  return text.find("successfully reached monitoredBarrier") != text.npos;
-}
-
 bool tells_of_timeout(std::string_view text) { return contains_any(text, kTimeout); }
-
-bool was_taken_down(std::span<const std::string> lines) {
-  return std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.find(kTakenDown) != line.npos; });
-}
 
 bool tells_of_store_timeout(std::string_view text) { return contains_any(text, kStoreTimeout); }
 

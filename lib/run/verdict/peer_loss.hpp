@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,23 +8,13 @@ namespace taas::run {
 /// These words only say that another rank went away or did not come: the cause is to be looked for there.
 bool tells_of_lost_peer(std::string_view text);
 
-/// These words tell of a failure of this rank's own, whatever else they say.
-bool tells_of_own_fault(std::string_view text);
-
 /// These words name the ranks that did not come. Who only lost the rank that says them knows less.
 bool names_lost_peer(std::string_view text);
 
 /// These words say that a rank waited in the store for others until its timeout.
 bool tells_of_store_timeout(std::string_view text);
 
-/// At a monitored barrier others go away while rank 0 is about to say who did not come.
-bool waited_at_monitored_barrier(std::string_view text);
-
 /// A collective that did not end in time: the peer may be alive, and not have come.
 bool tells_of_timeout(std::string_view text);
-
-/// NCCL's watchdog has found such a collective in this rank. It ends the whole process, whose other threads may say all
-/// kinds of things until then.
-bool was_taken_down(std::span<const std::string> lines);
 
 }  // namespace taas::run

@@ -12,6 +12,14 @@ constexpr std::size_t kMaxErrorLength = 100;  // with other words around it
 constexpr std::size_t kMostNames = 8;         // of ranks in one line
 constexpr auto kInMinutes = std::chrono::minutes(2);
 
+std::string describe_store_timeout(const std::string& who, const GenerationRecord& generation, const Policy& policy) {
+  auto missing = generation.not_joined();
+  bool known = !missing.empty() && missing.size() < generation.ranks().size();
+  if (!known) return fmt::format("{} waited for other ranks until the store's timeout", who);
+  return fmt::format("{} waited until the store's timeout for {}, which never joined", who,
+                     name_ranks(missing, policy.node_of_rank, policy.node_names));
+}
+
 /// ": CUDA error: device-side assert triggered", where torch's watchdog was faster than the exception.
 std::string gpu_error(std::string_view text) {
   auto begin = text.find("CUDA error: ");
@@ -57,7 +65,7 @@ std::string summarize(const Candidate& culprit, Cause cause, const GenerationRec
     case Cause::kOutOfMemory:
       return fmt::format("{} was killed by the kernel's out-of-memory killer", who);
     case Cause::kStoreTimeout:
-      return fmt::format("{} waited for other ranks until the store's timeout", who);
+      return describe_store_timeout(who, generation, policy);
     case Cause::kException:
       if (culprit.error.kind == FatalError::Kind::kNone) return fmt::format("{} raised an exception", who);
       return shorten(fmt::format("{} raised {}", who, culprit.error.statement.front()), kMaxSummaryLength);

@@ -32,16 +32,15 @@ bool is_syntax_error(std::string_view line) {
 /// "    ~~~~^^^^": where in the source line above.
 bool is_marks(std::string_view line) { return line.find_first_not_of(" ~^") == line.npos; }
 
-Traceback::Link link_in(std::string_view line) {
-  if (line.starts_with("The above exception was the direct cause")) return Traceback::Link::kCausedBy;
-  if (line.starts_with("During handling of the above exception")) return Traceback::Link::kWhileHandling;
-  return Traceback::Link::kNone;
+bool links_exceptions(std::string_view line) {
+  return line.starts_with("During handling of the above exception") ||
+         line.starts_with("The above exception was the direct cause");
 }
 
-/// What follows is not the exception's message any more. Blank lines may be missing.
+/// What follows is not the exception's message any more.
 bool ends_message(std::string_view line) {
-  return is_blank(line) || link_in(line) != Traceback::Link::kNone || line.starts_with('[') ||
-         is_frame_of_torch(line) || is_leak_report(line) || line.starts_with("Exception ") || starts_fatal_error(line);
+  return is_blank(line) || line.starts_with('[') || line.starts_with("frame #") || line.starts_with("Exception ") ||
+         starts_fatal_error(line);
 }
 
 bool is_ignored_by_python(std::span<const std::string> lines, std::size_t header) {
@@ -107,13 +106,11 @@ class Reader {
   Traceback result_;
 };
 
-Traceback::Link link_between(std::span<const std::string> lines, const std::vector<Traceback>& found,
-                             std::size_t begin) {
-  if (found.empty()) return Traceback::Link::kNone;
-  for (const auto& line : lines.subspan(found.back().end, begin - found.back().end)) {
-    if (auto link = link_in(without_rank_prefix(line)); link != Traceback::Link::kNone) return link;
-  }
-  return Traceback::Link::kNone;
+bool continues(std::span<const std::string> lines, const std::vector<Traceback>& found, std::size_t begin) {
+  if (found.empty()) return false;
+  auto between = lines.subspan(found.back().end, begin - found.back().end);
+  return std::any_of(between.begin(), between.end(),
+                     [](std::string_view line) { return links_exceptions(without_rank_prefix(line)); });
 }
 
 bool is_own(const Frame& frame) {
@@ -137,21 +134,15 @@ std::string_view without_rank_prefix(std::string_view line) {
 
 std::vector<Traceback> find_tracebacks(std::span<const std::string> printed) {
   const auto flat = flatten_exception_groups(printed);
-  const std::span<const std::string> lines(flat.lines);
+  const std::span<const std::string> lines(flat);
   std::vector<Traceback> found;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     auto line = without_rank_prefix(lines[i]);
     if (!is_header(line) && !is_syntax_error(line)) continue;
     auto traceback = Reader(lines, i).read();
     if (!traceback) continue;
-    traceback->link = link_between(lines, found, i);
-    const bool continues = traceback->link != Traceback::Link::kNone;
-    traceback->of_main = continues ? found.back().of_main : is_of_main(lines, i);
-    for (const auto& group : flat.groups) {
-      if (i < group.begin || i >= group.end) continue;
-      traceback->group_end = group.end;
-      traceback->group = group.members;
-    }
+    traceback->continues = continues(lines, found, i);
+    traceback->of_main = traceback->continues ? found.back().of_main : is_of_main(lines, i);
     i = traceback->end - 1;
     if (!is_ignored_by_python(lines, traceback->begin)) found.push_back(std::move(*traceback));
   }
@@ -163,13 +154,6 @@ std::vector<Frame> own_frames(const Traceback& traceback) {
   std::copy_if(traceback.frames.begin(), traceback.frames.end(), std::back_inserter(own), is_own);
   return own.empty() ? traceback.frames : own;
 }
-
-bool is_leak_report(std::string_view line) {
-  return line.starts_with("nanobind: ") || line.starts_with(" - leaked ") || line == " - ... skipped remainder" ||
-         line.starts_with("See https://nanobind.");
-}
-
-bool is_frame_of_torch(std::string_view line) { return without_rank_prefix(line).starts_with("frame #"); }
 
 bool starts_fatal_error(std::string_view line) {
   line = without_rank_prefix(line);

@@ -21,14 +21,10 @@ struct Traceback {
   std::string raised;                ///< "ValueError: bad shape"
   std::vector<std::string> message;  ///< further lines of the message
   std::string prefix;                ///< "[rank3]: ", perhaps repeated, where torch has put it in front of each line
-  bool of_main = true;    ///< nothing in front of it says that it is a thread's, another process', or only logged
-  std::size_t begin = 0;  ///< index of its first line in what was searched
-  std::size_t end = 0;    ///< ... and of the line after its last one
-  /// How it comes from the one before: not at all; that one was its direct cause; it was raised while that one was
-  /// handled.
-  enum class Link { kNone, kCausedBy, kWhileHandling } link = Link::kNone;
-  std::size_t group_end = 0;       ///< of the exception group that it is, or is in; 0: of none
-  std::vector<std::string> group;  ///< that it is, or is in: what each exception in that says in its first line
+  bool of_main = true;     ///< nothing in front of it says that it is a thread's, another process', or only logged
+  std::size_t begin = 0;   ///< index of its first line in what was searched
+  std::size_t end = 0;     ///< ... and of the line after its last one
+  bool continues = false;  ///< was raised while the one before was handled, or because of it
 };
 
 /// Every traceback in the lines that can have ended the program, oldest first: not those that Python prints for
@@ -40,12 +36,6 @@ std::vector<Frame> own_frames(const Traceback& traceback);
 
 /// This line begins what a program says of a fatal error: a traceback, an uncaught C++ exception, a sanitizer's report.
 bool starts_fatal_error(std::string_view line);
-
-/// What nanobind prints of its objects when Python has ended, whatever it ended of.
-bool is_leak_report(std::string_view line);
-
-/// "frame #12: c10::Error::Error(…) + 0x57 (0x7f… in …/libc10.so)", which says nothing to a user.
-bool is_frame_of_torch(std::string_view line);
 
 /// The line without the "[rank3]: " that torch puts before each line of a traceback, once for each process group that
 /// the program has made.

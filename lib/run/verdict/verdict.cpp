@@ -8,9 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/exit_status.hpp"
 #include "run/events/words.hpp"
-#include "run/verdict/absence.hpp"
 #include "run/verdict/culprit.hpp"
 #include "run/verdict/fatal_error.hpp"
 #include "run/verdict/gpu_memory.hpp"
@@ -39,9 +37,9 @@ Cause find_cause(const RankRecord& record, const FatalError& error, bool by_us) 
 
 /// A rank that had failed by itself before the launcher's signal reached it would have ended with code 1.
 int exit_code_of(const RankRecord& record, bool by_us) {
-  if (record.spawn_failed) return record.spawn_errno == ENOENT ? kNotFoundExitCode : kNotExecutableExitCode;
-  if (by_us || record.raised()) return kFailedExitCode;
-  return record.status.signal == 0 ? record.status.code : kSignalExitCode + record.status.signal;
+  if (record.spawn_failed) return record.spawn_errno == ENOENT ? 127 : 126;
+  if (by_us || record.raised()) return 1;
+  return record.status.signal == 0 ? record.status.code : 128 + record.status.signal;
 }
 
 void list_others(const GenerationRecord& generation, Verdict& verdict) {
@@ -70,20 +68,18 @@ std::string join_hints(std::string first, const std::string& second) {
 
 std::string hint_for(const Candidate& culprit, const GenerationRecord& generation, const Policy& policy,
                      const Verdict& verdict) {
-  const auto& record = generation.rank(culprit.rank);
-  if (!record.evidence.expired_timer.empty()) {
+  if (!generation.rank(culprit.rank).evidence.expired_timer.empty()) {
     return "it did not release that timer in time: see what it did instead, or give the timer longer";
   }
   auto gpus = policy.shares_gpus ? Gpus::kShared : Gpus::kOwn;
   auto text = culprit.error.text();
   auto holders = tells_of_full_gpu(text) ? name_gpu_holders(culprit.rank, generation, policy) : std::string();
-  auto hint = find_hint(verdict.cause, verdict.status, text, gpus, holders, record.evidence.shared_memory);
+  auto hint = find_hint(verdict.cause, verdict.status, text, gpus, holders);
+  const auto& record = generation.rank(culprit.rank);
   if (record.raised()) hint = join_hints(describe_delay(*record.lingering, policy), hint);
-  if (!hint.empty() || culprit.strength != Strength::kLostPeer) return hint;
-  auto finished = finished_early(generation);
-  if (finished.empty()) return hint;
-  return fmt::format("{} had already ended well: all have to take part in each collective",
-                     name_ranks(finished, policy.node_of_rank, policy.node_names));
+  bool deserted = culprit.strength == Strength::kLostPeer && somebody_finished_early(generation);
+  if (hint.empty() && deserted) return "other ranks had already ended well: all have to take part in each collective";
+  return hint;
 }
 
 /// The report is to fit, a restart's announcement included.
@@ -103,7 +99,7 @@ Verdict judge_loss(const NodeLost& lost, const GenerationRecord& generation) {
   verdict.node = lost.node;
   verdict.generation = generation.generation();
   verdict.summary = describe(lost);
-  verdict.exit_code = kFailedExitCode;
+  verdict.exit_code = 1;
   verdict.at = lost.last_sign_of_life;
   list_others(generation, verdict);
   return verdict;
@@ -116,8 +112,7 @@ NodeIndex node_of(Rank rank, const Policy& policy) {
 
 /// `verdict` is about a rank that waited. What the launcher returns is its code: the culprit had none of its own.
 Verdict judge_hang(Verdict verdict, Hang hang, const GenerationRecord& generation, const Policy& policy) {
-  const bool in_store = verdict.cause == Cause::kStoreTimeout;
-  if (!in_store) verdict.cause = Cause::kHang;
+  verdict.cause = Cause::kHang;
   verdict.culprit = hang.culprits.front();
   verdict.node = node_of(verdict.culprit, policy);
   verdict.status = generation.rank(verdict.culprit).status;
@@ -125,8 +120,7 @@ Verdict judge_hang(Verdict verdict, Hang hang, const GenerationRecord& generatio
   verdict.detail = std::move(hang.detail);
   verdict.log_path = generation.rank(verdict.culprit).evidence.stderr_path;
   verdict.error_file = generation.rank(verdict.culprit).evidence.error_file;
-  if (!in_store)
-    verdict.hint = "all ranks have to make the same calls in the same order: see what that rank did instead";
+  verdict.hint = "all ranks have to make the same calls in the same order: see what that rank did instead";
   verdict.consequences.clear();
   verdict.stopped.clear();
   list_others(generation, verdict);
@@ -141,25 +135,8 @@ Verdict judge_departure(const NodeLeaves& leaving) {
   verdict.node = leaving.node;
   verdict.generation = leaving.generation;
   verdict.summary = describe(leaving);
-  verdict.exit_code = kFailedExitCode;
+  verdict.exit_code = 1;
   verdict.at = leaving.at;
-  return verdict;
-}
-
-Verdict judge_standstill(const RanksStuck& stuck, const GenerationRecord& generation, const Policy& policy) {
-  Verdict verdict;
-  verdict.cause = Cause::kHang;
-  verdict.generation = stuck.generation;
-  verdict.summary = fmt::format("{} (--hang-timeout {:g})", stuck.text, seconds(policy.hang_timeout));
-  verdict.exit_code = kFailedExitCode;
-  verdict.at = stuck.since;
-  if (stuck.culprits.empty()) return verdict;
-  verdict.culprit = stuck.culprits.front();
-  verdict.node = node_of(verdict.culprit, policy);
-  const auto& record = generation.rank(verdict.culprit);
-  verdict.status = record.status;
-  verdict.log_path = record.evidence.stderr_path;
-  verdict.error_file = record.evidence.error_file;
   return verdict;
 }
 
@@ -184,15 +161,10 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy) 
   list_others(generation, verdict);
   verdict.hint = hint_for(culprit, generation, policy, verdict);
   verdict.detail = excerpt(culprit.error, room_for_detail(verdict, culprit.error));
-  const bool lost = culprit.strength == Strength::kLostPeer || culprit.strength == Strength::kNamesPeer;
-  const bool in_store = verdict.cause == Cause::kStoreTimeout;
-  const bool waited = tells_of_timeout(culprit.error.text()) || was_taken_down(record.evidence.last_lines);
-  if (!lost || !(in_store || waited)) return verdict;
-  auto hang = in_store ? std::nullopt : find_hang(generation, policy);
-  if (!hang && culprit.strength == Strength::kLostPeer) {
-    hang = find_absence(generation, policy);
-    if (hang) hang->detail = verdict.detail;  // where the others waited
-  }
+  bool lost = culprit.strength == Strength::kLostPeer || culprit.strength == Strength::kNamesPeer;
+  bool in_vain = lost && tells_of_timeout(culprit.error.text());
+  if (!in_vain) return verdict;
+  auto hang = find_hang(generation, policy);
   return hang ? judge_hang(std::move(verdict), std::move(*hang), generation, policy) : verdict;
 }
 
@@ -217,7 +189,7 @@ Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int
   verdict.cause = Cause::kStopped;
   verdict.generation = generation.generation();
   verdict.summary = fmt::format("stopped by {}", signal_name(signal));
-  verdict.exit_code = kSignalExitCode + signal;
+  verdict.exit_code = 128 + signal;
   verdict.at = at;
   for (int rank = 0; rank < static_cast<int>(generation.ranks().size()); ++rank) {
     if (generation.rank(Rank{rank}).ended_after_stop) verdict.stopped.push_back(Rank{rank});
@@ -255,7 +227,7 @@ Verdict judge_missing_nodes(Generation generation, const GatherFailed& event) {
 Verdict judge_output(Verdict verdict, const std::string& error) {
   verdict.cause = Cause::kOutputFailed;
   verdict.summary = fmt::format("training ended well, but its output is not on disk: {}", error);
-  verdict.exit_code = kFailedExitCode;
+  verdict.exit_code = 1;
   return verdict;
 }
 

@@ -14,9 +14,6 @@ Verdict judge_failure(const GenerationRecord& generation, const Policy& policy);
 /// What ranks did once they were told to stop for it is their own way to end.
 Verdict judge_departure(const NodeLeaves& leaving);
 
-/// Ranks stood still for too long: those are to blame whom the others waited for.
-Verdict judge_standstill(const RanksStuck& stuck, const GenerationRecord& generation, const Policy& policy);
-
 /// The user stopped the run: nobody is to blame, but what a rank had raised before that comes first.
 Verdict judge_stop(const GenerationRecord& generation, const Policy& policy, int signal, Instant at);
 

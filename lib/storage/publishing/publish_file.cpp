@@ -25,11 +25,7 @@ constexpr std::size_t kChunk = 4u << 20;  // small enough that a writer who want
 
 enum class Copied { kAll, kInterrupted };
 
-void add_to(std::atomic<std::uint64_t>* copied, ssize_t bytes) {
-  if (copied != nullptr) *copied += static_cast<std::uint64_t>(bytes);
-}
-
-Result<Copied> copy_by_hand(const StagedFile& from, const Fd& to, std::atomic<std::uint64_t>* copied) {
+Result<Copied> copy_by_hand(const StagedFile& from, const Fd& to) {
   std::vector<char> chunk(kChunk);
   for (;;) {
     if (!from.still_unwritten()) return Copied::kInterrupted;
@@ -38,12 +34,11 @@ Result<Copied> copy_by_hand(const StagedFile& from, const Fd& to, std::atomic<st
     if (count < 0) return system_error("cannot read", errno);
     if (count == 0) return Copied::kAll;
     if (auto done = write_all(to, {chunk.data(), static_cast<std::size_t>(count)}); !done) return done.error();
-    add_to(copied, count);
   }
 }
 
 /// The cheapest way that the file system knows: shared blocks, a copy inside the kernel, a copy through here.
-Result<Copied> copy_content(const StagedFile& from, const Fd& to, std::atomic<std::uint64_t>* copied) {
+Result<Copied> copy_content(const StagedFile& from, const Fd& to) {
   if (::ioctl(to.get(), FICLONE, from.fd().get()) == 0) return Copied::kAll;
   bool begun = false;
   for (;;) {
@@ -52,12 +47,11 @@ Result<Copied> copy_content(const StagedFile& from, const Fd& to, std::atomic<st
     if (count < 0 && errno == EINTR) continue;
     // Between file systems, or where the call is not known: nothing was copied yet. Some special files copy as empty.
     if (!begun && count <= 0 && (count == 0 || (errno != ENOSPC && errno != EDQUOT && errno != EIO))) {
-      return copy_by_hand(from, to, copied);
+      return copy_by_hand(from, to);
     }
     if (count < 0) return system_error("cannot copy", errno);
     if (count == 0) return Copied::kAll;
     begun = true;
-    add_to(copied, count);
   }
 }
 
@@ -128,7 +122,7 @@ Result<Outcome> copy_staged(StagedFile& staged, const Publication& publication, 
   const auto shown = publication.files.path_of(publication.name);
   PartFile part(std::move(target.folder), staged.mode());
   if (!part.fd()) return system_error("cannot create " + shown, errno);
-  auto copied = copy_content(staged, part.fd(), publication.copied);
+  auto copied = copy_content(staged, part.fd());
   if (!copied) return std::move(copied.error()).with("cannot publish " + shown);
   if (*copied == Copied::kInterrupted || !staged.still_unwritten()) return Outcome::kChanged;
   staged.release();

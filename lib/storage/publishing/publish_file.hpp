@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <string>
 
 #include "base/error.hpp"
@@ -19,7 +17,6 @@ struct Publication {
   bool link = false;  ///< a symbolic link
   Refusal refusal = Refusal::kMeansWriters;
   bool at_end = false;  ///< no rank is left that would read the staged file back: it may itself get the name
-  std::atomic<std::uint64_t>* copied = nullptr;  ///< where it is set: counts bytes while they are copied
 };
 
 enum class Outcome {

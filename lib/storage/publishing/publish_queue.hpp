@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -18,13 +16,6 @@ class PublishQueue {
   void add(Publication publication) {
     auto name = publication.name;
     if (waiting_.insert_or_assign(name, std::move(publication)).second) order_.push_back(std::move(name));
-  }
-
-  [[nodiscard]] std::size_t size() const { return waiting_.size(); }
-  [[nodiscard]] std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (const auto& [name, publication] : waiting_) sum += static_cast<std::uint64_t>(publication.seen.size);
-    return sum;
   }
 
   /// The one whose name has waited longest; nothing: none waits.

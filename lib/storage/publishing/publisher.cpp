@@ -108,12 +108,6 @@ void Publisher::settle(std::function<void(std::string, std::vector<Doubtful>)> o
   });
 }
 
-void Publisher::ask_progress(std::function<void(PublishProgress)> on_answer) {
-  asio::post(thread_->own, [thread = thread_.get(), answer = thread_->to_loop(std::move(on_answer))] {
-    answer(thread->work->progress());
-  });
-}
-
 void Publisher::abandon(std::function<void(std::vector<Doubtful>)> on_done) {
   if (!thread_->begin()) {  // the names are not known, but will not be published either
     thread_->ask([](Publishing& work, auto guard) { work.abandon([guard](const std::vector<Doubtful>&) {}); });

@@ -23,14 +23,6 @@ struct Doubtful {
   friend bool operator==(const Doubtful&, const Doubtful&) = default;
 };
 
-/// Of the files that were not published yet when settle() was called.
-struct PublishProgress {
-  std::size_t files = 0;
-  std::size_t files_done = 0;
-  std::uint64_t bytes = 0;  ///< of all of them
-  std::uint64_t bytes_done = 0;
-};
-
 struct PublisherOptions {
   HeldFolder place = {};             ///< the run's folder
   std::string staging = ".staging";  ///< in there; TAAS_OUTPUT_DIR
@@ -51,7 +43,7 @@ struct PublisherOptions {
   /// that is over sooner than this need not wait for.
   std::chrono::milliseconds watch_after{0};
   /// Told of each file that is on disk under its name, again each time it was rewritten.
-  std::function<void(const std::string& name, std::uint64_t bytes)> on_published = {};
+  std::function<void(const std::string& name)> on_published = {};
 };
 
 /// Who else writes to the staging folder.
@@ -92,9 +84,6 @@ class Publisher {
   /// moved, which needs no room. What cannot be published stays, and none is removed then. `on_done` gets an empty text
   /// once all is on disk, or what went wrong; and what a stop has cut off.
   void settle(std::function<void(std::string error, std::vector<Doubtful> doubtful)> on_done);
-
-  /// How far settle() is.
-  void ask_progress(std::function<void(PublishProgress)> on_answer);
 
   /// The ranks of a generation ended badly and are gone. `on_done` gets the files that stay staged, until they are
   /// written again, since nobody knows whether they are whole.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -312,9 +311,6 @@ struct Publishing::State : std::enable_shared_from_this<State> {
     if (busy) return;
     while (auto next = queue.take()) {
       if (is_known(published, *next)) continue;
-      next->copied = &copied;
-      copied = 0;
-      current = next->seen.size;
       return run_on_thread([next] { return publish_file(*next); },
                            [next](State& self, const Result<Outcome>& result) { self.finish(*next, result); });
     }
@@ -339,27 +335,16 @@ struct Publishing::State : std::enable_shared_from_this<State> {
 
   void finish(const Publication& publication, const Result<Outcome>& result) {
     const auto& name = publication.name;
-    current.reset();
     failures.remove(name);
     if (!result) return fail(name, result.error(), publication.seen);
     if (*result == Outcome::kPublished) {
       if (published.insert_or_assign(name, publication.seen).second) on_name();
       torn.erase(name);
-      const auto bytes = static_cast<std::uint64_t>(publication.seen.size);
-      if (at_end) ++finished.files_done, finished.bytes_done += bytes;
-      if (options.on_published) options.on_published(name, bytes);
+      if (options.on_published) options.on_published(name);
     } else if (*result == Outcome::kChanged && !at_end) {
       look_at(name, steady_now());  // at the end, the next round finds it
       judge();
     }
-  }
-
-  [[nodiscard]] PublishProgress progress() const {
-    auto all = finished;
-    all.files = finished.files_done + queue.size() + (current ? 1 : 0);
-    all.bytes = finished.bytes_done + queue.bytes() + current.value_or(0);
-    if (current) all.bytes_done += std::min<std::uint64_t>(copied, *current);
-    return all;
   }
 
   void fail(const std::string& name, const Error& error, const FileState& seen = {}) {
@@ -373,7 +358,6 @@ struct Publishing::State : std::enable_shared_from_this<State> {
     auto staged = files_below(staging);
     for (const auto& [name, error] : staged.unread) fail(name, error);
     for (const auto& name : staged.names) {
-      if (!sharing.alone && is_about_to_go(name)) continue;
       auto found = examine(name);
       if (!found) continue;
       const bool is_others =
@@ -485,9 +469,6 @@ struct Publishing::State : std::enable_shared_from_this<State> {
   std::deque<Stop> stops;  // told, and not among the offers yet
   std::atomic<bool> seen_files{false};
   PublishQueue queue;
-  std::optional<std::uint64_t> current;  // the size of the file that is being published
-  std::atomic<std::uint64_t> copied{0};  // bytes of it
-  PublishProgress finished;              // since the end began
   bool unwatched_told = false;
   bool busy = false;  // the thread has work
   int looking = 0;    // files that are looked at again soon
@@ -529,8 +510,6 @@ bool Publishing::has_seen_files() const { return state_->seen_files; }
 void Publishing::settle(std::function<void(std::string, std::vector<Doubtful>)> on_done) {
   state_->settle(std::move(on_done));
 }
-
-PublishProgress Publishing::progress() const { return state_->progress(); }
 
 void Publishing::abandon(std::function<void(std::vector<Doubtful>)> on_done) { state_->abandon(std::move(on_done)); }
 

@@ -31,7 +31,6 @@ class Publishing {
   /// From any thread.
   [[nodiscard]] bool has_seen_files() const;
   void settle(std::function<void(std::string error, std::vector<Doubtful> doubtful)> on_done);
-  [[nodiscard]] PublishProgress progress() const;
   void abandon(std::function<void(std::vector<Doubtful> doubtful)> on_done);
 
  private:

@@ -7,16 +7,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <set>
-#include <string_view>
 
 #include "base/folders/beneath.hpp"
 #include "base/ids.hpp"
 
 namespace taas::storage {
 namespace {
-
-constexpr std::string_view kAside = ".removing-";
-constexpr int kAsideBytes = 8;
 
 void list_below(const HeldFolder& folder, const std::string& prefix, FilesBelow& found) {
   auto entries = folder.entries();
@@ -46,7 +42,7 @@ bool remove_aside(const HeldFolder& folder, const std::string& name, Predicate m
   auto place = open_place_below(folder.descriptor(), name, Missing::kRefuse);
   if (!place) return false;
   const int within = place->folder.get();
-  const auto former = std::exchange(place->name, std::string(kAside) + random_hex(kAsideBytes));
+  const auto former = std::exchange(place->name, ".removing-" + random_hex(8));
   if (::renameat(within, former.c_str(), within, place->name.c_str()) != 0) return false;
   if (may_go(*place)) return ::unlinkat(within, place->name.c_str(), 0) == 0;
   ::renameat2(within, place->name.c_str(), within, former.c_str(), RENAME_NOREPLACE);
@@ -84,12 +80,6 @@ FilesBelow files_below(const HeldFolder& folder) {
   FilesBelow found;
   list_below(folder, "", found);
   return found;
-}
-
-bool is_about_to_go(const std::string& name) {
-  const auto leaf = std::string_view(name).substr(name.rfind('/') + 1);
-  if (!leaf.starts_with(kAside) || leaf.size() != kAside.size() + 2 * kAsideBytes) return false;
-  return leaf.find_first_not_of("0123456789abcdef", kAside.size()) == leaf.npos;
 }
 
 bool remove_if_same(const HeldFolder& folder, const std::string& name, const StagedFile& file) {

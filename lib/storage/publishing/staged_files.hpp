@@ -19,9 +19,6 @@ struct FilesBelow {
 /// What other file systems have below it is not listed.
 FilesBelow files_below(const HeldFolder& folder);
 
-/// Whether a file of this name is about to be removed, by whoever has published it: it may be gone in a moment.
-bool is_about_to_go(const std::string& name);
-
 /// Removes the file with this name if it is still the one that was opened and nobody writes it. False: it stays.
 bool remove_if_same(const HeldFolder& folder, const std::string& name, const StagedFile& file);
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "taas/error.hpp"
-#include "training/optim/state_values.hpp"
 
 namespace taas {
 namespace {
@@ -36,8 +35,10 @@ std::vector<at::Tensor> unscale_gradients(torch::optim::Optimizer& optimizer, co
                                           const at::Tensor& none_found) {
   const at::NoGradGuard no_grad;
   std::vector<SameKind> kinds;
-  for (const auto& parameter : parameters_of(optimizer)) {
-    if (parameter.grad().defined()) add_to(kinds, parameter.grad());
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      if (parameter.grad().defined()) add_to(kinds, parameter.grad());
+    }
   }
   std::vector<at::Tensor> found_on;
   for (auto& kind : kinds) {

@@ -13,7 +13,6 @@
 #include "base/ids.hpp"
 #include "taas/error.hpp"
 #include "training/backend/nccl_plugin.hpp"
-#include "training/backend/torch_version.hpp"
 
 namespace taas {
 namespace {
@@ -23,6 +22,7 @@ struct Plugin {
   MakeNccl make = nullptr;
   GpuUuid uuid = nullptr;
   MakeStepGraph make_graph = nullptr;
+  CudaStreams streams = nullptr;
   std::string problem;
   bool broken = false;  ///< there is a driver, but no plugin
 };
@@ -38,18 +38,6 @@ void* open_plugin() {
   return library;
 }
 
-/// "2.30" of 23007.
-std::string minor_of(int version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100);
-}
-
-/// What torch keeps of NCCL's settings is as large as the header says that it was built with.
-std::string version_problem(void* library) {
-  auto built = reinterpret_cast<NcclVersion>(::dlsym(library, kBuiltNccl));
-  auto found = reinterpret_cast<NcclVersion>(::dlsym(library, kLoadedNccl));
-  return built && found ? version_mismatch("NCCL", minor_of(built()), minor_of(found())) : std::string();
-}
-
 Plugin load() {
   Plugin loaded;
   if (!::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) {
@@ -62,12 +50,10 @@ Plugin load() {
     loaded.broken = true;
     return loaded;
   }
-  loaded.problem = version_problem(library);
-  loaded.broken = !loaded.problem.empty();
-  if (loaded.broken) return loaded;
   loaded.make = reinterpret_cast<MakeNccl>(::dlsym(library, kMakeNccl));
   loaded.uuid = reinterpret_cast<GpuUuid>(::dlsym(library, kGpuUuid));
   loaded.make_graph = reinterpret_cast<MakeStepGraph>(::dlsym(library, kMakeStepGraph));
+  loaded.streams = reinterpret_cast<CudaStreams>(::dlsym(library, kCudaStreams));
   return loaded;
 }
 
@@ -114,6 +100,12 @@ int cuda_device_count() {
   warn_once_if_broken();
   if (!plugin().make || !at::hasCUDA()) return 0;
   return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
+}
+
+std::vector<void*> cuda_streams(int device) {
+  std::vector<void*> streams;
+  if (plugin().streams) plugin().streams(device, streams);
+  return streams;
 }
 
 std::string gpu_name(int index) {

@@ -1,10 +1,11 @@
 #include "training/backend/nccl_plugin.hpp"
 
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <torch/csrc/distributed/c10d/NCCLUtils.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 extern "C" void taas_make_nccl(const taas::BackendArguments& arguments, c10::intrusive_ptr<c10d::Backend>& result) {
@@ -12,10 +13,6 @@ extern "C" void taas_make_nccl(const taas::BackendArguments& arguments, c10::int
   options->timeout = arguments.timeout;
   result = c10::make_intrusive<c10d::ProcessGroupNCCL>(arguments.store, arguments.rank, arguments.world_size, options);
 }
-
-extern "C" int taas_built_nccl() { return NCCL_VERSION_CODE; }
-
-extern "C" int taas_loaded_nccl() { return c10d::getNcclVersionNumber(); }
 
 extern "C" void taas_gpu_uuid(int index, std::string& result) {
   cudaDeviceProp properties{};
@@ -26,5 +23,19 @@ extern "C" void taas_gpu_uuid(int index, std::string& result) {
     std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
     result += digits;
     if (i == 3 || i == 5 || i == 7 || i == 9) result += '-';
+  }
+}
+
+/// Pools deal their streams out in turn.
+extern "C" void taas_cuda_streams(int device, std::vector<void*>& result) {
+  auto index = static_cast<c10::DeviceIndex>(device);
+  result = {c10::cuda::getDefaultCUDAStream(index).stream()};
+  auto [least, greatest] = c10::cuda::CUDAStream::priority_range();
+  for (int priority = greatest; priority <= least; ++priority) {
+    for (;;) {
+      void* stream = c10::cuda::getStreamFromPool(priority, index).stream();
+      if (std::find(result.begin(), result.end(), stream) != result.end()) break;
+      result.push_back(stream);
+    }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "training/backend/backends.hpp"
 #include "training/backend/step_graph.hpp"
@@ -13,16 +14,14 @@ inline constexpr const char* kNcclPlugin = "libtaas_nccl.so";
 inline constexpr const char* kMakeNccl = "taas_make_nccl";
 inline constexpr const char* kGpuUuid = "taas_gpu_uuid";
 inline constexpr const char* kMakeStepGraph = "taas_make_step_graph";
-inline constexpr const char* kBuiltNccl = "taas_built_nccl";
-inline constexpr const char* kLoadedNccl = "taas_loaded_nccl";
+inline constexpr const char* kCudaStreams = "taas_cuda_streams";
 /// Fills `result`; lets c10 exceptions pass.
 using MakeNccl = void (*)(const BackendArguments& arguments, c10::intrusive_ptr<c10d::Backend>& result);
 /// "GPU-8a1b…" of a visible GPU, as nvidia-smi has it; lets c10 exceptions pass.
 using GpuUuid = void (*)(int index, std::string& result);
 /// Fills `result` with an empty graph of a visible GPU.
 using MakeStepGraph = void (*)(int gpu, std::unique_ptr<detail::StepGraph>& result);
-
-/// The version of NCCL that the plugin was built with, and the one that torch has: 23007 is 2.30.7.
-using NcclVersion = int (*)();
+/// All of torch's streams of a visible GPU; lets c10 exceptions pass.
+using CudaStreams = void (*)(int device, std::vector<void*>& result);
 
 }  // namespace taas

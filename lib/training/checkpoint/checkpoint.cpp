@@ -5,25 +5,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include "base/log/log_line.hpp"
-#include "base/text.hpp"
-#include "base/utf8.hpp"
 #include "taas/error.hpp"
-#include "taas/file.hpp"
-#include "taas/random_state.hpp"
-#include "training/agreement/rank_texts.hpp"
+#include "training/backend/c10_error.hpp"
+#include "training/checkpoint/atomic_file.hpp"
+#include "training/checkpoint/foreign_file.hpp"
 #include "training/checkpoint/pickle.hpp"
 
 namespace taas {
 namespace {
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 constexpr const char* kFormat = "taas checkpoint";
 constexpr std::int64_t kVersion = 1;
@@ -40,7 +33,6 @@ c10::IValue to_value(const Checkpoint& checkpoint) {
   all.insert("model", model);
   all.insert("optimizer", checkpoint.optimizer);
   all.insert("extra", extra);
-  all.insert("random", checkpoint.random.isNone() ? random_state() : checkpoint.random);
   return all;
 }
 
@@ -57,7 +49,7 @@ std::string keys_of(const c10::impl::GenericDict& dict) {
   for (const auto& entry : dict) {
     if (++count > kMost) return text + ", …";
     const auto& key = entry.key();
-    text += (text.empty() ? "" : ", ") + (key.isString() ? printable(valid_utf8(key.toStringRef())) : key.tagKind());
+    text += (text.empty() ? "" : ", ") + (key.isString() ? key.toStringRef() : key.tagKind());
   }
   return text;
 }
@@ -84,7 +76,8 @@ Checkpoint from_value(const c10::IValue& value) {
   const bool ours = all.contains("format") && all.at("format").isString() && all.at("format").toStringRef() == kFormat;
   if (!ours) {
     throw CheckpointError(" is neither a checkpoint of taas nor a state dict: it holds a dictionary with " +
-                          (all.empty() ? "no keys" : keys_of(all)) + "; read it with load_file()");
+                          (all.empty() ? "no keys" : keys_of(all)) +
+                          "; in Python, save the state dict alone, or what docs/training.md describes");
   }
   check_version(all);
   Checkpoint checkpoint;
@@ -93,7 +86,6 @@ Checkpoint from_value(const c10::IValue& value) {
   checkpoint.optimizer = all.at("optimizer");
   for (const auto& entry : all.at("extra").toGenericDict())
     checkpoint.extra.emplace(entry.key().toStringRef(), entry.value());
-  if (all.contains("random")) checkpoint.random = all.at("random");
   return checkpoint;
 }
 
@@ -102,11 +94,16 @@ void log_file(const std::string& what, const std::string& path, std::size_t byte
   log::write(LogPart::kTraining, LogLevel::kInfo, what + " " + path + ", " + std::to_string(bytes) + " bytes");
 }
 
-/// Every tensor of the module that belongs to its state; one with two names is there twice.
-NamedTensors tensors_of(const torch::nn::Module& module) {
-  NamedTensors tensors;
-  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
-  for (const auto& item : module.named_buffers()) tensors.emplace_back(item.key(), item.value());
+void log_problem(const std::string& path, const std::exception& error) {
+  if (!log::is_on(LogPart::kTraining, LogLevel::kInfo)) return;
+  log::write(LogPart::kTraining, LogLevel::kInfo, "cannot load " + path + ": " + one_line(error));
+}
+
+/// Every tensor of the module that belongs to its state, by name; they share memory with the module.
+StateDict tensors_of(const torch::nn::Module& module) {
+  StateDict tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace(item.key(), item.value().detach());
+  for (const auto& item : module.named_buffers()) tensors.emplace(item.key(), item.value().detach());
   return tensors;
 }
 
@@ -116,11 +113,9 @@ std::string describe(const at::Tensor& tensor) {
   return text + "]";
 }
 
-void check_same_tensors(const NamedTensors& own, const StateDict& saved) {
-  std::unordered_set<std::string> known;
-  for (const auto& [name, tensor] : own) known.insert(name);
+void check_same_tensors(const StateDict& own, const StateDict& saved) {
   for (const auto& [name, tensor] : saved)
-    if (!known.contains(name)) throw CheckpointError("the model has no tensor named " + name);
+    if (!own.contains(name)) throw CheckpointError("the model has no tensor named " + name);
   for (const auto& [name, tensor] : own) {
     auto found = saved.find(name);
     if (found == saved.end()) throw CheckpointError("the checkpoint has no tensor named " + name);
@@ -133,66 +128,43 @@ void check_same_tensors(const NamedTensors& own, const StateDict& saved) {
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  save_file(path, to_value(checkpoint));
+  AtomicFile file(path);
+  pickle(to_value(checkpoint), [&file](std::string_view bytes) { file.write(bytes); });
+  file.publish();
+  log_file("saved", path, file.size());
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
   std::error_code failure;
-  log_file("saved", path, std::filesystem::file_size(path, failure));
-}
-
-void save_checkpoint(const ProcessGroup& group, const std::string& path, const Checkpoint& checkpoint) {
-  auto with_random = checkpoint;
-  if (with_random.random.isNone()) with_random.random = random_state(group);
-  std::string failure;
+  const auto size = std::filesystem::file_size(path, failure);
+  if (failure) throw CheckpointError("cannot read " + path + ": " + failure.message());
   try {
-    if (group.rank() == 0) save_checkpoint(path, with_random);
-  } catch (const CheckpointError& error) {
-    failure = error.what();
-  }
-  failure = first_text(group, failure);
-  if (!failure.empty()) throw CheckpointError(failure);
-}
-
-Checkpoint load_checkpoint(const std::string& path, const LoadOptions& options) {
-  const auto value = load_file(path, options);
-  try {
-    auto checkpoint = from_value(value);
-    std::error_code failure;
-    log_file("loaded", path, std::filesystem::file_size(path, failure));
+    auto checkpoint = from_value(unpickle(path));
+    log_file("loaded", path, size);
     return checkpoint;
   } catch (const CheckpointError& error) {
     throw CheckpointError(path + error.what());
-  } catch (const std::exception&) {
-    throw CheckpointError(path + " is a checkpoint that lacks some of what docs/cpp/training.md describes");
+  } catch (const UnknownObject& unknown) {
+    throw CheckpointError(path + " holds " + unknown.what +
+                          ": in Python, save state dicts, numbers, strings and lists only");
+  } catch (const std::exception& error) {  // torch's own words are many lines about zip and pickle
+    log_problem(path, error);
+    throw CheckpointError(path + explain_unreadable(path));
   }
 }
 
-StateDict state_dict(const torch::nn::Module& module, StateTensors tensors) {
-  StateDict state;
-  std::unordered_map<const at::TensorImpl*, at::Tensor> copies;  // one for all names of a tensor
-  for (const auto& [name, tensor] : tensors_of(module)) {
-    auto& given = copies[tensor.unsafeGetTensorImpl()];
-    if (!given.defined()) {
-      given = tensor.detach();
-      if (tensors == StateTensors::kCopied) given = given.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
-    }
-    state.emplace(name, given);
-  }
+StateDict module_state(const torch::nn::Module& module, StateTensors tensors) {
+  auto state = tensors_of(module);
+  if (tensors == StateTensors::kShared) return state;
+  for (auto& [name, tensor] : state) tensor = tensor.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
   return state;
 }
 
-void load_state_dict(torch::nn::Module& module, const StateDict& state) {
+void load_module_state(torch::nn::Module& module, const StateDict& state) {
   auto own = tensors_of(module);
   check_same_tensors(own, state);
   torch::NoGradGuard no_grad;
-  for (const auto& [name, tensor] : own) tensor.detach().copy_(state.at(name));
-}
-
-void load_state_dict(torch::nn::Module& module, const c10::IValue& state) {
-  const bool empty = state.isGenericDict() && state.toGenericDict().empty();  // of a module without parameters
-  if (!empty && !(state.isGenericDict() && is_state_dict(state.toGenericDict()))) {
-    throw CheckpointError("a state dict is a dictionary of tensors by name, and this is " +
-                          (state.isGenericDict() ? "one with " + keys_of(state.toGenericDict()) : state.tagKind()));
-  }
-  load_state_dict(module, state_dict_from(state));
+  for (const auto& [name, tensor] : own) tensor.copy_(state.at(name));
 }
 
 }  // namespace taas

@@ -3,41 +3,23 @@
 #include <ATen/ops/empty.h>
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/pickler.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
 
-#include <algorithm>
-#include <iterator>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/log/log_line.hpp"
-#include "base/text.hpp"
-#include "base/utf8.hpp"
-#include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
-#include "training/checkpoint/foreign_file.hpp"
-#include "training/checkpoint/unpickler.hpp"
+#include "training/checkpoint/ordered_dicts.hpp"
 
 namespace taas {
 namespace {
 
-/// Python's torch.load does not know what libtorch writes of others.
-void check_type(const at::Tensor& tensor) {
-  using at::ScalarType;
-  constexpr ScalarType kKnown[] = {at::kFloat, at::kDouble, at::kHalf,         at::kBFloat16,
-                                   at::kLong,  at::kInt,    at::kShort,        at::kChar,
-                                   at::kByte,  at::kBool,   at::kComplexFloat, at::kComplexDouble};
-  if (!tensor.defined()) return;
-  if (tensor.layout() != at::kStrided) {
-    throw CheckpointError("a sparse tensor cannot be saved as torch.save does: save its parts");
-  }
-  if (std::find(std::begin(kKnown), std::end(kKnown), tensor.scalar_type()) != std::end(kKnown)) {
-    return;
-  }
-  throw CheckpointError(std::string("a tensor of type ") + at::toString(tensor.scalar_type()) +
-                        " cannot be saved as torch.save does: convert it, or save it as safetensors");
-}
+constexpr std::string_view kProtocol = "\x80\x02";  // a pickle's beginning, with the number of its protocol
+
+/// Its storage goes to the file as it is.
+bool is_written_from_memory(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.layout() != at::kStrided; }
 
 /// A tensor that says how large it is and has no memory.
 at::Tensor without_memory(const at::Tensor& like) {
@@ -64,18 +46,14 @@ class PlainValue {
 
  private:
   c10::IValue made_plain(const c10::IValue& value) {
-    if (value.isTensor()) check_type(value.toTensor());
-    if (value.isString() && valid_utf8(value.toStringRef()) != value.toStringRef()) {
-      throw CheckpointError("a string that is not UTF-8, as Python's strings are");
-    }
-    if (value.isTensor() && value.toTensor().defined() && !value.toTensor().is_cpu()) {
+    if (value.isTensor() && value.toTensor().defined() && !is_written_from_memory(value.toTensor())) {
       auto tensor = without_memory(value.toTensor());
       elsewhere_.emplace(tensor.storage().unsafeGetStorageImpl(), value.toTensor());
       return tensor;
     }
     if (value.isGenericDict()) {
       auto dict = plain_dict();
-      for (const auto& entry : value.toGenericDict()) dict.insert(made_plain(entry.key()), made_plain(entry.value()));
+      for (const auto& entry : value.toGenericDict()) dict.insert(entry.key(), made_plain(entry.value()));
       return dict;
     }
     if (value.isList()) {
@@ -93,46 +71,50 @@ class PlainValue {
   c10::IValue value_;
 };
 
-/// Runs `read`, which reads the file. Whatever goes wrong comes out as a CheckpointError that names it.
-template <class Read>
-auto reading(const std::string& path, Read&& read) {
-  const auto note = [&](const std::exception& error) {
-    if (!log::is_on(LogPart::kTraining, LogLevel::kInfo)) return;
-    log::write(LogPart::kTraining, LogLevel::kInfo, "cannot load " + path + ": " + one_line(error));
+using ReadTensor = std::function<at::DataPtr(const std::string& name)>;
+
+c10::IValue unpickle(const std::string& script, std::uint64_t version, const ReadTensor& read_tensor) {
+  std::size_t read = 0;
+  const auto read_script = [&](char* place, std::size_t most) {
+    const auto count = script.copy(place, most, read);
+    read += count;
+    return count;
   };
+  bool damaged = false;
+  const auto read_memory = [&](const std::string& name) {
+    damaged = true;
+    auto data = read_tensor(name);
+    damaged = false;
+    return data;
+  };
+  torch::jit::Unpickler unpickler(read_script, nullptr, nullptr, read_memory, at::Device(at::kCPU));
+  unpickler.set_version(version);
   try {
-    return read();
-  } catch (const CheckpointError&) {
-    throw;
-  } catch (const UnknownObject& unknown) {
-    throw CheckpointError(path + " holds " + printable(valid_utf8(unknown.what)) +
-                          ": in Python, save tensors, numbers, strings, lists and dictionaries of these only");
+    return unpickler.parse_ivalue();
   } catch (const std::exception& error) {
-    note(error);
-    throw CheckpointError(path + explain_unreadable(path));
+    if (damaged) throw;
+    throw UnknownObject{"what libtorch cannot read (" + one_line(error) + ")"};
   }
 }
 
-c10::IValue unpickle(const ZipFile& file, const ReadStorage& read_storage) {
-  if (file.contains("byteorder") && file.text("byteorder") != "little") {
-    throw UnknownObject{"tensors of a machine with the other order of bytes"};
-  }
-  return unpickled(file.text("data.pkl"), [&](const std::string& name, std::uint64_t bytes) {
-    if (file.size_of("data/" + name) < bytes) throw std::runtime_error("a tensor is shorter than its description");
-    return read_storage(name, bytes);
-  });
+c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& file, const ReadTensor& read_tensor) {
+  const auto [bytes, size] = file.getRecord("data.pkl");
+  const std::string_view pickled(static_cast<const char*>(bytes.get()), size);
+  const auto instructions = instructions_of(pickled);
+  if (!instructions && pickled.starts_with(kProtocol)) throw std::runtime_error("an unknown instruction");
+  if (!instructions) return unpickle(std::string(pickled), file.version(), read_tensor);
+  if (auto name = foreign_class(*instructions)) throw UnknownObject{"an object of Python's class " + *name};
+  return without_attributes(unpickle(without_ordered_dicts(*instructions), file.version(), read_tensor));
+}
+
+at::DataPtr memory_of(caffe2::serialize::PyTorchStreamReader& file, const std::string& name) {
+  auto [data, size] = file.getRecord("data/" + name);
+  return std::move(data);
 }
 
 /// No memory, but the name of that in the file.
-c10::Storage promise_of(const std::string& name, std::uint64_t bytes) {
-  at::DataPtr nothing(
-      nullptr, new std::string(name), [](void* kept) { delete static_cast<std::string*>(kept); }, at::kCPU);
-  return {c10::Storage::use_byte_size_t(), bytes, std::move(nothing)};
-}
-
-c10::Storage memory_of(ZipFile& file, const std::string& name) {
-  auto data = file.memory("data/" + name);
-  return {c10::Storage::use_byte_size_t(), file.size_of("data/" + name), std::move(data)};
+at::DataPtr promise_of(const std::string& name) {
+  return {nullptr, new std::string(name), [](void* kept) { delete static_cast<std::string*>(kept); }, at::kCPU};
 }
 
 }  // namespace
@@ -163,28 +145,23 @@ void pickle(const c10::IValue& value, const std::function<void(std::string_view)
   writer.writeEndOfFile();
 }
 
-c10::IValue unpickle(const std::string& path, const ReadOptions& options) {
-  return reading(path, [&] {
-    ZipFile file(path, options);
-    return unpickle(file, [&](const std::string& name, std::uint64_t /*bytes*/) { return memory_of(file, name); });
-  });
+c10::IValue unpickle(const std::string& path) {
+  caffe2::serialize::PyTorchStreamReader file(path);
+  return unpickle(file, [&file](const std::string& name) { return memory_of(file, name); });
 }
 
-PickledFile::PickledFile(const std::string& path) : path_(path) {
-  reading(path, [&] {
-    file_ = std::make_unique<ZipFile>(path, ReadOptions{});
-    value_ = unpickle(*file_, promise_of);
-  });
-}
+PickledFile::PickledFile(const std::string& path)
+    : reader_(std::make_unique<caffe2::serialize::PyTorchStreamReader>(path)), value_(unpickle(*reader_, promise_of)) {}
 PickledFile::~PickledFile() = default;
 
 at::Tensor PickledFile::read(const at::Tensor& tensor) {
-  const auto* name = static_cast<const std::string*>(tensor.storage().data_ptr().get_context());
+  const auto& storage = tensor.storage();
+  const auto* name = static_cast<const std::string*>(storage.data_ptr().get_context());
   if (!name) return tensor;  // of no elements
-  return reading(path_, [&] {
-    return at::empty({0}, tensor.options())
-        .set_(memory_of(*file_, *name), tensor.storage_offset(), tensor.sizes(), tensor.strides());
-  });
+  auto [data, size] = reader_->getRecord("data/" + *name);
+  if (size < storage.nbytes()) throw std::runtime_error("a tensor is shorter than its description");
+  c10::Storage memory(c10::Storage::use_byte_size_t(), size, std::move(data));
+  return at::empty({0}, tensor.options()).set_(memory, tensor.storage_offset(), tensor.sizes(), tensor.strides());
 }
 
 }  // namespace taas

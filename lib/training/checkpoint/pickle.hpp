@@ -7,7 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "training/checkpoint/zip_file.hpp"
+namespace caffe2::serialize {
+class PyTorchStreamReader;
+}
 
 namespace taas {
 
@@ -20,12 +22,11 @@ c10::impl::GenericList plain_list();
 /// Python's own, whatever their element type is.
 void pickle(const c10::IValue& value, const std::function<void(std::string_view)>& write);
 
-/// Reads such a file, or one of torch.save (see unpickled()). Tensors are on the CPU, wherever they were when they were
-/// saved, and each is read straight into its memory. Throws CheckpointError, which names the path, for whatever goes
-/// wrong.
-c10::IValue unpickle(const std::string& path, const ReadOptions& options = {});
+/// Reads such a file, or one of torch.save. Tensors are on the CPU, wherever they were when they were saved, and each
+/// is read straight into its memory. Throws UnknownObject for a whole file, and what libtorch throws for a damaged one.
+c10::IValue unpickle(const std::string& path);
 
-/// Such a file, of which tensors are read one by one. Throws as unpickle() does.
+/// Such a file, of which tensors are read one by one. The constructor throws as unpickle() does.
 class PickledFile {
  public:
   explicit PickledFile(const std::string& path);
@@ -35,15 +36,17 @@ class PickledFile {
 
   /// Its tensors say how large they are and have no memory.
   [[nodiscard]] const c10::IValue& value() const { return value_; }
-  /// Reads the memory of a tensor of value().
+  /// Reads the memory of a tensor of value(). Throws what libtorch throws for a damaged file.
   [[nodiscard]] at::Tensor read(const at::Tensor& tensor);
-  /// See ZipFile.
-  [[nodiscard]] std::uint32_t digest() const { return file_->digest(); }
 
  private:
-  std::string path_;
-  std::unique_ptr<ZipFile> file_;
+  std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
   c10::IValue value_;
+};
+
+/// The file holds something that only Python knows.
+struct UnknownObject {
+  std::string what;
 };
 
 }  // namespace taas

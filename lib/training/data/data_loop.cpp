@@ -133,10 +133,12 @@ Batches::Loop::Taken Batches::Loop::make(const OrderedTask& task) {
 
 DataStaging::Staged Batches::Loop::wait_for_next() {
   constexpr Duration kPatience = 100ms;
+  const auto& options = loader->options;
   auto source = [this](Duration patience) { return client()->next(stream, patience); };
   for (;;) {
     loader->run->tend();
     report();
+    if (options.pin_memory || !options.device.is_cpu()) pin_memory_of(*client());
     if (auto staged = staging.next(source, asked.size() + 1, kPatience)) return std::move(*staged);
   }
 }

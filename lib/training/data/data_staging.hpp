@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -23,8 +22,6 @@ class DataStaging {
   struct Staged {
     data::Outcome delivery;  ///< of a batch whose copy has started without its memory
     std::optional<DeviceCopies::Started> started;
-    Tensors source = {};       ///< what the copy is to be compared with; empty: nothing
-    std::uint64_t number = 0;  ///< of the batches that were copied
   };
   /// The next delivery; nothing when the patience is over first.
   using Source = std::function<std::optional<data::Outcome>(Duration patience)>;
@@ -33,20 +30,16 @@ class DataStaging {
 
   /// `wanted` is how many tasks the loop has asked for and not got, this one included.
   std::optional<Staged> next(const Source& source, std::size_t wanted, Duration patience);
-  /// The tensors of a batch, where they belong. The first copies, and then one of a thousand, are compared with what
-  /// was copied: nobody has seen all hardware. Throws DataError where they differ.
+  /// The tensors of a batch, where they belong.
   Tensors tensors_of(Staged& staged);
   Tensors moved(Tensors tensors);
 
  private:
   bool take(const Source& source, Duration patience);
   void start(Staged& staged);
-  void ask(Staged& staged, Tensors tensors);
-  Tensors finish(Staged& staged);
 
   std::shared_ptr<DeviceCopies> copies_;
   std::deque<Staged> ahead_;
-  std::uint64_t copied_ = 0;
 };
 
 }  // namespace taas

@@ -18,7 +18,7 @@ class Sink : public torch::autograd::Function<Sink> {
     context->set_materialize_grads(false);
     context->saved_data[kState] = c10::IValue::make_capsule(state);
     variable_list passed;
-    for (const auto& output : outputs) passed.push_back(output.clone());  // it may be changed in place
+    for (const auto& output : outputs) passed.push_back(state->clones ? output.clone() : output);
     return passed;
   }
 

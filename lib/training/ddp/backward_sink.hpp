@@ -13,6 +13,7 @@ namespace taas {
 struct SinkState : torch::CustomClassHolder {
   std::shared_ptr<Reducer> reducer;
   bool static_graph = false;
+  bool clones = true;                     ///< outputs may be changed in place
   bool delayed_reduction_queued = false;  ///< static graph: done once, in the first backward
 };
 

@@ -24,8 +24,7 @@ class StreamCopies : public DeviceCopies {
     const c10::StreamGuard on_stream(stream_);
     Started started;
     for (const auto& tensor : batch) {
-      // Out of torch's pinned memory, which torch keeps until the copy is done.
-      started.tensors.push_back(tensor.pin_memory().to(device_, tensor.scalar_type(), /*non_blocking=*/true));
+      started.tensors.push_back(tensor.to(device_, tensor.scalar_type(), /*non_blocking=*/true));
     }
     auto event = std::make_shared<c10::Event>(device_.type());
     event->record(stream_);

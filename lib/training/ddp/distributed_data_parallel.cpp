@@ -25,7 +25,9 @@ bool DataParallelCore::set_gradient_sync(bool sync) { return impl_->set_gradient
 
 void DataParallelCore::register_comm_hook(const std::shared_ptr<CommHook>& hook) { impl_->register_comm_hook(hook); }
 void DataParallelCore::register_comm_hook(BuiltinCommHook hook) { impl_->register_once(hook); }
-void DataParallelCore::register_buffer_comm_hook(BufferHook hook) { impl_->register_buffer_hook(std::move(hook)); }
+void DataParallelCore::register_buffer_comm_hook(BufferHook hook, BufferHookLocation location) {
+  impl_->register_buffer_hook(std::move(hook), location);
+}
 
 void DataParallelCore::backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph,
                                 bool create_graph) {
@@ -33,12 +35,19 @@ void DataParallelCore::backward(const at::Tensor& loss, const at::Tensor& gradie
 }
 
 void DataParallelCore::set_static_graph() { impl_->set_static_graph(); }
+void DataParallelCore::set_sink_clone(bool clone) { impl_->set_sink_clone(clone); }
 void DataParallelCore::update_process_group(const ProcessGroup& group) { impl_->update_process_group(group); }
 
 void DataParallelCore::remove_autograd_hooks() { impl_->remove_autograd_hooks(); }
 void DataParallelCore::check_reducer_finalized() {
   if (auto* reducer = impl_->reducer()) reducer->check_finalized();
 }
+
+void DataParallelCore::require_manual_backward_finalization(bool required) {
+  impl_->require_manual_finalization(required);
+}
+bool DataParallelCore::should_finalize_after_backward() const { return impl_->should_finalize_after_backward(); }
+void DataParallelCore::finalize_backward() { impl_->finalize_backward(); }
 
 void DataParallelCore::set_runtime_logging_sample_rate(int rate) {
   if (rate < 1) throw InvalidArgument("the sample rate must be 1 or above, not " + std::to_string(rate));

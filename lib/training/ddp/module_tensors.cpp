@@ -14,10 +14,8 @@ using NamedTensorDict = torch::OrderedDict<std::string, at::Tensor>;
 
 std::vector<NamedTensor> all_but(const NamedTensorDict& tensors, const IgnoredNames& ignored) {
   std::vector<NamedTensor> kept;
-  std::unordered_set<const at::TensorImpl*> seen;
   for (const auto& item : tensors) {
-    if (!item.value().defined() || ignored.contains(item.key())) continue;
-    if (seen.insert(item.value().unsafeGetTensorImpl()).second) kept.emplace_back(item.key(), item.value());
+    if (item.value().defined() && !ignored.contains(item.key())) kept.emplace_back(item.key(), item.value());
   }
   return kept;
 }
@@ -41,7 +39,10 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
 
 std::vector<NamedTensor> trained_parameters(const torch::nn::Module& module, const IgnoredNames& ignored) {
   auto parameters = named_parameters_of(module, ignored);
-  std::erase_if(parameters, [](const NamedTensor& named) { return !named.second.requires_grad(); });
+  std::unordered_set<const at::TensorImpl*> seen;
+  std::erase_if(parameters, [&](const NamedTensor& named) {
+    return !named.second.requires_grad() || !seen.insert(named.second.unsafeGetTensorImpl()).second;
+  });
   return parameters;
 }
 

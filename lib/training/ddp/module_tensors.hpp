@@ -19,7 +19,6 @@ using IgnoredNames = std::set<std::string>;
 std::vector<NamedTensor> trained_parameters(const torch::nn::Module& module, const IgnoredNames& ignored);
 /// For each of `parameters`: whether it is of an embedding with sparse gradients.
 std::vector<bool> expect_sparse(const torch::nn::Module& module, const std::vector<NamedTensor>& parameters);
-/// What is there and not ignored, each once, by its first name.
 std::vector<NamedTensor> named_parameters_of(const torch::nn::Module& module, const IgnoredNames& ignored);
 std::vector<NamedTensor> named_buffers_of(const torch::nn::Module& module, const IgnoredNames& ignored);
 std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named);

@@ -15,6 +15,7 @@
 #include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/ddp/module_tensors.hpp"
+#include "training/ddp/precision/lowered_parameter.hpp"
 #include "training/ddp/reducer_errors.hpp"
 #include "training/ddp/shared_memory.hpp"
 #include "training/graph/recording.hpp"
@@ -93,6 +94,17 @@ std::shared_ptr<Native> construct(const ReducerOptions& options, Arguments&&... 
   }
 }
 
+/// set_mixed_precision_param_dtype is for later buckets: it gives those that are there new memory, to which their views
+/// do not lead, so that the first step would reduce whatever lies in it. Buckets made of low parameters are right.
+std::vector<LoweredParameter> lowered_parameters(const std::vector<at::Tensor>& parameters,
+                                                 std::optional<at::ScalarType> type) {
+  std::vector<LoweredParameter> lowered;
+  if (!type) return lowered;
+  lowered.reserve(parameters.size());
+  for (const auto& parameter : parameters) lowered.emplace_back(parameter, *type).lower();
+  return lowered;
+}
+
 c10::intrusive_ptr<c10d::ProcessGroup> native_group(const ProcessGroup& group, const ReducerOptions& options) {
   return options.share_memory ? with_shared_memory(group) : group.state().group;
 }
@@ -102,11 +114,14 @@ std::shared_ptr<c10d::Reducer> make_reducer(const ProcessGroup& group, const std
   NamedDiagnostics named;
   auto tensors = tensors_of(parameters);
   constexpr bool kPythonReducer = false;
-  const auto buckets = first_buckets(tensors, expect_sparse, options);
-  return construct<c10d::Reducer>(options, tensors, buckets, native_group(group, options), expect_sparse,
-                                  options.bucket_bytes, options.find_unused_parameters, options.gradient_as_bucket_view,
-                                  names_of(parameters), options.first_bucket_bytes,
-                                  options.skip_all_reduce_unused_params, kPythonReducer, options.bucket_bytes_list);
+  const auto buckets = first_buckets(tensors, expect_sparse, options);  // by the size of the parameters as they are
+  const auto lowered = lowered_parameters(tensors, options.param_dtype);
+  auto reducer = construct<c10d::Reducer>(
+      options, tensors, buckets, native_group(group, options), expect_sparse, options.bucket_bytes,
+      options.find_unused_parameters, options.gradient_as_bucket_view, names_of(parameters), options.first_bucket_bytes,
+      options.skip_all_reduce_unused_params, kPythonReducer, options.bucket_bytes_list);
+  if (options.param_dtype) reducer->set_mixed_precision_param_dtype(*options.param_dtype);
+  return reducer;
 }
 
 /// The reducer measures itself in its first ten iterations and then once in so many, and the logger waits for the GPU
@@ -115,6 +130,38 @@ constexpr int kNeverAgain = std::numeric_limits<int>::max();
 
 std::vector<int> device_index(c10::Device device) {
   return device.has_index() ? std::vector<int>{device.index()} : std::vector<int>{};
+}
+
+/// Of libtorch 2.15; older releases have no manual finalization.
+[[noreturn]] void refuse_manual_finalization() {
+  throw ConfigError("manual finalization of backward needs libtorch 2.15, this is " TORCH_VERSION);
+}
+
+template <class Native>
+void set_manual_finalization(Native& reducer, bool required) {
+  if constexpr (requires { reducer.set_manual_finalization_required(required); }) {
+    reducer.set_manual_finalization_required(required);
+  } else if (required) {
+    refuse_manual_finalization();
+  }
+}
+
+template <class Native>
+bool finalize_is_late(const Native& reducer) {
+  if constexpr (requires { reducer.should_finalize_after_backward(); }) {
+    return reducer.should_finalize_after_backward();
+  } else {
+    return false;
+  }
+}
+
+template <class Native>
+void finalize_manually(Native& reducer) {
+  if constexpr (requires { reducer.finalize_backward_manual(); }) {
+    reducer.finalize_backward_manual();
+  } else {
+    refuse_manual_finalization();
+  }
 }
 
 }  // namespace
@@ -251,6 +298,16 @@ void Reducer::check_finalized() {
   impl_->reducing([&] { impl_->reducer->check_finalized(); });
 }
 
+void Reducer::require_manual_finalization(bool required) {
+  impl_->reducing([&] { set_manual_finalization(*impl_->reducer, required); });
+}
+
+bool Reducer::should_finalize_after_backward() const { return finalize_is_late(*impl_->reducer); }
+
+void Reducer::finalize() {
+  impl_->reducing([&] { finalize_manually(*impl_->reducer); });
+}
+
 void Reducer::measure_every(int rate) { impl_->reducer->set_ddp_runtime_logging_sample_rate(rate); }
 
 std::map<std::string, std::string> Reducer::logged_texts() const {
@@ -259,5 +316,7 @@ std::map<std::string, std::string> Reducer::logged_texts() const {
 std::map<std::string, std::int64_t> Reducer::logged_numbers() const {
   return impl_->logger->get_ddp_logging_data().ints_map;
 }
+
+c10d::Reducer& Reducer::native() const { return *impl_->reducer; }
 
 }  // namespace taas

@@ -30,9 +30,10 @@ struct ReducerOptions {
   bool skip_all_reduce_unused_params = false;
   bool batched_grad_copy = false;
   bool lazy_bucket_allocation = false;
-  bool share_memory = false;       ///< for small sums of ranks on one machine; a collective
-  bool broadcast_buffers = false;  ///< only for the log
-  std::string module_name = {};    ///< only for the log
+  std::optional<at::ScalarType> param_dtype = std::nullopt;  ///< of gradients; unset: those of the parameters
+  bool share_memory = false;                                 ///< for small sums of ranks on one machine; a collective
+  bool broadcast_buffers = false;                            ///< only for the log
+  std::string module_name = {};                              ///< only for the log
 };
 
 /// The parameters in each bucket until the first backward is over, by their place in `tensors`. All of a bucket are of
@@ -81,10 +82,17 @@ class Reducer {
   /// Throws Exception when the last backward was not able to reduce all.
   void check_finalized();
 
+  /// Backward ends without waiting for the reduction; finalize() waits and writes the gradients.
+  void require_manual_finalization(bool required);
+  bool should_finalize_after_backward() const;
+  void finalize();
+
   /// Measures the first ten iterations and then each `rate`th; without a call none is.
   void measure_every(int rate);
   std::map<std::string, std::string> logged_texts() const;
   std::map<std::string, std::int64_t> logged_numbers() const;
+
+  c10d::Reducer& native() const;
 
  private:
   class Impl;

@@ -43,23 +43,40 @@ DataParallelCore::Impl::Impl(const Joinable& joinable, std::shared_ptr<torch::nn
       group_(std::move(group)),
       options_(options),
       ignored_(options.parameters_and_buffers_to_ignore.begin(), options.parameters_and_buffers_to_ignore.end()) {
-  check_names(*module_, options.parameters_and_buffers_to_ignore, "parameters_and_buffers_to_ignore");
+  check_options(*module_, options_);
+  const auto& delayed = options_.delay_all_reduce_named_params;
+  ignored_.insert(delayed.begin(), delayed.end());
   const auto parameters = trained_parameters(*module_, ignored_);
-  if (parameters.empty()) {
+  if (parameters.empty() && delayed.empty()) {
     throw InvalidArgument("the module has no parameter that needs a gradient: nothing to reduce");
   }
   check_devices(parameters, group_.device());
   moves_inputs_ = !group_.device().is_cpu() && on_one_device(parameters);
-  make_reducer(parameters);
+  if (!delayed.empty()) delay_parameters();
+  if (!parameters.empty()) make_reducer(parameters);
+  if (options_.mixed_precision) set_precision(parameters);
+}
+
+void DataParallelCore::Impl::delay_parameters() {
+  const auto named = module_->named_parameters();
+  Tensors delayed;
+  for (const auto& name : options_.delay_all_reduce_named_params) delayed.push_back(named[name]);
+  delayed_ = std::make_unique<DelayedReduction>(group_, std::move(delayed), named[options_.param_to_hook_all_reduce]);
 }
 
 void DataParallelCore::Impl::make_reducer(const std::vector<NamedTensor>& parameters) {
   const auto settings = reducer_options(*module_, options_);
-  if (!group_.native()) return;
-  if (options_.init_sync) synchronize_before(parameters);
-  reducer_ = std::make_shared<Reducer>(group_, parameters, expect_sparse(*module_, parameters), settings);
-  sink_->reducer = reducer_;
-  sink_->static_graph = options_.static_graph;
+  if (group_.native()) {
+    if (options_.init_sync) synchronize_before(parameters);
+    reducer_ = std::make_shared<Reducer>(group_, parameters, expect_sparse(*module_, parameters), settings);
+    sink_->reducer = reducer_;
+    sink_->static_graph = options_.static_graph;
+  }
+}
+
+void DataParallelCore::Impl::set_precision(const std::vector<NamedTensor>& parameters) {
+  precision_ = std::make_shared<LowPrecision>(*module_, ignored_, parameters, *options_.mixed_precision);
+  if (reducer_) precision_->attach(reducer_, group_);
 }
 
 void DataParallelCore::Impl::synchronize_before(const std::vector<NamedTensor>& parameters) {
@@ -69,11 +86,15 @@ void DataParallelCore::Impl::synchronize_before(const std::vector<NamedTensor>& 
 
 void DataParallelCore::Impl::before_forward() {
   if (reducer_) start_step();
+  if (precision_) precision_->start_forward(gradient_sync_);
 }
 
 void DataParallelCore::Impl::start_step() {
   if (recording() && options_.find_unused_parameters) {
     throw InvalidArgument("a step with find_unused_parameters cannot be recorded: what is unused is found on the CPU");
+  }
+  if (recording() && precision_) {
+    throw InvalidArgument("a step with mixed_precision cannot be recorded: use taas::Autocast there");
   }
   const bool training = c10::GradMode::is_enabled();
   if (training && gradient_sync_) reducer_->start_forward();
@@ -81,7 +102,7 @@ void DataParallelCore::Impl::start_step() {
     reducer_->set_active_ranks(std::move(active), divide_by_initial_world_size_);
   }
   if (training) reducer_->rebuild_buckets();
-  if (!buffer_hook_) synchronize_buffers(true);
+  synchronize_buffers(true, BufferHookLocation::kBeforeForward);
   if (joinable_.in_join()) add_over_ranks(group_, training && gradient_sync_ ? 1 : 0);
 }
 
@@ -91,11 +112,14 @@ bool DataParallelCore::Impl::wants_outputs() const {
 }
 
 void DataParallelCore::Impl::after_forward(const std::vector<at::Tensor*>& outputs) {
-  if (!reducer_) return;
-  if (buffer_hook_) synchronize_buffers(true);
-  buffer_sync_ = c10::GradMode::is_enabled() && gradient_sync_;
-  if (buffer_sync_) reducer_->prepare_for_backward(options_.static_graph ? Tensors() : values_of(outputs));
-  if (wants_outputs()) replace_by_sink(outputs);
+  if (reducer_) {
+    synchronize_buffers(true, BufferHookLocation::kAfterForward);
+    buffer_sync_ = c10::GradMode::is_enabled() && gradient_sync_;
+    if (buffer_sync_) reducer_->prepare_for_backward(options_.static_graph ? Tensors() : values_of(outputs));
+    if (wants_outputs()) replace_by_sink(outputs);
+  }
+  if (precision_) precision_->end_forward();
+  if (delayed_) delayed_->attach_gradients();
 }
 
 void DataParallelCore::Impl::replace_by_sink(const std::vector<at::Tensor*>& outputs) {
@@ -115,6 +139,7 @@ void DataParallelCore::Impl::zero_grad() {
 void DataParallelCore::Impl::change_input(at::Tensor& input) const {
   if (!input.defined()) return;
   if (moves_inputs_ && input.device() != group_.device()) input = input.to(group_.device());
+  if (precision_) precision_->cast_input(input);
 }
 
 void DataParallelCore::Impl::backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph,
@@ -131,13 +156,15 @@ void DataParallelCore::Impl::register_comm_hook(const std::shared_ptr<CommHook>&
 }
 
 void DataParallelCore::Impl::claim_hook() {
+  if (precision_) throw InvalidArgument("mixed_precision reduces gradients with a hook of its own: leave one out");
   if (!std::exchange(has_hook_, true)) return;
   throw InvalidArgument("this model has a communication hook already");
 }
 
-void DataParallelCore::Impl::register_buffer_hook(BufferHook hook) {
+void DataParallelCore::Impl::register_buffer_hook(BufferHook hook, BufferHookLocation location) {
   if (!hook) throw InvalidArgument("the buffer hook is empty");
   buffer_hook_ = std::move(hook);
+  buffer_hook_location_ = location;
 }
 
 void DataParallelCore::Impl::set_static_graph() {
@@ -152,14 +179,32 @@ void DataParallelCore::Impl::update_process_group(const ProcessGroup& group) {
   }
   if (!reducer_) throw InvalidArgument("this model reduces nothing: wrap the module anew for another group");
   reducer_->use_group(group);
+  if (delayed_) delayed_->use_group(group);
+  if (precision_) precision_->use_group(group);
   group_ = group;
 }
 
 void DataParallelCore::Impl::remove_autograd_hooks() {
+  if (precision_) throw InvalidArgument("mixed_precision needs the hooks of autograd: wrap the module anew without it");
   if (reducer_) reducer_->remove_autograd_hooks();
 }
 
+void DataParallelCore::Impl::require_manual_finalization(bool required) {
+  if (reducer_) reducer_->require_manual_finalization(required);
+  manual_finalization_ = required;
+}
+
+bool DataParallelCore::Impl::should_finalize_after_backward() const {
+  return reducer_ && (reducer_->should_finalize_after_backward() || (precision_ && manual_finalization_));
+}
+
+void DataParallelCore::Impl::finalize_backward() {
+  if (reducer_) reducer_->finalize();
+  if (precision_) precision_->finish_gradients();
+}
+
 void DataParallelCore::Impl::start_join(const JoinOptions& options) {
+  if (precision_) throw InvalidArgument("mixed_precision does not go together with a join: use taas::Autocast there");
   divide_by_initial_world_size_ = options.divide_by_initial_world_size;
   if (reducer_) reducer_->note_join();
 }
@@ -172,7 +217,7 @@ void DataParallelCore::Impl::leave_join() {
 void DataParallelCore::Impl::shadow_iteration() {
   if (!reducer_) return;
   reducer_->rebuild_buckets();
-  if (!buffer_hook_) synchronize_buffers(false);
+  synchronize_buffers(false, BufferHookLocation::kBeforeForward);
   buffer_sync_ = sum_over_ranks(group_, 0) > 0;  // in a scope of no_sync nobody reduces
   if (!buffer_sync_) return;
   reducer_->shadow_backward(group_, options_.find_unused_parameters && !options_.static_graph, keeps_gradients_);
@@ -190,10 +235,15 @@ DataParallelCore::Impl::Tensors DataParallelCore::Impl::states(bool with_buffers
   return states;
 }
 
+/// The broadcast takes place before forward.
+bool DataParallelCore::Impl::runs_buffer_hook(BufferHookLocation location) const {
+  return location == (buffer_hook_ ? buffer_hook_location_ : BufferHookLocation::kBeforeForward);
+}
+
 /// Collected anew each time: a module may have replaced its buffers. In a join rank 0 may be through already, with old
 /// ones: they are those of the last rank that has inputs.
-void DataParallelCore::Impl::synchronize_buffers(bool has_inputs) {
-  if (!buffer_sync_ || !syncs_buffers_in_forward(options_)) return;
+void DataParallelCore::Impl::synchronize_buffers(bool has_inputs, BufferHookLocation location) {
+  if (!buffer_sync_ || !syncs_buffers_in_forward(options_) || !runs_buffer_hook(location)) return;
   const auto named = named_buffers_of(*module_, ignored_);
   if (named.empty()) return;
   at::NoGradGuard no_grad;

@@ -7,7 +7,8 @@
 
 namespace taas {
 
-/// Throws InvalidArgument for sizes that are not above 0.
+/// Throws InvalidArgument for options that do not fit together or that `module` cannot have.
+void check_options(const torch::nn::Module& module, const DistributedDataParallelOptions& options);
 ReducerOptions reducer_options(const torch::nn::Module& module, const DistributedDataParallelOptions& options);
 bool syncs_buffers_in_forward(const DistributedDataParallelOptions& options);
 bool syncs_buffers_at_start(const DistributedDataParallelOptions& options);

@@ -3,23 +3,17 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 
-#include "taas/collectives.hpp"
 #include "taas/error.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/backend/nccl.hpp"
 #include "training/backend/step_graph.hpp"
 #include "training/graph/recording.hpp"
-#include "training/graph/step_check.hpp"
-#include "training/graph/touched_tensors.hpp"
 
 namespace taas {
 namespace {
@@ -54,13 +48,6 @@ bool same_kind(const Tensors& some, const Tensors& others) {
   });
 }
 
-bool all_agree(const ProcessGroup& group, bool mine) {
-  if (group.world_size() == 1) return mine;
-  auto answer = at::full({1}, mine ? 1 : 0, at::TensorOptions(at::kInt).device(group.device()));
-  all_reduce(group, answer, ReduceOp::kMin);
-  return answer.item<int>() == 1;
-}
-
 Tensors empty_like_all(const Tensors& tensors) {
   Tensors empty;
   for (const auto& tensor : tensors) empty.push_back(at::empty_like(tensor));
@@ -72,12 +59,8 @@ Tensors empty_like_all(const Tensors& tensors) {
 class GraphedStep::Impl {
  public:
   Impl(std::unique_ptr<detail::StepGraph> graph, Step step, std::vector<RecordableOptimizer*> optimizers,
-       const GraphedStepOptions& options, Agree agree)
-      : graph_(std::move(graph)),
-        step_(std::move(step)),
-        optimizers_(std::move(optimizers)),
-        options_(options),
-        agree_(std::move(agree)) {
+       const GraphedStepOptions& options)
+      : graph_(std::move(graph)), step_(std::move(step)), optimizers_(std::move(optimizers)), options_(options) {
     if (options.warmup < 1) throw InvalidArgument("warmup must be 1 or more, not " + std::to_string(options.warmup));
     if (!graph_) return;
     for (const auto* optimizer : optimizers_) {
@@ -91,7 +74,6 @@ class GraphedStep::Impl {
     if (!replayed_) return step_(inputs);
     take_in(inputs);
     if (!recorded_ || !still_recorded()) record();
-    if (checks_left_ > 0) return checked_replay(inputs);
     replay();
     return result_;
   }
@@ -123,12 +105,10 @@ class GraphedStep::Impl {
     recorded_ = false;
     for (auto* optimizer : optimizers_) optimizer->before_recording();
     try {
-      detail::TouchedTensors noted(inputs_.empty() ? c10::DeviceType::CPU : inputs_.front().device().type());
       graph_->record([this] {
         RecordingScope recording;
         result_ = step_(inputs_).detach();
       });
-      touched_ = noted.tensors();
     } catch (const Exception&) {
       throw;
     } catch (const std::exception& error) {
@@ -136,49 +116,6 @@ class GraphedStep::Impl {
                       "; it must not read results on the CPU, copy between CPU and GPU, or seed a generator");
     }
     recorded_ = true;
-    checks_left_ = options_.check ? kChecks : 0;
-  }
-
-  /// A replay, and then the step itself from the same state: with its host's work left out, as for the record.
-  at::Tensor checked_replay(const Tensors& inputs) {
-    auto check = check_of_touched();
-    if (!agree_(check.has_value())) {
-      give_up("there is no memory to compare a replay with the step itself");
-      replayed_ = false;
-      return step_(inputs);
-    }
-    replay();
-    check->replayed(result_);
-    at::Tensor result;
-    {
-      RecordingScope as_for_the_record;
-      result = step_(inputs_).detach();
-    }
-    auto wrong = check->difference(result);
-    if (!agree_(!wrong)) {
-      give_up("the recorded step is not the step: " + wrong.value_or("so it is on another rank"));
-      replayed_ = false;
-      return result;
-    }
-    check->keep_replay();
-    if (--checks_left_ == 0) touched_.clear();
-    return result_;
-  }
-
-  std::optional<detail::StepCheck> check_of_touched() {
-    try {
-      for (auto* optimizer : optimizers_) optimizer->before_recording();
-      return std::make_optional<detail::StepCheck>(touched_);
-    } catch (const c10::OutOfMemoryError&) {
-      return std::nullopt;
-    }
-  }
-
-  void give_up(const std::string& why) {
-    graph_.reset();
-    touched_.clear();
-    auto line = "taas: " + why + "; steps are run as they are from now on\n";
-    std::fputs(line.c_str(), stderr);
   }
 
   void take_in(const Tensors& inputs) {
@@ -192,15 +129,10 @@ class GraphedStep::Impl {
     graph_->replay();
   }
 
-  static constexpr int kChecks = 2;
-
   std::unique_ptr<detail::StepGraph> graph_;  ///< null: every step is run as it is
   Step step_;
   std::vector<RecordableOptimizer*> optimizers_;
   GraphedStepOptions options_;
-  Agree agree_;
-  std::vector<at::Tensor> touched_;  ///< by the recorded step, until it was checked
-  int checks_left_ = 0;
   Tensors inputs_;     ///< what the recorded step reads
   at::Tensor result_;  ///< what it writes
   int calls_ = 0;      ///< with inputs of that kind, up to the one that is recorded
@@ -210,13 +142,11 @@ class GraphedStep::Impl {
 
 GraphedStep::GraphedStep(const ProcessGroup& group, Step step, std::vector<RecordableOptimizer*> optimizers,
                          const GraphedStepOptions& options)
-    : GraphedStep(graph_for(group, options), std::move(step), std::move(optimizers), options,
-                  [group](bool mine) { return all_agree(group, mine); }) {}
+    : GraphedStep(graph_for(group, options), std::move(step), std::move(optimizers), options) {}
 
 GraphedStep::GraphedStep(std::unique_ptr<detail::StepGraph> graph, Step step,
-                         std::vector<RecordableOptimizer*> optimizers, const GraphedStepOptions& options, Agree agree)
-    : impl_(std::make_unique<Impl>(std::move(graph), std::move(step), std::move(optimizers), options,
-                                   std::move(agree))) {}
+                         std::vector<RecordableOptimizer*> optimizers, const GraphedStepOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(graph), std::move(step), std::move(optimizers), options)) {}
 
 GraphedStep::~GraphedStep() = default;
 

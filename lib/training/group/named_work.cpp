@@ -23,9 +23,7 @@ std::exception_ptr Operation::named(const std::exception_ptr& error) const {
   } catch (const std::exception& other) {
     const auto culprit = watch ? watch->culprit() : std::string();
     backend->abort();
-    const auto said = one_line(other);
-    const bool names_it = said.find(culprit) != said.npos;  // "rank 1 is gone: its process has ended"
-    const auto why = names_it ? said : culprit + " (" + said + ")";
+    const auto why = culprit.empty() ? one_line(other) : culprit + " (" + one_line(other) + ")";
     return std::make_exception_ptr(CommunicationError(text() + ": " + why));
   } catch (...) {
     return error;

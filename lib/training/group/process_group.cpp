@@ -13,7 +13,6 @@
 #include "training/backend/backend_choice.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/backend/nccl.hpp"
-#include "training/backend/torch_version.hpp"
 #include "training/group/group_setup.hpp"
 #include "training/group/process_group_state.hpp"
 #include "training/group/rendezvous.hpp"
@@ -118,7 +117,6 @@ void ProcessGroupState::abort() const {
 }
 
 ProcessGroup init(const InitOptions& options) {
-  check_torch_version();
   const auto environment = read_environment(process_variable);
   begin_log(environment);
   if (environment.world_size == 1) return alone(environment, options);

@@ -3,7 +3,6 @@
 #include "taas/collectives.hpp"
 #include "taas/comm_hooks.hpp"
 #include "taas/error.hpp"
-#include "taas/unique_tensors.hpp"
 
 namespace taas {
 namespace {
@@ -25,7 +24,7 @@ void average(const std::vector<at::Tensor>& parameters, const ProcessGroup& grou
 
 std::vector<at::Tensor> with_gradient(const std::vector<at::Tensor>& parameters) {
   std::vector<at::Tensor> found;
-  for (const auto& parameter : unique_tensors(parameters)) {
+  for (const auto& parameter : parameters) {
     if (parameter.grad().defined()) found.push_back(parameter);
   }
   return found;
@@ -61,6 +60,26 @@ PeriodicModelAverager::PeriodicModelAverager(ProcessGroup group, std::int64_t pe
 
 const ProcessGroup* PeriodicModelAverager::group_of_step(std::int64_t step) const {
   return step >= warmup_steps_ && (step - warmup_steps_) % period_ == 0 ? &group_ : nullptr;
+}
+
+HierarchicalModelAverager::HierarchicalModelAverager(std::vector<std::pair<std::int64_t, ProcessGroup>> period_groups,
+                                                     std::int64_t warmup_steps)
+    : period_groups_(std::move(period_groups)), warmup_steps_(warmup_steps) {
+  if (period_groups_.empty()) throw InvalidArgument("period_groups is empty: give a period and a group at least");
+  std::int64_t before = 0;
+  for (const auto& [period, group] : period_groups_) {
+    check_steps(period, warmup_steps);
+    if (period <= before) throw InvalidArgument("the periods must rise, but " + std::to_string(period) + " does not");
+    before = period;
+  }
+}
+
+const ProcessGroup* HierarchicalModelAverager::group_of_step(std::int64_t step) const {
+  if (step < warmup_steps_) return nullptr;
+  for (auto entry = period_groups_.rbegin(); entry != period_groups_.rend(); ++entry) {
+    if (step % entry->first == 0) return &entry->second;
+  }
+  return nullptr;
 }
 
 void PostLocalSGDOptimizer::step() {

@@ -1,5 +1,4 @@
 #include <sstream>
-#include <stdexcept>
 #include <string>
 
 #include "taas/error.hpp"
@@ -38,9 +37,7 @@ c10::IValue PowerSGDState::state() const {
   state.insert("error_dict", tensors_of(impl_->memories, &Impl::Memory::error));
   state.insert("p_memory_dict", tensors_of(impl_->memories, &Impl::Memory::p));
   state.insert("q_memory_dict", tensors_of(impl_->memories, &Impl::Memory::q));
-  std::ostringstream random;
-  random << impl_->random;
-  state.insert("rng", random.str());
+  state.insert("rng", impl_->random.text());
   return state;
 }
 
@@ -54,9 +51,7 @@ void PowerSGDState::load_state(const c10::IValue& state) {
     const auto iteration = fields.at("iter").toInt();
     const auto before = fields.at("total_numel_before_compression").toInt();
     const auto after = fields.at("total_numel_after_compression").toInt();
-    std::mt19937 random;
-    std::istringstream words(fields.at("rng").toStringRef());
-    if (!(words >> random)) throw std::invalid_argument("no state of a Mersenne Twister");
+    auto random = NumpyRandomState::of(fields.at("rng").toStringRef());
     impl_->resume(std::move(memories), random, iteration);
     impl_->numel_before = before;
     impl_->numel_after = after;

@@ -1,6 +1,5 @@
 // powerSGD_hook: algorithm 1 of https://arxiv.org/abs/1905.13727, with the operations of torch's hook in their order.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
 #include <optional>
@@ -8,6 +7,7 @@
 #include "training/hooks/matrices.hpp"
 #include "training/hooks/orthogonalize.hpp"
 #include "training/hooks/power_sgd_state.hpp"
+#include "training/hooks/random_factors.hpp"
 #include "training/hooks/staged_hook.hpp"
 
 namespace taas {
@@ -113,17 +113,15 @@ class CompressedBucket {
   }
 
  private:
-  /// The first ones are the same on all ranks, others each time, and leave no trace in the program's own random
-  /// numbers. As torch draws them: on the CPU.
   void prepare_factors() {
     const bool reuse = state_.reuse_factors(memory_, {divided_.p_numel}, {divided_.q_numel}, gradients_.options());
     const auto rank = state_.options.matrix_approximation_rank;
     p_ = factors_in(memory_.p, matrices_.tensors(), 1, rank);
     q_ = factors_in(memory_.q, matrices_.tensors(), 2, rank);
-    at::Generator random;
-    if (!reuse) random = at::make_generator<at::CPUGeneratorImpl>(next_seed(state_.random));
+    std::optional<RandomFactors> random;
+    if (!reuse) random.emplace(state_.random);
     for (const auto& q : q_) {
-      if (random.defined()) q.copy_(at::randn(q.sizes(), random, q.options().device(at::kCPU)));
+      if (random) random->fill(q);
       orthogonalize(q, state_.options.orthogonalization_epsilon);
     }
   }

@@ -66,7 +66,7 @@ void PowerSGDState::Impl::keep_error(Memory& memory, const at::Tensor& copy, con
   if (options.use_error_feedback) memory.error = copy - decompressed;
 }
 
-void PowerSGDState::Impl::resume(std::map<std::size_t, Memory> kept, const std::mt19937& drawn, std::int64_t from) {
+void PowerSGDState::Impl::resume(std::map<std::size_t, Memory> kept, NumpyRandomState drawn, std::int64_t from) {
   memories = std::move(kept);
   random = drawn;
   iteration = from;

@@ -2,23 +2,14 @@
 
 #include <map>
 #include <optional>
-#include <random>
 
 #include "taas/collectives.hpp"
 #include "taas/comm_hooks.hpp"
+#include "training/hooks/numpy_random.hpp"
 
 namespace taas {
 
-/// numpy.random.RandomState(seed).randint(1e9), from which PowerSGD draws the seeds of its factors in Python.
-inline std::uint32_t next_seed(std::mt19937& random) {
-  constexpr std::uint32_t kLargest = 999'999'999, kMask = (1U << 30U) - 1;
-  while (true) {
-    const auto value = static_cast<std::uint32_t>(random()) & kMask;
-    if (value <= kLargest) return value;
-  }
-}
-
-/// What PowerSGD remembers.
+/// What the two hooks of PowerSGD share.
 class PowerSGDState::Impl {
  public:
   Impl(ProcessGroup group_of_model, const PowerSGDOptions& given);
@@ -44,7 +35,7 @@ class PowerSGDState::Impl {
   void keep_error(Memory& memory, const at::Tensor& copy, const at::Tensor& decompressed) const;
   /// Goes on from there, but for one iteration of plain averages: buckets are made anew after the first one of a
   /// wrapper, and only then are those that the memories are for.
-  void resume(std::map<std::size_t, Memory> kept, const std::mt19937& drawn, std::int64_t from);
+  void resume(std::map<std::size_t, Memory> kept, NumpyRandomState drawn, std::int64_t from);
   /// False where no factors of these sizes are there from the iteration before: then there is room for them.
   bool reuse_factors(Memory& memory, at::IntArrayRef p, at::IntArrayRef q, const at::TensorOptions& type) const;
   /// After an iteration without warm start.
@@ -54,7 +45,7 @@ class PowerSGDState::Impl {
 
   ProcessGroup group;
   PowerSGDOptions options;
-  std::mt19937 random;
+  NumpyRandomState random;
   std::map<std::size_t, Memory> memories;
   std::int64_t iteration = 0;
   std::int64_t numel_before = 0;

@@ -103,7 +103,7 @@ void AdadeltaParamState::serialize(torch::serialize::InputArchive& archive) {
 
 Adadelta::Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults,
                    const OptimizerKernels& kernels)
-    : Optimizer(unique_groups(groups), std::make_unique<AdadeltaOptions>(defaults)), RecordableOptimizer(kernels) {
+    : Optimizer(groups, std::make_unique<AdadeltaOptions>(defaults)), RecordableOptimizer(kernels) {
   check(defaults.lr() >= 0, "lr", defaults.lr());
   check(defaults.rho() >= 0 && defaults.rho() <= 1, "rho", defaults.rho());
   check(defaults.eps() >= 0, "eps", defaults.eps());

@@ -180,7 +180,7 @@ bool mirrors_counts(const detail::StepMirror& mirror) { return mirror.kernels.fu
 
 Adam::Adam(const std::vector<torch::optim::OptimizerParamGroup>& groups, const torch::optim::AdamOptions& defaults,
            const OptimizerKernels& kernels)
-    : torch::optim::Adam(unique_groups(groups), defaults), RecordableOptimizer(kernels) {}
+    : torch::optim::Adam(groups, defaults), RecordableOptimizer(kernels) {}
 torch::Tensor Adam::step(LossClosure closure) {
   return step_adam<torch::optim::AdamParamState, torch::optim::AdamOptions>(*this, "Adam", *mirror_, closure);
 }
@@ -195,7 +195,7 @@ bool Adam::still_recorded() {
 
 AdamW::AdamW(const std::vector<torch::optim::OptimizerParamGroup>& groups, const torch::optim::AdamWOptions& defaults,
              const OptimizerKernels& kernels)
-    : torch::optim::AdamW(unique_groups(groups), defaults), RecordableOptimizer(kernels) {}
+    : torch::optim::AdamW(groups, defaults), RecordableOptimizer(kernels) {}
 torch::Tensor AdamW::step(LossClosure closure) {
   return step_adam<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(*this, "AdamW", *mirror_, closure);
 }

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "taas/unique_tensors.hpp"
 #include "training/checkpoint/pickle.hpp"
 
 namespace taas {
@@ -147,7 +146,7 @@ c10::IValue state_by_archive(const torch::optim::Optimizer& optimizer) {
     auto group_archive = child(groups_archive, "param_groups/" + std::to_string(i));
     auto group = fields_of(child(group_archive, "options"));
     auto indices = plain_list();
-    for (const auto& parameter : unique_tensors(optimizer.param_groups()[i].params())) {
+    for (const auto& parameter : optimizer.param_groups()[i].params()) {
       InputArchive fields;
       if (state_archive.try_read(address_of(parameter), fields)) states.insert(index, fields_of(std::move(fields)));
       indices.push_back(index++);

@@ -17,7 +17,6 @@
 
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
-#include "taas/unique_tensors.hpp"
 
 namespace taas {
 namespace {
@@ -26,7 +25,7 @@ using NormTensors = std::vector<at::Tensor>;
 
 NormTensors grads_of(const NormTensors& parameters) {
   NormTensors grads;
-  for (const auto& parameter : unique_tensors(parameters)) {
+  for (const auto& parameter : parameters) {
     if (parameter.grad().defined()) grads.push_back(parameter.grad());
   }
   return grads;
@@ -79,7 +78,7 @@ at::Tensor norm_over_ranks(const ProcessGroup& group, const at::Tensor& local, d
 
 at::Tensor get_total_norm(const std::vector<at::Tensor>& tensors, const ClipGradOptions& options) {
   const at::NoGradGuard no_grad;
-  auto norm = local_norm(unique_tensors(tensors), options.norm_type);
+  auto norm = local_norm(tensors, options.norm_type);
   check_finite(norm, options);
   return norm;
 }
@@ -89,7 +88,7 @@ at::Tensor get_total_norm(const ProcessGroup& group, const std::vector<at::Tenso
   if (options.norm_type == 0)
     throw InvalidArgument("a norm of order 0 cannot be taken over the shards of several ranks");
   const at::NoGradGuard no_grad;
-  auto local = local_norm(unique_tensors(tensors), options.norm_type);
+  auto local = local_norm(tensors, options.norm_type);
   if (tensors.empty() && options.norm_type < 0) local.fill_(INFINITY);
   auto norm = norm_over_ranks(group, local, options.norm_type).to(local.options());
   check_finite(norm, options);

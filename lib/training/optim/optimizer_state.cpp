@@ -1,17 +1,12 @@
 #include <ATen/core/Dict.h>
-#include <torch/optim/adamw.h>
 #include <torch/optim/optimizer.h>
 
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "base/text.hpp"
-#include "base/utf8.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/error.hpp"
-#include "taas/unique_tensors.hpp"
 #include "training/checkpoint/pickle.hpp"
 #include "training/optim/archived_state.hpp"
 #include "training/optim/state_values.hpp"
@@ -28,7 +23,7 @@ void check_groups(const torch::optim::Optimizer& optimizer, const OptimizerState
                           " parameter groups but the optimizer " + std::to_string(own));
   for (std::size_t i = 0; i < own; ++i) {
     auto saved = groups.get(i).toGenericDict().at("params").toListRef().size();
-    auto wanted = unique_tensors(optimizer.param_groups()[i].params()).size();
+    auto wanted = optimizer.param_groups()[i].params().size();
     if (saved != wanted)
       throw CheckpointError("parameter group " + std::to_string(i) + " has " + std::to_string(saved) +
                             " parameters in the checkpoint but " + std::to_string(wanted) + " in the optimizer");
@@ -49,46 +44,13 @@ void check_states(const torch::optim::Optimizer& optimizer, const StateKind* kin
   }
 }
 
-/// Whether what such an option says is what these optimizers do anyway. `how` they compute (`foreach`, `fused`) is
-/// Python's own business, `param_names` and rates of schedulers are nothing to an optimizer.
-bool changes_nothing(const std::string& name, const c10::IValue& value, bool decoupled) {
-  static const std::unordered_set<std::string> kNothing{kParams,          "foreach",       "fused",     "capturable",
-                                                        "differentiable", "param_names",   "max_lr",    "min_lr",
-                                                        "max_momentum",   "base_momentum", "initial_lr"};
-  if (kNothing.contains(name)) return true;
-  if (name == "decoupled_weight_decay") return value.isBool() && value.toBool() == decoupled;
-  return value.isNone() || value.isString() || (value.isBool() && !value.toBool());
-}
-
-std::string shown(const c10::IValue& value) {
-  if (value.isBool()) return value.toBool() ? "True" : "False";
-  return value.isScalar() ? std::to_string(value.toScalar().toDouble()) : "a " + value.tagKind();
-}
-
-/// Each option of Python's is one here or has no effect, and each one here is there.
-void check_options(const StateFields& own, const StateFields& saved, bool decoupled, std::size_t group) {
-  const auto in_group = "parameter group " + std::to_string(group) + " of the checkpoint ";
-  for (const auto& option : own) {
-    if (saved.contains(option.key())) continue;
-    throw CheckpointError(in_group + "has no " + option.key().toStringRef() + ": it is not of this kind of optimizer");
-  }
-  for (const auto& option : saved) {
-    const auto& name = option.key().toStringRef();
-    if (own.contains(name) || changes_nothing(name, option.value(), decoupled)) continue;
-    std::string way_out = "continue in Python, or remove the option there before saving";
-    if (name == "decoupled_weight_decay") way_out = decoupled ? "load it into Adam" : "load it into AdamW";
-    throw CheckpointError(in_group + "has " + printable(valid_utf8(name)) + " = " + shown(option.value()) +
-                          ", which this optimizer does not have: " + way_out);
-  }
-}
-
 c10::IValue state_of_kind(const torch::optim::Optimizer& optimizer, const StateKind& kind, StateTensors tensors) {
   auto states = plain_dict();
   auto groups = plain_list();
   std::int64_t index = 0;
   for (const auto& own : optimizer.param_groups()) {
     auto indices = plain_list();
-    for (const auto& parameter : unique_tensors(own.params())) {
+    for (const auto& parameter : own.params()) {
       const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
       if (found != optimizer.state().end()) states.insert(index, kind.state(*found->second, tensors));
       indices.push_back(index++);
@@ -109,8 +71,6 @@ void load_kind(torch::optim::Optimizer& optimizer, const StateKind& kind, const 
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto& own = optimizer.param_groups()[i].options();
-    const bool decoupled = dynamic_cast<const torch::optim::AdamWOptions*>(&own) != nullptr;
-    check_options(kind.options(own), groups.get(i).toGenericDict(), decoupled, i);
     options.push_back(kind.options_with(own, groups.get(i).toGenericDict()));
   }
   const auto parameters = parameters_of(optimizer);
@@ -159,7 +119,7 @@ std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) 
   std::vector<at::Tensor> all;
   for (const auto& group : optimizer.param_groups())
     all.insert(all.end(), group.params().begin(), group.params().end());
-  return unique_tensors(std::move(all));
+  return all;
 }
 
 void check_shapes(std::int64_t index, const at::Tensor& parameter, const StateFields& fields) {
@@ -170,16 +130,16 @@ void check_shapes(std::int64_t index, const at::Tensor& parameter, const StateFi
   }
 }
 
-c10::IValue state_dict(const torch::optim::Optimizer& optimizer, StateTensors tensors) {
+c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer, StateTensors tensors) {
   if (const auto* kind = known_kind_of(optimizer)) return state_of_kind(optimizer, *kind, tensors);
   return state_by_archive(optimizer);
 }
 
-void load_state_dict(torch::optim::Optimizer& optimizer, const c10::IValue& state) {
+void load_optimizer_state(torch::optim::Optimizer& optimizer, const c10::IValue& state) {
   load_state(optimizer, state, /*takes=*/false);
 }
 
-void load_state_dict(torch::optim::Optimizer& optimizer, c10::IValue&& state) {
+void load_optimizer_state(torch::optim::Optimizer& optimizer, c10::IValue&& state) {
   const auto given = std::move(state);
   load_state(optimizer, given, /*takes=*/true);
 }

@@ -43,10 +43,6 @@ std::vector<ParameterLists<State>> split_by_kind(const ParameterLists<State>& li
   return parts;
 }
 
-/// Each parameter of a group once, as Python's parameters() has them. Throws InvalidArgument for one in two groups.
-std::vector<torch::optim::OptimizerParamGroup> unique_groups(
-    const std::vector<torch::optim::OptimizerParamGroup>& groups);
-
 /// `make_state(parameter)` is for a parameter without one. Throws InvalidArgument for a sparse gradient.
 template <class State, class MakeState>
 ParameterLists<State> parameter_lists(torch::optim::OptimizerParamGroup& group, torch::optim::Optimizer& optimizer,

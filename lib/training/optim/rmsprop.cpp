@@ -97,7 +97,7 @@ void update_rmsprop(const RmspropLists& lists, const at::Tensor& rate, const RMS
 
 RMSprop::RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& groups, const RMSpropOptions& defaults,
                  const OptimizerKernels& kernels)
-    : torch::optim::RMSprop(unique_groups(groups), defaults), RecordableOptimizer(kernels) {
+    : torch::optim::RMSprop(groups, defaults), RecordableOptimizer(kernels) {
   if (kernels.fused) throw InvalidArgument("RMSprop cannot be fused: torch has no kernel for it");
 }
 

@@ -87,7 +87,7 @@ void foreach_step(const SgdLists& lists, const torch::optim::SGDOptions& options
 
 SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& groups, const torch::optim::SGDOptions& defaults,
          const OptimizerKernels& kernels)
-    : torch::optim::SGD(unique_groups(groups), defaults), RecordableOptimizer(kernels) {}
+    : torch::optim::SGD(groups, defaults), RecordableOptimizer(kernels) {}
 
 torch::Tensor SGD::step(LossClosure closure) {
   return step_lists<torch::optim::SGDOptions, torch::optim::SGDParamState>(

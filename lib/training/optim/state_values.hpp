@@ -23,7 +23,7 @@ constexpr const char* kParams = "params";
 /// Python gives whole numbers and tensors for broken numbers, too.
 double number_from(const c10::IValue& value);
 
-/// All parameters of all groups, each once, in the order of their indices in Python's layout.
+/// All parameters of all groups, in the order of their indices in Python's layout.
 std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
 
 /// The state of parameter `index` must have the parameter's shape. Throws CheckpointError.

@@ -9,23 +9,22 @@
 namespace taas {
 namespace {
 
-std::shared_ptr<ScheduledOptimizer> checked_optimizer(torch::optim::Optimizer& optimizer, const LRSchedule& schedule) {
+std::unique_ptr<LRScheduler::Run> run_of(torch::optim::Optimizer& optimizer, const LRSchedule& schedule) {
   auto scheduled = std::make_shared<ScheduledOptimizer>(ScheduledOptimizer{optimizer, {}});
   check_schedule(schedule, scheduled->rates().size());
-  return scheduled;
+  return make_run(scheduled, schedule);
 }
 
 }  // namespace
 
 LRScheduler::LRScheduler(torch::optim::Optimizer& optimizer, const LRSchedule& schedule)
-    : optimizer_(checked_optimizer(optimizer, schedule)), run_(make_run(optimizer_, schedule)) {}
+    : run_(run_of(optimizer, schedule)) {}
 LRScheduler::LRScheduler(LRScheduler&&) noexcept = default;
 LRScheduler& LRScheduler::operator=(LRScheduler&&) noexcept = default;
 LRScheduler::~LRScheduler() = default;
 
 void LRScheduler::step() { run_->step(); }
 const std::vector<double>& LRScheduler::last_lr() const { return run_->last_rates; }
-const std::vector<double>& LRScheduler::initial_lr() const { return optimizer_->initial_rates; }
 c10::IValue LRScheduler::state() const { return run_->state(); }
 
 void LRScheduler::load_state(const c10::IValue& state) {

@@ -27,14 +27,20 @@ class FlatParameters {
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   /// The ranks' slices become the bucket of all.
   Work gather(std::size_t bucket);
+  /// Until open(): whoever reads or writes a parameter of this bucket gets an exception that says so. Shards are as
+  /// they were.
+  void close(std::size_t bucket);
+  void open(std::size_t bucket);
 
  private:
   void make_bucket(const BucketLayout& layout);
+  void point_parameters(std::size_t bucket, const at::Tensor& memory);
 
   ProcessGroup group_;
   std::vector<at::Tensor> parameters_;
   std::vector<BucketLayout> layouts_;
   std::vector<at::Tensor> memory_;
+  std::vector<at::Tensor> closed_;  ///< in its place while a bucket is closed, else undefined
   std::vector<std::vector<Shard>> shards_;
 };
 

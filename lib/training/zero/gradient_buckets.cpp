@@ -91,7 +91,6 @@ void GradientBuckets::reset() {
     bucket.work.reset();
   }
   came_.assign(parameters_.size(), false);
-  order_.clear();  // a backward that failed has a part of it
   started_ = delivered_ = 0;
   running_ = shadow_ = false;
   used_.clear();

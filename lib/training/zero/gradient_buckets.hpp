@@ -1,7 +1,6 @@
 #pragma once
 
-#include <ATen/core/TensorBody.h>
-#include <torch/csrc/autograd/variable.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <functional>
@@ -11,12 +10,10 @@
 #include <vector>
 
 #include "taas/collectives.hpp"
+#include "training/ddp/precision/grad_accumulator.hpp"
 #include "training/zero/shard_layout.hpp"
 
 namespace taas {
-
-/// Shared ownership of the node that adds to a parameter's gradient: of another kind from torch release to release.
-using GradAccumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
 
 struct GradientBucketOptions {
   std::optional<double> bucket_cap_mb{};  ///< as in DistributedDataParallelOptions
@@ -87,7 +84,7 @@ class GradientBuckets {
   bool sync_ = true;
   bool running_ = false;            // a backward with a gradient
   bool rebuilt_ = false;            // buckets are in the order in which gradients come
-  std::vector<std::size_t> order_;  // in which they come in the first backward that is whole
+  std::vector<std::size_t> order_;  // in which they came in the first backward
   std::vector<bool> came_;
   std::vector<bool> used_;                   // on any rank; empty: all
   bool shadow_ = false;                      // a backward of the other ranks alone

@@ -8,7 +8,6 @@
 
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
-#include "taas/random_state.hpp"
 #include "training/agreement/rank_texts.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/zero/shard_pieces.hpp"
@@ -61,17 +60,15 @@ class ShardSave {
 
   void write(const Checkpoint& rest) {
     give_up_after(failure_of(group(), path_, [&] {
-      const auto path = directory_.shard(set_, group().rank());
-      bytes_ = publish_value(path, shard_value(set_, group().rank(), state_.buckets, state_.map));
-      digest_ = reading(path, [&] { return ZipFile(path, {}).digest(); });
+      bytes_ = publish_value(directory_.shard(set_, group().rank()),
+                             shard_value(set_, group().rank(), state_.buckets, state_.map));
       if (group().rank() == 0) save_checkpoint(directory_.checkpoint(set_), rest);
     }));
   }
 
   void publish() {
-    auto sizes = at::empty({group().world_size(), 2}, at::TensorOptions(at::kLong).device(group().device()));
-    const std::vector<std::int64_t> own{static_cast<std::int64_t>(bytes_), digest_};
-    all_gather(group(), sizes, at::tensor(own, sizes.options()));
+    auto sizes = at::empty({group().world_size(), 1}, at::TensorOptions(at::kLong).device(group().device()));
+    all_gather(group(), sizes, at::full({1}, static_cast<std::int64_t>(bytes_), sizes.options()));
     give_up_after(on_rank_zero([&] { publish_manifest(directory_.manifest(), manifest(sizes.cpu())); }));
     on_rank_zero([&] { directory_.clean(set_); });  // what stays is removed by the next save
     barrier(group());
@@ -98,9 +95,7 @@ class ShardSave {
   [[nodiscard]] ShardManifest manifest(const at::Tensor& sizes) const {
     auto manifest = manifest_of(set_, state_.parameters, groups_of(state_.buckets, state_.map), state_.map);
     for (std::size_t rank = 0; rank < manifest.shards.size(); ++rank) {
-      const auto of_rank = sizes[static_cast<std::int64_t>(rank)];
-      manifest.shards[rank].bytes = of_rank[0].item<std::int64_t>();
-      manifest.shards[rank].digest = of_rank[1].item<std::int64_t>();
+      manifest.shards[rank].bytes = sizes[static_cast<std::int64_t>(rank)].item<std::int64_t>();
     }
     return manifest;
   }
@@ -110,22 +105,15 @@ class ShardSave {
   ShardDirectory directory_;
   ShardSet set_;
   std::size_t bytes_ = 0;
-  std::int64_t digest_ = 0;
 };
 
-/// Not the tensors' bytes, which are compared where they are read.
-void check_file(const std::string& path, const ShardEntry& saved) {
+void check_size(const std::string& path, std::int64_t bytes) {
   std::error_code failure;
   const auto size = std::filesystem::file_size(path, failure);
   if (failure) throw CheckpointError("cannot read " + path + ": " + failure.message());
-  if (size != static_cast<std::uintmax_t>(saved.bytes)) {
-    throw CheckpointError(path + " has " + std::to_string(size) + " bytes, but " + std::to_string(saved.bytes) +
-                          " were written: it is cut off or of another save");
-  }
-  if (saved.digest == ShardEntry::kNone) return;
-  const auto digest = reading(path, [&] { return ZipFile(path, {}).digest(); });
-  if (digest == saved.digest) return;
-  throw CheckpointError(path + " is not the file that was saved, by its checksums: it is damaged or of another save");
+  if (size == static_cast<std::uintmax_t>(bytes)) return;
+  throw CheckpointError(path + " has " + std::to_string(size) + " bytes, but " + std::to_string(bytes) +
+                        " were written: it is cut off or of another save");
 }
 
 /// One load of one rank: nothing is changed before finish().
@@ -171,7 +159,7 @@ class ShardLoad {
   void read_shard(std::size_t number, GatheredParts& parts) {
     const auto path = directory_.shard(manifest_.set, static_cast<std::int64_t>(number));
     const auto ranks = static_cast<std::size_t>(group().world_size());
-    if (number % ranks == static_cast<std::size_t>(group().rank())) check_file(path, manifest_.shards[number]);
+    if (number % ranks == static_cast<std::size_t>(group().rank())) check_size(path, manifest_.shards[number].bytes);
     parts.read(path, manifest_, number);
   }
 
@@ -186,11 +174,9 @@ class ShardLoad {
 }  // namespace
 
 void save_shard_files(const ShardedState& state, const std::string& directory, const Checkpoint& rest) {
-  auto with_random = rest;
-  if (rest.random.isNone()) with_random.random = random_state(state.group);
   ShardSave save(state, directory);
   save.begin(rest);
-  save.write(with_random);
+  save.write(rest);
   save.publish();
 }
 

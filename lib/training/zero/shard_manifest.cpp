@@ -73,7 +73,6 @@ c10::impl::GenericDict value_of(const ShardEntry& shard) {
   for (const auto& piece : shard.pieces) pieces.push_back(list_of({piece.parameter, piece.begin, piece.end}));
   auto value = plain_dict();
   value.insert("bytes", shard.bytes);
-  value.insert("digest", shard.digest);
   value.insert("pieces", pieces);
   return value;
 }
@@ -86,8 +85,7 @@ SavedParameter saved_parameter_from(const c10::IValue& value) {
 
 ShardEntry shard_entry_from(const c10::IValue& value) {
   const auto dict = value.toGenericDict();
-  ShardEntry shard{
-      dict.at("bytes").toInt(), dict.contains("digest") ? dict.at("digest").toInt() : ShardEntry::kNone, {}};
+  ShardEntry shard{dict.at("bytes").toInt(), {}};
   for (const auto& numbers : dict.at("pieces").toListRef()) {
     const auto piece = numbers_from(numbers);
     shard.pieces.push_back({piece.at(0), piece.at(1), piece.at(2)});

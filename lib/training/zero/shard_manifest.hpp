@@ -25,9 +25,7 @@ struct ShardPiece {
 };
 
 struct ShardEntry {
-  static constexpr std::int64_t kNone = -1;  ///< of a save by an older libtaas
-  std::int64_t bytes = 0;                    ///< of the file
-  std::int64_t digest = kNone;               ///< of its list of records, which has the checksums of all; see ZipFile
+  std::int64_t bytes = 0;  ///< of the file
   std::vector<ShardPiece> pieces;
 };
 

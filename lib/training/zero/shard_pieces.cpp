@@ -39,7 +39,7 @@ c10::IValue shard_value(const ShardSet& set, int rank, const std::vector<BucketO
                         const StateMap& map) {
   auto states = plain_dict();
   for (const auto& bucket : buckets) {
-    const auto own = state_dict(*bucket.optimizer, StateTensors::kShared).toGenericDict().at("state");
+    const auto own = optimizer_state(*bucket.optimizer, StateTensors::kShared).toGenericDict().at("state");
     for (const auto& entry : own.toGenericDict()) {
       const auto& part = bucket.shards.at(static_cast<std::size_t>(entry.key().toInt())).part;
       auto state = plain_dict();

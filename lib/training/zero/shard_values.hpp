@@ -40,7 +40,9 @@ auto reading(const std::string& path, Read&& read) {
     return read();
   } catch (const CheckpointError&) {
     throw;
-  } catch (const std::exception&) {
+  } catch (const UnknownObject& unknown) {
+    throw CheckpointError(path + " holds " + unknown.what + ": it was not written by save_shards()");
+  } catch (const std::exception&) {  // torch's own words are many lines about zip and pickle
     throw CheckpointError(path + explain_unreadable(path));
   }
 }

@@ -2,9 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,6 +34,7 @@ class ZeroOptimizer::Impl {
         map(map_of(groups, trained_)),
         flat(group, checked(group, trained_tensors(trained_), options), flat_bytes(options)),
         user_groups_(groups) {
+    if (options.overlap_gather) note_buckets();
     if (options.stage == 2) reduce_gradients();
   }
 
@@ -62,19 +66,37 @@ class ZeroOptimizer::Impl {
       bucket.optimizer = make_(groups);
       buckets.push_back(std::move(bucket));
     }
+    gathers_.resize(buckets.size());
   }
 
-  /// While a bucket is gathered, the next one is updated.
-  void step(const Groups& shown) {
+  /// The buckets that forward begins with come first. The gathers of the step before are through.
+  void step(const Groups& shown, bool outlasted_by_gathers) {
     take_options(shown);
-    std::vector<Work> gathers;
     for (std::size_t b = buckets.size(); b-- > 0;) {
       if (settings.stage == 1) link_gradients(b);
       buckets[b].optimizer->step();
-      gathers.push_back(flat.gather(b));
+      gathers_[b] = flat.gather(b);
+      if (outlasted_by_gathers) flat.close(b);
       if (settings.stage == 1) clear_shards(b);
     }
-    for (auto& gather : gathers) gather.wait();
+    if (!outlasted_by_gathers) wait();
+  }
+
+  /// For the gathers of a step before.
+  void wait() {
+    for (std::size_t b = gathers_.size(); b-- > 0;) wait(b);
+  }
+  void wait(std::size_t b) {
+    if (!gathers_[b]) return;
+    gathers_[b]->wait();
+    flat.open(b);
+    gathers_[b].reset();
+  }
+  void wait_for(const std::vector<at::Tensor>& parameters) {
+    for (const auto& parameter : parameters) {
+      const auto found = bucket_of_.find(parameter.unsafeGetTensorImpl());
+      if (found != bucket_of_.end()) wait(found->second);
+    }
   }
 
   void take_options(const Groups& shown) {
@@ -125,9 +147,19 @@ class ZeroOptimizer::Impl {
   ProcessGroup group;
   ZeroOptions settings;
   bool stepped = false;  ///< since the last backward
+  int exceptions_at_start = std::uncaught_exceptions();
   bool divide_by_initial_world_size = true;
 
  private:
+  /// For wait_for().
+  void note_buckets() {
+    for (std::size_t b = 0; b < flat.size(); ++b) {
+      for (const auto& place : flat.layout(b).places) {
+        bucket_of_[flat.parameters()[place.parameter].unsafeGetTensorImpl()] = b;
+      }
+    }
+  }
+
   MakePart make_;
   std::vector<TrainedParameter> trained_;
 
@@ -194,6 +226,8 @@ class ZeroOptimizer::Impl {
 
   Groups user_groups_;
   std::vector<const Shard*> by_parameter_;
+  std::unordered_map<const at::TensorImpl*, std::size_t> bucket_of_;  ///< empty without overlap_gather
+  std::vector<std::optional<Work>> gathers_;                          ///< that are under way, by bucket
 };
 
 }  // namespace taas

@@ -1,7 +1,9 @@
 #include <ATen/ATen.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -9,8 +11,6 @@
 #include "taas/error.hpp"
 #include "taas/optimizers.hpp"
 #include "taas/zero.hpp"
-#include "training/ddp/reducer_errors.hpp"
-#include "training/optim/parameter_lists.hpp"
 #include "training/zero/shard_files.hpp"
 #include "training/zero/zero_impl.hpp"
 #include "training/zero/zero_rates.hpp"
@@ -38,16 +38,15 @@ MakePart maker(const Defaults& defaults, const ZeroOptions& options) {
 
 ZeroOptimizer::ZeroOptimizer(const Groups& groups, const ProcessGroup& group, const torch::optim::AdamOptions& defaults,
                              const ZeroOptions& options)
-    : ZeroOptimizer(std::make_unique<Impl>(unique_groups(groups), group, maker<Adam>(defaults, options), options),
-                    copy_of(defaults)) {}
+    : ZeroOptimizer(std::make_unique<Impl>(groups, group, maker<Adam>(defaults, options), options), copy_of(defaults)) {
+}
 ZeroOptimizer::ZeroOptimizer(const Groups& groups, const ProcessGroup& group,
                              const torch::optim::AdamWOptions& defaults, const ZeroOptions& options)
-    : ZeroOptimizer(std::make_unique<Impl>(unique_groups(groups), group, maker<AdamW>(defaults, options), options),
+    : ZeroOptimizer(std::make_unique<Impl>(groups, group, maker<AdamW>(defaults, options), options),
                     copy_of(defaults)) {}
 ZeroOptimizer::ZeroOptimizer(const Groups& groups, const ProcessGroup& group, const torch::optim::SGDOptions& defaults,
                              const ZeroOptions& options)
-    : ZeroOptimizer(std::make_unique<Impl>(unique_groups(groups), group, maker<SGD>(defaults, options), options),
-                    copy_of(defaults)) {}
+    : ZeroOptimizer(std::make_unique<Impl>(groups, group, maker<SGD>(defaults, options), options), copy_of(defaults)) {}
 
 ZeroOptimizer::ZeroOptimizer(std::unique_ptr<Impl> impl, std::unique_ptr<torch::optim::OptimizerOptions> defaults)
     : torch::optim::Optimizer(impl->shown_groups(), std::move(defaults)), impl_(std::move(impl)) {
@@ -60,9 +59,21 @@ ZeroOptimizer::ZeroOptimizer(std::unique_ptr<Impl> impl, std::unique_ptr<torch::
   });
 }
 
-ZeroOptimizer::~ZeroOptimizer() = default;
+/// Parameters are left whole, unless an exception ends the scope or a rank is gone.
+ZeroOptimizer::~ZeroOptimizer() {
+  if (!impl_ || std::uncaught_exceptions() > impl_->exceptions_at_start) return;
+  try {
+    impl_->wait();
+  } catch (const std::exception& error) {
+    TORCH_WARN("the parameters of a taas::ZeroOptimizer that is no more cannot be used: ", error.what());
+  }
+}
+
+void ZeroOptimizer::wait() { impl_->wait(); }
+void ZeroOptimizer::wait_for(const torch::nn::Module& module) { impl_->wait_for(module.parameters()); }
 
 torch::Tensor ZeroOptimizer::step(LossClosure closure) {
+  impl_->wait();
   torch::Tensor loss;
   if (closure) loss = closure();
   impl_->check_gradients_are_averaged();
@@ -74,12 +85,8 @@ torch::Tensor ZeroOptimizer::step(LossClosure closure) {
 void ZeroOptimizer::update(bool has_inputs) {
   at::NoGradGuard no_grad;
   if (in_join() && impl_->group.native()) agree_on_rates(impl_->group, param_groups(), has_inputs);
-  impl_->step(param_groups());
+  impl_->step(param_groups(), impl_->settings.overlap_gather && !in_join());
   impl_->stepped = true;
-}
-
-void ZeroOptimizer::backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph, bool create_graph) {
-  reducing(/*static_graph=*/false, [&] { loss.backward(gradient, retain_graph, create_graph); });
 }
 
 void ZeroOptimizer::zero_grad() {
@@ -131,6 +138,7 @@ class ZeroOptimizer::ShadowHook : public JoinHook {
 };
 
 std::unique_ptr<JoinHook> ZeroOptimizer::join_hook(const JoinOptions& options) {
+  impl_->wait();
   impl_->divide_by_initial_world_size = options.divide_by_initial_world_size;
   return std::make_unique<ShadowHook>(*this);
 }
@@ -139,21 +147,25 @@ bool ZeroOptimizer::needs_gradients() const { return impl_->settings.stage == 1;
 void ZeroOptimizer::leave_join() { impl_->divide_by_initial_world_size = true; }
 
 c10::IValue ZeroOptimizer::consolidated_state(int root) {
+  impl_->wait();
   impl_->take_options(param_groups());
   return gather_state(impl_->group, impl_->flat, impl_->buckets, impl_->map, root);
 }
 
 void ZeroOptimizer::load_state(const c10::IValue& state) {
+  impl_->wait();
   scatter_state(impl_->flat, impl_->buckets, impl_->map, state);
   show_loaded_options();
 }
 
 void ZeroOptimizer::save_shards(const std::string& directory, const Checkpoint& rest) {
+  impl_->wait();
   impl_->take_options(param_groups());
   save_shard_files({impl_->group, impl_->flat, impl_->buckets, impl_->map}, directory, rest);
 }
 
 Checkpoint ZeroOptimizer::load_shards(const std::string& directory) {
+  impl_->wait();
   auto rest = load_shard_files({impl_->group, impl_->flat, impl_->buckets, impl_->map}, directory);
   show_loaded_options();
   return rest;
@@ -169,7 +181,7 @@ void ZeroOptimizer::show_loaded_options() {
 std::size_t ZeroOptimizer::state_bytes() const {
   std::size_t bytes = 0;
   for (const auto& bucket : impl_->buckets) {
-    const auto states = state_dict(*bucket.optimizer).toGenericDict().at("state").toGenericDict();
+    const auto states = optimizer_state(*bucket.optimizer).toGenericDict().at("state").toGenericDict();
     for (const auto& state : states) {
       for (const auto& field : state.value().toGenericDict()) {
         if (field.value().isTensor()) bytes += field.value().toTensor().nbytes();

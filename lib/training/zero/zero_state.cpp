@@ -144,7 +144,7 @@ c10::IValue gather_state(const ProcessGroup& group, const FlatParameters& parame
   std::optional<List> groups;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     const auto& layout = parameters.layout(b);
-    const auto own = state_dict(*buckets[b].optimizer).toGenericDict();
+    const auto own = optimizer_state(*buckets[b].optimizer).toGenericDict();
     const auto states = own.at("state").toGenericDict();
     groups = own.at("param_groups").toList();
     const auto fields = agreed_fields(group, layout, buckets[b].shards, states);
@@ -181,7 +181,7 @@ void check_groups(const c10::impl::GenericList& groups, const StateMap& map) {
 }
 
 c10::IValue groups_of(const std::vector<BucketOptimizer>& buckets, const StateMap& map) {
-  const auto own = state_dict(*buckets.front().optimizer, StateTensors::kShared).toGenericDict();
+  const auto own = optimizer_state(*buckets.front().optimizer, StateTensors::kShared).toGenericDict();
   return groups_with_indices(own.at("param_groups").toList(), map);
 }
 
@@ -205,7 +205,7 @@ std::vector<c10::IValue> states_of_buckets(const std::vector<BucketOptimizer>& b
 }
 
 void take_states(std::vector<BucketOptimizer>& buckets, std::vector<c10::IValue> states) {
-  for (std::size_t b = 0; b < buckets.size(); ++b) load_state_dict(*buckets[b].optimizer, std::move(states[b]));
+  for (std::size_t b = 0; b < buckets.size(); ++b) load_optimizer_state(*buckets[b].optimizer, std::move(states[b]));
 }
 
 void scatter_state(const FlatParameters& parameters, std::vector<BucketOptimizer>& buckets, const StateMap& map,

@@ -9,7 +9,6 @@
 #include "base/ids.hpp"
 #include "run/events/data_events.hpp"
 #include "run/events/events.hpp"
-#include "run/looks/phases.hpp"
 
 namespace taas::ui {
 
@@ -47,17 +46,6 @@ struct DataNews {
   run::DataEvent event;
 };
 
-/// What the ranks are about, for a live line.
-struct PhaseNews {
-  run::RunPhase phase;
-  Instant at;
-};
-
-/// How far the output of all ranks is on its way to its place, at the end.
-struct OutputNews {
-  run::OutputProgress progress;
-};
-
-using Event = std::variant<OutputLine, Message, RunEvent, RunAction, DataNews, PhaseNews, OutputNews>;
+using Event = std::variant<OutputLine, Message, RunEvent, RunAction, DataNews>;
 
 }  // namespace taas::ui

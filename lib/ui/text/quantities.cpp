@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <iterator>
 
 namespace taas::ui {
@@ -16,14 +15,6 @@ std::string with_commas(double number) {
     text += digits[i];
   }
   return text;
-}
-
-std::string duration_in_words(Duration duration) {
-  const double exact = seconds(duration);
-  const auto total = std::chrono::round<std::chrono::seconds>(duration).count();
-  if (exact < 59.95) return fmt::format("{:.1f} s", exact);
-  if (total < 3600) return fmt::format("{} min {} s", total / 60, total % 60);
-  return fmt::format("{} h {} min", total / 3600, total / 60 % 60);
 }
 
 std::string byte_count(double bytes) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <utility>
 
 #include "base/utf8.hpp"
 
@@ -47,20 +46,6 @@ std::size_t escape_length(std::string_view text) {
   return text.size();
 }
 
-int columns_of(std::string_view text) {
-  int columns = 0;
-  while (!text.empty()) {
-    if (auto escape = escape_length(text); escape > 0) {
-      text.remove_prefix(escape);
-      continue;
-    }
-    const auto decoded = decode_utf8(text);
-    columns += columns_of(decoded);
-    text.remove_prefix(decoded.length);
-  }
-  return columns;
-}
-
 /// Length of what moves the cursor at the start of the text; 0: nothing does. The ends of sequences that stay where
 /// they are: colour, clearing a row, modes, reports, the cursor's shape.
 std::size_t move_length(std::string_view text) {
@@ -78,17 +63,6 @@ std::size_t find_move(std::string_view text) {
   auto at = text.find('\x1b');
   while (at != std::string_view::npos && move_length(text.substr(at)) == 0) at = text.find('\x1b', at + 1);
   return at;
-}
-
-/// Length of any escape sequence at the start of the text, a lone escape character included; 0: there is none.
-std::size_t any_escape_length(std::string_view text) {
-  if (text.empty() || text[0] != '\x1b') return 0;
-  if (auto escape = escape_length(text); escape > 0) return escape;
-  if (text.size() == 1) return 1;
-  if (text[1] != ']') return 2;  // else a title or a link, which a bell ends, or an escape and a backslash
-  const auto end = text.find_first_of("\a\x1b", 2);
-  if (end == std::string_view::npos) return text.size();
-  return std::min(text.size(), end + (text[end] == '\a' ? 1 : 2));
 }
 
 bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f; }
@@ -132,31 +106,6 @@ std::string clip(std::string_view text, int columns) {
   return result;
 }
 
-std::string in_rows(std::string_view text, int columns, std::size_t indent) {
-  if (columns_of(text) <= columns) return std::string(text);
-  const auto first_indent = std::min(text.find_first_not_of(' '), text.size());
-  std::string rows(first_indent, ' ');
-  int used = static_cast<int>(first_indent);
-  bool begins_row = true;
-  for (text.remove_prefix(first_indent); !text.empty();) {
-    const auto word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    const int wide = columns_of(word);
-    if (!begins_row && used + 1 + wide > columns) {
-      rows += '\n' + std::string(indent, ' ');
-      used = static_cast<int>(indent);
-      begins_row = true;
-    }
-    if (!std::exchange(begins_row, false)) {
-      rows += ' ';
-      ++used;
-    }
-    rows += word;
-    used += wide;
-  }
-  return rows;
-}
-
 bool moves_cursor(std::string_view text) { return find_move(text) != std::string_view::npos; }
 
 std::string without_moves(std::string_view text) {
@@ -164,31 +113,6 @@ std::string without_moves(std::string_view text) {
   for (auto at = find_move(text); at != std::string_view::npos; at = find_move(text)) {
     result += text.substr(0, at);
     text.remove_prefix(at + move_length(text.substr(at)));
-  }
-  return result += text;
-}
-
-std::string MovesFilter::add(std::string_view bytes) {
-  constexpr std::size_t kLongestSequence = 64;
-  auto text = std::exchange(begun_, {}) + std::string(bytes);
-  const auto last = text.rfind('\x1b');
-  const bool has_begun =
-      last != std::string::npos && text.size() - last < kLongestSequence &&
-      (last + 1 == text.size() ||
-       (text[last + 1] == '[' && std::none_of(text.begin() + static_cast<std::ptrdiff_t>(last) + 2, text.end(),
-                                              [](char c) { return c >= '@' && c <= '~'; })));
-  if (has_begun) {
-    begun_ = text.substr(last);
-    text.erase(last);
-  }
-  return without_moves(text);
-}
-
-std::string without_escapes(std::string_view text) {
-  std::string result;
-  for (auto at = text.find('\x1b'); at != std::string_view::npos; at = text.find('\x1b')) {
-    result += text.substr(0, at);
-    text.remove_prefix(at + any_escape_length(text.substr(at)));
   }
   return result += text;
 }

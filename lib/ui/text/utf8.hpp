@@ -14,27 +14,11 @@ std::size_t whole_prefix(std::string_view text, std::size_t limit);
 /// room and are ended by a reset when there were any.
 std::string clip(std::string_view text, int columns);
 
-/// The text in rows of at most `columns`, which end between words: a terminal would end them within one. `indent` is in
-/// front of all rows but the first. A word that fits nowhere has a row of its own.
-std::string in_rows(std::string_view text, int columns, std::size_t indent);
-
 /// Whether the text moves the terminal's cursor by escape sequences, as nested progress bars and full screens do.
 /// Colours and clearing a row move nothing.
 bool moves_cursor(std::string_view text);
 
 /// The text without what moves the cursor.
 std::string without_moves(std::string_view text);
-
-/// The same for a stream, whose pieces may end within a sequence.
-class MovesFilter {
- public:
-  std::string add(std::string_view bytes);
-
- private:
-  std::string begun_;  // the beginning of a sequence that has not ended yet
-};
-
-/// The text without any escape sequence, colours and titles included.
-std::string without_escapes(std::string_view text);
 
 }  // namespace taas::ui

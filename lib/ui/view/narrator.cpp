@@ -62,9 +62,7 @@ Instant instant_of(const Event& event) {
       Overloaded{[](const OutputLine& line) { return line.at; }, [](const Message& message) { return message.at; },
                  [](const RunEvent& e) { return std::visit([](const auto& x) { return x.at; }, e.event); },
                  [](const RunAction&) { return Instant{}; },
-                 [](const DataNews& e) { return std::visit([](const auto& x) { return x.at; }, e.event); },
-                 [](const PhaseNews& news) { return news.at; },
-                 [](const OutputNews& news) { return news.progress.at; }},
+                 [](const DataNews& e) { return std::visit([](const auto& x) { return x.at; }, e.event); }},
       event);
 }
 
@@ -77,8 +75,6 @@ Narrator::Narrator(const RendererOptions& options)
       max_restarts_(options.max_restarts),
       run_start_(options.run_start),
       now_(options.run_start),
-      working_directory_(options.working_directory),
-      ci_(options.ci),
       data_(options.data) {}
 
 std::vector<std::string> Narrator::tell(const Event& event) {
@@ -90,9 +86,7 @@ std::vector<std::string> Narrator::tell(const Event& event) {
                                [this](const DataNews& news) {
                                  data_.update(news.event);
                                  return std::vector<std::string>{};
-                               },
-                               [](const PhaseNews&) { return std::vector<std::string>{}; },
-                               [](const OutputNews&) { return std::vector<std::string>{}; }},
+                               }},
                     event);
 }
 
@@ -109,7 +103,7 @@ std::vector<std::string> Narrator::tell_message(const Message& message) const {
   }
   if (verbosity_ == plan::Verbosity::kQuiet) return {};
   bool warning = message.level == Message::Level::kWarning;
-  return {own_line(text, style_, warning ? Paint::kYellow : Paint::kBold)};  // yellow text is hard to read on white
+  return {own_line(warning ? style_.paint(Paint::kYellow, text) : text, style_)};
 }
 
 std::vector<std::string> Narrator::tell_event(const run::Event& event) {
@@ -121,48 +115,27 @@ std::vector<std::string> Narrator::tell_action(const run::Action& action) {
   if (auto* notice = std::get_if<run::Notify>(&action)) {
     return tell_message({Message::Level::kInfo, notice->text, now_});
   }
-  if (auto* start = std::get_if<run::StartGeneration>(&action)) return tell_start(*start);
   if (auto* failure = std::get_if<run::ReportFailure>(&action)) return tell_failure(*failure);
   if (auto* finish = std::get_if<run::Finish>(&action)) return tell_end(finish->verdict);
   return debug(now_, describe(action));
 }
 
-/// Where there is one attempt only, whoever opens the log wants to see it.
-std::vector<std::string> Narrator::tell_start(const run::StartGeneration& start) {
-  auto lines = debug(now_, describe(run::Action(start)));
-  if (max_restarts_ == 0) return lines;
-  for (auto& line : ci_.begin_group(fmt::format("taas-run: attempt {}", start.generation.value + 1)))
-    lines.push_back(std::move(line));
-  return lines;
-}
-
 std::vector<std::string> Narrator::tell_failure(const run::ReportFailure& failure) {
   reported_ = failure.verdict;
   Restart restart{world_size_, failure.restart, max_restarts_};
-  restarts_ += failure.restarting ? 1 : 0;
-  return report(failure.verdict, failure.restarting ? &restart : nullptr);
-}
-
-std::vector<std::string> Narrator::report(run::Verdict verdict, const Restart* restart) {
-  auto lines = ci_.end_group();
-  if (verdict.cause != run::Cause::kStopped && restart == nullptr)
-    for (auto& mark : ci_.mark(verdict)) lines.push_back(std::move(mark));
-  verdict.log_path = relative_to(working_directory_, verdict.log_path);
-  for (auto& line : failure_report(verdict, style_, restart)) lines.push_back(std::move(line));
-  return lines;
+  return failure_report(failure.verdict, style_, failure.restarting ? &restart : nullptr);
 }
 
 std::vector<std::string> Narrator::tell_end(const run::Verdict& verdict) {
-  auto lines = ci_.end_group();
-  for (auto& line : tell_data()) lines.push_back(std::move(line));
+  auto lines = tell_data();
   bool known = reported_ && reported_->generation == verdict.generation && reported_->summary == verdict.summary;
-  if (verdict.cause != run::Cause::kSuccess && !known) {
-    for (auto& line : report(verdict, nullptr)) lines.push_back(std::move(line));
+  std::vector<std::string> end;
+  if (verdict.cause == run::Cause::kSuccess) {
+    if (verbosity_ != plan::Verbosity::kQuiet) end = {success_line(now_ - run_start_, output_, style_)};
+  } else if (!known) {
+    end = failure_report(verdict, style_);
   }
-  if (verbosity_ == plan::Verbosity::kQuiet || result_.folder.empty()) return lines;
-  result_.elapsed = now_ - run_start_;
-  result_.restarts = restarts_;
-  lines.push_back(last_line(verdict.cause, result_, style_));
+  lines.insert(lines.end(), end.begin(), end.end());
   return lines;
 }
 

@@ -19,16 +19,13 @@ class Narrator {
   /// The latest instant that any event told. Actions carry none.
   [[nodiscard]] Instant now() const { return now_; }
   void advance(Instant now) { now_ = std::max(now_, now); }
-  void set_result(RunResult result) { result_ = std::move(result); }
+  void set_output(PublishedOutput output) { output_ = std::move(output); }
 
  private:
   std::vector<std::string> tell_message(const Message& message) const;
   std::vector<std::string> tell_event(const run::Event& event);
   std::vector<std::string> tell_action(const run::Action& action);
-  std::vector<std::string> tell_start(const run::StartGeneration& start);
   std::vector<std::string> tell_failure(const run::ReportFailure& failure);
-  /// What is not to be folded away with what the ranks said.
-  std::vector<std::string> report(run::Verdict verdict, const Restart* restart);
   std::vector<std::string> tell_end(const run::Verdict& verdict);
   [[nodiscard]] std::vector<std::string> tell_data() const;
   [[nodiscard]] std::vector<std::string> debug(Instant at, std::string_view text) const;
@@ -37,12 +34,9 @@ class Narrator {
   Style style_;
   int world_size_;
   int max_restarts_;
-  int restarts_ = 0;
   Instant run_start_;
   Instant now_;
-  std::string working_directory_;
-  CiLog ci_;
-  RunResult result_;
+  PublishedOutput output_;
   DataProgressView data_;
   std::optional<run::Verdict> reported_;  // the last failure that was reported
 };

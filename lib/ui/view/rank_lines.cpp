@@ -9,12 +9,15 @@
 #include "ui/text/prefix.hpp"
 
 namespace taas::ui {
+namespace {
 
 std::size_t count_shown(const std::vector<plan::RankOutput>& outputs) {
   return static_cast<std::size_t>(std::count_if(outputs.begin(), outputs.end(), [](const plan::RankOutput& output) {
     return output.stdout_on_console || output.stderr_on_console;
   }));
 }
+
+}  // namespace
 
 std::string bytes_of(const OutputLine& line) {
   return line.raw ? *line.raw : line.text + std::string(usual_end(line.progress, line.open));

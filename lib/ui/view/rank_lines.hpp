@@ -14,9 +14,6 @@ namespace taas::ui {
 /// What the rank wrote, to the byte.
 std::string bytes_of(const OutputLine& line);
 
-/// How many ranks have a stream on the console.
-std::size_t count_shown(const std::vector<plan::RankOutput>& outputs);
-
 /// A finished line for the launcher's stdout or stderr.
 struct ShownLine {
   Stream stream = Stream::kStdout;

@@ -10,7 +10,6 @@
 #include "ui/text/events.hpp"
 #include "ui/text/sink.hpp"
 #include "ui/text/style.hpp"
-#include "ui/view/ci_log.hpp"
 #include "ui/view/data_progress_view.hpp"
 #include "ui/view/report.hpp"
 
@@ -28,8 +27,8 @@ class Renderer {
   virtual void finish() = 0;
   /// The terminal's width has changed.
   virtual void resize(int /*columns*/) {}
-  /// For the last line, where and with how many files the run ends; to be said before its Finish is shown.
-  virtual void set_result(const RunResult& /*result*/) {}
+  /// For the last line of a run that ends well; to be said before the run's Finish is shown.
+  virtual void set_output(const PublishedOutput& /*output*/) {}
 };
 
 /// What the renderers are told once.
@@ -47,12 +46,9 @@ struct RendererOptions {
   Instant run_start{};
   Style stdout_style;
   Style stderr_style;
-  CiLog ci = {};
-  std::string working_directory = {};  ///< paths below it are shown relative to it; empty: none is
-  bool thins_redraws = false;          ///< of one rank on stderr, which is no terminal
-  bool one_file = false;               ///< stdout and stderr are the same terminal, file or pipe
-  bool reads_terminal = false;         ///< standard input, which one rank has, is a terminal
-  int columns = 80;                    ///< of the terminal
+  bool one_file = false;                                      ///< stdout and stderr are the same terminal, file or pipe
+  bool reads_terminal = false;                                ///< standard input, which rank 0 has, is a terminal
+  int columns = 80;                                           ///< of the terminal
   std::function<bool()> in_foreground = [] { return true; };  ///< the terminal is ours to draw on, and not a shell's
 };
 
@@ -62,15 +58,10 @@ struct Terminal {
   bool stderr_is_terminal = false;
   bool same = false;  ///< both are the same one
   int columns = 80;
-  int rows = 24;
   bool one_file = false;  ///< both are the same file, pipe or terminal
   bool stdin_is_terminal = false;
 };
 Terminal inspect_terminal();
-
-/// Whether the rank that is shown sees a terminal too: by default where ours can be drawn on and no other rank is
-/// shown.
-bool gives_terminal(const plan::LaunchPlan& plan, const plan::Machine& machine, const Terminal& terminal);
 
 /// The options that follow from the plan, the environment and the terminal: JSON when asked for, live when stdout and
 /// stderr are one terminal that can move its cursor, plain otherwise. Where only one of them is, or each is another

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "ui/text/quantities.hpp"
 #include "ui/text/rank_set.hpp"
 
 namespace taas::ui {
@@ -62,27 +61,17 @@ std::vector<std::string> failure_report(const run::Verdict& verdict, const Style
   return lines;
 }
 
-std::string last_line(run::Cause cause, const RunResult& result, const Style& style) {
-  const auto run = result.number > 0 ? fmt::format("run {} ", result.number) : "";
-  const auto folder = printable(result.folder);
-  auto took = duration_in_words(result.elapsed);
-  if (result.restarts > 0) took += ", " + plural(result.restarts, "restart");
-  if (cause == run::Cause::kStopped) return own_line(fmt::format("{}ended after {}: {}", run, took, folder), style);
-  if (cause != run::Cause::kSuccess) return own_line(fmt::format("{}failed after {}: {}", run, took, folder), style);
-  if (result.files == 0) return own_line(fmt::format("done in {}, {}in {}", took, run, folder), style);
-  auto files = plural(static_cast<std::int64_t>(result.files), "file");
-  return own_line(fmt::format("done in {}, {} in {}/output", took, files, folder), style);
+std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style) {
+  auto text = fmt::format("done in {:.1f} s", seconds(elapsed));
+  if (output.files > 0) {
+    text +=
+        fmt::format(", {} {} in {}", output.files, output.files == 1 ? "file" : "files", printable(output.directory));
+  }
+  return own_line(text, style);
 }
 
-std::string relative_to(const std::string& folder, const std::string& path) {
-  if (folder.empty() || !path.starts_with(folder)) return path;
-  const auto below = std::string_view(path).substr(folder.size());
-  if (folder.back() == '/') return std::string(below);
-  return below.starts_with('/') && below.size() > 1 ? std::string(below.substr(1)) : path;
-}
-
-std::string own_line(std::string_view text, const Style& style, Paint label) {
-  return fmt::format("{} {}", style.paint(label, "taas-run:"), text);
+std::string own_line(std::string_view text, const Style& style) {
+  return fmt::format("{} {}", style.paint(Paint::kBold, "taas-run:"), text);
 }
 
 }  // namespace taas::ui

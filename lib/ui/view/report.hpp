@@ -23,22 +23,16 @@ struct Restart {
 std::vector<std::string> failure_report(const run::Verdict& verdict, const Style& style,
                                         const Restart* restart = nullptr);
 
-/// What the last line of a run names.
-struct RunResult {
-  std::string folder;     ///< the run's own
-  int number = 0;         ///< among the runs beside it; 0: it has none
-  std::size_t files = 0;  ///< published in its output/
-  Duration elapsed{};
-  int restarts = 0;
+/// How the run's work ended up on disk.
+struct PublishedOutput {
+  std::string directory;
+  std::size_t files = 0;
 };
 
-/// "done in 12.3 s, 1 restart, 2 files in taas-runs/x/output", "run 31 failed after 2 h 13 min: taas-runs/x".
-std::string last_line(run::Cause cause, const RunResult& result, const Style& style);
-
-/// The path as somebody in that folder would write it, where it is below the folder.
-std::string relative_to(const std::string& folder, const std::string& path);
+/// "done in 12.3 s", and what was published when anything was.
+std::string success_line(Duration elapsed, const PublishedOutput& output, const Style& style);
 
 /// The launcher's own words begin with its name: "taas-run: text".
-std::string own_line(std::string_view text, const Style& style, Paint label = Paint::kBold);
+std::string own_line(std::string_view text, const Style& style);
 
 }  // namespace taas::ui

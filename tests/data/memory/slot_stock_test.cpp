@@ -49,6 +49,17 @@ TEST_CASE("what the program has is not held, and is again when it comes back") {
   CHECK(stock.held() == 2 * kMegabyte);
 }
 
+TEST_CASE("a slot that rests is held, and no free one") {
+  auto stock = make_stock(8 * kMegabyte, 1);
+  auto& slot = take(stock);
+  stock.give_away(slot);
+  stock.rest(slot);
+  CHECK(stock.held() == kMegabyte);
+  CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == nullptr);
+  CHECK(stock.take_back(slot) == nullptr);
+  CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == &slot);
+}
+
 TEST_CASE("room is made of arenas that nobody uses only") {
   auto stock = make_stock(2 * kMegabyte, 2);
   auto& slot = take(stock);
@@ -69,34 +80,6 @@ TEST_CASE("a slot that was abandoned is never found again, and goes with its are
   CHECK(stock.held() == 0);
   CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == nullptr);
   CHECK(stock.take_back(slot) != nullptr);
-}
-
-TEST_CASE("what a program has when it forks is not used again, and goes with its arena") {
-  auto stock = make_stock(8 * kMegabyte, 2, SlotMemory::kShared);
-  auto& had = take(stock, SlotMemory::kShared);
-  auto& other = take(stock, SlotMemory::kShared);
-  stock.give_away(had);
-  stock.abandon_given();
-  stock.give_away(other);  // after the fork
-  CHECK(stock.take_back(had) == nullptr);
-  CHECK(stock.find_free(kMegabyte, SlotMemory::kShared) == nullptr);
-  CHECK(stock.take_back(other) == nullptr);
-  CHECK(stock.find_free(kMegabyte, SlotMemory::kShared) == &other);
-  CHECK(stock.held() == kMegabyte);
-  take(stock, SlotMemory::kShared);
-  stock.give_away(other);
-  stock.abandon_given();
-  CHECK(stock.take_back(other) != nullptr);
-  CHECK(stock.held() == 0);
-}
-
-TEST_CASE("memory of a process's own is copied when it forks") {
-  auto stock = make_stock(8 * kMegabyte, 1);
-  auto& slot = take(stock);
-  stock.give_away(slot);
-  stock.abandon_given();
-  CHECK(stock.take_back(slot) == nullptr);
-  CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == &slot);
 }
 
 TEST_CASE("an arena of shared memory that a program keeps whole is retired above the budget") {

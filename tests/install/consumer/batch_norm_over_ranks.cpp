@@ -32,7 +32,7 @@ int main() {
   torch::manual_seed(2);
   const auto network = std::make_shared<Network<taas::SyncBatchNorm>>();
   const auto whole = std::make_shared<Network<torch::nn::BatchNorm2d>>();
-  taas::load_state_dict(*whole, taas::state_dict(*network));
+  taas::load_module_state(*whole, taas::module_state(*network));
   taas::set_sync_batchnorm_group(*network, group);
   taas::DistributedDataParallel model(network, group);
   taas::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.1));

@@ -50,7 +50,7 @@ int main() {
 
   // Two steps, of which only the last one communicates: the average of the sums.
   const auto plain = std::make_shared<Network>();
-  taas::load_state_dict(*plain, taas::state_dict(*network));
+  taas::load_module_state(*plain, taas::module_state(*network));
   model.zero_grad();
   const auto backward = [&](int step) {
     model.backward(model(make_inputs(group.rank(), step), true).square().mean());

@@ -55,7 +55,7 @@ int main() {
   const auto group = taas::init();
   torch::manual_seed(6);
   Training whole(group), first_part(group), second_part(group);
-  taas::load_state_dict(first_part.model, taas::state_dict(whole.model));
+  taas::load_module_state(first_part.model, taas::module_state(whole.model));
   whole.run();
   first_part.run(9);
 
@@ -64,14 +64,14 @@ int main() {
   if (group.rank() == 0) {
     taas::save_checkpoint(
         path, {.epoch = std::int64_t(first_part.sampler.epoch()),
-               .model = taas::state_dict(first_part.model),
-               .optimizer = taas::state_dict(first_part.optimizer),
+               .model = taas::module_state(first_part.model),
+               .optimizer = taas::optimizer_state(first_part.optimizer),
                .extra = {{"schedule", first_part.schedule.state()}, {"sampler", state_of(first_part.sampler)}}});
   }
   taas::barrier(group);
   const auto checkpoint = taas::load_checkpoint(path);
-  taas::load_state_dict(second_part.model, checkpoint.model);
-  taas::load_state_dict(second_part.optimizer, checkpoint.optimizer);
+  taas::load_module_state(second_part.model, checkpoint.model);
+  taas::load_optimizer_state(second_part.optimizer, checkpoint.optimizer);
   second_part.schedule.load_state(checkpoint.extra.at("schedule"));
   load_state_of(second_part.sampler, checkpoint.extra.at("sampler").toTensor());
   second_part.run();

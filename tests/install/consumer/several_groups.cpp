@@ -44,7 +44,7 @@ int main() {
   const int shard = mesh.coordinate("shard");
   torch::manual_seed(shard);
   torch::nn::Linear network(3, 1), reference(3, 1);
-  taas::load_state_dict(*reference, taas::state_dict(*network));
+  taas::load_module_state(*reference, taas::module_state(*network));
   taas::DistributedDataParallel model(network, mesh["replicate"]);
   taas::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.1));
   taas::SGD reference_optimizer(reference->parameters(), torch::optim::SGDOptions(0.1));

@@ -44,13 +44,13 @@ int main() {
   auto state = optimizer.consolidated_state();
   require(state.isNone() == (group.rank() != 0), "the whole state belongs on rank 0 alone");
   if (group.rank() == 0) {
-    taas::save_checkpoint(path, {.epoch = 1, .model = taas::state_dict(*network), .optimizer = state});
+    taas::save_checkpoint(path, {.epoch = 1, .model = taas::module_state(*network), .optimizer = state});
   }
   taas::barrier(group);
 
   const auto checkpoint = taas::load_checkpoint(path);
   auto second_network = make_network();
-  taas::load_state_dict(*second_network, checkpoint.model);
+  taas::load_module_state(*second_network, checkpoint.model);
   taas::ZeroOptimizer second_optimizer(second_network->parameters(), group, options, {.stage = 2});
   second_optimizer.load_state(checkpoint.optimizer);
   for (int step = 4; step < 7; ++step) {

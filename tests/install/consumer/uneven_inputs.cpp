@@ -19,7 +19,7 @@ int main() {
   const auto group = taas::init();
   torch::manual_seed(1);
   torch::nn::Linear network(5, 2), reference(5, 2);
-  taas::load_state_dict(*reference, taas::state_dict(*network));
+  taas::load_module_state(*reference, taas::module_state(*network));
 
   taas::DistributedDataParallel model(network, group);
   taas::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.05));

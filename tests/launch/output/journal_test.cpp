@@ -80,7 +80,7 @@ TEST_CASE("what data delivery tells each second is written less often as the run
   auto lines = fixture.lines();
   CHECK(lines.size() > 1000);
   CHECK(lines.size() < 6000);
-  CHECK(std::abs(lines[1].at("t").to_number<double>() - lines[0].at("t").to_number<double>() - 1) < 0.01);
+  CHECK(std::abs(lines[1].at("t").as_double() - lines[0].at("t").as_double() - 1) < 0.01);
   CHECK(lines.back().at("done") == true);
 }
 

@@ -185,18 +185,6 @@ TEST_CASE("ranks that share GPUs are nodes of their own unless the user says how
   CHECK(nodes(size(4, {}, "2")) == std::vector<int>{2, 2});
 }
 
-TEST_CASE("ranks on slices of GPUs are nodes of their own, as those that share GPUs") {
-  auto sliced = machine(2);
-  sliced.environment["CUDA_VISIBLE_DEVICES"] = "MIG-54f2f8a5-33b2,MIG-9f1c";
-  for (const auto& options : {size({}), size(2)}) {
-    auto sizes = decide_sizes(options, sliced).value();
-    CHECK(sizes.ranks_on_node == std::vector<int>{1, 1});
-    CHECK(sizes.notices.at(0) == "2 slices of a GPU here: 2 ranks, each of which sees one slice, as device 0");
-  }
-  CHECK(decide_sizes(size({}, {}, {}, "2"), sliced).value().ranks_on_node == std::vector<int>{2});
-  CHECK_FALSE(decide_sizes(size(3), sliced).has_value());
-}
-
 TEST_CASE("impossible and contradicting sizes are named") {
   struct Row {
     SizeOptions options;

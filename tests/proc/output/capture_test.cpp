@@ -1,6 +1,5 @@
 #include "proc/output/capture.hpp"
 
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -60,38 +59,6 @@ TEST_CASE("bytes reach the callback and the file unchanged, then the end is told
   CHECK(*read_file(folder / "stdout.log") == bytes);
   CHECK(fixture.capture->ended());
   CHECK(fixture.log_errors.empty());
-}
-
-TEST_CASE("a pseudo terminal is read to its end, and at any moment to what was written before") {
-  TemporaryFolder folder;
-  boost::asio::io_context io;
-  DiskThread disk(io);
-  auto terminal = make_pseudo_terminal({100, 30});
-  REQUIRE(terminal.has_value());
-  winsize size{};
-  REQUIRE(::ioctl(terminal->write.get(), TIOCGWINSZ, &size) == 0);
-  CHECK((size.ws_col == 100 && size.ws_row == 30));
-  std::string text;
-  bool ended = false;
-  CaptureLog log{&disk, held_path(folder / "log"),
-                 [](std::string_view bytes) { return std::string(bytes.size(), 'x'); }};
-  Capture capture(io, std::move(terminal->read), std::move(log),
-                  {.on_bytes = [&](std::string_view bytes, Instant) { text += bytes; },
-                   .on_end = [&] { ended = true; },
-                   .on_log_error = nullptr});
-  for (int i = 0; i < 100; ++i) {
-    REQUIRE(write_all(terminal->write, "line\n").has_value());
-    capture.drain_now();
-    REQUIRE(text.size() == 5U * static_cast<unsigned>(i + 1));
-  }
-  capture.resize({80, 24});
-  REQUIRE(::ioctl(terminal->write.get(), TIOCGWINSZ, &size) == 0);
-  CHECK(size.ws_col == 80);
-  REQUIRE(write_all(terminal->write, "end").has_value());
-  terminal->write.reset();
-  REQUIRE(run_until(io, [&] { return ended; }));
-  CHECK(text.ends_with("line\nend"));
-  CHECK(*read_file(folder / "log") == std::string(503, 'x'));
 }
 
 TEST_CASE("much output arrives whole") {

@@ -1,7 +1,6 @@
 #include "proc/output/log_file.hpp"
 
 #include <cerrno>
-#include <fstream>
 #include <optional>
 
 #include "held_path.hpp"
@@ -27,21 +26,6 @@ TEST_CASE("a log goes on when the disk takes bytes again, and says how many are 
   }
   CHECK(log.append("fourth\n").has_value());
   CHECK(*read_file(folder / "log") == "first\nseco\n[taas-run: 9 bytes are missing here: File too large]\nfourth\n");
-}
-
-TEST_CASE("a log with a limit begins anew and keeps one former file, but takes nobody's name") {
-  TemporaryFolder folder;
-  LogFile log(held_path(folder / "log"), 10);
-  for (auto text : {"one two\n", "three\n", "four\n", "a long line of 18\n", "x\n"})
-    CHECK(log.append(text).has_value());
-  CHECK(*read_file(folder / "log") == "x\n");
-  CHECK(*read_file(folder / "log.1") == "a long line of 18\n");
-
-  std::ofstream(folder / "other.1") << "somebody's";
-  LogFile other(held_path(folder / "other"), 4);
-  for (auto text : {"one\n", "two\n", "three\n"}) CHECK(other.append(text).has_value());
-  CHECK(*read_file(folder / "other") == "one\ntwo\nthree\n");
-  CHECK(*read_file(folder / "other.1") == "somebody's");
 }
 
 TEST_CASE("what is missing at the end is said there") {

@@ -108,7 +108,7 @@ class Drawn:
         self.wrapped = draw.choice(sorted(WRAPPED_STREAMS if self.is_stream else WRAPPED_MAPS))
         self.workers = draw.choice([0, 0, 1, 2, 3])
         # Where several workers write into what they share, a plain loop gives this or that.
-        self.writes = draw.random() < 0.3 and (self.is_shared and self.workers <= 1 or self.is_stream and not self.is_shared)
+        self.writes = draw.random() < 0.3 and self.is_stream and not (self.is_shared and self.workers > 1)
         self.options = self._drawn_options(draw)
         self.changes = self._drawn_changes(draw)
         self.seed = seed
@@ -139,7 +139,7 @@ class Drawn:
     def is_possible(self, way: Way) -> bool:
         """False for what docs/data-guarantees.md says cannot be known."""
         keeps_state = self.writes or self.place in MOVING
-        return not (way.kills and keeps_state and (self.is_shared or self.options.get("persistent_workers"))
+        return not (way.kills and keeps_state and self.options.get("persistent_workers")
                     or (way.on_machines or way.start_method) and self.place == "a module made by the program"
                     or way.start_method and self.place == "a mapped file")  # copied, where the plain loader can start a worker at all
 

@@ -81,18 +81,6 @@ def test_persistent_workers_keep_what_they_began_with(processes, monkeypatch):
     assert equal(*seen)
 
 
-def test_persistent_streams_stay_where_they_are_when_there_are_more_workers(monkeypatch):
-    def loader():
-        return DataLoader(CountsStreams(), 3, num_workers=3, collate_fn=list, persistent_workers=True)
-
-    plain = loader()
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
-    with taas.register(loader()) as registered:
-        for epoch, processes in enumerate((1, 2, 3)):
-            monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
-            assert equal(list(registered), list(plain)), epoch
-
-
 class Length(int):
     """A type of a library that default_collate does not know: by its base, a tensor comes of it."""
 

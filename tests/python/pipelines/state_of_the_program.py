@@ -182,7 +182,7 @@ def the_environment_changes_between_epochs(workers):
 
 
 @pipeline(num_workers=(2,), before_epoch=strengthen, epochs=3, resumes=False,
-          after_a_death="the last one: a new one would see the dataset as it is now")
+          after_a_death="the last one: the dataset has been changed since the loop began, which a new one would see")
 def persistent_workers_keep_the_first_strength(workers):
     return DataLoader(Curriculum(1), 4, num_workers=workers, persistent_workers=True)
 

@@ -39,8 +39,7 @@ def torchvision_detection(workers):
     return DataLoader(Pedestrians(), 4, shuffle=True, num_workers=workers, collate_fn=lambda batch: tuple(zip(*batch)))
 
 
-@pipeline(needs=("monai",), full=True, resumes=False,  # each iter() of the buffer counts its seed up
-          after_a_death="gives other samples when it is read again")
+@pipeline(needs=("monai",), full=True, resumes=False)  # each iter() of the buffer counts its seed up
 def monai_grid_patches(workers):
     """The patch tutorial: an iterable over patches of volumes, with their places, in an order that is shuffled in a buffer."""
     from monai.data import GridPatchDataset, PatchIterd, ShuffleBuffer

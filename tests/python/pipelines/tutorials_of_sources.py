@@ -159,35 +159,3 @@ def kornia_images_masks_and_boxes(workers):
 
     return DataLoader([sample(number) for number in range(20)], 4, shuffle=True, num_workers=workers,
                       collate_fn=lambda rows: steps(*(torch.stack(part) for part in zip(*rows))))
-
-
-@pipeline(needs=("nvidia-dali-cuda120", "pillow"), full=True)
-def dali_images_on_the_cpu(workers):
-    """The first example of DALI's: a reader of image files that shuffles, and a decoder, in a pipeline on the CPU."""
-    from PIL import Image
-    from torch.utils.data import IterableDataset, get_worker_info
-
-    folder = place("dali")
-    for number in range(12):
-        (folder / "0").mkdir(exist_ok=True)
-        Image.fromarray(numpy.full((8, 8, 3), number, numpy.uint8)).save(folder / "0" / f"{number:02}.png")
-
-    class Images(IterableDataset):
-        def __iter__(self):
-            from nvidia.dali import fn, pipeline_def
-
-            worker = get_worker_info()
-            shard, shards = (worker.id, worker.num_workers) if worker else (0, 1)
-
-            @pipeline_def(batch_size=3, num_threads=1, device_id=None)
-            def simple():
-                files, labels = fn.readers.file(file_root=str(folder), random_shuffle=True, initial_fill=6, seed=3, shard_id=shard,
-                                                num_shards=shards)
-                return fn.decoders.image(files, device="cpu"), labels
-
-            made = simple()
-            made.build()
-            for _ in range(12 // shards // 3):
-                yield tuple(torch.from_numpy(part.as_array().copy()) for part in made.run())
-
-    return DataLoader(Images(), None, num_workers=workers)

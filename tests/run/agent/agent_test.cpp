@@ -50,8 +50,7 @@ std::string brief(const AgentAction& action) {
                  [](const Perform& a) { return "do " + brief(a.message); },
                  [](const Connect&) { return std::string("connect"); },
                  [](const Leave& a) { return fmt::format("leave {} {}", a.exit_code, a.reason); },
-                 [](const TellHere& a) { return "tell " + a.text; },
-                 [](const ShowHere& a) { return "row '" + a.row + "'"; }, [](const auto&) { return std::string(); }},
+                 [](const TellHere& a) { return "tell " + a.text; }, [](const auto&) { return std::string(); }},
       action);
 }
 
@@ -260,20 +259,6 @@ TEST_CASE("in the coordinator's process there are no heartbeats and no fence") {
   CHECK(agent.up(0) == Strings{"send hello"});
   CHECK(agent.start(0, 1000000) == Strings{"do start 0"});
   CHECK(agent.deadline(9000000) == Strings{});
-}
-
-TEST_CASE("the row about the search is gone once there is a link, and when the agent leaves") {
-  AgentPolicy policy;
-  policy.shows_search = true;
-  const auto row = [](const Strings& decided) { return decided.empty() ? "" : decided.back(); };
-  Drive linked(policy);
-  linked.down(0);
-  CHECK(row(linked.deadline(1000)) == "row 'looking for the coordinator, 1 s'");
-  CHECK(row(linked.up(1500)) == "row ''");
-  Drive leaving(policy);
-  leaving.down(0);
-  leaving.deadline(1000);
-  CHECK(leaving.signal(SIGTERM, 1500) == Strings{"leave 143 ", "row ''"});
 }
 
 }  // namespace agent_test

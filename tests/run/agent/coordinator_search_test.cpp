@@ -75,30 +75,4 @@ TEST_CASE("a name that nobody knows yet is waited for, and how long is told agai
   CHECK(search.take_notice(at_ms(93000), true).empty());
 }
 
-TEST_CASE("where there is a row that changes, it counts the seconds, and lines do not") {
-  AgentPolicy policy;
-  policy.shows_search = true;
-  CoordinatorSearch search(policy);
-  LinkDown unknown{"job-0.svc port 29400: no address is known for this name", at_ms(0), false, "job-0.svc"};
-  search.on(unknown, at_ms(0));
-  CHECK_FALSE(search.take_row(at_ms(999)));
-  CHECK(search.take_row(at_ms(1000)) == "waiting for the name job-0.svc, 1 s");
-  CHECK_FALSE(search.take_row(at_ms(1999)));
-  CHECK(search.take_row(at_ms(2000)) == "waiting for the name job-0.svc, 2 s");
-  CHECK_FALSE(search.take_notice(at_ms(3000), true).empty());
-  CHECK(search.take_notice(at_ms(33000), true).empty());
-  search.on(down(), at_ms(33000));
-  CHECK(search.take_row(at_ms(34000)) == "looking for the coordinator, 34 s");
-  search.found();
-  CHECK(search.take_row(at_ms(34500)) == "");
-  CHECK_FALSE(search.take_row(at_ms(34600)));
-}
-
-TEST_CASE("where there is none, none is made") {
-  CoordinatorSearch search({});
-  search.on(down(), at_ms(0));
-  CHECK_FALSE(search.take_row(at_ms(5000)));
-  CHECK(search.next_deadline() == at_ms(100));
-}
-
 }  // namespace coordinator_search_test

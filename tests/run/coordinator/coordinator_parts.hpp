@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/type_name.hpp"
 #include "run/coordinator_drive.hpp"
+#include "run/events/type_name.hpp"
 
 namespace taas::run {
 

@@ -30,8 +30,7 @@ struct Way : Parts {
   DataNodes data_nodes{policy.data};
   LoaderWait loader{policy, data_nodes, decisions};
   Members members{decisions, agents};
-  NodeCheck check{policy.check, decisions, agents, data_nodes};
-  Gathering gathering{policy, decisions, agents, membership, members, loader, check};
+  Gathering gathering{policy, decisions, agents, membership, members, loader};
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 boost::json::object line(const Event& event) { return boost::json::parse(journal_line(event, at_ms(0))).as_object(); }
 boost::json::object line(const Action& action) {
-  return boost::json::parse(journal_line(action, at_ms(750), at_ms(0))).as_object();
+  return boost::json::parse(journal_line(action, at_ms(0))).as_object();
 }
 
 const Generation kSecond{1};
@@ -37,34 +37,21 @@ TEST_CASE("an event's line: its time, its name, its members") {
   CHECK_FALSE(text.contains("at"));
 }
 
-TEST_CASE("the first line alone has the version of the schema") {
-  CHECK(line(RunStarted{at_ms(0)}).at("schema") == 1);
-  CHECK_FALSE(line(StoreReached{kSecond, at_ms(0)}).contains("schema"));
-}
-
-TEST_CASE("times are plain numbers of seconds") {
-  auto of = [](Duration at) { return journal_line(Event(StoreReached{kSecond, at_ms(0) + at}), at_ms(0)); };
-  CHECK(of(std::chrono::microseconds(12)).starts_with(R"({"t":0.000012,)"));
-  CHECK(of(std::chrono::seconds(30)).starts_with(R"({"t":30,)"));
-  CHECK(of(std::chrono::hours(3000)).starts_with(R"({"t":10800000,)"));
-}
-
 TEST_CASE("an instant that is not set is left out") {
   auto text = line(RankExited{kSecond, Rank{3}, {}, {}, at_ms(1250)});
   CHECK_FALSE(text.at("evidence").as_object().contains("first_error_at"));
 }
 
-TEST_CASE("an action's line has the time of the event that it was decided on") {
+TEST_CASE("an action's line has no time of its own") {
   auto text = line(SignalRanks{kSecond, ranks({0, 2}), SIGTERM});
-  CHECK(text == boost::json::object{{"t", 0.75},
-                                    {"action", "signal_ranks"},
+  CHECK(text == boost::json::object{{"action", "signal_ranks"},
                                     {"generation", 1},
                                     {"ranks", {0, 2}},
                                     {"signal", SIGTERM},
                                     {"to_end", true},
                                     {"sent", false}});
-  CHECK(line(ClearDeadline{}) == boost::json::object{{"t", 0.75}, {"action", "clear_deadline"}});
-  CHECK(line(SetDeadline{at_ms(500)}).at("until").to_number<double>() == 0.5);
+  CHECK(line(ClearDeadline{}) == boost::json::object{{"action", "clear_deadline"}});
+  CHECK(line(SetDeadline{at_ms(500)}).at("at").to_number<double>() == 0.5);
 }
 
 TEST_CASE("every event and action has a line") {
@@ -97,12 +84,6 @@ TEST_CASE("every event and action has a line") {
       {Finish{}, "finish"},
   };
   for (const auto& [action, name] : actions) CHECK(line(action).at("action") == name);
-}
-
-TEST_CASE("how far output is on its way has a line") {
-  const auto text = boost::json::parse(journal_line(OutputProgress{3, 4000, 1000, at_ms(1500)}, at_ms(0)));
-  CHECK(text == boost::json::object{
-                    {"t", 1.5}, {"event", "output_progress"}, {"files", 3}, {"bytes", 4000}, {"bytes_done", 1000}});
 }
 
 TEST_CASE("a verdict is told in full") {

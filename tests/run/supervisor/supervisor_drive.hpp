@@ -38,7 +38,7 @@ inline std::string brief(const KillGeneration&) { return "kill"; }
 inline std::string brief(const SweepGeneration& a) {
   return a.signal == 0 ? "await leftovers" : fmt::format("sweep {}", signal_name(a.signal));
 }
-inline std::string brief(const SetDeadline& a) { return fmt::format("deadline {}", ms(a.until)); }
+inline std::string brief(const SetDeadline& a) { return fmt::format("deadline {}", ms(a.at)); }
 inline std::string brief(const ClearDeadline&) { return "no deadline"; }
 inline std::string brief(const SettleOutput& a) { return a.publish ? "settle" : "settle nothing"; }
 inline std::string brief(const Notify& a) { return "say " + a.text; }
@@ -71,8 +71,8 @@ class Drive {
     return feed(RankSpawnFailed{generation, Rank{rank}, ENOENT, "cannot execute ./x: no such file", at_ms(when)});
   }
   Strings joined(int rank, long when) { return feed(RankJoined{generation, Rank{rank}, at_ms(when)}); }
-  Strings exited(int rank, long when, ExitStatus status = {}, Evidence evidence = {}) {
-    return feed(RankExited{generation, Rank{rank}, status, std::move(evidence), at_ms(when)});
+  Strings exited(int rank, long when, ExitStatus status = {}) {
+    return feed(RankExited{generation, Rank{rank}, status, {}, at_ms(when)});
   }
   Strings gone(long when) { return feed(GenerationGone{generation, at_ms(when)}); }
   Strings signal(int number, long when) { return feed(SignalReceived{number, at_ms(when)}); }

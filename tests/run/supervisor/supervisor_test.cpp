@@ -55,43 +55,6 @@ TEST_CASE("a failure stops the others at once, and what they leave behind has wh
   CHECK(run.settled(1030) == Strings{"no deadline", "finish 42 rank 1 exited with code 42"});
 }
 
-TEST_CASE("who waited in vain gives the others a moment to show why") {
-  const auto timed_out = [](long when) {
-    return raised("RuntimeError: [unbound_buffer.cc:78] Timed out waiting 3000ms for recv operation to complete", when);
-  };
-  Drive run(policy_for(4));
-  run.begin();
-  CHECK(run.exited(0, 1000, {1}, timed_out(990)) == Strings{"deadline 2000"});
-  SECTION("who has not failed by then did not come") {
-    CHECK(run.exited(1, 1900, {1}, lost_peer(1005)) == Strings{"deadline 2900"});
-    CHECK(run.exited(3, 2800, {1}, lost_peer(1300)) == Strings{"deadline 3800"});
-    CHECK(run.deadline(3800) == Strings{"SIGTERM to 2", "deadline 33800"});
-    CHECK(run.exited(2, 3810, kTerminated) == Strings{"sweep SIGTERM"});
-    CHECK(run.gone(3820).front() ==
-          "report rank 2 did not come, and ranks 0, 1, 3 waited for it in vain at train.py:7");
-  }
-  SECTION("but no more than some seconds in all") {
-    CHECK(run.exited(1, 1999, {1}, lost_peer(1005)) == Strings{"deadline 2999"});
-    CHECK(run.exited(3, 2998, {1}, lost_peer(1300)) == Strings{"deadline 3998"});
-    CHECK(run.deadline(3998).front() == "SIGTERM to 2");
-  }
-  SECTION("a failure of its own stops the rest at once") {
-    CHECK(run.exited(2, 1200, {0, SIGSEGV}) == Strings{"SIGTERM to 1,3", "deadline 31200"});
-    CHECK(run.exited(1, 1210, kTerminated) == Strings{});
-    CHECK(run.exited(3, 1210, kTerminated) == Strings{"sweep SIGTERM"});
-    CHECK(run.gone(1220).front() == "report rank 2 was killed by SIGSEGV");
-  }
-  SECTION("where all fail nobody is waited for") {
-    run.exited(1, 1010, {1}, lost_peer(1005));
-    run.exited(2, 1020, {1}, lost_peer(1015));
-    CHECK(run.exited(3, 1030, {1}, lost_peer(1025)) == Strings{"sweep SIGTERM", "deadline 31030"});
-  }
-  SECTION("a signal of the user's is heeded at once") {
-    CHECK(run.signal(SIGINT, 1100) == Strings{"say SIGINT: stopping all ranks; once more kills them", "request stop 0",
-                                              "SIGINT to 1,2,3", "deadline 31100"});
-  }
-}
-
 TEST_CASE("a rank that ignores SIGTERM is killed after the shutdown timeout") {
   auto policy = policy_for(2);
   policy.shutdown_timeout = std::chrono::seconds(1);

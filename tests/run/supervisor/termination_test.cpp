@@ -2,8 +2,8 @@
 
 #include <csignal>
 
-#include "base/type_name.hpp"
 #include "catch.hpp"
+#include "run/events/type_name.hpp"
 #include "run/scenario.hpp"
 
 namespace termination_test {

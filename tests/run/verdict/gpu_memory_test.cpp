@@ -1,6 +1,5 @@
 #include "run/verdict/gpu_memory.hpp"
 
-#include "base/bytes.hpp"
 #include "catch.hpp"
 #include "run/scenario.hpp"
 
@@ -9,6 +8,7 @@ namespace gpu_memory_test {
 using namespace taas;
 using namespace taas::run;
 
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr const char* kTorch =
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB "
     "of which "

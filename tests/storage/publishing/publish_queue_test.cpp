@@ -40,15 +40,4 @@ TEST_CASE("a name that was taken may come again") {
   CHECK_FALSE(queue.take());
 }
 
-TEST_CASE("the queue knows how many bytes wait in it") {
-  PublishQueue queue;
-  queue.add(publication("a", 1));
-  queue.add(publication("b", 2));
-  queue.add(publication("a", 3));
-  CHECK(queue.size() == 2);
-  CHECK(queue.bytes() == 5);
-  CHECK(queue.take()->name == "a");
-  CHECK(queue.bytes() == 2);
-}
-
 }  // namespace publish_queue_test

@@ -143,24 +143,4 @@ TEST_CASE("what cannot be published is named and the run is told") {
   }
 }
 
-TEST_CASE("the publisher tells how far it is at the end") {
-  Output output;
-  output.write("early", std::string(1000, 'e'));
-  REQUIRE(output.runs_until([&] { return output.publisher->published() == 1; }));
-  const auto progress = [&output] {
-    std::optional<PublishProgress> answer;
-    output.publisher->ask_progress([&answer](const PublishProgress& told) { answer = told; });
-    REQUIRE(output.runs_until([&] { return answer.has_value(); }));
-    return *answer;
-  };
-  CHECK(progress().files == 0);  // what was published before does not count
-  output.write("a.tmp", std::string(100, 'a'));
-  output.write("b.tmp", std::string(20, 'b'));
-  CHECK(output.settle().empty());
-  CHECK(progress().files == 2);
-  CHECK(progress().files_done == 2);
-  CHECK(progress().bytes == 120);
-  CHECK(progress().bytes_done == 120);
-}
-
 }  // namespace publisher_settling_test

@@ -204,7 +204,7 @@ TEST_CASE("each publication is told in the event loop, again when a file was rew
   Output output;
   Names told;
   auto options = output.options();
-  options.on_published = [&told](const std::string& name, std::uint64_t /*bytes*/) { told.push_back(name); };
+  options.on_published = [&told](const std::string& name) { told.push_back(name); };
   output.restart(options);
   output.write("a", "one");
   REQUIRE(output.runs_until([&] { return told.size() == 1; }));

@@ -161,13 +161,4 @@ TEST_CASE("a file that somebody is about to write stays") {
   CHECK(names_below(place.staging) == Names{"a"});
 }
 
-TEST_CASE("a file that is about to be removed is known by its name, in folders too") {
-  CHECK(is_about_to_go(".removing-0123456789abcdef"));
-  CHECK(is_about_to_go("model/.removing-0123456789abcdef"));
-  for (const auto* name : {".removing-", ".removing-0123456789abcdeg", ".removing-0123456789abcdef0",
-                           "removing-0123456789abcdef", ".removing-0123456789abcdef/model", "model"}) {
-    CHECK_FALSE(is_about_to_go(name));
-  }
-}
-
 }  // namespace staged_files_test

@@ -8,10 +8,8 @@
 #include "../rank_scenarios.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/distributed_data_parallel.hpp"
-#include "taas/error.hpp"
 #include "taas/optimizers.hpp"
 #include "taas/process_group.hpp"
-#include "taas/random_state.hpp"
 
 namespace taas::test {
 namespace {
@@ -46,13 +44,13 @@ struct WorldModel {
 };
 
 void expect_equal_to(const WorldModel& expected, const WorldModel& model, const char* when) {
-  const auto theirs = state_dict(*expected.network), ours = state_dict(*model.network);
+  const auto theirs = module_state(*expected.network), ours = module_state(*model.network);
   for (const auto& [name, tensor] : theirs) expect(at::equal(tensor, ours.at(name)), name + " differs " + when);
   for (const auto& parameter : expected.network->parameters()) {
     expect(expected.optimizer.state().count(parameter.unsafeGetTensorImpl()) == 1, "the optimizer has had no step");
   }
-  const auto states = state_dict(expected.optimizer).toGenericDict().at("state").toGenericDict();
-  const auto own = state_dict(model.optimizer).toGenericDict().at("state").toGenericDict();
+  const auto states = optimizer_state(expected.optimizer).toGenericDict().at("state").toGenericDict();
+  const auto own = optimizer_state(model.optimizer).toGenericDict().at("state").toGenericDict();
   for (const auto& entry : states) {
     const auto mine = own.at(entry.key()).toGenericDict();
     for (const auto* name : {"exp_avg", "exp_avg_sq"}) {
@@ -71,8 +69,8 @@ void train_in_world(int steps_before) {
   if (steps_before > 0) {
     auto checkpoint = load_checkpoint(path);
     expect(checkpoint.epoch == steps_before, "another checkpoint");
-    load_state_dict(*model.network, checkpoint.model);
-    load_state_dict(model.optimizer, std::move(checkpoint.optimizer));
+    load_module_state(*model.network, checkpoint.model);
+    load_optimizer_state(model.optimizer, std::move(checkpoint.optimizer));
     expect_equal_to(straight, model, "after loading");
   }
   DistributedDataParallel parallel(model.network, group);
@@ -83,66 +81,14 @@ void train_in_world(int steps_before) {
   expect_equal_to(straight, model, "after training");
   if (group.rank() != 0) return;
   save_checkpoint(path, {.epoch = steps_before + kStepsInEachWorld,
-                         .model = state_dict(*model.network, StateTensors::kShared),
-                         .optimizer = state_dict(model.optimizer, StateTensors::kShared)});
-}
-
-/// Known to all ranks of one test, whose parent is the same.
-std::string path_of_random() {
-  return (std::filesystem::temp_directory_path() / ("taas-random-" + std::to_string(::getppid()) + ".pt")).string();
-}
-
-/// A network with dropout: what its parameters are after some steps depends on each rank's random numbers.
-struct DroppingModel {
-  nn::Linear layer = [] {
-    at::manual_seed(4);
-    return nn::Linear(6, 3);
-  }();
-  DistributedDataParallel<nn::LinearImpl> parallel;
-  SGD optimizer{layer->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
-
-  explicit DroppingModel(const ProcessGroup& group) : parallel(layer, group) {}
-  void train(int steps) {
-    for (int step = 0; step < steps; ++step) {
-      optimizer.zero_grad();
-      parallel(at::dropout(at::ones({5, 6}), 0.5, true)).square().mean().backward();
-      optimizer.step();
-    }
-  }
-};
-
-void random_numbers_resumed() {
-  const auto group = init({.backend = Backend::kGloo});
-  const auto path = path_of_random();
-  DroppingModel straight(group);
-  at::manual_seed(static_cast<std::uint64_t>(100 + group.rank()));
-  straight.train(3);
-  save_checkpoint(group, path, {.model = state_dict(*straight.layer), .optimizer = state_dict(straight.optimizer)});
-  straight.train(3);
-
-  const auto checkpoint = load_checkpoint(path, {.mapped = true});
-  DroppingModel resumed(group);
-  load_state_dict(*resumed.layer, checkpoint.model);
-  load_state_dict(resumed.optimizer, checkpoint.optimizer);
-  at::manual_seed(7);
-  expect(load_random_state(group, checkpoint.random), "the state of as many ranks");
-  resumed.train(3);
-  expect(at::equal(resumed.layer->weight, straight.layer->weight), "the run that went on, to the bit");
-
-  expect(!load_random_state(checkpoint.random), "the state of other ranks is not of one");
-  const auto text = text_of<CheckpointError>([&] { load_random_state(group, c10::IValue(3)); });
-  expect(contains(text, "this is not a state of random numbers"), text);
-  if (group.rank() == 0) std::filesystem::remove(path);
-  const auto failure = text_of<CheckpointError>(
-      [&] { save_checkpoint(group, path + "/no/such", {.model = state_dict(*resumed.layer)}); });
-  expect(contains(failure, path + "/no/such"), failure);
+                         .model = module_state(*model.network, StateTensors::kShared),
+                         .optimizer = optimizer_state(model.optimizer, StateTensors::kShared)});
 }
 
 }  // namespace
 
 std::map<std::string, Scenario> checkpoint_scenarios() {
-  return {{"random_numbers_resumed", random_numbers_resumed},
-          {"first_world", [] { train_in_world(0); }},
+  return {{"first_world", [] { train_in_world(0); }},
           {"second_world", [] { train_in_world(kStepsInEachWorld); }},
           {"third_world", [] { train_in_world(2 * kStepsInEachWorld); }},
           {"forget_worlds", [] { std::filesystem::remove(path_of_worlds()); }}};

@@ -2,12 +2,13 @@
 
 #include <ATen/Functions.h>
 
+#include <cstring>
 #include <functional>
 #include <stdexcept>
 
 #include "catch.hpp"
+#include "data/memory/copier.hpp"
 #include "data/memory/slots.hpp"
-#include "taas/error.hpp"
 
 namespace data_staging_test {
 
@@ -19,12 +20,23 @@ constexpr std::int64_t kValues = 300'000;
 constexpr std::size_t kBytes = kValues * sizeof(float);
 
 /// A device that does nothing until it is told to.
-struct LateDevice {
+struct LateDevice : data::Copier {
+  bool pin(std::span<std::byte>) override { return true; }
+  void unpin(std::span<std::byte>) override {}
+  std::unique_ptr<data::CopyMark> mark() override { return std::make_unique<Mark>(*this, asked); }
   void run() {
-    for (const auto& copy : work) copy();
-    work.clear();
+    for (; done < asked; ++done) work[done]();
   }
+
+  struct Mark : data::CopyMark {
+    Mark(LateDevice& of, std::size_t behind) : device(of), place(behind) {}
+    bool is_passed() override { return device.done >= place; }
+    LateDevice& device;
+    std::size_t place;
+  };
   std::vector<std::function<void()>> work;
+  std::size_t asked = 0;
+  std::size_t done = 0;
 };
 
 struct LateCopies : DeviceCopies {
@@ -35,26 +47,29 @@ struct LateCopies : DeviceCopies {
     Started copy;
     for (const auto& tensor : batch) {
       copy.tensors.push_back(at::zeros_like(tensor));
-      device.work.emplace_back([to = copy.tensors.back(), from = tensor.clone()] { to.copy_(from); });
+      device.work.emplace_back([to = copy.tensors.back(), from = tensor.const_data_ptr()] {
+        std::memcpy(to.mutable_data_ptr(), from, to.nbytes());
+      });
+      ++device.asked;
     }
     return copy;
   }
   Tensors finish(Started copy) override {
     device.run();
-    if (finished++ == damages) copy.tensors.at(0)[7] = 0.5;
     return std::move(copy.tensors);
   }
   LateDevice& device;
   int started = 0;
-  int finished = 0;
-  int damages = -1;
   bool fails = false;
 };
 
 /// Batches full of their number, in slots of a little pool.
 struct Deliveries {
+  explicit Deliveries(const std::shared_ptr<data::Copier>& copier) { pool.use(copier); }
+
   std::optional<data::Outcome> operator()(Duration patience) {
     if (given >= available && patience == Duration(0)) return std::nullopt;
+    pool.settle();
     if (given == raises) return ++given, data::Raised{.type = "Error", .text = "it raised", .pickled = {}};
     auto slot = pool.take(kBytes, data::SlotMemory::kShared, data::Room::kAnyway).value();
     auto payload = slot->bytes().first(kBytes);
@@ -71,10 +86,10 @@ struct Deliveries {
 };
 
 struct Loop {
-  LateDevice device;
-  std::shared_ptr<LateCopies> copies = std::make_shared<LateCopies>(device);
+  std::shared_ptr<LateDevice> device = std::make_shared<LateDevice>();
+  std::shared_ptr<LateCopies> copies = std::make_shared<LateCopies>(*device);
   DataStaging staging{copies};
-  Deliveries deliveries;
+  Deliveries deliveries{device};
 
   std::optional<DataStaging::Staged> next(std::size_t wanted) {
     return staging.next(std::ref(deliveries), wanted, std::chrono::seconds(1));
@@ -117,21 +132,6 @@ TEST_CASE("a copy that fails ahead of the loop is tried again in its turn, and t
   loop.copies->fails = false;
   CHECK(at::equal(loop.staging.tensors_of(*failed).at(0), at::full({kValues}, 3, at::kFloat)));
   CHECK(loop.gives(4, 6));
-}
-
-TEST_CASE("a copy that is not what was copied ends the loop, wherever it came from") {
-  auto damaged = GENERATE(0, 15, 1000);
-  Loop loop;
-  loop.copies->damages = damaged;
-  auto ones = at::ones({kValues});
-  for (int number = 0; number < damaged; ++number) CHECK(loop.staging.moved({ones}).size() == 1);
-  if (damaged == 15) {
-    auto staged = loop.next(1);
-    CHECK_THROWS_WITH(loop.staging.tensors_of(*staged),
-                      ContainsSubstring("batch 15 is not on cpu what it is in memory: element 7 is 0.5"));
-  } else {
-    CHECK_THROWS_AS(loop.staging.moved({ones}), DataError);
-  }
 }
 
 TEST_CASE("what is no batch comes in its place") {

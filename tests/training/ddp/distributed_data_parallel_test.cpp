@@ -51,7 +51,6 @@ TEST_CASE("Optimizers clear gradients that are views of buckets") {
 }
 
 TEST_CASE("The wrapper stands for its module") {
-  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "final_module", {.world_size = 2})) == "");
   CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "module_of_wrapper", {.world_size = 2})) == "");
 }
 

@@ -22,12 +22,6 @@ struct PairImpl : torch::nn::Module {
   }
 };
 
-/// From which nothing can be derived.
-struct FinalImpl final : torch::nn::Module {
-  at::Tensor weight = register_parameter("weight", at::ones({3}));
-  at::Tensor forward(const at::Tensor& x) { return (weight * x).sum(); }
-};
-
 std::shared_ptr<PairImpl> make_pair_module() { return std::make_shared<PairImpl>(); }
 at::Tensor ones() { return at::ones({3}); }
 
@@ -41,6 +35,8 @@ void refused_wrappers() {
   };
   text = refused({.parameters_and_buffers_to_ignore = {"c"}});
   expect(contains(text, "parameters_and_buffers_to_ignore names c, which the module does not have"), text);
+  text = refused({.delay_all_reduce_named_params = {"b"}});
+  expect(contains(text, "need to be set at the same time"), text);
   text = refused({.bucket_cap_mb_list = {1, 0}});
   expect(contains(text, "bucket_cap_mb_list must be above 0"), text);
   text = refused({.parameters_and_buffers_to_ignore = {"a", "b"}});
@@ -96,13 +92,6 @@ void module_of_wrapper() {
   expect(log.texts.contains("rebuilt_bucket_sizes"), "buckets in the log");
 }
 
-void final_module() {
-  const auto group = init();
-  DistributedDataParallel model(std::make_shared<FinalImpl>(), group);
-  model.backward(model(at::full({3}, static_cast<float>(group.rank()))));
-  expect(at::equal(model.module().weight.grad(), at::full({3}, 0.5)), "the average");
-}
-
 /// What taas' optimizers clear, libtorch's refuse.
 void zero_grad_of_views() {
   const auto group = init();
@@ -129,7 +118,6 @@ void zero_grad_of_views() {
 std::map<std::string, Scenario> wrapper_scenarios() {
   return {{"refused_wrappers", refused_wrappers},
           {"zero_grad_of_views", zero_grad_of_views},
-          {"final_module", final_module},
           {"static_graph_advice", static_graph_advice},
           {"hidden_output", hidden_output},
           {"module_of_wrapper", module_of_wrapper}};

@@ -22,7 +22,8 @@ constexpr const char* kScenarios[] = {
     "zero_failed_backward",
     "zero_join_parity",
     "zero_join_clip",
-    "random_numbers_resumed",
+    "zero_lasting_gathers",
+    "zero_closed_parameters",
     // SyncBatchNorm beside BatchNorm on the whole batch
     "sync_batch_norm",
     "sync_batch_norm_empty",
@@ -31,6 +32,13 @@ constexpr const char* kScenarios[] = {
     "scaled_training",
     "scale_shards",
     "clip_shards",
+    "precision_of_parameters",
+    "precision_in_evaluation",
+    "precision_of_the_sum",
+    "precision_of_buffers",
+    "precision_of_accumulated_gradients",
+    "precision_of_unused_parameters",
+    "precision_after_the_wrapper",
 };
 
 /// Empty when all is well.

@@ -72,12 +72,9 @@ void one_hook() {
 void hook_throws() {
   auto group = init();
   DistributedDataParallel model(Linear(3, 2), group);
-  model.register_comm_hook(make_comm_hook([](GradBucket& bucket) -> at::Tensor {
-    if (!bucket.buffer().isfinite().all().item<bool>()) throw InvalidArgument("gradients that are not finite");
-    return bucket.buffer();
-  }));
+  model.register_comm_hook(quantization_pertensor_hook(group));
   const auto text = text_of<InvalidArgument>([&] { one_step(model, std::numeric_limits<float>::infinity()); });
-  expect(contains(text, "gradients that are not finite"), text);
+  expect(contains(text, "gradients that are not finite cannot be quantized"), text);
 }
 
 /// The error of a backward whose hook gives `given(buffer)`.
@@ -96,7 +93,7 @@ std::string error_of_result(const ProcessGroup& group, std::function<c10::IValue
    private:
     std::function<c10::IValue(const at::Tensor&)> given_;
   };
-  DistributedDataParallel model(Linear(3, 2), group, {.init_sync = false, .bucket_cap_mb = 0.000001});
+  DistributedDataParallel model(Linear(3, 2), group, {.bucket_cap_mb = 0.000001, .init_sync = false});
   model.register_comm_hook(std::make_shared<ResultHook>(std::move(given)));
   one_step(model, 1);  // the first bucket is of all parameters
   return "none";
@@ -177,6 +174,17 @@ void model_averaging() {
   used.fill_(rank);
   averager.average_parameters({used, unused});
   expect(at::equal(used, at::full({2}, rank)) && averager.step() == 3, "every second step");
+
+  const ProcessGroup alone = group;
+  HierarchicalModelAverager levels({{2, alone}, {4, group}});
+  for (int step = 0; step < 4; ++step) {
+    used.fill_(rank + static_cast<float>(step));
+    levels.average_parameters({used});
+    expect(at::equal(used, at::full({2}, step % 2 ? rank + static_cast<float>(step) : 0.5F + static_cast<float>(step))),
+           "a level of step " + std::to_string(step));
+  }
+  const auto text = text_of<InvalidArgument>([&] { HierarchicalModelAverager({{4, group}, {2, group}}); });
+  expect(contains(text, "the periods must rise, but 2 does not"), text);
 }
 
 void hook_alone() {

@@ -53,11 +53,12 @@ at::Tensor compressed_gradient(DistributedDataParallel<torch::nn::LinearImpl>& m
 }
 
 /// Of a state that was saved after some steps, what comes in the next one: in a wrapper that is new, too.
-void check_resumed(const ProcessGroup& group, const PowerSGDOptions& options) {
+void check_resumed(const ProcessGroup& group, const PowerSGDOptions& options,
+                   std::shared_ptr<CommHook> (*hook)(std::shared_ptr<PowerSGDState>)) {
   auto state = std::make_shared<PowerSGDState>(group, options);
   Linear network(3, 20);
   DistributedDataParallel model(network, group, kManyBuckets);
-  model.register_comm_hook(powerSGD_hook(state));
+  model.register_comm_hook(hook(state));
   for (int step = 0; step < 4; ++step) compressed_gradient(model, step, group.rank());
   const auto path = file_of_this_rank();
   save_checkpoint(path, {.extra = {{"hook", state->state()}}});
@@ -68,7 +69,7 @@ void check_resumed(const ProcessGroup& group, const PowerSGDOptions& options) {
   other.random_seed = 99;
   auto resumed = std::make_shared<PowerSGDState>(group, other);
   DistributedDataParallel again(network, group, kManyBuckets);
-  again.register_comm_hook(powerSGD_hook(resumed));
+  again.register_comm_hook(hook(resumed));
   resumed->load_state(load_checkpoint(path).extra.at("hook"));
   std::filesystem::remove(path);
   compressed_gradient(again, 17, group.rank());  // a plain average
@@ -80,7 +81,8 @@ void power_sgd_resumed() {
   auto group = init();
   for (const bool warm : {true, false}) {
     const PowerSGDOptions options{.start_powerSGD_iter = 2, .warm_start = warm};
-    check_resumed(group, options);
+    check_resumed(group, options, powerSGD_hook);
+    check_resumed(group, options, batched_powerSGD_hook);
   }
   PowerSGDState state(group);
   const auto text = text_of<CheckpointError>([&] { state.load_state(c10::IValue(3)); });

@@ -57,7 +57,7 @@ c10::Dict<c10::IValue, c10::IValue> only_state(const c10::IValue& of) {
 
 std::string refusal(const c10::IValue& state, LBFGS& by) {
   try {
-    taas::load_state_dict(by, state);
+    taas::load_optimizer_state(by, state);
   } catch (const taas::CheckpointError& error) {
     return error.what();
   }
@@ -73,12 +73,12 @@ TEST_CASE("LBFGS goes on to the bit from a checkpoint before it has converged") 
     Minimised straight(options(search)), resumed(LBFGSOptions(0.5));
     straight.step();
     straight.step();
-    taas::save_checkpoint(path, {.model = taas::state_dict(*straight.model),
-                                 .optimizer = taas::state_dict(straight.optimizer, taas::StateTensors::kShared)});
+    taas::save_checkpoint(path, {.model = taas::module_state(*straight.model),
+                                 .optimizer = taas::optimizer_state(straight.optimizer, taas::StateTensors::kShared)});
     auto checkpoint = taas::load_checkpoint(path);
     fs::remove(path);
-    taas::load_state_dict(*resumed.model, checkpoint.model);
-    taas::load_state_dict(resumed.optimizer, std::move(checkpoint.optimizer));
+    taas::load_module_state(*resumed.model, checkpoint.model);
+    taas::load_optimizer_state(resumed.optimizer, std::move(checkpoint.optimizer));
     const auto before = straight.numbers();
     straight.step();
     resumed.step();
@@ -90,7 +90,7 @@ TEST_CASE("LBFGS goes on to the bit from a checkpoint before it has converged") 
 TEST_CASE("A state of LBFGS has Python's fields") {
   Minimised minimised(options(std::nullopt));
   minimised.step();
-  const auto all = taas::state_dict(minimised.optimizer);
+  const auto all = taas::optimizer_state(minimised.optimizer);
   const auto group = all.toGenericDict().at("param_groups").toListRef().at(0).toGenericDict();
   CHECK(group.at("max_iter").toInt() == 4);
   CHECK(group.at("max_eval").toInt() == 5);
@@ -105,7 +105,7 @@ TEST_CASE("A state of LBFGS has Python's fields") {
 TEST_CASE("What a copied state of LBFGS holds stays as it is") {
   Minimised minimised(options(std::nullopt));
   minimised.step();
-  const auto state = only_state(taas::state_dict(minimised.optimizer));
+  const auto state = only_state(taas::optimizer_state(minimised.optimizer));
   const auto before = state.at("prev_flat_grad").toTensor().clone();
   minimised.step();
   CHECK(at::equal(state.at("prev_flat_grad").toTensor(), before));
@@ -116,16 +116,16 @@ TEST_CASE("A state of LBFGS that does not fit changes nothing and says what diff
   minimised.step();
   torch::nn::Linear narrow(3, 4), two(4, 2);
   LBFGS other({narrow->weight, narrow->bias, two->weight, at::ones({3}).requires_grad_()});
-  CHECK_THAT(refusal(taas::state_dict(minimised.optimizer), other),
+  CHECK_THAT(refusal(taas::optimizer_state(minimised.optimizer), other),
              ContainsSubstring("is for 26 numbers (d) but the parameters have 27"));
 
-  const auto cut = taas::state_dict(minimised.optimizer);
+  const auto cut = taas::optimizer_state(minimised.optimizer);
   only_state(cut).insert_or_assign("ro", taas::plain_list());
   CHECK_THAT(refusal(cut, fresh.optimizer), ContainsSubstring("has 3 old_dirs, 3 old_stps and 0 ro"));
 
   torch::optim::Adam adam(minimised.model->parameters());
   adam.step();
-  CHECK_THAT(refusal(taas::state_dict(adam), fresh.optimizer), ContainsSubstring("is not of LBFGS"));
+  CHECK_THAT(refusal(taas::optimizer_state(adam), fresh.optimizer), ContainsSubstring("is not of LBFGS"));
   CHECK(fresh.optimizer.state().empty());
 }
 

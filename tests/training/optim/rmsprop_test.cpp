@@ -48,7 +48,7 @@ TEST_CASE("RMSprop goes on from the state of libtorch's") {
   step(parameter, theirs);
   auto other = parameter.detach().clone().requires_grad_();
   taas::RMSprop ours({other}, RMSpropOptions(0.7));
-  taas::load_state_dict(ours, taas::state_dict(theirs));
+  taas::load_optimizer_state(ours, taas::optimizer_state(theirs));
   step(parameter, theirs);
   step(other, ours);
   CHECK(at::allclose(parameter, other));

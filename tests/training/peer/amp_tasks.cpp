@@ -42,8 +42,8 @@ void scale_gradients(const std::vector<std::string>& arguments) {
       scaler.load_state(state);
     }
   }
-  save_checkpoint(arguments.at(0), {.model = state_dict(*trained.model),
-                                    .optimizer = state_dict(optimizer),
+  save_checkpoint(arguments.at(0), {.model = module_state(*trained.model),
+                                    .optimizer = optimizer_state(optimizer),
                                     .extra = {{"scales", torch::tensor(scales, at::kDouble)},
                                               {"trackers", torch::tensor(trackers)},
                                               {"state", scaler.state()}}});

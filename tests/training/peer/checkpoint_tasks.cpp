@@ -30,8 +30,8 @@ void write_checkpoint(const std::vector<std::string>& arguments) {
   trained.base.start();
   for (int number = 0; number < 3; ++number) trained.step(number);
   save_checkpoint(arguments.at(0), {.epoch = 3,
-                                    .model = state_dict(*trained.base.model),
-                                    .optimizer = state_dict(trained.optimizer),
+                                    .model = module_state(*trained.base.model),
+                                    .optimizer = optimizer_state(trained.optimizer),
                                     .extra = {{"note", "from C++"},
                                               {"numbers", torch::arange(3)},
                                               {"whole", c10::List<std::int64_t>{1, 2, 3}},
@@ -69,12 +69,12 @@ void copy(const std::vector<std::string>& arguments) {
 void resume_checkpoint(const std::vector<std::string>& arguments) {
   auto checkpoint = load_checkpoint(arguments.at(0));
   TrainedByAdadelta trained;
-  load_state_dict(*trained.base.model, checkpoint.model);
-  load_state_dict(trained.optimizer, checkpoint.optimizer);
+  load_module_state(*trained.base.model, checkpoint.model);
+  load_optimizer_state(trained.optimizer, checkpoint.optimizer);
   trained.step(static_cast<int>(checkpoint.epoch));
   checkpoint.epoch += 1;
-  checkpoint.model = state_dict(*trained.base.model);
-  checkpoint.optimizer = state_dict(trained.optimizer);
+  checkpoint.model = module_state(*trained.base.model);
+  checkpoint.optimizer = optimizer_state(trained.optimizer);
   save_checkpoint(arguments.at(1), checkpoint);
 }
 

@@ -1,13 +1,11 @@
 #include <torch/optim/adagrad.h>
 #include <torch/optim/lbfgs.h>
 
-#include <iostream>
 #include <memory>
 #include <stdexcept>
 
 #include "peer_tasks.hpp"
 #include "taas/checkpoint.hpp"
-#include "taas/error.hpp"
 #include "taas/optimizers.hpp"
 #include "trained_model.hpp"
 
@@ -93,31 +91,17 @@ void adopt(const std::vector<std::string>& arguments) {
   auto checkpoint = load_checkpoint(arguments.at(1));
   TrainedModel trained;
   auto optimizer = make_optimizer(name, trained.model->parameters());
-  load_state_dict(*trained.model, checkpoint.model);
-  load_state_dict(*optimizer, checkpoint.optimizer);
+  load_module_state(*trained.model, checkpoint.model);
+  load_optimizer_state(*optimizer, checkpoint.optimizer);
   optimizer->step([&] {
     optimizer->zero_grad();
     auto loss = trained.model->forward(TrainedModel::batch(0)).square().sum();
     loss.backward();
     return loss;
   });
-  checkpoint.model = state_dict(*trained.model);
-  checkpoint.optimizer = state_dict(*optimizer);
+  checkpoint.model = module_state(*trained.model);
+  checkpoint.optimizer = optimizer_state(*optimizer);
   save_checkpoint(arguments.at(2), checkpoint);
-}
-
-/// Of each file that Python wrote with one optimizer or another: what loading it says, or "ok".
-void try_states(const std::vector<std::string>& arguments) {
-  for (std::size_t i = 1; i < arguments.size(); ++i) {
-    TrainedModel trained;
-    const auto optimizer = make_optimizer(arguments.at(0), trained.model->parameters());
-    try {
-      load_state_dict(*optimizer, load_file(arguments[i]));
-      std::cout << "ok\n";
-    } catch (const CheckpointError& error) {
-      std::cout << error.what() << '\n';
-    }
-  }
 }
 
 /// The type of the model's numbers.
@@ -144,16 +128,15 @@ void optimize(const std::vector<std::string>& arguments) {
     output.square().sum().backward();
     optimizer->step();
   }
-  save_checkpoint(arguments.at(1),
-                  {.epoch = 0, .model = state_dict(*trained.model), .optimizer = state_dict(*optimizer), .extra = {}});
+  save_checkpoint(
+      arguments.at(1),
+      {.epoch = 0, .model = module_state(*trained.model), .optimizer = optimizer_state(*optimizer), .extra = {}});
 }
 
 }  // namespace
 
 PeerTasks optimizer_peer_tasks() {
-  return {{"adopt", {"NAME FROM TO", adopt}},
-          {"try-states", {"NAME FILE…", try_states}},
-          {"optimize", {"NAME PATH TYPE", optimize}}};
+  return {{"adopt", {"NAME FROM TO", adopt}}, {"optimize", {"NAME PATH TYPE", optimize}}};
 }
 
 }  // namespace taas::test

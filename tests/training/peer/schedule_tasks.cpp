@@ -162,11 +162,11 @@ at::Tensor followed(const LRSchedule& schedule, bool adam) {
     scheduler.step();
     if (step != kSaved) continue;
     saved = scheduler.state();
-    saved_optimizer = state_dict(*optimizer);
+    saved_optimizer = optimizer_state(*optimizer);
   }
   auto other = two_groups(adam);
   LRScheduler resumed(*other, schedule);
-  load_state_dict(*other, saved_optimizer);  // momentum that nothing changes any more
+  load_optimizer_state(*other, saved_optimizer);  // momentum that nothing changes any more
   for (auto& group : other->param_groups()) group.options().set_lr(0);
   resumed.load_state(saved);
   if (resumed.last_lr().at(1) != seen.at((kSaved + 1) * 4 + 2)) throw std::logic_error("the state has other rates");
@@ -206,54 +206,10 @@ void adopt_schedules(const std::vector<std::string>& arguments) {
   save_checkpoint(arguments.at(1), checkpoint);
 }
 
-/// The plateaus of schedule_reference.py.
-std::map<std::string, PlateauOptions> plateaus_by_name() {
-  return {{"defaults", {}},
-          {"impatient", {.factor = 0.5, .patience = 1, .cooldown = 2, .min_lr = {0.01, 0.002}}},
-          {"rising",
-           {.mode = PlateauMode::kMax,
-            .factor = 0.3,
-            .patience = 0,
-            .threshold = 0.02,
-            .threshold_mode = PlateauThreshold::kAbs,
-            .eps = 1e-3}}};
-}
-
-/// Rates for Python's metrics: all steps, and the last ones once more from Python's state.
-void follow_plateaus(const std::vector<std::string>& arguments) {
-  const auto given = load_file(arguments.at(0)).toGenericDict();
-  const auto metrics = given.at("metrics").toTensor();
-  auto results = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
-  for (const auto& [name, options] : plateaus_by_name()) {
-    auto optimizer = two_groups(false), other = two_groups(false);
-    ReduceLROnPlateau plateau(*optimizer, options), resumed(*other, options);
-    std::vector<double> seen, again;
-    for (std::int64_t step = 0; step < metrics.size(0); ++step) {
-      if (step == kSaved) resumed.load_state(given.at(name));
-      plateau.step(metrics[step].item<double>());
-      note(*optimizer, seen);
-      if (step == kSaved) results.insert(name + ", state", plateau.state());
-      if (step < kSaved) continue;
-      resumed.step(metrics[step].item<double>());
-      note(*other, again);
-    }
-    results.insert(name, as_table(seen));
-    results.insert(name + ", resumed", as_table(again));
-  }
-  auto optimizer = two_groups(false);
-  LRScheduler schedule(*optimizer, StepLR{.step_size = 3, .gamma = 0.5});
-  for (int step = 0; step < 7; ++step) schedule.step();
-  results.insert("optimizer", state_dict(*optimizer, schedule));
-  results.insert("schedule", schedule.state());
-  save_file(arguments.at(1), results);
-}
-
 }  // namespace
 
 PeerTasks schedule_peer_tasks() {
-  return {{"plateaus", {"FROM TO", follow_plateaus}},
-          {"schedules", {"PATH", follow_schedules}},
-          {"adopt-schedules", {"FROM TO", adopt_schedules}}};
+  return {{"schedules", {"PATH", follow_schedules}}, {"adopt-schedules", {"FROM TO", adopt_schedules}}};
 }
 
 }  // namespace taas::test

@@ -18,7 +18,7 @@ void write_shards(const std::vector<std::string>& arguments) {
   optimizer.step();
   const auto state = optimizer.consolidated_state();
   optimizer.save_shards(arguments.at(0),
-                        {.epoch = 3, .model = state_dict(*trained.model), .extra = {{"note", "from C++"}}});
+                        {.epoch = 3, .model = module_state(*trained.model), .extra = {{"note", "from C++"}}});
   if (group.rank() == 0) save_checkpoint(arguments.at(1), {.optimizer = state});
 }
 

@@ -62,7 +62,7 @@ struct FilledModel {
     AdamW whole(copy->parameters(), kOptions);
     copy->forward(at::ones({1, 5})).sum().backward();
     whole.step();
-    auto state = state_dict(whole).toGenericDict();
+    auto state = optimizer_state(whole).toGenericDict();
     for (const auto& entry : state.at("state").toGenericDict()) {
       for (const auto& field : entry.value().toGenericDict()) {
         if (field.value().isTensor()) field.value().toTensor().fill_(epoch);

@@ -97,12 +97,8 @@ void shards_that_do_not_fit() {
   };
   refused(file, std::nullopt, "No such file");
   refused(file, whole.substr(0, whole.size() / 2), "it is cut off or of another save");
-  const auto mixed = refused(file, other_save, "is not the file that was saved, by its checksums");
-  expect(mixed.starts_with("rank 1: "), "a rank looks at another one's shard: " + mixed);
-  auto flipped = whole;
-  const auto tensor = whole.find("data/0") + 200;  // past the header and what fills up to it
-  flipped[tensor] = static_cast<char>(~flipped[tensor]);
-  refused(file, flipped, "by their CRC-32");
+  const auto mixed = refused(file, other_save, "the files are mixed");
+  expect(mixed.starts_with("rank 1: "), "a rank reads another one's shard: " + mixed);
   refused(file, whole.substr(0, whole.size() - 64) + std::string(64, '\0'), "cut off or damaged");
   refused(manifest, std::nullopt, "No such file");
   refused(manifest, good_manifest.substr(0, good_manifest.size() / 2), "cut off or damaged");

@@ -36,10 +36,10 @@ struct ShardWorld {
     train(network, optimizer);
     optimizer.param_groups()[0].options().set_lr(kRateAfterSteps);
     const auto state = optimizer.consolidated_state();
-    optimizer.save_shards(directory, {.epoch = steps_before + 3, .model = state_dict(*network)});
+    optimizer.save_shards(directory, {.epoch = steps_before + 3, .model = module_state(*network)});
     const auto file = "shard-" + std::to_string(group.rank()) + "-of-" + std::to_string(group.world_size()) + ".pt";
     expect_share(name, directory, file, optimizer.state_bytes());
-    if (group.rank() == 0) save_checkpoint(whole, {.model = state_dict(*network), .optimizer = state});
+    if (group.rank() == 0) save_checkpoint(whole, {.model = module_state(*network), .optimizer = state});
   }
 
  private:
@@ -47,8 +47,8 @@ struct ShardWorld {
              const std::string& directory, const Checkpoint& expected) {
     const auto rest = optimizer.load_shards(directory);
     expect(rest.epoch == steps_before && rest.optimizer.isNone(), name + ": another epoch");
-    load_state_dict(*network, rest.model);
-    const auto own = state_dict(*network);
+    load_module_state(*network, rest.model);
+    const auto own = module_state(*network);
     for (const auto& [tensor, value] : expected.model) expect(are_equal(value, own.at(tensor)), name + ": " + tensor);
     expect(optimizer.param_groups()[0].options().get_lr() == kRateAfterSteps, name + ": the rate");
     const auto state = optimizer.consolidated_state();

@@ -30,6 +30,7 @@ struct Uneven {
   std::function<int(int rank)> batches;
   int accumulate = 1;
   bool find_unused = false;
+  bool overlap_gather = false;
   bool zero_grad_first = false;  ///< gradients of the last step are left when a rank is through
 };
 
@@ -83,7 +84,7 @@ std::pair<std::vector<at::Tensor>, c10::IValue> join_whole(const Uneven& uneven,
                           [&] { model->zero_grad(); }, optimizer};
   join(
       {*model}, [&] { run_uneven(uneven, group, training); }, uneven.join);
-  return {copies_of(net), state_dict(optimizer)};
+  return {copies_of(net), optimizer_state(optimizer)};
 }
 
 template <class Options>
@@ -92,9 +93,11 @@ std::pair<std::vector<at::Tensor>, c10::IValue> join_sharded(const Uneven& uneve
   auto net = same_net();
   std::optional<JoinedNet> model;
   if (stage == 1) model = wrap_uneven(net, group, uneven);
-  ZeroOptimizer optimizer(
-      net->parameters(), group, defaults,
-      {.stage = stage, .bucket_cap_mb = kJoinBucketMiB, .find_unused_parameters = uneven.find_unused});
+  ZeroOptimizer optimizer(net->parameters(), group, defaults,
+                          {.stage = stage,
+                           .bucket_cap_mb = kJoinBucketMiB,
+                           .find_unused_parameters = uneven.find_unused,
+                           .overlap_gather = uneven.overlap_gather});
   UnevenTraining training{[&](const at::Tensor& images, bool extra) {
                             return model ? (*model)(images, extra) : net->forward(images, extra);
                           },
@@ -143,6 +146,7 @@ void zero_join_parity() {
                         group, adamw);
   compare_joined<AdamW>({.name = "no batch", .batches = late}, group, adamw);
   compare_joined<AdamW>({.name = "accumulation", .batches = rising, .accumulate = 2}, group, adamw);
+  compare_joined<AdamW>({.name = "gathers that last", .batches = rising, .overlap_gather = true}, group, adamw);
   compare_joined<AdamW>({.name = "unused", .batches = rising, .find_unused = true}, group, adamw);
 }
 

@@ -63,7 +63,7 @@ Trained train_whole(const ProcessGroup& group, const Options& defaults, const Se
     model.zero_grad();
     change_rate(optimizer, step);
   }
-  return {copies_of(net), state_dict(optimizer)};
+  return {copies_of(net), optimizer_state(optimizer)};
 }
 
 template <class Options>

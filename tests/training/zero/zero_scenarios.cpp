@@ -77,8 +77,8 @@ void zero_reload() {
   const auto again = second.consolidated_state();
   if (group.rank() == 0) expect(same_values(again, of_each), "what was loaded is what was saved");
   AdamW whole(decayed_weights(copy, defaults), defaults);
-  load_state_dict(whole, of_each);
-  expect(same_values(state_dict(whole), of_each), "an optimizer that is not sharded takes it");
+  load_optimizer_state(whole, of_each);
+  expect(same_values(optimizer_state(whole), of_each), "an optimizer that is not sharded takes it");
   ZeroOptimizer other(copy->parameters(), group, defaults);
   expect(contains(text_of<CheckpointError>([&] { other.load_state(of_each); }), "has 2 parameter groups"),
          "other groups");

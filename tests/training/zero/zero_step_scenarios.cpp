@@ -104,14 +104,6 @@ void zero_failed_backward() {
   (at::embedding(table, rows) * weight).sum().backward();
   optimizer.step();
   expect(at::allclose(weight, at::full({3}, 0.9, here())), "the step after it");
-  // The buckets are of another order from here on.
-  const auto twice = (at::embedding(table, rows) * weight).sum();
-  optimizer.zero_grad();
-  optimizer.backward(twice);
-  optimizer.zero_grad();
-  const auto again = text_of<Exception>([&] { optimizer.backward(twice); });  // what libtorch says, without its frames
-  expect(contains(again, "backward through the graph a second time") && !contains(again, "frame #"), again);
-  expect(again.find('\n') == again.npos, again);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void zero_world_step(nn::Sequential& network, Optimizer& optimizer, int number, 
 }
 
 void expect_same_parameters(const nn::Sequential& expected, const nn::Sequential& network, const char* when) {
-  const auto theirs = state_dict(*expected), ours = state_dict(*network);
+  const auto theirs = module_state(*expected), ours = module_state(*network);
   for (const auto& [name, tensor] : theirs) expect(at::equal(tensor, ours.at(name)), name + " differs " + when);
 }
 
@@ -55,7 +55,7 @@ void train_in_zero_world(int steps_before) {
   if (steps_before > 0) {
     const auto checkpoint = load_checkpoint(path);
     expect(checkpoint.epoch == steps_before, "another checkpoint");
-    load_state_dict(*network, checkpoint.model);
+    load_module_state(*network, checkpoint.model);
     sharded.load_state(checkpoint.optimizer);
     expect_same_parameters(straight, network, "after loading");
   }
@@ -69,7 +69,7 @@ void train_in_zero_world(int steps_before) {
   if (group.rank() != 0) return;
   save_checkpoint(
       path,
-      {.epoch = steps_before + kStepsInEachZeroWorld, .model = state_dict(*network), .optimizer = std::move(state)});
+      {.epoch = steps_before + kStepsInEachZeroWorld, .model = module_state(*network), .optimizer = std::move(state)});
 }
 
 }  // namespace

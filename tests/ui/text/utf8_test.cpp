@@ -62,33 +62,4 @@ TEST_CASE("what moves the cursor is found and taken away") {
   CHECK(without_moves("a\x1b[Ab\x1b[31mc\x1b[2;3Hd") == "ab\x1b[31mcd");
 }
 
-TEST_CASE("moves are taken out of a stream wherever its pieces end") {
-  const std::string stream = "a\x1b[2Ab\x1b[31mred\x1b[0m\x1b[?1049h\x1bMc\rd\n";
-  for (std::size_t size = 1; size < stream.size(); ++size) {
-    MovesFilter filter;
-    std::string text;
-    for (std::size_t at = 0; at < stream.size(); at += size) text += filter.add(stream.substr(at, size));
-    CHECK(text == "ab\x1b[31mred\x1b[0mc\rd\n");
-  }
-}
-
-TEST_CASE("a text without escapes has neither colours nor titles nor half of one") {
-  CHECK(without_escapes("\x1b[1;35mValueError\x1b[0m: \x1b[35mbad\x1b[0m") == "ValueError: bad");
-  CHECK(without_escapes("a\x1b]0;title\ab\x1b]8;;http://x\x1b\\c") == "abc");
-  CHECK(without_escapes("a\x1bMb") == "ab");
-  CHECK(without_escapes("plain").find("plain") == 0);
-  for (auto cut : {"a\x1b", "a\x1b[1;3", "a\x1b]0;ti"}) CHECK(without_escapes(cut) == "a");
-}
-
-TEST_CASE("rows end between words, and colours take no room") {
-  CHECK(in_rows("short", 5, 2) == "short");
-  CHECK(in_rows("  hint: one two three", 12, 4) == "  hint: one\n    two\n    three");
-  CHECK(in_rows("a /a/path/that/is/long b", 10, 2) == "a\n  /a/path/that/is/long\n  b");
-  CHECK(in_rows("\x1b[1mtaas-run:\x1b[0m six", 13, 2) == "\x1b[1mtaas-run:\x1b[0m six");
-  CHECK(in_rows("\x1b[1mtaas-run:\x1b[0m seven", 13, 2) == "\x1b[1mtaas-run:\x1b[0m\n  seven");
-  CHECK(in_rows("漢字 漢字", 8, 2) == "漢字\n  漢字");
-  CHECK(in_rows("", 0, 2).empty());
-  CHECK(in_rows("a  b", 2, 2) == "a \n  b");
-}
-
 }  // namespace utf8_test

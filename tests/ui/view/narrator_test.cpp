@@ -1,6 +1,5 @@
 #include "ui/view/narrator.hpp"
 
-#include <algorithm>
 #include <csignal>
 
 #include "catch.hpp"
@@ -14,7 +13,6 @@ using namespace taas::ui;
 
 using run::signal_name;
 using Lines = std::vector<std::string>;
-using Variables = std::map<std::string, std::string>;
 
 namespace {
 
@@ -42,12 +40,6 @@ TEST_CASE("each level is told to those who want it") {
   CHECK(narrator(Verbosity::kVerbose).tell(said(Level::kDebug)) == Lines{"taas-run: 1.500 s: words"});
   CHECK(narrator(Verbosity::kNormal).tell(RunAction{run::Notify{"words"}}) == told);
   CHECK(narrator(Verbosity::kQuiet).tell(RunAction{run::Notify{"words"}}).empty());
-}
-
-TEST_CASE("a warning can be read on a light background: only its label is yellow") {
-  auto options = options_for(1);
-  options.stderr_style = Style(true);
-  CHECK(Narrator(options).tell(said(Message::Level::kWarning)) == Lines{"\x1b[33mtaas-run:\x1b[0m words"});
 }
 
 TEST_CASE("what happens to ranks is for verbose users") {
@@ -103,62 +95,9 @@ TEST_CASE("a restart counts the ranks that there are, and none where that is not
 TEST_CASE("a good end is told, but not to quiet users") {
   auto normal = narrator(plan::Verbosity::kNormal);
   normal.tell(RunEvent{run::OutputSettled{"", at_ms(12300)}});
-  normal.set_result({.folder = "/runs/x", .files = 2});
+  normal.set_output({"/runs/x/output", 2});
   CHECK(normal.tell(RunAction{run::Finish{}}) == Lines{"taas-run: done in 12.3 s, 2 files in /runs/x/output"});
   CHECK(narrator(plan::Verbosity::kQuiet).tell(RunAction{run::Finish{}}).empty());
-}
-
-TEST_CASE("a failure's last line counts the restarts, and its log is named from where the user is") {
-  auto options = options_for(8);
-  options.max_restarts = 1;
-  options.working_directory = "/home/u";
-  Narrator narrator(options);
-  auto verdict = failure(1, "rank 1 exited with code 3");
-  narrator.tell(RunAction{run::ReportFailure{verdict, true, 1}});
-  narrator.tell(RunEvent{run::OutputSettled{"", at_ms(60000)}});
-  narrator.set_result({.folder = "runs/x", .number = 7});
-  verdict.generation = Generation{1};
-  verdict.log_path = "/home/u/runs/x/a.err";
-  CHECK(narrator.tell(RunAction{run::Finish{verdict}}) ==
-        Lines{"taas-run: rank 1 exited with code 3", "  log: runs/x/a.err",
-              "taas-run: run 7 failed after 1 min 0 s, 1 restart: runs/x"});
-}
-
-TEST_CASE("in GitHub's logs each attempt can be folded, and a failure stands beside its line") {
-  auto options = options_for(8);
-  options.max_restarts = 1;
-  options.ci = CiLog(Variables{{"GITHUB_ACTIONS", "true"}, {"GITHUB_WORKSPACE", "/w/repo"}});
-  Narrator narrator(options);
-  CHECK(narrator.tell(RunAction{run::StartGeneration{Generation{0}}}) == Lines{"::group::taas-run: attempt 1"});
-  auto verdict = failure(1, "rank 1 raised ValueError: 100%,\nbad");
-  verdict.detail = {"  File \"/lib/a.py\", line 3, in f", "    g()", "  File \"/w/repo/my,train.py\", line 103, in g",
-                    "ValueError: bad"};
-  auto lines = narrator.tell(RunAction{run::ReportFailure{verdict, true, 1}});
-  CHECK(lines.front() == "::endgroup::");
-  CHECK(std::count(lines.begin(), lines.end(), "::endgroup::") == 1);
-  CHECK(std::none_of(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("::error"); }));
-  CHECK(narrator.tell(RunAction{run::StartGeneration{Generation{1}}}) == Lines{"::group::taas-run: attempt 2"});
-  lines = narrator.tell(RunAction{run::ReportFailure{verdict, false}});
-  CHECK(lines.at(1) == "::error file=my%2Ctrain.py,line=103::rank 1 raised ValueError: 100%25,%0Abad");
-}
-
-TEST_CASE("GitLab's logs have sections; of a crash the first frame is where it was; elsewhere nothing is marked") {
-  CiLog gitlab(Variables{{"GITLAB_CI", "true"}});
-  const auto begin = gitlab.begin_group("attempt 1");
-  REQUIRE(begin.size() == 1);
-  CHECK(begin[0].starts_with("\x1b[0Ksection_start:"));
-  CHECK(begin[0].ends_with(":taas_run_1\r\x1b[0Kattempt 1"));
-  CHECK(gitlab.begin_group("attempt 2").size() == 2);
-  CHECK(gitlab.end_group().size() == 1);
-  CHECK(gitlab.end_group().empty());
-  auto verdict = failure(1, "rank 1 was killed by SIGSEGV");
-  verdict.detail = {"Fatal Python error: Segmentation fault", "  File \"a.py\", line 3 in f",
-                    "  File \"b.py\", line 9 in g"};
-  CHECK(gitlab.mark(verdict).empty());
-  CHECK(CiLog(Variables{{"GITHUB_ACTIONS", "true"}}).mark(verdict) ==
-        Lines{"::error file=a.py,line=3::rank 1 was killed by SIGSEGV"});
-  CHECK(CiLog(Variables{}).begin_group("attempt 1").empty());
-  CHECK(CiLog(Variables{}).mark(verdict).empty());
 }
 
 TEST_CASE("signals have names") {

@@ -66,25 +66,11 @@ TEST_CASE("colour changes no text") {
   CHECK(lines[1] == "  \x1b[1mhint:\x1b[0m h");
 }
 
-TEST_CASE("the last line names how the run ended, how long it took and where it is") {
-  using run::Cause;
-  using std::chrono::seconds;
-  RunResult result{"runs/x", 31, 0, std::chrono::milliseconds(12340), 0};
-  CHECK(last_line(Cause::kSuccess, result, Style()) == "taas-run: done in 12.3 s, run 31 in runs/x");
-  CHECK(last_line(Cause::kException, result, Style()) == "taas-run: run 31 failed after 12.3 s: runs/x");
-  CHECK(last_line(Cause::kStopped, result, Style()) == "taas-run: run 31 ended after 12.3 s: runs/x");
-  result.files = 1;
-  result.restarts = 2;
-  CHECK(last_line(Cause::kSuccess, result, Style()) == "taas-run: done in 12.3 s, 2 restarts, 1 file in runs/x/output");
-  CHECK(last_line(Cause::kSignal, {"runs/x", 0, 0, seconds(2 * 3600 + 13 * 60 + 5), 1}, Style()) ==
-        "taas-run: failed after 2 h 13 min, 1 restart: runs/x");
-}
-
-TEST_CASE("paths below a folder are relative to it") {
-  CHECK(relative_to("/home/u", "/home/u/runs/x") == "runs/x");
-  CHECK(relative_to("/", "/runs/x") == "runs/x");
-  for (auto path : {"/home/user/x", "/home/u", "/home/u/", "runs/x", ""}) CHECK(relative_to("/home/u", path) == path);
-  CHECK(relative_to("", "/runs/x") == "/runs/x");
+TEST_CASE("a good end names its time and what was published") {
+  CHECK(success_line(std::chrono::milliseconds(12340), {}, Style()) == "taas-run: done in 12.3 s");
+  CHECK(success_line(std::chrono::seconds(1), {"/runs/x/output", 2}, Style()) ==
+        "taas-run: done in 1.0 s, 2 files in /runs/x/output");
+  CHECK(success_line(std::chrono::seconds(1), {"/o", 1}, Style()) == "taas-run: done in 1.0 s, 1 file in /o");
 }
 
 }  // namespace report_test

@@ -13,26 +13,22 @@ class Found(BaseException):
 
 class Spy:
     """While it is entered, names that are asked for are compared with those given; `seen` has the ones found. The first
-    ends the import with Found, unless the module catches that. `asked` has all others. Going through all variables does
-    not count."""
+    ends the import with Found, unless the module catches that. Going through all variables does not count."""
 
     def __init__(self, names: list[str]) -> None:
         self.seen: set[str] = set()
-        self.asked: set[str] = set()
         self._names = frozenset(names)
         self._kind = type(os.environ)
         self._original = self._kind.__getitem__
 
     def __enter__(self) -> "Spy":
-        original, names, seen, asked = self._original, self._names, self.seen, self.asked
-        through_all = (ItemsView.__iter__.__code__, ValuesView.__iter__.__code__, self._kind.copy.__code__)
+        original, names, seen = self._original, self._names, self.seen
+        through_all = (ItemsView.__iter__.__code__, ValuesView.__iter__.__code__)
 
         def watched(environment: "os._Environ[str]", name: str) -> str:
-            if _getframe(1).f_code not in through_all:
-                if os.fsdecode(name) in names:
-                    seen.add(os.fsdecode(name))
-                    raise Found
-                asked.add(os.fsdecode(name))
+            if os.fsdecode(name) in names and _getframe(1).f_code not in through_all:
+                seen.add(os.fsdecode(name))
+                raise Found
             return original(environment, name)
 
         self._kind.__getitem__ = watched  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import NoReturn
 
-from .settings import REFUSALS, SOCKET, VARIABLE, Settings
+from .settings import SOCKET, VARIABLE, Settings
 
 
 def go_on(settings: Settings) -> NoReturn:
@@ -18,13 +18,13 @@ def go_on(settings: Settings) -> NoReturn:
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = settings.folder + (":" + path if path else "")
     os.environ[VARIABLE] = settings.print_for_serving()
-    _pass_on_descriptors(settings)
+    _discard_output()
     os.set_inheritable(SOCKET, True)
     os.execvp(words[0], words[:settings.options] + words[settings.options + 2:])
 
 
-def _pass_on_descriptors(settings: Settings) -> None:
-    """What Python has said while it started is taken back: it says it again."""
+def _discard_output() -> None:
+    """What Python said while it started, it says again."""
     for reader in (SOCKET + 1, SOCKET + 2):
         os.set_blocking(reader, False)
         try:
@@ -33,5 +33,3 @@ def _pass_on_descriptors(settings: Settings) -> None:
         except BlockingIOError:
             pass
         os.set_inheritable(reader, True)
-    if settings.is_session:
-        os.set_inheritable(REFUSALS, True)

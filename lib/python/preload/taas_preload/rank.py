@@ -1,36 +1,31 @@
 """Turns the forked process into a rank, as spawn() of taas-run makes one from a fresh process. The order of things and the numbers
 of steps are those of lib/proc/spawn/spawn.cpp."""
 
-import enum
 import os
 import struct
 import sys
 from collections.abc import Callable
 
-from . import fresh_state, linux, names, standard_streams
+from . import fresh_state, linux, standard_input
 from .output import Held
 from .server import Request
 from .settings import Settings
 
+_STREAMS, _SESSION, _PARENT, _LIMIT, _READ_ONLY, _DIRECTORY = range(6)
 _CANNOT_EXECUTE = 127
-
-
-class Step(enum.IntEnum):
-    STREAMS, SESSION, PARENT, LIMIT, READ_ONLY, DIRECTORY = range(6)
 
 
 def become(request: Request, settings: Settings, held: Held) -> None:
     """Returns when the program may run; a step that fails is told to taas-run and ends the process."""
     if not request.control.recv(1):
         os._exit(_CANNOT_EXECUTE)
-    do(request, Step.STREAMS, lambda: _use_streams(request))
-    do(request, Step.SESSION, os.setsid)
-    do(request, Step.PARENT, lambda: linux.die_with_parent(settings.agent))
+    _do(request, _STREAMS, lambda: _connect(request))
+    _do(request, _SESSION, os.setsid)
+    _do(request, _PARENT, lambda: linux.die_with_parent(settings.agent))
     if request.folder:
-        do(request, Step.DIRECTORY, lambda: os.chdir(request.folder))
+        _do(request, _DIRECTORY, lambda: os.chdir(request.folder))
     if request.rules is not None:
-        do(request, Step.READ_ONLY, lambda: linux.restrict_to(request.rules))
-    names.take(request.argv, request.environment, settings)
+        _do(request, _READ_ONLY, lambda: linux.restrict_to(request.rules))
     _take_environment(request.environment)
     _take_arguments([os.fsdecode(word) for word in request.argv])
     fresh_state.renew()
@@ -38,8 +33,7 @@ def become(request: Request, settings: Settings, held: Held) -> None:
     held.replay()
 
 
-def do(request: Request, step: Step, action: Callable[[], object]) -> None:
-    """One that fails is told, and ends the process."""
+def _do(request: Request, step: int, action: Callable[[], object]) -> None:
     try:
         action()
     except OSError as error:
@@ -47,19 +41,17 @@ def do(request: Request, step: Step, action: Callable[[], object]) -> None:
         os._exit(_CANNOT_EXECUTE)
 
 
-def _use_streams(request: Request) -> None:
-    connect(request.streams)
-    standard_streams.look_again()
-
-
-def connect(streams: tuple[int, int, int]) -> None:
-    for number, stream in enumerate(streams):
+def _connect(request: Request) -> None:
+    for number, stream in enumerate(request.streams):
         os.dup2(stream, number)
         os.close(stream)
+    standard_input.look_again()
 
 
 def _take_environment(entries: list[bytes]) -> None:
-    """As Python reads them: there may be one without a name, one twice, one that has no "="."""
+    """All of them in their order, also those that nobody could set: one without a name, one twice, one that has no "=".
+    The C library and children find them as execve() would have handed them over, os.environ as Python reads them."""
+    linux.set_environment(entries)
     variables = os.environ._data  # type: ignore[attr-defined]
     variables.clear()
     for entry in entries:

@@ -23,7 +23,7 @@ class Request(NamedTuple):
 
 
 def serve(settings: Settings, ready: str) -> Request:
-    """Tells taas-run what is ready, and returns in each new rank (in a session: in each new launcher) with what is wanted of it.
+    """Tells taas-run what is ready, and returns in each new rank with what is wanted of it.
 
     Ranks are to be children of taas-run, which is the nearest subreaper: a process in between forks all those of one generation and
     then ends, so that they become its. The one for the next generation is made beforehand. fork() of the C library is used, not a

@@ -11,7 +11,7 @@ from .settings import Settings
 @contextlib.contextmanager
 def in_path(settings: Settings) -> Iterator[None]:
     """Puts the entry there, and takes it away again since Python will put it there once more."""
-    entry = None if settings.is_session else find(sys.orig_argv[settings.options:])  # a session knows no program yet
+    entry = find(sys.orig_argv[settings.options:])
     if entry is None or getattr(sys.flags, "safe_path", False):
         yield
         return

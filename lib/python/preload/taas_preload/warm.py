@@ -17,22 +17,20 @@ class Refusal(Exception):
     """Why no rank can be forked from this interpreter, for the user, after "no preload: "."""
 
 
-def prepare(settings: Settings) -> tuple[str, set[str]]:
-    """Imports all. Returns what is to be told to taas-run, "ready" or "refused <why>", and the variables that modules have
-    looked at."""
-    asked: set[str] = set()
+def prepare(settings: Settings) -> str:
+    """Imports all. Returns what is to be told to taas-run: "ready" or "refused <why>"."""
     try:
         with _rarely_collecting():
             for module in settings.modules:
-                asked |= _import(module, settings)
+                _import(module, settings)
         _check_devices()
         _check_threads()
     except Refusal as refusal:
-        return f"refused {refusal}", asked
+        return f"refused {refusal}"
     sys.stdout.flush()
     sys.stderr.flush()
     gc.freeze()  # the collector's rounds write into every object, and so would give each rank its own copy of all
-    return "ready", asked
+    return "ready"
 
 
 @contextlib.contextmanager
@@ -45,8 +43,7 @@ def _rarely_collecting() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _import(module: str, settings: Settings) -> set[str]:
-    """Returns the variables that it has looked at."""
+def _import(module: str, settings: Settings) -> None:
     watched = settings.per_rank + settings.set_by_program
     with start_folder.in_path(settings), environment_spy.Spy(watched) as spy, Draws() as draws:
         try:
@@ -58,7 +55,6 @@ def _import(module: str, settings: Settings) -> set[str]:
     if kept := draws.find_kept():
         names = ", ".join(sorted(kept))
         raise Refusal(f"{names} draws at random when it is imported, which would be the same in all ranks")
-    return spy.asked
 
 
 def _cannot_import(module: str, error: BaseException) -> str:
@@ -78,11 +74,6 @@ def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
-# NVIDIA's, also Jetson's and WSL's; AMD's and Intel's; Gaudi's and TPUs; Ascend's; AWS Neuron's.
-_ACCELERATORS = ("/dev/nvidia", "/dev/nvhost", "/dev/nvmap", "/dev/dxg", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/hl", "/dev/vfio/",
-                 "/dev/davinci", "/dev/neuron")
-
-
 def _check_devices() -> None:
     """A process that is forked after CUDA was initialised cannot use it."""
     torch = sys.modules.get("torch")
@@ -94,7 +85,7 @@ def _check_devices() -> None:
             target = os.readlink(f"/proc/self/fd/{number}")
         except OSError:
             continue
-        if target.startswith(_ACCELERATORS):
+        if target.startswith(("/dev/nvidia", "/dev/kfd", "/dev/dri/")):
             raise Refusal(f"an imported module opened {target}, which no forked process can use")
 
 

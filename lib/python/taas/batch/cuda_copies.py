@@ -24,8 +24,7 @@ class CudaCopies:
             if not _is_plain(leaf):
                 others.append(leaf)
                 return leaf
-            # Out of torch's pinned memory, which torch keeps until the copy is done; CUDA may still read other memory later.
-            tensors.append(leaf.to(self._device, non_blocking=leaf.is_pinned()))
+            tensors.append(leaf.to(self._device, non_blocking=True))
             return tensors[-1]
 
         with torch.cuda.stream(self._stream):

@@ -24,17 +24,22 @@ _SMALL_PART = 4
 _builders = Bounded(_BUILDERS_BYTES)
 
 
-def decode(description: str, payload: Any) -> Any:
+def decode(description: str, payload: Any, apart: bool = True) -> Any:
     """The batch. `payload` is a writable buffer that lives as long as one of its views does. Inverse of tree.encode.
 
-    What is small beside the payload gets memory of its own, so that a label that is kept does not keep the images.
+    `apart`: what is small beside the payload gets memory of its own, so that a label that is kept does not keep the images.
     """
+    take = _take_apart if apart else _take
     if description.startswith('{"object"'):
-        return _unpickled(json.loads(description), memoryview(payload).cast("B"))
-    return _builder_of(description)(functools.partial(_take, payload))
+        return _unpickled(json.loads(description), memoryview(payload).cast("B"), take)
+    return _builder_of(description)(functools.partial(take, payload))
 
 
 def _take(payload: Any, start: int, end: int) -> Any:
+    return payload[start:end]
+
+
+def _take_apart(payload: Any, start: int, end: int) -> Any:
     size = end - start
     is_small = size <= _SMALL_BYTES and size * _SMALL_PART <= len(payload)
     return memoryview(bytearray(payload[start:end])) if is_small else payload[start:end]
@@ -94,12 +99,12 @@ _BUILDERS: dict[str, Callable[[dict[str, Any]], Builder]] = {
 }
 
 
-def _unpickled(node: dict[str, Any], payload: memoryview) -> Any:
+def _unpickled(node: dict[str, Any], payload: memoryview, take: Callable[..., Any]) -> Any:
     """Only for bytes from a process of the same run."""
     at, size = node["object"]
     places = numpy.frombuffer(payload, "<i8", 3 * node["places"][1], node["places"][0]).reshape(-1, 3).tolist()
     table = numpy.frombuffer(payload, "<i8", 2 * node["parts"][1], node["parts"][0]).reshape(-1, 2).tolist()
-    return pickle.loads(payload[at:at + size], buffers=_holes(places, table, functools.partial(_take, payload)))
+    return pickle.loads(payload[at:at + size], buffers=_holes(places, table, functools.partial(take, payload)))
 
 
 def _holes(places: list[Any], table: list[Any], take: Callable[[int, int], Any]) -> Iterator[Hole]:

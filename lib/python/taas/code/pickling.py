@@ -132,18 +132,16 @@ def by_reference(what: Any) -> bytes:
         return by_value(what)
 
 
-def classes_that_came() -> tuple[type, ...]:
-    """By value, since forget_classes()."""
-    return tuple(_known_classes().values())
+def classes_by_value() -> list[type]:
+    """The classes that came by value and are still in use: pickles of the same run may name them."""
+    return list(getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_CLASS", ()))
 
 
 def forget_classes() -> None:
     """Classes that come by value from now on are new ones, also where the same have come before."""
-    _known_classes().clear()
-
-
-def _known_classes() -> Any:
-    return getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_ID", {})
+    known = getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_ID", None)
+    if known is not None:
+        known.clear()
 
 
 def culprit(what: Any, name: str, dump: Callable[[Any], bytes] = by_value, depth: int = 8) -> str:

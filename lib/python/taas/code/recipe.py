@@ -33,9 +33,6 @@ class Recipe:
     copies: Any = None
     """In a worker that is no fork: shared_copies.SharedCopies of memory that the program shares, if there is any."""
 
-    classes: tuple[type, ...] = ()
-    """In a worker that is no fork: those that came with it, and belong to it alone."""
-
     @property
     def shards(self) -> int:
         """Into how many parts an iterable dataset splits: as many as the plain loader has workers."""

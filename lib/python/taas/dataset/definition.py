@@ -113,7 +113,7 @@ def load(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -
     _find_modules_as(head)
     copies = shared_copies.begin()
     recipe: Recipe = dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
-    recipe.copies, recipe.classes = copies, pickling.classes_that_came()
+    recipe.copies = copies
     return recipe
 
 

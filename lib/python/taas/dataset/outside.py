@@ -141,7 +141,6 @@ def seen_by(recipe: Recipe) -> Seen:
 
 _ABSENT = object()
 _before: dict[str, Any] = {}  # by place: what there was before a rank's value was put there
-_of_contexts = threading.local()  # the same of variables of contexts, which each thread has of its own: how each is reset
 
 
 def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
@@ -150,11 +149,8 @@ def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
     """
     wanted = {**texts, **objects}
     for place in _before.keys() - wanted.keys():
-        _put(place, _before.pop(place))
-    tokens: dict[str, contextvars.Token[Any]] = vars(_of_contexts)
-    for place in tokens.keys() - wanted.keys():
-        token = tokens.pop(place)
-        token.var.reset(token)
+        if (value := _before.pop(place)) is not _ABSENT or not place.endswith("()"):  # variables of contexts cannot be unset
+            _put(place, value)
     for place, value in wanted.items():
         if _owner_of(place)[0] is None:  # the module is not in use yet
             continue
@@ -163,20 +159,9 @@ def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
             if is_plain(present) and repr(present) == value:
                 continue
             value = ast.literal_eval(value)
-        if present is value:
-            continue
-        if place.endswith("()"):
-            if (variable := _variable(place)) is not None:
-                tokens.setdefault(place, variable.set(value))
-        else:
+        if present is not value:
             _before.setdefault(place, present)
             _put(place, value)
-
-
-def _variable(place: str) -> contextvars.ContextVar[Any] | None:
-    owner, name = _owner_of(place)
-    found = getattr(owner, name, None)
-    return found if isinstance(found, contextvars.ContextVar) else None
 
 
 def _present(place: str) -> Any:
@@ -187,7 +172,11 @@ def _present(place: str) -> Any:
 
 def _put(place: str, value: Any) -> None:
     owner, name = _owner_of(place)
-    if owner is not None:
+    if place.endswith("()"):
+        found = getattr(owner, name, None)
+        if isinstance(found, contextvars.ContextVar):
+            found.set(value)
+    elif owner is not None:
         with contextlib.suppress(AttributeError, TypeError):  # its class does not let it be changed
             delattr(owner, name) if value is _ABSENT else setattr(owner, name, value)
 

@@ -74,6 +74,9 @@ class Bundles:
     def tend(self) -> None:
         self._rows.tend()
 
+    def pin(self) -> None:
+        self._rows.pin()
+
     def close(self) -> None:
         self._rows.close()
 
@@ -111,8 +114,8 @@ class Bundles:
             self._singles_left = _AGAIN_AFTER
 
 
-def bundle_of(description: str, payload: Any, where: str) -> Bundle:
-    """`where` names the maker."""
+def bundle_of(description: str, payload: Any, where: str, apart: bool = True) -> Bundle:
+    """`where` names the maker; for the rest see untree.decode."""
     answers = Unbundled(description, payload)
     outcomes: list[Outcome] = []
     for each in answers:
@@ -122,5 +125,5 @@ def bundle_of(description: str, payload: Any, where: str) -> Bundle:
             outcomes.append(Failed(unpickled(*each), each.text, where))
         else:
             described, part = each
-            outcomes.append(Ready(untree.decode(described, part), part.nbytes, native.digest(part), described))
+            outcomes.append(Ready(untree.decode(described, part, apart), part.nbytes, native.digest(part), described))
     return Bundle(outcomes, answers.seconds)

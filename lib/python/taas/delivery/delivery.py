@@ -11,7 +11,6 @@ from ..code.recipe import start_method
 from ..runtime import events, native
 from .base import Delivery
 from .loop_forks import LoopForks
-from .remote import Workers
 
 _deliveries: dict[str, Delivery] = {}
 
@@ -47,13 +46,6 @@ def _new_delivery(way: str) -> Delivery:
     return Forked() if way == "fork" else Started()
 
 
-def _keep_for_child() -> None:
-    """What the program has of batches in memory that workers write to is not written to any more."""
-    for delivery in _deliveries.values():
-        if isinstance(delivery, Workers):
-            delivery.prepare_fork()
-
-
 def _forget_in_child() -> None:
     """A fork of this process shares neither threads nor workers with it. What there was is kept, so that nothing ends it."""
     _left_to_the_parent.append(dict(_deliveries))
@@ -61,4 +53,4 @@ def _forget_in_child() -> None:
 
 
 _left_to_the_parent: list[dict[str, Delivery]] = []
-os.register_at_fork(before=_keep_for_child, after_in_child=_forget_in_child)
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -11,14 +11,18 @@ from ..order.task import Task
 from ..worker.errors import UndeliverableBatch, describe, raise_again
 from . import shared_stream
 from .feed import Feed
+from .pinning import pinned
 from .progress import Progress
 
 _PATIENCE_SECONDS = 0.1
 _LINE_EVERY_SECONDS = 30.0
 
 
+
 class Epochs(Protocol):
     """What an iterator needs of its loader's registration."""
+
+    device: Any
 
     def begin_epoch(self, loader: Any) -> Progress: ...
     def end_epoch(self, progress: Progress) -> None: ...
@@ -70,6 +74,8 @@ class LoaderIterator:
             task = self._feed.next_task()
             if self._feed.is_all_submitted:
                 self._registration.prefetch_next(self._progress)
+            if self._loader.pin_memory:
+                self._feed.stream.pin()
             outcome = self._wait(task)
             if self._progress.shared:
                 outcome = shared_stream.opened(self._progress.shared, task, outcome)
@@ -77,8 +83,10 @@ class LoaderIterator:
             if isinstance(outcome, Ready):
                 self._progress.count(task, outcome)
                 self._registration.report(self._progress)
-                self._registration.gave(outcome.batch, self._progress)
-                return outcome.batch
+                is_here = self._registration.device is None
+                batch = pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
+                self._registration.gave(batch, self._progress)
+                return batch
             self._without_batch(task, outcome)
 
     def _wait(self, task: Task) -> Outcome:

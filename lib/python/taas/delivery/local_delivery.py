@@ -64,14 +64,12 @@ class Local(Delivery, Workers):
             self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
                                                       for index, path in enumerate(self._pool.paths())]))
         shares_memory = capture.shares_memory or registered.fingerprint.shares_memory(loader, self.is_forked)
-        homes = self.homes_of(registered.token, loader)
         return Opening(definition.digest + digest_of(state),
-                       lambda: Bundles(RemoteStream(self, definition, state, shares_memory=shares_memory, homes=homes)), shares_memory)
+                       lambda: Bundles(RemoteStream(self, definition, state, shares_memory=shares_memory)), shares_memory)
 
     def release(self, token: int) -> None:
         self._users.discard(token)
         self._captures.forget(token)
-        self.forget_homes_of(token)
         if not self._users:
             self._close()
 

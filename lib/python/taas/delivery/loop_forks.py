@@ -73,6 +73,9 @@ class LoopForksStream:
     def tend(self) -> None:
         """Nothing to look after."""
 
+    def pin(self) -> None:
+        """There is no memory of the delivery."""
+
     def close(self) -> None:
         if self._is_persistent:
             with contextlib.suppress(ProcessEnded):

@@ -59,12 +59,10 @@ class FromRun(Delivery, Workers):
                 events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
         state = with_shared(capture.state, values_of(meant.shared))
         shares_memory = registered.fingerprint.shares_memory(loader, with_forks=False)
-        homes = self.homes_of(registered.token, loader)
         return Opening(meant.digest + digest_of(state),
-                       lambda: Bundles(RemoteStream(self, meant, state, bool(name), shares_memory, homes)), shares_memory)
+                       lambda: Bundles(RemoteStream(self, meant, state, bool(name), shares_memory)), shares_memory)
 
     def release(self, token: int) -> None:
-        self.forget_homes_of(token)
         self._captures.forget(token)
 
     def name_for(self, loader: DataLoader) -> str:

@@ -32,7 +32,6 @@ from .feed import Opening
 from .loader_iterator import LoaderIterator
 from .loop_forks import LoopForks
 from .passed_on import PassedOn
-from .pinning import in_pinned_memory
 from .prefetch import Prefetch
 from .progress import Progress, Totals
 from .report import loader_at
@@ -261,9 +260,7 @@ class Registered:
 
     def _opening(self, loader: DataLoader) -> Opening:
         opening = self._delivery.opener(self, loader)
-        if self.device:
-            return on_device(opening, self.device)
-        return in_pinned_memory(opening) if loader.pin_memory else opening
+        return on_device(opening, self.device) if self.device else opening
 
     def _tell_of_own_generators(self, loader: DataLoader) -> None:
         recipe = recipe_of(loader)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import collections
 import os
 import weakref
 from typing import Any, Callable, Sequence
-
-from torch.utils.data import DataLoader
 
 from ..batch import untree
 from ..batch.outcome import Bundle, Ended, Failed, Outcome, Ready, Refused
@@ -17,6 +14,7 @@ from ..order.task import Task
 from ..program import program_state
 from ..worker.bundled import is_bundle
 from ..worker.errors import unpickled
+from . import pinning
 from .bundles import bundle_of
 
 _WINDOW_AT_MOST = 1024
@@ -31,30 +29,26 @@ class Workers:
 
     def __init__(self) -> None:
         self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
-        self._homes: dict[int, dict[int, int]] = {}
+        self.is_pinned = False
+        """Memory of batches is registered with CUDA."""
 
     def opened(self, stream: RemoteStream) -> None:
         """A stream of this client: it must not outlive it."""
         self._streams.add(stream)
-
-    def homes_of(self, token: int, loader: DataLoader) -> dict[int, int] | None:
-        """Which worker has the logical workers of a registered loader, where they go on from loop to loop."""
-        return self._homes.setdefault(token, {}) if loader.persistent_workers else None
-
-    def forget_homes_of(self, token: int) -> None:
-        """The loader is not registered any more."""
-        self._homes.pop(token, None)
-
-    def prepare_fork(self) -> None:
-        """Batches that the program has stay as they are in the child, too."""
-        if self.client is not None:
-            self.client.prepare_fork()
 
     def disconnect(self) -> None:
         """Ends the client, and all streams with it. What the program has of batches stays."""
         for stream in list(self._streams):
             stream.abandon()
         self.client = None
+        self.is_pinned = False
+
+    def pin(self) -> None:
+        """Registers all memory of the client with CUDA, as soon as the program has initialised CUDA."""
+        copier = pinning.copier()
+        if copier and self.client and not self.is_pinned:
+            self.is_pinned = True
+            self.client.use(copier)
 
     def count(self) -> int:
         """How many there are."""
@@ -77,18 +71,15 @@ class Workers:
 
 class RemoteStream:
     """One epoch's tasks, to be done in the program state `state`. `prepared` is True when workers may have made the batch
-    `number` already: number modulo workers. `shares_memory`: see Opening; then nothing is made twice. `homes`: see Workers.homes_of().
+    `number` already: number modulo workers. `shares_memory`: see Opening; then nothing is made twice.
     """
 
-    def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False, shares_memory: bool = False,
-                 homes: dict[int, int] | None = None) -> None:
+    def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False, shares_memory: bool = False) -> None:
         self.takes_bundles = not prepared
         self._workers = workers
         self._state = state
         self._prepared = prepared
         self._shares_memory = shares_memory
-        self._homes = homes
-        self._places: collections.deque[int] = collections.deque()  # of what is under way
         self._largest = 0
         self._process = os.getpid()
         self._client = workers.client
@@ -100,11 +91,7 @@ class RemoteStream:
         has one that prepared it.
         """
         stays = tasks[0].turn >= 0 or self._shares_memory
-        place = tasks[0].place if stays else tasks[0].home
-        preferred = self._workers.index_of(place) if stays or self._prepared else -1
-        if self._homes is not None:
-            self._places.append(place)
-            preferred = self._homes.get(place, preferred) if stays else preferred
+        preferred = self._workers.index_of(tasks[0].place if stays else tasks[0].home) if stays or self._prepared else -1
         payload = payload_of([task.to_bytes() for task in tasks])
         self._connected().submit(self.number, program_state.framed(self._state, payload), preferred, stays)
 
@@ -113,9 +100,6 @@ class RemoteStream:
         came = self._connected().next(self.number, seconds)
         if came is None:
             return None
-        if self._homes is not None:
-            place, by = self._places.popleft(), getattr(came, "worker", -1)
-            self._homes.update({place: by} if by >= 0 else {})
         return _OUTCOMES[type(came).__name__](self, came)
 
     def window(self) -> int:
@@ -133,6 +117,10 @@ class RemoteStream:
     def tend(self) -> None:
         """Called while the loop waits."""
         self._workers.tend()
+
+    def pin(self) -> None:
+        """Called before each batch of a loader whose batches are pinned, or go to a GPU."""
+        self._workers.pin()
 
     def close(self) -> None:
         """What is under way is thrown away. Does nothing in a fork of the process: the client is its parent's."""
@@ -155,8 +143,8 @@ class RemoteStream:
         self._workers.batch_came()
         self._largest = max(self._largest, size, 1)
         if is_bundle(came.description):
-            return bundle_of(came.description, payload, self._workers.name_of(came.worker))
-        batch = untree.decode(came.description, payload)
+            return bundle_of(came.description, payload, self._workers.name_of(came.worker), apart=not self._workers.is_pinned)
+        batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
         return Ready(batch, size, came.digest, came.description)
 
     def _raised(self, came: Any) -> Outcome:

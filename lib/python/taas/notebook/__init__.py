@@ -26,5 +26,5 @@ def unload(shell: Any) -> None:
     if as_magic in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.remove(as_magic)
         shell.events.unregister("pre_run_cell", say_misplaced)
-    for kind, name in (("cell", "taas"), ("line", "taas"), ("cell", "rank")):
-        shell.magics_manager.magics[kind].pop(name, None)
+    for kind in ("cell", "line"):
+        shell.magics_manager.magics[kind].pop("taas", None)

@@ -8,16 +8,16 @@ import re
 import sys
 from typing import Any
 
+from . import pragma
 from .command import command, environment, landlock_supported, protects, writes_apart
 from .dry_run import tell
 from .errors import CellUsage
 from .failure import failure_of
 from .files.folder import CellFolder
 from .files.private_files import sort_private_files
-from .options import CellOptions
+from .options import CellOptions, parse
 from .plan import over_several_machines, plan_of
 from .run import Run
-from .session import session
 from .variables import pull
 from .variables.capture import Capture, capture
 from .variables.names import may_bind
@@ -43,63 +43,51 @@ class CellResult:
         return self._message["data"], self._message["metadata"]
 
 
-def run_cell(shell: Any, options: CellOptions, text: str) -> CellResult | None:
-    """Runs a cell in fresh processes. Raises CellError and Interrupted."""
-    tree = tree_of(text)
+def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
+    """Runs a cell as its options say; `line` is the magic's. Raises CellError and Interrupted."""
+    options = parse(line, pragma.read_head(text.splitlines()))
+    text = text if options.of_pragma else "\n" + text  # line for line as in the notebook
+    tree = _tree(text)
     view = View(shell, options.ranks)
-    say_what_is_unusual(options, view)
+    _say_what_is_unusual(options, view)
     plan = plan_of(options)
     found = capture(tree, shell.user_ns, hidden=shell.user_ns_hidden, gpus=plan["device"] != "cpu",
                     without=options.no_capture, also=options.capture)
-    check_pulled(options.pull, tree, found)
-    registered = registered_in(found)
+    _check_pulled(options.pull, tree, found)
+    registered = _registered(found)
     prepared = next(iter(registered), None) if _has_cpus(options) else None
     if options.dry_run:
         tell(options, found, registered, prepared, view)
         return None
-    is_here = not over_several_machines(plan)
-    folder = CellFolder(None if is_here else os.path.abspath("taas-runs/cells"))
-    uses_torch = mentions_torch(text, found)
-    come_from = session.words() if is_here and uses_torch else []
-    words = command(options, folder.path, prepared, uses_torch, come_from)
-    try:
-        return _run(shell, options, text, folder, found, registered, words, view)
-    finally:
-        if is_here and uses_torch and not come_from:
-            session.begin(options.launcher)
+    folder = CellFolder(os.path.abspath("taas-runs/cells") if over_several_machines(plan) else None)
+    return _run(shell, options, text, folder, found, registered, prepared, view)
 
 
 def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found: Capture, registered: dict[str, dict[str, Any]],
-         words: list[str], view: View) -> CellResult | None:
+         prepared: str | None, view: View) -> CellResult | None:
     """Removes the folder in the end."""
     try:
         apart = os.getcwd() if writes_apart(options) else None
-        facts = {"registered": registered, "pull": options.pull, "seed": _seed(tree_of(text)), "path": search_path(), "apart": apart,
-                 "stays": False}
+        facts = {"registered": registered, "pull": options.pull, "seed": _seed(_tree(text)), "path": _search_path(), "apart": apart}
         folder.write(text, found, facts)
-        run = Run(words, environment(folder.path), folder, view)
-        note_run(run)
+        run = Run(command(options, folder.path, prepared, _uses_torch(text, found)), environment(folder.path), folder, view)
+        runs.append(run)
+        del runs[:-_KEPT]
         code = run.execute()
         if apart and run.folder:
             for line in sort_private_files(run.folder, apart, run.began):
                 view.say(f"taas: {line}")
         if code != 0:
             protected = os.getcwd() if protects(options) else None
-            raise failure_of(run.verdict or {}, run.world_size, run.failures, cell_names(shell, {folder.cell: prompt_number(shell)}), protected)
+            raise failure_of(run.verdict or {}, run.world_size, run.failures, _cell_names(shell, folder.cell), protected)
         if options.pull:
-            pull.take(run.pulled, shell.user_ns, options.pull, found.values)
+            pull.take(run.pulled, shell.user_ns, options.pull, found)
     finally:
         folder.remove()
     return CellResult(view.result) if view.result else None
 
 
-def note_run(run: Run) -> None:
-    """It is the newest now."""
-    runs[:] = [other for other in runs[:-_KEPT] if other.exit_code is None] + [other for other in runs[-_KEPT:] if other is not run]
-    runs.append(run)
-
-
-def tree_of(text: str) -> ast.Module:
+def _tree(text: str) -> ast.Module:
     """The cell's statements. Raises CellUsage that names the line of what is not Python."""
     try:
         tree = ast.parse(text, "<cell>")
@@ -125,8 +113,7 @@ def _awaits(text: str) -> bool:
         return False
 
 
-def say_what_is_unusual(options: CellOptions, view: View) -> None:
-    """Of a shape, and of where ranks may write."""
+def _say_what_is_unusual(options: CellOptions, view: View) -> None:
     if options.shape and options.shape.taken_for:
         view.say(f"taas: {options.shape.taken_for}")
     if options.protect and not landlock_supported():
@@ -135,7 +122,7 @@ def say_what_is_unusual(options: CellOptions, view: View) -> None:
         view.say("taas: the working directory is /, which cannot be kept from ranks: every rank may write there")
 
 
-def check_pulled(names: list[str], tree: ast.Module, found: Capture) -> None:
+def _check_pulled(names: list[str], tree: ast.Module, found: Capture) -> None:
     """Raises CellUsage for names that rank 0 cannot have in the end: after hours of training that would be too late."""
     for name in names:
         if name not in found.values and not may_bind(tree, found.words, name):
@@ -143,14 +130,14 @@ def check_pulled(names: list[str], tree: ast.Module, found: Capture) -> None:
                             "notebook's")
 
 
-def registered_in(found: Capture) -> dict[str, dict[str, Any]]:
+def _registered(found: Capture) -> dict[str, dict[str, Any]]:
     """Captured loaders that taas.register was called with, and what else it was given. Nothing is registered unless torch is there."""
     registration = sys.modules.get("taas.registration")
     return {name: registration.asked_for(value) for name, value in found.values.items()
             if registration and registration.is_registered(value)}
 
 
-def mentions_torch(text: str, found: Capture) -> bool:
+def _uses_torch(text: str, found: Capture) -> bool:
     """Looked up in the text and in what was pickled; a wrong guess costs time and nothing else."""
     return any(word in text or word.encode() in found.data for word in _WITH_TORCH)
 
@@ -170,17 +157,12 @@ def _seed(tree: ast.Module) -> int | None:
     return None
 
 
-def search_path() -> list[str]:
-    """Where this process finds modules."""
+def _search_path() -> list[str]:
     return [os.path.abspath(place) for place in sys.path]
 
 
-def prompt_number(shell: Any) -> int:
-    """The n of this cell's In[n]; shell.execution_count may be the next cell's already."""
-    return len(shell.history_manager.input_hist_raw) - 1
-
-
-def cell_names(shell: Any, cells: dict[str, int]) -> dict[str, str]:
-    """The notebook's names of files: of `cells` in ranks, which have these prompts, and of the notebook's own."""
-    counts = {**getattr(shell.compile, "_filename_map", {}), **cells}
-    return {name: f"Cell In[{count}]" for name, count in counts.items()}
+def _cell_names(shell: Any, cell: str) -> dict[str, str]:
+    """The notebook's names of files: this cell's, and those of the cells before."""
+    counts = getattr(shell.compile, "_filename_map", {})
+    own = len(shell.history_manager.input_hist_raw) - 1  # shell.execution_count may be the next cell's already
+    return {**{name: f"Cell In[{count}]" for name, count in counts.items()}, cell: f"Cell In[{own}]"}

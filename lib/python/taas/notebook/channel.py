@@ -1,15 +1,10 @@
-"""The kernel's end of the private socket on which ranks send what is more than text, and staying ranks are told what to run: one
-JSON object a line."""
+"""The kernel's end of the private socket on which ranks send what is more than text: one JSON object a line."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import selectors
-import signal
 import socket
-import struct
 from typing import Any, Callable
 
 from .files import socket_path
@@ -19,8 +14,7 @@ _PIECE = 1 << 18
 
 
 class Channel:
-    """Listens at `path`. `on_message` gets each message, in the order in which its rank has sent it. A rank that has said hello can
-    be sent messages, and be interrupted."""
+    """Listens at `path`. `on_message` gets each message, in the order in which its rank has sent it."""
 
     def __init__(self, path: str, selector: selectors.BaseSelector, on_message: Callable[[dict[str, Any]], None]) -> None:
         self._selector, self._on_message = selector, on_message
@@ -30,7 +24,6 @@ class Channel:
         self._listener.listen(128)
         self._listener.setblocking(False)
         self._begun: dict[socket.socket, Lines] = {}
-        self._of_rank: dict[int, socket.socket] = {}
         selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def drain(self) -> None:
@@ -38,18 +31,6 @@ class Channel:
         self._accept()
         for connection in list(self._begun):
             self._read(connection)
-
-    def send(self, rank: int, message: dict[str, Any]) -> None:
-        """To a rank that waits for it. One that has just ended does not hear it: its launcher tells of that."""
-        if rank in self._of_rank:
-            with contextlib.suppress(OSError):
-                self._of_rank[rank].sendall(json.dumps(message).encode() + b"\n")
-
-    def interrupt(self, rank: int) -> None:
-        """SIGINT to the rank's process alone."""
-        if rank in self._of_rank:
-            with contextlib.suppress(OSError):
-                os.kill(_peer(self._of_rank[rank]), signal.SIGINT)
 
     def close(self) -> None:
         """Nobody sends any more."""
@@ -79,19 +60,9 @@ class Channel:
             if not data:
                 return self._forget(connection)
             for line in self._begun[connection].add(data):
-                message = json.loads(line)
-                if message.get("kind") == "hello":
-                    self._of_rank[message["rank"]] = connection
-                self._on_message(message)
+                self._on_message(json.loads(line))
 
     def _forget(self, connection: socket.socket) -> None:
         del self._begun[connection]
-        self._of_rank = {rank: other for rank, other in self._of_rank.items() if other is not connection}
         self._selector.unregister(connection)
         connection.close()
-
-
-def _peer(connection: socket.socket) -> int:
-    """The process that has connected, which lives as long as its end is open."""
-    pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return int(pid)

@@ -26,13 +26,12 @@ def launcher() -> str:
         raise CellUsage(str(error)) from None
 
 
-def command(options: CellOptions, folder: str, loader: str | None, imports_torch: bool = True,
-            session: list[str] | None = None) -> list[str]:
+def command(options: CellOptions, folder: str, loader: str | None, imports_torch: bool = True) -> list[str]:
     """The words that start the cell. SIGTERM is handed on to ranks: the second of the three steps of an interrupt.
 
-    A cell that does not use torch does not wait for a preloaded one. `session`: the words by which it comes from one.
+    A cell that does not use torch does not wait for a preloaded one.
     """
-    words = [launcher(), *(session or []), "--json", "-t", "3", "--end-with", str(os.getpid()), "--signals-to-handle", "SIGINT,SIGHUP,SIGQUIT"]
+    words = [launcher(), "--json", "-t", "3", "--end-with", str(os.getpid()), "--signals-to-handle", "SIGINT,SIGHUP,SIGQUIT"]
     if protects(options):
         words += ["--protect", os.getcwd(), *(word for place in _writable() for word in ("--protect-except", place))]
         words += ["--rank-output", options.rank_output]

@@ -37,7 +37,7 @@ class RankFailed(CellError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The cell was interrupted, and no process of it is left, unless its ranks stay between cells."""
+    """The cell was interrupted, and no process of it is left."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"KeyboardInterrupt: {self}"]

@@ -1,4 +1,4 @@
-"""`%%taas` and `%%rank`, which run a cell on ranks, and `%taas`, which looks at runs."""
+"""`%%taas`, which runs a cell on ranks, and `%taas`, which looks at runs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 
-from . import pragma
 from .cell import CellResult, run_cell, runs
 from .errors import CellUsage
 from .files.log_end import last_lines
-from .options import parse, parse_rank
 from .run import Run
-from .session import session
-from .staying.cells import end_set, run_on_ranks, run_staying, states
 
-_USAGE = ("%taas status, %taas logs [RANK] [LINES], %taas kill, %taas warm [N|off], %taas stay, %taas end [NAME], %taas autoload; "
-          "%%taas OPTIONS above a cell; %%rank 0,2 above a cell for ranks that stay")
+_USAGE = "%taas status, %taas logs [RANK] [LINES], %taas kill, %taas autoload; %%taas OPTIONS above a cell"
 _STARTUP = '''"""Makes every IPython session and notebook of this profile know #!g2.8 and #pragma taas."""
 
 get_ipython().run_line_magic("load_ext", "taas")
@@ -33,22 +28,12 @@ class TaasMagics(Magics):
     def taas(self, line: str, cell: str | None = None) -> CellResult | None:
         """Runs the cell on ranks; as a line, looks at the runs of this kernel."""
         if cell is not None:
-            options = parse(line, pragma.read_head(cell.splitlines()))
-            text = cell if options.of_pragma else "\n" + cell  # line for line as in the notebook
-            if options.of:
-                raise CellUsage(f"--of {options.of}: %%rank has this option; all ranks of a set run a cell with --stay={options.of}")
-            return (run_staying if options.stay else run_cell)(self.shell, options, text)
+            return run_cell(self.shell, line, cell)
         command, *words = line.split() or [""]
-        actions = {"status": self._status, "logs": self._logs, "kill": self._kill, "warm": self._warm,
-                   "stay": self._stay, "end": self._end, "autoload": self._autoload}
+        actions = {"status": self._status, "logs": self._logs, "kill": self._kill, "autoload": self._autoload}
         if command not in actions:
             raise CellUsage(f"%taas {command}: no such command; {_USAGE}")
         return actions[command](words)
-
-    @cell_magic
-    def rank(self, line: str, cell: str) -> CellResult | None:
-        """Runs the cell on some of the ranks that stay: `%%rank 0,2 [--of NAME]`."""
-        return run_on_ranks(self.shell, parse_rank(line, pragma.read_head(cell.splitlines())), "\n" + cell)
 
     def _status(self, _: list[str]) -> None:
         run = _last()
@@ -69,22 +54,6 @@ class TaasMagics(Magics):
         for run in alive:
             run.kill()
         print(f"{len(alive)} run{'s' * (len(alive) != 1)} told to end")
-
-    def _warm(self, words: list[str]) -> None:
-        if words == ["off"]:
-            session.end()
-            session.wanted = False
-        elif words:
-            _number(words, 0, 0)
-            print(session.make(["--nproc-per-node", words[0]]))
-            return
-        print(session.state())
-
-    def _stay(self, _: list[str]) -> None:
-        print("\n".join(states()))
-
-    def _end(self, words: list[str]) -> None:
-        print(end_set(self.shell, " ".join(words)))
 
     def _autoload(self, _: list[str]) -> None:
         shell: Any = self.shell

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, field
 
@@ -12,18 +11,15 @@ from .pragma import Head, OF_PRAGMA
 
 _FLAGS = {"--dry-run", "--no-protect", OF_PRAGMA}
 _LISTS = {"--no-capture", "--capture", "--pull", "--ranks"}
-_VALUES = {"--shape", "--data-shape", "--rank-output", "--of"}
+_VALUES = {"--shape", "--data-shape", "--rank-output"}
 _OF_THE_CELL = {"--json", "--end-with", "-t", "--tee", "--loader", "-m", "--module", "--signals-to-handle", "--rdzv-id", "--detach"}
 _CPU_MACHINES = {"--cpus", "--data-workers", "--data-hosts"}
 _SIZES = ("--gpus", "--nproc-per-node", "--nproc_per_node", "--nnodes")
-_SET = "ranks"
-"""The name of a staying set that was given none."""
 
 
 @dataclass
 class CellOptions:
-    """`launcher` holds the words for taas-run. The cell's own: which names go in and come back, whose output is shown, and the
-    name of the staying set that it begins or runs in (`stay`), or some of whose ranks run it (`of`)."""
+    """`launcher` holds the words for taas-run. The cell's own: which names go in and come back, whose output is shown."""
 
     launcher: list[str] = field(default_factory=list)
     shape: shapes.Shape | None = None
@@ -35,8 +31,6 @@ class CellOptions:
     capture: list[str] = field(default_factory=list)
     pull: list[str] = field(default_factory=list)
     ranks: list[int] = field(default_factory=lambda: [0])
-    stay: str = ""
-    of: str = ""
 
 
 def parse(line: str, head: Head) -> CellOptions:
@@ -59,10 +53,6 @@ def parse(line: str, head: Head) -> CellOptions:
             data_shape = value
         elif name == "--rank-output":
             _choose_rank_output(options, value)
-        elif name == "--stay":
-            options.stay = _checked_name(value or _SET)
-        elif name == "--of":
-            options.of = _checked_name(value)
         elif not _take(options, name, value):
             position = _hand_on(options, words, position, name)
         position += 1
@@ -71,22 +61,6 @@ def parse(line: str, head: Head) -> CellOptions:
     if data_shape:
         _add_data_shape(options, shapes.find(data_shape))
     return options
-
-
-def parse_rank(line: str, head: Head) -> CellOptions:
-    """The options of `%%rank 0,2`, whose `ranks` run the cell. Raises CellUsage."""
-    ranks, *words = _split(line) or [""]
-    options = parse(shlex.join(words), head)
-    if options.launcher or options.stay:
-        raise CellUsage(f"%%rank {line}: these ranks are there already: besides --of NAME only the cell's own options are possible")
-    options.ranks = _numbers("%%rank", ranks)
-    return options
-
-
-def _checked_name(name: str) -> str:
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise CellUsage(f"{name}: not a name of ranks that stay, which has letters, digits, and within it - and .")
-    return name
 
 
 def _split(text: str) -> list[str]:
@@ -103,7 +77,7 @@ def _take(options: CellOptions, name: str, value: str) -> bool:
         options.protect &= name != "--no-protect"
         options.of_pragma |= name == OF_PRAGMA
     elif name == "--ranks":
-        options.ranks = _numbers("--ranks", value)
+        options.ranks = _numbers(value)
     elif name in _LISTS:
         getattr(options, name[2:].replace("-", "_")).extend(filter(None, value.split(",")))
     else:
@@ -118,11 +92,11 @@ def _choose_rank_output(options: CellOptions, value: str) -> None:
     options.protect &= value != "all"
 
 
-def _numbers(what: str, text: str) -> list[int]:
+def _numbers(text: str) -> list[int]:
     try:
         return sorted({int(word) for word in text.split(",")})
     except ValueError:
-        raise CellUsage(f"{what} {text}: not numbers with commas between them, as in 0,1") from None
+        raise CellUsage(f"--ranks {text}: not numbers with commas between them, as in 0,1") from None
 
 
 def _hand_on(options: CellOptions, words: list[str], position: int, name: str) -> int:

@@ -13,15 +13,10 @@ from .options import CellOptions
 
 def plan_of(options: CellOptions) -> dict[str, Any]:
     """What `taas-run --dry-run --json` says. Raises CellUsage for wrong options."""
-    plan: dict[str, Any] = json.loads(ask(["--json", *options.launcher, "-m", "taas.notebook.rank"]))
-    check_ranks("--ranks", options.ranks, plan["world_size"])
+    plan = json.loads(ask(["--json", *options.launcher, "-m", "taas.notebook.rank"]))
+    if wrong := [rank for rank in options.ranks if not 0 <= rank < max(1, plan["world_size"])]:
+        raise CellUsage(f"--ranks {wrong[0]}: there are ranks 0 to {plan['world_size'] - 1}")
     return plan
-
-
-def check_ranks(what: str, ranks: list[int], world_size: int) -> None:
-    """Raises CellUsage where one of the ranks that `what` names is not there."""
-    if wrong := [rank for rank in ranks if not 0 <= rank < max(1, world_size)]:
-        raise CellUsage(f"{what} {wrong[0]}: there are ranks 0 to {world_size - 1}")
 
 
 def over_several_machines(plan: dict[str, Any]) -> bool:

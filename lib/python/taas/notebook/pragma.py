@@ -17,7 +17,7 @@ OF_PRAGMA = "--of-pragma"
 
 _SHAPE = re.compile(r"#!\s*([A-Za-z][\w.-]*)\s*$")
 _PRAGMA = re.compile(r"#\s*pragma\s+taas\b\s*(.*?)\s*$", re.IGNORECASE)
-_PYTHON_CELLS = ("%%taas", "%%rank", "%%time", "%%timeit", "%%capture", "%%prun")
+_PYTHON_CELLS = ("%%taas", "%%time", "%%timeit", "%%capture", "%%prun")
 
 
 @dataclass(frozen=True)

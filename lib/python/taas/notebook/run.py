@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from typing import Any, Callable, ClassVar, Iterator
+from typing import Any, Iterator
 
 from .channel import Channel
 from .errors import CellUsage, Interrupted
@@ -22,15 +22,13 @@ _TICK_SECONDS = 0.5
 _PIECE = 1 << 16
 _OF_THE_MACHINE = ("no GPU here", "accelerators that taas-run does not count")
 """In what taas-run says of a machine without GPUs: it is true of every cell."""
+_STEPS = ((signal.SIGINT, "SIGINT to all ranks; interrupt again for SIGTERM"),
+          (signal.SIGTERM, "SIGTERM to all ranks; interrupt again for SIGKILL"),
+          (signal.SIGQUIT, "SIGKILL to all ranks"))
 
 
 class Run:
     """Owns the launcher's process while execute() runs it. Other threads may look at it, and call kill()."""
-
-    steps: ClassVar = ((signal.SIGINT, "SIGINT to all ranks; interrupt again for SIGTERM"),
-                       (signal.SIGTERM, "SIGTERM to all ranks; interrupt again for SIGKILL"),
-                       (signal.SIGQUIT, "SIGKILL to all ranks"))
-    """What an interrupt does, and then a second one, and a third."""
 
     def __init__(self, command: list[str], environment: dict[str, str], folder: CellFolder, view: View) -> None:
         self.name = ""
@@ -50,7 +48,6 @@ class Run:
         self._begun = {"stdout": Lines(), "stderr": Lines()}
         self._complaints: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
-        self._open_pipes: set[Any] = set()
 
     @property
     def exit_code(self) -> int | None:
@@ -69,26 +66,17 @@ class Run:
         try:
             with self._interrupts():
                 process = self._start()
-                self._serve(lambda: False)
+                self._serve(process)
                 code = process.wait()
         except BaseException:
-            self._kill()
+            if self._process:
+                self._process.kill()
+                self._process.wait()
             raise
         finally:
-            self._close()
+            self._channel.close()
+            self._selector.close()
         self._conclude(code)
-        return self._checked(code)
-
-    def _kill(self) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-
-    def _close(self) -> None:
-        self._channel.close()
-        self._selector.close()
-
-    def _checked(self, code: int) -> int:
         if self.interrupts:
             raise Interrupted("the cell was interrupted, and its processes have ended")
         if self.verdict is None:
@@ -100,11 +88,6 @@ class Run:
                                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         if self.interrupts:
             process.kill()
-        pipes: dict[str, Any] = {"stdout": process.stdout, "stderr": process.stderr}
-        for name, pipe in pipes.items():
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, lambda name=name, pipe=pipe: self._read(name, pipe))
-        self._open_pipes = set(pipes.values())
         return process
 
     def _conclude(self, code: int) -> None:
@@ -113,9 +96,13 @@ class Run:
             self._view.announce(f"{self.world_size} ranks {ended} ({time.time() - self.began:.1f} s)", self.world_size)
         self._view.flush()
 
-    def _serve(self, has_ended: Callable[[], bool]) -> None:
-        """Shows what comes, until that or until the launcher has ended."""
-        while self._open_pipes and not has_ended():
+    def _serve(self, process: subprocess.Popen[bytes]) -> None:
+        pipes: dict[str, Any] = {"stdout": process.stdout, "stderr": process.stderr}
+        for name, pipe in pipes.items():
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ, lambda name=name, pipe=pipe: self._read(name, pipe))
+        open_pipes = set(pipes.values())
+        while open_pipes & {key.fileobj for key in self._selector.get_map().values()}:
             for key, _ in self._selector.select(_TICK_SECONDS):
                 key.data()
             while self._words:
@@ -130,7 +117,6 @@ class Run:
         if not data:
             lines += filter(None, [self._begun[name].rest()])
             self._selector.unregister(pipe)
-            self._open_pipes.discard(pipe)
             pipe.close()
         for line in lines:
             self._happen(json.loads(line)) if name == "stdout" else self._complain(line.decode(errors="replace"))
@@ -201,12 +187,9 @@ class Run:
             signal.signal(signal.SIGINT, before)
 
     def _on_interrupt(self, *_: Any) -> None:
-        number, words = self.steps[min(self.interrupts, len(self.steps) - 1)]
+        number, words = _STEPS[min(self.interrupts, len(_STEPS) - 1)]
         self.interrupts += 1
         self._words.append(f"taas: {words}")  # said by the loop: a handler may stand in the middle of a write
-        self._signal(number)
-
-    def _signal(self, number: int) -> None:
         if self._process and self._process.poll() is None:
             self._process.send_signal(number)
 

@@ -29,8 +29,6 @@ class View:
         self._last_stream = ""
         self._folds = Folds(shell)
         self.result: dict[str, Any] | None = None
-        self.passed: set[tuple[int, str, str]] = set()
-        """Marks that have come by: rank, stream and number."""
 
     def say(self, text: str) -> None:
         """A line of the launcher or of this package."""
@@ -42,10 +40,6 @@ class View:
         if kind in _noted:
             return
         _noted.add(kind)
-        self.tell(text)
-
-    def tell(self, text: str) -> None:
-        """A line in small letters."""
         if self._shell is None:
             return self._write("stdout", text + "\n")
         self.flush()
@@ -88,7 +82,6 @@ class View:
         if what in ("mute", "unmute"):
             (self._muted.add if what == "mute" else self._muted.discard)((rank, stream))
             return
-        self.passed.add((rank, stream, what))
         fetch()
         if message := self._messages.pop((rank, what), None):
             self._show(rank, message)

@@ -19,6 +19,7 @@ from typing import Any, Callable, NamedTuple
 import torch
 from torch.utils.data import DataLoader
 
+from ..code import pickling
 from ..code.recipe import Recipe, recipe_of
 from ..dataset import outside
 from . import environment, place, settings
@@ -201,9 +202,7 @@ class ProgramState:
         if self._is_fork:
             return
         main = vars(sys.modules["__main__"])
-        names: dict[str, Any] = {}  # a decorated function comes before the one that it wraps, which has its name
-        came: list[Any] = [*recipe.classes, *outside.functions_of("__main__", recipe)]
+        came: list[Any] = [*pickling.classes_by_value(), *outside.functions_of("__main__", recipe)]
         for found in came:
             if found.__module__ == "__main__" and "." not in found.__qualname__:
-                names.setdefault(found.__name__, found)
-        main.update(names)
+                main.setdefault(found.__name__, found)

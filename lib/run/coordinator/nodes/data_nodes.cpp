@@ -112,23 +112,10 @@ std::string DataNodes::missing() const {
   std::vector<std::string> names;
   for (int i = 0; i < policy_.nodes; ++i) {
     if (places_.contains(policy_.first_order + i) || failed_.contains(policy_.first_order + i)) continue;
-    names.push_back(name_of(policy_.first_order + i));
+    auto index = static_cast<std::size_t>(i);
+    names.push_back(index < policy_.names.size() ? policy_.names[index] : fmt::format("CPU machine {}", i));
   }
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string DataNodes::absent() const {
-  std::vector<std::string> names;
-  const bool all = of_agent_.size() >= static_cast<std::size_t>(policy_.nodes);
-  for (int i = 0; i < policy_.nodes && !all; ++i) {
-    if (!holder(policy_.first_order + i)) names.push_back(name_of(policy_.first_order + i));
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string DataNodes::name_of(int order) const {
-  auto index = static_cast<std::size_t>(order - policy_.first_order);
-  return index < policy_.names.size() ? policy_.names[index] : fmt::format("CPU machine {}", index);
 }
 
 std::vector<int> DataNodes::hosts_to_start(Instant now) {

@@ -55,14 +55,10 @@ class DataNodes {
   /// "hostc, hostd": those that have not come.
   [[nodiscard]] std::string missing() const;
 
-  /// The same, and those that will not come, or have gone.
-  [[nodiscard]] std::string absent() const;
-
   std::vector<int> hosts_to_start(Instant now);
   [[nodiscard]] std::optional<Instant> next_start() const;
 
  private:
-  [[nodiscard]] std::string name_of(int order) const;
   struct Node {
     Hello hello;
     bool ready = false;

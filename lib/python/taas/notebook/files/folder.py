@@ -1,5 +1,4 @@
-"""A cell's folder: the cell as a file, what it captured, and the socket. Lives as long as the cell runs; that of ranks that stay
-has a folder for each further cell, and lives as long as they do.
+"""A cell's folder: the cell as a file, what it captured, and the socket. Lives as long as the cell runs.
 
     cell.py        the cell's text, line for line
     cell.json      what ranks have to know (rank/cell.py reads it)
@@ -44,27 +43,21 @@ class CellFolder:
         self._only_here = place is None
         self._remover = Remover()
         self._kept: list[Kept] = []
-        self._cells = [self._keep(Kept.folder(place or here))]
+        self._folder = Kept.folder(place or here)
+        self._keep(self._folder)
         # Its path is short wherever the folder is: a socket's may have 107 letters.
         self.socket = os.path.join(self._keep(Kept.folder(here)) if place else self.path, "ranks")
         self.memory = os.path.join(self.path, "memory")
 
     @property
     def path(self) -> str:
-        """The folder of the newest cell."""
-        return self._cells[-1]
+        """The folder."""
+        return self._folder.path
 
     @property
     def cell(self) -> str:
         """The file of the cell's text."""
         return os.path.join(self.path, "cell.py")
-
-    def add_cell(self) -> None:
-        """Another cell, in a folder within: what earlier ones have defined can still be read."""
-        path = os.path.join(self._cells[0], f"cell-{len(self._cells) + 1}")
-        os.mkdir(path, 0o700)
-        self._cells.append(path)
-        self.memory = os.path.join(path, "memory")
 
     def write(self, text: str, capture: Capture, facts: dict[str, Any]) -> None:
         """All but the socket. `facts` go into cell.json. Raises OSError."""
@@ -73,7 +66,7 @@ class CellFolder:
         Path(self.path, "values").write_bytes(capture.data)
         self._write_memory(capture)
         facts = {**facts, "names": capture.names, "places": capture.places, "modules": capture.modules,
-                 "sources": capture.sources, "memory": self.memory, "socket": self.socket, "before": self._cells[:-1]}
+                 "sources": capture.sources, "memory": self.memory, "socket": self.socket}
         Path(self.path, "cell.json").write_text(json.dumps(facts))
 
     def _write_memory(self, capture: Capture) -> None:

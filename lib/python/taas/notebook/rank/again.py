@@ -24,9 +24,8 @@ def restore(namespace: dict[str, Any], file: str) -> None:
             torch.manual_seed(facts["seed"])
         load_variables(facts, namespace)
         return
-    for cell in [*map(Facts.read, facts["before"]), facts]:
-        load_variables(cell, namespace)
-        _define(cell, namespace)
+    load_variables(facts, namespace)
+    _define(facts, namespace)
     if "__mp_main__" in sys.modules:
         sys.modules.setdefault(namespace["__name__"], sys.modules["__mp_main__"])
 

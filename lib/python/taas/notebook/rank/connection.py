@@ -8,14 +8,10 @@ import os
 import socket
 import sys
 import threading
-from collections import deque
 from typing import Any, TextIO
 
 from ..files import socket_path
-from ..lines import Lines
 from ..marks import mark
-
-_PIECE = 1 << 16
 
 
 class Connection:
@@ -26,7 +22,6 @@ class Connection:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._begun, self._received = Lines(), deque[bytes]()
         self._socket: socket.socket | None = socket.socket(socket.AF_UNIX)
         try:
             with socket_path.short(path) as place:
@@ -53,25 +48,6 @@ class Connection:
             stream.flush()
             with self._lock:
                 os.write(1 if stream is sys.__stdout__ else 2, mark(what).encode())
-
-    def send_at_end(self, kind: str, **content: Any) -> None:
-        """The same, with a mark in both streams: the kernel then knows that it has all text before it."""
-        number = f"{next(self._numbers)}"
-        if self._send(kind, number, content):
-            for stream in (sys.__stdout__, sys.__stderr__):
-                self.mark(number, stream)
-
-    def receive(self) -> dict[str, Any] | None:
-        """Waits for the kernel's next message. None: the kernel has gone, or this process is a fork of the rank."""
-        while not self._received and os.getpid() == self._process:
-            try:
-                data = self._socket.recv(_PIECE) if self._socket else b""
-            except OSError:
-                data = b""
-            if not data:
-                return None
-            self._received.extend(self._begun.add(data))
-        return json.loads(self._received.popleft()) if self._received else None
 
     def _send(self, kind: str, number: str, content: dict[str, Any]) -> bool:
         if self._socket is None or os.getpid() != self._process:

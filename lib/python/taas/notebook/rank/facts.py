@@ -9,7 +9,7 @@ import os
 import sys
 import types
 from dataclasses import dataclass
-from typing import Any, Container
+from typing import Any
 
 from ..variables.objects import Receiver
 
@@ -42,10 +42,9 @@ def find_modules_as_the_kernel(facts: Facts) -> None:
     sys.path[:] = [*kernels, *(place for place in sys.path if place not in kernels)]
 
 
-def load_variables(facts: Facts, namespace: dict[str, Any], wanted: Container[str] | None = None) -> dict[str, Any]:
-    """The captured variables, under their names: those `wanted`, or all. Returns the functions and classes among them, since the
-    cell may give these names to others. Raises RuntimeError that names the variable that cannot be loaded."""
-    loaded = {}
+def load_variables(facts: Facts, namespace: dict[str, Any]) -> dict[str, Any]:
+    """The captured variables, under their names. Returns the functions and classes among them, since the cell may give
+    these names to others. Raises RuntimeError that names the variable that cannot be loaded."""
     for name, text in facts["sources"].items():
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     for module in facts["modules"]:
@@ -54,10 +53,8 @@ def load_variables(facts: Facts, namespace: dict[str, Any], wanted: Container[st
         receiver = Receiver(file, facts["places"], facts["memory"], namespace)
         for name in facts["names"]:
             try:
-                loaded[name] = receiver.load()
+                namespace[name] = receiver.load()
             except Exception as error:
                 raise RuntimeError(f"the captured variable {name} cannot be loaded in this rank: {type(error).__name__}: {error}; "
                                    f"define it in the cell, or leave it out with --no-capture {name}") from error
-            if wanted is None or name in wanted:
-                namespace[name] = loaded[name]
-    return {name: value for name, value in loaded.items() if isinstance(value, (types.FunctionType, type))}
+    return {name: namespace[name] for name in facts["names"] if isinstance(namespace[name], (types.FunctionType, type))}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import io
 import linecache
 import sys
 import types
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
 from ..errors import CaptureError
 from .memory import Memory
@@ -34,28 +32,23 @@ class Capture:
 
 
 def capture(tree: ast.Module, namespace: dict[str, Any], *, hidden: dict[str, Any], gpus: bool, without: Sequence[str] = (),
-            also: Sequence[str] = (), sent: Mapping[str, Any] = MappingProxyType({})) -> Capture:
+            also: Sequence[str] = ()) -> Capture:
     """The variables of `namespace` for a cell. `hidden` are the shell's own, `without` and `also` the user's choice; ranks have
-    `gpus` or not, and have been `sent` some before: of these, only those that now have another object. Raises CaptureError that names all variables that cannot be captured."""
+    `gpus` or not. Raises CaptureError that names all variables that cannot be captured."""
     found = Capture()
     file = io.BytesIO()
     sender = Sender(file, namespace, found.memory, gpus=gpus)
     wanted = {**reads_of(tree), **{name: 0 for name in also}}
     troubles = []
-    seen: set[str] = set()
     while wanted:
         name, line = next(iter(wanted.items()))
         del wanted[name]
-        seen.add(name)
-        if name in without or name not in namespace or _is_shells_own(name, namespace, hidden):
-            continue
-        if name in sent and sent[name] is namespace[name]:
-            wanted.update({new: 0 for new in _names_in(namespace[name], namespace, gpus) if new not in seen})
+        if name in found.values or name in without or name not in namespace or _is_shells_own(name, namespace, hidden):
             continue
         found.values[name] = namespace[name]
         if trouble := _dump(sender, name, namespace[name], line):
             troubles.append(trouble)
-        wanted.update({new: 0 for new in sender.names if new not in seen})
+        wanted.update({new: 0 for new in sender.names if new not in wanted and new not in found.values})
     if troubles:
         raise CaptureError("\n".join(troubles))
     found.names, found.data, found.places = list(found.values), file.getvalue(), sender.places
@@ -64,14 +57,6 @@ def capture(tree: ast.Module, namespace: dict[str, Any], *, hidden: dict[str, An
     found.modules = _submodules(found.values, sender.words | words_of(code))
     found.sources = _sources(namespace)
     return found
-
-
-def _names_in(value: Any, namespace: dict[str, Any], gpus: bool) -> list[str]:
-    """The global names that functions within it read."""
-    sender = Sender(io.BytesIO(), namespace, Memory(), gpus=gpus)
-    with contextlib.suppress(Exception):  # it could be sent once
-        sender.dump(value)
-    return list(sender.names)
 
 
 def _is_shells_own(name: str, namespace: dict[str, Any], hidden: dict[str, Any]) -> bool:

@@ -6,16 +6,17 @@ import io
 from typing import Any
 
 from ..errors import PullError
+from .capture import Capture
 from .objects import Receiver
 
 
-def take(message: dict[str, Any] | None, namespace: dict[str, Any], names: list[str], sent: dict[str, Any]) -> None:
+def take(message: dict[str, Any] | None, namespace: dict[str, Any], names: list[str], sent: Capture) -> None:
     """Puts what rank 0 has left behind under its names. Within it, classes and functions that were `sent` are the
     kernel's own again. Raises PullError that names what did not come; the others are there then."""
     if message is None:
         raise PullError(f"--pull {','.join(names)}: rank 0 ended without sending them")
     values = io.BytesIO(bytes.fromhex(message["values"]))
-    receiver = Receiver(values, message["places"], message["memory"], namespace, sent)
+    receiver = Receiver(values, message["places"], message["memory"], namespace, sent.values)
     troubles = list(message["troubles"])
     for name in message["names"]:
         try:
