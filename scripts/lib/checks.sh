@@ -25,17 +25,17 @@ install_what_there_is() {
 # install_pinned <name of the log> <what pip is to install>
 install_pinned() { logged "$1" python3 -m pip install --progress-bar off "${@:2}"; }
 
-# suite <preset> <tests at a time>: runs the tests of a build, and shows the output of those that fail.
+# suite <preset> <option of ctest>…: runs tests of a build, three at a time, and shows the output of those that fail.
 suite() {
-  ctest --test-dir "$builds/$1" --output-on-failure --no-tests=error --parallel "$2" </dev/null
+  ctest --test-dir "$builds/$1" --output-on-failure --no-tests=error --parallel 3 "${@:2}" </dev/null
 }
 
 # note_failures <preset>: what failed in the last run of a build's tests.
 note_failures() {
-  local name
+  local name only=${PYTEST_ADDOPTS:+PYTEST_ADDOPTS="'$PYTEST_ADDOPTS' "}
   while IFS=: read -r _ name; do
     failures+=("$name")
-    reruns+=("ctest --test-dir $builds/$1 -R '^${name//./\\.}\$' --output-on-failure")
+    reruns+=("${only}ctest --test-dir $builds/$1 -R '^${name//./\\.}\$' --output-on-failure")
   done <"$builds/$1/Testing/Temporary/LastTestsFailed.log"
 }
 
@@ -59,19 +59,30 @@ say_skipped() {
   fi
 }
 
-# run_suites <preset> <tests at a time>: the tests of a build, with what was skipped and what failed.
+# say_slowest <log of ctest>: the ten suites that took longest.
+say_slowest() {
+  say "the slowest suites, in seconds:"
+  sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec.*$/\2 \1/p' "$1" | sort -rn | head -n 10 |
+    while read -r seconds name; do say "$(printf '%8.1f  %s' "$seconds" "$name")"; done
+}
+
+# run_suites <preset> <option of ctest>…: tests of a build, with what was skipped, what failed and what took long.
 run_suites() {
   local log=$builds/$1-tests.log
-  suite "$1" "$2" 2>&1 | tee "$log" || note_failures "$1"
+  suite "$@" 2>&1 | tee "$log" || note_failures "$1"
   say_skipped "$1" "$log"
+  say_slowest "$log"
 }
+
+# What the suites of the gate run: of pytest's the tests with that mark, each fault once, few seeds.
+select_gate() { export PYTEST_ADDOPTS="-m gate" TAAS_REPEATS=1 TAAS_SEEDS=2000; }
 
 # under_sanitizer <preset>: the launcher's own suites. Only the count is shown.
 under_sanitizer() {
   configure "$1"
   build "$1"
   say "built ($((SECONDS - step_started)) s)"
-  if TAAS_REPEATS=${TAAS_REPEATS:-1} logged "$1-tests" suite "$1" 3; then
+  if TAAS_REPEATS=${TAAS_REPEATS:-1} logged "$1-tests" suite "$1"; then
     finish "$(grep -c ' Passed ' "$builds/$1-tests.log") suites are clean"
   else
     note_failures "$1"
@@ -134,9 +145,11 @@ fuzz() {
   finish
 }
 
-# Ends the script: with the names of what failed and the commands that run it alone, if anything did.
+# Says how long everything took, and ends the script with the names of what failed and the commands that run it alone, if
+# anything did.
 conclude() {
   local i
+  say "all of it: $SECONDS s"
   ((${#failures[@]} > 0)) || return 0
   printf '\nfailed: %s\n' "${failures[*]}" >&2
   for i in "${!failures[@]}"; do printf '  %s: %s\n' "${failures[i]}" "${reruns[i]}" >&2; done

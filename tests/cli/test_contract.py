@@ -3,6 +3,7 @@
 import json
 import os
 
+import pytest
 from conftest import DEADLINE_SECONDS, RANK_PROGRAM
 
 DUMP = ("import json, os, sys\n"
@@ -17,6 +18,7 @@ def environments(launcher, *arguments, env=None, ranks):
     return [json.loads((folder / f"rank-{rank:04}.out").read_text()) for rank in range(ranks)]
 
 
+@pytest.mark.gate
 def test_one_process_has_its_port_to_itself(launcher):
     script = launcher.python("import os, socket\n"
                              "socket.create_server(('127.0.0.1', int(os.environ['MASTER_PORT']))).close()\n"
@@ -25,6 +27,7 @@ def test_one_process_has_its_port_to_itself(launcher):
     assert (result.returncode, result.stdout) == (0, "False\n"), result.stderr
 
 
+@pytest.mark.gate
 def test_two_simulated_nodes(launcher):
     result = environments(launcher, "--gpus", 12, ranks=12)
     for rank, values in enumerate(result):
@@ -41,16 +44,19 @@ def test_two_simulated_nodes(launcher):
     assert len({values["MASTER_PORT"] for values in result}) == 1
 
 
+@pytest.mark.gate
 def test_threads_are_left_alone_when_the_user_chose(launcher):
     values = environments(launcher, "--nproc-per-node", 2, env={"OMP_NUM_THREADS": "5"}, ranks=2)
     assert {v["OMP_NUM_THREADS"] for v in values} == {"5"}
 
 
+@pytest.mark.gate
 def test_pet_variable_is_a_default_and_a_flag_wins(launcher):
     assert environments(launcher, ranks=2, env={"PET_NPROC_PER_NODE": "2"})[0]["WORLD_SIZE"] == "2"
     assert environments(launcher, "--nproc_per_node=3", ranks=3, env={"PET_NPROC_PER_NODE": "2"})[0]["WORLD_SIZE"] == "3"
 
 
+@pytest.mark.gate
 def test_module_and_plain_executable(launcher):
     (launcher.folder / "tool.py").write_text("import os\nprint('module', os.environ['RANK'])\n")
     result = launcher.run("--nproc-per-node", 1, "-m", "tool", env={"PYTHONPATH": str(launcher.folder)})
@@ -58,6 +64,7 @@ def test_module_and_plain_executable(launcher):
     assert launcher.run("--nproc-per-node", 1, RANK_PROGRAM, "*=print:binary").stdout == "binary\n"
 
 
+@pytest.mark.gate
 def test_local_rank_in_the_arguments(launcher):
     launcher.run("--nproc-per-node", 2, RANK_PROGRAM, "*=print:dev ${local_rank} $$ ${other}")
     folder = launcher.run_folder() / "generation-0"
@@ -65,12 +72,14 @@ def test_local_rank_in_the_arguments(launcher):
                                                                                    "dev 1 $$ ${other}\n"]
 
 
+@pytest.mark.gate
 def test_config_file(launcher):
     (launcher.folder / "taas.toml").write_text('nproc-per-node = "3"\nmax-restarts = 2\n')
     values = environments(launcher, "--config", "taas.toml", ranks=3)
     assert values[0]["WORLD_SIZE"] == "3" and values[0]["TORCHELASTIC_MAX_RESTARTS"] == "2"
 
 
+@pytest.mark.gate
 def test_standard_input_is_for_rank_0(launcher):
     script = launcher.python("import os, sys\nprint(os.environ['RANK'], repr(sys.stdin.read()))\n")
     process = launcher.start("--nproc-per-node", 2, script)
@@ -79,6 +88,7 @@ def test_standard_input_is_for_rank_0(launcher):
     assert (folder / "rank-0001.out").read_text() == "1 ''\n"
 
 
+@pytest.mark.gate
 def test_leftover_launcher_variables_do_not_leak(launcher):
     values = environments(launcher, "--nproc-per-node", 1, env={"RANK": "7", "WORLD_SIZE": "9", "LOCAL_RANK": "3"}, ranks=1)
     assert (values[0]["RANK"], values[0]["WORLD_SIZE"], values[0]["LOCAL_RANK"]) == ("0", "1", "0")

@@ -26,6 +26,7 @@ def end(process):
     process.communicate(timeout=60)
 
 
+@pytest.mark.gate
 def test_ranks_and_workers_share_a_plan(data):
     process = data.start("--cpus", 2, "--data-cores", 2, "--units", 1000, "--data-buffer", "64M", "--data-on-error",
                          "skip", "--gpus", 2, data.launcher.python(STAY), env={"RANK_COUNT": "2"})
@@ -59,6 +60,7 @@ def test_more_workers_than_memory_is_there_for_are_said(data):
     assert "data workers take" not in done.stderr
 
 
+@pytest.mark.gate
 def test_the_plan_is_private(data):
     process = data.start("--cpus", 1, "--data-cores", 1, data.launcher.python(STAY))
     rank, _ = data.wait_for("rank-0", "worker-0")
@@ -70,17 +72,20 @@ def test_the_plan_is_private(data):
     assert not path.parent.exists()
 
 
+@pytest.mark.gate
 def test_without_cpus_ranks_hear_nothing_of_it(data):
     assert data.run(data.launcher.python(RANK)).returncode == 0
     assert not {name for name in data.about("rank-0")["environment"] if name.startswith("TAAS_")}
 
 
+@pytest.mark.gate
 def test_cpus_0_starts_nobody(data):
     assert data.run("--cpus", 0, data.launcher.python(RANK)).returncode == 0
     assert data.about("rank-0")["environment"]["TAAS_ROLE"] == "rank"
     assert not (data.launcher.run_folder() / "data").exists()
 
 
+@pytest.mark.gate
 def test_an_executable_is_its_own_worker(data):
     program = data.executable(STAY)
     process = data.start("--cpus", 1, "--data-cores", 1, program, "--flag", "value")
@@ -89,6 +94,7 @@ def test_an_executable_is_its_own_worker(data):
     end(process)
 
 
+@pytest.mark.gate
 def test_a_killed_worker_comes_back_at_its_address(data):
     process = data.start("--cpus", 1, "--data-cores", 2, data.launcher.python(STAY))
     rank, first, other = data.wait_for("rank-0", "worker-0", "worker-1")
@@ -129,6 +135,7 @@ def has_landlock():
     return ctypes.CDLL(None).syscall(444, None, 0, ask_for_the_version) > 0  # landlock_create_ruleset, everywhere
 
 
+@pytest.mark.gate
 @pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
 def test_a_protected_folder_is_read_only_for_workers_too(data):
     project = data.launcher.folder / "project"
@@ -141,6 +148,7 @@ def test_a_protected_folder_is_read_only_for_workers_too(data):
     assert not list(project.iterdir())
 
 
+@pytest.mark.gate
 def test_a_worker_that_dies_again_and_again_is_told_of_once(data):
     script = data.launcher.python(RANK + "import pathlib\nlog = pathlib.Path(os.environ['TAAS_OUTPUT_DIR']).parent / "
                                   "'data' / 'worker-0000' / 'stderr.log'\n"
@@ -151,6 +159,7 @@ def test_a_worker_that_dies_again_and_again_is_told_of_once(data):
     assert len(told) == 1 and "exited with code 1" in told[0] and "No module named 'nothing'" in told[0]
 
 
+@pytest.mark.gate
 def test_workers_outlive_a_generation_and_end_with_the_run(data):
     script = data.executable("import os, sys, time, pathlib\nseen = pathlib.Path(os.environ['SEEN'])\n"
                              "while not (seen / 'worker-0').exists(): time.sleep(0.01)\n"
@@ -163,7 +172,7 @@ def test_workers_outlive_a_generation_and_end_with_the_run(data):
     assert is_gone(data.about("worker-0")["pid"])
 
 
-@pytest.mark.parametrize("victim", ["keeper", "agent"])
+@pytest.mark.parametrize("victim", [pytest.param("keeper", marks=pytest.mark.gate), "agent"])
 def test_a_killed_launcher_leaves_no_worker(data, victim):
     process = data.start("--cpus", 2, "--data-cores", 1, data.launcher.python(STAY))
     everybody = data.wait_for("rank-0", "worker-0", "worker-1")
@@ -177,6 +186,7 @@ def parent_of(pid):
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
+@pytest.mark.gate
 def test_workers_write_files_of_their_own(data):
     program = data.launcher.python(RANK + "while not os.path.exists(os.environ['SEEN'] + '/worker-0'): time.sleep(0.01)\n")
     (data.launcher.folder / "packages" / "taas" / "worker.py").write_text(

@@ -35,6 +35,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("arguments,line", WRONG, ids=[" ".join(a) for a, _ in WRONG])
 def test_wrong_values_are_one_line(launcher, arguments, line):
     done = launcher.run(*arguments, launcher.python(""))
@@ -43,6 +44,7 @@ def test_wrong_values_are_one_line(launcher, arguments, line):
     assert not (launcher.folder / "taas-runs").exists()
 
 
+@pytest.mark.gate
 def test_dry_run_shows_the_machines(launcher):
     script = launcher.python("")
     text = launcher.run("--dry-run", "--cpus", 2, "--data-cores", 3, "--units", 10, "--loader", "data:train", script)

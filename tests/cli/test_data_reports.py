@@ -2,10 +2,12 @@
 
 import json
 
+import pytest
 from conftest import wait_until
 from data_runs import RANK, data, journal  # noqa: F401
 
 
+@pytest.mark.gate
 def test_ranks_wait_for_a_loader(data):
     process = data.start("--cpus", 1, "--data-cores", 2, "--loader", "data:train", data.launcher.python(RANK),
                          env={"WORKER": "prepare"})
@@ -29,6 +31,7 @@ def test_several_loaders_are_waited_for_together(data):
     assert "preparing data:train,data:val before ranks start" in done.stderr
 
 
+@pytest.mark.gate
 def test_a_loader_that_cannot_be_imported_ends_the_run(data):
     done = data.run("--cpus", 1, "--data-cores", 2, "--loader", "nothing:train", data.launcher.python(RANK),
                     env={"WORKER": "fail"})
@@ -37,6 +40,7 @@ def test_a_loader_that_cannot_be_imported_ends_the_run(data):
     assert not (data.seen / "rank-0").exists()
 
 
+@pytest.mark.gate
 def test_what_ranks_report_is_judged_at_the_end(data):
     script = data.launcher.python("""
 import json, os, socket

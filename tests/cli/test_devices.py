@@ -40,6 +40,7 @@ def zeros(count, device):
 """
 
 
+@pytest.mark.gate
 def test_each_device_is_described_and_tried(machine):
     done = machine(WORKS_BUT_ON_THE_SECOND, FAKE_NVML=f"1 77 {79 << 30}")
     assert done.returncode == 1 and done.stderr == ""
@@ -52,6 +53,7 @@ def test_each_device_is_described_and_tried(machine):
     assert closing == f"tried with torch 2.99 of {sys.executable}"
 
 
+@pytest.mark.gate
 def test_devices_are_those_that_a_program_would_see(machine):
     done = machine(WORKS_BUT_ON_THE_SECOND, CUDA_VISIBLE_DEVICES="1")
     assert done.returncode == 0
@@ -60,6 +62,7 @@ def test_devices_are_those_that_a_program_would_see(machine):
     assert none.returncode == 0 and "no GPU is visible here, with CUDA_VISIBLE_DEVICES=''\n" in none.stdout
 
 
+@pytest.mark.gate
 def test_a_torch_that_crashes_is_no_success(machine):
     done = machine("import os; os.abort()")
     assert done.returncode == 1 and "Traceback" not in done.stderr

@@ -32,12 +32,14 @@ def shown(launcher, done):
     return [json.loads(log.read_text()) for log in logs]
 
 
+@pytest.mark.gate
 def test_each_rank_sees_its_own_group(launcher, on_four_gpus):
     done = on_four_gpus("--devices-per-rank", 2, launcher.python(SHOW), CUDA_VISIBLE_DEVICES="3,2,1,0")
     assert shown(launcher, done) == [["0", "2", "0", "2", "3,2", "2"], ["1", "2", "1", "2", "1,0", "2"]]
     assert "4 GPUs here: 2 ranks, each on 2 GPUs" in done.stderr
 
 
+@pytest.mark.gate
 def test_groups_that_do_not_fit_are_refused(on_four_gpus):
     for sizes, why in ((["--gpus", 3], "--gpus 3 is not a multiple of --devices-per-rank 2"),
                        (["--gpus", 8], "4 ranks need 8 GPUs, and this machine has 4")):
@@ -56,6 +58,7 @@ def test_a_dry_run_shows_the_groups(launcher, on_four_gpus):
     assert "  CUDA_VISIBLE_DEVICES=0,1\n" in plan.stdout and " CUDA_VISIBLE_DEVICES=2,3" in plan.stdout
 
 
+@pytest.mark.gate
 def test_a_submitted_job_asks_for_all_gpus(launcher):
     tools = launcher.folder / "tools"
     tools.mkdir()

@@ -16,6 +16,7 @@ def test_success(launcher, attempt):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.gate
 @repeated
 def test_exit_code_of_the_culprit_comes_back(launcher, attempt):
     result = launcher.run("--nproc-per-node", 8, *launcher.ranks("3=exit:42"))
@@ -23,6 +24,7 @@ def test_exit_code_of_the_culprit_comes_back(launcher, attempt):
     assert "rank 3 exited with code 42" in result.stderr
 
 
+@pytest.mark.gate
 @repeated
 def test_segmentation_fault(launcher, attempt):
     result = launcher.run("--nproc-per-node", 8, *launcher.ranks("6=segfault"))
@@ -44,6 +46,7 @@ def test_two_failures_30_ms_apart_name_the_first(launcher, attempt):
     assert "rank 5 exited with code 7" in result.stderr
 
 
+@pytest.mark.gate
 @repeated
 def test_program_that_cannot_be_executed(launcher, attempt):
     program = launcher.folder / "program"
@@ -64,6 +67,7 @@ def test_file_without_permission_to_execute(launcher, attempt):
     assert str(program) in result.stderr
 
 
+@pytest.mark.gate
 @repeated
 def test_traceback_without_any_help_from_the_program(launcher, attempt):
     script = launcher.python(
@@ -80,6 +84,7 @@ def test_traceback_without_any_help_from_the_program(launcher, attempt):
     assert len(report_lines(result)) <= 12, result.stderr
 
 
+@pytest.mark.gate
 def test_restart_until_the_budget_is_spent(launcher):
     result = launcher.run("--nproc-per-node", 3, "--max-restarts", 2, *launcher.ranks("1=exit:4"))
     assert result.returncode == 4
@@ -87,6 +92,7 @@ def test_restart_until_the_budget_is_spent(launcher):
     assert not list(launcher.barrier.glob("ready-3-*"))
 
 
+@pytest.mark.gate
 def test_an_exception_before_the_store_is_not_tried_again(launcher):
     script = launcher.python("import os, signal\nif os.environ['RANK'] == '1':\n    signal.pause()\n"
                              "print('once', flush=True)\nfor epoch in range(epochz):\n    pass\n")
@@ -104,7 +110,7 @@ def test_restart_that_cures(launcher):
     assert len(starts) == 8
 
 
-@pytest.mark.parametrize("name", ["missing.py", "./missing", "no-such-program-anywhere"])
+@pytest.mark.parametrize("name", [pytest.param("missing.py", marks=pytest.mark.gate), "./missing", "no-such-program-anywhere"])
 @pytest.mark.parametrize("flags", [[], ["--no-python"], ["--run-path"]])
 def test_a_program_that_does_not_exist_is_127(launcher, name, flags):
     result = launcher.run(*flags, name)
@@ -113,6 +119,7 @@ def test_a_program_that_does_not_exist_is_127(launcher, name, flags):
     assert not (launcher.folder / "taas-runs").exists(), "a refused run leaves nothing behind"
 
 
+@pytest.mark.gate
 def test_an_interpreter_that_does_not_exist_is_127(launcher):
     script = launcher.python("print()\n")
     for value, why in (("/no/such/python", "no such file"), ("no-such-python", "not in PATH")):
@@ -122,6 +129,7 @@ def test_an_interpreter_that_does_not_exist_is_127(launcher):
     assert result.returncode == 126 and "not an executable file" in result.stderr, result.stderr
 
 
+@pytest.mark.gate
 def test_what_cannot_be_executed_is_126_with_advice(launcher):
     contents = {"run.sh": "#!/bin/sh\nexit 0\n", "cells.ipynb": "{}", "model.pt": "\0" * 100}
     for (name, content), advice in zip(contents.items(), ("chmod +x run.sh", "jupyter nbconvert", "binary data")):
@@ -138,13 +146,15 @@ NO_PROCESS = 2**22 + 1  # above the largest number that Linux gives
 
 
 @pytest.mark.parametrize("flags, why", [
-    (["--end-with", NO_PROCESS], f"--end-with: {NO_PROCESS}: there is no such process"),
-    (["-t", "5:3"], "--tee 5:3: there is no local rank 5; the largest of a node is 1"),
+    pytest.param(["--end-with", NO_PROCESS], f"--end-with: {NO_PROCESS}: there is no such process", marks=pytest.mark.gate),
+    pytest.param(["-t", "5:3"], "--tee 5:3: there is no local rank 5; the largest of a node is 1", marks=pytest.mark.gate),
     (["--local-ranks-filter", "7"], "--local-ranks-filter 7: there is no local rank 7"),
-    (["--protect-except", "/usr"], "--protect-except /usr: only with --protect"),
-    (["--interface", "nope0"], "--interface nope0: no address that others can reach on an interface 'nope0'"),
+    pytest.param(["--protect-except", "/usr"], "--protect-except /usr: only with --protect", marks=pytest.mark.gate),
+    pytest.param(["--interface", "nope0"], "--interface nope0: no address that others can reach on an interface 'nope0'",
+                 marks=pytest.mark.gate),
     (["--local-addr", "nope.invalid"], "--local-addr nope.invalid: no address is known for this name"),
-    (["--local-addr", "203.0.113.9"], "--local-addr 203.0.113.9: not an address of this machine"),
+    pytest.param(["--local-addr", "203.0.113.9"], "--local-addr 203.0.113.9: not an address of this machine",
+                 marks=pytest.mark.gate),
     (["--master-addr", "203.0.113.9"], "--master-addr 203.0.113.9: not an address of this machine"),
 ])
 def test_what_is_not_there_is_refused(launcher, flags, why):
@@ -153,6 +163,7 @@ def test_what_is_not_there_is_refused(launcher, flags, why):
     assert not list(launcher.barrier.iterdir()), "no rank was started"
 
 
+@pytest.mark.gate
 def test_a_wrong_config_file_is_told_by_its_line(launcher):
     for text in ("gpus = 1\ngpus = 2\n", "\nprotect = [1\n", "\ngpus = true\n", "\nrole = trainer\n"):
         (launcher.folder / "run.toml").write_text(text)
@@ -161,6 +172,7 @@ def test_a_wrong_config_file_is_told_by_its_line(launcher):
         assert result.stderr.startswith("taas-run: run.toml: line 2: "), result.stderr
 
 
+@pytest.mark.gate
 def test_usage_errors_are_one_line_and_code_2(launcher):
     for arguments in (["--gpus", "0", "x"], ["--nproc-per-node", "many", "/bin/true"], ["--no-such-flag", "/bin/true"],
                       ["--gpus", "4"], ["--hosts", "a,b", "/bin/true"]):

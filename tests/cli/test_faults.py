@@ -30,6 +30,7 @@ def memory_cgroup():
 MEMORY_LIMIT = 512 << 20  # of which keeper, agent and three ranks under AddressSanitizer need a good part
 
 
+@pytest.mark.gate
 @repeated
 def test_out_of_memory_kill_is_named_as_such(launcher, attempt):
     made = memory_cgroup()
@@ -55,6 +56,7 @@ def agent_of(keeper: int) -> int:
     return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
 
 
+@pytest.mark.gate
 def test_the_kernel_takes_ranks_and_what_they_start_before_agent_and_keeper(launcher):
     start_child = "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\nprint(child.pid, flush=True)\nchild.wait()\n"
     base = min(1000, oom_score("self") + 50)  # as a batch system may have given it
@@ -86,6 +88,7 @@ def fill(path):
         pass
 
 
+@pytest.mark.gate
 @repeated
 def test_full_log_disk_does_not_end_training(launcher, small_disk, attempt):
     result = launcher.run("--nproc-per-node", 2, "--output", small_disk,
@@ -95,6 +98,7 @@ def test_full_log_disk_does_not_end_training(launcher, small_disk, attempt):
     assert "no space left" in result.stderr.lower() and str(small_disk) in result.stderr
 
 
+@pytest.mark.gate
 def test_logs_go_on_when_the_disk_has_room_again(launcher, small_disk):
     script = launcher.python("import sys\n"
                              "for size in map(int, sys.stdin):\n"
@@ -119,6 +123,7 @@ def test_logs_go_on_when_the_disk_has_room_again(launcher, small_disk):
     assert '"finish"' in next(small_disk.glob("*/journal.jsonl")).read_text()
 
 
+@pytest.mark.gate
 @repeated
 def test_full_disk_is_reported_before_training(launcher, small_disk, attempt):
     fill(small_disk / "filler")
@@ -128,6 +133,7 @@ def test_full_disk_is_reported_before_training(launcher, small_disk, attempt):
     assert not list(launcher.barrier.iterdir()), "no rank was started"
 
 
+@pytest.mark.gate
 @repeated
 def test_master_port_in_use_is_said_by_number(launcher, attempt):
     with socket.socket() as taken:
@@ -140,6 +146,7 @@ def test_master_port_in_use_is_said_by_number(launcher, attempt):
     assert not list(launcher.barrier.iterdir()), "no rank was started"
 
 
+@pytest.mark.gate
 @repeated
 def test_garbage_on_the_store_port_disturbs_nobody(launcher, attempt):
     process = launcher.start("--nproc-per-node", 2, *launcher.ranks("*=graceful:0"))
@@ -162,6 +169,7 @@ def test_garbage_on_the_store_port_disturbs_nobody(launcher, attempt):
     assert process.returncode == 128 + signal.SIGTERM
 
 
+@pytest.mark.gate
 @repeated
 def test_exit_order_is_kept_when_the_launcher_was_not_looking(launcher, attempt):
     process = launcher.start("--nproc-per-node", 8, *launcher.ranks("*=stay"))
@@ -177,6 +185,7 @@ def test_exit_order_is_kept_when_the_launcher_was_not_looking(launcher, attempt)
     assert "rank 6 was killed by SIGKILL" in err
 
 
+@pytest.mark.gate
 def test_closed_console_does_not_end_training(launcher):
     process = launcher.start("--nproc-per-node", 1, *launcher.ranks("*=flood:4000000"))
     process.stdout.close()
@@ -192,6 +201,7 @@ def test_slow_console_loses_nothing(launcher):
     assert process.returncode == 0
 
 
+@pytest.mark.gate
 def test_launcher_links_no_libtorch():
     if shutil.which("ldd") is None:
         pytest.skip("no ldd here")

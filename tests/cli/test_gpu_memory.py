@@ -32,6 +32,7 @@ def full_gpu(launcher, **variables):
     return result.stderr
 
 
+@pytest.mark.gate
 def test_who_holds_the_memory_is_named_with_its_program(launcher, driver):
     name = pathlib.Path(f"/proc/{os.getpid()}/comm").read_text().strip()
     said = full_gpu(launcher, FAKE_NVML=f"3 {os.getpid()} {60 * GIB},7 999999 {GIB}", CUDA_VISIBLE_DEVICES="3,7", **driver)
@@ -50,6 +51,7 @@ def test_a_gpu_may_be_named_by_its_uuid(launcher, driver):
     assert "; GPU-1a2b's memory is held by process 900001: 1.0 GiB" in said
 
 
+@pytest.mark.gate
 def test_a_driver_that_hangs_does_not_hold_up_the_verdict(launcher, driver):
     said = full_gpu(launcher, FAKE_NVML="hang", CUDA_VISIBLE_DEVICES="0", **driver)
     assert "is held by" not in said

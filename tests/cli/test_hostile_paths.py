@@ -52,7 +52,7 @@ def hostile():
     shutil.rmtree(launcher.folder)
 
 
-@pytest.mark.parametrize("ends", [0, 3])
+@pytest.mark.parametrize("ends", [pytest.param(0, marks=pytest.mark.gate), 3])
 def test_files_behind_a_link_in_the_place_of_the_output_folder_are_not_touched(hostile, ends):
     """They were moved into output/, and the run was a success."""
     result = hostile.shell(1, f'rm -rf "$TAAS_OUTPUT_DIR"; ln -s "$VICTIM" "$TAAS_OUTPUT_DIR"; exit {ends}')
@@ -62,6 +62,7 @@ def test_files_behind_a_link_in_the_place_of_the_output_folder_are_not_touched(h
     hostile.assert_victim_is_whole()
 
 
+@pytest.mark.gate
 def test_files_behind_a_link_in_the_output_folder_are_not_touched(hostile):
     """A link is published as a link; a folder that turns into one is not entered."""
     text = 'mkdir "$TAAS_OUTPUT_DIR/sub"; echo text > "$TAAS_OUTPUT_DIR/sub/file"; mv "$TAAS_OUTPUT_DIR/sub" away; ' \
@@ -72,12 +73,14 @@ def test_files_behind_a_link_in_the_output_folder_are_not_touched(hostile):
     assert (hostile.folder / "taas-runs/latest/output/sub").readlink() == hostile.victim
 
 
+@pytest.mark.gate
 def test_an_output_folder_that_a_program_makes_anew_is_as_good_as_the_first(hostile):
     result = hostile.shell(1, 'rm -rf "$TAAS_OUTPUT_DIR"; mkdir "$TAAS_OUTPUT_DIR"; echo text > "$TAAS_OUTPUT_DIR/file"')
     assert result.returncode == 0, result.stderr
     assert (hostile.folder / "taas-runs/latest/output/file").read_text() == "text\n"
 
 
+@pytest.mark.gate
 def test_the_next_generations_folder_is_not_made_elsewhere(hostile):
     result = hostile.shell(1, '[ "$generation" = 1 ] && exit 0\nln -s "$VICTIM" "$run/generation-1"\nexit 3\n', "--max-restarts", 1)
     assert result.returncode == 0, result.stderr
@@ -85,8 +88,10 @@ def test_the_next_generations_folder_is_not_made_elsewhere(hostile):
     hostile.assert_victim_is_whole()
 
 
-@pytest.mark.parametrize("plant, found", [('ln -s "$VICTIM/notes" "$log"', "is a symbolic link to "),
-                                          ('ln "$VICTIM/notes" "$log"', "is a file with 2 names, and may be anybody's"),
+@pytest.mark.parametrize("plant, found", [pytest.param('ln -s "$VICTIM/notes" "$log"', "is a symbolic link to ",
+                                                       marks=pytest.mark.gate),
+                                          pytest.param('ln "$VICTIM/notes" "$log"', "is a file with 2 names, and may be anybody's",
+                                                       marks=pytest.mark.gate),
                                           ('mkfifo "$log"', "is a named pipe"), ('mkdir "$log"', "is a folder")])
 def test_a_log_file_is_written_to_no_other_file(hostile, plant, found):
     text = f'''[ "$generation" = 1 ] && echo hello && exit 0
@@ -107,6 +112,7 @@ def test_log_files_below_log_dir_are_written_to_no_other_file(hostile):
     hostile.assert_victim_is_whole()
 
 
+@pytest.mark.gate
 def test_the_users_own_links_are_followed(hostile):
     (hostile.folder / "storage").mkdir()
     for name in ("taas-runs", "logs"):
@@ -118,6 +124,7 @@ def test_the_users_own_links_are_followed(hostile):
     assert (hostile.folder / "storage/taas-runs/latest/output/file").read_text() == "text\n"
 
 
+@pytest.mark.gate
 def test_no_evidence_is_read_from_elsewhere(hostile):
     """The rank's folder leads to one that has an error file of somebody else."""
     other = hostile.folder / "other"
@@ -128,7 +135,9 @@ def test_no_evidence_is_read_from_elsewhere(hostile):
     assert "SecretError" not in result.stderr
 
 
-@pytest.mark.parametrize("plant", ['ln -s "$VICTIM/new" "$file"', 'ln -s "$VICTIM/notes" "$file"', 'mkfifo "$file"'])
+@pytest.mark.parametrize("plant", ['ln -s "$VICTIM/new" "$file"',
+                                   pytest.param('ln -s "$VICTIM/notes" "$file"', marks=pytest.mark.gate),
+                                   'mkfifo "$file"'])
 def test_the_wish_to_stop_is_told_whatever_has_the_files_name(hostile, plant):
     text = f'''file=$TAAS_STOP_REQUESTED; {plant}
         trap '[ -f "$file" ] && [ ! -L "$file" ] && echo told; exit 0' TERM
@@ -141,6 +150,7 @@ def test_the_wish_to_stop_is_told_whatever_has_the_files_name(hostile, plant):
     hostile.assert_victim_is_whole()
 
 
+@pytest.mark.gate
 def test_private_files_that_are_not_a_ranks_own_stay(hostile):
     (hostile.victim / "notes").write_text(WORK)
     text = '''if [ "$RANK" = 0 ]; then echo mine > "$TAAS_OUTPUT_DIR/notes"; exit 0; fi
@@ -162,6 +172,7 @@ def test_private_folders_are_not_made_elsewhere(hostile):
     hostile.assert_victim_is_whole()
 
 
+@pytest.mark.gate
 def test_the_launchers_own_error_file_is_no_other_file(hostile):
     """As a rank of another launcher has it."""
     (hostile.folder / "error.json").write_text("")
@@ -172,7 +183,7 @@ def test_the_launchers_own_error_file_is_no_other_file(hostile):
     hostile.assert_victim_is_whole()
 
 
-@pytest.mark.parametrize("target", ["real.json", "/dev/null"])
+@pytest.mark.parametrize("target", [pytest.param("real.json", marks=pytest.mark.gate), "/dev/null"])
 def test_the_launchers_own_error_file_may_be_a_link_of_the_users(hostile, target):
     (hostile.folder / "real.json").write_text("older, and longer than what is written in its place: " + "x" * 10000)
     (hostile.folder / "error.json").symlink_to(target)
@@ -183,6 +194,7 @@ def test_the_launchers_own_error_file_may_be_a_link_of_the_users(hostile, target
         assert json.loads((hostile.folder / target).read_text())["message"]["errorCode"] == 3
 
 
+@pytest.mark.gate
 def test_what_has_taken_the_place_of_the_timers_pipe_stays(hostile):
     pipe = hostile.folder / "timers"
     result = hostile.shell(1, f'rm "{pipe}"; echo mine > "{pipe}"',
@@ -191,6 +203,7 @@ def test_what_has_taken_the_place_of_the_timers_pipe_stays(hostile):
     assert pipe.read_text() == "mine\n"
 
 
+@pytest.mark.gate
 def test_the_run_goes_on_below_the_folder_that_it_began_with(hostile):
     """A rank moves the run's folder away and puts another one there: what follows goes where the run's files are."""
     text = '''[ "$generation" = 1 ] && echo hello && exit 0

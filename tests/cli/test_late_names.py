@@ -75,7 +75,7 @@ def elastic(port: int) -> tuple:
                          f"--rdzv-endpoint={NAME}:{port}", "--rdzv-id=job7", "--rdzv-conf=last_call_timeout=120"]
 
 
-@pytest.mark.parametrize("way", [static, elastic])
+@pytest.mark.parametrize("way", [static, pytest.param(elastic, marks=pytest.mark.gate)])
 def test_three_pods_start_once_their_names_are_known(launcher, names, script, touched, way):
     """Static: the first node ended with 2 at once. Elastic: no node became the coordinator any more."""
     for _ in range(REPEATS):
@@ -126,6 +126,7 @@ def test_a_name_that_nobody_ever_knows_ends_the_wait_with_a_reason(launcher, nam
     assert "could not be reached for 4 s" in end and "no address is known for this name" in end
 
 
+@pytest.mark.gate
 def test_one_node_needs_no_name(launcher, names, script, touched):
     """The only pod of a job is given its own name as well, and nothing depends on that."""
     result = launcher.run("--nnodes=1", "--nproc-per-node=2", f"--master-addr={NAME}", "--node-rank=0", script, touched,
@@ -134,6 +135,7 @@ def test_one_node_needs_no_name(launcher, names, script, touched):
     assert_ranks(touched, 2)
 
 
+@pytest.mark.gate
 def test_a_wrong_address_of_the_first_node_is_told_at_once(launcher):
     """Unlike a name it will not become this machine's."""
     told, flags = static(free_port())

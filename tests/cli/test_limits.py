@@ -17,6 +17,7 @@ def test_two_hundred_ranks(launcher):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.gate
 def test_two_hundred_ranks_stop_when_one_fails(launcher):
     result = launcher.run("--gpus", 200, "--gpus-per-node", 50, "--oversubscribe", *launcher.ranks("137=exit:9"))
     assert result.returncode == 9, result.stderr
@@ -41,6 +42,7 @@ def on_one_core(launcher):
     return call
 
 
+@pytest.mark.gate
 def test_many_times_more_cpu_ranks_than_cores_need_consent(on_one_core):
     refused = on_one_core("--gpus", 17)
     assert refused.returncode == 2 and refused.stdout == ""
@@ -62,6 +64,7 @@ def test_where_jobs_can_be_submitted_that_is_named(on_one_core):
         assert done.returncode == 0 and "16 CPU ranks with gloo" in done.stdout and "--slurm" not in done.stdout, done.stderr
 
 
+@pytest.mark.gate
 def test_all_ranks_flood_and_every_byte_is_kept(launcher):
     result = launcher.run("--nproc-per-node", 8, *launcher.ranks("*=flood:3000000"))
     assert result.returncode == 0, result.stderr
@@ -74,7 +77,7 @@ def limited(which, limit):
     return lambda: resource.setrlimit(which, (limit, limit))
 
 
-@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 56), (20, 8, 112), (72, 8, 112)])
+@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 56), pytest.param(20, 8, 112, marks=pytest.mark.gate), (72, 8, 112)])
 def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, ranks, needed):
     """The run was aborted, or a rank "cannot duplicate"."""
     result = launcher.run("--nproc-per-node", ranks, *launcher.ranks("*=exit:0"),
@@ -84,6 +87,7 @@ def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, 
     assert not (launcher.folder / "taas-runs").exists()
 
 
+@pytest.mark.gate
 def test_as_many_open_files_as_are_said_to_be_needed_are_enough(launcher):
     for ranks, needed in (1, 56), (8, 112):
         result = launcher.run("--nproc-per-node", ranks, "/bin/true", preexec_fn=limited(resource.RLIMIT_NOFILE, needed))
@@ -116,6 +120,7 @@ def results(launcher) -> list:
     return sorted(path.name for path in (launcher.run_folder() / "output").iterdir())
 
 
+@pytest.mark.gate
 def test_however_few_processes_there_may_be_a_line_says_what_could_not_be_started(ordinary):
     """A thread that the system did not start ended the launcher or its agent by std::terminate."""
     launcher, user = ordinary
@@ -132,6 +137,7 @@ def test_however_few_processes_there_may_be_a_line_says_what_could_not_be_starte
     assert results(launcher) == ["result-0", "result-1"]
 
 
+@pytest.mark.gate
 def test_a_run_goes_on_when_no_further_thread_can_be_started(ordinary):
     """The first copy into output/ has a thread of its own, which ended the run where there was none to be had."""
     launcher, user = ordinary
@@ -147,6 +153,7 @@ def test_a_run_goes_on_when_no_further_thread_can_be_started(ordinary):
     assert results(launcher) == ["result-0"]
 
 
+@pytest.mark.gate
 def test_a_limit_of_file_sizes_does_not_kill_the_launcher(launcher):
     """SIGXFSZ did, before a word was said. Ranks get it as ever."""
     go = launcher.folder / "go"
@@ -192,6 +199,7 @@ raise SystemExit(0 if store.recv(1) == b"" else 9)
 """
 
 
+@pytest.mark.gate
 def test_a_client_that_the_store_has_no_room_for_is_told_of_with_a_way_out(launcher):
     """Ranks saw "Connection reset by peer" and nothing else."""
     result = launcher.run("--nproc-per-node", 1, "--store", "agent", "--preload", "none", launcher.python(ASKS_TOO_MUCH))

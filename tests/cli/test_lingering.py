@@ -44,6 +44,7 @@ def wait_for_line(process, words: str) -> str:
     return line
 
 
+@pytest.mark.gate
 def test_a_rank_that_raised_and_waits_for_a_thread_counts_as_failed(launcher):
     result = launcher.run("--nproc-per-node", 3, "--exit-timeout", 4, launcher.python(TORCH + WRITER + WAITS))
     assert result.returncode == 1, result.stderr
@@ -177,6 +178,7 @@ def test_ranks_that_live_after_all_others_are_named(launcher):
     assert process.returncode == 0, err
 
 
+@pytest.mark.gate
 def test_the_timeout_is_a_number_or_off(launcher):
     result = launcher.run("--exit-timeout", "soon", "true")
     assert result.returncode == 2

@@ -14,12 +14,13 @@ def logs(launcher) -> dict[str, list[str]]:
             for file in (launcher.run_folder() / "log").glob("*.log")}
 
 
+@pytest.mark.gate
 def test_without_a_wish_there_is_no_log(launcher):
     assert launcher.run("--no-python", "/bin/true").returncode == 0
     assert not (launcher.run_folder() / "log").exists()
 
 
-@pytest.mark.parametrize("way", ["flag", "variable", "config"])
+@pytest.mark.parametrize("way", [pytest.param("flag", marks=pytest.mark.gate), "variable", "config"])
 def test_a_log_is_asked_for_by_flag_variable_or_config(launcher, way):
     (launcher.folder / "taas.toml").write_text('log-level = "debug"\n')
     arguments = {"flag": ["--log-level", "debug"], "variable": [], "config": ["--config", launcher.folder / "taas.toml"]}
@@ -35,11 +36,13 @@ def test_a_log_is_asked_for_by_flag_variable_or_config(launcher, way):
     assert "info" not in result.stderr and "debug" not in result.stderr
 
 
+@pytest.mark.gate
 def test_the_flag_wins_and_parts_have_levels_of_their_own(launcher):
     launcher.run("--log-level", "off,process=info", "--no-python", "/bin/true", env={"TAAS_LOG": "trace"})
     assert {line.split()[4] for line in logs(launcher)["launcher"]} == {"process:"}
 
 
+@pytest.mark.gate
 def test_standard_error_gets_the_lines_where_it_is_asked_for(launcher):
     result = launcher.run("--log-level", "info,console", "--no-python", "/bin/true")
     lines = [line for line in result.stderr.splitlines() if LINE.fullmatch(line)]
@@ -47,7 +50,8 @@ def test_standard_error_gets_the_lines_where_it_is_asked_for(launcher):
     assert set(lines) >= set(logs(launcher)["launcher"])
 
 
-@pytest.mark.parametrize("arguments, variables, name", [(["--log-level", "loud"], {}, "--log-level loud: "),
+@pytest.mark.parametrize("arguments, variables, name", [pytest.param(["--log-level", "loud"], {}, "--log-level loud: ",
+                                                                     marks=pytest.mark.gate),
                                                         ([], {"TAAS_LOG": "disk=debug"}, "TAAS_LOG: disk: ")])
 def test_a_wish_that_is_none_is_refused(launcher, arguments, variables, name):
     result = launcher.run(*arguments, "--no-python", "/bin/true", env=variables)
@@ -56,6 +60,7 @@ def test_a_wish_that_is_none_is_refused(launcher, arguments, variables, name):
     assert not (launcher.folder / "taas-runs").exists()
 
 
+@pytest.mark.gate
 def test_ranks_are_told_where_to_write_theirs(launcher):
     script = launcher.python("import os\nprint(os.environ.get('TAAS_LOG'), os.environ.get('TAAS_LOG_DIR'))\n")
     shown = launcher.run("--log-level", "training=debug", script).stdout

@@ -12,6 +12,7 @@ def published(launcher):
     return launcher.run_folder() / "output"
 
 
+@pytest.mark.gate
 def test_console_shows_rank_0_and_files_hold_all(launcher):
     script = launcher.python("import os, sys\n"
                              "print('hello from', os.environ['RANK'])\n"
@@ -41,7 +42,8 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("what", EXACT)
+@pytest.mark.parametrize("what", [pytest.param(what, marks=pytest.mark.gate) if what == "no text at all" else what
+                                  for what in EXACT])
 def test_rank_0_writes_into_pipes_what_it_would_write_alone(launcher, what):
     (launcher.folder / "bytes").write_bytes(EXACT[what])
     with open(launcher.folder / "out", "wb") as out, open(launcher.folder / "err", "wb") as err:
@@ -55,6 +57,7 @@ def test_rank_0_writes_into_pipes_what_it_would_write_alone(launcher, what):
     assert (launcher.folder / "err").read_bytes() == EXACT[what]
 
 
+@pytest.mark.gate
 def test_launcher_speaks_on_a_line_of_its_own(launcher):
     script = launcher.python("import sys\nprint('half a line', end='')\nsys.stdout.flush()\nsys.exit(3)\n")
     with open(launcher.folder / "both", "w") as both:
@@ -63,6 +66,7 @@ def test_launcher_speaks_on_a_line_of_its_own(launcher):
     assert "half a line" in said, "and nothing behind it"
 
 
+@pytest.mark.gate
 def test_progress_bar_ends_in_its_last_state(launcher):
     script = launcher.python("import sys\n"
                              "for i in range(101):\n"
@@ -80,6 +84,7 @@ def test_long_lines_and_missing_newlines_arrive_whole(launcher):
     assert result.stdout == "x" * 300000 + "\nno newline at the end"
 
 
+@pytest.mark.gate
 def test_a_run_that_a_rank_starts_is_not_the_latest(launcher):
     script = launcher.python("import subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n")
     result = launcher.run("--rdzv-id", "outer", script, TAAS_RUN, "--rdzv-id", "inner", "--no-python", "/bin/true")
@@ -88,6 +93,7 @@ def test_a_run_that_a_rank_starts_is_not_the_latest(launcher):
     assert (launcher.folder / "taas-runs/inner/journal.jsonl").exists()
 
 
+@pytest.mark.gate
 def test_json_is_one_object_a_line(launcher):
     result = launcher.run("--nproc-per-node", 2, "--json", *launcher.ranks("0=print:hello", "1=after:0:3"))
     assert result.returncode == 3
@@ -96,11 +102,13 @@ def test_json_is_one_object_a_line(launcher):
     assert any(o.get("event") == "rank_exited" and o.get("rank") == 1 for o in objects)
 
 
+@pytest.mark.gate
 def test_quiet_says_nothing_of_its_own(launcher):
     result = launcher.run("--nproc-per-node", 2, "--quiet", *launcher.ranks("0=print:hello", "*=exit:0"))
     assert (result.stdout, result.stderr) == ("hello\n", "")
 
 
+@pytest.mark.gate
 def test_journal_tells_the_run(launcher):
     launcher.run("--nproc-per-node", 2, *launcher.ranks("1=exit:6"))
     lines = [json.loads(line) for line in (launcher.run_folder() / "journal.jsonl").read_text().splitlines()]
@@ -126,6 +134,7 @@ def test_output_is_published_when_the_run_ends_well(launcher):
     assert (published(launcher) / "sub/model.bin").read_bytes() == b"m" * 1000000
 
 
+@pytest.mark.gate
 def test_half_written_file_never_shows(launcher):
     script = launcher.python("import os, signal, time\n"
                              "folder = os.environ['TAAS_OUTPUT_DIR']\n"
@@ -140,7 +149,7 @@ def test_half_written_file_never_shows(launcher):
     assert "half.bin" in result.stderr
 
 
-@pytest.mark.parametrize("folder, reason", [("file", "not a"), ("missing/../file/x", "not a")])
+@pytest.mark.parametrize("folder, reason", [pytest.param("file", "not a", marks=pytest.mark.gate), ("missing/../file/x", "not a")])
 def test_unusable_output_folder_is_named(launcher, folder, reason):
     (launcher.folder / "file").write_text("")
     result = launcher.run("--output", folder, *launcher.ranks("*=exit:0"))
@@ -148,6 +157,7 @@ def test_unusable_output_folder_is_named(launcher, folder, reason):
     assert "file" in result.stderr and reason in result.stderr.lower()
 
 
+@pytest.mark.gate
 def test_read_only_output_folder_is_named(launcher):
     if os.geteuid() == 0:
         folder = "/proc/taas"  # no permission stops root, but no folder can be made here
@@ -159,6 +169,7 @@ def test_read_only_output_folder_is_named(launcher):
     assert folder in result.stderr
 
 
+@pytest.mark.gate
 def test_protected_folder_is_writable_for_rank_0_only(launcher):
     (launcher.folder / "project").mkdir()
     script = launcher.python("import os, sys, time\n"
@@ -184,12 +195,13 @@ def test_output_beside_a_protected_folder_is_writable_in_the_first_run_too(launc
     assert sorted(path.name for path in published(launcher).iterdir()) == ["from-0", "from-1"]
 
 
+@pytest.mark.gate
 def test_missing_protected_folder_is_named(launcher):
     result = launcher.run("--protect", "nowhere", *launcher.ranks("*=exit:0"))
     assert result.returncode == 2 and "nowhere" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--quiet"], ["--json"], ["--dry-run"]])
+@pytest.mark.parametrize("arguments", [pytest.param(["--quiet"], marks=pytest.mark.gate), ["--json"], ["--dry-run"]])
 def test_console_output_that_is_lost_is_no_success(launcher, arguments):
     with open("/dev/full", "w") as full:
         result = launcher.run(*arguments, "echo", "hi", stdout=full)
@@ -204,6 +216,7 @@ def test_help_that_is_lost_is_no_success(launcher):
     assert result.returncode == 1 and "standard output" in result.stderr
 
 
+@pytest.mark.gate
 def test_lost_errors_are_no_success_and_a_failure_keeps_its_code(launcher):
     with open("/dev/full", "w") as full:
         well = launcher.run("--nproc-per-node", 1, "sh", "-c", "echo trouble >&2", stderr=full)
@@ -212,7 +225,8 @@ def test_lost_errors_are_no_success_and_a_failure_keeps_its_code(launcher):
     assert (well.returncode, ill.returncode, refused.returncode) == (1, 3, 2)
 
 
-@pytest.mark.parametrize("arguments", [["echo", "hi"], ["--json", "echo", "hi"], ["--help"], ["--dry-run", "echo", "hi"]])
+@pytest.mark.parametrize("arguments", [pytest.param(["echo", "hi"], marks=pytest.mark.gate), ["--json", "echo", "hi"], ["--help"],
+                                       ["--dry-run", "echo", "hi"]])
 def test_a_reader_that_went_away_changes_nothing(launcher, arguments):
     reader, writer = os.pipe()
     os.close(reader)
@@ -221,6 +235,7 @@ def test_a_reader_that_went_away_changes_nothing(launcher, arguments):
     assert result.returncode == 0 and "standard output" not in result.stderr, result.stderr
 
 
+@pytest.mark.gate
 def test_dry_run_starts_nothing(launcher):
     result = launcher.run("--gpus", 16, "--dry-run", *launcher.ranks("*=exit:0"))
     assert result.returncode == 0, result.stderr

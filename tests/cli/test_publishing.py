@@ -39,6 +39,7 @@ def outcome(launcher, process):
     return err, (folder / "output/model.pt").read_text(), folder / ".staging/model.pt"
 
 
+@pytest.mark.gate
 def test_what_an_exception_has_cut_off_does_not_replace_a_whole_file(launcher):
     (launcher.folder / "train.py").write_text(WRITE + """
 def fail(): raise RuntimeError("boom")
@@ -64,6 +65,7 @@ save("second")
     assert "nobody knows whether it is whole: model.pt (published: an earlier version)" in err
 
 
+@pytest.mark.gate
 def test_what_a_signal_has_cut_off_does_not_replace_a_whole_file(launcher):
     (launcher.folder / "train.py").write_text(WRITE + """
 def wait():
@@ -80,6 +82,7 @@ save("ha", wait)
     assert "model.pt (published: an earlier version)" in err
 
 
+@pytest.mark.gate
 def test_what_a_handler_saves_is_published_however_the_rank_ends(launcher):
     (launcher.folder / "train.py").write_text(WRITE + """
 import signal

@@ -22,12 +22,14 @@ def run(launcher, *arguments, ranks=3, program=WRITES):
     return result
 
 
+@pytest.mark.gate
 def test_by_default_all_files_are_published(launcher):
     """Checkpoints of many ranks are in several files."""
     assert run(launcher, ranks=2).returncode == 0
     assert set(published(launcher)) == {"model.pt", "shard-0.pt", "shard-1.pt"}
 
 
+@pytest.mark.gate
 def test_private_files_are_dropped_where_rank_0_has_the_same_and_kept_otherwise(launcher):
     result = run(launcher, "--rank-output", "private", "-t", 3)
     assert result.returncode == 0, result.stderr
@@ -46,6 +48,7 @@ def test_private_folders_leave_nothing_behind_when_nobody_wrote(launcher):
     assert not (launcher.folder / "taas-runs/latest/private").exists()
 
 
+@pytest.mark.gate
 def test_none_refuses_writes_of_other_ranks_and_says_so_once(launcher):
     result = run(launcher, "--rank-output", "none")
     assert result.returncode == 1
@@ -54,6 +57,7 @@ def test_none_refuses_writes_of_other_ranks_and_says_so_once(launcher):
     assert set(published(launcher)) <= {"model.pt", "shard-0.pt"}
 
 
+@pytest.mark.gate
 def test_none_lets_rank_0_write(launcher):
     guarded = WRITES.replace("rank,", "if os.environ['RANK'] != '0': sys.exit()\nrank,", 1)
     result = run(launcher, "--rank-output", "none", program=guarded)

@@ -141,6 +141,7 @@ def need(program: str) -> str:
     return path
 
 
+@pytest.mark.gate
 def test_a_terminal_shows_lines_above_a_row_about_the_run(launcher, terminal, gate):
     screen = terminal(TAAS_RUN, launcher.python(PRINT_LINES + gate.rank_waits()))
     rows = screen.wait_for(lambda rows: LINES[-1] in rows and FOOTER.search(rows[-1]), "lines and the footer are there")
@@ -150,6 +151,7 @@ def test_a_terminal_shows_lines_above_a_row_about_the_run(launcher, terminal, ga
     assert rows[:-1] == LINES and DONE.search(rows[-1])
 
 
+@pytest.mark.gate
 def test_tee_gets_the_lines_and_nothing_is_drawn_over_them(launcher, terminal):
     script = launcher.python(PRINT_LINES)
     screen = terminal("sh", "-c", f"{words(TAAS_RUN, script)} | tee log")
@@ -159,7 +161,8 @@ def test_tee_gets_the_lines_and_nothing_is_drawn_over_them(launcher, terminal):
     assert (launcher.folder / "log").read_text().splitlines() == LINES
 
 
-@pytest.mark.parametrize("streams", ["2>&1 | tee log", "> log", "2> log", "2> log | tee out", "< /dev/null 2>&1 | cat"])
+@pytest.mark.parametrize("streams", ["2>&1 | tee log", "> log", pytest.param("2> log", marks=pytest.mark.gate), "2> log | tee out",
+                                     "< /dev/null 2>&1 | cat"])
 def test_nothing_is_drawn_unless_both_streams_are_the_terminal(launcher, terminal, streams):
     script = launcher.python(PRINT_LINES)
     screen = terminal("sh", "-c", f"{words(TAAS_RUN, script)} {streams}")
@@ -216,6 +219,7 @@ def test_tmux_shows_what_a_terminal_shows(launcher, terminal, gate):
         call("kill-server")
 
 
+@pytest.mark.gate
 def test_logs_of_ci_have_no_drawings(launcher, terminal):
     screen = terminal(TAAS_RUN, launcher.python(PRINT_LINES), CI="true")
     rows = screen.finish()
@@ -240,6 +244,7 @@ for bar in bars:
 """
 
 
+@pytest.mark.gate
 def test_eight_bars_of_one_rank_stand_where_they_stand_alone(launcher, terminal):
     pytest.importorskip("tqdm", reason="no tqdm here: scripts/requirements-test.txt has it")
     script = launcher.python(NESTED_BARS)
@@ -305,6 +310,7 @@ def test_a_debugger_has_the_row_that_it_asks_on(launcher, terminal):
     no_footer_below(screen, "(Pdb)")
 
 
+@pytest.mark.gate
 def test_input_is_typed_behind_its_question_and_bars_come_after_the_answer(launcher, terminal, gate):
     screen = terminal(TAAS_RUN, launcher.python(
         "import sys\nname = input('name: ')\nfor i in range(5): sys.stderr.write(f'\\r{i + 1} of 5 for {name}')\n"
@@ -352,6 +358,7 @@ def printed(rows: list) -> list:
     return [text for row in rows if (text := row.removeprefix("$ ")) in LINES]
 
 
+@pytest.mark.gate
 def test_in_the_background_nothing_is_drawn_until_it_comes_to_the_front(launcher, shell, gate):
     script = launcher.python(PRINT_LINES + gate.rank_waits())
     shell.press(f"clear; {words(TAAS_RUN, script)} &\n")

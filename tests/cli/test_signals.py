@@ -15,6 +15,7 @@ def agent_of(keeper: int) -> int:
     return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
 def test_stop_signal_reaches_ranks_and_comes_back_as_code(launcher, name):
     process = launcher.start("--nproc-per-node", 4, *launcher.ranks("*=stay"))
@@ -27,6 +28,7 @@ def test_stop_signal_reaches_ranks_and_comes_back_as_code(launcher, name):
     assert f"stopped by {name}" in err
 
 
+@pytest.mark.gate
 @repeated
 def test_ranks_may_save_when_asked_to_stop(launcher, attempt):
     process = launcher.start("--nproc-per-node", 2, *launcher.ranks("*=graceful:0"), env={"PYTHONUNBUFFERED": "1"})
@@ -38,6 +40,7 @@ def test_ranks_may_save_when_asked_to_stop(launcher, attempt):
     assert process.returncode == 128 + signal.SIGTERM
 
 
+@pytest.mark.gate
 @repeated
 def test_rank_that_ignores_sigterm_is_killed_after_the_timeout(launcher, attempt):
     result = launcher.run("--nproc-per-node", 4, "--shutdown-timeout", 1,
@@ -46,6 +49,7 @@ def test_rank_that_ignores_sigterm_is_killed_after_the_timeout(launcher, attempt
     assert is_gone(int((launcher.barrier / "ready-0-2").read_text()))
 
 
+@pytest.mark.gate
 @repeated
 def test_control_c_twice_kills_at_once(launcher, attempt):
     controller, terminal = pty.openpty()
@@ -64,6 +68,7 @@ def test_control_c_twice_kills_at_once(launcher, attempt):
     os.close(controller)
 
 
+@pytest.mark.gate
 @repeated
 @pytest.mark.parametrize("victim", ["keeper", "agent"])
 def test_kill_9_leaves_no_process(launcher, victim, attempt):
@@ -77,6 +82,7 @@ def test_kill_9_leaves_no_process(launcher, victim, attempt):
     wait_until(lambda: all(is_gone(pid) for pid in [*pids, agent]), "no process is left")
 
 
+@pytest.mark.gate
 @repeated
 def test_the_run_ends_with_the_process_of_end_with(launcher, attempt):
     """As a notebook's kernel starts it: killed, that has no farewell for its run."""
@@ -91,6 +97,7 @@ def test_the_run_ends_with_the_process_of_end_with(launcher, attempt):
     starter.wait()
 
 
+@pytest.mark.gate
 @repeated
 def test_grandchildren_in_their_own_session_end_with_the_run(launcher, attempt):
     process = launcher.start("--nproc-per-node", 2, "--shutdown-timeout", 1, *launcher.ranks("*=orphan"))
@@ -119,6 +126,7 @@ def test_user_signals_go_to_the_ranks_and_nowhere_else(launcher, number):
     assert "checkpoint now" in out
 
 
+@pytest.mark.gate
 def test_nohup_is_respected(launcher):
     process = launcher.start("--nproc-per-node", 2, *launcher.ranks("*=graceful:0"),
                              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))

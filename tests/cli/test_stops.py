@@ -48,6 +48,7 @@ def test_a_wrapped_rank_has_all_the_time_to_save_and_is_told_once(launcher, stop
     assert "left behind processes that have not" in err and "stopping_rank.py" in err
 
 
+@pytest.mark.gate
 def test_a_wrapped_rank_saves_after_a_failure_too(launcher, stopping):
     process, ranks = stopping("handler", 1, wrapped=True)
     os.kill(ranks[0], signal.SIGKILL)
@@ -65,7 +66,7 @@ def test_what_does_not_end_is_killed_with_the_ranks_time(launcher, stopping):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-@pytest.mark.parametrize("way, wrapped", [("flag", False), ("polls", False), ("flag", True)])
+@pytest.mark.parametrize("way, wrapped", [pytest.param("flag", False, marks=pytest.mark.gate), ("polls", False), ("flag", True)])
 def test_a_rank_with_workers_of_a_dataloader_saves(launcher, stopping, way, wrapped, name):
     if not random_stops.has_torch():
         pytest.skip("needs torch")
@@ -77,6 +78,7 @@ def test_a_rank_with_workers_of_a_dataloader_saves(launcher, stopping, way, wrap
     assert not random_stops.marked(launcher.folder)
 
 
+@pytest.mark.gate
 def test_a_shell_with_a_trap_does_not_keep_the_signal_from_its_program(launcher):
     script = launcher.folder / "wrapper.sh"
     script.write_text(f"#!/bin/bash\ntrap 'echo bye' TERM\n{sys.executable} \"$@\"; exit $?\n")
@@ -89,7 +91,8 @@ def test_a_shell_with_a_trap_does_not_keep_the_signal_from_its_program(launcher)
     assert saved(launcher) == [0] and "bye" in out, err
 
 
-@pytest.mark.parametrize("way, frozen", [("handler", "rank"), ("polls", "rank"), ("handler", "agent")])
+@pytest.mark.parametrize("way, frozen", [pytest.param("handler", "rank", marks=pytest.mark.gate), ("polls", "rank"),
+                                         pytest.param("handler", "agent", marks=pytest.mark.gate)])
 def test_a_frozen_rank_or_agent_hears_the_stop(launcher, stopping, way, frozen):
     process, ranks = stopping(way, 0)
     os.kill(ranks[1] if frozen == "rank" else agent_of(process.pid), signal.SIGSTOP)
@@ -116,7 +119,7 @@ def lines_until(stream, text: str) -> str:
     raise AssertionError(f"no line has {text!r}")
 
 
-@pytest.mark.parametrize("session", ["session", "group"])
+@pytest.mark.parametrize("session", [pytest.param("session", marks=pytest.mark.gate), "group"])
 def test_an_upload_in_the_background_is_waited_for(launcher, session):
     process = launcher.start("--nproc-per-node", 1, launcher.python(UPLOAD), session)
     line = lines_until(process.stderr, "left behind")
@@ -136,13 +139,14 @@ def test_a_daemon_does_not_hold_a_run_for_ever(launcher):
     assert is_gone(pid)
 
 
+@pytest.mark.gate
 def test_with_no_time_for_leftovers_they_are_told_at_once(launcher):
     result = launcher.run("--nproc-per-node", 1, "--leftover-timeout", 0, launcher.python(DAEMON))
     assert result.returncode == 0, result.stderr
     assert "left behind" not in result.stderr
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.gate)])
 def test_a_signal_ends_the_wait_for_leftovers(launcher, name):
     process = launcher.start("--nproc-per-node", 1, launcher.python(DAEMON))
     lines_until(process.stderr, "waiting for a process")
@@ -164,6 +168,7 @@ def test_nothing_outlives_a_launcher_that_is_killed_while_it_waits(launcher, vic
 
 # --- signals that ask for something ---
 
+@pytest.mark.gate
 def test_user_signals_spare_ranks_that_do_not_handle_them(launcher):
     script = launcher.python("import os, signal, sys, time\n"
                              "if os.environ['RANK'] == '0':\n"

@@ -94,7 +94,8 @@ def two_nodes_beside_a_crowd(launcher, touched, words: bytes, *arguments):
     assert_sound(launcher, 2, said)
 
 
-@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+@pytest.mark.parametrize("words", [pytest.param(words, marks=pytest.mark.gate) if words == QUERY else words
+                                   for words in WORDS.values()], ids=WORDS)
 def test_ranks_get_through_a_crowd_of_strangers_at_the_meeting_port(launcher, touched, words):
     """900 of them took all descriptors of the coordinator, which had no deadline and no limit for clients of the store."""
     two_nodes_beside_a_crowd(launcher, touched, words)
@@ -106,7 +107,7 @@ def test_strangers_whom_the_store_has_answered_take_no_connection_away(launcher,
 
 
 @pytest.mark.parametrize("words", [b"", QUERY], ids=["silent", "a greeting"])
-@pytest.mark.parametrize("limit", [LEAST_FOR_8_RANKS, LIMIT])
+@pytest.mark.parametrize("limit", [pytest.param(LEAST_FOR_8_RANKS, marks=pytest.mark.gate), LIMIT])
 def test_ranks_get_through_a_crowd_of_strangers_at_the_open_store(launcher, touched, words, limit):
     """They had three quarters of any limit, and made room for each other before they were listened to."""
     process = launcher.start("--nproc-per-node=8", "--store=agent", "--preload=none", launcher.python(RANK), touched,

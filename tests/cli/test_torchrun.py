@@ -14,6 +14,7 @@ from conftest import DEADLINE_SECONDS, TOUCH, assert_ranks, join_alone, succeeds
 
 # --- programs ---
 
+@pytest.mark.gate
 def test_script_with_all_the_usual_flags(launcher, script, touched):
     succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--rdzv-id=77", "--monitor-interval=1", "--start-method=spawn",
              script, touched, "--nnodes", "9")
@@ -21,6 +22,7 @@ def test_script_with_all_the_usual_flags(launcher, script, touched):
     assert_ranks(touched, 4)
 
 
+@pytest.mark.gate
 def test_a_program_that_comes_through_a_pipe_is_left_to_the_rank(launcher):
     """It was read to find out what it imports: the rank found an empty program, and the run ended well."""
     reader, writer = os.pipe()
@@ -41,6 +43,7 @@ def test_a_program_that_is_a_pipe_holds_nobody_up(launcher):
     assert agent.returncode == 0 and "from the pipe" in out, err
 
 
+@pytest.mark.gate
 def test_a_program_from_the_standard_input_is_for_one_rank(launcher):
     """Rank 0 read it, the others ran nothing, and the run ended well."""
     (launcher.folder / "program.txt").write_text("print('ran')")
@@ -51,6 +54,7 @@ def test_a_program_from_the_standard_input_is_for_one_rank(launcher):
     assert "save it to a file" in result.stderr
 
 
+@pytest.mark.gate
 def test_folders_and_archives_run_as_python_runs_them(launcher, touched):
     package = launcher.folder / "package"
     package.mkdir()
@@ -63,6 +67,7 @@ def test_folders_and_archives_run_as_python_runs_them(launcher, touched):
         assert_ranks(touched, 2)
 
 
+@pytest.mark.gate
 def test_a_huge_program_is_not_read_to_find_out_what_it_imports(launcher):
     """All of it was read into the agent's memory, which heard no signal meanwhile."""
     for length, preload in ((1 << 10, "torch"), (1 << 20, "none (the program does not seem to use torch)")):
@@ -76,6 +81,7 @@ def test_executable_without_python(launcher, shell, touched):
     assert_ranks(touched, 4)
 
 
+@pytest.mark.gate
 def test_module_and_no_python_contradict_each_other(launcher, shell, touched):
     for arguments, env in ((["--no-python", "--module"], {}), ([], {"PET_NO_PYTHON": "1", "PET_MODULE": "1"})):
         result = launcher.run("--nproc-per-node=2", *arguments, shell, touched, env=env)
@@ -91,12 +97,14 @@ def test_module_with_arguments(launcher, touched):
     assert (touched / "1").read_text() == "--lr 1"
 
 
+@pytest.mark.gate
 def test_run_path_takes_a_script_whatever_its_name(launcher, touched):
     (launcher.folder / "train").write_text(TOUCH)
     succeeds(launcher, "--run-path", "--nproc-per-node=2", "./train", touched)
     assert_ranks(touched, 2)
 
 
+@pytest.mark.gate
 def test_standalone(launcher, script, touched):
     succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--standalone", script, touched)
     assert_ranks(touched, 4)
@@ -104,18 +112,21 @@ def test_standalone(launcher, script, touched):
 
 # --- sizes and PET_ variables ---
 
-@pytest.mark.parametrize("wanted, count", [("4", 4), ("cpu", len(os.sched_getaffinity(0))), (None, 1)])
+@pytest.mark.parametrize("wanted, count", [("4", 4), pytest.param("cpu", len(os.sched_getaffinity(0)), marks=pytest.mark.gate),
+                                           pytest.param(None, 1, marks=pytest.mark.gate)])
 def test_number_of_processes(launcher, shell, touched, wanted, count):
     succeeds(launcher, *([f"--nproc-per-node={wanted}"] if wanted else []), "--no-python", shell, touched)
     assert_ranks(touched, count)
 
 
-@pytest.mark.parametrize("flag, value", [("--nproc-per-node", "unknown"), ("--nnodes", "2:20:30"), ("--nnodes", "3:2")])
+@pytest.mark.parametrize("flag, value", [("--nproc-per-node", "unknown"), ("--nnodes", "2:20:30"),
+                                         pytest.param("--nnodes", "3:2", marks=pytest.mark.gate)])
 def test_sizes_that_are_none(launcher, shell, touched, flag, value):
     result = launcher.run(flag, value, "--no-python", shell, touched)
     assert result.returncode == 2 and value in result.stderr, result.stderr
 
 
+@pytest.mark.gate
 def test_pet_variables(launcher, shell, touched):
     pet = {"PET_NNODES": "1", "PET_NPROC_PER_NODE": "4", "PET_RDZV_ID": "job9", "PET_MONITOR_INTERVAL": "1",
            "PET_START_METHOD": "spawn", "PET_NO_PYTHON": "1", "PET_MODULE": "0"}
@@ -126,22 +137,26 @@ def test_pet_variables(launcher, shell, touched):
 
 # --- spelling ---
 
+@pytest.mark.gate
 def test_options_are_spelled_as_argparse_lets_users(launcher, shell, touched):
     result = succeeds(launcher, "--nproc=2", "-t=3", "--no-py", shell, touched)
     assert_ranks(touched, 2)
     assert "creating" in result.stdout and "[0]" in result.stdout and "[1]" in result.stdout
 
 
+@pytest.mark.gate
 def test_a_name_that_is_no_signal_is_passed_over_and_said(launcher):
     result = succeeds(launcher, "--signals-to-handle=SIGTERM,SIGNOPE", "--no-python", "/bin/true")
     assert "SIGNOPE in --signals-to-handle" in result.stderr
 
 
+@pytest.mark.gate
 def test_filters_are_refused_as_a_variable_too(launcher):
     result = launcher.run("--no-python", "/bin/true", env={"PET_DUPLICATE_STDOUT_FILTERS": "loss"})
     assert result.returncode == 2 and "PET_DUPLICATE_STDOUT_FILTERS comes with a later version" in result.stderr
 
 
+@pytest.mark.gate
 def test_a_prefix_has_the_names_of_nodes_that_joined(launcher):
     result = join_alone(launcher, "-t", "3", "--log-line-prefix-template=<${hostname}>", "--no-python", "/bin/echo", "x",
                         TAAS_TOKEN="a secret of ours")
@@ -150,6 +165,7 @@ def test_a_prefix_has_the_names_of_nodes_that_joined(launcher):
 
 # --- output ---
 
+@pytest.mark.gate
 def test_log_files_hold_both_streams_by_attempt_and_local_rank(launcher, shell, touched):
     succeeds(launcher, "--nproc-per-node=2", "--rdzv-id=job", "--log-dir=logs", "-r", "3", "--no-python", shell, touched)
     folder = launcher.folder / "logs/job/attempt_0"
@@ -158,11 +174,13 @@ def test_log_files_hold_both_streams_by_attempt_and_local_rank(launcher, shell, 
         assert (folder / str(rank) / "stderr.log").read_text() == f"warning of {rank}\n"
 
 
+@pytest.mark.gate
 def test_redirect_keeps_rank_0_off_the_console(launcher, shell, touched):
     result = succeeds(launcher, "--nproc-per-node=2", "--redirects=1", "--no-python", shell, touched)
     assert "creating" not in result.stdout and "warning of 0" in result.stderr
 
 
+@pytest.mark.gate
 def test_tee_shows_all_with_the_prefix_of_the_environment(launcher, shell, touched):
     result = succeeds(launcher, "--nproc-per-node=4", "--redirects=3", "--tee=3", "--no-python", shell, touched,
                       env={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank${rank}]: "})
@@ -171,6 +189,7 @@ def test_tee_shows_all_with_the_prefix_of_the_environment(launcher, shell, touch
         assert f"[rank{rank}]: warning of {rank}\n" in result.stderr
 
 
+@pytest.mark.gate
 def test_tee_by_local_rank(launcher, shell, touched):
     result = succeeds(launcher, "--nproc-per-node=3", "--tee=1:1,2:2", "--log-line-prefix-template=<${local_rank}>",
                       "--no-python", shell, touched)
@@ -178,12 +197,14 @@ def test_tee_by_local_rank(launcher, shell, touched):
     assert "<2>warning" in result.stderr and "<1>warning" not in result.stderr
 
 
+@pytest.mark.gate
 def test_local_ranks_filter(launcher, shell, touched):
     result = succeeds(launcher, "--nproc-per-node=3", "--tee=3", "--local-ranks-filter=2", "--no-python", shell, touched)
     shown = [rank for rank in range(3) if f"creating {touched}/{rank}" in result.stdout]
     assert shown == [2]
 
 
+@pytest.mark.gate
 def test_plug_in_for_logs_is_refused(launcher, script):
     result = launcher.run("--logs-specs=default", script)
     assert result.returncode == 2 and "--logs-specs" in result.stderr
@@ -198,6 +219,7 @@ def test_exception_of_a_worker(launcher, script, touched):
     assert_ranks(touched, 0)
 
 
+@pytest.mark.gate
 def test_attempts_count_up(launcher, shell):
     """A program that is no Python: of those that fail as they start, taas-run knows that they would fail again."""
     pathlib.Path(shell).write_text('#!/bin/sh\necho $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS\n'
@@ -209,6 +231,7 @@ def test_attempts_count_up(launcher, shell):
     assert "0 3\n" in [(folder / f"attempt_0/{rank}/stdout.log").read_text() for rank in range(2)]
 
 
+@pytest.mark.gate
 def test_error_file_is_of_the_rank_and_the_attempt_and_its_message_is_the_report(launcher, shell):
     """A program that writes the file as @record does, and dies without another word."""
     extra = {"py_callstack": 'Traceback\n  File "model.py", line 3, in load\nKeyError: layer7', "timestamp": "1"}
@@ -242,6 +265,7 @@ def test_whoever_started_the_launcher_gets_the_first_failure_in_its_own_error_fi
     assert not outer.exists()
 
 
+@pytest.mark.gate
 def test_virtual_local_rank_gives_each_rank_a_device_called_0(launcher):
     script = launcher.python("import os\nprint(os.environ['LOCAL_RANK'], os.environ['CUDA_VISIBLE_DEVICES'])\n")
     launcher.environment.pop("CUDA_VISIBLE_DEVICES", None)

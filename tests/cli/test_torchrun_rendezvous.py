@@ -9,6 +9,7 @@ import pytest
 from conftest import DEADLINE_SECONDS, assert_ranks, free_port, succeeds, wait_until
 
 
+@pytest.mark.gate
 def test_script_with_a_static_rendezvous(launcher, script, touched):
     port = free_port()
     succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--master-addr=localhost", f"--master-port={port}",
@@ -16,6 +17,7 @@ def test_script_with_a_static_rendezvous(launcher, script, touched):
     assert_ranks(touched, 4)
 
 
+@pytest.mark.gate
 def test_elastic_range_starts_with_the_nodes_that_are_there(launcher, script, touched):
     """The last call of one second is over, and nobody else has come."""
     place = ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}", "--rdzv-id=job8",
@@ -24,6 +26,7 @@ def test_elastic_range_starts_with_the_nodes_that_are_there(launcher, script, to
     assert_ranks(touched, 4)
 
 
+@pytest.mark.gate
 def test_two_agents_on_one_machine(launcher, script, touched):
     common = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
               "--rdzv-id=job8"]
@@ -75,6 +78,7 @@ assert os.environ["MASTER_PORT"] == os.environ["GIVEN_PORT"], "torch takes no ot
 """
 
 
+@pytest.mark.gate
 def test_the_store_is_at_the_address_and_port_that_were_given(launcher):
     """init_method="tcp://localhost:29500" beside --master-addr localhost --master-port 29500: the first node itself was there."""
     port = free_port()
@@ -116,6 +120,7 @@ def connections(port: int) -> int:
                for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:])
 
 
+@pytest.mark.gate
 def test_a_node_that_is_told_to_stop_leaves_and_a_late_one_joins_with_the_next_generation(launcher, touched):
     """An evicted pod ended the training of all others with 143."""
     port = free_port()
@@ -144,6 +149,7 @@ def test_a_node_that_is_told_to_stop_leaves_and_a_late_one_joins_with_the_next_g
     assert len([path for path in touched.glob("began-*-of-2") if path.name[6] != "0"]) == 2
 
 
+@pytest.mark.gate
 def test_without_enough_others_a_node_that_is_told_to_stop_ends_the_run(launcher, touched):
     port = free_port()
     script, token = launcher.python(ELASTIC), {"TAAS_TOKEN": "a secret of ours"}
@@ -208,6 +214,7 @@ pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(json.dumps([found, answ
 """
 
 
+@pytest.mark.gate
 def test_only_the_first_node_serves_its_store_and_only_where_it_was_told(launcher, touched):
     """Every node served one on all addresses, with --interface lo too."""
     common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",

@@ -7,7 +7,8 @@ import pytest
 from conftest import DEADLINE_SECONDS, assert_ranks, free_port, join_alone
 
 
-@pytest.mark.parametrize("place", [["--nnodes=1:2", "--rdzv-endpoint=node7:29400"], ["--nnodes=2", "--rdzv-id=job8"],
+@pytest.mark.parametrize("place", [["--nnodes=1:2", "--rdzv-endpoint=node7:29400"],
+                                   pytest.param(["--nnodes=2", "--rdzv-id=job8"], marks=pytest.mark.gate),
                                    ["--nnodes=2", "--rdzv-endpoint=localhost:29400", "--rdzv-id=job8"]])
 def test_nodes_that_meet_are_never_simulated_but_told_of_the_secret(launcher, script, touched, place):
     """In two terminals two complete runs went their way, and both ended well."""
@@ -16,6 +17,7 @@ def test_nodes_that_meet_are_never_simulated_but_told_of_the_secret(launcher, sc
     assert_ranks(touched, 0)
 
 
+@pytest.mark.gate
 def test_a_stranger_who_takes_names_keeps_no_agents_apart(launcher, script, touched):
     """Any local user could bind this one: both agents then waited for a coordinator until they timed out."""
     port = free_port()
@@ -36,7 +38,7 @@ STEP = {"SLURM_JOB_ID": "77", "SLURM_JOB_NODELIST": "a,b", "SLURM_TASKS_PER_NODE
         "SLURM_PROCID": "1"}
 
 
-@pytest.mark.parametrize("kind", ["a pipe", "readable", "another user's"])
+@pytest.mark.parametrize("kind", [pytest.param("a pipe", marks=pytest.mark.gate), "readable", "another user's"])
 def test_a_stranger_who_takes_the_meeting_place_of_a_step_is_named(launcher, kind):
     """A pipe that nobody writes to held the other nodes up for ever."""
     place = launcher.folder / ".taas-77.0.0"
@@ -51,6 +53,7 @@ def test_a_stranger_who_takes_the_meeting_place_of_a_step_is_named(launcher, kin
     assert result.returncode == 2 and str(place) in result.stderr and "remove it" in result.stderr, result.stderr
 
 
+@pytest.mark.gate
 def test_ranks_never_see_the_token(launcher):
     program = "/usr/bin/printenv"
     alone = launcher.run("--nproc-per-node=1", "--no-python", program, env={"TAAS_TOKEN": "a secret of ours"})
@@ -59,7 +62,8 @@ def test_ranks_never_see_the_token(launcher):
     assert joined.returncode == 0 and "RANK=0" in joined.stdout and "TAAS_TOKEN" not in joined.stdout
 
 
-@pytest.mark.parametrize("mode, refused", [(0o600, False), (0o400, False), (0o640, True), (0o604, True), (0o622, True)])
+@pytest.mark.parametrize("mode, refused", [pytest.param(0o600, False, marks=pytest.mark.gate), (0o400, False),
+                                           pytest.param(0o640, True, marks=pytest.mark.gate), (0o604, True), (0o622, True)])
 def test_a_token_file_is_the_users_alone(launcher, tmp_path, mode, refused):
     token = tmp_path / "token"
     token.write_text(launcher.run("token").stdout)
@@ -70,6 +74,7 @@ def test_a_token_file_is_the_users_alone(launcher, tmp_path, mode, refused):
         assert str(token) in result.stderr and f"{mode:04o}" in result.stderr and "chmod 600" in result.stderr
 
 
+@pytest.mark.gate
 def test_a_token_is_made_and_a_weak_one_refused(launcher):
     made = [launcher.run("token") for _ in range(2)]
     assert all(result.returncode == 0 and len(result.stdout) == 65 and not result.stderr for result in made)

@@ -88,6 +88,7 @@ def machine(launcher, tmp_path):
     return Machine(launcher, tmp_path / "machine")
 
 
+@pytest.mark.gate
 def test_gpus_on_the_bus_without_a_driver_are_no_cpu_run(machine, launcher):
     machine.plug_in(NVIDIA, CONTROLLER)
     machine.plug_in(NVIDIA, CONTROLLER, 1)
@@ -101,6 +102,7 @@ def test_gpus_on_the_bus_without_a_driver_are_no_cpu_run(machine, launcher):
     assert machine.refuses("--gpus", 2, *launcher.ranks("*=exit:0"), CUDA_VISIBLE_DEVICES="0,1") == expected
 
 
+@pytest.mark.gate
 def test_who_asks_for_the_cpu_gets_it(machine, launcher):
     machine.plug_in(NVIDIA, CONTROLLER)
     by_variable = machine.run("--gpus", 2, *launcher.ranks("*=exit:0"), CUDA_VISIBLE_DEVICES="")
@@ -131,6 +133,7 @@ def test_a_container_that_was_not_given_its_gpus(machine, launcher):
     assert "lists 8 GPUs, but neither device files nor libnvidia-ml.so.1 are here: a container has to be given" in said
 
 
+@pytest.mark.gate
 def test_a_driver_of_another_version_than_its_library(machine, launcher):
     machine.load_driver(gpus=8)
     machine.install_library("550.90.07")
@@ -166,6 +169,7 @@ def test_device_files_that_are_withheld(machine, launcher):
     assert in_a_job.returncode == 0 and "no GPU here: 2 CPU ranks" in in_a_job.stderr
 
 
+@pytest.mark.gate
 def test_a_node_of_several_refuses_its_ranks(machine, launcher):
     machine.plug_in(NVIDIA, CONTROLLER)
     meeting = ["--nnodes=2", "--nproc-per-node=1", "--node-rank=0", "--master-addr=127.0.0.2", f"--master-port={free_port()}"]
@@ -175,6 +179,7 @@ def test_a_node_of_several_refuses_its_ranks(machine, launcher):
     assert "; --env CUDA_VISIBLE_DEVICES= runs ranks on the CPU" in done.stderr
 
 
+@pytest.mark.gate
 def test_accelerators_of_others_are_named_with_what_to_write(machine, launcher):
     machine.plug_in(AMD, "0x120000", 0, "amdgpu", "0x74a1")
     machine.plug_in(AMD, "0x120000", 1, "amdgpu", "0x74a1")

@@ -27,6 +27,7 @@ def test_a_lost_cpu_machine_leaves_and_comes_back(cluster, seen, records, where)
     assert_nothing_left(cluster)
 
 
+@pytest.mark.gate
 def test_workers_of_several_machines(cluster, seen, records):
     run = cluster["n0"].start(TAAS_RUN, "--gpus", 2, "--cpus", 2, "--data-hosts", "n1:2,n2:1,n3", *seen.command)
     seen.wait_for_hosts(["n1", "n1", "n2"])

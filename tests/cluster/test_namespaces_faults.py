@@ -89,7 +89,7 @@ def test_a_machine_that_loses_power(cluster, run, lost):
     assert lost in result.stderr, "the lost node is named"
 
 
-@pytest.mark.parametrize("how", some(["both ways", "out", "in", "carrier"], 2))
+@pytest.mark.parametrize("how", some([pytest.param("both ways", marks=pytest.mark.gate), "out", "in", "carrier"], 2))
 @pytest.mark.parametrize("lost", some(["n1", "n0"]))
 def test_a_link_that_is_cut_and_heals(cluster, run, lost, how):
     {"both ways": lambda: cluster.network.cut(lost), "carrier": lambda: cluster.network.link_down(lost),

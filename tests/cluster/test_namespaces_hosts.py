@@ -16,6 +16,7 @@ from runs import assert_nothing_left, lines_about
 HOSTS = "n0,n1,n2,n3"
 
 
+@pytest.mark.gate
 def test_ranks_are_where_the_list_of_hosts_says(cluster, records):
     program = records.command("report_rank.py", "--lr", "0.1")
     result = cluster.login.run(TAAS_RUN, "--hosts", "n2,n0,n3,n1", "--gpus", 32, "--env", "NCCL_IB_HCA=mlx5_0", *program,
@@ -49,6 +50,7 @@ def test_what_is_no_utf8_arrives_as_it_is(cluster, records, preload):
     assert [path.name for path in folder.iterdir()] == [latin]
 
 
+@pytest.mark.gate
 def test_torch_over_four_machines(cluster, records):
     pytest.importorskip("torch")
     result = cluster.login.run(TAAS_RUN, "--hosts", HOSTS, "--nproc-per-node", 2, *records.command("reduce_rank.py"))
@@ -83,6 +85,7 @@ def test_the_launcher_may_be_one_of_the_hosts(cluster, records):
     assert [t["hostname"] for t in records.environments()] == ["n0", "n1"]
 
 
+@pytest.mark.gate
 def test_the_exit_code_and_the_node_of_the_culprit(cluster, ranks):
     result = cluster.login.run(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("5=exit:42"))
     assert result.returncode == 42, result.stderr
@@ -91,7 +94,7 @@ def test_the_exit_code_and_the_node_of_the_culprit(cluster, ranks):
     assert_nothing_left(cluster)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.gate), signal.SIGTERM])
 def test_a_signal_stops_all_machines(cluster, ranks, barrier, number):
     run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=graceful:0"))
     wait_until(lambda: len(list(barrier.glob("ready-0-?"))) == 8, "all ranks are up")
@@ -101,6 +104,7 @@ def test_a_signal_stops_all_machines(cluster, ranks, barrier, number):
     assert_nothing_left(cluster)
 
 
+@pytest.mark.gate
 def test_kill_9_of_the_launcher_leaves_nothing_anywhere(cluster, ranks, barrier):
     run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=orphan"))
     wait_until(lambda: len(list(barrier.glob("orphan-?"))) == 8, "all ranks have left a grandchild")
@@ -109,6 +113,7 @@ def test_kill_9_of_the_launcher_leaves_nothing_anywhere(cluster, ranks, barrier)
     assert_nothing_left(cluster)
 
 
+@pytest.mark.gate
 def test_the_secret_is_on_no_command_line_and_in_no_environment(cluster, ranks, barrier):
     run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *ranks("*=stay"))
     wait_until(lambda: len(list(barrier.glob("ready-0-?"))) == 8, "all ranks are up")
@@ -174,6 +179,7 @@ def test_a_warning_names_its_host(cluster):
     assert warnings and all(line.startswith("taas-run: n1: ") for line in warnings), result.stderr
 
 
+@pytest.mark.gate
 def test_a_host_that_refuses(cluster, records):
     cluster.ssh.stop_server(cluster["n2"])
     assert_refused(cluster, records, "refused")

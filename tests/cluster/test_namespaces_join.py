@@ -113,6 +113,7 @@ def test_the_secret_from_the_environment(cluster, records):
     assert not any("TAAS_TOKEN" in t for t in records.environments()), "ranks have no use for it"
 
 
+@pytest.mark.gate
 def test_the_exit_code_is_the_culprits_on_every_node(cluster, ranks, token):
     joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
                       "--token-file", token, *ranks("5=exit:42"))

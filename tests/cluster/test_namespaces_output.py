@@ -72,7 +72,7 @@ def test_a_shared_folder_is_published_once(cluster, runs):
     assert_nothing_left(cluster)
 
 
-@pytest.mark.parametrize("hidden", [["n1"], ["n0"], ["n0", "n1"]])
+@pytest.mark.parametrize("hidden", [["n1"], ["n0"], pytest.param(["n0", "n1"], marks=pytest.mark.gate)])
 def test_output_of_machines_with_disks_of_their_own_arrives(cluster, runs, apart, hidden):
     apart(*hidden)
     files = {0: {"a": "of rank 0", "shards/0": BIG, "empty": 0}, 1: {"shards/1": BIG, "last": {"to": "shards/1"}}}

@@ -22,6 +22,7 @@ def assert_sound(slurm):
     assert_nothing_left(slurm.cluster)
 
 
+@pytest.mark.gate
 def test_the_second_component_makes_batches(slurm, seen, records):
     command = shlex.join(map(str, [TAAS_RUN, *SMALL, *seen.command]))
     job = slurm.sbatch(f"#!/bin/sh\nexec {command}\n", "-N2", "--gpus-per-node=2", ":", "-p", "cpu", "-N2")

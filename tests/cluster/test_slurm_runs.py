@@ -27,8 +27,8 @@ def script(way: str, *words, before: str = "") -> str:
     return f"#!/bin/sh\n{before}{WAYS[way]}{shlex.join(map(str, (TAAS_RUN, *words)))}\n"
 
 
-@pytest.mark.parametrize("front, options", [("srun ", ()), ("srun ", ["--ntasks-per-node=8"]), ("", ())],
-                         ids=["srun", "a task a GPU", "plain"])
+@pytest.mark.parametrize("front, options", [pytest.param("srun ", (), marks=pytest.mark.gate), ("srun ", ["--ntasks-per-node=8"]),
+                                            ("", ())], ids=["srun", "a task a GPU", "plain"])
 def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
     command = shlex.join([TAAS_RUN, "--gpus", "32", *records.command("report_rank.py")])
     job = slurm.sbatch(f"#!/bin/sh\n{front}{command}\n", *WHOLE, *options)
@@ -40,8 +40,8 @@ def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
     assert_sound(slurm, job)
 
 
-@pytest.mark.parametrize("way, options", [("srun", ("--gpus", "12")), ("plain", ("--gpus", "12")), ("plain", ()),
-                                          ("srun", ("--nnodes", "2", "--nproc-per-node", "gpu"))])
+@pytest.mark.parametrize("way, options", [("srun", ("--gpus", "12")), pytest.param("plain", ("--gpus", "12"), marks=pytest.mark.gate),
+                                          ("plain", ()), ("srun", ("--nnodes", "2", "--nproc-per-node", "gpu"))])
 def test_nodes_with_different_numbers_of_gpus(slurm, records, way, options):
     """Each has as many ranks as GPUs, so that LOCAL_RANK is a device everywhere."""
     job = slurm.sbatch(script(way, *options, *records.command("report_rank.py")), "--partition=uneven", "-N2", "--gpus=12")
@@ -54,7 +54,7 @@ def test_nodes_with_different_numbers_of_gpus(slurm, records, way, options):
     assert_sound(slurm, job)
 
 
-@pytest.mark.parametrize("asked", ["--gpus=12", "--gres=gpu:4"])
+@pytest.mark.parametrize("asked", [pytest.param("--gpus=12", marks=pytest.mark.gate), "--gres=gpu:4"])
 def test_the_shell_of_salloc_learns_the_gpus_of_its_nodes(slurm, records, asked):
     result = slurm.cluster.login.run("salloc", "--partition=uneven", "-N2", asked, TAAS_RUN,
                                      *records.command("report_rank.py"))
@@ -63,7 +63,7 @@ def test_the_shell_of_salloc_learns_the_gpus_of_its_nodes(slurm, records, asked)
     assert sizes == ([8] * 8 + [4] * 4 if "12" in asked else [4] * 8), result.stderr
 
 
-@both_ways
+@pytest.mark.parametrize("way", ["srun", pytest.param("plain", marks=pytest.mark.gate)])
 def test_the_exit_code_is_the_jobs(slurm, ranks, way):
     job = slurm.sbatch(script(way, *SMALL, *ranks("5=exit:42")), *WHOLE)
     assert slurm.wait(job)["ExitCode"] == "42:0", slurm.report(job)
@@ -92,17 +92,20 @@ def test_torch_in_a_job(slurm, records, way):
 
 # --- submitted from the login node ---
 
+@pytest.mark.gate
 def test_submission_waits_and_shows_the_output(slurm, ranks):
     result = slurm.cluster.login.run(TAAS_RUN, "--slurm", "--gpus", 32, *ranks("*=print:here"))
     assert result.returncode == 0, result.stderr
     assert "here" in result.stdout
 
 
+@pytest.mark.gate
 def test_submission_returns_the_exit_code(slurm, ranks):
     result = slurm.cluster.login.run(TAAS_RUN, "--slurm", "--gpus", 32, *ranks("17=exit:42"))
     assert result.returncode == 42, result.stderr
 
 
+@pytest.mark.gate
 def test_detached_submission_prints_the_jobs_number(slurm, records):
     number = slurm.cluster.login.check(TAAS_RUN, "--slurm", "--detach", "--partition", "urgent", "--time", "5",
                                        "--slurm-option", "job-name=mine", "--gpus", 32,
@@ -127,7 +130,7 @@ def test_one_interrupt_ends_a_submitted_job_with_checkpoints(slurm, records):
 
 # --- stopped by SLURM: a checkpoint each time, and sound nodes ---
 
-@both_ways
+@pytest.mark.parametrize("way", ["srun", pytest.param("plain", marks=pytest.mark.gate)])
 def test_scancel(slurm, records, way):
     job = slurm.sbatch(script(way, *SMALL, *records.command("saving_rank.py")), *WHOLE)
     records.wait_for("started-0-*", 8)
@@ -196,6 +199,7 @@ def test_ranks_that_do_not_handle_the_signal_live_and_the_others_get_it_once(slu
     assert_sound(slurm, job)
 
 
+@pytest.mark.gate
 def test_a_signal_to_the_script_alone_reaches_ranks_that_handle_it(slurm, records):
     """As --signal=B:USR2 has it."""
     job = slurm.sbatch(script("plain", "--preload", "none", *SMALL, *records.command("counting_rank.py")), *WHOLE)
@@ -248,7 +252,7 @@ def test_scancel_is_the_end_with_requeue_too(slurm, records, way):
 
 # --- what cannot begin ---
 
-@pytest.mark.parametrize("node", [0, 1])
+@pytest.mark.parametrize("node", [0, pytest.param(1, marks=pytest.mark.gate)])
 def test_one_task_that_refuses_ends_all_at_once(slurm, ranks, node):
     """Not when --join-timeout is over."""
     command = shlex.join(map(str, (TAAS_RUN, *ranks("*=exit:0"))))
@@ -315,6 +319,7 @@ def test_tasks_with_a_private_tmp_end_with_their_leader(slurm, ranks):
     assert slurm.wait(job, 45)["ExitCode"] == "0:0", slurm.report(job)
 
 
+@pytest.mark.gate
 def test_a_node_that_fails_is_replaced_by_a_spare(slurm, records):
     """kill -9 of everything of the job on one node, with a spare node in the allocation."""
     command = [TAAS_RUN, "--gpus", "6", "--gpus-per-node", "2", "--spares", "1", *records.command("living_rank.py")]

@@ -31,6 +31,7 @@ def ends_with(run, code: int) -> str:
 
 # --- as it is meant ---
 
+@pytest.mark.gate
 def test_gpus_are_allocated_when_the_loader_is_prepared(slurm, staged, records):
     run = staged.start()
     cpus, gpus = staged.wait_for_preparation()

@@ -3,7 +3,10 @@
 import json
 import re
 
+import pytest
 
+
+@pytest.mark.gate
 def test_the_pragma_cell_runs_on_ranks_with_what_earlier_cells_have_defined(kernel):
     kernel.run("import os, json\nscale = 3\ndef twice(n):\n    return 2 * n * scale\nclass Box:\n    def go(self):\n"
                "        return twice(self.n)\nbox = Box()\nbox.n = 5").check()
@@ -43,6 +46,7 @@ def test_a_function_sees_the_cells_own_value_of_a_name(kernel):
     assert kernel.run("%%taas --gpus 2\nscale = 10\nscaled(2)").check().result == "20"
 
 
+@pytest.mark.gate
 def test_the_last_expression_is_the_cells_result(kernel):
     assert kernel.run("%%taas --gpus 2\nx = 1\nx + 1").check().result == "2"
     assert kernel.run("%%taas --gpus 2\n1;").check().result is None
@@ -57,6 +61,7 @@ def test_values_of_rank_0_come_back_with_the_notebooks_own_classes(kernel):
     assert pulled == "(True, '0', [0.0, 1.0, 2.0, 3.0, 4.0], [1.0, 2.0], 0.5)"
 
 
+@pytest.mark.gate
 def test_functions_and_classes_that_the_cell_defines_anew_come_back(kernel):
     kernel.run("def f():\n    return 3\nclass Net:\n    kind = 'old'\nkept = f, Net").check()
     kernel.run("""%%taas --gpus 2 --pull f,Net,net,before
@@ -99,6 +104,7 @@ def test_a_name_that_the_cell_never_has_is_refused_before_anything_is_started(ke
     assert kernel.run("loss").check().result == "0.5"
 
 
+@pytest.mark.gate
 def test_the_first_failing_rank_raises_one_exception_that_points_at_the_cells_line(kernel):
     kernel.run("import os, time\ndef fail(n):\n    raise ValueError(f'bad {n}')").check()
     done = kernel.run('#pragma taas --gpus 2\nif os.environ["RANK"] == "1":\n    fail(7)\ntime.sleep(600)')
@@ -191,6 +197,7 @@ def test_an_unknown_shape_runs_and_says_what_it_was_taken_for(kernel):
     assert "unknown shape z3.2: taken for nodes with 2 GPUs" in done.stream("stderr")
 
 
+@pytest.mark.gate
 def test_dry_run_starts_nothing(kernel, project):
     kernel.run("x = [1]").check()
     done = kernel.run("%%taas --gpus 2 --dry-run\nprint(x)").check()
@@ -199,6 +206,7 @@ def test_dry_run_starts_nothing(kernel, project):
     assert not (project / "taas-runs").exists()
 
 
+@pytest.mark.gate
 def test_status_and_logs_of_the_last_run(kernel):
     kernel.run('%%taas --gpus 2\nimport os\nprint("I am", os.environ["RANK"])').check()
     status = kernel.run("%taas status").check().stream()
@@ -239,6 +247,7 @@ def test_a_temporary_folder_with_a_long_path(kernel, tmp_path):
     assert kernel.run("three").check().result == "3"
 
 
+@pytest.mark.gate
 def test_without_the_extension_it_is_an_ordinary_cell(kernel):
     kernel.run("%unload_ext taas").check()
     assert kernel.run("#!g2.8\n#pragma taas --gpus 2\nimport os\nprint(os.environ.get('RANK'))").check().stream() == "None\n"

@@ -1,5 +1,7 @@
 """The stop button, a kernel that is killed: no process is left."""
 
+import pytest
+
 STUBBORN = '''%%taas --gpus 2
 import signal, time, os
 told = []
@@ -15,6 +17,7 @@ while True:
 '''
 
 
+@pytest.mark.gate
 def test_an_interrupt_is_a_keyboard_interrupt_in_ranks_and_ends_the_cell(kernel):
     def press(kind, output):
         if kind == "stream" and "ready" in output["text"]:

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 REGISTER = '''
 import os, torch, taas
 from torch.utils.data import DataLoader, Dataset
@@ -29,6 +31,7 @@ me = os.getpid()
 '''
 
 
+@pytest.mark.gate
 def test_register_cell_pragma_cell_training_cell(kernel, project):
     kernel.run(REGISTER).check()
     kernel.run(TRAIN).check()
@@ -54,6 +57,7 @@ def test_without_cpus_ranks_make_the_batches_themselves(kernel):
     assert kernel.run("len(seen), taas.is_registered(data_loader)").check().result == "(64, True)"
 
 
+@pytest.mark.gate
 def test_a_loader_that_cannot_be_captured_is_named(kernel, project):
     kernel.run(REGISTER + "data_loader.dataset.file = open('/dev/null')").check()
     done = kernel.run(TRAIN)

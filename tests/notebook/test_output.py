@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 from taas.notebook.view import View
 
 PLOT = "\n".join(["from matplotlib import pyplot", "pyplot.plot([1, 2])", "print('before')", "pyplot.show()", "print('after')"])
@@ -57,6 +58,7 @@ print("end", end="")
     assert "\r0 of 2\r1 of 2\r2 of 2\n" in done.stream("stderr")
 
 
+@pytest.mark.gate
 def test_rich_output_stands_where_it_was_made(kernel):
     done = kernel.run('''%%taas --gpus 2
 class Rich:
@@ -89,6 +91,7 @@ def test_plots_are_pictures_in_their_place(kernel):
     assert kinds == [("text", "before\n"), picture, ("text", "after\n"), picture]
 
 
+@pytest.mark.gate
 def test_other_ranks_are_folded_and_the_same_text_once(kernel):
     done = kernel.run('%%taas --gpus 4\nimport os\nprint("hello")\nif os.environ["RANK"] == "3":\n    print("<more>")').check()
     assert done.stream() == "hello\n"

@@ -60,6 +60,7 @@ def test_a_rank_finds_what_it_has_written_and_nobody_else_does(kernel, project):
         "rank-0001/project/runs/copy-1"]
 
 
+@pytest.mark.gate
 def test_all_ranks_save_and_one_checkpoint_is_there(kernel, project):
     text = '''%%taas --gpus 4
 import os, torch

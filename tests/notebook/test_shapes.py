@@ -20,6 +20,7 @@ def launcher_words(line, *lines):
     return options.parse(line, head(*lines)).launcher
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("lines", [
     ["#!g2.8\n", "x\n"],
     ["#!g2.8\n", "#pragma taas --gpus 8\n", "x\n"],
@@ -63,6 +64,7 @@ def test_others_are_none_or_stand_where_they_belong(text):
     assert pragma.misplaced(text) is None
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("line, shape, workers", [
     ("--cpus 1", "#!c1.4", ["--data-cores", "4"]),
     ("--cpus 2 --data-cores 3", "#!c1.4", []),
@@ -100,6 +102,7 @@ def test_a_shape_of_ones_own_has_cores(tmp_path):
         shapes.find("wrong")
 
 
+@pytest.mark.gate
 def test_a_known_shape_says_what_a_node_has():
     assert launcher_words("", "#!g2.8") == ["--gpus-per-node", "8", "--gpus", "8"]
     assert launcher_words("", "#!g2.8", "#pragma taas --gpus 16") == ["--gpus", "16", "--gpus-per-node", "8"]
@@ -108,6 +111,7 @@ def test_a_known_shape_says_what_a_node_has():
     assert launcher_words("", "#!G1.4") == ["--gpus-per-node", "4", "--gpus", "4"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("lines", [["#!g9.99"], ["#!mystery"], ["#!h9.16", "#pragma taas --pull x"]])
 def test_an_unknown_shape_alone_is_refused(lines):
     with pytest.raises(CellUsage) as error:
@@ -132,6 +136,7 @@ def test_an_unknown_shape_says_what_it_was_taken_for(name, gpus, words):
     assert words in shape.taken_for and "shapes.toml" in shape.taken_for
 
 
+@pytest.mark.gate
 def test_the_projects_file_is_stronger_than_the_users(tmp_path):
     (tmp_path / "config" / "taas").mkdir(parents=True)
     (tmp_path / "config" / "taas" / "shapes.toml").write_text('["big.4"]\ngpus = 4\n["g2.8"]\ngpus = 6\n')

@@ -63,7 +63,7 @@ class Shell:
         os.waitpid(self._pid, 0)
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", [pytest.param("bash", marks=pytest.mark.gate), "zsh"])
 def test_a_shell_completes(shell: str, completions, tmp_path: pathlib.Path) -> None:
     command, preparation = SHELLS[shell]
     if shutil.which(command[0]) is None:
@@ -100,6 +100,7 @@ def test_fish_completes(completions) -> None:
     assert "train" in offered("taas-run trai")
 
 
+@pytest.mark.gate
 def test_the_manual_page_is_readable() -> None:
     page = subprocess.run([TAAS_RUN, "--print-man-page"], capture_output=True, text=True, check=True, timeout=HANG).stdout
     readers = {"mandoc": ["mandoc", "-W", "error,stop"], "man": ["man", "-E", "utf8", "--warnings", "-l", "-"]}
@@ -114,6 +115,7 @@ def test_the_manual_page_is_readable() -> None:
         pytest.skip("neither mandoc nor man here")
 
 
+@pytest.mark.gate
 def test_the_page_of_flags_is_that_of_the_parser() -> None:
     printed = subprocess.run([TAAS_RUN, "--print-flags-page"], capture_output=True, text=True, check=True, timeout=HANG).stdout
     kept = pathlib.Path(__file__).parents[2] / "docs" / "flags.md"

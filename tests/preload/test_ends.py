@@ -31,12 +31,17 @@ def modes(one_machine):
     return Modes(one_machine)
 
 
+@pytest.mark.gate
 def test_every_generation_comes_out_of_the_same_interpreter(modes):
     assert (modes.none.code, modes.auto.code) == (0, 0), modes.none.console + modes.auto.console
     assert modes.auto.preloaded() == [True] * len(ENDS)
 
 
-@pytest.mark.parametrize("number", range(len(ENDS)), ids=[path.stem for path in ENDS])
+CHEAP_AND_TELLING = {"2_raise", "7_signal", "9_at_exit", "9c1_buffer"}
+
+
+@pytest.mark.parametrize("number", [pytest.param(number, marks=pytest.mark.gate) if path.stem in CHEAP_AND_TELLING else number
+                                    for number, path in enumerate(ENDS)], ids=[path.stem for path in ENDS])
 def test_end(modes, number):
     out, err, code = modes.python(number)
     for run in (modes.none, modes.auto):

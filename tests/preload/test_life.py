@@ -79,6 +79,7 @@ def is_gone(pid) -> bool:
         return True
 
 
+@pytest.mark.gate
 def test_ranks_are_children_of_the_launcher_as_others_are(machine, script):
     look = script("import ctypes, os\n"
                   "death = ctypes.c_int()\n"
@@ -98,6 +99,7 @@ def test_the_kernel_takes_preloaded_ranks_before_their_launcher(machine, script)
     assert runs[1].output() == runs[0].output() == ("True\n", "")
 
 
+@pytest.mark.gate
 def test_after_a_failure_ranks_come_from_the_warm_interpreter(machine, script):
     failing = script("import os, sys\nsys.exit(3 if os.environ['TORCHELASTIC_RESTART_COUNT'] < '2' else 0)\n")
     run = machine.launch("--preload", MODULES, "--nproc-per-node", 3, *RESTARTS, 2, failing)
@@ -105,13 +107,14 @@ def test_after_a_failure_ranks_come_from_the_warm_interpreter(machine, script):
     assert run.preloaded() == [True] * 9
 
 
+@pytest.mark.gate
 def test_a_program_that_changed_between_generations_runs_as_it_is_now(machine, script):
     path = script("import sys\nopen(__file__, 'w').write('print(\"second\")')\nsys.exit(1)\n")
     run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, *RESTARTS, 1, path)
     assert run.output(generation=1)[0] == "second\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.gate), signal.SIGSTOP])
 def test_an_interpreter_that_is_gone_or_does_not_answer_is_missed_once(started, script, machine, number):
     path = script("import os, sys, time\n"
                   "open('up', 'w').close()\n"
@@ -129,7 +132,7 @@ def test_an_interpreter_that_is_gone_or_does_not_answer_is_missed_once(started, 
 SLOW = "import os, time\nopen('importing', 'w').close()\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.gate)])
 def test_a_stop_while_modules_are_imported_waits_for_nothing(started, script, machine, number):
     (machine.folder / "slow.py").write_text(SLOW)
     process = started("--preload", "slow", "--nproc-per-node", 2, script("import slow\n"))
@@ -139,7 +142,7 @@ def test_a_stop_while_modules_are_imported_waits_for_nothing(started, script, ma
     assert process.returncode == 128 + number
 
 
-@pytest.mark.parametrize("victim", ["launcher", "agent"])
+@pytest.mark.parametrize("victim", ["launcher", pytest.param("agent", marks=pytest.mark.gate)])
 def test_nothing_is_left_when_the_launcher_is_killed(started, script, machine, victim):
     process = started("--preload", MODULES, "--nproc-per-node", 2, script("open('up', 'w').close()\nimport time\ntime.sleep(600)\n"))
     wait_until(lambda: (machine.folder / "up").exists() and preloader(process.pid), "a rank is up")
@@ -158,6 +161,7 @@ def test_the_end_of_a_run_takes_the_interpreter_along(started, script, machine):
     assert process.returncode == 0 and is_gone(waiting)
 
 
+@pytest.mark.gate
 def test_limits_and_protected_folders_hold_for_preloaded_ranks(machine, script):
     (machine.folder / "kept").mkdir()
     path = script("import os, resource\n"
@@ -177,13 +181,14 @@ def module(machine, text):
 
 
 @pytest.mark.parametrize("text, reason", [
-    ("import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n", "started 1 thread"),
-    ("import os\nrank = os.environ.get('RANK', '0')\n", "heavy reads RANK when it is imported"),
-    ("raise ValueError('no\\nluck')\n", "heavy cannot be imported: ValueError: no luck"),
+    pytest.param("import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n", "started 1 thread",
+                 marks=pytest.mark.gate),
+    pytest.param("import os\nrank = os.environ.get('RANK', '0')\n", "heavy reads RANK when it is imported", marks=pytest.mark.gate),
+    pytest.param("raise ValueError('no\\nluck')\n", "heavy cannot be imported: ValueError: no luck", marks=pytest.mark.gate),
     ("import absent\n", "heavy cannot be imported: ModuleNotFoundError: No module named 'absent'"),
     ("import os\nos._exit(1)\n", "ended before it was ready"),
-    ("import os\nos.kill(os.getpid(), 9)\n", "ended before it was ready"),
-    ("import uuid\nrun = uuid.uuid4()\n", "heavy draws at random when it is imported"),
+    pytest.param("import os\nos.kill(os.getpid(), 9)\n", "ended before it was ready", marks=pytest.mark.gate),
+    pytest.param("import uuid\nrun = uuid.uuid4()\n", "heavy draws at random when it is imported", marks=pytest.mark.gate),
     ("from os import urandom\nsalt = urandom(3)\n", "heavy draws at random when it is imported"),
     ("import random\nsalt = random.Random().random()\n", "heavy draws at random when it is imported"),
     ("import sys, types\nsys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True))\n",
@@ -199,7 +204,8 @@ def test_falls_back_with_one_line(machine, script, text, reason):
 
 
 @pytest.mark.parametrize("program, reason", [
-    ("import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport decimal\n", "the program sets OMP_NUM_THREADS itself"),
+    pytest.param("import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport decimal\n", "the program sets OMP_NUM_THREADS itself",
+                 marks=pytest.mark.gate),
     ("import os\nos.environ.setdefault(\"TORCH_LOGS\", \"+dynamo\")\n", "the program sets TORCH_LOGS itself"),
 ])
 def test_a_program_that_sets_what_is_read_at_import(machine, script, program, reason):
@@ -208,7 +214,8 @@ def test_a_program_that_sets_what_is_read_at_import(machine, script, program, re
     assert run.console.count(reason) == 1, run.console
 
 
-@pytest.mark.parametrize("reading", ["os.environ.get('HEAVY', 'unset')", "os.getenvb(b'HEAVY', b'unset').decode()",
+@pytest.mark.parametrize("reading", [pytest.param("os.environ.get('HEAVY', 'unset')", marks=pytest.mark.gate),
+                                     "os.getenvb(b'HEAVY', b'unset').decode()",
                                      "os.environ['HEAVY'] if 'HEAVY' in os.environ else 'unset'"])
 def test_a_program_that_sets_what_a_module_reads_at_import(machine, script, reading):
     heavy = module(machine, f"import os\nvalue = {reading}\n")
@@ -228,12 +235,14 @@ def test_a_program_may_set_what_no_module_asks_for(machine, script):
     assert run.output(1) == ("set\n", "")
 
 
+@pytest.mark.gate
 def test_a_program_without_torch_costs_nothing_by_itself(machine, script):
     run = machine.launch("--nproc-per-node", 2, script("print('plain')\n"))
     assert run.preloaded() == [False, False]
     assert "preload" not in run.console
 
 
+@pytest.mark.gate
 def test_a_program_that_does_without_torch_is_told_nothing(machine, script):
     (machine.folder / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
     program = script("try:\n    import torch\nexcept ImportError:\n    print('without')\n")
@@ -244,6 +253,7 @@ def test_a_program_that_does_without_torch_is_told_nothing(machine, script):
     assert asked.console.count("not preloaded: there is no module torch") == 1, asked.console
 
 
+@pytest.mark.gate
 def test_a_program_that_is_not_python(machine):
     run = machine.launch("--nproc-per-node", 2, "/bin/true")
     assert run.code == 0 and "preload" not in run.console
@@ -251,6 +261,7 @@ def test_a_program_that_is_not_python(machine):
     assert asked.code == 0 and asked.console.count("not preloaded") == 1
 
 
+@pytest.mark.gate
 def test_what_modules_write_is_written_by_each_rank(machine, script):
     heavy = module(machine, "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n")
     run = machine.launch("--preload", heavy, "--nproc-per-node", 2, script("import heavy\nprint('then')\n"))
@@ -258,6 +269,7 @@ def test_what_modules_write_is_written_by_each_rank(machine, script):
     assert run.output(0) == run.output(1) == ("to stdout\nthen\n", "to stderr\n")
 
 
+@pytest.mark.gate
 def test_generators_of_modules_that_have_no_seed_draw_something_else_in_each_rank(machine, script):
     heavy = module(machine, "import random\nown, fixed = random.Random(), random.Random(5)\n"
                             "later = random.Random()\nlater.seed(6)\n")
@@ -279,7 +291,7 @@ def test_modules_may_write_more_than_a_pipe_holds(machine, script):
     assert run.output(1) == ("x" * 300000 + "then\n", "x" * 300000)
 
 
-@pytest.mark.parametrize("value", ["", "a b", "torch,", ".x", "no-such.name!"])
+@pytest.mark.parametrize("value", ["", pytest.param("a b", marks=pytest.mark.gate), "torch,", ".x", "no-such.name!"])
 def test_a_wrong_value_is_refused_before_anything_starts(machine, script, value):
     result = subprocess.run([TAAS_RUN, f"--preload={value}", "x.py"], cwd=machine.folder, capture_output=True, text=True,
                             env=machine.environment, stdin=subprocess.DEVNULL)
@@ -287,6 +299,7 @@ def test_a_wrong_value_is_refused_before_anything_starts(machine, script, value)
     assert not (machine.folder / "taas-runs").exists()
 
 
+@pytest.mark.gate
 def test_the_dry_run_and_the_environment_have_it(machine, script):
     path = script("import torch\n")
     def dry(*words, env=None):

@@ -54,6 +54,7 @@ def test_seen(modes, number):
     assert tuple(map(normal, modes.auto.output(number))) == expected
 
 
+@pytest.mark.gate
 def test_what_is_drawn_at_random_differs_between_ranks(machine):
     script = machine.folder / "drawn.py"
     script.write_text("import multiprocessing, numpy, random, secrets, tempfile, torch, uuid\n"
@@ -74,6 +75,7 @@ children = numpy.random.default_rng().spawn(2)
 """
 
 
+@pytest.mark.gate
 def test_numpys_generators_of_modules_are_each_ranks_own(machine):
     (machine.folder / "heavy.py").write_text(NUMPYS)
     script = machine.folder / "drawn.py"

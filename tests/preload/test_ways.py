@@ -38,6 +38,7 @@ def look(machine):
     return script
 
 
+@pytest.mark.gate
 def test_script(both, look):
     assert "__main__" in both(look, "a", "")[0]
 
@@ -55,6 +56,7 @@ def test_file_that_is_not_executable_and_has_no_suffix(both, look):
     both("look")
 
 
+@pytest.mark.gate
 def test_module(both, look, machine):
     package = machine.folder / "parts"
     package.mkdir()
@@ -82,31 +84,36 @@ def test_folder_and_archive(both, machine):
     assert "program.zip" in both(PYTHON, "-u", "program.zip", "word")[0]
 
 
+@pytest.mark.gate
 def test_text(both):
     both(PYTHON, "-u", "-c", "import sys; print(sys.argv, sys.path, sys.orig_argv, __name__)", "word")
 
 
-@pytest.mark.parametrize("options", [["-W", "error", "-Wdefault::ImportWarning"], ["-X", "dev"], ["-X", "utf8", "-bb"], ["-OO"],
+@pytest.mark.parametrize("options", [["-W", "error", "-Wdefault::ImportWarning"], pytest.param(["-X", "dev"], marks=pytest.mark.gate),
+                                     ["-X", "utf8", "-bb"], pytest.param(["-OO"], marks=pytest.mark.gate),
                                      ["-s", "-B"], ["-P"], ["-X", "faulthandler", "-X", "own=3"], ["-um"], ["-q", "-R"]])
 def test_options_of_the_interpreter(both, look, options):
     both(PYTHON, *options, "look" if "-um" in options else look, "word")
 
 
-@pytest.mark.parametrize("options", [["-E"], ["-I"], ["-S"]])
+@pytest.mark.parametrize("options", [["-E"], pytest.param(["-I"], marks=pytest.mark.gate), ["-S"]])
 def test_options_that_keep_the_hook_out_are_not_preloaded(both, look, options):
     both(PYTHON, *options, look, preloaded=False)
 
 
 @pytest.mark.parametrize("variables", [
-    {"PYTHONHASHSEED": "7"}, {"PYTHONWARNINGS": "error,default::DeprecationWarning"}, {"PYTHONDEVMODE": "1"}, {"PYTHONUTF8": "1"},
+    pytest.param({"PYTHONHASHSEED": "7"}, marks=pytest.mark.gate),
+    {"PYTHONWARNINGS": "error,default::DeprecationWarning"}, {"PYTHONDEVMODE": "1"}, {"PYTHONUTF8": "1"},
     {"PYTHONIOENCODING": "latin-1:replace"}, {"PYTHONOPTIMIZE": "2"}, {"PYTHONSAFEPATH": "1"}, {"PYTHONNOUSERSITE": "1"},
     {"PYTHONPATH": "/tmp:relative::"}, {"PYTHONPATH": ""}, {"PYTHONFAULTHANDLER": "1"}, {"PYTHONPYCACHEPREFIX": "/tmp/cache"},
-    {"PYTHONMALLOC": "malloc"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}, {"PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"},
+    {"PYTHONMALLOC": "malloc"}, pytest.param({"LC_ALL": "C"}, marks=pytest.mark.gate),
+    {"LC_ALL": "C.UTF-8"}, {"PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"},
 ], ids=lambda variables: "-".join(f"{name}={value}" for name, value in variables.items()).replace("/", "_"))
 def test_variables_of_the_interpreter(both, look, variables):
     both(look, env=variables)
 
 
+@pytest.mark.gate
 def test_names_and_values_that_are_no_text(machine):
     script = machine.folder / "bytes.py"
     script.write_text("import os\nprint(os.environb[b'ODD'], os.environb.get(b'EMPTY'))\n")
@@ -115,6 +122,7 @@ def test_names_and_values_that_are_no_text(machine):
     assert run.preloaded() == [True]
 
 
+@pytest.mark.gate
 def test_an_environment_that_no_program_could_set(machine):
     """Without a name, without "=", and one name twice: a process can be started with it all the same."""
     script = machine.folder / "odd.py"
@@ -131,6 +139,7 @@ def test_an_environment_that_no_program_could_set(machine):
     assert "b'=nameless'" in runs[0].output()[0]
 
 
+@pytest.mark.gate
 def test_sitecustomize_of_the_user_runs_as_ever(both, look, machine):
     (machine.folder / "site").mkdir()
     custom = machine.folder / "site" / "sitecustomize.py"
@@ -144,6 +153,7 @@ def test_sitecustomize_of_the_user_runs_as_ever(both, look, machine):
     assert "broken" in both(look, env={"PYTHONPATH": str(custom.parent)})[1]
 
 
+@pytest.mark.gate
 def test_broken_program(both, look):
     look.write_text("x = (1,\n  ]\n")
     assert "SyntaxError" in both(look, code=1)[1]
@@ -153,12 +163,14 @@ def test_broken_program(both, look):
     both(look, code=1)
 
 
+@pytest.mark.gate
 def test_a_module_beside_the_program_comes_before_others(both, look, machine):
     (machine.folder / "decimal.py").write_text("print('my own decimal')\n")
     look.write_text("import decimal\nprint(decimal.__file__)\n")
     assert both(look)[0].startswith("my own decimal\n")
 
 
+@pytest.mark.gate
 def test_local_rank_in_the_arguments(machine, look):
     runs = [machine.launch("--preload", mode, "--nproc-per-node", 2, look, "--rank=${local_rank}", "end") for mode in ("none", MODULES)]
     assert runs[1].preloaded() == [True, True]
@@ -168,7 +180,7 @@ def test_local_rank_in_the_arguments(machine, look):
         assert f"--rank={rank}" in lines[1][1]
 
 
-@pytest.mark.parametrize("way", ["pipe", "file", "nothing"])
+@pytest.mark.parametrize("way", [pytest.param("pipe", marks=pytest.mark.gate), "file", "nothing"])
 def test_standard_input_of_rank_0(machine, way):
     script = machine.folder / "reads.py"
     script.write_text("import sys\ns = sys.stdin\nprint(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.write_through, s.seekable())\n"
@@ -185,7 +197,7 @@ def test_standard_input_of_rank_0(machine, way):
     assert outputs[0] == outputs[1]
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("method", [pytest.param("spawn", marks=pytest.mark.gate), "forkserver", "fork"])
 def test_processes_of_the_program_find_its_functions(both, machine, method):
     script = machine.folder / "pool.py"
     script.write_text("import multiprocessing, sys\n"
@@ -197,6 +209,7 @@ def test_processes_of_the_program_find_its_functions(both, machine, method):
     assert "(3, " in both(script, "word")[0]
 
 
+@pytest.mark.gate
 def test_interactive_after_the_program(machine, look):
     """-i keeps Python reading: it is not preloaded, and works as ever."""
     run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, PYTHON, "-i", look, text="print(1 + 1)\n")

@@ -55,7 +55,7 @@ def late_copies_of(loader, cuda, every):
     return there
 
 
-@pytest.mark.parametrize("every", [7, 0])
+@pytest.mark.parametrize("every", [pytest.param(7, marks=pytest.mark.gate), 0])
 def test_late_copies_out_of_pinned_batches_have_the_right_bytes(cuda, little_memory, every):
     plain = loop(big())
     with taas.register(big()) as loader:
@@ -116,7 +116,7 @@ def test_a_program_without_the_cuda_runtime_is_told_once_and_goes_on(cuda, monke
     assert capfd.readouterr().err.count("cannot be registered with CUDA (the program has not loaded libcudart)") == 1
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.gate), 3])
 def test_batches_on_a_device_are_those_of_the_plain_loader(cuda, copies, monkeypatch, workers):
     monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
     with taas.register(DataLoader(numbers, 8), device="cuda") as loader:
@@ -253,6 +253,7 @@ def test_copies_are_asked_for_on_their_own_stream_and_the_loop_s_stream_waits(mo
     assert not batch["image"].is_meta
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("wrong, words", [
     ("cuda", "PyTorch sees no GPU on this machine"), ("cuda:9", "no GPU on this machine"), ("meta", "'cuda' or 'cuda:1'"),
     ("gpu", "is not a device"), (3.5, "is not a device"),

@@ -20,7 +20,7 @@ def pids():
 
 
 @pytest.mark.parametrize("make", [lambda: DataLoader(Slow(), 4, shuffle=True, num_workers=3), lambda: DataLoader(Drawn(), 4, num_workers=3)])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.gate), signal.SIGTERM])
 def test_killed_workers_change_nothing(make, how, monkeypatch):
     undisturbed = registered_loop(make, 0, monkeypatch)
     monkeypatch.setenv("TAAS_DATA_WORKERS", "3")
@@ -34,6 +34,7 @@ def test_killed_workers_change_nothing(make, how, monkeypatch):
     assert equal(seen, undisturbed)
 
 
+@pytest.mark.gate
 def test_a_frozen_worker_is_overtaken(monkeypatch):
     def make():
         return DataLoader(Slow(), 4, num_workers=2)
@@ -51,7 +52,7 @@ def test_a_frozen_worker_is_overtaken(monkeypatch):
     assert equal(seen, undisturbed)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
 def test_an_exception_comes_in_its_place_with_its_index_and_traceback(workers, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
     with taas.register(DataLoader(Fails(), 8)) as loader:
@@ -66,6 +67,7 @@ def test_an_exception_comes_in_its_place_with_its_index_and_traceback(workers, m
         assert len(list(iterator)) == 7
 
 
+@pytest.mark.gate
 def test_a_batch_that_kills_every_worker_ends_the_loop_with_one_line(monkeypatch, capfd):
     monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
     with taas.register(DataLoader(Kills(), 8, num_workers=2)) as loader:
@@ -132,6 +134,7 @@ def test_the_sample_that_ends_its_process_is_named(monkeypatch):
         assert equal(next(iterator)[1], torch.arange(40, 48)), "the loop may go on"
 
 
+@pytest.mark.gate
 def test_too_little_memory_for_a_batch_is_said(monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
     with taas.register(DataLoader(NeedsMemory(), 8)) as loader:
@@ -142,6 +145,7 @@ def test_too_little_memory_for_a_batch_is_said(monkeypatch):
             next(iterator)
 
 
+@pytest.mark.gate
 def test_a_batch_larger_than_the_buffer_is_said(monkeypatch):
     monkeypatch.setenv("TAAS_DATA_BUFFER_BYTES", str(4 << 20))
     with taas.register(DataLoader(Big(), 16)) as loader, pytest.raises(taas.UndeliverableBatch, match="batch 0 of epoch 0") as raised:
@@ -149,6 +153,7 @@ def test_a_batch_larger_than_the_buffer_is_said(monkeypatch):
     assert len(str(raised.value).splitlines()) == 1
 
 
+@pytest.mark.gate
 def test_what_cannot_be_pickled_is_named(monkeypatch):
     class Holder(Numbers):
         def __init__(self):
@@ -166,6 +171,7 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
         assert len(loop(loader)) == 13, "forks need not pickle it"
 
 
+@pytest.mark.gate
 def test_a_timeout_is_the_loaders_own(monkeypatch):
     class Hangs(Numbers):
         def __getitem__(self, index):
@@ -232,7 +238,7 @@ def in_a_fork(action):
         return file.read()
 
 
-@pytest.mark.parametrize("has_looped", [False, True])
+@pytest.mark.parametrize("has_looped", [False, pytest.param(True, marks=pytest.mark.gate)])
 def test_a_loop_in_a_fork_of_the_program_is_refused(has_looped, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
     with taas.register(DataLoader(Numbers(8), 4)) as loader:

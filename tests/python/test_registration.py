@@ -19,6 +19,7 @@ class Own(DataLoader):
         return next(iter(self))
 
 
+@pytest.mark.gate
 def test_in_place():
     loader = Own(numbers, 8)
     length, dataset, sampler = len(loader), loader.dataset, loader.sampler
@@ -30,12 +31,14 @@ def test_in_place():
     assert "_taas" not in vars(loader)
 
 
+@pytest.mark.gate
 def test_other_loaders_stay_as_they_are():
     other = DataLoader(numbers, 8)
     with taas.register(DataLoader(numbers, 8)):
         assert type(other) is DataLoader and not taas.is_registered(other)
 
 
+@pytest.mark.gate
 def test_as_a_context_manager():
     with taas.register(DataLoader(numbers, 8)) as loader:
         assert taas.is_registered(loader)
@@ -45,6 +48,7 @@ def test_as_a_context_manager():
         taas.unregister(loader)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("wrong, words", [
     (lambda loader: taas.register(loader), "registered already"),
     (lambda loader: taas.register([1, 2]), r"the list \[1, 2\] is not a torch.utils.data.DataLoader"),
@@ -58,6 +62,7 @@ def test_mistakes_are_one_line(wrong, words):
     assert len(str(raised.value).splitlines()) == 1
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda loader: pickle.loads(pickle.dumps(loader))])
 def test_a_copy_is_not_registered(duplicate):
     with taas.register(DataLoader(numbers, 8)) as loader:
@@ -66,18 +71,21 @@ def test_a_copy_is_not_registered(duplicate):
     assert len(list(other)) == 13
 
 
+@pytest.mark.gate
 def test_a_loader_that_is_made_from_the_class_of_a_registered_one_is_plain():
     with taas.register(DataLoader(numbers, 8)) as loader:
         other = type(loader)(Numbers(), 8)
         assert not taas.is_registered(other) and len(list(other)) == 13
 
 
+@pytest.mark.gate
 def test_in_a_data_worker_nothing_is_registered(monkeypatch):
     monkeypatch.setenv("TAAS_ROLE", "data-worker")
     loader = DataLoader(numbers, 8)
     assert taas.register(loader) is loader and not taas.is_registered(loader) and taas.unregister(loader) is loader
 
 
+@pytest.mark.gate
 def test_only_unregistering_makes_a_place_free():
     """The place decides about seeds: a loader that was forgotten kept it until the garbage collector came."""
     def place(loader):

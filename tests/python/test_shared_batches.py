@@ -30,6 +30,7 @@ def dealt(samples, size, ranks, drop_last=False):
     return found
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_nothing_is_lost_and_nobody_has_a_batch_more(ranks, size):
@@ -40,15 +41,18 @@ def test_nothing_is_lost_and_nobody_has_a_batch_more(ranks, size):
         assert all(0 < len(batch) <= size for share in shares for batch in share)
 
 
+@pytest.mark.gate
 def test_batches_stay_as_they_are_while_they_come_out_even():
     assert dealt(12, 3, 2) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
 
 
 
+@pytest.mark.gate
 def test_drop_last_leaves_out_what_does_not_come_out_even():
     assert dealt(17, 3, 2, drop_last=True) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
 
 
+@pytest.mark.gate
 def test_what_cannot_be_divided_goes_to_the_first_ranks():
     assert dealt(3, 4, 4) == [[[0]], [[1]], [[2]], []]
     assert dealt(5, 1, 2) == [[[0], [2], [4]], [[1], [3]]]
@@ -56,6 +60,7 @@ def test_what_cannot_be_divided_goes_to_the_first_ranks():
     assert [len(SharedBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [3, 2]
 
 
+@pytest.mark.gate
 def test_an_endless_sampler_is_dealt_as_it_goes():
     def endless():
         number = 0
@@ -67,6 +72,7 @@ def test_an_endless_sampler_is_dealt_as_it_goes():
     assert [next(stream) for _ in range(2)] == [[[0], [1], [2]], [[3], [4], [5]]]
 
 
+@pytest.mark.gate
 def test_a_loader_is_as_long_as_its_share_until_it_is_unregistered(four_ranks):
     loader = DataLoader(Numbers(40), batch_size=2, shuffle=True)
     own = loader.batch_sampler
@@ -83,6 +89,7 @@ def test_one_rank_shares_with_nobody():
     taas.unregister(loader)
 
 
+@pytest.mark.gate
 def test_what_cannot_be_shared_is_refused_and_left_alone_by_split(four_ranks, monkeypatch):
     loader = DataLoader(Numbers(8), sampler=DistributedSampler(range(8), 2, 0))
     with pytest.raises(taas.RegistrationError, match="shared=True, but its DistributedSampler"):
@@ -92,12 +99,14 @@ def test_what_cannot_be_shared_is_refused_and_left_alone_by_split(four_ranks, mo
         assert not isinstance(loader._index_sampler, SharedBatches)
 
 
+@pytest.mark.gate
 def test_split_leaves_an_iterable_dataset_alone_which_may_split_itself(four_ranks, monkeypatch):
     monkeypatch.setenv("TAAS_SPLIT", "1")
     with taas.register(DataLoader(Stream())) as loader:
         assert [sample.item() for sample in loader] == [0, 1, 2]
 
 
+@pytest.mark.gate
 def test_ranks_that_cannot_meet_are_told_so(four_ranks, monkeypatch):
     monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
     with taas.register(DataLoader(Numbers(8)), shared=True) as loader:
@@ -105,6 +114,7 @@ def test_ranks_that_cannot_meet_are_told_so(four_ranks, monkeypatch):
             next(iter(loader))
 
 
+@pytest.mark.gate
 def test_a_state_of_another_number_of_ranks_is_refused(monkeypatch):
     loader = taas.register(DataLoader(Numbers(40), batch_size=2, generator=torch.Generator()))
     batches = iter(loader)

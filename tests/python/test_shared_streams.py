@@ -108,7 +108,7 @@ def dealt(loader, ranks):
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.gate), 4])
 def test_nothing_is_lost_and_nobody_has_a_batch_more(ranks, workers):
     for samples in (ranks * max(1, workers), 23, 24, 41):
         shares = dealt(DataLoader(Rows(samples), batch_size=3, num_workers=workers), ranks)
@@ -117,6 +117,7 @@ def test_nothing_is_lost_and_nobody_has_a_batch_more(ranks, workers):
         assert all(0 < len(numbers) <= 3 for share in shares for numbers, _ in share)
 
 
+@pytest.mark.gate
 def test_batches_stay_as_they_are_while_they_come_out_even():
     loader = DataLoader(Rows(12), batch_size=3)
     whole = [numbers for numbers, _ in loop_of_rank(loader, 0, 1)]
@@ -124,6 +125,7 @@ def test_batches_stay_as_they_are_while_they_come_out_even():
     assert [numbers for numbers, _ in first] == whole[::2] and [numbers for numbers, _ in second] == whole[1::2]
 
 
+@pytest.mark.gate
 def test_drop_last_leaves_out_what_does_not_come_out_even():
     shares = dealt(DataLoader(Rows(23), batch_size=3, drop_last=True), 2)
     assert [[len(numbers) for numbers, _ in share] for share in shares] == [[3, 3, 3], [3, 3, 3]]
@@ -152,6 +154,7 @@ def test_samples_without_batches_are_dealt_one_by_one():
     assert sorted(numbers) == list(range(6))
 
 
+@pytest.mark.gate
 def test_a_sample_that_cannot_be_read_is_raised_in_one_rank_and_the_others_go_on():
     shares = dealt(DataLoader(Rows(24, unreadable=(11,)), batch_size=3), 2)
     assert sum(share.count("row 11") for share in shares) == 1
@@ -159,7 +162,7 @@ def test_a_sample_that_cannot_be_read_is_raised_in_one_rank_and_the_others_go_on
     assert len(read) == len(set(read)) and 11 not in read and len(read) >= 21
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
 def test_whoever_begins_in_the_middle_gives_the_same(workers):
     loader = DataLoader(Rows(41), batch_size=3, num_workers=workers)
     for rank in range(2):
@@ -168,6 +171,7 @@ def test_whoever_begins_in_the_middle_gives_the_same(workers):
         assert late == whole[2 * max(1, workers):]
 
 
+@pytest.mark.gate
 def test_the_loop_that_all_ranks_agree_on_is_that_of_rank_0(monkeypatch):
     store, loader = Together(), DataLoader(Rows(4))
     monkeypatch.setattr("taas.order.common_order.meeting_place", lambda purpose: store)
@@ -176,6 +180,7 @@ def test_the_loop_that_all_ranks_agree_on_is_that_of_rank_0(monkeypatch):
     assert first.begin_loop(Seeds(5, 0, 1, 2)) == second.begin_loop(Seeds(6, 1, 3, 4)) == Seeds(5, 0, 1, 2)
 
 
+@pytest.mark.gate
 def test_ranks_that_read_other_samples_are_told_so(monkeypatch):
     store = Together()
     monkeypatch.setattr("taas.order.common_order.meeting_place", lambda purpose: store)

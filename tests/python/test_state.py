@@ -51,7 +51,7 @@ def resumed(make, checkpoint):
         return seen, loop(loader)
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.gate) if name == "iterable, workers" else name for name in LOADERS])
 @pytest.mark.parametrize("at", [0, 3])
 def test_resumed(name, at, monkeypatch):
     make = LOADERS[name]
@@ -69,6 +69,7 @@ def test_the_epoch_after_a_resumed_one_is_the_right_one(monkeypatch):
     assert equal(after, third)
 
 
+@pytest.mark.gate
 def test_digest_is_of_the_bytes_whoever_made_them(monkeypatch):
     def digest(workers, last=9, dataset=None):
         monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
@@ -83,6 +84,7 @@ def test_digest_is_of_the_bytes_whoever_made_them(monkeypatch):
     assert digest(1, dataset=numbers) != digest(1)
 
 
+@pytest.mark.gate
 def test_state_between_loops(monkeypatch):
     seed()
     with taas.register(DataLoader(Augmented(), 8)) as loader:
@@ -108,7 +110,7 @@ class AnotherLength(Augmented):
         return super().__len__() - 1
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
 def test_an_order_that_cannot_be_drawn_again_is_refused(workers, monkeypatch):
     make = lambda: DataLoader(Augmented(), 4, sampler=EachFromTheProcess(), num_workers=workers)  # noqa: E731
     with pytest.raises(ValueError, match="does not draw the order again in which this state was saved") as refusal:
@@ -116,7 +118,8 @@ def test_an_order_that_cannot_be_drawn_again_is_refused(workers, monkeypatch):
     assert len(str(refusal.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("other", [lambda: DataLoader(AnotherLength(), 4, shuffle=True), lambda: DataLoader(Augmented(), 5, shuffle=True),
+@pytest.mark.parametrize("other", [pytest.param(lambda: DataLoader(AnotherLength(), 4, shuffle=True), marks=pytest.mark.gate),
+                                   lambda: DataLoader(Augmented(), 5, shuffle=True),
                                    lambda: DataLoader(range(4), 4, shuffle=True)],
                          ids=["a shorter dataset", "another batch size", "fewer batches"])
 def test_the_order_of_another_loader_is_refused(other):

@@ -25,6 +25,7 @@ def there_and_back(batch):
     return untree.decode(description, memoryview(layout.joined(buffers)))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("number", range(len(BATCHES)))
 def test_round_trip(number):
     batch = BATCHES[number]
@@ -32,6 +33,7 @@ def test_round_trip(number):
         assert equal(there_and_back(batch), batch)
 
 
+@pytest.mark.gate
 def test_a_part_of_a_larger_tensor_crosses_alone():
     whole = torch.rand(1000, 1000)
     for part in (whole[::100], whole[:, 3], [whole[:, 3], whole[:, 500]], [whole[1], whole[900]]):
@@ -40,6 +42,7 @@ def test_a_part_of_a_larger_tensor_crosses_alone():
         assert equal(untree.decode(description, memoryview(layout.joined(buffers))), part)
 
 
+@pytest.mark.gate
 def test_tensors_are_views_of_the_payload():
     description, buffers = tree.encode([torch.ones(4), numpy.ones(4)])
     payload = layout.joined(buffers)
@@ -54,6 +57,7 @@ def test_values_that_look_alike_stay_apart():
     assert [type(there_and_back(value)) for value in (1, True, 1.0, "1")] == [int, bool, float, str]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("tensor", [torch.rand(3).to_sparse(), torch.ones(2, requires_grad=True)])
 def test_unusual_tensors_are_pickled(tensor):
     back = there_and_back(tensor)
@@ -85,6 +89,7 @@ def test_what_is_kept_of_descriptions_is_bounded():
     assert len(tree._descriptions._values) < 8000
 
 
+@pytest.mark.gate
 def test_a_tensor_with_a_history_is_refused_with_the_way_out():
     with pytest.raises(RuntimeError, match=r"call detach\(\) on it in the dataset or in collate_fn"):
         tree.encode([torch.ones(2, requires_grad=True) * 2])

@@ -3,9 +3,12 @@
 import pathlib
 import sys
 
+import pytest
+
 PREPARE = "begin Python; prepare_python"
 
 
+@pytest.mark.gate
 def test_a_folder_with_files_of_others_is_left_alone(shell):
     (shell.folder / "mine").mkdir()
     (shell.folder / "mine/thesis.tex").write_text("years of work")
@@ -16,6 +19,7 @@ def test_a_folder_with_files_of_others_is_left_alone(shell):
     assert (shell.folder / "mine/thesis.tex").read_text() == "years of work"
 
 
+@pytest.mark.gate
 def test_a_file_in_place_of_the_folder_is_left_alone(shell):
     (shell.folder / "mine").write_text("a file")
     done = shell(PREPARE, TAAS_VENV="mine", TAAS_PYTHON=sys.executable)
@@ -24,6 +28,7 @@ def test_a_file_in_place_of_the_folder_is_left_alone(shell):
     assert (shell.folder / "mine").read_text() == "a file"
 
 
+@pytest.mark.gate
 def test_an_interpreter_inside_the_environment_does_not_empty_it(shell):
     bin_folder = shell.folder / "env/bin"
     bin_folder.mkdir(parents=True)
@@ -53,6 +58,7 @@ def test_the_torch_of_an_interpreter_named_by_a_word_is_borrowed(shell):
     assert "has torch" in shell(PREPARE, **environment).stdout
 
 
+@pytest.mark.gate
 def test_an_environment_that_cannot_be_finished_gives_way_to_the_former_one(shell):
     former = shell.folder / "env"
     (former / "bin").mkdir(parents=True)

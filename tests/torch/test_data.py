@@ -33,6 +33,7 @@ def test_random_augmentation_is_the_same_for_any_number_of_workers(tmp_path):
     assert ways[0] != trained(tmp_path, ("--cpus", 0), "--plain"), "the augmentation does something"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("units", [256])
 def test_the_loop_ends_after_the_units(tmp_path, units):
     result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, "--cpus", 1, "--data-cores", 1, "--units", units,

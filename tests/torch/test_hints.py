@@ -100,6 +100,7 @@ def run(tmp_path):
     return run
 
 
+@pytest.mark.gate
 def test_training_without_a_group(run):
     result = run(ALONE)
     assert [bool(re.fullmatch(WITHOUT_GROUP, hint)) for hint in result.hints] == [True], result.console
@@ -112,6 +113,7 @@ def test_hints_can_be_switched_off(run):
     assert result.hints == [] and "process group" not in result.console
 
 
+@pytest.mark.gate
 def test_gpus_and_files_that_ranks_share_by_mistake(run):
     result = run(EVERYTHING_WRONG)
     expected = [DATA_PARALLEL, ONE_GPU, SAME_FILE]
@@ -120,7 +122,8 @@ def test_gpus_and_files_that_ranks_share_by_mistake(run):
     assert all(f"taas-run: {hint}" in result.console for hint in result.hints), result.console
 
 
-@pytest.mark.parametrize("program", [EVERYTHING_RIGHT, WITHOUT_TRAINING], ids=["everything right", "without training"])
+@pytest.mark.parametrize("program", [pytest.param(EVERYTHING_RIGHT, marks=pytest.mark.gate), WITHOUT_TRAINING],
+                        ids=["everything right", "without training"])
 def test_nothing_is_said_of_programs_that_do_it_right(run, program):
     assert run(program).hints == []
 

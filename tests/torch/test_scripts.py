@@ -35,13 +35,14 @@ def taas_run_to_the_end(folder, *arguments):
     return result
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8])
+@pytest.mark.parametrize("ranks", [1, pytest.param(4, marks=pytest.mark.gate), 8])
 def test_ddp_script_runs_unchanged(tmp_path, ranks):
     result = taas_run_to_the_end(tmp_path, "--nproc-per-node", ranks, HERE / "ddp_script.py", "--lr", "0.1")
     assert result.returncode == 0, result.stderr
     assert f"trained on {ranks} ranks, argv ['--lr', '0.1'], elastic True, restart 0" in result.stdout
 
 
+@pytest.mark.gate
 def test_exception_in_one_rank_is_the_verdict_though_others_lose_their_peer(tmp_path):
     script = tmp_path / "fails.py"
     script.write_text("import torch, torch.distributed as dist\n"
@@ -56,6 +57,7 @@ def test_exception_in_one_rank_is_the_verdict_though_others_lose_their_peer(tmp_
     assert re.search(r"fails\.py.*line 5", result.stderr)
 
 
+@pytest.mark.gate
 def test_store_of_the_launcher_survives_rank_0_and_serves_the_next_generation(tmp_path):
     script = tmp_path / "restarts.py"
     script.write_text("import os, torch, torch.distributed as dist\n"
@@ -169,6 +171,7 @@ def test_who_does_not_release_a_timer_is_killed_and_named(tmp_path):
     assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.gate
 def test_timers_are_served_where_the_environment_says_and_for_descendants_only(tmp_path):
     script = tmp_path / "timed.py"
     script.write_text("""

@@ -28,7 +28,7 @@ class Pipeline:
     alone         False where it cannot run without worker processes
     seconds       how long a way may take
     needs         distributions without which it is skipped
-    full          tried by ./scripts/test --full only
+    full          tried with TAAS_FULL=1 only
     spawns        takes a slow way in the quick run, too: a worker that is started, and imports torch
     resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
     as_spawned    the plain loader's spawned workers give something else than forks: registered ones are compared with those

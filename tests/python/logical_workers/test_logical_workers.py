@@ -64,7 +64,7 @@ class Strong(Numbers):
         return index, self.strength, calls
 
 
-@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.gate)])
 def test_persistent_workers_keep_what_they_began_with(processes, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
     seen = []
@@ -135,6 +135,7 @@ def test_a_logical_worker_that_its_code_kills_is_told_of_in_one_line(processes, 
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.gate
 def test_an_exception_of_worker_init_fn_arrives(monkeypatch):
     def fails(worker):
         raise KeyError(f"worker {worker} has no rows")

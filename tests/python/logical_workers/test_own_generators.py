@@ -99,7 +99,7 @@ class Augments(Numbers):
 DRAWN = random.Random(8)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
 def test_draws_of_a_dataset_of_its_own_do_not_depend_on_who_makes_a_batch(workers, monkeypatch):
     def make():
         return DataLoader(Augments(), 4, num_workers=workers, collate_fn=list)
@@ -132,7 +132,7 @@ class FromTheSystem(IterableDataset):
         yield from torch.randint(1000, (60,), generator=generator).tolist()
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
 def test_a_stream_that_cannot_be_read_again_ends_the_loop_with_a_line(workers, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
     with taas.register(DataLoader(FromTheSystem(), 2, num_workers=workers)) as loader:

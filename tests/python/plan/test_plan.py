@@ -15,6 +15,7 @@ from taas.runtime.plan import read
 from torch.utils.data import DataLoader, DistributedSampler
 
 
+@pytest.mark.gate
 def test_the_plan_as_the_launcher_writes_it():
     plan = read(str(CONTRACT / "plan.json"))
     assert (plan.run, plan.key, plan.encryption, plan.compression) == ("run", "0123456789abcdef" * 4, "plain", "zstd")
@@ -37,6 +38,7 @@ def test_the_same_bytes_as_without_workers(run, make, monkeypatch):
         assert equal(loop(loader, 2), seen)
 
 
+@pytest.mark.gate
 def test_no_workers_means_this_process(run):
     run.start(0)
     with taas.register(DataLoader(numbers, 8)) as loader:
@@ -54,6 +56,7 @@ def test_a_worker_lets_go_of_loaders_that_are_not_used_any_more(run):
     assert sizes[-1] < sizes[7] + 4 * size, "the last four are kept, and eight more came"
 
 
+@pytest.mark.gate
 def test_broken_samples_are_skipped_with_a_count(run):
     run.start(1, on_error="skip")
     with taas.register(DataLoader(Fails(), 8)) as loader:
@@ -78,6 +81,7 @@ def test_killed_workers_come_back_at_their_address(run):
     assert equal(seen, plain)
 
 
+@pytest.mark.gate
 def test_a_worker_joins_and_one_leaves_during_the_loop(run):
     run.start(1)
     plain = loop(DataLoader(Numbers(800), 8))
@@ -110,6 +114,7 @@ def test_the_next_epoch_is_under_way_before_this_one_ends(run, monkeypatch, tmp_
     assert len(noted.read_text().split()) == 16 * 3 + 8, "nothing is made twice"
 
 
+@pytest.mark.gate
 def test_a_plan_that_cannot_be_read_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("TAAS_DATA_PLAN", str(tmp_path / "none.json"))
     with pytest.raises(RuntimeError, match="none.json cannot be read"):

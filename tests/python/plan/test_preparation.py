@@ -14,7 +14,7 @@ from taas.worker.prepare import Preparation
 from torch.utils.data import DataLoader
 
 
-@pytest.mark.parametrize("name", ["plain_loader", "loader"])
+@pytest.mark.parametrize("name", [pytest.param("plain_loader", marks=pytest.mark.gate), "loader"])
 def test_prepared_before_there_is_a_rank(run, name):
     import own_datasets
     run.start(2, loader=f"own_datasets:{name}")

@@ -14,6 +14,7 @@ from taas.runtime import events
 from torch.utils.data import DataLoader
 
 
+@pytest.mark.gate
 def test_reports_have_the_form_that_the_launcher_reads(tmp_path, monkeypatch):
     monkeypatch.setattr(events, "_socket", None)
     monkeypatch.setenv("TAAS_EVENTS", str(tmp_path / "events"))
@@ -44,6 +45,7 @@ def test_units_end_the_loop_with_a_line(run):
     assert [remark for remark in run.remarks() if "80 samples were taken, in whole batches, as asked for with --units" in remark] == run.remarks()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("units, batches", [(150, [13, 6]), (1000, [13, 13])])
 def test_units_count_over_the_epochs_and_a_lack_is_said(run, units, batches):
     run.start(0, units=units)
