@@ -21,7 +21,7 @@ declare -A part_minutes=(
 )
 # The suites of a part, as CTest's regular expression.
 declare -A part_suites=(
-  [launcher]='^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|store_torch_client|store_same_answers|storage|node|launch|plan\..*|cli\..*|preload\..*|torch\.(hints|scripts)|notebook\..*|seeds\..*|scripts\..*|configure|corpus|fuzz_.*)$'
+  [launcher]='^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|store_torch_client|store_same_answers|storage|node|launch|plan\..*|cli\..*|preload\..*|torch\.(hints|scripts)|notebook\..*|scripts\..*|configure|corpus|fuzz_.*)$'
   [clusters]='^cluster\.'
   [frameworks]='^frameworks$'
   [data]='^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$'

@@ -5,8 +5,7 @@ import statistics
 
 import pytest
 
-from conftest import EXAMPLES, FULL, need
-from course_text import programs
+from conftest import EXAMPLES, need
 
 PROGRAMS = EXAMPLES / "parallelism"
 PNG, SVG = b"\x89PNG", b"<?xml"
@@ -112,24 +111,3 @@ def test_resnet50_is_measured_and_drawn(runner, plot):
     for label, line in zip(("Model Parallel", "Single GPU", "Pipelined"), result.stdout.splitlines()[1:], strict=True):
         mean = next(statistics.fmean(bar["seconds"]) for bar in measured["bars"] if bar["label"] == label)
         assert line.startswith(f"{label}: {mean:.4f} s")
-
-
-# What the course leaves out: how a step trains.
-TRAIN = """
-import torch, torch.nn as nn
-
-def train(model):
-    nn.functional.cross_entropy(model(torch.randn(1, 3, 33, 33)), torch.tensor([3])).backward()
-"""
-
-
-def test_the_course_s_model_and_plot(runner):
-    """On the CPU twice; and with two repeats of ten, but in the full run."""
-    need("torch", "torchvision", "matplotlib")
-    code = TRAIN + "\n".join(programs("model_parallel"))
-    code = code.replace("cuda:0", "cpu").replace("cuda:1", "cpu")
-    script = runner.folder / "program.py"
-    script.write_text(code if FULL else code.replace("num_repeat = 10", "num_repeat = 2"))
-    result = runner.python(script)
-    assert result.returncode == 0, result.stderr
-    assert (runner.folder / "mp_vs_rn.png").read_bytes().startswith(PNG)

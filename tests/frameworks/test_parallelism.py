@@ -1,29 +1,17 @@
-"""docs/examples/parallelism, and the programs of a course that they follow."""
+"""docs/examples/parallelism."""
 
-import contextlib
-import fcntl
 import pathlib
 import re
 import socket
 import sys
-import tempfile
 
 import pytest
 
-from conftest import EXAMPLES, FULL, TAAS_RUN, full_only, need
-from course_text import programs
+from conftest import EXAMPLES, FULL, TAAS_RUN, need
 
 PROGRAMS = EXAMPLES / "parallelism"
 # Without the ends of lines: two processes that write into one pipe may both have written before either ends its line.
 WEIGHTS = re.compile(r"rank (\d) of (\d) on (\S+(?: and \S+)?): loss (\d+\.\d{4}), weights (-?\d+\.\d{6})")
-
-
-@contextlib.contextmanager
-def port_of_the_course():
-    """The programs of the course meet at 12355, one of them at a time."""
-    with (pathlib.Path(tempfile.gettempdir()) / "taas-test-port-12355").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def free_port() -> int:
@@ -42,47 +30,12 @@ def output(result) -> str:
     return result.stdout
 
 
-def test_the_course_s_data_parallel_is_whole_on_the_cpu(runner):
-    need("torch")
-    code, shown = programs("data_parallel")
-    told = output(runner.taas_run(written(runner.folder, code)))
-    outside = [line for line in shown.splitlines() if line.startswith("Outside")]
-    assert [line for line in told.splitlines() if line.startswith("Outside")] == outside
-    inside = [line.replace("Outside:", "\tIn Model:").replace("output_size", "output size") for line in outside]
-    assert [line for line in told.splitlines() if not line.startswith("Outside")] == inside
-
-
 def test_data_parallel(runner):
     need("torch")
     told = output(runner.python(PROGRAMS / "data_parallel.py"))
     assert told.splitlines() == ["no GPU: each batch stays whole, on the CPU", *(
         f"{where}: input ({size}, 5), output ({size}, 2)"
         for size in (30, 30, 30, 10) for where in ("  inside the model", "outside"))]
-
-
-def ddp_of_the_course() -> str:
-    """On the CPU there is no device `rank`, and the course leaves the call to its readers."""
-    (code,) = programs("toy_ddp")
-    on_cpu = code.replace(".to(rank)", "").replace(", device_ids=[rank]", "")
-    assert len(code) - len(on_cpu) == 2 * len(".to(rank)") + len(", device_ids=[rank]")
-    return on_cpu + "\nif __name__ == '__main__':\n    run_demo(demo_basic, 2)\n"
-
-
-@pytest.mark.parametrize("shape", [("--nproc-per-node", "1"), *([(), ("--gpus", "1")] if FULL else [])], ids=" ".join)
-def test_the_course_s_ddp_spawns_its_ranks_below_taas_run(runner, shape):
-    need("torch")
-    with port_of_the_course():
-        told = output(runner.taas_run(*shape, written(runner.folder, ddp_of_the_course())))
-    assert sorted(told.splitlines()) == [f"Running basic DDP example on rank {rank}." for rank in range(2)]
-
-
-@full_only
-def test_two_ranks_cannot_spawn_at_the_same_port(runner):
-    need("torch")
-    with port_of_the_course():
-        result = runner.taas_run("--nproc-per-node", 2, "--store", "rank0", written(runner.folder, ddp_of_the_course()))
-    assert result.returncode == 1
-    assert "EADDRINUSE" in result.stderr, result.stderr
 
 
 def check_replicas(told: str, device: str) -> None:

@@ -44,3 +44,20 @@ def test_transformers_trainer_with_data_workers(runner):
     registered = runner.reported(runner.taas_run("--gpus", 2, "--cpus", 2, "--data-cores", 1, program, "registered"), 2)
     assert registered == plain
     assert plain[0]["steps"] == 3 * 32 // 4
+
+
+def test_lightning_is_told_of_its_devices(runner):
+    """What torch alone imports is imported once."""
+    need("lightning")
+    done = runner.taas_run("--gpus", 8, "--preload", "torch,torch._dynamo", PROGRAMS / "lightning_devices.py", 8, 1)
+    assert done.returncode == 0, done.stderr
+    assert "8 ranks on 1 machines, 2 steps\n" in done.stdout
+
+
+def test_deepspeed_reads_its_arguments(runner):
+    need("deepspeed")
+    settings = runner.folder / "settings.json"
+    settings.write_text('{"train_micro_batch_size_per_gpu": 8, "optimizer": {"type": "Adam", "params": {"lr": 0.1, "torch_adam": true}}}')
+    done = runner.taas_run("-t", 3, "--gpus", 2, PROGRAMS / "deepspeed_arguments.py", "--deepspeed", "--deepspeed_config", settings)
+    assert done.returncode == 0, done.stderr
+    assert all(f"rank {rank} of 2" in done.stdout for rank in range(2)), done.stdout

@@ -8,17 +8,6 @@ def test_a_command_that_fails_shows_the_end_of_its_output_and_where_all_of_it_is
     assert "demo.log" in done.stderr
 
 
-def test_a_long_command_says_how_far_it_is(shell):
-    """`read` waits half a minute between two lines: here it waits for what the command has written instead."""
-    done = shell("""
-        read() { while [ ! -e "$builds/go" ]; do :; done; rm "$builds/go"; return 1; }
-        mkdir -p "$builds"; mkfifo "$builds/said"
-        say() { echo "$*"; echo >"$builds/said"; }
-        logged demo sh -c 'echo "file 7 of 9"; : >"'"$builds"'/go"; cat "'"$builds"'/said"' """)
-    assert done.returncode == 0, done.stderr
-    assert "s  file 7 of 9" in done.stdout
-
-
 def test_the_last_lines_name_what_failed_and_how_to_run_it_alone(shell):
     done = shell("""
         mkdir -p "$builds/release/Testing/Temporary"

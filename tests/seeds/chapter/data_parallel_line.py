@@ -1,1 +1,0 @@
-model = nn.DataParallel(model)

@@ -1,1 +1,0 @@
-deepspeed.init_distributed()

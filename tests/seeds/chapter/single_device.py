@@ -1,3 +1,0 @@
-# PyTorch
-device = torch.device("cuda:0")
-model.to(device)

@@ -1,1 +1,0 @@
-torch.distributed.init_process_group(backend='nccl', init_method='env://')

@@ -1,4 +1,0 @@
-import taas
-
-data_loader=DataLoader(DataSet)
-taas.register(data_loader)

@@ -1,1 +1,0 @@
-taas.unregister(data_loader)
