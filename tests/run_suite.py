@@ -2,9 +2,9 @@
 
 usage: run_suite.py SECONDS COMMAND [ARGUMENT]...
 
-The command has a session of its own. Processes that it starts and forgets become children of this one (PR_SET_CHILD_SUBREAPER)
-and are killed when the command has ended, when its time is up, or when this process is asked to end. The exit code is the
-command's, or 124 when its time was up.
+The command has a session of its own. Processes that it starts and forgets become children of this one
+(PR_SET_CHILD_SUBREAPER) and are killed when the command has ended, when its time is up, or when this process is asked
+to end. The exit code is the command's, or 124 when its time was up.
 """
 
 import ctypes
@@ -82,8 +82,11 @@ def main(seconds: str, *command: str) -> int:
         signal.signal(number, interrupt)
     signal.alarm(int(seconds))
     try:
-        code = wait_for(subprocess.Popen(command, start_new_session=True,
-                                         preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)).pid)
+        code = wait_for(
+            subprocess.Popen(
+                command, start_new_session=True, preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            ).pid
+        )
     except Interrupted as why:
         code = 128 + why.args[0]
         if why.args[0] == signal.SIGALRM:

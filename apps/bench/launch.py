@@ -49,8 +49,11 @@ def launcher_memory(command, folder) -> list:
     """Memory of each process of the launcher itself, while its ranks run."""
     process = measure.start([*command, *SLEEP], folder)
     try:
-        measure.wait_until(lambda: [command_of(p) for p in measure.family(process.pid)].count("sleep") == measure.RANKS,
-                           "all ranks are up", process)
+        measure.wait_until(
+            lambda: [command_of(p) for p in measure.family(process.pid)].count("sleep") == measure.RANKS,
+            "all ranks are up",
+            process,
+        )
         others = [pid for pid in measure.family(process.pid) if command_of(pid) != "sleep"]
         return [memory for pid in others if (memory := memory_kilobytes(pid))]
     finally:
@@ -75,12 +78,28 @@ def main():
         sys.exit(f"taas-run links torch: {torch_lines}")
     results = {name: measure.summary(values) for name, values in samples.items()}
     ratios = {name: measure.ratio(samples["taas-run"], values) for name, values in samples.items()}
-    rows = [[name, measure.milliseconds(result), f"{ratios[name]['median']:.4f} ({ratios[name]['min']:.4f} to "
-             f"{ratios[name]['max']:.4f})"] for name, result in results.items()]
-    notes = [f"memory of {name}: " + ", ".join(f"{process['VmHWM'] / 1024:.1f} MB" for process in processes) +
-             " (peak RSS of each of its processes)" for name, processes in memory.items()]
-    measure.report("launch", options, {"wall_seconds": results, "taas_run_over": ratios, "memory_kilobytes": memory},
-                   rows, ["launcher", "8 × `/bin/true`", "taas-run / this"], [*notes, "ldd taas-run: no torch"])
+    rows = [
+        [
+            name,
+            measure.milliseconds(result),
+            f"{ratios[name]['median']:.4f} ({ratios[name]['min']:.4f} to {ratios[name]['max']:.4f})",
+        ]
+        for name, result in results.items()
+    ]
+    notes = [
+        f"memory of {name}: "
+        + ", ".join(f"{process['VmHWM'] / 1024:.1f} MB" for process in processes)
+        + " (peak RSS of each of its processes)"
+        for name, processes in memory.items()
+    ]
+    measure.report(
+        "launch",
+        options,
+        {"wall_seconds": results, "taas_run_over": ratios, "memory_kilobytes": memory},
+        rows,
+        ["launcher", "8 × `/bin/true`", "taas-run / this"],
+        [*notes, "ldd taas-run: no torch"],
+    )
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ def nodes(count: int):
     """A cluster of so many, whose sshd run."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/cluster"))
     from namespaces import Cluster
+
     cluster = Cluster(*(f"n{i}" for i in range(count)))
     try:
         yield cluster
@@ -67,13 +68,19 @@ def restart_agents(taas_run, count: int) -> float:
         return restart.seconds_between(folder, count, 0)
 
 
-MEASURES = {"ranks": (start_ranks, RANKS), "restart": (restart_ranks, RANKS), "agents": (start_agents, NODES),
-            "agents-restart": (restart_agents, NODES)}
+MEASURES = {
+    "ranks": (start_ranks, RANKS),
+    "restart": (restart_ranks, RANKS),
+    "agents": (start_agents, NODES),
+    "agents-restart": (restart_agents, NODES),
+}
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run"
+    )
     parser.add_argument("--other", type=pathlib.Path, help="folder of another build, measured in the same rounds")
     parser.add_argument("--only", choices=KINDS, action="append", help="which curves; all by default")
     parser.add_argument("--most", type=int, default=max(RANKS), help="no larger counts than this one")
@@ -112,9 +119,18 @@ def main():
     for kind in kinds:
         found = sample(kind, builds, options)
         results[kind] = {f"{count} {name}": result for (count, name), result in found.items()}
-        rows += [[kind, str(count), *(measure.milliseconds(found[count, name]) for name in builds), *compared(found, count)]
-                 for count in sorted({count for count, _ in found})]
-    measure.report("many", options, results, rows, ["curve", "count", *builds, *(["taas-run / other"] if options.other else [])], [])
+        rows += [
+            [kind, str(count), *(measure.milliseconds(found[count, name]) for name in builds), *compared(found, count)]
+            for count in sorted({count for count, _ in found})
+        ]
+    measure.report(
+        "many",
+        options,
+        results,
+        rows,
+        ["curve", "count", *builds, *(["taas-run / other"] if options.other else [])],
+        [],
+    )
 
 
 if __name__ == "__main__":

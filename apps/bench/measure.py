@@ -1,4 +1,7 @@
-"""What the benchmarks share: what they need, timing of whole processes, statistics with their spread, the machine, tables and JSON."""
+"""What the benchmarks share.
+
+What they need, timing of whole processes, statistics with their spread, the machine, tables and JSON.
+"""
 
 import argparse
 import importlib.util
@@ -30,13 +33,17 @@ def need(*modules: str, python: str | None = None):
     else:
         ask = "import importlib.util as u, sys; print(*(name for name in sys.argv[1:] if not u.find_spec(name)))"
         try:
-            missing = subprocess.run([python, "-c", ask, *modules], capture_output=True, text=True, check=True).stdout.split()
+            missing = subprocess.run(
+                [python, "-c", ask, *modules], capture_output=True, text=True, check=True
+            ).stdout.split()
         except (OSError, subprocess.CalledProcessError) as error:
             complain(f"{python} is no interpreter of Python that works ({error})")
     if missing:
         python = python or sys.executable
         install = " ".join(DISTRIBUTIONS.get(name, name) for name in missing)
-        complain(f"{python} has no {' and no '.join(missing)}: {python} -m pip install {install}, or use another interpreter")
+        complain(
+            f"{python} has no {' and no '.join(missing)}: {python} -m pip install {install}, or use another interpreter"
+        )
 
 
 def need_root(what: str):
@@ -45,13 +52,18 @@ def need_root(what: str):
 
 
 def run(main):
-    """main(), in which a program that is missing or that fails is one line instead of a traceback of the benchmark's."""
+    """main(), in which a program that is missing or that fails is one line instead of a traceback of the benchmark."""
     try:
         main()
     except FileNotFoundError as error:
-        complain(f"{error.filename}: not there; a release build has the programs, and --bin or --package may name another build")
+        complain(
+            f"{error.filename}: not there; a release build has the programs, and --bin or --package may name another "
+            "build"
+        )
     except subprocess.CalledProcessError as error:
-        said = "".join(text if isinstance(text, str) else text.decode(errors="replace") for text in (error.stderr,) if text)
+        said = "".join(
+            text if isinstance(text, str) else text.decode(errors="replace") for text in (error.stderr,) if text
+        )
         last = said.strip().splitlines()[-1:]
         sys.exit(": ".join([f"{' '.join(map(str, error.cmd))}: exit status {error.returncode}", *last]))
     except subprocess.TimeoutExpired as error:
@@ -61,7 +73,9 @@ def run(main):
 def parser(description: str | None) -> argparse.ArgumentParser:
     """With the options that all benchmarks have; for parsed()."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run"
+    )
     parser.add_argument("--rounds", type=int, default=9, help="each launcher once a round, in rotating order")
     parser.add_argument("--json", type=pathlib.Path, help="where the results go")
     return parser
@@ -81,17 +95,20 @@ def launchers(bin_folder: pathlib.Path) -> dict:
     """The launchers to compare: name -> command that the program and its arguments follow. RANKS processes each."""
     need("torch")
     ranks = str(RANKS)
-    result = {"taas-run": [str(bin_folder / "taas-run"), "--nproc-per-node", ranks, "--no-python"],
-              "torchrun": [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", ranks, "--no-python"],
-              "spawn_loop": [str(bin_folder / "spawn_loop"), ranks]}
+    result = {
+        "taas-run": [str(bin_folder / "taas-run"), "--nproc-per-node", ranks, "--no-python"],
+        "torchrun": [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", ranks, "--no-python"],
+        "spawn_loop": [str(bin_folder / "spawn_loop"), ranks],
+    }
     if shutil.which("mpirun"):
         result["mpirun"] = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks]
     return result
 
 
 def start(command, folder) -> subprocess.Popen:
-    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                            stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def wall_seconds(command, folder, expected: int = 0) -> float:
@@ -171,18 +188,33 @@ def announced(process: subprocess.Popen) -> str:
 
 
 def machine() -> dict:
-    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
-                if line.startswith("model name")), platform.machine())
+    cpu = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in open("/proc/cpuinfo", encoding="utf-8")
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
-    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "memory_gib": memory, "kernel": platform.release(),
-            "system": platform.freedesktop_os_release()["PRETTY_NAME"], "load_before": os.getloadavg()[0]}
+    return {
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": memory,
+        "kernel": platform.release(),
+        "system": platform.freedesktop_os_release()["PRETTY_NAME"],
+        "load_before": os.getloadavg()[0],
+    }
 
 
 def versions() -> dict:
     def first_line(*command):
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    result = {"python": platform.python_version(),
-              "torch": first_line(sys.executable, "-c", "import importlib.metadata as m; print(m.version('torch'))")}
+
+    result = {
+        "python": platform.python_version(),
+        "torch": first_line(sys.executable, "-c", "import importlib.metadata as m; print(m.version('torch'))"),
+    }
     if shutil.which("mpirun"):
         result["mpirun"] = first_line("mpirun", "--version")
     return result

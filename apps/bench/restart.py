@@ -44,8 +44,14 @@ def main():
     ratio = measure.ratio(samples["taas-run"], samples["torchrun"])
     rows = [[name, measure.milliseconds(result)] for name, result in results.items()]
     rows.append(["taas-run / torchrun", f"{ratio['median']:.4f} ({ratio['min']:.4f} to {ratio['max']:.4f})"])
-    measure.report("restart", options, {"seconds": results, "taas_run_over_torchrun": ratio}, rows,
-                   ["launcher", "failure → 8 new ranks running"], [])
+    measure.report(
+        "restart",
+        options,
+        {"seconds": results, "taas_run_over_torchrun": ratio},
+        rows,
+        ["launcher", "failure → 8 new ranks running"],
+        [],
+    )
 
 
 if __name__ == "__main__":

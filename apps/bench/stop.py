@@ -85,8 +85,14 @@ def main():
             samples[name, mode].append(stop_seconds(name, commands[name], program, mode))
     results = {f"{name}, {mode} SIGTERM": measure.summary(values) for (name, mode), values in samples.items()}
     rows = [[name, measure.milliseconds(result)] for name, result in results.items()]
-    measure.report("stop", options, {"seconds": results, "grace_seconds": GRACE_SECONDS}, rows,
-                   ["launcher, ranks", "first failure → all ranks gone"], [f"grace (--shutdown-timeout): {GRACE_SECONDS} s"])
+    measure.report(
+        "stop",
+        options,
+        {"seconds": results, "grace_seconds": GRACE_SECONDS},
+        rows,
+        ["launcher, ranks", "first failure → all ranks gone"],
+        [f"grace (--shutdown-timeout): {GRACE_SECONDS} s"],
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A store under many clients: that of the launcher beside torch's own server, with torch's clients, in the same rounds.
 
-Each client does what a rank does at its start: it connects, sets its address, counts itself at a barrier, waits for all, and
-asks for the addresses of all others at once. The clients are in one process, with as many threads as `--threads` says.
+Each client does what a rank does at its start: it connects, sets its address, counts itself at a barrier, waits for
+all, and asks for the addresses of all others at once. The clients are in one process, with as many threads as
+`--threads` says.
 """
 
 import argparse
@@ -24,7 +25,9 @@ store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 print(store.port, flush=True)
 sys.stdin.read()
 """
-TELL_PORT = "import os, sys; os.environ['RANK'] != '0' or print(os.environ['MASTER_PORT'], flush=True); sys.stdin.read()"
+TELL_PORT = (
+    "import os, sys; os.environ['RANK'] != '0' or print(os.environ['MASTER_PORT'], flush=True); sys.stdin.read()"
+)
 
 
 class Server:
@@ -52,14 +55,28 @@ def torch_server(options, folder) -> Server:
 
 def launcher(options, folder) -> Server:
     """Two ranks, since one process alone has no store of the launcher; the agent is the keeper's child."""
-    server = Server([str(options.bin / "taas-run"), "--nproc-per-node", "2", "--preload", "none", "--quiet", "--no-python",
-                     sys.executable, "-c", TELL_PORT], folder)
+    server = Server(
+        [
+            str(options.bin / "taas-run"),
+            "--nproc-per-node",
+            "2",
+            "--preload",
+            "none",
+            "--quiet",
+            "--no-python",
+            sys.executable,
+            "-c",
+            TELL_PORT,
+        ],
+        folder,
+    )
     server.pid = next(iter(measure.children(server.pid)), server.pid)
     return server
 
 
 def connect(port: int):
     import torch.distributed as dist
+
     return dist.TCPStore("127.0.0.1", port, is_master=False, wait_for_workers=False, timeout=PATIENCE)
 
 
@@ -97,7 +114,9 @@ SERVERS = {"taas-run": launcher, "torch": torch_server}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run"
+    )
     parser.add_argument("--clients", type=int, nargs="+", default=[64, 256, 1024])
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,8 +1,8 @@
 """One script for every machine: no GPU, it trains on the CPU; one GPU, in the usual way; more, distributed.
 
-    python docs/examples/auto_mode.py                             # starts a process for each GPU where there are several
-    taas-run docs/examples/auto_mode.py                           # the same
-    taas-run --nproc-per-node 4 docs/examples/auto_mode.py        # or as many as you say
+python docs/examples/auto_mode.py                             # starts a process for each GPU where there are several
+taas-run docs/examples/auto_mode.py                           # the same
+taas-run --nproc-per-node 4 docs/examples/auto_mode.py        # or as many as you say
 """
 
 import argparse
@@ -62,7 +62,9 @@ def train(model: nn.Module, loader: DataLoader, epochs: int, device: torch.devic
         total = 0.0
         for points, inside in loader:
             optimizer.zero_grad()
-            loss = nn.functional.binary_cross_entropy_with_logits(model(points.to(device)).squeeze(1), inside.to(device))
+            loss = nn.functional.binary_cross_entropy_with_logits(
+                model(points.to(device)).squeeze(1), inside.to(device)
+            )
             loss.backward()
             optimizer.step()
             total += loss.item()

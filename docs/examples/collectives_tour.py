@@ -1,7 +1,7 @@
 """A tour of torch.distributed's primitives, one line of output each: who I am, then what ranks can do together.
 
-    taas-run --nproc-per-node 4 docs/examples/collectives_tour.py
-    taas-run --gpus 16 docs/examples/collectives_tour.py            # two nodes of eight
+taas-run --nproc-per-node 4 docs/examples/collectives_tour.py
+taas-run --gpus 16 docs/examples/collectives_tour.py            # two nodes of eight
 """
 
 import os

@@ -3,8 +3,8 @@
     taas-run --gpus 8 docs/examples/deepspeed_zero.py
     taas-run --nnodes 2 --nproc-per-node 2 docs/examples/deepspeed_zero.py           # on the CPU, with gloo
 
-`deepspeed.init_distributed()` finds all that it looks for in the environment; its own launcher is not needed. On the CPU it
-compiles a kernel of its own before the first run, which takes a minute.
+`deepspeed.init_distributed()` finds all that it looks for in the environment; its own launcher is not needed. On the
+CPU it compiles a kernel of its own before the first run, which takes a minute.
 """
 
 import argparse

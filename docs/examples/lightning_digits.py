@@ -45,10 +45,17 @@ def make_data(samples: int = 512) -> TensorDataset:
 def make_trainer(epochs: int) -> lightning.Trainer:
     gpu = torch.cuda.is_available()
     return lightning.Trainer(
-        accelerator="gpu" if gpu else "cpu", devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
-        num_nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")), strategy="ddp", max_epochs=epochs,
-        default_root_dir=os.environ.get("TAAS_OUTPUT_DIR", "."), logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False)
+        accelerator="gpu" if gpu else "cpu",
+        devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+        num_nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")),
+        strategy="ddp",
+        max_epochs=epochs,
+        default_root_dir=os.environ.get("TAAS_OUTPUT_DIR", "."),
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
 
 
 def main(arguments: list[str] | None = None) -> tuple[lightning.Trainer, Classifier]:

@@ -25,15 +25,26 @@ def canvas(width: float, height: float) -> Axes:
 
 
 def box(axes: Axes, x: float, y: float, width: float, height: float, text: str, colour: str) -> None:
-    axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.06", facecolor=colour,
-                                  edgecolor=LINE))
+    axes.add_patch(
+        FancyBboxPatch(
+            (x, y), width, height, boxstyle="round,pad=0,rounding_size=0.06", facecolor=colour, edgecolor=LINE
+        )
+    )
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center")
 
 
 def frame(axes: Axes, x: float, y: float, width: float, height: float, text: str, *, dashed: bool) -> None:
     """A process (dashed) or a device, its name in the upper left corner."""
-    axes.add_patch(Rectangle((x, y), width, height, facecolor="none" if dashed else DEVICE, edgecolor=LINE,
-                             linestyle="--" if dashed else "-"))
+    axes.add_patch(
+        Rectangle(
+            (x, y),
+            width,
+            height,
+            facecolor="none" if dashed else DEVICE,
+            edgecolor=LINE,
+            linestyle="--" if dashed else "-",
+        )
+    )
     axes.text(x + 0.1, y + height - 0.07, text, ha="left", va="top", color=LINE)
 
 
@@ -112,21 +123,38 @@ def replicas_over_several_devices() -> Axes:
 
 
 def timeline(axes: Axes, rows: list[tuple[str, list[tuple[float, float, str]]]], end: float) -> None:
-    """Who works when: for each device, blocks of (begin, length, name). Names with a stroke are of the backward pass."""
+    """Who works when: for each device, blocks of (begin, length, name).
+
+    Names with a stroke are of the backward pass.
+    """
     for index, (name, blocks) in enumerate(rows):
         y = 1.3 - 0.75 * index
         axes.add_patch(Rectangle((1.0, y), end, 0.6, facecolor=DEVICE, edgecolor="none"))
         axes.text(0.9, y + 0.3, name, ha="right", va="center")
         for begin, length, text in blocks:
-            box(axes, 1.0 + begin, y + 0.02, length, 0.56, text, BACKWARD if "backward" in text or "′" in text else MODEL)
+            box(
+                axes,
+                1.0 + begin,
+                y + 0.02,
+                length,
+                0.56,
+                text,
+                BACKWARD if "backward" in text or "′" in text else MODEL,
+            )
     arrow(axes, (1.0, 0.4), (1.0 + end, 0.4))
     axes.text(1.0 + end, 0.2, "time of one step", ha="right", va="center")
 
 
 def model_parallel() -> Axes:
     axes = canvas(9.2, 2.1)
-    timeline(axes, [("cuda:0", [(0, 2, "first half, forward"), (6, 2, "first half, backward")]),
-                    ("cuda:1", [(2, 2, "second half, forward"), (4, 2, "second half, backward")])], 8)
+    timeline(
+        axes,
+        [
+            ("cuda:0", [(0, 2, "first half, forward"), (6, 2, "first half, backward")]),
+            ("cuda:1", [(2, 2, "second half, forward"), (4, 2, "second half, backward")]),
+        ],
+        8,
+    )
     return axes
 
 
@@ -142,8 +170,14 @@ def pipelined_model_parallel() -> Axes:
     return axes
 
 
-FIGURES = (single_device, data_parallel, distributed_data_parallel, replicas_over_several_devices, model_parallel,
-           pipelined_model_parallel)
+FIGURES = (
+    single_device,
+    data_parallel,
+    distributed_data_parallel,
+    replicas_over_several_devices,
+    model_parallel,
+    pipelined_model_parallel,
+)
 
 
 def main() -> None:

@@ -130,8 +130,8 @@ class PowerSGDState {
 
   /// For a checkpoint of this rank: with error feedback each rank has its own. A state() of after a backward.
   [[nodiscard]] c10::IValue state() const;
-  /// Goes on from there, on all ranks. The next backward averages plainly, as the buckets of a new wrapper are made anew
-  /// after it; a bucket that is not like the one of then begins anew. Throws CheckpointError.
+  /// Goes on from there, on all ranks. The next backward averages plainly, as the buckets of a new wrapper are made
+  /// anew after it; a bucket that is not like the one of then begins anew. Throws CheckpointError.
   void load_state(const c10::IValue& state);
 
   class Impl;

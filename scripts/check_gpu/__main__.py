@@ -15,12 +15,21 @@ from check_gpu.session import ROOT, Session
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="check-gpu", description="Checks on this machine's GPUs what continuous integration cannot.")
+    parser = argparse.ArgumentParser(
+        prog="check-gpu", description="Checks on this machine's GPUs what continuous integration cannot."
+    )
     parser.add_argument("--list", action="store_true", help="say what is checked, and nothing else")
     parser.add_argument("--only", metavar="NAME,…", help="these checks alone")
     parser.add_argument("--gpus", type=int, metavar="N", help="use no more than so many (default: all)")
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="how often hangs, restarts and rates are tried (default: 3)")
-    parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the report goes (default: check-gpu.md in the build folder)")
+    parser.add_argument(
+        "--repeats", type=int, default=3, metavar="N", help="how often hangs, restarts and rates are tried (default: 3)"
+    )
+    parser.add_argument(
+        "--report",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="where the report goes (default: check-gpu.md in the build folder)",
+    )
     parser.add_argument("--no-build", action="store_true", help="take what is built already")
     options = parser.parse_args(arguments)
     for name in ("gpus", "repeats"):
@@ -69,7 +78,9 @@ def run_all(options: argparse.Namespace, checks: list[Check], gpus: list[machine
         raise build.Failed(f"not built: {', '.join(build.missing())}; leave --no-build out")
     versions = machine.versions(build.interpreter())
     if versions.usable_gpus == 0:
-        raise build.Failed(f"the torch of {build.interpreter()} (CUDA {versions.cuda}) cannot use the GPUs of this machine")
+        raise build.Failed(
+            f"the torch of {build.interpreter()} (CUDA {versions.cuda}) cannot use the GPUs of this machine"
+        )
     count = min(versions.usable_gpus, options.gpus or versions.usable_gpus)
     results = []
     for check in checks:

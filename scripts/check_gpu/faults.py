@@ -22,7 +22,16 @@ def instants(done: Finished, mark: str) -> list[float]:
 
 def faulty(session: Session, fault: str, ranks: int = FOUR, options: tuple = (), **variables) -> Finished:
     """Runs the loop with all ranks' output on the console."""
-    return session.run(session.bin / "taas-run", *session.shape(ranks), "--tee", "3", *options, RANKS / "loop.py", FAULT=fault, **variables)
+    return session.run(
+        session.bin / "taas-run",
+        *session.shape(ranks),
+        "--tee",
+        "3",
+        *options,
+        RANKS / "loop.py",
+        FAULT=fault,
+        **variables,
+    )
 
 
 def fault_time(done: Finished) -> float:
@@ -45,19 +54,27 @@ def hang_once(session: Session) -> float:
 @check("hang", f"a rank that does not come is named, at most {SOON:.0f} s after the group's timeout")
 def hang(session: Session) -> Seen:
     late = [hang_once(session) for _ in range(session.repeats)]
-    return Seen(f"named {len(late)} of {len(late)} times, {statistics.median(late):.1f} s after the timeout (at most {max(late):.1f})")
+    return Seen(
+        f"named {len(late)} of {len(late)} times, {statistics.median(late):.1f} s after the timeout (at most "
+        f"{max(late):.1f})"
+    )
 
 
 def restart_once(session: Session) -> tuple[float, float]:
     """Seconds to the first step of the first generation, and from the kill to that of the second."""
     done = faulty(session, "kill@2@10", options=("--max-restarts", "1"))
-    done.need(done.code == 0 and f"FINISHED {FOUR}" in done.out, f"the run was not restarted, it ended with {done.code}")
+    done.need(
+        done.code == 0 and f"FINISHED {FOUR}" in done.out, f"the run was not restarted, it ended with {done.code}"
+    )
     first, second = instants(done, "FIRST 0"), instants(done, "FIRST 1")
     done.need(bool(first and second), "the ranks did not say when they began")
     return max(first) - done.began, max(second) - fault_time(done)
 
 
-@check("restart", "a killed rank, --max-restarts 1: the next generation's first step after at most a fifth of the first start")
+@check(
+    "restart",
+    "a killed rank, --max-restarts 1: the next generation's first step after at most a fifth of the first start",
+)
 def restart(session: Session) -> Seen:
     times = [restart_once(session) for _ in range(session.repeats)]
     start, again = (statistics.median(values) for values in zip(*times))
@@ -78,14 +95,21 @@ FAULTS = {
 }
 
 
-@check("faults", f"kill, segv, raise, exit, GPU out of memory, device-side assert: each is named within {SOON:.0f} s, the GPU is free")
+@check(
+    "faults",
+    f"kill, segv, raise, exit, GPU out of memory, device-side assert: each is named within {SOON:.0f} s, the GPU is "
+    "free",
+)
 def faults(session: Session) -> Seen:
     times = {}
     for fault, (code, words) in FAULTS.items():
         before = machine.compute_processes()
         done = faulty(session, fault)
         times[fault] = done.ended - fault_time(done)
-        done.need(code in (None, done.code) and words in done.err, f"{fault}: exit code {done.code}, or no '{words}' in the verdict")
+        done.need(
+            code in (None, done.code) and words in done.err,
+            f"{fault}: exit code {done.code}, or no '{words}' in the verdict",
+        )
         done.need(times[fault] <= SOON, f"{fault}: the end came after {times[fault]:.1f} s")
         session.need_gpus_free(before)
     return Seen(", ".join(f"{fault.split('@')[0]} {seconds:.1f} s" for fault, seconds in times.items()))
@@ -96,8 +120,13 @@ FULL = "import torch\ntorch.empty(2 << 30, dtype=torch.uint8, device='cuda')"
 
 @check("full gpu", "memory that another process holds is named with that process")
 def full_gpu(session: Session) -> Seen:
-    holder = subprocess.Popen([session.python, str(RANKS / "hold_memory.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                              env=session.environment({"LEAVE": GIBIBYTE, "CUDA_VISIBLE_DEVICES": 0}))
+    holder = subprocess.Popen(
+        [session.python, str(RANKS / "hold_memory.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=session.environment({"LEAVE": GIBIBYTE, "CUDA_VISIBLE_DEVICES": 0}),
+    )
     try:
         if not holder.stdout.readline().startswith("HELD"):
             raise Red("the memory could not be taken")
@@ -106,7 +135,10 @@ def full_gpu(session: Session) -> Seen:
         program = session.folder / "full.py"
         program.write_text(FULL)
         done = session.run(session.bin / "taas-run", "--gpus", 1, program, CUDA_VISIBLE_DEVICES=0)
-        done.need(done.code == 1 and f"process {holder.pid}" in done.err, "the verdict does not name the process that holds the memory")
+        done.need(
+            done.code == 1 and f"process {holder.pid}" in done.err,
+            "the verdict does not name the process that holds the memory",
+        )
         return Seen(f"process {holder.pid} was named")
     finally:
         holder.stdin.close()

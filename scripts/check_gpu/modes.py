@@ -1,4 +1,4 @@
-"""The ways to train that docs/parallelism.md describes, the list of devices, and one stream of batches over all ranks."""
+"""The ways to train that docs/parallelism.md describes, the list of devices, and one stream of batches for ranks."""
 
 import json
 import re
@@ -26,7 +26,10 @@ def one_process(session: Session) -> Seen:
     auto.need(auto.code == 0, f"auto_mode.py ended with {auto.code}")
     split = session.run(session.python, MODES / "data_parallel.py")
     inside = [int(size) for size in re.findall(r"inside the model: input \((\d+),", split.out)]
-    split.need(split.code == 0 and sum(inside) == 100, f"data_parallel.py ended with {split.code}, {sum(inside)} of 100 samples went in")
+    split.need(
+        split.code == 0 and sum(inside) == 100,
+        f"data_parallel.py ended with {split.code}, {sum(inside)} of 100 samples went in",
+    )
     return Seen(f"sizes inside the model: {', '.join(map(str, inside[:8]))}")
 
 
@@ -39,34 +42,68 @@ def toy_ddp(session: Session) -> Seen:
         found = re.search(r"weights (-?\d+\.\d+)", done.out)
         done.need(done.code == 0 and found is not None, f"toy_ddp.py ended with {done.code}")
         weights.append(float(found[1]))
-    seen[0].need("cuda" in seen[0].out and abs(weights[0] - weights[1]) < 1e-3, f"weights {weights[0]} on GPUs, {weights[1]} on the CPU")
+    seen[0].need(
+        "cuda" in seen[0].out and abs(weights[0] - weights[1]) < 1e-3,
+        f"weights {weights[0]} on GPUs, {weights[1]} on the CPU",
+    )
     return Seen(f"weights {weights[0]}, on the CPU {weights[1]}")
 
 
 @check("replicas over two", "a rank with two devices (--devices-per-rank 2), its model cut in two, under DDP", gpus=2)
 def replicas(session: Session) -> Seen:
     ranks = session.gpus // 2
-    done = session.run(session.bin / "taas-run", "--gpus", ranks * 2, "--devices-per-rank", 2, MODES / "toy_two_devices.py")
-    done.need(done.code == 0 and "on cuda:0 and cuda:1" in done.out, f"toy_two_devices.py ended with {done.code}, or elsewhere")
+    done = session.run(
+        session.bin / "taas-run", "--gpus", ranks * 2, "--devices-per-rank", 2, MODES / "toy_two_devices.py"
+    )
+    done.need(
+        done.code == 0 and "on cuda:0 and cuda:1" in done.out,
+        f"toy_two_devices.py ended with {done.code}, or elsewhere",
+    )
     return Seen(done.out.strip().splitlines()[-1])
 
 
-@check("model parallel", "ResNet-50 in two halves and pipelined, over two GPUs or one of them twice, in Python and in C++")
+@check(
+    "model parallel", "ResNet-50 in two halves and pipelined, over two GPUs or one of them twice, in Python and in C++"
+)
 def model_parallel(session: Session) -> Seen:
     session.need_module("torchvision", "matplotlib")
-    done = session.run(session.python, MODES / "resnet50_model_parallel.py", *SMALL, "--split-sizes", 4, "--output", session.folder)
+    done = session.run(
+        session.python, MODES / "resnet50_model_parallel.py", *SMALL, "--split-sizes", 4, "--output", session.folder
+    )
     done.need(done.code == 0, f"resnet50_model_parallel.py ended with {done.code}")
     for mode in ("dp", "model", "pipeline"):
-        train = session.run(session.bin / "taas-run", "--gpus", 1, "train", "--model", "resnet50", "--parallel", mode, "--epochs", 1,
-                            "--batch-size", 8, "--image-size", 64, "--train-images", 16)
+        train = session.run(
+            session.bin / "taas-run",
+            "--gpus",
+            1,
+            "train",
+            "--model",
+            "resnet50",
+            "--parallel",
+            mode,
+            "--epochs",
+            1,
+            "--batch-size",
+            8,
+            "--image-size",
+            64,
+            "--train-images",
+            16,
+        )
         train.need(train.code == 0, f"train --parallel {mode} ended with {train.code}")
     return Seen("Python, and train --parallel dp, model, pipeline")
 
 
-@check("shared stream", "taas.register(loader, shared=True), four ranks: each index once over all ranks, in tensors on the GPU")
+@check(
+    "shared stream",
+    "taas.register(loader, shared=True), four ranks: each index once over all ranks, in tensors on the GPU",
+)
 def shared_stream(session: Session) -> Seen:
     done = session.taas_run(4, "--tee", "3", "--cpus", 1, RANKS / "shared_stream.py")
     parts = [json.loads(found) for found in re.findall(r"INDICES (\[.*?\])", done.out)]
     indices = sorted(index for part in parts for index in part)
-    done.need(done.code == 0 and len(parts) == 4 and indices == list(range(1000)), f"{len(indices)} of 1000 indices, exit code {done.code}")
+    done.need(
+        done.code == 0 and len(parts) == 4 and indices == list(range(1000)),
+        f"{len(indices)} of 1000 indices, exit code {done.code}",
+    )
     return Seen(f"{', '.join(str(len(part)) for part in parts)} indices")

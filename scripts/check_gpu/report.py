@@ -28,16 +28,33 @@ def machine_table(gpus: list[Gpu], versions: Versions, system: str, commit: str)
     kinds = {}
     for gpu in gpus:
         kinds.setdefault((gpu.name, gpu.mebibytes), []).append(gpu.index)
-    names = ", ".join(f"{len(indices)} × {name} ({mebibytes / 1024:.0f} GiB)" for (name, mebibytes), indices in kinds.items())
-    rows = [["GPUs", names], ["driver", gpus[0].driver], ["CUDA of torch", versions.cuda], ["torch", versions.torch],
-            ["NCCL", versions.nccl], ["system", system], ["commit", commit]]
+    names = ", ".join(
+        f"{len(indices)} × {name} ({mebibytes / 1024:.0f} GiB)" for (name, mebibytes), indices in kinds.items()
+    )
+    rows = [
+        ["GPUs", names],
+        ["driver", gpus[0].driver],
+        ["CUDA of torch", versions.cuda],
+        ["torch", versions.torch],
+        ["NCCL", versions.nccl],
+        ["system", system],
+        ["commit", commit],
+    ]
     return table(["", ""], rows)
 
 
-def render(results: list[Result], gpus: list[Gpu], versions: Versions, system: str, commit: str, topology: str, date: str) -> str:
-    rows = [[MARKS[result.state], result.check.name, result.check.shows, result.seen, f"{result.seconds:.0f}"] for result in results]
-    parts = [f"# GPU check, {date}: {count(results)}", machine_table(gpus, versions, system, commit),
-             table(["", "check", "shows", "seen", "s"], rows)]
+def render(
+    results: list[Result], gpus: list[Gpu], versions: Versions, system: str, commit: str, topology: str, date: str
+) -> str:
+    rows = [
+        [MARKS[result.state], result.check.name, result.check.shows, result.seen, f"{result.seconds:.0f}"]
+        for result in results
+    ]
+    parts = [
+        f"# GPU check, {date}: {count(results)}",
+        machine_table(gpus, versions, system, commit),
+        table(["", "check", "shows", "seen", "s"], rows),
+    ]
     parts += [f"## {result.check.name}\n\n{result.details.strip()}" for result in results if result.details.strip()]
     parts.append(f"## Topology\n\n```\n{topology}\n```")
     return "\n\n".join(parts) + "\n"

@@ -48,7 +48,11 @@ class Session:
     repeats: int = 3
 
     def environment(self, variables: dict) -> dict:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN) and name not in FOREIGN_NAMES}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(FOREIGN) and name not in FOREIGN_NAMES
+        }
         paths = [str(self.bin), str(pathlib.Path(self.python).parent), kept.get("PATH", "")]
         kept["PATH"] = os.pathsep.join(paths)
         packages = [str(self.bin.parent / "python"), kept.get("PYTHONPATH", "")]
@@ -57,10 +61,18 @@ class Session:
         return kept | {name: str(value) for name, value in variables.items()}
 
     def run(self, *command, limit: float = 300, **variables) -> Finished:
-        """Runs a command to its end; one that takes longer than `limit` seconds is red, and is ended with all it has started."""
+        """Runs a command to its end; one that takes over `limit` seconds is red, and ends with all it has started."""
         began = time.time()
-        process = subprocess.Popen([str(word) for word in command], cwd=self.folder, env=self.environment(variables), text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=self.folder,
+            env=self.environment(variables),
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         try:
             out, err = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -81,8 +93,21 @@ class Session:
         return self.run(self.bin / "taas-run", *self.shape(ranks), *program, **variables)
 
     def torchrun(self, ranks: int, *program, **variables) -> Finished:
-        return self.run(self.python, "-m", "torch.distributed.run", "--nproc-per-node", ranks, "--rdzv-backend", "c10d",
-                        "--rdzv-endpoint", "127.0.0.1:0", "--nnodes", 1, *program, **variables)
+        return self.run(
+            self.python,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            ranks,
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            "127.0.0.1:0",
+            "--nnodes",
+            1,
+            *program,
+            **variables,
+        )
 
     def need_module(self, *names: str) -> None:
         found = f"import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in {names!r}))"

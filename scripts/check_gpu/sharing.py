@@ -15,11 +15,17 @@ def parse_ctest(text: str) -> dict[str, str]:
     return dict(re.findall(r"Test +#\d+: (\S+) [. ]*(?:\*\*\*)?([A-Z][A-Za-z ]*?)  ", text))
 
 
-@check("gpu tests", "the tests labelled gpu: collectives, DDP and a recorded step over nccl, sharded optimizers, SyncBatchNorm, mixed precision, batches")
+@check(
+    "gpu tests",
+    "the tests labelled gpu: collectives, DDP and a recorded step over nccl, sharded optimizers, SyncBatchNorm, mixed "
+    "precision, batches",
+)
 def gpu_tests(session: Session) -> Seen:
     if shutil.which("ctest") is None:
         raise Skip("ctest is not installed")
-    done = session.run("ctest", "--test-dir", session.bin.parent, "-L", "gpu", "--output-on-failure", "--no-tests=error", limit=1800)
+    done = session.run(
+        "ctest", "--test-dir", session.bin.parent, "-L", "gpu", "--output-on-failure", "--no-tests=error", limit=1800
+    )
     outcomes = parse_ctest(done.out)
     said = ", ".join(f"{name} {outcome.lower()}" for name, outcome in outcomes.items())
     done.need(done.code == 0, said or f"ctest ended with {done.code}")
@@ -75,8 +81,11 @@ print("".join(output.get("text", "") for cell in notebook.cells for output in ce
 @check("notebook", "the MNIST notebook's cell on 8 ranks")
 def notebook(session: Session) -> Seen:
     session.need_module("nbclient", "nbformat", "ipykernel", "torchvision")
-    text = NOTEBOOK.format(tests=str(ROOT / "tests" / "notebook"), notebook=str(EXAMPLES / "mnist.ipynb"),
-                           shape=" ".join(session.shape(EIGHT)))
+    text = NOTEBOOK.format(
+        tests=str(ROOT / "tests" / "notebook"),
+        notebook=str(EXAMPLES / "mnist.ipynb"),
+        shape=" ".join(session.shape(EIGHT)),
+    )
     done = session.run(session.python, "-c", text, limit=600, TAAS_RUN=session.bin / "taas-run")
     done.need(done.code == 0 and "Total time" in done.out, f"the notebook ended with {done.code}")
     return Seen(next(line for line in done.out.splitlines() if "Total time" in line))

@@ -32,16 +32,27 @@ def measure(session: Session, name: str) -> float:
     return statistics.median(rates)
 
 
-@check("step", f"train beside the same network in eager Python, paired: ≥ {WITH_GRAPH:.0f}× from a CUDA graph, ≥ {WITHOUT_GRAPH}× without")
+@check(
+    "step",
+    f"train beside the same network in eager Python, paired: ≥ {WITH_GRAPH:.0f}× from a CUDA graph, ≥ {WITHOUT_GRAPH}× "
+    "without",
+)
 def step(session: Session) -> Seen:
     names = ["python", "no graph", "graph"]
     rates = {name: [] for name in names}
     for number in range(session.repeats):
-        for name in names[number % 3:] + names[:number % 3]:
+        for name in names[number % 3 :] + names[: number % 3]:
             rates[name].append(measure(session, name))
     ratios = {name: [a / b for a, b in zip(rates[name], rates["python"], strict=True)] for name in names}
-    rows = [[name, f"{statistics.median(rates[name]):.0f}", f"{statistics.median(ratios[name]):.2f}",
-             f"{min(ratios[name]):.2f} to {max(ratios[name]):.2f}"] for name in names]
+    rows = [
+        [
+            name,
+            f"{statistics.median(rates[name]):.0f}",
+            f"{statistics.median(ratios[name]):.2f}",
+            f"{min(ratios[name]):.2f} to {max(ratios[name]):.2f}",
+        ]
+        for name in names
+    ]
     details = table(["", "samples/s of all ranks", "× Python", "spread"], rows)
     graph, plain = statistics.median(ratios["graph"]), statistics.median(ratios["no graph"])
     line = f"{graph:.2f}× with the graph, {plain:.2f}× without"
@@ -54,11 +65,22 @@ def step(session: Session) -> Seen:
 def feed(session: Session) -> Seen:
     if not FEED.exists():
         raise Skip(f"there is no {FEED.relative_to(ROOT)}")
-    done = session.run(session.python, FEED, "--python", session.python, "--package", session.bin.parent / "python",
-                       "--rounds", session.repeats, limit=3600)
+    done = session.run(
+        session.python,
+        FEED,
+        "--python",
+        session.python,
+        "--package",
+        session.bin.parent / "python",
+        "--rounds",
+        session.repeats,
+        limit=3600,
+    )
     details = f"```\n{done.out.strip()}\n```"
     if done.code != 0:
-        raise Red(f"{FEED.name} ended with {done.code}: {(done.err.strip().splitlines() or ['it says nothing'])[-1]}", details)
+        raise Red(
+            f"{FEED.name} ended with {done.code}: {(done.err.strip().splitlines() or ['it says nothing'])[-1]}", details
+        )
     return Seen("as its own bounds want it", details)
 
 

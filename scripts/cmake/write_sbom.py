@@ -2,8 +2,8 @@
 
     write_sbom.py OUTPUT VERSION shared|static HEADERS…     HEADERS: the folders of headers that the build looked into
 
-A package of the distribution is named with the distribution's version, which says what was mended since the release; others with the
-version in their headers, or without one where these do not say it. SOURCE_DATE_EPOCH is honoured.
+A package of the distribution is named with the distribution's version, which says what was mended since the release;
+others with the version in their headers, or without one where these do not say it. SOURCE_DATE_EPOCH is honoured.
 """
 
 import datetime
@@ -51,7 +51,9 @@ PARTS = [
 def version_in(part: Part, header: pathlib.Path) -> str | None:
     if part.name == "fmt":  # define FMT_VERSION 90100, in one of two headers
         texts = [path.read_text() for name in ("base.h", "core.h") if (path := header.parent / name).exists()]
-        number = next((int(found[1]) for text in texts if (found := re.search(r"define FMT_VERSION (\d+)", text))), None)
+        number = next(
+            (int(found[1]) for text in texts if (found := re.search(r"define FMT_VERSION (\d+)", text))), None
+        )
         return f"{number // 10000}.{number // 100 % 100}.{number % 100}" if number else None
     found = re.search(part.version, header.read_text())
     return ".".join(found.groups()).replace("_", ".") if found else None
@@ -59,6 +61,7 @@ def version_in(part: Part, header: pathlib.Path) -> str | None:
 
 def distribution_package(header: pathlib.Path) -> PackageURL | None:
     """The distribution's source package that the header comes from; none where dpkg does not know it."""
+
     def ask(*command: str) -> str:
         try:
             done = subprocess.run(["dpkg-query", *command], capture_output=True, text=True)
@@ -67,16 +70,31 @@ def distribution_package(header: pathlib.Path) -> PackageURL | None:
         return done.stdout if done.returncode == 0 else ""
 
     owner = ask("-S", str(header)).partition(": ")[0].split(",")[0]
-    name, _, version = ask("-W", "-f", "${source:Package} ${source:Version}", owner).partition(" ") if owner else ("", "", "")
+    name, _, version = (
+        ask("-W", "-f", "${source:Package} ${source:Version}", owner).partition(" ") if owner else ("", "", "")
+    )
     if not version:
         return None
     release = platform.freedesktop_os_release()
-    return PackageURL("deb", release["ID"], name, version, {"arch": "source", "distro": f"{release['ID']}-{release.get('VERSION_ID', '')}"})
+    return PackageURL(
+        "deb",
+        release["ID"],
+        name,
+        version,
+        {"arch": "source", "distro": f"{release['ID']}-{release.get('VERSION_ID', '')}"},
+    )
 
 
 def component(name: str, version: str | None, license: str, purl: PackageURL, how: str) -> Component:
-    return Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=str(purl),
-                     licenses=[LicenseExpression(license)], properties=[Property(name="taas-run:linked", value=how)])
+    return Component(
+        name=name,
+        version=version,
+        type=ComponentType.LIBRARY,
+        purl=purl,
+        bom_ref=str(purl),
+        licenses=[LicenseExpression(license)],
+        properties=[Property(name="taas-run:linked", value=how)],
+    )
 
 
 def found_parts(linking: str, folders: list[str]) -> list[Component]:
@@ -85,7 +103,11 @@ def found_parts(linking: str, folders: list[str]) -> list[Component]:
         header = next((path for folder in folders if (path := pathlib.Path(folder, part.header)).exists()), None)
         version = version_in(part, header) if header else None
         if version is None:
-            print(f"write_sbom.py: the version of {part.name} is not known: {header or f'none of the folders has {part.header}'}", file=sys.stderr)
+            print(
+                f"write_sbom.py: the version of {part.name} is not known: "
+                f"{header or f'none of the folders has {part.header}'}",
+                file=sys.stderr,
+            )
         purl = (header and distribution_package(header)) or PackageURL("generic", None, part.name, version)
         how = "headers" if part.headers_only else linking
         found.append(component(part.name, version, part.license, purl, how))
@@ -103,9 +125,14 @@ def python_part(name: str, license: str, linking: str) -> list[Component]:
 def main() -> None:
     output, version, linking, *folders = sys.argv[1:]
     bom = Bom()
-    bom.metadata.component = Component(name="taas-run", version=version, type=ComponentType.APPLICATION, bom_ref="taas-run",
-                                       licenses=[LicenseExpression("Apache-2.0")],
-                                       purl=PackageURL("pypi", None, "taas-run", version))
+    bom.metadata.component = Component(
+        name="taas-run",
+        version=version,
+        type=ComponentType.APPLICATION,
+        bom_ref="taas-run",
+        licenses=[LicenseExpression("Apache-2.0")],
+        purl=PackageURL("pypi", None, "taas-run", version),
+    )
     tool = "cyclonedx-python-lib"
     bom.metadata.tools.components.add(Component(name=tool, version=metadata.version(tool), type=ComponentType.LIBRARY))
     parts = [*found_parts(linking, folders), *python_part("nanobind", "BSD-3-Clause AND MIT", "static")]
@@ -114,7 +141,9 @@ def main() -> None:
     bom.register_dependency(bom.metadata.component, parts)
     seconds = int(os.environ.get("SOURCE_DATE_EPOCH", datetime.datetime.now().timestamp()))
     bom.metadata.timestamp = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-    bom.serial_number = uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([version, linking, *sorted(part.bom_ref.value or "" for part in parts)]))
+    bom.serial_number = uuid.uuid5(
+        uuid.NAMESPACE_URL, "\n".join([version, linking, *sorted(part.bom_ref.value or "" for part in parts)])
+    )
     text = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)
     pathlib.Path(output).write_text(text + "\n")
 

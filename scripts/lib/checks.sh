@@ -25,6 +25,15 @@ install_what_there_is() {
 # install_pinned <name of the log> <what pip is to install>
 install_pinned() { logged "$1" python3 -m pip install --progress-bar off "${@:2}"; }
 
+# lint: what linters say of the sources.
+lint() {
+  if ! logged lint ./scripts/lint; then
+    failures+=("linters")
+    reruns+=("./scripts/lint --fix")
+    head -n 60 "$builds/lint.log"
+  fi
+}
+
 # suite <preset> <option of ctest>…: runs tests of a build, three at a time, and shows the output of those that fail.
 suite() {
   ctest --test-dir "$builds/$1" --output-on-failure --no-tests=error --parallel 3 "${@:2}" </dev/null

@@ -100,10 +100,10 @@ without_starting_services() (
   "$@"
 )
 
-# What tests/package needs (shells, readers of manual pages, package tools), what tests/cli shows runs in (script is in bsdutils),
-# and for root what tests/cluster needs, which only root can run.
+# What scripts/lint needs (shellcheck), what tests/package needs (shells, readers of manual pages, package tools), what tests/cli shows
+# runs in (script is in bsdutils), and for root what tests/cluster needs, which only root can run.
 test_packages() {
-  echo zsh fish mandoc dpkg-dev file less tmux bsdutils
+  echo shellcheck zsh fish mandoc dpkg-dev file less tmux bsdutils
   [ "$(id -u)" != 0 ] || echo openssh-client openssh-server iproute2 nftables e2fsprogs mount slurm-wlm munge
 }
 

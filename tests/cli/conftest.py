@@ -35,8 +35,13 @@ class Launcher:
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("stdin", subprocess.DEVNULL)
-        process = subprocess.Popen([*map(str, before), TAAS_RUN, *map(str, arguments)], cwd=self.folder, text=True,
-                                   env={**self.environment, **(env or {})}, **options)
+        process = subprocess.Popen(
+            [*map(str, before), TAAS_RUN, *map(str, arguments)],
+            cwd=self.folder,
+            text=True,
+            env={**self.environment, **(env or {})},
+            **options,
+        )
         self.started.append(process)
         return process
 
@@ -101,16 +106,21 @@ def launcher(tmp_path):
 
 # --- of tests of torchrun's ways ---
 
-TOUCH = ("import os, pathlib, sys\n"
-         "assert os.environ['SENTINEL'] == 'parent'\n"
-         "for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'GROUP_RANK', 'ROLE_RANK', 'ROLE_NAME',\n"
-         "             'ROLE_WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'TORCHELASTIC_RESTART_COUNT',\n"
-         "             'TORCHELASTIC_MAX_RESTARTS', 'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_USE_AGENT_STORE'):\n"
-         "    assert os.environ[name], name\n"
-         "if '--fail' in sys.argv:\n"
-         "    raise RuntimeError('asked to')\n"
-         "pathlib.Path(sys.argv[1], os.environ['RANK']).write_text(' '.join(sys.argv[2:]))\n")
-SHELL = '#!/bin/sh\n[ "$SENTINEL" = parent ] || exit 9\necho "creating $1/$RANK"\necho "warning of $RANK" >&2\n: > "$1/$RANK"\n'
+TOUCH = (
+    "import os, pathlib, sys\n"
+    "assert os.environ['SENTINEL'] == 'parent'\n"
+    "for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'GROUP_RANK', 'ROLE_RANK', 'ROLE_NAME',\n"
+    "             'ROLE_WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'TORCHELASTIC_RESTART_COUNT',\n"
+    "             'TORCHELASTIC_MAX_RESTARTS', 'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_USE_AGENT_STORE'):\n"
+    "    assert os.environ[name], name\n"
+    "if '--fail' in sys.argv:\n"
+    "    raise RuntimeError('asked to')\n"
+    "pathlib.Path(sys.argv[1], os.environ['RANK']).write_text(' '.join(sys.argv[2:]))\n"
+)
+SHELL = (
+    '#!/bin/sh\n[ "$SENTINEL" = parent ] || exit 9\necho "creating $1/$RANK"\n'
+    'echo "warning of $RANK" >&2\n: > "$1/$RANK"\n'
+)
 
 
 @pytest.fixture
@@ -154,5 +164,13 @@ def succeeds(launcher, *arguments, env=None):
 
 
 def join_alone(launcher, *arguments, **environment):
-    return launcher.run("--nnodes=1:2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
-                        "--rdzv-id=job8", "--rdzv-conf=join_timeout=20,last_call_timeout=0.1", *arguments, env=environment)
+    return launcher.run(
+        "--nnodes=1:2",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{free_port()}",
+        "--rdzv-id=job8",
+        "--rdzv-conf=join_timeout=20,last_call_timeout=0.1",
+        *arguments,
+        env=environment,
+    )

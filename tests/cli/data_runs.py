@@ -39,8 +39,10 @@ class Data:
     def executable(self, text):
         """A program that is not Python's to the launcher: the same file is rank and worker."""
         program = self.launcher.folder / "program"
-        program.write_text(f"#!/usr/bin/env python3\nimport os\nif os.environ['TAAS_ROLE'] == 'data-worker':\n"
-                           f"    exec(open({str(STAND_IN)!r}).read())\n    run()\n" + text)
+        program.write_text(
+            f"#!/usr/bin/env python3\nimport os\nif os.environ['TAAS_ROLE'] == 'data-worker':\n"
+            f"    exec(open({str(STAND_IN)!r}).read())\n    run()\n" + text
+        )
         program.chmod(0o755)
         return program
 

@@ -1,9 +1,9 @@
 """A stand-in for `taas.worker`: says who it is in $SEEN, answers connections with that, and does what $WORKER says.
 
-    (nothing)        stays
-    fail             prints two lines to stderr and exits with 1
-    prepare          reports that it has prepared two batches, when $SEEN/go is there
-    write:PATH       tries to write there, and says in "refused" why it could not
+(nothing)        stays
+fail             prints two lines to stderr and exits with 1
+prepare          reports that it has prepared two batches, when $SEEN/go is there
+write:PATH       tries to write there, and says in "refused" why it could not
 """
 
 import json
@@ -21,10 +21,17 @@ def report(**event):
 
 
 def identity():
-    names = [name for name in os.environ if name.startswith("TAAS_") or name in ("PYTHONPATH", "RANK", "OMP_NUM_THREADS")]
+    names = [
+        name for name in os.environ if name.startswith("TAAS_") or name in ("PYTHONPATH", "RANK", "OMP_NUM_THREADS")
+    ]
     opened = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))
-    return {"pid": os.getpid(), "group": os.getpgid(0), "argv": sys.argv, "open": opened,
-            "environment": {name: os.environ[name] for name in names}}
+    return {
+        "pid": os.getpid(),
+        "group": os.getpgid(0),
+        "argv": sys.argv,
+        "open": opened,
+        "environment": {name: os.environ[name] for name in names},
+    }
 
 
 def serve(listener, about):

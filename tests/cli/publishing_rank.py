@@ -1,10 +1,12 @@
-"""A rank that saves without end: `publishing_rank.py FOLDER WAY`. Each version of `$TAAS_OUTPUT_DIR/model-RANK` is PIECES
-times its own number, written piece by piece; `kept-RANK` is the same, written under a temporary name and renamed; `once-N-RANK`
-is written once. In FOLDER appear `ready-RANK`, with the process id, and `kept-RANK`: the newest version that was renamed.
+"""A rank that saves without end: `publishing_rank.py FOLDER WAY`.
 
-WAY is `default` (does nothing about signals), `saves` (its handler saves `final-RANK` and exits with 0), `raises` (the handler
-raises, and nothing catches it), `exception` (raises by itself at a random moment), `exit` (likewise sys.exit(3)) or `ends`
-(returns after some saves).
+Each version of `$TAAS_OUTPUT_DIR/model-RANK` is PIECES times its own number, written piece by piece; `kept-RANK` is the
+same, written under a temporary name and renamed; `once-N-RANK` is written once. In FOLDER appear `ready-RANK`, with the
+process id, and `kept-RANK`: the newest version that was renamed.
+
+WAY is `default` (does nothing about signals), `saves` (its handler saves `final-RANK` and exits with 0), `raises` (the
+handler raises, and nothing catches it), `exception` (raises by itself at a random moment), `exit` (likewise
+sys.exit(3)) or `ends` (returns after some saves).
 """
 
 import os

@@ -1,8 +1,10 @@
-"""Runs of 2 to 4 agents that join each other on this machine and share the run's folder, or with `--apart` have each its own, of
-which ranks and agents are killed or frozen at random moments while ranks write: `random_nodes.py --runs 300 --at-once 2`.
+"""Runs of 2 to 4 agents that are killed or frozen, or their ranks are: `random_nodes.py --runs 300 --at-once 2`.
 
-They are judged as random_publishing.py judges, and all nodes that are left have to end with the same exit code, which is 0
-only if the ranks of the last generation have all ended well. TAAS_RUN names the launcher.
+The agents join each other on this machine and share the run's folder, or with `--apart` have each its own. It befalls
+them at random moments while ranks write.
+
+They are judged as random_publishing.py judges, and all nodes that are left have to end with the same exit code, which
+is 0 only if the ranks of the last generation have all ended well. TAAS_RUN names the launcher.
 """
 
 import dataclasses
@@ -17,8 +19,19 @@ import tempfile
 import time
 
 from random_publishing import version_of
-from random_runs import (DEADLINE_SECONDS, HERE, agent_of, end, environment, judged, numbers_of, parser, print_at_once, send,
-                         wait_until)
+from random_runs import (
+    DEADLINE_SECONDS,
+    HERE,
+    agent_of,
+    end,
+    environment,
+    judged,
+    numbers_of,
+    parser,
+    print_at_once,
+    send,
+    wait_until,
+)
 
 KILLED = 128 + signal.SIGKILL  # what the keeper of an agent that was killed ends with
 EVENTS = ("rank killed", "agent killed", "first agent killed", "agent frozen", "rank frozen", "nothing", "stopped")
@@ -35,15 +48,24 @@ class Plan:
     moment: float
 
     def __str__(self):
-        return (f"{self.number}: {self.nodes} nodes, {self.way}, {self.event}, node {self.victim}, {self.restarts} restarts, "
-                f"after {self.moment:.2f} s")
+        return (
+            f"{self.number}: {self.nodes} nodes, {self.way}, {self.event}, node {self.victim}, "
+            f"{self.restarts} restarts, after {self.moment:.2f} s"
+        )
 
 
 def draw(number: int) -> Plan:
     rng = random.Random(number)
     nodes = rng.randint(2, 4)
-    return Plan(number, nodes, rng.choice(("ends", "ends", "exception")), rng.choice(EVENTS), rng.randint(0, 1),
-                rng.randrange(1, nodes), 2 * rng.random())
+    return Plan(
+        number,
+        nodes,
+        rng.choice(("ends", "ends", "exception")),
+        rng.choice(EVENTS),
+        rng.randint(0, 1),
+        rng.randrange(1, nodes),
+        2 * rng.random(),
+    )
 
 
 def free_port() -> int:
@@ -54,10 +76,13 @@ def free_port() -> int:
 
 def order_of(launchers: list, folder: pathlib.Path) -> list:
     """The coordinator first: whoever had the port first, and says how many ranks there are."""
+
     def leads(node: int) -> bool:
         return " ranks on " in (folder / f"console-{node}").read_text(errors="replace")
 
-    wait_until(lambda: any(leads(node) or one.poll() is not None for node, one in enumerate(launchers)), "one of them leads")
+    wait_until(
+        lambda: any(leads(node) or one.poll() is not None for node, one in enumerate(launchers)), "one of them leads"
+    )
     return sorted(range(len(launchers)), key=lambda node: not leads(node))
 
 
@@ -79,13 +104,15 @@ def befall(plan: Plan, launchers: list, ranks: list):
 
 
 def judge(plan: Plan, folder: pathlib.Path, places: list, codes: list, consoles: str) -> list:
-    """`places` are where the run's folders are, the coordinator's first. What nodes say of one another's files is on its console."""
+    """`places` are the run's folders, the coordinator's first. What nodes say of others' files is on its console."""
     left = [code for code in codes if code != KILLED]
     runs = [place / "taas-runs/random" for place in places if (place / "taas-runs/random").exists()]
     if not runs:
         return [f"no run began: {codes}"]
     wrong = [] if len(set(left)) <= 1 else [f"exit codes differ: {codes}"]
-    everywhere = [path for run in runs for part in ("output", ".delivered") for path in (run / part).rglob("*") if path.is_file()]
+    everywhere = [
+        path for run in runs for part in ("output", ".delivered") for path in (run / part).rglob("*") if path.is_file()
+    ]
     wrong += [f"{path.name} is published, and torn" for path in everywhere if version_of(path) is None]
     published = {path.name: path for path in (runs[0] / "output").iterdir()}
     if 0 in left:
@@ -107,22 +134,40 @@ def run(number: int, apart: bool) -> tuple:
     plan = draw(number)
     with tempfile.TemporaryDirectory(prefix="random-nodes-") as temporary:
         folder = pathlib.Path(temporary)
-        place = [f"--nnodes={plan.nodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", "--preload=none",
-                 f"--rdzv-endpoint=localhost:{free_port()}", "--rdzv-id=random", f"--max-restarts={plan.restarts}",
-                 "--rdzv-conf=join_timeout=30,last_call_timeout=1", "--node-timeout=5"]
+        place = [
+            f"--nnodes={plan.nodes}",
+            "--nproc-per-node=1",
+            "--rdzv-backend=c10d",
+            "--preload=none",
+            f"--rdzv-endpoint=localhost:{free_port()}",
+            "--rdzv-id=random",
+            f"--max-restarts={plan.restarts}",
+            "--rdzv-conf=join_timeout=30,last_call_timeout=1",
+            "--node-timeout=5",
+        ]
         launchers = []
         places = [folder / f"node-{node}" if apart else folder for node in range(plan.nodes)]
         for node, own in enumerate(places):
             own.mkdir(exist_ok=True)
             with open(folder / f"console-{node}", "w") as console:
                 command = [os.environ["TAAS_RUN"], *place, str(HERE / "publishing_rank.py"), temporary, plan.way]
-                launchers.append(subprocess.Popen(command, cwd=own, env=environment(TAAS_TOKEN="a secret of ours"),
-                                                  stdin=subprocess.DEVNULL, stdout=console, stderr=console))
+                launchers.append(
+                    subprocess.Popen(
+                        command,
+                        cwd=own,
+                        env=environment(TAAS_TOKEN="a secret of ours"),
+                        stdin=subprocess.DEVNULL,
+                        stdout=console,
+                        stderr=console,
+                    )
+                )
         wrong, consoles = [], ""
         try:
             ready = [folder / f"ready-{rank}" for rank in range(plan.nodes)]
-            wait_until(lambda: all(path.exists() for path in ready) or any(one.poll() is not None for one in launchers),
-                       "ranks are up")
+            wait_until(
+                lambda: all(path.exists() for path in ready) or any(one.poll() is not None for one in launchers),
+                "ranks are up",
+            )
             time.sleep(plan.moment)
             order = order_of(launchers, folder)
             launchers, places = [launchers[node] for node in order], [places[node] for node in order]
@@ -151,10 +196,13 @@ def main():
     options = arguments.parse_args()
     results = run_many(numbers_of(options), options.at_once, print_at_once, options.apart)
     lines = [line for _, wrong in results for line in wrong]
-    torn, missing, unnamed, codes, hung = (sum(word in line for line in lines)
-                                           for word in ("and torn", "is missing", "not named", "codes differ", "hung"))
-    print(f"{len(results)} runs: {torn} torn files published, {missing} whole ones missing, {unnamed} not named, "
-          f"{codes} with different exit codes, {hung} hung")
+    torn, missing, unnamed, codes, hung = (
+        sum(word in line for line in lines) for word in ("and torn", "is missing", "not named", "codes differ", "hung")
+    )
+    print(
+        f"{len(results)} runs: {torn} torn files published, {missing} whole ones missing, {unnamed} not named, "
+        f"{codes} with different exit codes, {hung} hung"
+    )
     sys.exit(1 if lines else 0)
 
 

@@ -1,9 +1,9 @@
-"""Runs that are stopped, fail or are killed at random moments while ranks write: `random_publishing.py --runs 1000 --at-once 4`.
+"""Runs that are stopped, fail or are killed while ranks write: `random_publishing.py --runs 1000 --at-once 4`.
 
-Each run is drawn from its number: what ranks do about a signal (see publishing_rank.py), what befalls them, whether they are
-preloaded and whether the run restarts. It is judged by what has to hold then: no published file is torn, what was renamed
-into place is published, as is what a handler saved, and what is staged and not published is named. TAAS_RUN names the
-launcher.
+Each run is drawn from its number: what ranks do about a signal (see publishing_rank.py), what befalls them and when,
+whether they are preloaded and whether the run restarts. It is judged by what has to hold then: no published file is
+torn, what was renamed into place is published, as is what a handler saved, and what is staged and not published is
+named. TAAS_RUN names the launcher.
 """
 
 import dataclasses
@@ -16,8 +16,19 @@ import sys
 import tempfile
 import time
 
-from random_runs import (DEADLINE_SECONDS, HERE, agent_of, end, environment, judged, numbers_of, parser, print_at_once, send,
-                         wait_until)
+from random_runs import (
+    DEADLINE_SECONDS,
+    HERE,
+    agent_of,
+    end,
+    environment,
+    judged,
+    numbers_of,
+    parser,
+    print_at_once,
+    send,
+    wait_until,
+)
 
 RANKS = 2
 PIECES, PIECE_BYTES = 24, 4096  # as publishing_rank.py writes them
@@ -36,8 +47,11 @@ class Plan:
     moment: float
 
     def __str__(self):
-        return (f"{self.number}: {self.way}, {self.event}, rank {self.victim}, {'preloaded' if self.preload else 'not preloaded'}, "
-                f"{self.restarts} restarts, after {self.moment:.2f} s")
+        return (
+            f"{self.number}: {self.way}, {self.event}, rank {self.victim}, "
+            f"{'preloaded' if self.preload else 'not preloaded'}, "
+            f"{self.restarts} restarts, after {self.moment:.2f} s"
+        )
 
 
 def draw(number: int) -> Plan:
@@ -95,12 +109,24 @@ def run(number: int) -> tuple:
     plan = draw(number)
     with tempfile.TemporaryDirectory(prefix="random-publishing-") as temporary:
         folder = pathlib.Path(temporary)
-        command = [os.environ["TAAS_RUN"], "--nproc-per-node", str(RANKS), "--max-restarts", str(plan.restarts), "--preload",
-                   "json" if plan.preload else "none", "--shutdown-timeout", "20", str(HERE / "publishing_rank.py"), temporary,
-                   plan.way]
+        command = [
+            os.environ["TAAS_RUN"],
+            "--nproc-per-node",
+            str(RANKS),
+            "--max-restarts",
+            str(plan.restarts),
+            "--preload",
+            "json" if plan.preload else "none",
+            "--shutdown-timeout",
+            "20",
+            str(HERE / "publishing_rank.py"),
+            temporary,
+            plan.way,
+        ]
         with open(folder / "console", "w") as console:
-            launcher = subprocess.Popen(command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=console,
-                                        stderr=console)
+            launcher = subprocess.Popen(
+                command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=console, stderr=console
+            )
         wrong = []
         try:
             ready = [folder / f"ready-{rank}" for rank in range(RANKS)]
@@ -127,11 +153,13 @@ def main():
     options = parser(__doc__, runs=1000, at_once=4).parse_args()
     results = run_many(numbers_of(options), options.at_once, print_at_once)
     lines = [line for _, wrong in results for line in wrong]
-    torn, missing, unnamed = (sum(word in line for line in lines)
-                              for word in ("and torn", "is missing", "not named"))
+    torn, missing, unnamed = (sum(word in line for line in lines) for word in ("and torn", "is missing", "not named"))
     unsaved = sum("was saved, and is not published" in line for line in lines)
     hung = sum("hung" in line for line in lines)
-    print(f"{len(results)} runs: {torn} torn files published, {missing + unsaved} whole ones missing, {unnamed} not named, {hung} hung")
+    print(
+        f"{len(results)} runs: {torn} torn files published, {missing + unsaved} whole ones missing, "
+        f"{unnamed} not named, {hung} hung"
+    )
     sys.exit(1 if lines else 0)
 
 

@@ -1,8 +1,9 @@
 """Runs that are stopped, killed or frozen at random moments while ranks save: `random_stops.py --runs 300 --at-once 4`.
 
-Each run is drawn from its number: how its ranks save (see stopping_rank.py), whether a shell wraps them, they have DataLoader
-workers or are preloaded, and what befalls the run. It is judged by what has to hold then: which saves are whole, that no
-process is left, and that no published file is torn. TAAS_RUN names the launcher, and may be another release for comparison.
+Each run is drawn from its number: how its ranks save (see stopping_rank.py), whether a shell wraps them, they have
+DataLoader workers or are preloaded, and what befalls the run. It is judged by what has to hold then: which saves are
+whole, that no process is left, and that no published file is torn. TAAS_RUN names the launcher, and may be another
+release for comparison.
 """
 
 import dataclasses
@@ -15,7 +16,18 @@ import sys
 import tempfile
 import time
 
-from random_runs import DEADLINE_SECONDS, HERE, end, environment, judged, numbers_of, parser, print_at_once, send, wait_until
+from random_runs import (
+    DEADLINE_SECONDS,
+    HERE,
+    end,
+    environment,
+    judged,
+    numbers_of,
+    parser,
+    print_at_once,
+    send,
+    wait_until,
+)
 
 RANKS = 2
 WHOLE = 20 * 16 * 256  # bytes of a save, as stopping_rank.py writes it
@@ -25,8 +37,18 @@ WRAPPER = '#!/bin/bash\npython -u "$@"; code=$?; exit $code\n'
 SHAPES = ("plain", "wrapped", "workers", "wrapped workers")
 WAYS = (("handler", 1), ("handler", 8), ("raises", 1), ("raises", 8), ("flag", 1), ("polls", 1))
 # What befalls the run; after the last three nobody can save.
-EVENTS = ("stop", "stop", "stop", "rank killed", "leader killed", "rank frozen", "agent frozen", "stop twice",
-          "keeper killed", "agent killed")
+EVENTS = (
+    "stop",
+    "stop",
+    "stop",
+    "rank killed",
+    "leader killed",
+    "rank frozen",
+    "agent frozen",
+    "stop twice",
+    "keeper killed",
+    "agent killed",
+)
 HOPELESS = ("stop twice", "keeper killed", "agent killed")
 
 
@@ -56,16 +78,28 @@ class Plan:
         return list(range(RANKS)) if self.event == "leader killed" and "wrapped" in self.shape else others
 
     def __str__(self):
-        return (f"{self.number}: {self.shape}, {self.way} {self.seconds} s, {'preloaded' if self.preload else 'not preloaded'}, "
-                f"{self.event} by {signal.Signals(self.signal).name}, rank {self.victim}, after {self.moment:.2f} s")
+        return (
+            f"{self.number}: {self.shape}, {self.way} {self.seconds} s, "
+            f"{'preloaded' if self.preload else 'not preloaded'}, "
+            f"{self.event} by {signal.Signals(self.signal).name}, rank {self.victim}, after {self.moment:.2f} s"
+        )
 
 
 def draw(number: int, with_torch: bool) -> Plan:
     rng = random.Random(number)
     shape = rng.choice(SHAPES if with_torch else SHAPES[:2])
     way, seconds = rng.choice(WAYS)
-    return Plan(number, shape, way, seconds, rng.random() < 0.5 and "wrapped" not in shape, rng.choice(EVENTS),
-                rng.choice((signal.SIGTERM, signal.SIGTERM, signal.SIGINT)), rng.randrange(RANKS), rng.random())
+    return Plan(
+        number,
+        shape,
+        way,
+        seconds,
+        rng.random() < 0.5 and "wrapped" not in shape,
+        rng.choice(EVENTS),
+        rng.choice((signal.SIGTERM, signal.SIGTERM, signal.SIGINT)),
+        rng.randrange(RANKS),
+        rng.random(),
+    )
 
 
 def marked(folder: pathlib.Path) -> list:
@@ -145,8 +179,14 @@ def run(number: int, with_torch: bool) -> tuple:
     with tempfile.TemporaryDirectory(prefix="random-stops-") as temporary:
         folder = pathlib.Path(temporary)
         with open(folder / "console", "w") as console:
-            launcher = subprocess.Popen(command(plan, folder), cwd=folder, env=environment(**{MARK: temporary}), stdin=subprocess.DEVNULL,
-                                        stdout=console, stderr=console)
+            launcher = subprocess.Popen(
+                command(plan, folder),
+                cwd=folder,
+                env=environment(**{MARK: temporary}),
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+            )
         wrong = []
         try:
             ready = [folder / f"ready-{rank}" for rank in range(RANKS)]
@@ -190,8 +230,10 @@ def main():
     kept_back = sum("not published" in line for line in lines)
     left = sum("are left" in line for line in lines)
     hung = sum("hung" in line for line in lines)
-    print(f"{len(results)} runs: {saves - lost} of {saves} saves whole, {torn} torn files published, {kept_back} whole ones not, "
-          f"{left} with processes left, {hung} hung")
+    print(
+        f"{len(results)} runs: {saves - lost} of {saves} saves whole, {torn} torn files published, "
+        f"{kept_back} whole ones not, {left} with processes left, {hung} hung"
+    )
     for shape in SHAPES:
         mine = [(plan, wrong) for plan, wrong in results if plan.shape == shape]
         total = sum(len(plan.expected) for plan, _ in mine)

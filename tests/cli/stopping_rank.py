@@ -1,9 +1,9 @@
 """A rank that saves when it is told to stop, in one of the usual ways: `stopping_rank.py FOLDER WAY SECONDS WORKERS`.
 
-WAY is `handler` (saves within the handler), `flag` (the handler sets one, and the next step saves), `raises` (the handler
-raises, and what catches it saves) or `polls` (ignores the signal and looks for the file of TAAS_STOP_REQUESTED). With
-WORKERS its steps take batches from a DataLoader with so many. In FOLDER appear `ready-RANK` (with the process id),
-`begun-RANK` and `saved-RANK`; a save is written to `$TAAS_OUTPUT_DIR/save-RANK`, piece by piece.
+WAY is `handler` (saves within the handler), `flag` (the handler sets one, and the next step saves), `raises` (the
+handler raises, and what catches it saves) or `polls` (ignores the signal and looks for the file of
+TAAS_STOP_REQUESTED). With WORKERS its steps take batches from a DataLoader with so many. In FOLDER appear `ready-RANK`
+(with the process id), `begun-RANK` and `saved-RANK`; a save is written to `$TAAS_OUTPUT_DIR/save-RANK`, piece by piece.
 """
 
 import os

@@ -6,8 +6,7 @@ import os
 import pytest
 from conftest import DEADLINE_SECONDS, RANK_PROGRAM
 
-DUMP = ("import json, os, sys\n"
-        "print(json.dumps({**os.environ, 'argv': sys.argv}), flush=True)\n")
+DUMP = "import json, os, sys\nprint(json.dumps({**os.environ, 'argv': sys.argv}), flush=True)\n"
 
 
 def environments(launcher, *arguments, env=None, ranks):
@@ -20,9 +19,11 @@ def environments(launcher, *arguments, env=None, ranks):
 
 @pytest.mark.gate
 def test_one_process_has_its_port_to_itself(launcher):
-    script = launcher.python("import os, socket\n"
-                             "socket.create_server(('127.0.0.1', int(os.environ['MASTER_PORT']))).close()\n"
-                             "print(os.environ['TORCHELASTIC_USE_AGENT_STORE'])\n")
+    script = launcher.python(
+        "import os, socket\n"
+        "socket.create_server(('127.0.0.1', int(os.environ['MASTER_PORT']))).close()\n"
+        "print(os.environ['TORCHELASTIC_USE_AGENT_STORE'])\n"
+    )
     result = launcher.run(script)
     assert (result.returncode, result.stdout) == (0, "False\n"), result.stderr
 
@@ -31,11 +32,25 @@ def test_one_process_has_its_port_to_itself(launcher):
 def test_two_simulated_nodes(launcher):
     result = environments(launcher, "--gpus", 12, ranks=12)
     for rank, values in enumerate(result):
-        expected = {"RANK": rank, "WORLD_SIZE": 12, "LOCAL_RANK": rank % 6, "LOCAL_WORLD_SIZE": 6, "GROUP_RANK": rank // 6,
-                    "NODE_RANK": rank // 6, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": 12, "ROLE_NAME": "default",
-                    "LOCAL_SIZE": 6, "CROSS_RANK": rank // 6, "CROSS_SIZE": 2, "MASTER_ADDR": "127.0.0.1",
-                    "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
-                    "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1}
+        expected = {
+            "RANK": rank,
+            "WORLD_SIZE": 12,
+            "LOCAL_RANK": rank % 6,
+            "LOCAL_WORLD_SIZE": 6,
+            "GROUP_RANK": rank // 6,
+            "NODE_RANK": rank // 6,
+            "ROLE_RANK": rank,
+            "ROLE_WORLD_SIZE": 12,
+            "ROLE_NAME": "default",
+            "LOCAL_SIZE": 6,
+            "CROSS_RANK": rank // 6,
+            "CROSS_SIZE": 2,
+            "MASTER_ADDR": "127.0.0.1",
+            "TORCHELASTIC_RESTART_COUNT": 0,
+            "TORCHELASTIC_MAX_RESTARTS": 0,
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1,
+        }
         for name, value in expected.items():
             assert values[name] == str(value), (rank, name, values.get(name))
         assert values["argv"][1:] == ["--lr", "0.1"], "options after the program belong to the program"
@@ -53,7 +68,9 @@ def test_threads_are_left_alone_when_the_user_chose(launcher):
 @pytest.mark.gate
 def test_pet_variable_is_a_default_and_a_flag_wins(launcher):
     assert environments(launcher, ranks=2, env={"PET_NPROC_PER_NODE": "2"})[0]["WORLD_SIZE"] == "2"
-    assert environments(launcher, "--nproc_per_node=3", ranks=3, env={"PET_NPROC_PER_NODE": "2"})[0]["WORLD_SIZE"] == "3"
+    assert (
+        environments(launcher, "--nproc_per_node=3", ranks=3, env={"PET_NPROC_PER_NODE": "2"})[0]["WORLD_SIZE"] == "3"
+    )
 
 
 @pytest.mark.gate
@@ -68,8 +85,10 @@ def test_module_and_plain_executable(launcher):
 def test_local_rank_in_the_arguments(launcher):
     launcher.run("--nproc-per-node", 2, RANK_PROGRAM, "*=print:dev ${local_rank} $$ ${other}")
     folder = launcher.run_folder() / "generation-0"
-    assert [(folder / f"rank-000{rank}.out").read_text() for rank in range(2)] == ["dev 0 $$ ${other}\n",
-                                                                                   "dev 1 $$ ${other}\n"]
+    assert [(folder / f"rank-000{rank}.out").read_text() for rank in range(2)] == [
+        "dev 0 $$ ${other}\n",
+        "dev 1 $$ ${other}\n",
+    ]
 
 
 @pytest.mark.gate
@@ -90,6 +109,8 @@ def test_standard_input_is_for_rank_0(launcher):
 
 @pytest.mark.gate
 def test_leftover_launcher_variables_do_not_leak(launcher):
-    values = environments(launcher, "--nproc-per-node", 1, env={"RANK": "7", "WORLD_SIZE": "9", "LOCAL_RANK": "3"}, ranks=1)
+    values = environments(
+        launcher, "--nproc-per-node", 1, env={"RANK": "7", "WORLD_SIZE": "9", "LOCAL_RANK": "3"}, ranks=1
+    )
     assert (values[0]["RANK"], values[0]["WORLD_SIZE"], values[0]["LOCAL_RANK"]) == ("0", "1", "0")
     assert os.environ.get("TAAS_OUTPUT_DIR") != values[0]["TAAS_OUTPUT_DIR"]

@@ -28,8 +28,22 @@ def end(process):
 
 @pytest.mark.gate
 def test_ranks_and_workers_share_a_plan(data):
-    process = data.start("--cpus", 2, "--data-cores", 2, "--units", 1000, "--data-buffer", "64M", "--data-on-error",
-                         "skip", "--gpus", 2, data.launcher.python(STAY), env={"RANK_COUNT": "2"})
+    process = data.start(
+        "--cpus",
+        2,
+        "--data-cores",
+        2,
+        "--units",
+        1000,
+        "--data-buffer",
+        "64M",
+        "--data-on-error",
+        "skip",
+        "--gpus",
+        2,
+        data.launcher.python(STAY),
+        env={"RANK_COUNT": "2"},
+    )
     ranks = data.wait_for("rank-0", "rank-1")
     workers = data.wait_for("worker-0", "worker-1", "worker-2", "worker-3")
     plan = data.plan(ranks[0])
@@ -140,8 +154,16 @@ def has_landlock():
 def test_a_protected_folder_is_read_only_for_workers_too(data):
     project = data.launcher.folder / "project"
     project.mkdir()
-    process = data.start("--cpus", 1, "--data-cores", 1, "--protect", "project", data.launcher.python(STAY),
-                         env={"WORKER": f"write:{project}/from-worker"})
+    process = data.start(
+        "--cpus",
+        1,
+        "--data-cores",
+        1,
+        "--protect",
+        "project",
+        data.launcher.python(STAY),
+        env={"WORKER": f"write:{project}/from-worker"},
+    )
     worker, _ = data.wait_for("worker-0", "rank-0")
     end(process)
     assert "Permission denied" in worker["refused"]
@@ -150,9 +172,11 @@ def test_a_protected_folder_is_read_only_for_workers_too(data):
 
 @pytest.mark.gate
 def test_a_worker_that_dies_again_and_again_is_told_of_once(data):
-    script = data.launcher.python(RANK + "import pathlib\nlog = pathlib.Path(os.environ['TAAS_OUTPUT_DIR']).parent / "
-                                  "'data' / 'worker-0000' / 'stderr.log'\n"
-                                  "while not log.exists() or log.read_text().count('ModuleNotFound') < 3: time.sleep(0.01)\n")
+    script = data.launcher.python(
+        RANK + "import pathlib\nlog = pathlib.Path(os.environ['TAAS_OUTPUT_DIR']).parent / "
+        "'data' / 'worker-0000' / 'stderr.log'\n"
+        "while not log.exists() or log.read_text().count('ModuleNotFound') < 3: time.sleep(0.01)\n"
+    )
     done = data.run("--cpus", 1, "--data-cores", 1, script, env={"WORKER": "fail"})
     assert done.returncode == 0
     told = [line for line in done.stderr.splitlines() if "data worker 0" in line]
@@ -161,11 +185,13 @@ def test_a_worker_that_dies_again_and_again_is_told_of_once(data):
 
 @pytest.mark.gate
 def test_workers_outlive_a_generation_and_end_with_the_run(data):
-    script = data.executable("import os, sys, time, pathlib\nseen = pathlib.Path(os.environ['SEEN'])\n"
-                             "while not (seen / 'worker-0').exists(): time.sleep(0.01)\n"
-                             "generation = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
-                             "(seen / ('was-' + generation)).write_text((seen / 'worker-0').read_text())\n"
-                             "sys.exit(0 if generation == '1' else 3)\n")
+    script = data.executable(
+        "import os, sys, time, pathlib\nseen = pathlib.Path(os.environ['SEEN'])\n"
+        "while not (seen / 'worker-0').exists(): time.sleep(0.01)\n"
+        "generation = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+        "(seen / ('was-' + generation)).write_text((seen / 'worker-0').read_text())\n"
+        "sys.exit(0 if generation == '1' else 3)\n"
+    )
     done = data.run("--cpus", 1, "--data-cores", 1, "--max-restarts", 1, script)
     assert done.returncode == 0, done.stderr
     assert data.about("was-0")["pid"] == data.about("was-1")["pid"]
@@ -188,10 +214,14 @@ def parent_of(pid):
 
 @pytest.mark.gate
 def test_workers_write_files_of_their_own(data):
-    program = data.launcher.python(RANK + "while not os.path.exists(os.environ['SEEN'] + '/worker-0'): time.sleep(0.01)\n")
+    program = data.launcher.python(
+        RANK + "while not os.path.exists(os.environ['SEEN'] + '/worker-0'): time.sleep(0.01)\n"
+    )
     (data.launcher.folder / "packages" / "taas" / "worker.py").write_text(
         "import sys\nprint('to stdout', flush=True)\nprint('to stderr', file=sys.stderr, flush=True)\n"
-        + STAND_IN.read_text() + "\nrun()\n")
+        + STAND_IN.read_text()
+        + "\nrun()\n"
+    )
     done = data.run("--cpus", 1, "--data-cores", 1, program)
     assert done.returncode == 0 and "to stdout" not in done.stdout
     folder = data.launcher.run_folder() / "data" / "worker-0000"

@@ -9,8 +9,9 @@ from data_runs import RANK, data, journal  # noqa: F401
 
 @pytest.mark.gate
 def test_ranks_wait_for_a_loader(data):
-    process = data.start("--cpus", 1, "--data-cores", 2, "--loader", "data:train", data.launcher.python(RANK),
-                         env={"WORKER": "prepare"})
+    process = data.start(
+        "--cpus", 1, "--data-cores", 2, "--loader", "data:train", data.launcher.python(RANK), env={"WORKER": "prepare"}
+    )
     data.wait_for("worker-0", "worker-1")
     wait_until(lambda: (data.launcher.folder / "taas-runs" / "latest" / "journal.jsonl").exists(), "the run is there")
     assert not (data.seen / "rank-0").exists()
@@ -33,8 +34,9 @@ def test_several_loaders_are_waited_for_together(data):
 
 @pytest.mark.gate
 def test_a_loader_that_cannot_be_imported_ends_the_run(data):
-    done = data.run("--cpus", 1, "--data-cores", 2, "--loader", "nothing:train", data.launcher.python(RANK),
-                    env={"WORKER": "fail"})
+    done = data.run(
+        "--cpus", 1, "--data-cores", 2, "--loader", "nothing:train", data.launcher.python(RANK), env={"WORKER": "fail"}
+    )
     assert done.returncode == 2
     assert "--loader nothing:train: ModuleNotFoundError: No module named 'nothing'" in done.stderr
     assert not (data.seen / "rank-0").exists()
@@ -55,17 +57,21 @@ to.sendto(b"garbage", os.environ["TAAS_EVENTS"])
 """)
     done = data.run("--cpus", 4, "--data-cores", 1, "--gpus", 2, script)
     assert done.returncode == 0
-    assert ("data: train: 1,000,000 samples in 100.0 s, 5.0 GB/s; the ranks waited 0.3 % for data; "
-            "1 CPU machine would have been enough") in done.stderr
+    assert (
+        "data: train: 1,000,000 samples in 100.0 s, 5.0 GB/s; the ranks waited 0.3 % for data; "
+        "1 CPU machine would have been enough"
+    ) in done.stderr
     assert "something of note" in done.stderr
     told = [json.loads(line) for line in journal(data) if '"data_progress"' in line]
     assert {line["rank"] for line in told} == {0, 1} and told[0]["samples"] == 500000
 
 
 def test_json_has_the_reports(data):
-    script = data.launcher.python("import json, os, socket\nsocket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto("
-                                  "json.dumps({'kind': 'data', 'rank': 0, 'loader': 'train', 'samples': 7}).encode(), "
-                                  "os.environ['TAAS_EVENTS'])\n")
+    script = data.launcher.python(
+        "import json, os, socket\nsocket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto("
+        "json.dumps({'kind': 'data', 'rank': 0, 'loader': 'train', 'samples': 7}).encode(), "
+        "os.environ['TAAS_EVENTS'])\n"
+    )
     done = data.run("--json", "--cpus", 0, script)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [e["samples"] for e in events if e.get("event") == "data_progress"] == [7]

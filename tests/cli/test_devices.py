@@ -1,4 +1,4 @@
-"""`taas-run devices`: what there is to compute on, and what a tensor on each says. The driver is one that tests made."""
+"""`taas-run devices`: what there is to compute on, and what a tensor on each says. The driver is made by tests."""
 
 import os
 import subprocess
@@ -7,7 +7,9 @@ import sys
 import pytest
 
 FAKE_NVML = os.environ["TAAS_FAKE_NVML"]
-TWO_GPUS = 'mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1 && exec "$@"'
+TWO_GPUS = (
+    'mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0 /proc/driver/nvidia/gpus/1 && exec "$@"'
+)
 
 
 @pytest.fixture

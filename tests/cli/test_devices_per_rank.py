@@ -6,10 +6,15 @@ import subprocess
 
 import pytest
 
-FOUR_GPUS = ('mount -t tmpfs none /proc/driver && cd /proc/driver && mkdir -p nvidia/gpus && cd nvidia/gpus && mkdir 0 1 2 3 '
-             '&& cd "$0" && exec "$@"')
-SHOW = ("import json, os; names = 'RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES TAAS_DEVICES_PER_RANK'; "
-        "print(json.dumps([os.environ.get(name) for name in names.split()]))")
+FOUR_GPUS = (
+    "mount -t tmpfs none /proc/driver && cd /proc/driver && mkdir -p nvidia/gpus && cd nvidia/gpus && mkdir 0 1 2 3 "
+    '&& cd "$0" && exec "$@"'
+)
+SHOW = (
+    "import json, os; "
+    "names = 'RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES TAAS_DEVICES_PER_RANK'; "
+    "print(json.dumps([os.environ.get(name) for name in names.split()]))"
+)
 
 
 @pytest.fixture
@@ -41,8 +46,10 @@ def test_each_rank_sees_its_own_group(launcher, on_four_gpus):
 
 @pytest.mark.gate
 def test_groups_that_do_not_fit_are_refused(on_four_gpus):
-    for sizes, why in ((["--gpus", 3], "--gpus 3 is not a multiple of --devices-per-rank 2"),
-                       (["--gpus", 8], "4 ranks need 8 GPUs, and this machine has 4")):
+    for sizes, why in (
+        (["--gpus", 3], "--gpus 3 is not a multiple of --devices-per-rank 2"),
+        (["--gpus", 8], "4 ranks need 8 GPUs, and this machine has 4"),
+    ):
         done = on_four_gpus(*sizes, "--devices-per-rank", 2, "--dry-run", "train.py")
         assert done.returncode == 2 and why in done.stderr and len(done.stderr.splitlines()) == 1
 

@@ -76,7 +76,8 @@ def test_traceback_without_any_help_from_the_program(launcher, attempt):
         "    raise ValueError(f'bad shape in {path}')\n"
         "if os.environ['RANK'] == '1':\n"
         "    load('weights.pt')\n"
-        "time.sleep(60)\n")
+        "time.sleep(60)\n"
+    )
     result = launcher.run("--nproc-per-node", 4, script)
     assert result.returncode == 1
     assert "ValueError: bad shape in weights.pt" in result.stderr
@@ -94,8 +95,10 @@ def test_restart_until_the_budget_is_spent(launcher):
 
 @pytest.mark.gate
 def test_an_exception_before_the_store_is_not_tried_again(launcher):
-    script = launcher.python("import os, signal\nif os.environ['RANK'] == '1':\n    signal.pause()\n"
-                             "print('once', flush=True)\nfor epoch in range(epochz):\n    pass\n")
+    script = launcher.python(
+        "import os, signal\nif os.environ['RANK'] == '1':\n    signal.pause()\n"
+        "print('once', flush=True)\nfor epoch in range(epochz):\n    pass\n"
+    )
     result = launcher.run("--nproc-per-node", 2, "--max-restarts", 3, script)
     assert (result.returncode, result.stdout) == (1, "once\n"), result.stderr
     assert "NameError: name 'epochz' is not defined" in result.stderr
@@ -103,14 +106,17 @@ def test_an_exception_before_the_store_is_not_tried_again(launcher):
 
 
 def test_restart_that_cures(launcher):
-    result = launcher.run("--nproc-per-node", 4, "--max-restarts", 1,
-                          launcher.ranks()[0], "--barrier", launcher.barrier, "*=stamp")
+    result = launcher.run(
+        "--nproc-per-node", 4, "--max-restarts", 1, launcher.ranks()[0], "--barrier", launcher.barrier, "*=stamp"
+    )
     assert result.returncode == 0, result.stderr
     starts = (launcher.barrier / "stamps").read_text().splitlines()
     assert len(starts) == 8
 
 
-@pytest.mark.parametrize("name", [pytest.param("missing.py", marks=pytest.mark.gate), "./missing", "no-such-program-anywhere"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("missing.py", marks=pytest.mark.gate), "./missing", "no-such-program-anywhere"]
+)
 @pytest.mark.parametrize("flags", [[], ["--no-python"], ["--run-path"]])
 def test_a_program_that_does_not_exist_is_127(launcher, name, flags):
     result = launcher.run(*flags, name)
@@ -145,18 +151,33 @@ def test_what_cannot_be_executed_is_126_with_advice(launcher):
 NO_PROCESS = 2**22 + 1  # above the largest number that Linux gives
 
 
-@pytest.mark.parametrize("flags, why", [
-    pytest.param(["--end-with", NO_PROCESS], f"--end-with: {NO_PROCESS}: there is no such process", marks=pytest.mark.gate),
-    pytest.param(["-t", "5:3"], "--tee 5:3: there is no local rank 5; the largest of a node is 1", marks=pytest.mark.gate),
-    (["--local-ranks-filter", "7"], "--local-ranks-filter 7: there is no local rank 7"),
-    pytest.param(["--protect-except", "/usr"], "--protect-except /usr: only with --protect", marks=pytest.mark.gate),
-    pytest.param(["--interface", "nope0"], "--interface nope0: no address that others can reach on an interface 'nope0'",
-                 marks=pytest.mark.gate),
-    (["--local-addr", "nope.invalid"], "--local-addr nope.invalid: no address is known for this name"),
-    pytest.param(["--local-addr", "203.0.113.9"], "--local-addr 203.0.113.9: not an address of this machine",
-                 marks=pytest.mark.gate),
-    (["--master-addr", "203.0.113.9"], "--master-addr 203.0.113.9: not an address of this machine"),
-])
+@pytest.mark.parametrize(
+    "flags, why",
+    [
+        pytest.param(
+            ["--end-with", NO_PROCESS], f"--end-with: {NO_PROCESS}: there is no such process", marks=pytest.mark.gate
+        ),
+        pytest.param(
+            ["-t", "5:3"], "--tee 5:3: there is no local rank 5; the largest of a node is 1", marks=pytest.mark.gate
+        ),
+        (["--local-ranks-filter", "7"], "--local-ranks-filter 7: there is no local rank 7"),
+        pytest.param(
+            ["--protect-except", "/usr"], "--protect-except /usr: only with --protect", marks=pytest.mark.gate
+        ),
+        pytest.param(
+            ["--interface", "nope0"],
+            "--interface nope0: no address that others can reach on an interface 'nope0'",
+            marks=pytest.mark.gate,
+        ),
+        (["--local-addr", "nope.invalid"], "--local-addr nope.invalid: no address is known for this name"),
+        pytest.param(
+            ["--local-addr", "203.0.113.9"],
+            "--local-addr 203.0.113.9: not an address of this machine",
+            marks=pytest.mark.gate,
+        ),
+        (["--master-addr", "203.0.113.9"], "--master-addr 203.0.113.9: not an address of this machine"),
+    ],
+)
 def test_what_is_not_there_is_refused(launcher, flags, why):
     result = launcher.run("--nproc-per-node", 2, *flags, *launcher.ranks("*=exit:0"))
     assert result.returncode == 2 and why in result.stderr, result.stderr
@@ -174,8 +195,13 @@ def test_a_wrong_config_file_is_told_by_its_line(launcher):
 
 @pytest.mark.gate
 def test_usage_errors_are_one_line_and_code_2(launcher):
-    for arguments in (["--gpus", "0", "x"], ["--nproc-per-node", "many", "/bin/true"], ["--no-such-flag", "/bin/true"],
-                      ["--gpus", "4"], ["--hosts", "a,b", "/bin/true"]):
+    for arguments in (
+        ["--gpus", "0", "x"],
+        ["--nproc-per-node", "many", "/bin/true"],
+        ["--no-such-flag", "/bin/true"],
+        ["--gpus", "4"],
+        ["--hosts", "a,b", "/bin/true"],
+    ):
         result = launcher.run(*arguments)
         assert result.returncode == 2, (arguments, result)
         assert len(report_lines(result)) <= 2, result.stderr

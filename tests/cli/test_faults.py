@@ -58,7 +58,9 @@ def agent_of(keeper: int) -> int:
 
 @pytest.mark.gate
 def test_the_kernel_takes_ranks_and_what_they_start_before_agent_and_keeper(launcher):
-    start_child = "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\nprint(child.pid, flush=True)\nchild.wait()\n"
+    start_child = (
+        "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\nprint(child.pid, flush=True)\nchild.wait()\n"
+    )
     base = min(1000, oom_score("self") + 50)  # as a batch system may have given it
     raise_own = lambda: pathlib.Path("/proc/self/oom_score_adj").write_text(str(base))
     process = launcher.start("--nproc-per-node", 1, launcher.python(start_child), preexec_fn=raise_own)
@@ -91,8 +93,9 @@ def fill(path):
 @pytest.mark.gate
 @repeated
 def test_full_log_disk_does_not_end_training(launcher, small_disk, attempt):
-    result = launcher.run("--nproc-per-node", 2, "--output", small_disk,
-                          *launcher.ranks("0=print:still here", "1=flood:8000000"))
+    result = launcher.run(
+        "--nproc-per-node", 2, "--output", small_disk, *launcher.ranks("0=print:still here", "1=flood:8000000")
+    )
     assert result.returncode == 0, result.stderr
     assert "still here" in result.stdout
     assert "no space left" in result.stderr.lower() and str(small_disk) in result.stderr
@@ -100,9 +103,7 @@ def test_full_log_disk_does_not_end_training(launcher, small_disk, attempt):
 
 @pytest.mark.gate
 def test_logs_go_on_when_the_disk_has_room_again(launcher, small_disk):
-    script = launcher.python("import sys\n"
-                             "for size in map(int, sys.stdin):\n"
-                             "    print('x' * size, flush=True)\n")
+    script = launcher.python("import sys\nfor size in map(int, sys.stdin):\n    print('x' * size, flush=True)\n")
     requests, asking = os.pipe()
     process = launcher.start("--nproc-per-node", 1, "--output", small_disk, script, stdin=requests)
     os.close(requests)

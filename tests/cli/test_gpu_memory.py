@@ -11,7 +11,8 @@ GIB = 1 << 30
 FULL = """
 import os, sys
 if os.environ["RANK"] == "1":
-    sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB")
+    sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
+             "GPU 0 has a total capacity of 79.10 GiB")
 import time; time.sleep(600)
 """
 
@@ -35,7 +36,9 @@ def full_gpu(launcher, **variables):
 @pytest.mark.gate
 def test_who_holds_the_memory_is_named_with_its_program(launcher, driver):
     name = pathlib.Path(f"/proc/{os.getpid()}/comm").read_text().strip()
-    said = full_gpu(launcher, FAKE_NVML=f"3 {os.getpid()} {60 * GIB},7 999999 {GIB}", CUDA_VISIBLE_DEVICES="3,7", **driver)
+    said = full_gpu(
+        launcher, FAKE_NVML=f"3 {os.getpid()} {60 * GIB},7 999999 {GIB}", CUDA_VISIBLE_DEVICES="3,7", **driver
+    )
     assert f"GPU 3's memory is held by process {os.getpid()} ({name}): 60.0 GiB" in said
     assert "999999" not in said, "that is another GPU's"
 

@@ -1,6 +1,7 @@
-"""Nodes whose names are known later, as those of pods are: three of them on one machine, with a /etc/hosts of their own.
+"""Nodes whose names are known later, as those of pods are: three on one machine, each with its own /etc/hosts.
 
-With TAAS_FULL=1 each start is repeated 20 times. tests/cluster/test_namespaces_names.py has name servers and addresses that change.
+With TAAS_FULL=1 each start is repeated 20 times. tests/cluster/test_namespaces_names.py has name servers and addresses
+that change.
 """
 
 import os
@@ -25,7 +26,9 @@ class Names:
         self.forget_all()
         servers.write_text("nameserver 127.0.0.111\noptions timeout:1 attempts:1\n")
         # Root needs no user namespace for this, and in a chroot it would get none.
-        own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+        own_mounts = (
+            ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+        )
         mount = 'mount --bind "$1" /etc/hosts && mount --bind "$2" /etc/resolv.conf && shift 2 && exec "$@"'
         self.before = [*own_mounts, "/bin/sh", "-c", mount, "sh", self._hosts, servers]
         if subprocess.run([*self.before, "/bin/true"], capture_output=True).returncode != 0:
@@ -52,8 +55,11 @@ class Pods:
         self._agents = []
         for words, path in zip(told, self._errors):
             with open(path, "w") as errors:
-                self._agents.append(launcher.start(*words, *command, before=names.before, env=TOKEN, stderr=errors,
-                                                   stdout=subprocess.DEVNULL))
+                self._agents.append(
+                    launcher.start(
+                        *words, *command, before=names.before, env=TOKEN, stderr=errors, stdout=subprocess.DEVNULL
+                    )
+                )
 
     def said(self) -> list:
         return [path.read_text() for path in self._errors]
@@ -71,8 +77,14 @@ def static(port: int) -> tuple:
 
 
 def elastic(port: int) -> tuple:
-    return [[]] * PODS, [f"--nnodes=2:{PODS}", "--nproc-per-node=1", "--rdzv-backend=c10d",
-                         f"--rdzv-endpoint={NAME}:{port}", "--rdzv-id=job7", "--rdzv-conf=last_call_timeout=120"]
+    return [[]] * PODS, [
+        f"--nnodes=2:{PODS}",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={NAME}:{port}",
+        "--rdzv-id=job7",
+        "--rdzv-conf=last_call_timeout=120",
+    ]
 
 
 @pytest.mark.parametrize("way", [static, pytest.param(elastic, marks=pytest.mark.gate)])
@@ -129,8 +141,15 @@ def test_a_name_that_nobody_ever_knows_ends_the_wait_with_a_reason(launcher, nam
 @pytest.mark.gate
 def test_one_node_needs_no_name(launcher, names, script, touched):
     """The only pod of a job is given its own name as well, and nothing depends on that."""
-    result = launcher.run("--nnodes=1", "--nproc-per-node=2", f"--master-addr={NAME}", "--node-rank=0", script, touched,
-                          before=names.before)
+    result = launcher.run(
+        "--nnodes=1",
+        "--nproc-per-node=2",
+        f"--master-addr={NAME}",
+        "--node-rank=0",
+        script,
+        touched,
+        before=names.before,
+    )
     assert result.returncode == 0, result.stderr
     assert_ranks(touched, 2)
 

@@ -36,8 +36,13 @@ def on_one_core(launcher):
         if sbatch:
             (tools / "sbatch").write_text("#!/bin/sh\n")
             (tools / "sbatch").chmod(0o755)
-        return launcher.run(*arguments, "--dry-run", *launcher.ranks("*=exit:0"), before=[taskset, "-c", core],
-                            env={"PATH": str(tools), "CUDA_VISIBLE_DEVICES": "", **variables})
+        return launcher.run(
+            *arguments,
+            "--dry-run",
+            *launcher.ranks("*=exit:0"),
+            before=[taskset, "-c", core],
+            env={"PATH": str(tools), "CUDA_VISIBLE_DEVICES": "", **variables},
+        )
 
     return call
 
@@ -46,8 +51,10 @@ def on_one_core(launcher):
 def test_many_times_more_cpu_ranks_than_cores_need_consent(on_one_core):
     refused = on_one_core("--gpus", 17)
     assert refused.returncode == 2 and refused.stdout == ""
-    assert refused.stderr == ("taas-run: no GPU here: 17 CPU ranks on 1 core are more than 8 for each core: --hosts or SLURM add "
-                              "machines, --oversubscribe runs them here\n")
+    assert refused.stderr == (
+        "taas-run: no GPU here: 17 CPU ranks on 1 core are more than 8 for each core: --hosts or SLURM add "
+        "machines, --oversubscribe runs them here\n"
+    )
     for allowed in ["--gpus", 16], ["--gpus", 17, "--oversubscribe"], ["--nproc-per-node", 17]:
         done = on_one_core(*allowed)
         assert done.returncode == 0, done.stderr
@@ -55,13 +62,21 @@ def test_many_times_more_cpu_ranks_than_cores_need_consent(on_one_core):
 
 def test_where_jobs_can_be_submitted_that_is_named(on_one_core):
     refused = on_one_core("--gpus", 17, sbatch=True)
-    assert refused.returncode == 2 and "for each core: --slurm submits them as a job, --oversubscribe runs" in refused.stderr
+    assert (
+        refused.returncode == 2
+        and "for each core: --slurm submits them as a job, --oversubscribe runs" in refused.stderr
+    )
     hint = "no GPU here: 16 CPU ranks with gloo on 2 simulated nodes; --slurm submits them as a job\n"
     assert hint in on_one_core("--gpus", 16, sbatch=True).stdout
-    for here in {"arguments": ["--gpus", 16]}, {"arguments": ["--gpus", 16, "--standalone"], "sbatch": True}, \
-                {"arguments": ["--gpus", 16], "sbatch": True, "SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "1"}:
+    for here in (
+        {"arguments": ["--gpus", 16]},
+        {"arguments": ["--gpus", 16, "--standalone"], "sbatch": True},
+        {"arguments": ["--gpus", 16], "sbatch": True, "SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "1"},
+    ):
         done = on_one_core(*here.pop("arguments"), **here)
-        assert done.returncode == 0 and "16 CPU ranks with gloo" in done.stdout and "--slurm" not in done.stdout, done.stderr
+        assert done.returncode == 0 and "16 CPU ranks with gloo" in done.stdout and "--slurm" not in done.stdout, (
+            done.stderr
+        )
 
 
 @pytest.mark.gate
@@ -77,11 +92,14 @@ def limited(which, limit):
     return lambda: resource.setrlimit(which, (limit, limit))
 
 
-@pytest.mark.parametrize("limit, ranks, needed", [(10, 1, 56), pytest.param(20, 8, 112, marks=pytest.mark.gate), (72, 8, 112)])
+@pytest.mark.parametrize(
+    "limit, ranks, needed", [(10, 1, 56), pytest.param(20, 8, 112, marks=pytest.mark.gate), (72, 8, 112)]
+)
 def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, ranks, needed):
     """The run was aborted, or a rank "cannot duplicate"."""
-    result = launcher.run("--nproc-per-node", ranks, *launcher.ranks("*=exit:0"),
-                          preexec_fn=limited(resource.RLIMIT_NOFILE, limit))
+    result = launcher.run(
+        "--nproc-per-node", ranks, *launcher.ranks("*=exit:0"), preexec_fn=limited(resource.RLIMIT_NOFILE, limit)
+    )
     assert result.returncode == 2, result.stderr
     assert f"the limit of open files is {limit}" in result.stderr and f"needs {needed}" in result.stderr
     assert not (launcher.folder / "taas-runs").exists()
@@ -90,7 +108,9 @@ def test_too_few_open_files_are_told_of_before_anything_starts(launcher, limit, 
 @pytest.mark.gate
 def test_as_many_open_files_as_are_said_to_be_needed_are_enough(launcher):
     for ranks, needed in (1, 56), (8, 112):
-        result = launcher.run("--nproc-per-node", ranks, "/bin/true", preexec_fn=limited(resource.RLIMIT_NOFILE, needed))
+        result = launcher.run(
+            "--nproc-per-node", ranks, "/bin/true", preexec_fn=limited(resource.RLIMIT_NOFILE, needed)
+        )
         assert result.returncode == 0, result.stderr
 
 
@@ -125,8 +145,15 @@ def test_however_few_processes_there_may_be_a_line_says_what_could_not_be_starte
     """A thread that the system did not start ended the launcher or its agent by std::terminate."""
     launcher, user = ordinary
     for limit in range(1, 40):
-        result = launcher.run("--nproc-per-node=2", "--preload=none", "sh", "-c", WRITE,
-                              preexec_fn=limited(resource.RLIMIT_NPROC, limit), **user)
+        result = launcher.run(
+            "--nproc-per-node=2",
+            "--preload=none",
+            "sh",
+            "-c",
+            WRITE,
+            preexec_fn=limited(resource.RLIMIT_NPROC, limit),
+            **user,
+        )
         if result.returncode == 0:
             break
         assert result.returncode in (2, 126), (limit, result.stderr)
@@ -202,6 +229,8 @@ raise SystemExit(0 if store.recv(1) == b"" else 9)
 @pytest.mark.gate
 def test_a_client_that_the_store_has_no_room_for_is_told_of_with_a_way_out(launcher):
     """Ranks saw "Connection reset by peer" and nothing else."""
-    result = launcher.run("--nproc-per-node", 1, "--store", "agent", "--preload", "none", launcher.python(ASKS_TOO_MUCH))
+    result = launcher.run(
+        "--nproc-per-node", 1, "--store", "agent", "--preload", "none", launcher.python(ASKS_TOO_MUCH)
+    )
     assert result.returncode == 0, result.stderr
     assert "131073 keys" in result.stderr and "--store rank0" in result.stderr

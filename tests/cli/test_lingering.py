@@ -49,15 +49,20 @@ def test_a_rank_that_raised_and_waits_for_a_thread_counts_as_failed(launcher):
     result = launcher.run("--nproc-per-node", 3, "--exit-timeout", 4, launcher.python(TORCH + WRITER + WAITS))
     assert result.returncode == 1, result.stderr
     lines = result.stderr.splitlines()
-    assert 'taas-run: rank 1 raised ValueError: bad shape and has not ended: waits for thread "writer"' in lines, result.stderr
+    assert 'taas-run: rank 1 raised ValueError: bad shape and has not ended: waits for thread "writer"' in lines, (
+        result.stderr
+    )
     assert "taas-run: rank 1 raised ValueError: bad shape" in lines, result.stderr
     assert 'hint: after its exception its process waited for thread "writer" (4 s: --exit-timeout)' in result.stderr
-    assert "script.py\", line 7, in <module>" in result.stderr, "its traceback is in the report"
+    assert 'script.py", line 7, in <module>' in result.stderr, "its traceback is in the report"
     assert [entry["state"] for entry in lingering(launcher)] == ["failed"]
 
 
-@pytest.mark.parametrize("program, waits_for", [(AT_EXIT, "functions that run at Python's end (atexit)"),
-                                                (EXECUTOR, 'thread "ThreadPoolExecutor-0_0"')], ids=["atexit", "executor"])
+@pytest.mark.parametrize(
+    "program, waits_for",
+    [(AT_EXIT, "functions that run at Python's end (atexit)"), (EXECUTOR, 'thread "ThreadPoolExecutor-0_0"')],
+    ids=["atexit", "executor"],
+)
 def test_what_keeps_a_rank_is_named(launcher, program, waits_for):
     result = launcher.run("--nproc-per-node", 2, "--exit-timeout", 4, launcher.python(TORCH + program + WAITS))
     assert result.returncode == 1, result.stderr
@@ -66,8 +71,17 @@ def test_what_keeps_a_rank_is_named(launcher, program, waits_for):
 
 def test_a_rank_that_raised_and_does_not_end_is_restarted(launcher):
     (launcher.folder / "finish").touch()
-    result = launcher.run("--nproc-per-node", 2, "--exit-timeout", 4, "--max-restarts", 1, "--store", "rank0",
-                          launcher.python(TORCH + WRITER + WAITS))
+    result = launcher.run(
+        "--nproc-per-node",
+        2,
+        "--exit-timeout",
+        4,
+        "--max-restarts",
+        1,
+        "--store",
+        "rank0",
+        launcher.python(TORCH + WRITER + WAITS),
+    )
     assert result.returncode == 0, result.stderr
     assert "restarting all 2 ranks, restart 1 of 1" in result.stderr
 
@@ -148,8 +162,10 @@ last.join()
 
 @pytest.mark.parametrize("preload", ["auto", "none"])
 def test_a_traceback_of_a_program_that_goes_on_is_no_failure(launcher, preload):
-    """Each rank survives one of another kind, and goes on for three times as long as a rank that has raised may live, without a word,
-    and waits for a lock."""
+    """Each rank survives one of another kind, and waits for a lock without a word.
+
+    It goes on for three times as long as a rank that has raised may live.
+    """
     result = launcher.run("--nproc-per-node", 7, "--exit-timeout", 4, "--preload", preload, launcher.python(SURVIVORS))
     assert result.returncode == 0, result.stderr
     for rank in range(7):
@@ -160,13 +176,19 @@ def test_a_traceback_of_a_program_that_goes_on_is_no_failure(launcher, preload):
 
 def test_where_it_is_not_certain_a_line_says_so_and_nothing_is_done(launcher):
     """Without a preloaded interpreter and torch's prefix nobody knows whether the exception was caught."""
-    process = launcher.start("--nproc-per-node", 2, "--exit-timeout", 1, "--preload", "none", launcher.python(WRITER + WAITS))
+    process = launcher.start(
+        "--nproc-per-node", 2, "--exit-timeout", 1, "--preload", "none", launcher.python(WRITER + WAITS)
+    )
     line = wait_for_line(process, "has done nothing since")
-    assert "rank 1 printed ValueError: bad shape and has done nothing since; it may have failed, and has not ended" in line
+    assert (
+        "rank 1 printed ValueError: bad shape and has done nothing since; it may have failed, and has not ended" in line
+    )
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130, err
-    assert "rank 1 had printed ValueError: bad shape and done nothing since when the run was stopped by SIGINT" in err, err
+    assert (
+        "rank 1 had printed ValueError: bad shape and done nothing since when the run was stopped by SIGINT" in err
+    ), err
 
 
 def test_ranks_that_live_after_all_others_are_named(launcher):

@@ -4,14 +4,18 @@ import re
 
 import pytest
 
-LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \d+ \d+ (trace|debug|info|warning|error) "
-                  r"(coordinator|agent|process|net|store|storage|data|training): .+")
+LINE = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \d+ \d+ (trace|debug|info|warning|error) "
+    r"(coordinator|agent|process|net|store|storage|data|training): .+"
+)
 
 
 def logs(launcher) -> dict[str, list[str]]:
     """The lines of each file, by its name without the process id."""
-    return {re.sub(r"-\d+\.log$", "", file.name): file.read_text().splitlines()
-            for file in (launcher.run_folder() / "log").glob("*.log")}
+    return {
+        re.sub(r"-\d+\.log$", "", file.name): file.read_text().splitlines()
+        for file in (launcher.run_folder() / "log").glob("*.log")
+    }
 
 
 @pytest.mark.gate
@@ -23,7 +27,11 @@ def test_without_a_wish_there_is_no_log(launcher):
 @pytest.mark.parametrize("way", [pytest.param("flag", marks=pytest.mark.gate), "variable", "config"])
 def test_a_log_is_asked_for_by_flag_variable_or_config(launcher, way):
     (launcher.folder / "taas.toml").write_text('log-level = "debug"\n')
-    arguments = {"flag": ["--log-level", "debug"], "variable": [], "config": ["--config", launcher.folder / "taas.toml"]}
+    arguments = {
+        "flag": ["--log-level", "debug"],
+        "variable": [],
+        "config": ["--config", launcher.folder / "taas.toml"],
+    }
     variables = {"TAAS_LOG": "debug"} if way == "variable" else {}
     result = launcher.run(*arguments[way], "--nproc-per-node", 2, "--no-python", "/bin/true", env=variables)
     assert result.returncode == 0
@@ -50,9 +58,13 @@ def test_standard_error_gets_the_lines_where_it_is_asked_for(launcher):
     assert set(lines) >= set(logs(launcher)["launcher"])
 
 
-@pytest.mark.parametrize("arguments, variables, name", [pytest.param(["--log-level", "loud"], {}, "--log-level loud: ",
-                                                                     marks=pytest.mark.gate),
-                                                        ([], {"TAAS_LOG": "disk=debug"}, "TAAS_LOG: disk: ")])
+@pytest.mark.parametrize(
+    "arguments, variables, name",
+    [
+        pytest.param(["--log-level", "loud"], {}, "--log-level loud: ", marks=pytest.mark.gate),
+        ([], {"TAAS_LOG": "disk=debug"}, "TAAS_LOG: disk: "),
+    ],
+)
 def test_a_wish_that_is_none_is_refused(launcher, arguments, variables, name):
     result = launcher.run(*arguments, "--no-python", "/bin/true", env=variables)
     assert result.returncode == 2

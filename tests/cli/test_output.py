@@ -14,9 +14,11 @@ def published(launcher):
 
 @pytest.mark.gate
 def test_console_shows_rank_0_and_files_hold_all(launcher):
-    script = launcher.python("import os, sys\n"
-                             "print('hello from', os.environ['RANK'])\n"
-                             "print('trouble in', os.environ['RANK'], file=sys.stderr)\n")
+    script = launcher.python(
+        "import os, sys\n"
+        "print('hello from', os.environ['RANK'])\n"
+        "print('trouble in', os.environ['RANK'], file=sys.stderr)\n"
+    )
     result = launcher.run("--nproc-per-node", 3, script)
     assert result.stdout == "hello from 0\n"
     assert "trouble in 0" in result.stderr and "trouble in 1" not in result.stderr
@@ -42,16 +44,19 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("what", [pytest.param(what, marks=pytest.mark.gate) if what == "no text at all" else what
-                                  for what in EXACT])
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=pytest.mark.gate) if what == "no text at all" else what for what in EXACT]
+)
 def test_rank_0_writes_into_pipes_what_it_would_write_alone(launcher, what):
     (launcher.folder / "bytes").write_bytes(EXACT[what])
     with open(launcher.folder / "out", "wb") as out, open(launcher.folder / "err", "wb") as err:
-        script = launcher.python("import sys\n"
-                                 "data = open('bytes', 'rb').read()\n"
-                                 "for stream in sys.stdout, sys.stderr:\n"
-                                 "    stream.buffer.write(data)\n"
-                                 "    stream.flush()\n")
+        script = launcher.python(
+            "import sys\n"
+            "data = open('bytes', 'rb').read()\n"
+            "for stream in sys.stdout, sys.stderr:\n"
+            "    stream.buffer.write(data)\n"
+            "    stream.flush()\n"
+        )
         assert launcher.run("--nproc-per-node", 2, "--quiet", script, stdout=out, stderr=err).returncode == 0
     assert (launcher.folder / "out").read_bytes() == EXACT[what]
     assert (launcher.folder / "err").read_bytes() == EXACT[what]
@@ -68,10 +73,9 @@ def test_launcher_speaks_on_a_line_of_its_own(launcher):
 
 @pytest.mark.gate
 def test_progress_bar_ends_in_its_last_state(launcher):
-    script = launcher.python("import sys\n"
-                             "for i in range(101):\n"
-                             "    sys.stdout.write(f'\\r{i}%')\n"
-                             "sys.stdout.write('\\ndone\\n')\n")
+    script = launcher.python(
+        "import sys\nfor i in range(101):\n    sys.stdout.write(f'\\r{i}%')\nsys.stdout.write('\\ndone\\n')\n"
+    )
     result = launcher.run("--nproc-per-node", 2, "-t", 3, script)
     lines = result.stdout.splitlines()
     assert lines[-1].endswith("done") and "100%" in lines[-2]
@@ -124,11 +128,13 @@ def test_torchrun_layout_with_log_dir(launcher):
 
 
 def test_output_is_published_when_the_run_ends_well(launcher):
-    script = launcher.python("import os\n"
-                             "if os.environ['RANK'] == '0':\n"
-                             "    folder = os.environ['TAAS_OUTPUT_DIR']\n"
-                             "    os.makedirs(folder + '/sub')\n"
-                             "    open(folder + '/sub/model.bin', 'wb').write(b'm' * 1000000)\n")
+    script = launcher.python(
+        "import os\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    folder = os.environ['TAAS_OUTPUT_DIR']\n"
+        "    os.makedirs(folder + '/sub')\n"
+        "    open(folder + '/sub/model.bin', 'wb').write(b'm' * 1000000)\n"
+    )
     result = launcher.run("--nproc-per-node", 2, script)
     assert result.returncode == 0, result.stderr
     assert (published(launcher) / "sub/model.bin").read_bytes() == b"m" * 1000000
@@ -136,20 +142,24 @@ def test_output_is_published_when_the_run_ends_well(launcher):
 
 @pytest.mark.gate
 def test_half_written_file_never_shows(launcher):
-    script = launcher.python("import os, signal, time\n"
-                             "folder = os.environ['TAAS_OUTPUT_DIR']\n"
-                             "open(folder + '/whole.bin', 'wb').write(b'w' * 1000)\n"
-                             "half = open(folder + '/half.bin', 'wb', buffering=0)\n"
-                             "half.write(b'h' * 1000)\n"
-                             "while not os.path.exists(folder + '/../output/whole.bin'): time.sleep(0.01)\n"
-                             "os.kill(os.getpid(), signal.SIGKILL)\n")
+    script = launcher.python(
+        "import os, signal, time\n"
+        "folder = os.environ['TAAS_OUTPUT_DIR']\n"
+        "open(folder + '/whole.bin', 'wb').write(b'w' * 1000)\n"
+        "half = open(folder + '/half.bin', 'wb', buffering=0)\n"
+        "half.write(b'h' * 1000)\n"
+        "while not os.path.exists(folder + '/../output/whole.bin'): time.sleep(0.01)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
     result = launcher.run("--nproc-per-node", 1, script)
     assert result.returncode == 137
     assert [path.name for path in published(launcher).iterdir()] == ["whole.bin"]
     assert "half.bin" in result.stderr
 
 
-@pytest.mark.parametrize("folder, reason", [pytest.param("file", "not a", marks=pytest.mark.gate), ("missing/../file/x", "not a")])
+@pytest.mark.parametrize(
+    "folder, reason", [pytest.param("file", "not a", marks=pytest.mark.gate), ("missing/../file/x", "not a")]
+)
 def test_unusable_output_folder_is_named(launcher, folder, reason):
     (launcher.folder / "file").write_text("")
     result = launcher.run("--output", folder, *launcher.ranks("*=exit:0"))
@@ -172,9 +182,9 @@ def test_read_only_output_folder_is_named(launcher):
 @pytest.mark.gate
 def test_protected_folder_is_writable_for_rank_0_only(launcher):
     (launcher.folder / "project").mkdir()
-    script = launcher.python("import os, sys, time\n"
-                             "rank = os.environ['RANK']\n"
-                             "open('project/from-' + rank, 'w').write('x')\n")
+    script = launcher.python(
+        "import os, sys, time\nrank = os.environ['RANK']\nopen('project/from-' + rank, 'w').write('x')\n"
+    )
     result = launcher.run("--nproc-per-node", 2, "--protect", "project", script)
     if "Landlock" in result.stderr and "not supported" in result.stderr:
         pytest.skip("this kernel has no Landlock")
@@ -186,8 +196,9 @@ def test_protected_folder_is_writable_for_rank_0_only(launcher):
 
 def test_output_beside_a_protected_folder_is_writable_in_the_first_run_too(launcher):
     (launcher.folder / "project").mkdir()
-    script = launcher.python("import os\n"
-                             "open(os.environ['TAAS_OUTPUT_DIR'] + '/from-' + os.environ['RANK'], 'w').write('x')\n")
+    script = launcher.python(
+        "import os\nopen(os.environ['TAAS_OUTPUT_DIR'] + '/from-' + os.environ['RANK'], 'w').write('x')\n"
+    )
     result = launcher.run("--nproc-per-node", 2, "--protect", "project", script)
     if "no Landlock" in result.stderr:
         pytest.skip("this kernel has no Landlock")
@@ -225,8 +236,15 @@ def test_lost_errors_are_no_success_and_a_failure_keeps_its_code(launcher):
     assert (well.returncode, ill.returncode, refused.returncode) == (1, 3, 2)
 
 
-@pytest.mark.parametrize("arguments", [pytest.param(["echo", "hi"], marks=pytest.mark.gate), ["--json", "echo", "hi"], ["--help"],
-                                       ["--dry-run", "echo", "hi"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["echo", "hi"], marks=pytest.mark.gate),
+        ["--json", "echo", "hi"],
+        ["--help"],
+        ["--dry-run", "echo", "hi"],
+    ],
+)
 def test_a_reader_that_went_away_changes_nothing(launcher, arguments):
     reader, writer = os.pipe()
     os.close(reader)

@@ -41,10 +41,13 @@ def outcome(launcher, process):
 
 @pytest.mark.gate
 def test_what_an_exception_has_cut_off_does_not_replace_a_whole_file(launcher):
-    (launcher.folder / "train.py").write_text(WRITE + """
+    (launcher.folder / "train.py").write_text(
+        WRITE
+        + """
 def fail(): raise RuntimeError("boom")
 save("ha", fail)
-""")
+"""
+    )
     process = run_to_publication(launcher)
     err, published, staged = outcome(launcher, process)
     assert process.returncode == 1
@@ -53,11 +56,14 @@ save("ha", fail)
 
 
 def test_what_a_restart_leaves_is_named(launcher):
-    (launcher.folder / "train.py").write_text(WRITE + """
+    (launcher.folder / "train.py").write_text(
+        WRITE
+        + """
 def fail(): raise RuntimeError("boom")
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0": save("ha", fail)
 save("second")
-""")
+"""
+    )
     process = run_to_publication(launcher, "--max-restarts", 1)
     err, published, _ = outcome(launcher, process)
     assert process.returncode == 0, err
@@ -67,12 +73,15 @@ save("second")
 
 @pytest.mark.gate
 def test_what_a_signal_has_cut_off_does_not_replace_a_whole_file(launcher):
-    (launcher.folder / "train.py").write_text(WRITE + """
+    (launcher.folder / "train.py").write_text(
+        WRITE
+        + """
 def wait():
     print("writing", flush=True)
     while True: time.sleep(0.01)
 save("ha", wait)
-""")
+"""
+    )
     process = run_to_publication(launcher)
     assert [process.stdout.readline() for _ in range(2)] == ["saved\n", "writing\n"]
     process.send_signal(signal.SIGINT)
@@ -84,7 +93,9 @@ save("ha", wait)
 
 @pytest.mark.gate
 def test_what_a_handler_saves_is_published_however_the_rank_ends(launcher):
-    (launcher.folder / "train.py").write_text(WRITE + """
+    (launcher.folder / "train.py").write_text(
+        WRITE
+        + """
 import signal
 def on_stop(*_):
     save("saved by the handler")
@@ -92,7 +103,8 @@ def on_stop(*_):
 signal.signal(signal.SIGTERM, on_stop)
 print("ready", flush=True)
 while True: time.sleep(0.01)
-""")
+"""
+    )
     process = run_to_publication(launcher)
     assert [process.stdout.readline() for _ in range(2)] == ["saved\n", "ready\n"]
     process.send_signal(signal.SIGTERM)
@@ -123,7 +135,11 @@ raise RuntimeError("the upload failed")
 
 def test_random_ends_publish_no_torn_file_and_miss_no_whole_one():
     """random_publishing.py says what is drawn and what has to hold; TAAS_FULL=1 makes 1,000 of them."""
-    wrong = [f"{plan}: {line}" for plan, lines in random_publishing.run_many(range(1000 if FULL else 24), at_once=3) for line in lines]
+    wrong = [
+        f"{plan}: {line}"
+        for plan, lines in random_publishing.run_many(range(1000 if FULL else 24), at_once=3)
+        for line in lines
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -137,9 +153,18 @@ def test_random_faults_of_nodes_publish_no_torn_file(apart):
 
 def test_a_nodes_own_output_folder_is_not_ignored_without_a_word(launcher):
     """The first node's counts for all."""
-    common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{random_nodes.free_port()}",
-              "--rdzv-id=own", "--no-python", "/bin/true"]
-    nodes = [launcher.start("--output", name, *common, env={"TAAS_TOKEN": "a secret of ours"}) for name in ("one", "two")]
+    common = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{random_nodes.free_port()}",
+        "--rdzv-id=own",
+        "--no-python",
+        "/bin/true",
+    ]
+    nodes = [
+        launcher.start("--output", name, *common, env={"TAAS_TOKEN": "a secret of ours"}) for name in ("one", "two")
+    ]
     told = [node.communicate(timeout=DEADLINE_SECONDS)[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], told
     assert sum("has no effect on this node: the first node has chosen " in text for text in told) == 1, told
@@ -158,8 +183,10 @@ def shared(launcher):
 
 
 def test_each_view_of_a_folder_has_a_publisher_where_one_is_not_told_of_the_others_writes(launcher, shared):
-    """As over a network file system: the second node sees the folder through an overlay, whose watches hear nothing of what is
-    written below it, and the first one's watches are not of the overlay's files."""
+    """As over a network file system: the second node sees the folder through an overlay.
+
+    Its watches hear nothing of what is written below it, and the first one's watches are not of the overlay's files.
+    """
     for name in ("taas-runs", "lower", "work"):
         (shared / name).mkdir()
     (launcher.folder / "train.py").write_text("""
@@ -167,13 +194,29 @@ import os, time
 open(os.path.join(os.environ["TAAS_OUTPUT_DIR"], "model-" + os.environ["RANK"]), "w").write("whole")
 while not os.path.exists(os.environ["GO"]): time.sleep(0.01)
 """)
-    arguments = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{random_nodes.free_port()}",
-                 "--rdzv-id=views", "--preload=none", "--output", shared / "taas-runs", "train.py"]
+    arguments = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{random_nodes.free_port()}",
+        "--rdzv-id=views",
+        "--preload=none",
+        "--output",
+        shared / "taas-runs",
+        "train.py",
+    ]
     env = {"TAAS_TOKEN": "a secret of ours", "GO": str(launcher.folder / "go")}
     first = launcher.start("--rdzv-conf=is_host=1", *arguments, env=env)
-    mount = f"mount -t overlay overlay -o lowerdir={shared}/lower,upperdir={shared}/taas-runs,workdir={shared}/work {shared}/taas-runs"
-    second = launcher.start("--rdzv-conf=is_host=0", *arguments, env=env,
-                            before=("unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"))
+    mount = (
+        f"mount -t overlay overlay -o lowerdir={shared}/lower,upperdir={shared}/taas-runs,workdir={shared}/work "
+        f"{shared}/taas-runs"
+    )
+    second = launcher.start(
+        "--rdzv-conf=is_host=0",
+        *arguments,
+        env=env,
+        before=("unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"),
+    )
     output = shared / "taas-runs/views/output"
     for name in ("model-0", "model-1"):
         wait_until((output / name).exists, f"{name} is published while the ranks go on")

@@ -34,10 +34,14 @@ def test_private_files_are_dropped_where_rank_0_has_the_same_and_kept_otherwise(
     result = run(launcher, "--rank-output", "private", "-t", 3)
     assert result.returncode == 0, result.stderr
     assert published(launcher) == {"model.pt": "0", "shard-0.pt": "0"}
-    assert {f"{rank} {rank}" for rank in range(3)} <= {line.split("] ")[-1] for line in result.stderr.splitlines()}, result.stderr
+    assert {f"{rank} {rank}" for rank in range(3)} <= {line.split("] ")[-1] for line in result.stderr.splitlines()}, (
+        result.stderr
+    )
     private = launcher.folder / "taas-runs/latest/private"
     assert sorted(str(path.relative_to(private)) for path in private.rglob("*") if path.is_file()) == [
-        "rank-0001/output/shard-1.pt", "rank-0002/output/shard-2.pt"]
+        "rank-0001/output/shard-1.pt",
+        "rank-0002/output/shard-2.pt",
+    ]
     assert "ranks 1-2 wrote 2 files of the same names as rank 0's, which were dropped\n" in result.stderr
     assert "ranks 1-2 wrote 2 files that rank 0 did not: not published, but kept in " in result.stderr
 
@@ -53,7 +57,10 @@ def test_none_refuses_writes_of_other_ranks_and_says_so_once(launcher):
     result = run(launcher, "--rank-output", "none")
     assert result.returncode == 1
     assert "PermissionError" in result.stderr
-    assert result.stderr.count("--rank-output none makes the folder of TAAS_OUTPUT_DIR read-only for ranks other than 0") == 1
+    assert (
+        result.stderr.count("--rank-output none makes the folder of TAAS_OUTPUT_DIR read-only for ranks other than 0")
+        == 1
+    )
     assert set(published(launcher)) <= {"model.pt", "shard-0.pt"}
 
 
@@ -73,4 +80,6 @@ def test_private_files_are_possible_in_a_protected_folder(launcher):
 
 def test_another_word_is_refused(launcher):
     result = launcher.run("--rank-output", "some", "true")
-    assert result.returncode == 2 and "--rank-output some: not one of all, private, none" in result.stderr, result.stderr
+    assert result.returncode == 2 and "--rank-output some: not one of all, private, none" in result.stderr, (
+        result.stderr
+    )

@@ -33,9 +33,16 @@ class Terminal:
         self.seen = []  # the rows after each piece of output
         self.master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        self.process = subprocess.Popen([str(word) for word in command], cwd=folder, env=environment, stdin=slave, stdout=slave,
-                                        stderr=slave, start_new_session=True,
-                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=folder,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
         os.close(slave)
 
     def rows(self) -> list:
@@ -92,8 +99,15 @@ class Terminal:
 def terminal(launcher):
     """terminal(word, …): runs a command in a terminal, in the launcher's folder."""
     opened = []
-    launcher.environment |= {"TERM": "xterm-256color", "PYTHONUNBUFFERED": "1", "LESS": "", "PS1": "$ ", "HISTFILE": "",
-                             "BASH_SILENCE_DEPRECATION_WARNING": "1", "PYTHON_BASIC_REPL": "1"}
+    launcher.environment |= {
+        "TERM": "xterm-256color",
+        "PYTHONUNBUFFERED": "1",
+        "LESS": "",
+        "PS1": "$ ",
+        "HISTFILE": "",
+        "BASH_SILENCE_DEPRECATION_WARNING": "1",
+        "PYTHON_BASIC_REPL": "1",
+    }
     for name in ("CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TMUX", "LESSOPEN", "PYTHONBREAKPOINT"):
         launcher.environment.pop(name, None)
 
@@ -161,8 +175,16 @@ def test_tee_gets_the_lines_and_nothing_is_drawn_over_them(launcher, terminal):
     assert (launcher.folder / "log").read_text().splitlines() == LINES
 
 
-@pytest.mark.parametrize("streams", ["2>&1 | tee log", "> log", pytest.param("2> log", marks=pytest.mark.gate), "2> log | tee out",
-                                     "< /dev/null 2>&1 | cat"])
+@pytest.mark.parametrize(
+    "streams",
+    [
+        "2>&1 | tee log",
+        "> log",
+        pytest.param("2> log", marks=pytest.mark.gate),
+        "2> log | tee out",
+        "< /dev/null 2>&1 | cat",
+    ],
+)
 def test_nothing_is_drawn_unless_both_streams_are_the_terminal(launcher, terminal, streams):
     script = launcher.python(PRINT_LINES)
     screen = terminal("sh", "-c", f"{words(TAAS_RUN, script)} {streams}")
@@ -202,8 +224,15 @@ def test_tmux_shows_what_a_terminal_shows(launcher, terminal, gate):
     environment = launcher.environment | {"LC_ALL": "C.UTF-8"}
 
     def call(*arguments) -> str:
-        return subprocess.run([*tmux, *map(str, arguments)], cwd=launcher.folder, env=environment, text=True, check=True,
-                              timeout=DEADLINE_SECONDS, stdout=subprocess.PIPE).stdout
+        return subprocess.run(
+            [*tmux, *map(str, arguments)],
+            cwd=launcher.folder,
+            env=environment,
+            text=True,
+            check=True,
+            timeout=DEADLINE_SECONDS,
+            stdout=subprocess.PIPE,
+        ).stdout
 
     def rows() -> list:
         return [row for row in call("capture-pane", "-p").splitlines() if row]
@@ -234,8 +263,8 @@ def alone(launcher, terminal, script: str) -> list:
 
 NESTED_BARS = """
 from tqdm import tqdm
-bars = [tqdm(total=20, position=i, desc=f"bar {i}", ncols=60, bar_format="{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}",
-             mininterval=0) for i in range(8)]
+bars = [tqdm(total=20, position=i, desc=f"bar {i}", ncols=60,
+             bar_format="{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}", mininterval=0) for i in range(8)]
 for step in range(20):
     for bar in bars:
         bar.update()
@@ -256,9 +285,11 @@ def test_eight_bars_of_one_rank_stand_where_they_stand_alone(launcher, terminal)
 
 def test_bars_of_eight_ranks_end_as_a_line_each(launcher, terminal):
     pytest.importorskip("tqdm", reason="no tqdm here: scripts/requirements-test.txt has it")
-    script = launcher.python("import os\nfrom tqdm import tqdm\n"
-                             "bar_format = '{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}'\n"
-                             "for step in tqdm(range(20), desc=f'rank {os.environ[\"RANK\"]}', ncols=60, bar_format=bar_format): pass\n")
+    script = launcher.python(
+        "import os\nfrom tqdm import tqdm\n"
+        "bar_format = '{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}'\n"
+        "for step in tqdm(range(20), desc=f'rank {os.environ[\"RANK\"]}', ncols=60, bar_format=bar_format): pass\n"
+    )
     rows = terminal(TAAS_RUN, "--nproc-per-node", 8, "-t", 3, script).finish()
     assert DONE.search(rows[-1])
     bars = sorted(row for row in rows[:-1] if "| 20/20" in row)
@@ -312,12 +343,19 @@ def test_a_debugger_has_the_row_that_it_asks_on(launcher, terminal):
 
 @pytest.mark.gate
 def test_input_is_typed_behind_its_question_and_bars_come_after_the_answer(launcher, terminal, gate):
-    screen = terminal(TAAS_RUN, launcher.python(
-        "import sys\nname = input('name: ')\nfor i in range(5): sys.stderr.write(f'\\r{i + 1} of 5 for {name}')\n"
-        + gate.rank_waits() + "print()\nprint('bye', name)\n"))
+    screen = terminal(
+        TAAS_RUN,
+        launcher.python(
+            "import sys\nname = input('name: ')\nfor i in range(5): sys.stderr.write(f'\\r{i + 1} of 5 for {name}')\n"
+            + gate.rank_waits()
+            + "print()\nprint('bye', name)\n"
+        ),
+    )
     screen.wait_for(lambda rows: rows and rows[-1] == "name:", "the question is there")
     screen.press("bob\n")
-    screen.wait_for(lambda rows: any(FOOTER.search(row) for row in rows) and "5 of 5 for bob" in rows, "the bar is drawn")
+    screen.wait_for(
+        lambda rows: any(FOOTER.search(row) for row in rows) and "5 of 5 for bob" in rows, "the bar is drawn"
+    )
     gate.open()
     rows = screen.finish()
     assert [row for row in rows if row][0] == "name: bob" and "bye bob" in rows
@@ -326,8 +364,13 @@ def test_input_is_typed_behind_its_question_and_bars_come_after_the_answer(launc
 
 def test_dots_on_one_line_stay_on_one_line(launcher, terminal, gate):
     """Each is shown when it comes: the gate opens for the next one only then."""
-    script = launcher.python("print('load', end='', flush=True)\n" + gate.rank_waits() + "print('.', end='', flush=True)\n"
-                             + gate.rank_waits() + "print(' ok')\n")
+    script = launcher.python(
+        "print('load', end='', flush=True)\n"
+        + gate.rank_waits()
+        + "print('.', end='', flush=True)\n"
+        + gate.rank_waits()
+        + "print(' ok')\n"
+    )
     screen = terminal(TAAS_RUN, script)
     screen.wait_for(lambda rows: rows == ["load"], "the word stands alone")
     gate.open()
@@ -340,7 +383,9 @@ def test_dots_on_one_line_stay_on_one_line(launcher, terminal, gate):
 def test_a_rank_that_cannot_read_the_terminal_hides_no_footer(launcher, terminal, gate):
     script = launcher.python("print('working', end='', flush=True)\n" + gate.rank_waits())
     screen = terminal("sh", "-c", words(TAAS_RUN, script) + " < /dev/null")
-    screen.wait_for(lambda rows: len(rows) == 2 and rows[0] == "working" and FOOTER.search(rows[1]), "the footer stands below it")
+    screen.wait_for(
+        lambda rows: len(rows) == 2 and rows[0] == "working" and FOOTER.search(rows[1]), "the footer stands below it"
+    )
     gate.open()
     screen.finish()
 
@@ -385,7 +430,7 @@ def test_a_run_that_is_put_into_the_background_leaves_the_shell_alone(launcher, 
     shell.press("echo the shell is $((40 + 2))\n")
     rows = shell.wait_for("the shell is 42", "the shell goes on")
     assert any("Stopped" in row for row in rows) and printed(rows) == LINES
-    assert not any(FOOTER.search(row) for row in rows[rows.index(LINES[-1]):])
+    assert not any(FOOTER.search(row) for row in rows[rows.index(LINES[-1]) :])
     shell.press("fg\n")
     gate.open()
     shell.wait_for(lambda rows: any(map(DONE.search, rows)) and rows[-1] == "$", "the shell is back")

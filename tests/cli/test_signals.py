@@ -43,8 +43,7 @@ def test_ranks_may_save_when_asked_to_stop(launcher, attempt):
 @pytest.mark.gate
 @repeated
 def test_rank_that_ignores_sigterm_is_killed_after_the_timeout(launcher, attempt):
-    result = launcher.run("--nproc-per-node", 4, "--shutdown-timeout", 1,
-                          *launcher.ranks("0=exit:3", "2=stubborn"))
+    result = launcher.run("--nproc-per-node", 4, "--shutdown-timeout", 1, *launcher.ranks("0=exit:3", "2=stubborn"))
     assert result.returncode == 3, result.stderr
     assert is_gone(int((launcher.barrier / "ready-0-2").read_text()))
 
@@ -53,9 +52,17 @@ def test_rank_that_ignores_sigterm_is_killed_after_the_timeout(launcher, attempt
 @repeated
 def test_control_c_twice_kills_at_once(launcher, attempt):
     controller, terminal = pty.openpty()
-    process = launcher.start("--nproc-per-node", 4, "--color", "never", *launcher.ranks("*=stubborn"),
-                             start_new_session=True, stdout=terminal, stderr=terminal,
-                             preexec_fn=lambda: __import__("fcntl").ioctl(terminal, 0x540E, 0))
+    process = launcher.start(
+        "--nproc-per-node",
+        4,
+        "--color",
+        "never",
+        *launcher.ranks("*=stubborn"),
+        start_new_session=True,
+        stdout=terminal,
+        stderr=terminal,
+        preexec_fn=lambda: __import__("fcntl").ioctl(terminal, 0x540E, 0),
+    )
     os.close(terminal)
     pids = launcher.wait_for_ranks(4)
     os.write(controller, b"\x03")
@@ -115,11 +122,14 @@ def test_user_signals_go_to_the_ranks_and_nowhere_else(launcher, number):
         "import os, signal, sys\n"
         f"signal.signal({int(number)}, lambda *_: (print('checkpoint now', flush=True), os._exit(0)))\n"
         "print('ready', flush=True)\n"
-        "while True: signal.pause()\n")
+        "while True: signal.pause()\n"
+    )
     process = launcher.start("--nproc-per-node", 2, "-t", "3", script)
     assert [process.stdout.readline().split()[-1] for _ in range(1)] == ["ready"]
-    wait_until(lambda: sum(path.read_text().count("ready") for path in
-                           launcher.run_folder().rglob("*.out")) == 2, "both ranks are ready")
+    wait_until(
+        lambda: sum(path.read_text().count("ready") for path in launcher.run_folder().rglob("*.out")) == 2,
+        "both ranks are ready",
+    )
     process.send_signal(number)
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
@@ -128,8 +138,12 @@ def test_user_signals_go_to_the_ranks_and_nowhere_else(launcher, number):
 
 @pytest.mark.gate
 def test_nohup_is_respected(launcher):
-    process = launcher.start("--nproc-per-node", 2, *launcher.ranks("*=graceful:0"),
-                             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process = launcher.start(
+        "--nproc-per-node",
+        2,
+        *launcher.ranks("*=graceful:0"),
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
     pids = launcher.wait_for_ranks(2)
     process.send_signal(signal.SIGHUP)
     for pid in pids:

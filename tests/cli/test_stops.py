@@ -1,4 +1,4 @@
-"""What a stop, a failure and a success leave time for: saves in whatever wraps or surrounds a rank, and what ranks leave behind."""
+"""What stops, failures and successes leave time for: saves in whatever wraps a rank, and what ranks leave behind."""
 
 import os
 import pathlib
@@ -30,6 +30,7 @@ def stopping(launcher):
         ready = [launcher.folder / f"ready-{rank}" for rank in range(2)]
         wait_until(lambda: all(path.exists() for path in ready) or process.poll() is not None, "ranks train")
         return process, [int(path.read_text()) for path in ready]
+
     return start
 
 
@@ -66,7 +67,9 @@ def test_what_does_not_end_is_killed_with_the_ranks_time(launcher, stopping):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-@pytest.mark.parametrize("way, wrapped", [pytest.param("flag", False, marks=pytest.mark.gate), ("polls", False), ("flag", True)])
+@pytest.mark.parametrize(
+    "way, wrapped", [pytest.param("flag", False, marks=pytest.mark.gate), ("polls", False), ("flag", True)]
+)
 def test_a_rank_with_workers_of_a_dataloader_saves(launcher, stopping, way, wrapped, name):
     if not random_stops.has_torch():
         pytest.skip("needs torch")
@@ -83,16 +86,23 @@ def test_a_shell_with_a_trap_does_not_keep_the_signal_from_its_program(launcher)
     script = launcher.folder / "wrapper.sh"
     script.write_text(f"#!/bin/bash\ntrap 'echo bye' TERM\n{sys.executable} \"$@\"; exit $?\n")
     script.chmod(0o755)
-    process = launcher.start("--nproc-per-node", 1, "--no-python", script, HERE / "stopping_rank.py", launcher.folder,
-                             "handler", 0, 0)
+    process = launcher.start(
+        "--nproc-per-node", 1, "--no-python", script, HERE / "stopping_rank.py", launcher.folder, "handler", 0, 0
+    )
     wait_until((launcher.folder / "ready-0").exists, "the rank trains")
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert saved(launcher) == [0] and "bye" in out, err
 
 
-@pytest.mark.parametrize("way, frozen", [pytest.param("handler", "rank", marks=pytest.mark.gate), ("polls", "rank"),
-                                         pytest.param("handler", "agent", marks=pytest.mark.gate)])
+@pytest.mark.parametrize(
+    "way, frozen",
+    [
+        pytest.param("handler", "rank", marks=pytest.mark.gate),
+        ("polls", "rank"),
+        pytest.param("handler", "agent", marks=pytest.mark.gate),
+    ],
+)
 def test_a_frozen_rank_or_agent_hears_the_stop(launcher, stopping, way, frozen):
     process, ranks = stopping(way, 0)
     os.kill(ranks[1] if frozen == "rank" else agent_of(process.pid), signal.SIGSTOP)
@@ -104,12 +114,16 @@ def test_a_frozen_rank_or_agent_hears_the_stop(launcher, stopping, way, frozen):
 
 # --- what ranks leave behind when they have ended well ---
 
-UPLOAD = ("import os, subprocess, sys\n"
-          "subprocess.Popen(['sh', '-c', 'while ! [ -e go ]; do sleep 0.05; done; echo whole > uploaded'],\n"
-          "                 start_new_session=sys.argv[1] == 'session')\n")
-DAEMON = ("import subprocess\n"
-          "subprocess.Popen(['sh', '-c', 'echo $$ > daemon.new; mv daemon.new daemon; while :; do sleep 0.1; done'],\n"
-          "                 start_new_session=True)\n")
+UPLOAD = (
+    "import os, subprocess, sys\n"
+    "subprocess.Popen(['sh', '-c', 'while ! [ -e go ]; do sleep 0.05; done; echo whole > uploaded'],\n"
+    "                 start_new_session=sys.argv[1] == 'session')\n"
+)
+DAEMON = (
+    "import subprocess\n"
+    "subprocess.Popen(['sh', '-c', 'echo $$ > daemon.new; mv daemon.new daemon; while :; do sleep 0.1; done'],\n"
+    "                 start_new_session=True)\n"
+)
 
 
 def lines_until(stream, text: str) -> str:
@@ -168,13 +182,16 @@ def test_nothing_outlives_a_launcher_that_is_killed_while_it_waits(launcher, vic
 
 # --- signals that ask for something ---
 
+
 @pytest.mark.gate
 def test_user_signals_spare_ranks_that_do_not_handle_them(launcher):
-    script = launcher.python("import os, signal, sys, time\n"
-                             "if os.environ['RANK'] == '0':\n"
-                             "    signal.signal(signal.SIGUSR1, lambda *_: open('asked', 'w').close())\n"
-                             "open('ready-' + os.environ['RANK'], 'w').close()\n"
-                             "while not os.path.exists('end'): time.sleep(0.01)\n")
+    script = launcher.python(
+        "import os, signal, sys, time\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    signal.signal(signal.SIGUSR1, lambda *_: open('asked', 'w').close())\n"
+        "open('ready-' + os.environ['RANK'], 'w').close()\n"
+        "while not os.path.exists('end'): time.sleep(0.01)\n"
+    )
     process = launcher.start("--nproc-per-node", 2, "--preload", "none", script)
     wait_until(lambda: len(list(launcher.folder.glob("ready-?"))) == 2, "ranks are up")
     process.send_signal(signal.SIGUSR1)
@@ -187,17 +204,21 @@ def test_user_signals_spare_ranks_that_do_not_handle_them(launcher):
 
 def test_a_chain_of_processes_that_goes_on_for_ever_ends_with_the_run(launcher):
     """Each one starts the next and ends, and heeds no SIGTERM."""
-    script = launcher.python("import os, signal, time\n"
-                             "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-                             "if os.fork() == 0:\n"
-                             "    os.setsid()\n"
-                             "    open('begun', 'w').close()\n"
-                             "    while True:\n"
-                             "        time.sleep(0.02)\n"
-                             "        if os.fork(): os._exit(0)\n"
-                             "while not os.path.exists('begun'): time.sleep(0.01)\n"
-                             "raise ValueError('no')\n")
-    result = launcher.run("--nproc-per-node", 1, "--shutdown-timeout", 1, script, env={random_stops.MARK: str(launcher.folder)})
+    script = launcher.python(
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    open('begun', 'w').close()\n"
+        "    while True:\n"
+        "        time.sleep(0.02)\n"
+        "        if os.fork(): os._exit(0)\n"
+        "while not os.path.exists('begun'): time.sleep(0.01)\n"
+        "raise ValueError('no')\n"
+    )
+    result = launcher.run(
+        "--nproc-per-node", 1, "--shutdown-timeout", 1, script, env={random_stops.MARK: str(launcher.folder)}
+    )
     assert result.returncode == 1, result.stderr
     assert not random_stops.marked(launcher.folder)
 

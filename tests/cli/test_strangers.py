@@ -14,7 +14,8 @@ STRANGERS = 900
 SECRET = {"TAAS_TOKEN": "a secret of ours"}
 QUERY = b"\0" + struct.pack("<I", 0x3C85F7CE)  # "validate" of torch's TCPStore
 
-# Each rank has a connection to the store, waits until the strangers are there, and uses it, another one and the staging folder.
+# Each rank has a connection to the store, waits until the strangers are there, and uses it, another one and the
+# staging folder.
 RANK = """
 import os, pathlib, socket, struct, sys, time
 rank, folder, once = os.environ["RANK"], pathlib.Path(sys.argv[1]), "once" in sys.argv
@@ -77,14 +78,28 @@ def assert_sound(launcher, ranks: int, said: list):
     assert results == [f"result-{rank}" for rank in range(ranks)]
 
 
-WORDS = {"silent": b"", "one byte": b"\0", "half a query": QUERY[:3], "a greeting": QUERY, "half a handshake": b"\x16\x03\x01"}
+WORDS = {
+    "silent": b"",
+    "one byte": b"\0",
+    "half a query": QUERY[:3],
+    "a greeting": QUERY,
+    "half a handshake": b"\x16\x03\x01",
+}
 WITH_AN_ANSWER = QUERY + b"\7" + bytes(4)
 
 
 def two_nodes_beside_a_crowd(launcher, touched, words: bytes, *arguments):
     port = free_port()
-    common = ["--nnodes=2", "--nproc-per-node=1", "--preload=none", "--master-addr=localhost", f"--master-port={port}",
-              launcher.python(RANK), touched, *arguments]
+    common = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--preload=none",
+        "--master-addr=localhost",
+        f"--master-port={port}",
+        launcher.python(RANK),
+        touched,
+        *arguments,
+    ]
     agents = [launcher.start(f"--node-rank={rank}", *common, env=SECRET, preexec_fn=limited()) for rank in range(2)]
     wait_until(lambda: began(touched, 2), "both ranks are up")
     with Crowd("localhost", port, words):
@@ -94,10 +109,13 @@ def two_nodes_beside_a_crowd(launcher, touched, words: bytes, *arguments):
     assert_sound(launcher, 2, said)
 
 
-@pytest.mark.parametrize("words", [pytest.param(words, marks=pytest.mark.gate) if words == QUERY else words
-                                   for words in WORDS.values()], ids=WORDS)
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param(words, marks=pytest.mark.gate) if words == QUERY else words for words in WORDS.values()],
+    ids=WORDS,
+)
 def test_ranks_get_through_a_crowd_of_strangers_at_the_meeting_port(launcher, touched, words):
-    """900 of them took all descriptors of the coordinator, which had no deadline and no limit for clients of the store."""
+    """900 took all descriptors of the coordinator, which had no deadline and no limit for the store's clients."""
     two_nodes_beside_a_crowd(launcher, touched, words)
 
 
@@ -110,8 +128,14 @@ def test_strangers_whom_the_store_has_answered_take_no_connection_away(launcher,
 @pytest.mark.parametrize("limit", [pytest.param(LEAST_FOR_8_RANKS, marks=pytest.mark.gate), LIMIT])
 def test_ranks_get_through_a_crowd_of_strangers_at_the_open_store(launcher, touched, words, limit):
     """They had three quarters of any limit, and made room for each other before they were listened to."""
-    process = launcher.start("--nproc-per-node=8", "--store=agent", "--preload=none", launcher.python(RANK), touched,
-                             preexec_fn=limited(limit))
+    process = launcher.start(
+        "--nproc-per-node=8",
+        "--store=agent",
+        "--preload=none",
+        launcher.python(RANK),
+        touched,
+        preexec_fn=limited(limit),
+    )
     wait_until(lambda: began(touched, 8), "all ranks are up")
     address, port = (touched / "began-0").read_text().split()
     with Crowd(address, int(port), words):

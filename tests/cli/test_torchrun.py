@@ -14,10 +14,21 @@ from conftest import DEADLINE_SECONDS, TOUCH, assert_ranks, join_alone, succeeds
 
 # --- programs ---
 
+
 @pytest.mark.gate
 def test_script_with_all_the_usual_flags(launcher, script, touched):
-    succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--rdzv-id=77", "--monitor-interval=1", "--start-method=spawn",
-             script, touched, "--nnodes", "9")
+    succeeds(
+        launcher,
+        "--nnodes=1",
+        "--nproc-per-node=4",
+        "--rdzv-id=77",
+        "--monitor-interval=1",
+        "--start-method=spawn",
+        script,
+        touched,
+        "--nnodes",
+        "9",
+    )
     assert (touched / "3").read_text() == "--nnodes 9", "behind the script options are the script's"
     assert_ranks(touched, 4)
 
@@ -93,7 +104,9 @@ def test_module_with_arguments(launcher, touched):
     package = launcher.folder / "package"
     package.mkdir()
     (package / "__main__.py").write_text(TOUCH)
-    succeeds(launcher, "--nproc-per-node=2", "-m", "package", touched, "--lr", "1", env={"PYTHONPATH": str(launcher.folder)})
+    succeeds(
+        launcher, "--nproc-per-node=2", "-m", "package", touched, "--lr", "1", env={"PYTHONPATH": str(launcher.folder)}
+    )
     assert (touched / "1").read_text() == "--lr 1"
 
 
@@ -112,15 +125,24 @@ def test_standalone(launcher, script, touched):
 
 # --- sizes and PET_ variables ---
 
-@pytest.mark.parametrize("wanted, count", [("4", 4), pytest.param("cpu", len(os.sched_getaffinity(0)), marks=pytest.mark.gate),
-                                           pytest.param(None, 1, marks=pytest.mark.gate)])
+
+@pytest.mark.parametrize(
+    "wanted, count",
+    [
+        ("4", 4),
+        pytest.param("cpu", len(os.sched_getaffinity(0)), marks=pytest.mark.gate),
+        pytest.param(None, 1, marks=pytest.mark.gate),
+    ],
+)
 def test_number_of_processes(launcher, shell, touched, wanted, count):
     succeeds(launcher, *([f"--nproc-per-node={wanted}"] if wanted else []), "--no-python", shell, touched)
     assert_ranks(touched, count)
 
 
-@pytest.mark.parametrize("flag, value", [("--nproc-per-node", "unknown"), ("--nnodes", "2:20:30"),
-                                         pytest.param("--nnodes", "3:2", marks=pytest.mark.gate)])
+@pytest.mark.parametrize(
+    "flag, value",
+    [("--nproc-per-node", "unknown"), ("--nnodes", "2:20:30"), pytest.param("--nnodes", "3:2", marks=pytest.mark.gate)],
+)
 def test_sizes_that_are_none(launcher, shell, touched, flag, value):
     result = launcher.run(flag, value, "--no-python", shell, touched)
     assert result.returncode == 2 and value in result.stderr, result.stderr
@@ -128,14 +150,22 @@ def test_sizes_that_are_none(launcher, shell, touched, flag, value):
 
 @pytest.mark.gate
 def test_pet_variables(launcher, shell, touched):
-    pet = {"PET_NNODES": "1", "PET_NPROC_PER_NODE": "4", "PET_RDZV_ID": "job9", "PET_MONITOR_INTERVAL": "1",
-           "PET_START_METHOD": "spawn", "PET_NO_PYTHON": "1", "PET_MODULE": "0"}
+    pet = {
+        "PET_NNODES": "1",
+        "PET_NPROC_PER_NODE": "4",
+        "PET_RDZV_ID": "job9",
+        "PET_MONITOR_INTERVAL": "1",
+        "PET_START_METHOD": "spawn",
+        "PET_NO_PYTHON": "1",
+        "PET_MODULE": "0",
+    }
     succeeds(launcher, shell, touched, env=pet)
     assert_ranks(touched, 4)
     assert launcher.run_folder().name == "job9"
 
 
 # --- spelling ---
+
 
 @pytest.mark.gate
 def test_options_are_spelled_as_argparse_lets_users(launcher, shell, touched):
@@ -158,16 +188,27 @@ def test_filters_are_refused_as_a_variable_too(launcher):
 
 @pytest.mark.gate
 def test_a_prefix_has_the_names_of_nodes_that_joined(launcher):
-    result = join_alone(launcher, "-t", "3", "--log-line-prefix-template=<${hostname}>", "--no-python", "/bin/echo", "x",
-                        TAAS_TOKEN="a secret of ours")
+    result = join_alone(
+        launcher,
+        "-t",
+        "3",
+        "--log-line-prefix-template=<${hostname}>",
+        "--no-python",
+        "/bin/echo",
+        "x",
+        TAAS_TOKEN="a secret of ours",
+    )
     assert f"<{os.uname().nodename}>x" in result.stdout, result.stdout
 
 
 # --- output ---
 
+
 @pytest.mark.gate
 def test_log_files_hold_both_streams_by_attempt_and_local_rank(launcher, shell, touched):
-    succeeds(launcher, "--nproc-per-node=2", "--rdzv-id=job", "--log-dir=logs", "-r", "3", "--no-python", shell, touched)
+    succeeds(
+        launcher, "--nproc-per-node=2", "--rdzv-id=job", "--log-dir=logs", "-r", "3", "--no-python", shell, touched
+    )
     folder = launcher.folder / "logs/job/attempt_0"
     for rank in range(2):
         assert (folder / str(rank) / "stdout.log").read_text() == f"creating {touched}/{rank}\n"
@@ -182,8 +223,16 @@ def test_redirect_keeps_rank_0_off_the_console(launcher, shell, touched):
 
 @pytest.mark.gate
 def test_tee_shows_all_with_the_prefix_of_the_environment(launcher, shell, touched):
-    result = succeeds(launcher, "--nproc-per-node=4", "--redirects=3", "--tee=3", "--no-python", shell, touched,
-                      env={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank${rank}]: "})
+    result = succeeds(
+        launcher,
+        "--nproc-per-node=4",
+        "--redirects=3",
+        "--tee=3",
+        "--no-python",
+        shell,
+        touched,
+        env={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank${rank}]: "},
+    )
     for rank in range(4):
         assert f"[rank{rank}]: creating {touched}/{rank}\n" in result.stdout
         assert f"[rank{rank}]: warning of {rank}\n" in result.stderr
@@ -191,15 +240,24 @@ def test_tee_shows_all_with_the_prefix_of_the_environment(launcher, shell, touch
 
 @pytest.mark.gate
 def test_tee_by_local_rank(launcher, shell, touched):
-    result = succeeds(launcher, "--nproc-per-node=3", "--tee=1:1,2:2", "--log-line-prefix-template=<${local_rank}>",
-                      "--no-python", shell, touched)
+    result = succeeds(
+        launcher,
+        "--nproc-per-node=3",
+        "--tee=1:1,2:2",
+        "--log-line-prefix-template=<${local_rank}>",
+        "--no-python",
+        shell,
+        touched,
+    )
     assert "<1>creating" in result.stdout and "<2>creating" not in result.stdout
     assert "<2>warning" in result.stderr and "<1>warning" not in result.stderr
 
 
 @pytest.mark.gate
 def test_local_ranks_filter(launcher, shell, touched):
-    result = succeeds(launcher, "--nproc-per-node=3", "--tee=3", "--local-ranks-filter=2", "--no-python", shell, touched)
+    result = succeeds(
+        launcher, "--nproc-per-node=3", "--tee=3", "--local-ranks-filter=2", "--no-python", shell, touched
+    )
     shown = [rank for rank in range(3) if f"creating {touched}/{rank}" in result.stdout]
     assert shown == [2]
 
@@ -212,6 +270,7 @@ def test_plug_in_for_logs_is_refused(launcher, script):
 
 # --- failures ---
 
+
 def test_exception_of_a_worker(launcher, script, touched):
     result = launcher.run("--nproc-per-node=4", "--max-restarts=0", script, touched, "--fail")
     assert result.returncode == 1
@@ -222,9 +281,13 @@ def test_exception_of_a_worker(launcher, script, touched):
 @pytest.mark.gate
 def test_attempts_count_up(launcher, shell):
     """A program that is no Python: of those that fail as they start, taas-run knows that they would fail again."""
-    pathlib.Path(shell).write_text('#!/bin/sh\necho $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS\n'
-                                   '[ $TORCHELASTIC_RESTART_COUNT = 2 ] || exit 3\n')
-    succeeds(launcher, "--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=job", "--log-dir=logs", "--no-python", shell)
+    pathlib.Path(shell).write_text(
+        "#!/bin/sh\necho $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS\n"
+        "[ $TORCHELASTIC_RESTART_COUNT = 2 ] || exit 3\n"
+    )
+    succeeds(
+        launcher, "--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=job", "--log-dir=logs", "--no-python", shell
+    )
     folder = launcher.folder / "logs/job"
     assert sorted(path.name for path in folder.iterdir()) == ["attempt_0", "attempt_1", "attempt_2"]
     assert (folder / "attempt_2/0/stdout.log").read_text() == (folder / "attempt_2/1/stdout.log").read_text() == "2 3\n"
@@ -237,8 +300,10 @@ def test_error_file_is_of_the_rank_and_the_attempt_and_its_message_is_the_report
     extra = {"py_callstack": 'Traceback\n  File "model.py", line 3, in load\nKeyError: layer7', "timestamp": "1"}
     message = {"message": {"message": "KeyError: layer7", "errorCode": 17, "extraInfo": extra}}
     (launcher.folder / "error.json").write_text(json.dumps(message))
-    pathlib.Path(shell).write_text('#!/bin/sh\n[ $RANK = 1 ] || exec sleep 60\n'
-                                   f'cp {launcher.folder}/error.json "$TORCHELASTIC_ERROR_FILE"\nexit 17\n')
+    pathlib.Path(shell).write_text(
+        "#!/bin/sh\n[ $RANK = 1 ] || exec sleep 60\n"
+        f'cp {launcher.folder}/error.json "$TORCHELASTIC_ERROR_FILE"\nexit 17\n'
+    )
     result = launcher.run("--nproc-per-node=2", "--max-restarts=1", "--no-python", shell)
     assert result.returncode == 17
     assert "KeyError: layer7" in result.stderr and "rank 1" in result.stderr, result.stderr
@@ -251,13 +316,22 @@ def test_error_file_is_of_the_rank_and_the_attempt_and_its_message_is_the_report
 def test_whoever_started_the_launcher_gets_the_first_failure_in_its_own_error_file(launcher):
     outer = launcher.folder / "outer.json"
     outer.write_text("what an earlier run left")
-    script = launcher.python("import os\nfrom torch.distributed.elastic.multiprocessing.errors import record\n"
-                             "@record\ndef main():\n    if os.environ['RANK'] == '1':\n        raise KeyError('layer7')\nmain()\n")
+    script = launcher.python(
+        "import os\nfrom torch.distributed.elastic.multiprocessing.errors import record\n"
+        "@record\ndef main():\n    if os.environ['RANK'] == '1':\n        raise KeyError('layer7')\nmain()\n"
+    )
     launcher.run("--nproc-per-node=2", script, env={"TORCHELASTIC_ERROR_FILE": str(outer)})
     told = json.loads(outer.read_text())["message"]
     assert "KeyError: 'layer7'" in told["message"] and "in main" in told["extraInfo"]["py_callstack"]
     assert told["errorCode"] == 1
-    launcher.run("--nproc-per-node=1", "--no-python", "/bin/sh", "-c", "kill -SEGV $$", env={"TORCHELASTIC_ERROR_FILE": str(outer)})
+    launcher.run(
+        "--nproc-per-node=1",
+        "--no-python",
+        "/bin/sh",
+        "-c",
+        "kill -SEGV $$",
+        env={"TORCHELASTIC_ERROR_FILE": str(outer)},
+    )
     told = json.loads(outer.read_text())["message"]
     assert "SIGSEGV" in told["message"] and told["errorCode"] == 139
     outer.unlink()

@@ -12,24 +12,43 @@ from conftest import DEADLINE_SECONDS, assert_ranks, free_port, succeeds, wait_u
 @pytest.mark.gate
 def test_script_with_a_static_rendezvous(launcher, script, touched):
     port = free_port()
-    succeeds(launcher, "--nnodes=1", "--nproc-per-node=4", "--master-addr=localhost", f"--master-port={port}",
-             "--node-rank=0", script, touched)
+    succeeds(
+        launcher,
+        "--nnodes=1",
+        "--nproc-per-node=4",
+        "--master-addr=localhost",
+        f"--master-port={port}",
+        "--node-rank=0",
+        script,
+        touched,
+    )
     assert_ranks(touched, 4)
 
 
 @pytest.mark.gate
 def test_elastic_range_starts_with_the_nodes_that_are_there(launcher, script, touched):
     """The last call of one second is over, and nobody else has come."""
-    place = ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}", "--rdzv-id=job8",
-             "--rdzv-conf=join_timeout=60,last_call_timeout=1"]
-    succeeds(launcher, "--nnodes=1:2", "--nproc-per-node=4", *place, script, touched, env={"TAAS_TOKEN": "a secret of ours"})
+    place = [
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{free_port()}",
+        "--rdzv-id=job8",
+        "--rdzv-conf=join_timeout=60,last_call_timeout=1",
+    ]
+    succeeds(
+        launcher, "--nnodes=1:2", "--nproc-per-node=4", *place, script, touched, env={"TAAS_TOKEN": "a secret of ours"}
+    )
     assert_ranks(touched, 4)
 
 
 @pytest.mark.gate
 def test_two_agents_on_one_machine(launcher, script, touched):
-    common = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
-              "--rdzv-id=job8"]
+    common = [
+        "--nnodes=2",
+        "--nproc-per-node=2",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{free_port()}",
+        "--rdzv-id=job8",
+    ]
     agents = [launcher.start(*common, script, touched, env={"TAAS_TOKEN": "a secret of ours"}) for _ in range(2)]
     for agent in agents:
         out, err = agent.communicate(timeout=DEADLINE_SECONDS)
@@ -39,24 +58,48 @@ def test_two_agents_on_one_machine(launcher, script, touched):
 
 def listens(port: int) -> bool:
     needle = f":{port:04X}"
-    return any(line.split()[1].endswith(needle) and line.split()[3] == "0A"
-               for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:])
+    return any(
+        line.split()[1].endswith(needle) and line.split()[3] == "0A"
+        for table in ("tcp", "tcp6")
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    )
 
 
 def test_who_cannot_join_is_told_why_while_it_waits_and_at_the_end(launcher):
     """Wherever it failed, all that was said was "the coordinator could not be reached", after minutes of silence."""
     port, secret = free_port(), "a secret of ours"
     rest = ["--nnodes=2", "--nproc-per-node=1", "--no-python", "/bin/true"]
-    first = launcher.start("--rdzv-conf=is_host=1", f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=job8", *rest,
-                           env={"TAAS_TOKEN": secret})
+    first = launcher.start(
+        "--rdzv-conf=is_host=1",
+        f"--rdzv-endpoint=localhost:{port}",
+        "--rdzv-id=job8",
+        *rest,
+        env={"TAAS_TOKEN": secret},
+    )
     wait_until(lambda: listens(port), "the first node listens")
     still = "still looking for the coordinator"
-    attempts = [("localhost", "job8", "another secret of ours", still, "wrong secret (TAAS_TOKEN"),
-                ("localhost", "job9", secret, still, "another run listens there (--rdzv-id"),
-                ("no-such-host.invalid", "job8", secret, "waiting for the name no-such-host.invalid", "no address is known for"),
-                ("127.0.0.7", "job8", secret, still, "connection refused")]
-    joining = [launcher.start("--rdzv-conf=is_host=0,join_timeout=4", f"--rdzv-endpoint={host}:{port}", f"--rdzv-id={name}",
-                              *rest, env={"TAAS_TOKEN": token}) for host, name, token, *_ in attempts]
+    attempts = [
+        ("localhost", "job8", "another secret of ours", still, "wrong secret (TAAS_TOKEN"),
+        ("localhost", "job9", secret, still, "another run listens there (--rdzv-id"),
+        (
+            "no-such-host.invalid",
+            "job8",
+            secret,
+            "waiting for the name no-such-host.invalid",
+            "no address is known for",
+        ),
+        ("127.0.0.7", "job8", secret, still, "connection refused"),
+    ]
+    joining = [
+        launcher.start(
+            "--rdzv-conf=is_host=0,join_timeout=4",
+            f"--rdzv-endpoint={host}:{port}",
+            f"--rdzv-id={name}",
+            *rest,
+            env={"TAAS_TOKEN": token},
+        )
+        for host, name, token, *_ in attempts
+    ]
     for process, (*_, line, reason) in zip(joining, attempts):
         waiting, end = process.communicate(timeout=DEADLINE_SECONDS)[1].strip().splitlines()
         assert line in waiting and reason in waiting
@@ -80,10 +123,18 @@ assert os.environ["MASTER_PORT"] == os.environ["GIVEN_PORT"], "torch takes no ot
 
 @pytest.mark.gate
 def test_the_store_is_at_the_address_and_port_that_were_given(launcher):
-    """init_method="tcp://localhost:29500" beside --master-addr localhost --master-port 29500: the first node itself was there."""
+    """init_method="tcp://localhost:29500" beside --master-addr localhost --master-port 29500.
+
+    The first node itself was there.
+    """
     port = free_port()
-    common = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=localhost", f"--master-port={port}",
-              launcher.python(NAMED_STORE)]
+    common = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--master-addr=localhost",
+        f"--master-port={port}",
+        launcher.python(NAMED_STORE),
+    ]
     told = {"TAAS_TOKEN": "a secret of ours", "GIVEN_ADDRESS": "localhost", "GIVEN_PORT": str(port)}
     agents = [launcher.start(f"--node-rank={rank}", *common, env=told) for rank in range(2)]
     for agent in agents:
@@ -116,8 +167,11 @@ sys.exit(3 if world == 1 else 0)
 def connections(port: int) -> int:
     """How many have come to this port of this machine, and are still there."""
     needle = f":{port:04X}"
-    return sum(line.split()[1].endswith(needle) and line.split()[3] == "01"
-               for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:])
+    return sum(
+        line.split()[1].endswith(needle) and line.split()[3] == "01"
+        for table in ("tcp", "tcp6")
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    )
 
 
 @pytest.mark.gate
@@ -125,8 +179,15 @@ def test_a_node_that_is_told_to_stop_leaves_and_a_late_one_joins_with_the_next_g
     """An evicted pod ended the training of all others with 143."""
     port = free_port()
     script, token = launcher.python(ELASTIC), {"TAAS_TOKEN": "a secret of ours"}
-    common = ["--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=50", "--rdzv-backend=c10d",
-              f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=job8", "--rdzv-conf=join_timeout=60,last_call_timeout=30"]
+    common = [
+        "--nnodes=1:2",
+        "--nproc-per-node=1",
+        "--max-restarts=50",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{port}",
+        "--rdzv-id=job8",
+        "--rdzv-conf=join_timeout=60,last_call_timeout=30",
+    ]
     first = launcher.start("--rdzv-conf=is_host=1", *common, script, touched, env=token)
     wait_until(lambda: listens(port), "the first node listens")
     evicted = launcher.start("--rdzv-conf=is_host=0", *common, script, touched, env=token)
@@ -137,7 +198,9 @@ def test_a_node_that_is_told_to_stop_leaves_and_a_late_one_joins_with_the_next_g
     assert "SIGTERM" in said
     assert {path.name for path in touched.glob("saved-*")} == {"saved-0-0", "saved-0-1"}
     wait_until(lambda: (touched / "began-1-0-of-1").exists(), "the other node trains alone")
-    wait_until(lambda: connections(port) == 1, "the evicted node's connection is gone, and the first node's own is left")
+    wait_until(
+        lambda: connections(port) == 1, "the evicted node's connection is gone, and the first node's own is left"
+    )
     late = launcher.start("--rdzv-conf=is_host=0", *common, script, touched, env=token)
     wait_until(lambda: connections(port) == 2, "a late node has come")
     (touched / "newcomer").touch()
@@ -153,7 +216,13 @@ def test_a_node_that_is_told_to_stop_leaves_and_a_late_one_joins_with_the_next_g
 def test_without_enough_others_a_node_that_is_told_to_stop_ends_the_run(launcher, touched):
     port = free_port()
     script, token = launcher.python(ELASTIC), {"TAAS_TOKEN": "a secret of ours"}
-    common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=job8"]
+    common = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{port}",
+        "--rdzv-id=job8",
+    ]
     agents = [launcher.start(*common, script, touched, env=token) for _ in range(2)]
     wait_until(lambda: len(list(touched.glob("began-0-?-of-2"))) == 2, "two nodes train")
     agents[1].terminate()
@@ -161,7 +230,7 @@ def test_without_enough_others_a_node_that_is_told_to_stop_ends_the_run(launcher
 
 
 def test_two_agents_on_a_machine_whose_own_name_is_loopback(launcher, script, touched):
-    """As Debian has it in /etc/hosts: the first listened on the machine's interfaces alone, and the other never found it."""
+    """As /etc/hosts of Debian: the first listened on the machine's interfaces alone, and the other never found it."""
     hosts = launcher.folder / "hosts"
     hosts.write_text("127.0.0.1 localhost\n127.0.0.1 this-machine\n")
     # Root needs no user namespace for this, and in a chroot it would get none.
@@ -169,8 +238,16 @@ def test_two_agents_on_a_machine_whose_own_name_is_loopback(launcher, script, to
     before = [*own_mounts, "/bin/sh", "-c", 'mount --bind "$1" /etc/hosts && shift && exec "$@"', "sh", hosts]
     if subprocess.run([*before, "/bin/true"], capture_output=True).returncode != 0:
         pytest.skip("no namespaces for a /etc/hosts of its own")
-    common = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=this-machine:{free_port()}",
-              "--rdzv-id=job8", "--rdzv-conf=join_timeout=20", script, touched]
+    common = [
+        "--nnodes=2",
+        "--nproc-per-node=2",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=this-machine:{free_port()}",
+        "--rdzv-id=job8",
+        "--rdzv-conf=join_timeout=20",
+        script,
+        touched,
+    ]
     agents = [launcher.start(*common, before=before, env={"TAAS_TOKEN": "a secret of ours"}) for _ in range(2)]
     for agent in agents:
         out, err = agent.communicate(timeout=DEADLINE_SECONDS)
@@ -217,8 +294,17 @@ pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(json.dumps([found, answ
 @pytest.mark.gate
 def test_only_the_first_node_serves_its_store_and_only_where_it_was_told(launcher, touched):
     """Every node served one on all addresses, with --interface lo too."""
-    common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}",
-              "--rdzv-id=job8", "--rdzv-conf=join_timeout=20", "--interface=lo", launcher.python(LISTENERS), touched]
+    common = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{free_port()}",
+        "--rdzv-id=job8",
+        "--rdzv-conf=join_timeout=20",
+        "--interface=lo",
+        launcher.python(LISTENERS),
+        touched,
+    ]
     agents = [launcher.start(*common, env={"TAAS_TOKEN": "a secret of ours"}) for _ in range(2)]
     for agent in agents:
         out, err = agent.communicate(timeout=DEADLINE_SECONDS)

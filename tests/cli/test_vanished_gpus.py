@@ -1,5 +1,7 @@
-"""GPUs that a machine has and no program can use, and accelerators that are not counted: the bus, the driver's folder and the
-device files are those that tests made."""
+"""GPUs that a machine has and no program can use, and accelerators that are not counted.
+
+The bus, the driver's folder and the device files are those that tests made.
+"""
 
 import os
 import pathlib
@@ -18,7 +20,9 @@ set -e
 mount --bind "$0/bus" /sys/bus/pci/devices
 mount --bind "$0/driver" /proc/driver
 if [ -d "$0/files" ]; then
-  for file in null zero full random urandom tty; do touch "$0/files/$file"; mount --bind /dev/$file "$0/files/$file"; done
+  for file in null zero full random urandom tty; do
+    touch "$0/files/$file"; mount --bind /dev/$file "$0/files/$file"
+  done
   mkdir -p "$0/files/shm"; mount --bind /dev/shm "$0/files/shm"
   for file in "$0"/files/withheld/*; do
     [ -e "$file" ] || continue
@@ -64,7 +68,9 @@ class Machine:
             (files / "withheld" / f"nvidia{number}" if withheld else files / f"nvidia{number}").touch()
 
     def run(self, *arguments, **variables):
-        own_mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+        own_mounts = (
+            ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+        )
         before = [*own_mounts, "/bin/sh", "-c", MOUNT, self.folder]
         library = f"{self.folder / 'library'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
         return self.launcher.run(*arguments, before=before, env={"LD_LIBRARY_PATH": library, **variables})
@@ -93,12 +99,17 @@ def test_gpus_on_the_bus_without_a_driver_are_no_cpu_run(machine, launcher):
     machine.plug_in(NVIDIA, CONTROLLER)
     machine.plug_in(NVIDIA, CONTROLLER, 1)
     machine.plug_in(NVIDIA, AUDIO, 2)
-    expected = ("no GPU can be used here: this machine has 2 NVIDIA GPUs, and the NVIDIA driver is not loaded: modprobe "
-                "nvidia, or see dmesg") + WAY_OUT
+    expected = (
+        "no GPU can be used here: this machine has 2 NVIDIA GPUs, and the NVIDIA driver is not loaded: modprobe "
+        "nvidia, or see dmesg"
+    ) + WAY_OUT
     for size in (["--gpus", 8], ["--nproc-per-node", 2], []):
         assert machine.refuses(*size, *launcher.ranks("*=exit:0")) == expected
     for word in "gpu", "auto":
-        assert machine.refuses("--nproc-per-node", word, *launcher.ranks("*=exit:0")) == f"--nproc-per-node {word}: {expected}"
+        assert (
+            machine.refuses("--nproc-per-node", word, *launcher.ranks("*=exit:0"))
+            == f"--nproc-per-node {word}: {expected}"
+        )
     assert machine.refuses("--gpus", 2, *launcher.ranks("*=exit:0"), CUDA_VISIBLE_DEVICES="0,1") == expected
 
 
@@ -138,8 +149,14 @@ def test_a_driver_of_another_version_than_its_library(machine, launcher):
     machine.load_driver(gpus=8)
     machine.install_library("550.90.07")
     said = machine.refuses("--gpus", 8, *launcher.ranks("*=exit:0"), FAKE_NVML="mismatch")
-    assert said == ("no GPU can be used here: the NVIDIA driver in the kernel (550.54.14) and its library (550.90.07) do not "
-                    "fit (driver/library version mismatch): reboot, or load the driver again") + WAY_OUT
+    assert (
+        said
+        == (
+            "no GPU can be used here: the NVIDIA driver in the kernel (550.54.14) and its library (550.90.07) do not "
+            "fit (driver/library version mismatch): reboot, or load the driver again"
+        )
+        + WAY_OUT
+    )
     for answer in "", "hang":  # then ranks find out
         fine = machine.run("--gpus", 8, "--dry-run", *launcher.ranks("*=exit:0"), FAKE_NVML=answer)
         assert fine.returncode == 0 and "8 visible GPU(s)" in fine.stdout
@@ -172,7 +189,13 @@ def test_device_files_that_are_withheld(machine, launcher):
 @pytest.mark.gate
 def test_a_node_of_several_refuses_its_ranks(machine, launcher):
     machine.plug_in(NVIDIA, CONTROLLER)
-    meeting = ["--nnodes=2", "--nproc-per-node=1", "--node-rank=0", "--master-addr=127.0.0.2", f"--master-port={free_port()}"]
+    meeting = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--node-rank=0",
+        "--master-addr=127.0.0.2",
+        f"--master-port={free_port()}",
+    ]
     token = launcher.run("token").stdout.strip()
     done = machine.run(*meeting, *launcher.ranks("*=exit:0"), TAAS_TOKEN=token)
     assert done.returncode == 2 and "no GPU can be used here: this machine has 1 NVIDIA GPU, and" in done.stderr
@@ -185,7 +208,10 @@ def test_accelerators_of_others_are_named_with_what_to_write(machine, launcher):
     machine.plug_in(AMD, "0x120000", 1, "amdgpu", "0x74a1")
     done = machine.run("--gpus", 2, *launcher.ranks("*=exit:0"))
     assert done.returncode == 0 and "no GPU here" not in done.stderr
-    assert "taas-run: 2 AMD GPUs here, which are accelerators that taas-run does not count: 2 ranks, each of which" in done.stderr
+    assert (
+        "taas-run: 2 AMD GPUs here, which are accelerators that taas-run does not count: 2 ranks, each of which"
+        in done.stderr
+    )
     assert "--nproc-per-node N says how many" in done.stderr
     counted = machine.run("--nproc-per-node", 2, *launcher.ranks("*=exit:0"))
     assert counted.returncode == 0 and "AMD" not in counted.stderr

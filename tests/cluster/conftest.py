@@ -1,6 +1,7 @@
 """Fixtures that drive the real taas-run on clusters of this machine: namespaces.py and slurm.py are the clusters.
 
-They need root, namespaces and some packages, and are skipped without; where the variable CI is set, root has to have them.
+They need root, namespaces and some packages, and are skipped without; where the variable CI is set, root has to have
+them.
 """
 
 import os
@@ -26,8 +27,13 @@ def some(values, count: int = 1) -> list:
     return list(values) if FULL else list(values)[:count]
 
 
-NETWORK_TOOLS = {"ssh": "openssh-client", "sshd": "openssh-server", "ip": "iproute2", "nft": "nftables",
-                 "unshare": "util-linux"}
+NETWORK_TOOLS = {
+    "ssh": "openssh-client",
+    "sshd": "openssh-server",
+    "ip": "iproute2",
+    "nft": "nftables",
+    "unshare": "util-linux",
+}
 SLURM_TOOLS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "srun": "slurm-wlm", "munged": "munge"}
 
 

@@ -22,11 +22,16 @@ class Seen:
             return None
 
     def wait_for(self, workers, ranks=2):
-        wait_until(lambda: all(self.of(rank) == workers for rank in range(ranks)),
-                   f"{workers} at each of {ranks} ranks, not {[self.of(rank) for rank in range(ranks)]}", 60)
+        wait_until(
+            lambda: all(self.of(rank) == workers for rank in range(ranks)),
+            f"{workers} at each of {ranks} ranks, not {[self.of(rank) for rank in range(ranks)]}",
+            60,
+        )
 
     def wait_for_hosts(self, hosts, ranks=2):
         """The machines may come in any order."""
+
         def hosts_of(rank):
             return sorted(str(entry and entry[0]) for entry in self.of(rank) or [])
+
         wait_until(lambda: all(hosts_of(rank) == hosts for rank in range(ranks)), f"{hosts}", 60)

@@ -1,7 +1,7 @@
 """One training run with checkpoints under random faults: its last checkpoint has to be that of an undisturbed run.
 
-Four nodes of two ranks and a spare. Faults, now and then two at once: a rank is killed, an agent and its ranks are killed, an
-agent alone is killed, a node's link is cut silently and heals. As root:
+Four nodes of two ranks and a spare. Faults, now and then two at once: a rank is killed, an agent and its ranks are
+killed, an agent alone is killed, a node's link is cut silently and heals. As root:
     python tests/cluster/endure_faults.py --taas-run build/release/bin/taas-run --faults 100
 """
 
@@ -34,9 +34,27 @@ class Run:
         self.output = folder
         self.log = open(folder / "console", "w+b")
         self.process = cluster.login.start(
-            taas_run, "--hosts", ",".join(NODES), "--gpus", RANKS, "--gpus-per-node", 2, "--spares", 1, "--max-restarts",
-            100000, "--json", "--output", folder / "runs", "train", *TRAINING, "--epochs", epochs, stdout=self.log,
-            stderr=self.log)
+            taas_run,
+            "--hosts",
+            ",".join(NODES),
+            "--gpus",
+            RANKS,
+            "--gpus-per-node",
+            2,
+            "--spares",
+            1,
+            "--max-restarts",
+            100000,
+            "--json",
+            "--output",
+            folder / "runs",
+            "train",
+            *TRAINING,
+            "--epochs",
+            epochs,
+            stdout=self.log,
+            stderr=self.log,
+        )
 
     def journal(self) -> list:
         lines = (self.output / "console").read_text(errors="replace").splitlines()
@@ -141,8 +159,10 @@ def main():
     calm, _ = train(binary, folder / "calm", options.epochs, 0, 0)
     start = time.monotonic()
     disturbed, done = train(binary, folder / "disturbed", options.epochs, options.faults, options.seed)
-    print(f"{sum(done.values())} faults ({', '.join(f'{n} {name}' for name, n in sorted(done.items()))}), "
-          f"{disturbed.generation() + 1} generations, {time.monotonic() - start:.0f} s")
+    print(
+        f"{sum(done.values())} faults ({', '.join(f'{n} {name}' for name, n in sorted(done.items()))}), "
+        f"{disturbed.generation() + 1} generations, {time.monotonic() - start:.0f} s"
+    )
     if sum(done.values()) < options.faults:
         sys.exit("the training was over before all faults had come: give more --epochs")
     if not filecmp.cmp(calm.checkpoint(), disturbed.checkpoint(), shallow=False):

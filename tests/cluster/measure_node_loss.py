@@ -1,8 +1,10 @@
 """From the loss of a node to all ranks running again on others: taas-run and torchrun, side by side.
 
-Four nodes of two ranks; taas-run has three in use and one spare, torchrun takes part with all four (--nnodes 3:4, c10d).
-A node is lost by kill -9 of the launcher and its ranks there, or by a silent cut of its link; ranks do all-reduces without
-end, or nothing together. As root:  python tests/cluster/measure_node_loss.py --taas-run build/release/bin/taas-run
+Four nodes of two ranks; taas-run has three in use and one spare, torchrun takes part with all four (--nnodes 3:4,
+c10d). A node is lost by kill -9 of the launcher and its ranks there, or by a silent cut of its link; ranks do
+all-reduces without end, or nothing together. As root:
+
+    python tests/cluster/measure_node_loss.py --taas-run build/release/bin/taas-run
 """
 
 import argparse
@@ -26,13 +28,40 @@ LAUNCHERS = ("taas-run", "torchrun")
 def start(cluster, launcher: str, taas_run: str, program: list) -> int:
     """Returns the number of ranks before the loss."""
     if launcher == "taas-run":
-        cluster.login.start(taas_run, "--hosts", ",".join(NODES), "--gpus", 6, "--gpus-per-node", 2, "--spares", 1,
-                            "--max-restarts", 3, *program)
+        cluster.login.start(
+            taas_run,
+            "--hosts",
+            ",".join(NODES),
+            "--gpus",
+            6,
+            "--gpus-per-node",
+            2,
+            "--spares",
+            1,
+            "--max-restarts",
+            3,
+            *program,
+        )
         return 6
     for name in NODES:
-        cluster[name].start(sys.executable, "-m", "torch.distributed.run", "--nnodes", "3:4", "--nproc-per-node", 2,
-                            "--max-restarts", 3, "--rdzv-backend", "c10d", "--rdzv-endpoint", "n0:29400", "--rdzv-id",
-                            "x", *program)
+        cluster[name].start(
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nnodes",
+            "3:4",
+            "--nproc-per-node",
+            2,
+            "--max-restarts",
+            3,
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            "n0:29400",
+            "--rdzv-id",
+            "x",
+            *program,
+        )
     return 8
 
 
@@ -89,8 +118,9 @@ def main():
     for number in range(options.rounds):
         for case in cases:
             for name in LAUNCHERS if number % 2 == 0 else reversed(LAUNCHERS):
-                results[case][name].append(seconds_to_recover(name, *case, str(options.taas_run.resolve()),
-                                                              options.patience))
+                results[case][name].append(
+                    seconds_to_recover(name, *case, str(options.taas_run.resolve()), options.patience)
+                )
     print("| fault | ranks do | " + " | ".join(LAUNCHERS) + " |\n|" + "---|" * (2 + len(LAUNCHERS)))
     for (fault, together), samples in results.items():
         does = "all-reduces" if together else "nothing together"

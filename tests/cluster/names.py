@@ -1,4 +1,4 @@
-"""The name service of a test cluster: a name server on each node, all of which know the same, as a Kubernetes cluster's."""
+"""The name service of a test cluster: a name server on each node, all of which know the same, as in Kubernetes."""
 
 import json
 import pathlib
@@ -26,7 +26,9 @@ class Names:
 
     def ask(self, options: str):
         """How nodes ask: `options` as in resolv.conf."""
-        self._servers.write_text(f"nameserver 127.0.0.1\nsearch {DOMAIN} svc.cluster.local\noptions ndots:5 {options}\n")
+        self._servers.write_text(
+            f"nameserver 127.0.0.1\nsearch {DOMAIN} svc.cluster.local\noptions ndots:5 {options}\n"
+        )
 
     def know(self, name: str, *addresses: str):
         """`name` is what a program may say of `name` in the search domain."""

@@ -29,9 +29,13 @@ class Network:
         port = self._ports[node.name] = f"port{place}"
         self._command("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
         self._command("ip", "link", "set", port, "master", "br0", "up")
-        node.check("sh", "-ec", f"ip address add {address(place)}/24 dev eth0\n"
-                                f"ip address add {address(place, 6)}/64 dev eth0 nodad\n"
-                                "ip link set eth0 up")
+        node.check(
+            "sh",
+            "-ec",
+            f"ip address add {address(place)}/24 dev eth0\n"
+            f"ip address add {address(place, 6)}/64 dev eth0 nodad\n"
+            "ip link set eth0 up",
+        )
 
     def cut(self, *names: str):
         """Silent loss: nothing that these nodes send arrives, and nothing arrives at them."""
@@ -67,12 +71,21 @@ class Network:
     def _apply(self):
         # Hardware addresses are still found, as behind a router: otherwise the sender's kernel would say "no route".
         rules = "\n".join(self._rule(*pair) for pair in sorted(self._dropped, key=str))
-        self._command("nft", "-f", "-", input=(
-            "flush ruleset\n"
-            f"table bridge cuts {{\nchain forward {{\ntype filter hook forward priority 0\n{FOUND}\n{rules}\n}}\n}}\n"))
+        self._command(
+            "nft",
+            "-f",
+            "-",
+            input=(
+                "flush ruleset\n"
+                f"table bridge cuts {{\nchain forward {{\ntype filter hook forward priority 0\n"
+                f"{FOUND}\n{rules}\n}}\n}}\n"
+            ),
+        )
 
     def _rule(self, sender, receiver) -> str:
-        matches = [f'{side} "{self._ports[name]}"' for side, name in (("iifname", sender), ("oifname", receiver)) if name]
+        matches = [
+            f'{side} "{self._ports[name]}"' for side, name in (("iifname", sender), ("oifname", receiver)) if name
+        ]
         return " ".join(matches) + " drop"
 
     def _command(self, *argv, **options):

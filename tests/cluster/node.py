@@ -9,10 +9,20 @@ import pathlib
 import signal
 import subprocess
 
-from processes import (DEADLINE_SECONDS, Process, alive_in, command_line, die_with_the_test, environment_of_a_user,
-                       only_child, send, wait_until)
+from processes import (
+    DEADLINE_SECONDS,
+    Process,
+    alive_in,
+    command_line,
+    die_with_the_test,
+    environment_of_a_user,
+    only_child,
+    send,
+    wait_until,
+)
 
-# The first process of a node. It reaps what is orphaned to it. Arguments: host name, then pairs SOURCE TARGET of mounts.
+# The first process of a node. It reaps what is orphaned to it.
+# Arguments: host name, then pairs SOURCE TARGET of mounts.
 BOOT = """
 set -e
 hostname "$1"; shift
@@ -40,9 +50,29 @@ class Node:
         words = [str(word) for pair in mounts for word in pair]
         self._log = open(folder / "node.log", "ab")
         self._outer = subprocess.Popen(
-            ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
-             "sh", "-c", BOOT, "boot", name, *words],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log, text=True, preexec_fn=die_with_the_test)
+            [
+                "unshare",
+                "--net",
+                "--uts",
+                "--ipc",
+                "--mount",
+                "--pid",
+                "--fork",
+                "--kill-child=KILL",
+                "--mount-proc",
+                "sh",
+                "-c",
+                BOOT,
+                "boot",
+                name,
+                *words,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            preexec_fn=die_with_the_test,
+        )
         if self._outer.stdout.readline() != "ready\n":
             self.stop()
             raise RuntimeError(f"node {name} did not start: {(folder / 'node.log').read_text()}")
@@ -52,12 +82,33 @@ class Node:
 
     def start(self, *argv, env=None, cwd=None, **options) -> Process:
         """Starts a command on this node, in `cwd` (default: the user's home)."""
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
-                   **options}
-        # Who enters a namespace of processes has to fork. nsenter would, but it stops when its child does, and nobody continues it;
-        # timeout (0: none) only waits, and ends as its child did.
-        inside = ["nsenter", f"--target={self.pid}", "--net", "--uts", "--ipc", "--mount", "--root", "--pid", "--no-fork",
-                  "timeout", "--foreground", "0", "env", f"--chdir={cwd or self.home}", "--", *map(str, argv)]
+        options = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            **options,
+        }
+        # Who enters a namespace of processes has to fork. nsenter would, but it stops when its child does, and nobody
+        # continues it; timeout (0: none) only waits, and ends as its child did.
+        inside = [
+            "nsenter",
+            f"--target={self.pid}",
+            "--net",
+            "--uts",
+            "--ipc",
+            "--mount",
+            "--root",
+            "--pid",
+            "--no-fork",
+            "timeout",
+            "--foreground",
+            "0",
+            "env",
+            f"--chdir={cwd or self.home}",
+            "--",
+            *map(str, argv),
+        ]
         return Process(inside, env={**environment_of_a_user(), "HOME": str(self.home), **(env or {})}, **options)
 
     def run(self, *argv, seconds: float = DEADLINE_SECONDS, **options) -> subprocess.CompletedProcess:
@@ -77,8 +128,10 @@ class Node:
         return process
 
     def processes(self, *patterns: str) -> dict:
-        """Pid (as the test sees it) → command line, of what tests started here and is alive; of those that contain one of
-        the patterns, if there are any."""
+        """Pid (as the test sees it) → command line, of what tests started here and is alive.
+
+        With patterns only of those that contain one of them.
+        """
         lines = {pid: command_line(pid) for pid in alive_in(self._namespace) if not self._is_infrastructure(pid)}
         return {pid: line for pid, line in lines.items() if not patterns or any(p in line for p in patterns)}
 

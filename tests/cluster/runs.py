@@ -24,8 +24,9 @@ class Records:
         return sorted(path.name for path in self.folder.glob(pattern))
 
     def wait_for(self, pattern: str, count: int, seconds: float = DEADLINE_SECONDS):
-        wait_until(lambda: len(self.names(pattern)) >= count, f"{count} times {pattern}, not only {self.names('*')}",
-                   seconds)
+        wait_until(
+            lambda: len(self.names(pattern)) >= count, f"{count} times {pattern}, not only {self.names('*')}", seconds
+        )
 
     def environments(self) -> list:
         """Of all ranks, in their order; for report_rank.py."""

@@ -103,8 +103,9 @@ class Slurm:
         try:
             wait_until(lambda: states() == {"idle"}, "all nodes are idle", seconds)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.cluster.login.run('sinfo', '-N', '-l').stdout}"
-                                 f"{self._tail('slurmctld.log')}") from None
+            raise AssertionError(
+                f"{error}\n{self.cluster.login.run('sinfo', '-N', '-l').stdout}{self._tail('slurmctld.log')}"
+            ) from None
 
     def stop(self):
         self.cluster.stop()
@@ -128,8 +129,10 @@ def environment_of(pid: int) -> bytes:
 
 
 def late_signals(folder: pathlib.Path) -> str:
-    """A line for a script: SLURM, which signals the processes of a job one by one, gets only now to the launcher and the
-    scontrol that it has started, as on a busy machine."""
+    """A line for a script: SLURM gets only now to the launcher and the scontrol that it started, as on a busy machine.
+
+    It signals the processes of a job one by one.
+    """
     folder.mkdir()
     scontrol = folder / "scontrol"
     scontrol.write_text(f'#!/bin/sh\nkill -TERM $PPID $$\nexec {shutil.which("scontrol")} "$@"\n')

@@ -75,11 +75,19 @@ def write_files(folder: pathlib.Path):
     for number in range(GPUS):  # GPUs are only counted, but SLURM wants character devices
         os.mknod(folder / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     (folder / "etc" / "slurm.conf").write_text(
-        CONFIGURATION.format(folder=folder, kill_wait=KILL_WAIT_SECONDS, gpus=GPUS, few_gpus=GPUS // 2, grace=GRACE_SECONDS,
-                             first_job=first_job()))
+        CONFIGURATION.format(
+            folder=folder,
+            kill_wait=KILL_WAIT_SECONDS,
+            gpus=GPUS,
+            few_gpus=GPUS // 2,
+            grace=GRACE_SECONDS,
+            first_job=first_job(),
+        )
+    )
     (folder / "etc" / "gres.conf").write_text(
         f"AutoDetect=off\nNodeName=g[0-3] Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n"
-        f"NodeName={SMALL_NODE} Name=gpu File={folder}/gpu[0-{GPUS // 2 - 1}]\n")
+        f"NodeName={SMALL_NODE} Name=gpu File={folder}/gpu[0-{GPUS // 2 - 1}]\n"
+    )
 
 
 def start(cluster: Cluster, folder: pathlib.Path):
@@ -88,8 +96,10 @@ def start(cluster: Cluster, folder: pathlib.Path):
     for node in (login, *nodes):
         node.mount(folder / "etc", "/etc/slurm")
         node.mount(folder / "munge", "/run/munge")
-    files = [f"--{name}-file={folder}/{file}" for name, file in
-             (("key", "key"), ("seed", "seed"), ("log", "munged.log"), ("pid", "munged.pid"))]
+    files = [
+        f"--{name}-file={folder}/{file}"
+        for name, file in (("key", "key"), ("seed", "seed"), ("log", "munged.log"), ("pid", "munged.pid"))
+    ]
     login.daemon("munged", "--foreground", "--force", *files, log="munged.out")
     wait_until((folder / "munge" / "munge.socket.2").exists, "munged")
     login.daemon("slurmctld", "-D", log="slurmctld.out")

@@ -39,6 +39,7 @@ Host *
   BatchMode yes
 """
 
+
 class Ssh:
     """`ssh NAME` works on every node where `config` is mounted as the system's configuration."""
 
@@ -69,8 +70,9 @@ class Ssh:
 
     def start_server(self, node: Node):
         node.check("mkdir", "-p", "/run/sshd")
-        self._servers[node.name] = node.daemon(shutil.which("sshd"), "-D", "-e", "-f", node.folder / "sshd" / "config",
-                                               log="sshd.log")
+        self._servers[node.name] = node.daemon(
+            shutil.which("sshd"), "-D", "-e", "-f", node.folder / "sshd" / "config", log="sshd.log"
+        )
         wait_until(lambda: _listens(node), f"sshd of {node.name}")
 
     def stop_server(self, node: Node):

@@ -10,8 +10,22 @@ from data_records import Seen
 from processes import wait_until
 from runs import assert_nothing_left
 
-FLAGS = ("--slurm", "--slurm-staged", "--data-partition", "cpu", "--gpus", "2", "--gpus-per-node", "1", "--cpus", "2",
-         "--data-cores", "1", "--loader", "data:train")
+FLAGS = (
+    "--slurm",
+    "--slurm-staged",
+    "--data-partition",
+    "cpu",
+    "--gpus",
+    "2",
+    "--gpus-per-node",
+    "1",
+    "--cpus",
+    "2",
+    "--data-cores",
+    "1",
+    "--loader",
+    "data:train",
+)
 RANKS = 2
 
 
@@ -24,7 +38,9 @@ class Staged:
 
     def start(self, *flags, env=None, **options):
         """taas-run on the login node."""
-        return self.slurm.cluster.login.start(*self.command(*flags), env={"PREPARE": "when told", **(env or {})}, **options)
+        return self.slurm.cluster.login.start(
+            *self.command(*flags), env={"PREPARE": "when told", **(env or {})}, **options
+        )
 
     def detach(self, *flags) -> tuple:
         """The numbers of both jobs: the one that prepares, and the held one."""

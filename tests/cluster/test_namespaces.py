@@ -34,7 +34,10 @@ def test_a_cut_is_silent_and_heals(cluster):
 
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_a_cut_one_way(cluster, direction):
-    receive = [sys.executable, "-c", textwrap.dedent("""
+    receive = [
+        sys.executable,
+        "-c",
+        textwrap.dedent("""
         import socket, sys
         inbox = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         inbox.bind(("", 5000))
@@ -45,7 +48,8 @@ def test_a_cut_one_way(cluster, direction):
             print(inbox.recv(10).decode())
         except TimeoutError:
             print("nothing")
-    """)]
+    """),
+    ]
     send = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'hello', (%r, 5000))"
 
     def arrives(sender, receiver):
@@ -129,8 +133,13 @@ def test_nothing_is_left_when_the_test_process_is_killed(namespaces):
         print(cluster.folder, cluster["n0"].pid, flush=True)
         sys.stdin.read()
     """)
-    test = subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                            cwd=__file__.rsplit("/", 1)[0])
+    test = subprocess.Popen(
+        [sys.executable, "-c", text],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=__file__.rsplit("/", 1)[0],
+    )
     folder, pid = test.stdout.readline().split()
     test.kill()
     test.communicate()

@@ -49,7 +49,9 @@ def test_all_ranks_of_many_nodes_may_print_at_once(cluster):
 def test_heartbeats_pass_output_on_a_slow_network(cluster):
     """8 Mbit/s: what rank 0 prints needs longer than the patience with a silent node."""
     for name in ("n0", "n1"):
-        cluster[name].check("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit", "burst", "32k", "latency", "2s")
+        cluster[name].check(
+            "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit", "burst", "32k", "latency", "2s"
+        )
     result = start(cluster, "n0:1,n1:1", *flood(80, rank=0)).end()
     assert result.returncode == 0, result.stderr
     assert "lost" not in result.stderr, result.stderr

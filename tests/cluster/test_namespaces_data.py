@@ -6,6 +6,7 @@ from conftest import TAAS_RUN
 from data_records import PROGRAM, Seen
 from runs import assert_nothing_left
 
+
 @pytest.fixture
 def seen(records):
     return Seen(records)
@@ -13,7 +14,9 @@ def seen(records):
 
 @pytest.mark.parametrize("where", ["ranks on this machine", "ranks over ssh"])
 def test_a_lost_cpu_machine_leaves_and_comes_back(cluster, seen, records, where):
-    ranks = ["--gpus", 2] if where == "ranks on this machine" else ["--hosts", "n2,n3", "--gpus", 2, "--gpus-per-node", 1]
+    ranks = (
+        ["--gpus", 2] if where == "ranks on this machine" else ["--hosts", "n2,n3", "--gpus", 2, "--gpus-per-node", 1]
+    )
     run = cluster["n0"].start(TAAS_RUN, *ranks, "--data-hosts", "n1:2", *seen.command)
     seen.wait_for([["n1", 0], ["n1", 1]])
     cluster["n1"].kill_all("--as-agent", PROGRAM)
@@ -47,8 +50,17 @@ def test_a_host_that_cannot_be_reached_is_told_and_done_without(cluster, seen, r
 
 
 def test_ranks_wait_for_all_machines_with_a_loader(cluster, seen, records):
-    run = cluster["n0"].start(TAAS_RUN, "--gpus", 1, "--data-hosts", "n1:1,n2:1", "--loader", "data:train", *seen.command,
-                              env={"PREPARE": "1"})
+    run = cluster["n0"].start(
+        TAAS_RUN,
+        "--gpus",
+        1,
+        "--data-hosts",
+        "n1:1,n2:1",
+        "--loader",
+        "data:train",
+        *seen.command,
+        env={"PREPARE": "1"},
+    )
     seen.wait_for_hosts(["n1", "n2"], ranks=1)
     records.finish()
     result = run.end()

@@ -19,8 +19,17 @@ class Run:
     def __init__(self, cluster, records, *arguments):
         self.cluster = cluster
         self.records = records
-        self.process = cluster.login.start(TAAS_RUN, "--hosts", "n0,n1,n2,n3", "--gpus", RANKS, "--gpus-per-node", 2,
-                                           *(arguments or ("--spares", 1)), *records.command("living_rank.py"))
+        self.process = cluster.login.start(
+            TAAS_RUN,
+            "--hosts",
+            "n0,n1,n2,n3",
+            "--gpus",
+            RANKS,
+            "--gpus-per-node",
+            2,
+            *(arguments or ("--spares", 1)),
+            *records.command("living_rank.py"),
+        )
         self.wait_for_generation(0)
 
     def wait_for_generation(self, number: int, ranks: int = RANKS) -> float:
@@ -71,7 +80,9 @@ def test_kill_9_of_an_agent_alone(cluster, run):
 
 def test_a_frozen_coordinator_blames_nobody(cluster, run):
     frozen = cluster.login.signal_all(signal.SIGSTOP, "taas-run")
-    wait_until(lambda: not any(node.processes("living_rank.py") for node in cluster.nodes), "agents have killed their ranks")
+    wait_until(
+        lambda: not any(node.processes("living_rank.py") for node in cluster.nodes), "agents have killed their ranks"
+    )
     for pid in frozen:
         send(pid, signal.SIGCONT)
     run.wait_for_generation(1)
@@ -92,9 +103,12 @@ def test_a_machine_that_loses_power(cluster, run, lost):
 @pytest.mark.parametrize("how", some([pytest.param("both ways", marks=pytest.mark.gate), "out", "in", "carrier"], 2))
 @pytest.mark.parametrize("lost", some(["n1", "n0"]))
 def test_a_link_that_is_cut_and_heals(cluster, run, lost, how):
-    {"both ways": lambda: cluster.network.cut(lost), "carrier": lambda: cluster.network.link_down(lost),
-     "in": lambda: cluster.network.cut_one_way(lost, "in"),
-     "out": lambda: cluster.network.cut_one_way(lost, "out")}[how]()
+    {
+        "both ways": lambda: cluster.network.cut(lost),
+        "carrier": lambda: cluster.network.link_down(lost),
+        "in": lambda: cluster.network.cut_one_way(lost, "in"),
+        "out": lambda: cluster.network.cut_one_way(lost, "out"),
+    }[how]()
     run.wait_for_generation(1)
     assert not cluster[lost].processes("living_rank"), "the lost node's ranks are dead before others start"
     cluster.network.heal()
@@ -153,13 +167,27 @@ def test_a_disk_that_takes_nothing_for_a_while(cluster, records, frozen_disk):
     """Journal, log files and the console's own file lie there: ranks train on, no node is lost, no line is missing."""
     output = frozen_disk.path / "output"
     with open(frozen_disk.inside("console"), "wb") as console:
-        process = cluster.login.start(TAAS_RUN, "--hosts", "n0,n1", "--gpus", 4, "--gpus-per-node", 2, "--output", output,
-                                      *records.command("living_rank.py", "--print"), stdout=console, stderr=console)
+        process = cluster.login.start(
+            TAAS_RUN,
+            "--hosts",
+            "n0,n1",
+            "--gpus",
+            4,
+            "--gpus-per-node",
+            2,
+            "--output",
+            output,
+            *records.command("living_rank.py", "--print"),
+            stdout=console,
+            stderr=console,
+        )
     records.wait_for_generation(0, 4)
     with frozen_disk.frozen():
         began = time.monotonic()
-        wait_until(lambda: min(last for _, _, last in records.lives(0).values()) > began + 2 * NODE_TIMEOUT,
-                   "all ranks live on while the disk takes nothing")
+        wait_until(
+            lambda: min(last for _, _, last in records.lives(0).values()) > began + 2 * NODE_TIMEOUT,
+            "all ranks live on while the disk takes nothing",
+        )
     records.finish()
     process.end()
     told = frozen_disk.inside("console").read_text()

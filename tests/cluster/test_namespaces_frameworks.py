@@ -18,7 +18,9 @@ def test_lightning_on_four_machines_of_eight_devices(cluster):
     if importlib.util.find_spec("lightning") is None:
         give_up("lightning is not installed (pip install -r scripts/requirements-frameworks.txt)")
     shutil.copy(PROGRAM, cluster.home / "train.py")
-    done = cluster.login.run(TAAS_RUN, "--hosts", "n0,n1,n2,n3", "--gpus", 32, "--preload", "torch,torch._dynamo", "train.py", 8, 4)
+    done = cluster.login.run(
+        TAAS_RUN, "--hosts", "n0,n1,n2,n3", "--gpus", 32, "--preload", "torch,torch._dynamo", "train.py", 8, 4
+    )
     assert done.returncode == 0, done.stderr
     assert "32 ranks on 4 machines, 2 steps\n" in done.stdout
     assert_nothing_left(cluster, "taas-run", "train.py")

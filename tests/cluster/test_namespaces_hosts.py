@@ -19,8 +19,17 @@ HOSTS = "n0,n1,n2,n3"
 @pytest.mark.gate
 def test_ranks_are_where_the_list_of_hosts_says(cluster, records):
     program = records.command("report_rank.py", "--lr", "0.1")
-    result = cluster.login.run(TAAS_RUN, "--hosts", "n2,n0,n3,n1", "--gpus", 32, "--env", "NCCL_IB_HCA=mlx5_0", *program,
-                               env={"LEARNING": "deep", "NCCL_SOCKET_IFNAME": "ib7"})
+    result = cluster.login.run(
+        TAAS_RUN,
+        "--hosts",
+        "n2,n0,n3,n1",
+        "--gpus",
+        32,
+        "--env",
+        "NCCL_IB_HCA=mlx5_0",
+        *program,
+        env={"LEARNING": "deep", "NCCL_SOCKET_IFNAME": "ib7"},
+    )
     assert result.returncode == 0, result.stderr
     told = records.environments()
     assert [t["hostname"] for t in told] == ["n2"] * 8 + ["n0"] * 8 + ["n3"] * 8 + ["n1"] * 8
@@ -41,8 +50,20 @@ def test_what_is_no_utf8_arrives_as_it_is(cluster, records, preload):
     latin = os.fsdecode(b"caf\xe9 \xff\xfe")
     folder = cluster.home / latin
     folder.mkdir()
-    result = cluster.login.run(TAAS_RUN, "--hosts", "n0,n1", "--gpus", 2, "--preload", preload, "--output", latin,
-                               *records.command("report_rank.py", latin), env={"LATIN": latin}, cwd=folder)
+    result = cluster.login.run(
+        TAAS_RUN,
+        "--hosts",
+        "n0,n1",
+        "--gpus",
+        2,
+        "--preload",
+        preload,
+        "--output",
+        latin,
+        *records.command("report_rank.py", latin),
+        env={"LATIN": latin},
+        cwd=folder,
+    )
     assert result.returncode == 0, result.stderr
     for told in records.environments():
         assert told["argv"] == [latin] and told["LATIN"] == latin and told["cwd"] == str(folder)
@@ -128,9 +149,11 @@ def test_the_secret_is_on_no_command_line_and_in_no_environment(cluster, ranks, 
 
 # --- hosts that cannot take part: one line each, that names the host ---
 
+
 def assert_refused(cluster, records, *words, host="n2"):
-    result = cluster.login.run(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2,
-                               *records.command("report_rank.py"))
+    result = cluster.login.run(
+        TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, *records.command("report_rank.py")
+    )
     assert result.returncode != 0
     about = lines_about(host, result.stderr)
     assert len(about) == 1 and all(word in about[0] for word in words), result.stderr
@@ -144,10 +167,14 @@ def test_all_hosts_that_fail_are_named_once(cluster, records):
     for name in ("n0", "n1", "n3"):
         cluster.ssh.stop_server(cluster[name])
     slow = cluster.home / "slow-ssh"  # says of the last one long after the others have failed
-    slow.write_text(f"#!/bin/sh\ncase \"$*\" in *' n3 '*) until [ -e {cluster.home}/go ]; do sleep 0.05; done;; esac\nexec ssh \"$@\"\n")
+    slow.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *' n3 '*) "
+        f'until [ -e {cluster.home}/go ]; do sleep 0.05; done;; esac\nexec ssh "$@"\n'
+    )
     slow.chmod(0o755)
-    run = cluster.login.start(TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, "--ssh", slow,
-                              *records.command("report_rank.py"))
+    run = cluster.login.start(
+        TAAS_RUN, "--hosts", HOSTS, "--gpus", 8, "--gpus-per-node", 2, "--ssh", slow, *records.command("report_rank.py")
+    )
     wait_until(lambda: cluster["n2"].processes("--as-agent"), "the others have been tried")
     (cluster.home / "go").touch()
     result = run.end()
@@ -172,8 +199,17 @@ def test_a_warning_names_its_host(cluster):
     runs = cluster.home / "taas-runs"
     runs.mkdir()
     cluster["n1"].check("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", runs)
-    result = cluster.login.run(TAAS_RUN, "--hosts", "n0,n1", "--nproc-per-node", 1, "--no-python", "sh", "-c",
-                               "[ $RANK = 0 ] || head -c 4000000 /dev/zero")
+    result = cluster.login.run(
+        TAAS_RUN,
+        "--hosts",
+        "n0,n1",
+        "--nproc-per-node",
+        1,
+        "--no-python",
+        "sh",
+        "-c",
+        "[ $RANK = 0 ] || head -c 4000000 /dev/zero",
+    )
     assert result.returncode == 0, result.stderr
     warnings = [line for line in result.stderr.splitlines() if "training goes on" in line]
     assert warnings and all(line.startswith("taas-run: n1: ") for line in warnings), result.stderr
@@ -201,8 +237,9 @@ def test_a_host_that_is_another_one_than_ssh_knows(cluster, records):
 
 
 def test_a_host_that_does_not_exist(cluster, records):
-    result = cluster.login.run(TAAS_RUN, "--hosts", "n0,nowhere", "--gpus", 4, "--gpus-per-node", 2,
-                               *records.command("report_rank.py"))
+    result = cluster.login.run(
+        TAAS_RUN, "--hosts", "n0,nowhere", "--gpus", 4, "--gpus-per-node", 2, *records.command("report_rank.py")
+    )
     assert result.returncode != 0
     assert len(lines_about("nowhere", result.stderr)) == 1, result.stderr
 
@@ -215,8 +252,18 @@ def test_a_missing_binary(cluster, records):
 def test_a_binary_that_is_elsewhere_on_all_hosts(cluster, records):
     elsewhere = cluster.folder / "elsewhere"
     elsewhere.symlink_to(TAAS_RUN)
-    result = cluster.login.run(TAAS_RUN, "--hosts", "n0,n1", "--gpus", 2, "--gpus-per-node", 1,
-                               "--remote-taas-run", elsewhere, *records.command("report_rank.py"))
+    result = cluster.login.run(
+        TAAS_RUN,
+        "--hosts",
+        "n0,n1",
+        "--gpus",
+        2,
+        "--gpus-per-node",
+        1,
+        "--remote-taas-run",
+        elsewhere,
+        *records.command("report_rank.py"),
+    )
     assert result.returncode == 0, result.stderr
 
 
@@ -244,6 +291,7 @@ def test_a_program_that_is_missing_on_one_host(cluster, barrier):
 
 
 # --- one machine ---
+
 
 def test_one_machine_listens_on_loopback_alone(cluster, ranks, barrier):
     run = cluster["n0"].start(TAAS_RUN, "--nproc-per-node", 2, *ranks("*=stay"))

@@ -12,7 +12,9 @@ from runs import Stopwatch, assert_nothing_left
 
 NODES = ("n0", "n1", "n2", "n3")
 LATE_SECONDS = 20
-GLITCH_SECONDS = 2.5  # more than two heartbeats of n1: the kernel of a machine where nobody listens any more refuses them
+GLITCH_SECONDS = (
+    2.5  # more than two heartbeats of n1: the kernel of a machine where nobody listens any more refuses them
+)
 
 
 @pytest.fixture
@@ -33,16 +35,19 @@ class Joining:
 
     def start(self, name: str, *more, env=None, before=()):
         run = self.runs[name] = self.cluster[name].start(*before, TAAS_RUN, *more, *self.arguments, env=env)
-        wait_until(lambda: self.cluster[name].processes("taas-run") or run.poll() is not None,
-                   f"taas-run runs on {name}, or has done so")
+        wait_until(
+            lambda: self.cluster[name].processes("taas-run") or run.poll() is not None,
+            f"taas-run runs on {name}, or has done so",
+        )
 
     def end(self) -> dict:
         return {name: run.end() for name, run in self.runs.items()}
 
 
 def assert_all_ended_well(results: dict):
-    assert {name: r.returncode for name, r in results.items()} == dict.fromkeys(results, 0), \
-        "\n".join(f"{name}: {r.stderr}" for name, r in results.items())
+    assert {name: r.returncode for name, r in results.items()} == dict.fromkeys(results, 0), "\n".join(
+        f"{name}: {r.stderr}" for name, r in results.items()
+    )
 
 
 ORDERS = [(2, 0, 3, 1), *itertools.permutations(range(4))]  # one in which the first node is neither first nor last
@@ -50,8 +55,20 @@ ORDERS = [(2, 0, 3, 1), *itertools.permutations(range(4))]  # one in which the f
 
 @pytest.mark.parametrize("order", some(ORDERS), ids=lambda order: "".join(map(str, order)))
 def test_every_order_of_four_nodes(cluster, records, token, order):
-    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
-                      "--token-file", token, *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        4,
+        "--nproc-per-node",
+        2,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "--token-file",
+        token,
+        *records.command("report_rank.py"),
+    )
     for place in order:
         joining.start(f"n{place}", "--node-rank", place)
     assert_all_ended_well(joining.end())
@@ -62,8 +79,20 @@ def test_every_order_of_four_nodes(cluster, records, token, order):
 
 @pytest.mark.parametrize("late", some(NODES))
 def test_one_node_is_twenty_seconds_late(cluster, records, token, late):
-    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
-                      "--token-file", token, *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        4,
+        "--nproc-per-node",
+        2,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "--token-file",
+        token,
+        *records.command("report_rank.py"),
+    )
     watch = Stopwatch()
     for place, name in enumerate(NODES):
         if name != late:
@@ -76,12 +105,34 @@ def test_one_node_is_twenty_seconds_late(cluster, records, token, late):
 
 
 def test_each_node_has_the_environment_that_it_was_called_in(cluster, records, token):
-    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
-                      "--token-file", token, *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        2,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "--token-file",
+        token,
+        *records.command("report_rank.py"),
+    )
     for place in (0, 1):
-        joining.start(f"n{place}", "--node-rank", place, env={
-            "NCCL_SOCKET_IFNAME": f"ib{place}", "GLOO_SOCKET_IFNAME": f"eth{place}", "UCX_NET_DEVICES": f"mlx5_{place}",
-            "LD_LIBRARY_PATH": f"/opt/of/n{place}", "SEED": str(place), f"ONLY_ON_{place}": "1"})
+        joining.start(
+            f"n{place}",
+            "--node-rank",
+            place,
+            env={
+                "NCCL_SOCKET_IFNAME": f"ib{place}",
+                "GLOO_SOCKET_IFNAME": f"eth{place}",
+                "UCX_NET_DEVICES": f"mlx5_{place}",
+                "LD_LIBRARY_PATH": f"/opt/of/n{place}",
+                "SEED": str(place),
+                f"ONLY_ON_{place}": "1",
+            },
+        )
     assert_all_ended_well(joining.end())
     for rank, told in enumerate(records.environments()):
         place = rank // 2
@@ -93,8 +144,22 @@ def test_each_node_has_the_environment_that_it_was_called_in(cluster, records, t
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0)], ids=["host first", "host last"])
 def test_c10d_without_node_ranks(cluster, records, token, order):
-    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint",
-                      "n0:29400", "--rdzv-id", "job7", "--token-file", token, *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        4,
+        "--nproc-per-node",
+        2,
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        "n0:29400",
+        "--rdzv-id",
+        "job7",
+        "--token-file",
+        token,
+        *records.command("report_rank.py"),
+    )
     for place in order:
         joining.start(f"n{place}")
     assert_all_ended_well(joining.end())
@@ -105,8 +170,18 @@ def test_c10d_without_node_ranks(cluster, records, token, order):
 
 
 def test_the_secret_from_the_environment(cluster, records):
-    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500,
-                      *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        1,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        *records.command("report_rank.py"),
+    )
     for place in (0, 1):
         joining.start(f"n{place}", "--node-rank", place, env={"TAAS_TOKEN": "another secret, 32 letters at least"})
     assert_all_ended_well(joining.end())
@@ -115,8 +190,20 @@ def test_the_secret_from_the_environment(cluster, records):
 
 @pytest.mark.gate
 def test_the_exit_code_is_the_culprits_on_every_node(cluster, ranks, token):
-    joining = Joining(cluster, "--nnodes", 4, "--nproc-per-node", 2, "--master-addr", "n0", "--master-port", 29500,
-                      "--token-file", token, *ranks("5=exit:42"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        4,
+        "--nproc-per-node",
+        2,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "--token-file",
+        token,
+        *ranks("5=exit:42"),
+    )
     for place in range(4):
         joining.start(f"n{place}", "--node-rank", place)
     results = joining.end()
@@ -128,8 +215,22 @@ def test_the_exit_code_is_the_culprits_on_every_node(cluster, ranks, token):
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: nodes cannot have different numbers")
 def test_each_node_counts_its_own_cores(cluster, records, token):
     """As its own GPUs, of which there are none here."""
-    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", "cpu", "--master-addr", "n0", "--master-port", 29500,
-                      "--token-file", token, "-t", 3, *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        "cpu",
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "--token-file",
+        token,
+        "-t",
+        3,
+        *records.command("report_rank.py"),
+    )
     joining.start("n0", "--node-rank", 0, before=["taskset", "--cpu-list", min(os.sched_getaffinity(0))])
     joining.start("n1", "--node-rank", 1)
     assert_all_ended_well(joining.end())
@@ -143,12 +244,28 @@ def test_each_node_counts_its_own_cores(cluster, records, token):
 @pytest.mark.parametrize("version", [4, 6])
 def test_a_port_that_is_taken_on_one_address_is_taken(cluster, token, version):
     """Else nodes would look for the first one where somebody else listens."""
-    listen = (f"import socket; s = socket.create_server(('{cluster.address('n0', version)}', 29500), "
-              f"family=socket.AF_INET{'6' if version == 6 else ''}); print('there', flush=True); s.accept()")
+    listen = (
+        f"import socket; s = socket.create_server(('{cluster.address('n0', version)}', 29500), "
+        f"family=socket.AF_INET{'6' if version == 6 else ''}); print('there', flush=True); s.accept()"
+    )
     other = cluster["n0"].start("python3", "-c", listen)
     assert other.stdout.readline() == "there\n"
-    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500,
-                      "--token-file", token, "--rdzv-conf", "join_timeout=5", "true")
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        1,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "--token-file",
+        token,
+        "--rdzv-conf",
+        "join_timeout=5",
+        "true",
+    )
     joining.start("n0", "--node-rank", 0)
     result = joining.end()["n0"]
     assert result.returncode == 2 and "n0:29500 cannot be used" in result.stderr, result.stderr
@@ -157,10 +274,27 @@ def test_a_port_that_is_taken_on_one_address_is_taken(cluster, token, version):
 
 
 def test_a_stranger_with_another_secret_changes_nothing(cluster, records, token):
-    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500,
-                      *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        1,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        *records.command("report_rank.py"),
+    )
     joining.start("n0", "--node-rank", 0, "--token-file", token)
-    joining.start("n3", "--node-rank", 1, "--rdzv-conf", "join_timeout=5", env={"TAAS_TOKEN": "what a stranger guesses, long enough"})
+    joining.start(
+        "n3",
+        "--node-rank",
+        1,
+        "--rdzv-conf",
+        "join_timeout=5",
+        env={"TAAS_TOKEN": "what a stranger guesses, long enough"},
+    )
     stranger = joining.runs.pop("n3").end()
     assert stranger.returncode not in (0, None), "it was turned away, or gave up"
     assert len(stranger.stderr.strip().splitlines()) <= 2, stranger.stderr
@@ -170,9 +304,20 @@ def test_a_stranger_with_another_secret_changes_nothing(cluster, records, token)
 
 
 def test_a_run_of_another_name_is_turned_away(cluster, records, token):
-    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
-                      "n0:29400", "--token-file", token,
-                      *records.command("report_rank.py"))
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        1,
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        "n0:29400",
+        "--token-file",
+        token,
+        *records.command("report_rank.py"),
+    )
     joining.start("n0", "--rdzv-id", "mine")
     joining.start("n1", "--rdzv-id", "other", "--rdzv-conf", "join_timeout=5")
     assert joining.runs.pop("n1").end().returncode != 0
@@ -182,19 +327,31 @@ def test_a_run_of_another_name_is_turned_away(cluster, records, token):
 
 
 def test_no_secret_is_an_error_that_says_what_to_do(cluster):
-    result = cluster["n0"].run(TAAS_RUN, "--nnodes", 2, "--nproc-per-node", 1, "--node-rank", 0, "--master-addr", "n0",
-                               "--master-port", 29500, "/bin/true")
+    result = cluster["n0"].run(
+        TAAS_RUN,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        1,
+        "--node-rank",
+        0,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "/bin/true",
+    )
     assert result.returncode == 2
     assert "--token-file" in result.stderr and "TAAS_TOKEN" in result.stderr
     assert len(result.stderr.strip().splitlines()) <= 2
-
 
 
 LAST_RANK = """
 import os, subprocess, sys, time
 if os.environ["RANK"] == "0":  # what it leaves behind ends when it is told to, and no node is dismissed before
     leftover = "trap '' TERM; touch %s/left; while [ ! -e %s/go ]; do sleep 0.01; done" % (sys.argv[1], sys.argv[1])
-    subprocess.Popen(["sh", "-c", leftover], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.Popen(["sh", "-c", leftover], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                     stderr=subprocess.DEVNULL)
     while not os.path.exists(f"{sys.argv[1]}/left"):
         time.sleep(0.01)
 """
@@ -202,12 +359,33 @@ if os.environ["RANK"] == "0":  # what it leaves behind ends when it is told to, 
 
 @pytest.mark.parametrize("cut", some(["in", "both ways", "out"]))
 def test_a_glitch_at_the_very_end_changes_no_exit_code(cluster, records, token, cut):
-    """n1 is cut off when all of its work is done, and for a moment more once the first node says that the run is done: it hears of that
-    later, or comes back for it."""
+    """n1 is cut off when all of its work is done, and for a moment more once the first node says that the run is done.
+
+    It hears of that later, or comes back for it.
+    """
     program = records.folder / "last_rank.py"
     program.write_text(LAST_RANK)
-    joining = Joining(cluster, "--nnodes", 2, "--nproc-per-node", 1, "--master-addr", "n0", "--master-port", 29500, "--rdzv-id", "run",
-                      "--log-level", "coordinator=debug", "--node-timeout", 20, "--token-file", token, program, records.folder)
+    joining = Joining(
+        cluster,
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        1,
+        "--master-addr",
+        "n0",
+        "--master-port",
+        29500,
+        "--rdzv-id",
+        "run",
+        "--log-level",
+        "coordinator=debug",
+        "--node-timeout",
+        20,
+        "--token-file",
+        token,
+        program,
+        records.folder,
+    )
     for place in (0, 1):
         joining.start(f"n{place}", "--node-rank", place)
     logs = cluster.home / "taas-runs" / "run"

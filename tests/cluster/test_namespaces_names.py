@@ -40,8 +40,14 @@ class Pods:
         for pod in pods:
             with open(self._folder / pod, "w") as errors:
                 self._runs[pod] = self.cluster[pod].start(
-                    TAAS_RUN, *self._way(PODS.index(pod), self._name), "--nproc-per-node", 1, *self._command, stderr=errors,
-                    env={"TAAS_TOKEN": "a secret that only these pods know"})
+                    TAAS_RUN,
+                    *self._way(PODS.index(pod), self._name),
+                    "--nproc-per-node",
+                    1,
+                    *self._command,
+                    stderr=errors,
+                    env={"TAAS_TOKEN": "a secret that only these pods know"},
+                )
 
     def said(self, pod: str) -> str:
         return (self._folder / pod).read_text()
@@ -64,8 +70,18 @@ def static(place: int, name: str) -> list:
 
 
 def elastic(_: int, name: str) -> list:
-    return ["--nnodes", "2:3", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{name}:{PORT}", "--rdzv-id", "job",
-            "--rdzv-conf", "last_call_timeout=120"]
+    return [
+        "--nnodes",
+        "2:3",
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        f"{name}:{PORT}",
+        "--rdzv-id",
+        "job",
+        "--rdzv-conf",
+        "last_call_timeout=120",
+    ]
 
 
 both_ways = pytest.mark.parametrize("way", [static, elastic])
@@ -80,6 +96,7 @@ def begin(cluster, tmp_path):
         number = next(count)
         records = Records(tmp_path / f"records-{number}")
         return Pods(cluster, tmp_path / f"said-{number}", way, records.command("report_rank.py"), **options), records
+
     return begin
 
 
@@ -126,8 +143,10 @@ def test_a_pod_has_started_again_with_another_address(cluster, names, begin, way
 
 
 def test_a_pod_is_only_named_when_it_is_ready(cluster, names, begin):
-    """publishNotReadyAddresses is off, and the probe connects to the port: a first pod that waited for its name would wait for
-    ever."""
+    """publishNotReadyAddresses is off, and the probe connects to the port.
+
+    A first pod that waited for its name would wait for ever.
+    """
     pods, records = begin(static)
     pods.start(*reversed(PODS))
     wait_until(lambda: (cluster.address("n0"), PORT) in cluster["n0"].listening(), "the probe finds the port")

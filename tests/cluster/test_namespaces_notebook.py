@@ -1,4 +1,4 @@
-"""Cells of a notebook whose ranks are on two machines. The kernel is on the login machine, and no machine's memory is another one's."""
+"""Cells of a notebook whose ranks are on two machines, and its kernel on the login machine: no memory is shared."""
 
 import importlib.util
 import pathlib
@@ -12,7 +12,7 @@ from runs import assert_nothing_left
 SHAPES = '["g2.8"]\ngpus = 8\noptions = ["--hosts", "n0,n1"]\n'
 DEFINE = "%load_ext taas\nimport torch\nweights = torch.ones(2000)\ndef scaled(number):\n    return weights * number"
 PACKAGE = pathlib.Path(TAAS_RUN).parent.parent / "python"  # of the same build
-CELL = '''#!g2.8
+CELL = """#!g2.8
 #pragma taas --gpus 16 --pull hosts
 import os
 import torch.distributed as dist
@@ -23,7 +23,7 @@ hosts = [None] * dist.get_world_size()
 dist.all_gather_object(hosts, os.uname().nodename)
 print("total", total.sum().item(), "on", os.environ["GROUP_WORLD_SIZE"], "machines")
 dist.destroy_process_group()
-'''
+"""
 
 
 @pytest.fixture
@@ -32,6 +32,7 @@ def run_cells(cluster):
     if missing := [name for name in ("torch", "nbclient", "ipykernel") if importlib.util.find_spec(name) is None]:
         give_up(f"not installed: {', '.join(missing)} (pip install -r scripts/requirements-notebook.txt)")
     import nbformat
+
     path = cluster.home / "training.ipynb"
 
     def run(*cells: str) -> list[str]:
@@ -39,8 +40,10 @@ def run_cells(cluster):
         execute = "import sys; from nbclient.cli import main; sys.exit(main(['--inplace', 'training.ipynb']))"
         done = cluster.login.run(sys.executable, "-c", execute, env={"TAAS_RUN": TAAS_RUN, "PYTHONPATH": str(PACKAGE)})
         assert done.returncode == 0, done.stderr
-        texts = [[output.get("text", "") for output in cell.outputs if output.get("name") == "stdout"]
-                 for cell in nbformat.read(path, as_version=4).cells]
+        texts = [
+            [output.get("text", "") for output in cell.outputs if output.get("name") == "stdout"]
+            for cell in nbformat.read(path, as_version=4).cells
+        ]
         return ["".join(text) for text in texts]
 
     return run

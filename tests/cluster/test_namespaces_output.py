@@ -37,8 +37,17 @@ class Runs:
         return self.records.command("writing_rank.py", json.dumps(files), *words)
 
     def start(self, files: dict, *words, hosts="n0,n1", options=()):
-        return self.cluster.login.start(TAAS_RUN, "--rdzv-id", "run", "--hosts", hosts, "--nproc-per-node", 1, *options,
-                                        *self.command(files, *words))
+        return self.cluster.login.start(
+            TAAS_RUN,
+            "--rdzv-id",
+            "run",
+            "--hosts",
+            hosts,
+            "--nproc-per-node",
+            1,
+            *options,
+            *self.command(files, *words),
+        )
 
     def run(self, *arguments, **options):
         return self.start(*arguments, **options).end()
@@ -79,8 +88,13 @@ def test_output_of_machines_with_disks_of_their_own_arrives(cluster, runs, apart
     result = runs.run(files)
     assert result.returncode == 0, result.stderr
     assert "5 files" in result.stderr, result.stderr
-    assert runs.output() == {"a": b"of rank 0", "empty": b"", "last": {"to": "shards/1"}, "shards/0": content(BIG),
-                             "shards/1": content(BIG)}
+    assert runs.output() == {
+        "a": b"of rank 0",
+        "empty": b"",
+        "last": {"to": "shards/1"},
+        "shards/0": content(BIG),
+        "shards/1": content(BIG),
+    }
     assert runs.leftovers() == []
 
 
@@ -101,8 +115,12 @@ def test_the_same_name_on_two_disks(cluster, runs, apart):
     files = {0: {"same": "x", "model": "of rank 0"}, 1: {"same": "x", "model": "of rank 1"}, 2: {"model": "of rank 2"}}
     result = runs.run(files, hosts="n0,n1,n2")
     assert result.returncode == 0, result.stderr
-    assert runs.output() == {"same": b"x", "model": b"of rank 0", "node_1/model": b"of rank 1",
-                             "node_2/model": b"of rank 2"}
+    assert runs.output() == {
+        "same": b"x",
+        "model": b"of rank 0",
+        "node_1/model": b"of rank 1",
+        "node_2/model": b"of rank 2",
+    }
     assert "model of n1 differs" in result.stderr and "model of n2 differs" in result.stderr, result.stderr
     assert "same of" not in result.stderr, result.stderr
 
@@ -163,7 +181,9 @@ def test_a_link_that_leads_out_of_the_output_is_refused(cluster, runs, apart):
 def test_a_machine_that_is_lost_while_it_sends(cluster, runs, apart, records):
     """Its file has not come, which the run says; what came of it is gone."""
     apart("n0", "n1")
-    cluster["n1"].check("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst", "64k", "latency", "1s")
+    cluster["n1"].check(
+        "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst", "64k", "latency", "1s"
+    )
     run = runs.start({0: {"model": "m"}, 1: {"big": BIG}}, "wait")
     wait_until(lambda: len(records.names("wrote-*")) == 2, "both ranks have written")
     wait_until(lambda: list(runs.folder.glob(".delivered/*")), "the big file has begun to come")
@@ -178,7 +198,9 @@ def test_a_machine_that_is_lost_while_it_sends(cluster, runs, apart, records):
 def test_a_link_that_is_cut_while_a_file_comes(cluster, runs, apart, records):
     """The file comes again over the next link, whole."""
     apart("n0", "n1")
-    cluster["n1"].check("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "80mbit", "burst", "64k", "latency", "1s")
+    cluster["n1"].check(
+        "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "80mbit", "burst", "64k", "latency", "1s"
+    )
     run = runs.start({0: {"model": "m"}, 1: {"big": BIG}}, "wait", options=("--max-restarts", 1))
     wait_until(lambda: list(runs.folder.glob(".delivered/*")), "the big file has begun to come")
     (records.folder / "wrote-1").unlink()
@@ -198,7 +220,9 @@ def test_heartbeats_pass_a_large_file_on_a_slow_network(cluster, runs, apart):
     """8 Mbit/s: what the file needs is four times the patience with a silent node."""
     apart("n0", "n1")
     for name in ("n0", "n1"):
-        cluster[name].check("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit", "burst", "32k", "latency", "2s")
+        cluster[name].check(
+            "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit", "burst", "32k", "latency", "2s"
+        )
     size = 10_000_000
     result = runs.run({1: {"big": size}})
     assert result.returncode == 0, result.stderr
@@ -209,7 +233,9 @@ def test_heartbeats_pass_a_large_file_on_a_slow_network(cluster, runs, apart):
 def test_a_signal_while_output_is_on_its_way(cluster, runs, apart, records):
     """The first one waits for the output, the second one gives it up."""
     apart("n0", "n1")
-    cluster["n1"].check("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "16mbit", "burst", "32k", "latency", "2s")
+    cluster["n1"].check(
+        "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "16mbit", "burst", "32k", "latency", "2s"
+    )
     run = runs.start({1: {"big": BIG}})
     wait_until(lambda: list(runs.folder.glob(".delivered/*")), "the big file has begun to come")
     run.send_signal(signal.SIGTERM)

@@ -41,10 +41,17 @@ def test_scancel_and_what_it_leaves(slurm):
 
 
 def test_preemption_requeues(slurm):
-    """The second start does not end by itself: from 24.05 on SLURM would requeue it again, since the first one outlasted its grace
-    time (SLURM's ticket 25682)."""
-    job = slurm.sbatch("#!/bin/sh\n[ -n \"$SLURM_RESTART_COUNT\" ] || trap '' TERM\necho start ${SLURM_RESTART_COUNT:-0}\n"
-                       "sleep 1000\n", "-N4", "--gpus-per-node=8", "--requeue")
+    """The second start does not end by itself.
+
+    From 24.05 on SLURM would requeue it again, since the first one outlasted its grace time (SLURM's ticket 25682).
+    """
+    job = slurm.sbatch(
+        "#!/bin/sh\n[ -n \"$SLURM_RESTART_COUNT\" ] || trap '' TERM\necho start ${SLURM_RESTART_COUNT:-0}\n"
+        "sleep 1000\n",
+        "-N4",
+        "--gpus-per-node=8",
+        "--requeue",
+    )
     slurm.wait_for(job, {"RUNNING"})
     urgent = slurm.sbatch("#!/bin/sh\necho urgent\n", "-N4", "--gpus-per-node=8", "--partition=urgent")
     assert slurm.wait(urgent)["JobState"] == "COMPLETED"

@@ -1,4 +1,4 @@
-"""Frameworks that look at SLURM's variables themselves, in jobs whose tasks are agents and not ranks: taas-run's word counts."""
+"""Frameworks that read SLURM's variables themselves, where a task is an agent and no rank: taas-run's word counts."""
 
 import importlib.util
 import json
@@ -12,8 +12,13 @@ from runs import assert_nothing_left
 
 FRAMEWORKS = pathlib.Path(__file__).parents[1] / "frameworks" / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "docs" / "examples"
-QUIET = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "DS_ACCELERATOR": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2",
-         "OMP_NUM_THREADS": "1"}
+QUIET = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "JAX_PLATFORMS": "cpu",
+    "DS_ACCELERATOR": "cpu",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "OMP_NUM_THREADS": "1",
+}
 full_only = pytest.mark.skipif(not FULL, reason="only in the full run (TAAS_FULL=1)")
 
 
@@ -29,8 +34,9 @@ def told_by_ranks(slurm, folder: pathlib.Path, program: str, *options) -> list[d
     variables = {**QUIET, "REPORTS": reports, "EXAMPLES": EXAMPLES}
     exports = "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in variables.items())
     command = shlex.join(map(str, [TAAS_RUN, *options, "--gpus", 4, "--gpus-per-node", 2, FRAMEWORKS / program]))
-    job = slurm.sbatch(f"#!/bin/sh\n{exports}srun --ntasks-per-node=1 {command}\n", "-N2", "--gpus-per-node=8",
-                       "--job-name=train")
+    job = slurm.sbatch(
+        f"#!/bin/sh\n{exports}srun --ntasks-per-node=1 {command}\n", "-N2", "--gpus-per-node=8", "--job-name=train"
+    )
     assert slurm.wait(job, 420)["ExitCode"] == "0:0", slurm.report(job)
     assert_nothing_left(slurm.cluster)
     return [json.loads((reports / f"{rank}.json").read_text()) for rank in range(4)]
@@ -49,7 +55,12 @@ def test_lightning_in_a_job(slurm, tmp_path):
 def test_deepspeed_in_a_job(slurm, tmp_path):
     need("deepspeed")
     told = told_by_ranks(slurm, tmp_path, "deepspeed_rank.py")
-    assert [(each["rank"], each["local_rank"], each["world"]) for each in told] == [(0, 0, 4), (1, 1, 4), (2, 0, 4), (3, 1, 4)]
+    assert [(each["rank"], each["local_rank"], each["world"]) for each in told] == [
+        (0, 0, 4),
+        (1, 1, 4),
+        (2, 0, 4),
+        (3, 1, 4),
+    ]
 
 
 @full_only
@@ -57,7 +68,9 @@ def test_jax_in_a_job(slurm, tmp_path):
     """JAX's own detection would make one process of all ranks of a task."""
     need("jax")
     told = told_by_ranks(slurm, tmp_path, "jax_rank.py")
-    assert [(each["processes"], each["index"], each["total"]) for each in told] == [(4, rank, 10.0) for rank in range(4)]
+    assert [(each["processes"], each["index"], each["total"]) for each in told] == [
+        (4, rank, 10.0) for rank in range(4)
+    ]
 
 
 @full_only
@@ -65,6 +78,8 @@ def test_tensorflow_over_two_machines(slurm, tmp_path):
     """TF_CONFIG names addresses of both machines, and ports that each of them holds."""
     need("tensorflow")
     told = told_by_ranks(slurm, tmp_path, "tensorflow_rank.py", "--framework", "tf")
-    assert [(each["index"], each["replicas"], each["weight"]) for each in told] == [(rank, 4, 0.75) for rank in range(4)]
+    assert [(each["index"], each["replicas"], each["weight"]) for each in told] == [
+        (rank, 4, 0.75) for rank in range(4)
+    ]
     hosts = [worker.rsplit(":", 1)[0] for worker in told[0]["workers"]]
     assert hosts[0] == hosts[1] != hosts[2] == hosts[3]

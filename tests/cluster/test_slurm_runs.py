@@ -27,8 +27,11 @@ def script(way: str, *words, before: str = "") -> str:
     return f"#!/bin/sh\n{before}{WAYS[way]}{shlex.join(map(str, (TAAS_RUN, *words)))}\n"
 
 
-@pytest.mark.parametrize("front, options", [pytest.param("srun ", (), marks=pytest.mark.gate), ("srun ", ["--ntasks-per-node=8"]),
-                                            ("", ())], ids=["srun", "a task a GPU", "plain"])
+@pytest.mark.parametrize(
+    "front, options",
+    [pytest.param("srun ", (), marks=pytest.mark.gate), ("srun ", ["--ntasks-per-node=8"]), ("", ())],
+    ids=["srun", "a task a GPU", "plain"],
+)
 def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
     command = shlex.join([TAAS_RUN, "--gpus", "32", *records.command("report_rank.py")])
     job = slurm.sbatch(f"#!/bin/sh\n{front}{command}\n", *WHOLE, *options)
@@ -40,11 +43,20 @@ def test_thirty_two_ranks_in_a_job_script(slurm, records, front, options):
     assert_sound(slurm, job)
 
 
-@pytest.mark.parametrize("way, options", [("srun", ("--gpus", "12")), pytest.param("plain", ("--gpus", "12"), marks=pytest.mark.gate),
-                                          ("plain", ()), ("srun", ("--nnodes", "2", "--nproc-per-node", "gpu"))])
+@pytest.mark.parametrize(
+    "way, options",
+    [
+        ("srun", ("--gpus", "12")),
+        pytest.param("plain", ("--gpus", "12"), marks=pytest.mark.gate),
+        ("plain", ()),
+        ("srun", ("--nnodes", "2", "--nproc-per-node", "gpu")),
+    ],
+)
 def test_nodes_with_different_numbers_of_gpus(slurm, records, way, options):
     """Each has as many ranks as GPUs, so that LOCAL_RANK is a device everywhere."""
-    job = slurm.sbatch(script(way, *options, *records.command("report_rank.py")), "--partition=uneven", "-N2", "--gpus=12")
+    job = slurm.sbatch(
+        script(way, *options, *records.command("report_rank.py")), "--partition=uneven", "-N2", "--gpus=12"
+    )
     assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
     told = records.environments()
     assert [t["hostname"] for t in told] == ["g0"] * 8 + [SMALL_NODE] * 4, slurm.output(job)
@@ -56,8 +68,9 @@ def test_nodes_with_different_numbers_of_gpus(slurm, records, way, options):
 
 @pytest.mark.parametrize("asked", [pytest.param("--gpus=12", marks=pytest.mark.gate), "--gres=gpu:4"])
 def test_the_shell_of_salloc_learns_the_gpus_of_its_nodes(slurm, records, asked):
-    result = slurm.cluster.login.run("salloc", "--partition=uneven", "-N2", asked, TAAS_RUN,
-                                     *records.command("report_rank.py"))
+    result = slurm.cluster.login.run(
+        "salloc", "--partition=uneven", "-N2", asked, TAAS_RUN, *records.command("report_rank.py")
+    )
     assert result.returncode == 0, result.stderr
     sizes = [int(t["LOCAL_WORLD_SIZE"]) for t in records.environments()]
     assert sizes == ([8] * 8 + [4] * 4 if "12" in asked else [4] * 8), result.stderr
@@ -75,8 +88,12 @@ def test_the_exit_code_is_the_jobs(slurm, ranks, way):
 @both_ways
 def test_two_jobs_on_the_same_nodes_do_not_meet(slurm, records, tmp_path, way):
     both = [records, Records(tmp_path / "others")]
-    jobs = [slurm.sbatch(script(way, "--gpus", "8", "--gpus-per-node", "2", *r.command("report_rank.py")), "-N4",
-                         "--gpus-per-node=4") for r in both]
+    jobs = [
+        slurm.sbatch(
+            script(way, "--gpus", "8", "--gpus-per-node", "2", *r.command("report_rank.py")), "-N4", "--gpus-per-node=4"
+        )
+        for r in both
+    ]
     for job, told in zip(jobs, both):
         assert slurm.wait(job)["ExitCode"] == "0:0", slurm.report(job)
         assert len(told.environments()) == 8
@@ -91,6 +108,7 @@ def test_torch_in_a_job(slurm, records, way):
 
 
 # --- submitted from the login node ---
+
 
 @pytest.mark.gate
 def test_submission_waits_and_shows_the_output(slurm, ranks):
@@ -107,9 +125,20 @@ def test_submission_returns_the_exit_code(slurm, ranks):
 
 @pytest.mark.gate
 def test_detached_submission_prints_the_jobs_number(slurm, records):
-    number = slurm.cluster.login.check(TAAS_RUN, "--slurm", "--detach", "--partition", "urgent", "--time", "5",
-                                       "--slurm-option", "job-name=mine", "--gpus", 32,
-                                       *records.command("report_rank.py"))
+    number = slurm.cluster.login.check(
+        TAAS_RUN,
+        "--slurm",
+        "--detach",
+        "--partition",
+        "urgent",
+        "--time",
+        "5",
+        "--slurm-option",
+        "job-name=mine",
+        "--gpus",
+        32,
+        *records.command("report_rank.py"),
+    )
     job = int(number)
     ended = slurm.wait(job)
     assert (ended["ExitCode"], ended["Partition"], ended["TimeLimit"]) == ("0:0", "urgent", "00:05:00")
@@ -129,6 +158,7 @@ def test_one_interrupt_ends_a_submitted_job_with_checkpoints(slurm, records):
 
 
 # --- stopped by SLURM: a checkpoint each time, and sound nodes ---
+
 
 @pytest.mark.parametrize("way", ["srun", pytest.param("plain", marks=pytest.mark.gate)])
 def test_scancel(slurm, records, way):
@@ -166,14 +196,16 @@ def test_scancel_of_a_training_leaves_a_checkpoint(slurm, tmp_path, way):
     assert_sound(slurm, job)
 
 
-@pytest.mark.parametrize("way, option", some([("srun", "USR2@30"), ("srun", "USR1@30"), ("plain", "B:USR2@30"),
-                                              ("plain", "USR2@30")]))
+@pytest.mark.parametrize(
+    "way, option", some([("srun", "USR2@30"), ("srun", "USR1@30"), ("plain", "B:USR2@30"), ("plain", "USR2@30")])
+)
 def test_time_limit_with_a_signal_before(slurm, records, way, option):
     """SLURM counts in minutes, and looks every half minute."""
     name = option.removeprefix("B:").removesuffix("@30")
     more = [] if name == "USR2" else ["--preempt-signal", name]
-    job = slurm.sbatch(script(way, *more, *SMALL, *records.command("saving_rank.py")), *WHOLE, "--time=1",
-                       f"--signal={option}")
+    job = slurm.sbatch(
+        script(way, *more, *SMALL, *records.command("saving_rank.py")), *WHOLE, "--time=1", f"--signal={option}"
+    )
     records.wait_for("started-0-*", 8)
     assert slurm.wait(job)["JobState"] == "TIMEOUT", slurm.report(job)
     assert_sound(slurm, job)
@@ -252,15 +284,18 @@ def test_scancel_is_the_end_with_requeue_too(slurm, records, way):
 
 # --- what cannot begin ---
 
+
 @pytest.mark.parametrize("node", [0, pytest.param(1, marks=pytest.mark.gate)])
 def test_one_task_that_refuses_ends_all_at_once(slurm, ranks, node):
     """Not when --join-timeout is over."""
     command = shlex.join(map(str, (TAAS_RUN, *ranks("*=exit:0"))))
-    task = f'[ $SLURM_NODEID = {node} ] && export PET_NNODES=77; exec {command}'
+    task = f"[ $SLURM_NODEID = {node} ] && export PET_NNODES=77; exec {command}"
     job = slurm.sbatch(f"#!/bin/sh\nsrun --ntasks-per-node=1 sh -c {shlex.quote(task)}\n", "-N2", "--gpus-per-node=2")
     assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
     output = slurm.output(job)
-    assert "77" in output and f"{'the first node of the step' if node == 0 else 'g1'} cannot take part" in output, output
+    assert "77" in output and f"{'the first node of the step' if node == 0 else 'g1'} cannot take part" in output, (
+        output
+    )
     assert_sound(slurm, job)
 
 
@@ -277,8 +312,20 @@ def test_a_step_that_cannot_be_made_ends_the_run_at_once(slurm, records, tmp_pat
     srun.write_text("#!/bin/sh\necho srun: error: Unable to create step >&2\nexit 1\n")
     srun.chmod(0o755)
     before = f"PATH={shlex.quote(str(tmp_path))}:$PATH\n"
-    job = slurm.sbatch(script("plain", "--gpus", "6", "--gpus-per-node", "2", "--spares", "1",
-                              *records.command("saving_rank.py"), before=before), *WHOLE)
+    job = slurm.sbatch(
+        script(
+            "plain",
+            "--gpus",
+            "6",
+            "--gpus-per-node",
+            "2",
+            "--spares",
+            "1",
+            *records.command("saving_rank.py"),
+            before=before,
+        ),
+        *WHOLE,
+    )
     assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
     assert "Unable to create step" in slurm.output(job), slurm.output(job)
 
@@ -287,8 +334,14 @@ def test_nodes_that_are_busy_with_another_step_are_named(slurm, ranks, barrier):
     """srun waits for them, and says so itself after two minutes only."""
     busy = barrier / "busy"
     holds = shlex.quote(f"touch {busy}; exec sleep 1000")
-    before = f"srun -N2 --ntasks-per-node=1 --gpus-per-node=8 sh -c {holds} &\nuntil [ -e {busy} ]; do sleep 0.1; done\n"
-    job = slurm.sbatch(script("plain", "--gpus", "4", "--gpus-per-node", "2", *ranks("*=exit:0"), before=before), "-N2", "--gpus-per-node=8")
+    before = (
+        f"srun -N2 --ntasks-per-node=1 --gpus-per-node=8 sh -c {holds} &\nuntil [ -e {busy} ]; do sleep 0.1; done\n"
+    )
+    job = slurm.sbatch(
+        script("plain", "--gpus", "4", "--gpus-per-node", "2", *ranks("*=exit:0"), before=before),
+        "-N2",
+        "--gpus-per-node=8",
+    )
     slurm.wait_for(job, {"RUNNING"})
     output = slurm.cluster.home / f"slurm-{job}.out"
     wait_until(lambda: output.exists() and "busy with another step" in output.read_text(), "the wait is told", 60)
@@ -298,6 +351,7 @@ def test_nodes_that_are_busy_with_another_step_are_named(slurm, ranks, barrier):
 
 
 # --- what the tasks of a step share ---
+
 
 def test_the_locks_of_a_step_go_with_it(slurm, ranks):
     command = shlex.join(map(str, (TAAS_RUN, "--gpus", "4", *ranks("*=exit:0"))))
@@ -315,7 +369,9 @@ def test_tasks_with_a_private_tmp_end_with_their_leader(slurm, ranks):
     folder = f"/tmp/taas-of-{os.geteuid()}"
     inside = f"mkdir -p -m 700 {folder}; mount -t tmpfs -o mode=700 tmpfs {folder}; exec {command}"
     task = f"exec unshare --mount sh -c {shlex.quote(inside)}"
-    job = slurm.sbatch(f"#!/bin/sh\nsrun sh -c {shlex.quote(task)}\n", "-N2", "--gpus-per-node=2", "--ntasks-per-node=2")
+    job = slurm.sbatch(
+        f"#!/bin/sh\nsrun sh -c {shlex.quote(task)}\n", "-N2", "--gpus-per-node=2", "--ntasks-per-node=2"
+    )
     assert slurm.wait(job, 45)["ExitCode"] == "0:0", slurm.report(job)
 
 

@@ -1,4 +1,4 @@
-"""Staged submissions to SLURM: GPUs are allocated when CPU machines have prepared the loader, and nothing is left behind."""
+"""Staged submissions to SLURM: GPUs are allocated once CPU machines prepared the loader, and nothing is left behind."""
 
 import shutil
 import signal
@@ -31,6 +31,7 @@ def ends_with(run, code: int) -> str:
 
 # --- as it is meant ---
 
+
 @pytest.mark.gate
 def test_gpus_are_allocated_when_the_loader_is_prepared(slurm, staged, records):
     run = staged.start()
@@ -41,7 +42,9 @@ def test_gpus_are_allocated_when_the_loader_is_prepared(slurm, staged, records):
     staged.wait_for_batches()
     records.finish()
     told = ends_with(run, 0)
-    assert f"job {cpus} prepares data:train on CPU machines; job {gpus} has the GPU nodes, and is held until then" in told
+    assert (
+        f"job {cpus} prepares data:train on CPU machines; job {gpus} has the GPU nodes, and is held until then" in told
+    )
     assert f"job {gpus} is released" in told
     assert slurm.wait(gpus)["ExitCode"] == "0:0", slurm.report(gpus)
     staged.assert_ended(cpus, gpus)
@@ -91,8 +94,15 @@ def test_ranks_of_torch_take_batches_that_were_prepared(slurm, tmp_path):
     for name in ("prepared_data.py", "prepared_rank.py"):
         shutil.copy(PROGRAMS / name, tmp_path)
     smaller = ("--gpus", 1, "--cpus", 1)  # each process of torch takes its time
-    result = slurm.cluster.login.run(TAAS_RUN, *FLAGS[:-1], "prepared_data:loader", *smaller, "prepared_rank.py",
-                                     cwd=tmp_path, env={"HOSTS": str(hosts)})
+    result = slurm.cluster.login.run(
+        TAAS_RUN,
+        *FLAGS[:-1],
+        "prepared_data:loader",
+        *smaller,
+        "prepared_rank.py",
+        cwd=tmp_path,
+        env={"HOSTS": str(hosts)},
+    )
     assert result.returncode == 0, result.stderr
     assert "prepared prepared_data:loader: 8 batches" in result.stderr, result.stderr
     assert "made again" not in result.stderr, result.stderr
@@ -102,6 +112,7 @@ def test_ranks_of_torch_take_batches_that_were_prepared(slurm, tmp_path):
 
 
 # --- what cannot begin ---
+
 
 def test_a_gpu_job_that_slurm_refuses(staged):
     told = ends_with(staged.start("--partition", "nowhere"), 2)
@@ -137,6 +148,7 @@ def test_a_release_that_fails_is_tried_again(slurm, staged, records, tmp_path):
 
 
 # --- what ends it ---
+
 
 def test_an_interrupt_while_the_loader_is_prepared(slurm, staged):
     run = staged.start()
@@ -203,6 +215,7 @@ def test_a_killed_launcher_leaves_a_held_job_that_says_why(slurm, staged):
 
 
 # --- what it recovers from ---
+
 
 def test_a_cpu_machine_that_is_lost_leaves_the_others(slurm, staged, records):
     run = staged.start()

@@ -10,12 +10,17 @@ import tempfile
 
 SKIPPED = 77
 DEADLINE_SECONDS = 120
-DUMP = ("import json, os, sys\n"
-        "path = os.path.join(sys.argv[1], os.environ['RANK'] + '.json')\n"
-        "json.dump(dict(os.environ), open(path, 'w'))\n")
+DUMP = (
+    "import json, os, sys\n"
+    "path = os.path.join(sys.argv[1], os.environ['RANK'] + '.json')\n"
+    "json.dump(dict(os.environ), open(path, 'w'))\n"
+)
 # Chosen anew in each run, or on purpose not torchrun's: docs/torchrun.md.
 DIFFERENT = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "OMP_NUM_THREADS"}
-ONE_PROCESS = ["--nproc-per-node", "1"]  # serves its own store, so that it can start workers of its own: docs/frameworks.md
+ONE_PROCESS = [
+    "--nproc-per-node",
+    "1",
+]  # serves its own store, so that it can start workers of its own: docs/frameworks.md
 CASES = [
     ["--nproc-per-node", "2"],
     ONE_PROCESS,
@@ -35,15 +40,26 @@ def by_torchrun(flags, ranks):
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder) / "dump.py"
         script.write_text(DUMP)
-        subprocess.run([sys.executable, "-m", "torch.distributed.run", *flags, str(script), folder], check=True,
-                       env=plain_environment(), capture_output=True, timeout=DEADLINE_SECONDS)
+        subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", *flags, str(script), folder],
+            check=True,
+            env=plain_environment(),
+            capture_output=True,
+            timeout=DEADLINE_SECONDS,
+        )
         dumped = [json.loads((pathlib.Path(folder) / f"{rank}.json").read_text()) for rank in range(ranks)]
     return [{name: value for name, value in d.items() if name not in plain_environment()} for d in dumped]
 
 
 def by_taas_run(print_plan, flags):
-    result = subprocess.run([print_plan, *flags, "--dry-run", "--json", "dump.py"], check=True, capture_output=True,
-                            text=True, env=plain_environment(), timeout=DEADLINE_SECONDS)
+    result = subprocess.run(
+        [print_plan, *flags, "--dry-run", "--json", "dump.py"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=plain_environment(),
+        timeout=DEADLINE_SECONDS,
+    )
     return [rank["environment"] for rank in json.loads(result.stdout)["ranks"]]
 
 
@@ -58,7 +74,9 @@ def main():
             their.pop("LC_CTYPE", None)  # Python's own
             missing = sorted(set(their) - set(our))
             assert not missing, (flags, rank, "not exported", missing)
-            for name in sorted(set(their) - DIFFERENT - ({"TORCHELASTIC_USE_AGENT_STORE"} if flags == ONE_PROCESS else set())):
+            for name in sorted(
+                set(their) - DIFFERENT - ({"TORCHELASTIC_USE_AGENT_STORE"} if flags == ONE_PROCESS else set())
+            ):
                 assert our[name] == their[name], (flags, rank, name, our[name], "torchrun:", their[name])
         print("same:", *flags)
     return 0

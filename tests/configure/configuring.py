@@ -11,9 +11,25 @@ COMPILER = os.environ.get("TAAS_CXX", "c++")
 
 def configure(source: pathlib.Path, build: pathlib.Path, *definitions: str, **environment: str) -> str:
     """Returns all that CMake printed; it must neither fail nor warn."""
-    result = subprocess.run([CMAKE, "-S", source, "-B", build, "-G", "Ninja", "--no-warn-unused-cli",
-                             f"-DCMAKE_CXX_COMPILER={COMPILER}", *definitions], env={**os.environ, **environment}, text=True,
-                            timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    result = subprocess.run(
+        [
+            CMAKE,
+            "-S",
+            source,
+            "-B",
+            build,
+            "-G",
+            "Ninja",
+            "--no-warn-unused-cli",
+            f"-DCMAKE_CXX_COMPILER={COMPILER}",
+            *definitions,
+        ],
+        env={**os.environ, **environment},
+        text=True,
+        timeout=120,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     assert result.returncode == 0, result.stdout
     assert "Warning" not in result.stdout, result.stdout
     return result.stdout
@@ -29,7 +45,8 @@ class Project:
         (self.source / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.22...4.0)\n"
             "project(small LANGUAGES CXX)\n"
-            f"list(APPEND CMAKE_MODULE_PATH \"{SOURCE}/scripts/cmake\")\n" + lines)
+            f'list(APPEND CMAKE_MODULE_PATH "{SOURCE}/scripts/cmake")\n' + lines
+        )
 
     def configure(self, *definitions: str, **environment: str) -> str:
         return configure(self.source, self.build, *definitions, **environment)

@@ -22,11 +22,14 @@ class Machine:
         self.toolkit = folder / "cuda"
         self.put("torch/lib/libtorch_cuda.so", "")
         self.version = "2.11.0+cu130"
-        self.project = Project(folder, "include(TaasTorchCuda)\n"
-                                       "if(TARGET taas_torch_cuda)\n"
-                                       "  get_target_property(folders taas_torch_cuda INTERFACE_INCLUDE_DIRECTORIES)\n"
-                                       "  message(STATUS \"folders: ${folders}\")\n"
-                                       "endif()\n")
+        self.project = Project(
+            folder,
+            "include(TaasTorchCuda)\n"
+            "if(TARGET taas_torch_cuda)\n"
+            "  get_target_property(folders taas_torch_cuda INTERFACE_INCLUDE_DIRECTORIES)\n"
+            '  message(STATUS "folders: ${folders}")\n'
+            "endif()\n",
+        )
 
     def put(self, path: str, text: str) -> None:
         file = self.site / path
@@ -37,9 +40,14 @@ class Machine:
         self.put(f"{folder}/{header}", HEADERS[header])
 
     def configure(self) -> str:
-        return self.project.configure(f"-DTAAS_TORCH_DIR={self.site}/torch", f"-DTAAS_TORCH_VERSION={self.version}",
-                                      "-DTAAS_PYTHON=/nowhere/bin/python", CUDAToolkit_ROOT=str(self.toolkit), CUDA_HOME="",
-                                      CUDA_PATH="")
+        return self.project.configure(
+            f"-DTAAS_TORCH_DIR={self.site}/torch",
+            f"-DTAAS_TORCH_VERSION={self.version}",
+            "-DTAAS_PYTHON=/nowhere/bin/python",
+            CUDAToolkit_ROOT=str(self.toolkit),
+            CUDA_HOME="",
+            CUDA_PATH="",
+        )
 
 
 @pytest.fixture
@@ -75,12 +83,22 @@ def test_the_wheels_of_cuda_12_have_other_names(without_cccl: Machine) -> None:
 
 def test_the_nccl_wheel_may_be_absent(without_cccl: Machine) -> None:
     (without_cccl.site / "nvidia/nccl/include/nccl.h").unlink()
-    assert "Building without nccl, for want of headers: nccl.h (pip install nvidia-nccl-cu13)" in without_cccl.configure()
+    assert (
+        "Building without nccl, for want of headers: nccl.h (pip install nvidia-nccl-cu13)" in without_cccl.configure()
+    )
 
 
-@pytest.mark.parametrize("folder", ["nvidia/cu13/include", "nvidia/cuda_cccl/include",
-                                    "cupy/_core/include/cupy/_cccl/libcudacxx", "cuda/cccl/headers/include",
-                                    "../cuda/include", "../cuda/include/cccl"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "nvidia/cu13/include",
+        "nvidia/cuda_cccl/include",
+        "cupy/_core/include/cupy/_cccl/libcudacxx",
+        "cuda/cccl/headers/include",
+        "../cuda/include",
+        "../cuda/include/cccl",
+    ],
+)
 def test_cccl_is_taken_from_wherever_it_is(without_cccl: Machine, folder: str) -> None:
     without_cccl.add("nv/target", folder)
     printed = without_cccl.configure()

@@ -1,6 +1,7 @@
 """Runs programs of other people's frameworks by taas-run, by torchrun and by Python alone, and reads what ranks report.
 
-A framework that is not installed skips its tests; where the variable CI is set it fails them. scripts/test installs all.
+A framework that is not installed skips its tests; where the variable CI is set it fails them. scripts/test installs
+all.
 """
 
 import importlib.util
@@ -19,15 +20,18 @@ PROGRAMS = HERE / "programs"
 EXAMPLES = HERE.parent.parent / "docs" / "examples"
 FULL = bool(os.environ.get("TAAS_FULL"))  # ./scripts/test --full
 # Of mistakes that none of the programs here makes (tests/torch/test_hints.py).
-HINTS = re.compile("trained without a process group|trained as if there were no others|each used nn.DataParallel|all used GPU 0|saved to the same file|"
-                   "had the same samples")
+HINTS = re.compile(
+    "trained without a process group|trained as if there were no others|each used nn.DataParallel|all used GPU 0|"
+    "saved to the same file|had the same samples"
+)
 DEADLINE_SECONDS = 600  # only a hang takes so long, not a busy machine
 
 TWO_NODES = ("--nnodes", "2", "--nproc-per-node", "2")
 EIGHT_RANKS = ("--nproc-per-node", "8")
 # The shapes that every framework is tried in; the fast whole has the first one.
-shapes = pytest.mark.parametrize("shape", [TWO_NODES, EIGHT_RANKS] if FULL else [TWO_NODES],
-                                 ids=["2 nodes of 2", "8 ranks"][: 2 if FULL else 1])
+shapes = pytest.mark.parametrize(
+    "shape", [TWO_NODES, EIGHT_RANKS] if FULL else [TWO_NODES], ids=["2 nodes of 2", "8 ranks"][: 2 if FULL else 1]
+)
 full_only = pytest.mark.skipif(not FULL, reason="only in the full run (TAAS_FULL=1)")
 
 FOREIGN_PREFIXES = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_", "OMPI_", "PMI")
@@ -55,12 +59,22 @@ class Runner:
         self.folder = folder
         self.options = options  # of every taas-run
         self.reports = folder / "reports"
-        self.environment = {name: value for name, value in os.environ.items()
-                            if name not in FOREIGN and not name.startswith(FOREIGN_PREFIXES)}
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in FOREIGN and not name.startswith(FOREIGN_PREFIXES)
+        }
         self.environment.update(
-            PATH=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", REPORTS=str(self.reports),
-            OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="",
-            TOKENIZERS_PARALLELISM="false", DS_ACCELERATOR="cpu", JAX_PLATFORMS="cpu")
+            PATH=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+            REPORTS=str(self.reports),
+            OMP_NUM_THREADS="1",
+            HF_HUB_OFFLINE="1",
+            TF_CPP_MIN_LOG_LEVEL="2",
+            CUDA_VISIBLE_DEVICES="",
+            TOKENIZERS_PARALLELISM="false",
+            DS_ACCELERATOR="cpu",
+            JAX_PLATFORMS="cpu",
+        )
 
     def taas_run(self, *arguments, **variables) -> subprocess.CompletedProcess:
         result = self._run([TAAS_RUN, *self.options, *arguments], variables)
@@ -78,11 +92,19 @@ class Runner:
 
     def _run(self, command, variables, folder=None) -> subprocess.CompletedProcess:
         try:
-            return subprocess.run(list(map(str, command)), cwd=folder or self.folder, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, env={**self.environment, **variables},
-                                  timeout=DEADLINE_SECONDS)
+            return subprocess.run(
+                list(map(str, command)),
+                cwd=folder or self.folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                env={**self.environment, **variables},
+                timeout=DEADLINE_SECONDS,
+            )
         except subprocess.TimeoutExpired as error:
-            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {command}\n{error.stdout}\n{error.stderr}") from None
+            raise AssertionError(
+                f"not within {DEADLINE_SECONDS} s: {command}\n{error.stdout}\n{error.stderr}"
+            ) from None
 
     def reported(self, result: subprocess.CompletedProcess, ranks: int) -> list[dict]:
         """What the ranks of a run that ended well have reported, in their order."""
@@ -95,7 +117,9 @@ class Runner:
 
 
 # Ranks out of an interpreter that has imported torch already, the default; and in the full run fresh ones too.
-@pytest.fixture(params=[(), ("--preload", "none")] if FULL else [()], ids=["preloaded", "fresh"] if FULL else ["preloaded"])
+@pytest.fixture(
+    params=[(), ("--preload", "none")] if FULL else [()], ids=["preloaded", "fresh"] if FULL else ["preloaded"]
+)
 def runner(tmp_path, request) -> Runner:
     runner = Runner(tmp_path, request.param)
     runner.reports.mkdir()

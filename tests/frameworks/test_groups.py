@@ -1,4 +1,4 @@
-"""A process group that is made again in one run: it never meets addresses of the one before, whoever serves the store."""
+"""A process group that is made again in one run: it never meets addresses of the last one, whoever serves the store."""
 
 import sys
 
@@ -60,8 +60,10 @@ def test_programs_that_a_rank_runs_one_after_another(runner):
     job = runner.folder / "job.py"
     job.write_text(ONE_JOB)
     sweep = runner.folder / "sweep.py"
-    sweep.write_text("import subprocess, sys\n"
-                     f"for job in range(4):\n    subprocess.run([sys.executable, {str(job)!r}], check=True)\n")
+    sweep.write_text(
+        "import subprocess, sys\n"
+        f"for job in range(4):\n    subprocess.run([sys.executable, {str(job)!r}], check=True)\n"
+    )
     result = runner.taas_run("--nproc-per-node", 2, sweep)
     assert result.returncode == 0, result.stderr
 
@@ -69,17 +71,19 @@ def test_programs_that_a_rank_runs_one_after_another(runner):
 def test_a_group_of_fewer_ranks_before_that_of_all(runner):
     need("torch")
     program = runner.folder / "fewer.py"
-    program.write_text("import os, torch, torch.distributed as dist\n"
-                       "rank = int(os.environ['RANK'])\n"
-                       "for ranks in (2, 3, 2, 3):\n"
-                       "    if rank >= ranks:\n"
-                       "        continue\n"
-                       "    dist.init_process_group('gloo', rank=rank, world_size=ranks)\n"
-                       "    total = torch.tensor(1)\n"
-                       "    dist.all_reduce(total)\n"
-                       "    assert total.item() == ranks, total\n"
-                       "    dist.destroy_process_group()\n"
-                       "os._exit(0)\n")
+    program.write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "rank = int(os.environ['RANK'])\n"
+        "for ranks in (2, 3, 2, 3):\n"
+        "    if rank >= ranks:\n"
+        "        continue\n"
+        "    dist.init_process_group('gloo', rank=rank, world_size=ranks)\n"
+        "    total = torch.tensor(1)\n"
+        "    dist.all_reduce(total)\n"
+        "    assert total.item() == ranks, total\n"
+        "    dist.destroy_process_group()\n"
+        "os._exit(0)\n"
+    )
     result = runner.taas_run("--nproc-per-node", 3, program)
     assert result.returncode == 0, result.stderr
 
@@ -88,12 +92,14 @@ def test_a_failure_in_a_later_group_is_reported_as_one_in_the_first(runner):
     """torch puts the rank in front of each line once for each group."""
     need("torch")
     program = runner.folder / "fails.py"
-    program.write_text("import torch.distributed as dist\n"
-                       "for job in range(2):\n"
-                       "    dist.init_process_group('gloo')\n"
-                       "    dist.barrier()  # gloo's peers may still be connecting before it\n"
-                       "    dist.destroy_process_group()\n"
-                       "raise ValueError('bad shape')\n")
+    program.write_text(
+        "import torch.distributed as dist\n"
+        "for job in range(2):\n"
+        "    dist.init_process_group('gloo')\n"
+        "    dist.barrier()  # gloo's peers may still be connecting before it\n"
+        "    dist.destroy_process_group()\n"
+        "raise ValueError('bad shape')\n"
+    )
     result = runner.taas_run("--nproc-per-node", 2, program)
     assert result.returncode == 1
     assert "raised ValueError: bad shape" in result.stderr, result.stderr

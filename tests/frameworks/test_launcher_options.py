@@ -1,4 +1,4 @@
-"""What the launcher adds for frameworks: variables for some ranks, .deepspeed_env, TF_CONFIG, and defaults that tools read."""
+"""What the launcher adds for frameworks: variables for some ranks, .deepspeed_env, TF_CONFIG, defaults tools read."""
 
 import importlib.util
 import json
@@ -8,9 +8,11 @@ import pytest
 
 from conftest import need
 
-DUMP = ("import json, os, pathlib, sys\n"
-        "path = pathlib.Path(os.environ['REPORTS'], os.environ['RANK'] + '.json')\n"
-        "path.write_text(json.dumps({**os.environ, 'argv': sys.argv[1:]}))\n")
+DUMP = (
+    "import json, os, pathlib, sys\n"
+    "path = pathlib.Path(os.environ['REPORTS'], os.environ['RANK'] + '.json')\n"
+    "path.write_text(json.dumps({**os.environ, 'argv': sys.argv[1:]}))\n"
+)
 
 
 @pytest.fixture
@@ -26,19 +28,39 @@ def told(runner, script, *options, ranks=2, arguments=(), **variables) -> list[d
 
 
 def test_variables_for_rank_0_and_for_the_others(runner, script):
-    first, *others = told(runner, script, "--env", "NCCL_DEBUG=INFO", "--env", "WANDB_MODE=dryrun", "--rank0-env", "WANDB_MODE=online", "--rank0-env", "NOTE=a=b c",
-                          "--other-ranks-env", "WANDB_MODE=disabled", ranks=3, WANDB_MODE="offline")
+    first, *others = told(
+        runner,
+        script,
+        "--env",
+        "NCCL_DEBUG=INFO",
+        "--env",
+        "WANDB_MODE=dryrun",
+        "--rank0-env",
+        "WANDB_MODE=online",
+        "--rank0-env",
+        "NOTE=a=b c",
+        "--other-ranks-env",
+        "WANDB_MODE=disabled",
+        ranks=3,
+        WANDB_MODE="offline",
+    )
     assert (first["WANDB_MODE"], first["NOTE"]) == ("online", "a=b c")
     assert [(other["WANDB_MODE"], "NOTE" in other) for other in others] == [("disabled", False)] * 2
     assert {each["NCCL_DEBUG"] for each in (first, *others)} == {"INFO"}
 
 
-@pytest.mark.parametrize("option, value, complaint", [
-    ("--rank0-env", "NAME", "not NAME=value"), ("--rank0-env", "=x", "not NAME=value"),
-    ("--env", "A", "not NAME=value"),
-    ("--other-ranks-env", "2X=1", "not NAME=value"), ("--rank0-env", "RANK=1", "RANK is what taas-run tells each rank"),
-    ("--other-ranks-env", "TORCHELASTIC_RUN_ID=x", "TORCHELASTIC_RUN_ID is what"), ("--framework", "horovod", "not one of torch"),
-])
+@pytest.mark.parametrize(
+    "option, value, complaint",
+    [
+        ("--rank0-env", "NAME", "not NAME=value"),
+        ("--rank0-env", "=x", "not NAME=value"),
+        ("--env", "A", "not NAME=value"),
+        ("--other-ranks-env", "2X=1", "not NAME=value"),
+        ("--rank0-env", "RANK=1", "RANK is what taas-run tells each rank"),
+        ("--other-ranks-env", "TORCHELASTIC_RUN_ID=x", "TORCHELASTIC_RUN_ID is what"),
+        ("--framework", "horovod", "not one of torch"),
+    ],
+)
 def test_a_wrong_value_is_refused_in_one_line(runner, script, option, value, complaint):
     result = runner.taas_run(option, value, script)
     assert result.returncode == 2
@@ -55,8 +77,14 @@ def test_defaults_that_tools_read(runner, script):
 
 
 def test_defaults_give_way(runner, script):
-    own = {"WANDB_RUN_GROUP": "mine", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0", "CUDA_DEVICE_MAX_CONNECTIONS": "1",
-           "TORCH_NCCL_TRACE_BUFFER_SIZE": "7", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "/tmp/x", "TF_CONFIG": "{}"}
+    own = {
+        "WANDB_RUN_GROUP": "mine",
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": "7",
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "/tmp/x",
+        "TF_CONFIG": "{}",
+    }
     for each in told(runner, script, **own):
         assert {name: each[name] for name in own} == own
         assert "TORCH_FR_BUFFER_SIZE" not in each and "TORCH_FR_DUMP_TEMP_FILE" not in each
@@ -75,8 +103,9 @@ def test_deepspeeds_variables_and_local_rank(runner, script):
     home.mkdir()
     (home / ".deepspeed_env").write_text("FROM=home\nHOME_ONLY=1\n")
     (runner.folder / ".deepspeed_env").write_text("# migrated\n\nFROM=here\nNCCL_IB_DISABLE=1\nWORDS=a b=c\n")
-    for rank, each in enumerate(told(runner, script, "--framework", "deepspeed", arguments=("--lr", "0.1"), HOME=str(home),
-                                     FROM="shell")):
+    for rank, each in enumerate(
+        told(runner, script, "--framework", "deepspeed", arguments=("--lr", "0.1"), HOME=str(home), FROM="shell")
+    ):
         assert (each["FROM"], each["HOME_ONLY"], each["NCCL_IB_DISABLE"], each["WORDS"]) == ("here", "1", "1", "a b=c")
         assert each["argv"] == [f"--local_rank={rank}", "--lr", "0.1"]
     assert "NCCL_IB_DISABLE" not in told(runner, script)[0], "only for those that ask"
@@ -89,14 +118,20 @@ def test_a_bad_line_of_deepspeed_env_is_named(runner, script):
 
 
 def test_tf_config(runner, script):
-    configurations = [json.loads(each["TF_CONFIG"]) for each in told(runner, script, "--framework", "tf", TF_CONFIG="{}")]
+    configurations = [
+        json.loads(each["TF_CONFIG"]) for each in told(runner, script, "--framework", "tf", TF_CONFIG="{}")
+    ]
     workers = configurations[0]["cluster"]["worker"]
     assert len(set(workers)) == 2
-    assert configurations == [{"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}} for rank in (0, 1)]
+    assert configurations == [
+        {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}} for rank in (0, 1)
+    ]
 
 
 def test_dry_run_shows_it(runner, script):
-    result = runner.taas_run("--framework", "tf", "--nproc-per-node", 2, "--rank0-env", "A=1", "--dry-run", "--json", script)
+    result = runner.taas_run(
+        "--framework", "tf", "--nproc-per-node", 2, "--rank0-env", "A=1", "--dry-run", "--json", script
+    )
     first, second = [rank["environment"] for rank in json.loads(result.stdout)["ranks"]]
     assert (first["A"], "A" in second) == ("1", False)
     assert json.loads(second["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}

@@ -9,10 +9,16 @@ from conftest import EXAMPLES, need
 
 PROGRAMS = EXAMPLES / "parallelism"
 PNG, SVG = b"\x89PNG", b"<?xml"
-MEASURED = {"title": "made up", "ylabel": "seconds",
-            "bars": [{"label": "Model Parallel", "seconds": [3.0, 5.0]}, {"label": "Single GPU", "seconds": [1.0, 1.5, 2.0]},
-                     {"label": "Pipelined", "seconds": [2.0]}],
-            "curve": {"split_size": [1, 4], "seconds": [[2.0, 4.0], [1.0, 1.0]]}}
+MEASURED = {
+    "title": "made up",
+    "ylabel": "seconds",
+    "bars": [
+        {"label": "Model Parallel", "seconds": [3.0, 5.0]},
+        {"label": "Single GPU", "seconds": [1.0, 1.5, 2.0]},
+        {"label": "Pipelined", "seconds": [2.0]},
+    ],
+    "curve": {"split_size": [1, 4], "seconds": [[2.0, 4.0], [1.0, 1.0]]},
+}
 
 
 @pytest.fixture
@@ -32,7 +38,9 @@ def deviations(errors) -> list[float]:
 def check_bars(axes, bars):
     (drawn,) = (container for container in axes.containers if hasattr(container, "patches"))
     assert [label.get_text() for label in axes.get_xticklabels()] == [bar["label"] for bar in bars]
-    assert [bar.get_height() for bar in drawn.patches] == pytest.approx([statistics.fmean(bar["seconds"]) for bar in bars])
+    assert [bar.get_height() for bar in drawn.patches] == pytest.approx(
+        [statistics.fmean(bar["seconds"]) for bar in bars]
+    )
     assert deviations(drawn.errorbar.lines[2][0]) == pytest.approx([statistics.pstdev(bar["seconds"]) for bar in bars])
 
 
@@ -66,8 +74,10 @@ def test_plot_from_a_file(plot, tmp_path, monkeypatch, capsys):
     for name, begin in (("all.png", PNG), ("all.svg", SVG)):
         run("measured.json", name)
         assert (tmp_path / name).read_bytes().startswith(begin)
-    for arguments, words in ((("measured.json", "no.png", "--bars", "Double GPU"), "measured.json has no bar 'Double GPU', only "),
-                             (("missing.json", "no.png"), "missing.json has no measurements: ")):
+    for arguments, words in (
+        (("measured.json", "no.png", "--bars", "Double GPU"), "measured.json has no bar 'Double GPU', only "),
+        (("missing.json", "no.png"), "missing.json has no measurements: "),
+    ):
         with pytest.raises(SystemExit) as ended:
             run(*arguments)
         assert ended.value.code == 2 and words in capsys.readouterr().err
@@ -97,7 +107,9 @@ def test_halves_compute_what_the_whole_does(monkeypatch):
 
 def test_resnet50_is_measured_and_drawn(runner, plot):
     need("torch", "torchvision")
-    result = runner.python(PROGRAMS / "resnet50_model_parallel.py", "--repeats", 2, "--batch-size", 2, "--image-size", 33)
+    result = runner.python(
+        PROGRAMS / "resnet50_model_parallel.py", "--repeats", 2, "--batch-size", 2, "--image-size", 33
+    )
     assert result.returncode == 0, result.stderr
     measured = json.loads((runner.folder / "model_parallel.json").read_text())
     assert [bar["label"] for bar in measured["bars"]] == ["Model Parallel", "Single GPU", "Pipelined"]

@@ -33,8 +33,17 @@ def run_on_two_nodes(runner, launcher, *arguments):
         agents = []
         for node in range(2):
             command = [*launcher, "--nnodes=2", f"--node-rank={node}", "--nproc-per-node=1", *map(str, arguments)]
-            agents.append(subprocess.Popen(command, cwd=runner.folder, env=environment, stdout=subprocess.PIPE,
-                                           stderr=subprocess.STDOUT, text=True, start_new_session=True))
+            agents.append(
+                subprocess.Popen(
+                    command,
+                    cwd=runner.folder,
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    start_new_session=True,
+                )
+            )
             stack.callback(end, agents[-1])
         for agent in agents:
             said, _ = agent.communicate(timeout=DEADLINE_SECONDS)
@@ -54,8 +63,9 @@ def test_the_given_address_and_port_are_the_store_s(runner, launcher, host):
     script = runner.folder / "named.py"
     script.write_text(SCRIPT)
     port = free_port()
-    run_on_two_nodes(runner, LAUNCHERS[launcher], "--master-addr=localhost", f"--master-port={port}", script,
-                     f"tcp://{host}:{port}")
+    run_on_two_nodes(
+        runner, LAUNCHERS[launcher], "--master-addr=localhost", f"--master-port={port}", script, f"tcp://{host}:{port}"
+    )
     assert [(runner.reports / str(rank)).read_text() for rank in range(2)] == [f"3 {port}"] * 2
 
 
@@ -65,7 +75,13 @@ def test_it_is_on_one_node_too(runner, launcher):
     script = runner.folder / "named.py"
     script.write_text(SCRIPT)
     port = free_port()
-    given = ("--nproc-per-node=2", "--master-addr=localhost", f"--master-port={port}", script, f"tcp://localhost:{port}")
+    given = (
+        "--nproc-per-node=2",
+        "--master-addr=localhost",
+        f"--master-port={port}",
+        script,
+        f"tcp://localhost:{port}",
+    )
     result = (runner.torchrun if launcher == "torchrun" else runner.taas_run)(*given)
     assert result.returncode == 0, result.stderr
     assert [(runner.reports / str(rank)).read_text() for rank in range(2)] == [f"3 {port}"] * 2

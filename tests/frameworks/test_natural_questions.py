@@ -44,15 +44,19 @@ def opened(path, negatives=1.0, cache=None, shape=SHAPE):
 
 
 def words(example, span):
-    return " ".join(example.document[span.start:span.end])
+    return " ".join(example.document[span.start : span.end])
 
 
 def test_answers_of_the_sample_are_right_to_the_word():
     for line, (kind, short, long) in zip(SAMPLE.read_text().splitlines(), ANSWERS, strict=True):
         example = formats.parse(line)
-        answer, = example.answers
+        (answer,) = example.answers
         assert (answer.type, [words(example, span) for span in answer.short]) == (kind, short)
-        assert (words(example, answer.long).startswith(long) and answer.long in example.candidates) if long else not answer.long
+        assert (
+            (words(example, answer.long).startswith(long) and answer.long in example.candidates)
+            if long
+            else not answer.long
+        )
 
 
 def test_windows_of_the_sample_point_at_the_answers(sample):
@@ -84,7 +88,7 @@ def test_windows_overlap_and_cover_the_whole_document(sample):
     assert starts == list(range(0, starts[-1] + 1, SHAPE.stride)) and len(starts) > 5
     assert starts[-1] < len(document) <= starts[-1] + room and SHAPE.stride < room
     window = windows.encode(training.examples[long], starts[1], SHAPE)
-    shown = document[starts[1]:starts[1] + room]
+    shown = document[starts[1] : starts[1] + room]
     assert window["tokens"][-room:].tolist() == [windows.token_of(word, SHAPE.buckets) for word in shown]
 
 
@@ -92,6 +96,7 @@ def test_windows_without_an_answer_are_thinned_out_the_same_way_each_time(sample
     def kinds(negatives):
         training, held_out = opened(sample, negatives)
         return [int(training[index]["type"]) for index in range(len(training))], len(held_out)
+
     (every, held_out), (some, held_out_still), (no, _) = kinds(1.0), kinds(0.5), kinds(0.0)
     assert every.count(0) > some.count(0) > no.count(0) == 0
     assert [kind for kind in every if kind] == [kind for kind in some if kind] == no
@@ -147,8 +152,12 @@ BAD = {
     changed(document_text=None): "no document_text",
     changed(question_text=5): "question_text is not of the type str",
     changed(annotations=[]): "annotations is empty",
-    changed(long_answer_candidates=[{"start_token": 0, "end_token": 9999}]): "tokens 0 to 9999 do not lie in a document of 57",
-    changed(annotations=[{**ANNOTATION, "yes_no_answer": "MAYBE"}]): 'yes_no_answer is "MAYBE": neither YES, NO nor NONE',
+    changed(
+        long_answer_candidates=[{"start_token": 0, "end_token": 9999}]
+    ): "tokens 0 to 9999 do not lie in a document of 57",
+    changed(
+        annotations=[{**ANNOTATION, "yes_no_answer": "MAYBE"}]
+    ): 'yes_no_answer is "MAYBE": neither YES, NO nor NONE',
     changed(annotations=[ANNOTATION]): "the long answer, tokens 3 to 9, is not one of long_answer_candidates",
 }
 
@@ -181,7 +190,9 @@ def test_no_data(tmp_path, text, why):
 
 def test_one_process_without_a_launcher_trains_on_the_sample(runner, sample):
     need("torch")
-    result = runner.python(EXAMPLES / "project/train.py", "--dataset", "natural-questions", "--data", sample, "--epochs", 1)
+    result = runner.python(
+        EXAMPLES / "project/train.py", "--dataset", "natural-questions", "--data", sample, "--epochs", 1
+    )
     assert result.returncode == 0, result.stderr
     assert re.match(r"epoch 0: loss \S+ on 1 rank, exact match ", result.stdout), result.stdout
     assert (runner.folder / "output/checkpoint.pt").stat().st_size > 0
@@ -200,16 +211,19 @@ LONG = formats.Span(10, 30)
 SHORT = formats.Answer("short", LONG, (formats.Span(12, 14), formats.Span(20, 24)))
 
 
-@pytest.mark.parametrize("predicted, right, measured", [
-    (formats.Answer("short", LONG, (formats.Span(20, 24),)), SHORT, (1, 1, 1)),
-    (formats.Answer("short", LONG, (formats.Span(22, 26),)), SHORT, (0, 0.5, 1)),
-    (formats.Answer("short", formats.Span(0, 9), (formats.Span(2, 4),)), SHORT, (0, 0, 0)),
-    (formats.Answer("yes", LONG), formats.Answer("yes", LONG), (1, 1, 1)),
-    (formats.Answer("yes", LONG), formats.Answer("no", LONG), (0, 0, 1)),
-    (formats.Answer("long", LONG), SHORT, (0, 0, 1)),
-    (formats.Answer(), formats.Answer(), (1, 1, 1)),
-    (formats.Answer(), SHORT, (0, 0, 0)),
-])
+@pytest.mark.parametrize(
+    "predicted, right, measured",
+    [
+        (formats.Answer("short", LONG, (formats.Span(20, 24),)), SHORT, (1, 1, 1)),
+        (formats.Answer("short", LONG, (formats.Span(22, 26),)), SHORT, (0, 0.5, 1)),
+        (formats.Answer("short", formats.Span(0, 9), (formats.Span(2, 4),)), SHORT, (0, 0, 0)),
+        (formats.Answer("yes", LONG), formats.Answer("yes", LONG), (1, 1, 1)),
+        (formats.Answer("yes", LONG), formats.Answer("no", LONG), (0, 0, 1)),
+        (formats.Answer("long", LONG), SHORT, (0, 0, 1)),
+        (formats.Answer(), formats.Answer(), (1, 1, 1)),
+        (formats.Answer(), SHORT, (0, 0, 0)),
+    ],
+)
 def test_measures(predicted, right, measured):
     assert scores.measures(predicted, (right,)) == measured
 
@@ -220,7 +234,12 @@ def test_outputs_that_agree_with_the_targets_are_read_as_the_right_answers(sampl
     best = scores.BestWindows()
     for index in range(len(training)):
         window = training[index]
-        outputs = {name: np.eye(size)[max(0, window[name])][None] for name, size in
-                   (("type", len(formats.ANSWER_TYPES)), *((name, SHAPE.length) for name in ("start", "end", "long")))}
+        outputs = {
+            name: np.eye(size)[max(0, window[name])][None]
+            for name, size in (
+                ("type", len(formats.ANSWER_TYPES)),
+                *((name, SHAPE.length) for name in ("start", "end", "long")),
+            )
+        }
         best.add(outputs, {name: np.array([window[name]]) for name in ("example", "origin")})
     assert best.sums(training.examples).tolist() == [6, 6, 6, 6]

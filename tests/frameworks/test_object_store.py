@@ -20,17 +20,34 @@ BENCHMARK = EXAMPLES.parents[1] / "apps/bench/data/slow_source.py"
 @pytest.fixture
 def server():
     """The address of an object server whose objects take a millisecond."""
-    with subprocess.Popen([sys.executable, EXAMPLE / "object_server.py", "--latency-ms", "1"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, EXAMPLE / "object_server.py", "--latency-ms", "1"], stdout=subprocess.PIPE, text=True
+    ) as process:
         yield process.stdout.readline().strip()
         process.terminate()
 
 
 def test_each_batch_is_right_and_all_machines_take_part(runner, tmp_path):
-    """The benchmark compares each batch with what the server has, and counts the objects that each data worker was sent."""
+    """The benchmark compares each batch with the server's, and counts the objects that each data worker was sent."""
     need("torch")
     package = pathlib.Path(TAAS_RUN).parents[1] / "python"
-    done = runner.python(BENCHMARK, "--bin", pathlib.Path(TAAS_RUN).parent, "--package", package, "--rounds", 1, "--machines", 3,
-                         "--batches", 6, "--latency-ms", 20, "--json", tmp_path / "result.json")
+    done = runner.python(
+        BENCHMARK,
+        "--bin",
+        pathlib.Path(TAAS_RUN).parent,
+        "--package",
+        package,
+        "--rounds",
+        1,
+        "--machines",
+        3,
+        "--batches",
+        6,
+        "--latency-ms",
+        20,
+        "--json",
+        tmp_path / "result.json",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (seen,) = json.loads((tmp_path / "result.json").read_text())["results"]["3"]
     assert seen["batches"] == 18 and len(seen["objects_by_worker"]) == 3 and sum(seen["objects_by_worker"]) >= 18 * 4
@@ -38,7 +55,9 @@ def test_each_batch_is_right_and_all_machines_take_part(runner, tmp_path):
 
 def test_the_example_trains_with_two_machines(runner, server):
     need("torch")
-    done = runner.taas_run("--gpus", 1, "--cpus", 2, "--data-cores", 1, EXAMPLE / "train.py", "--url", server, "--steps", 12)
+    done = runner.taas_run(
+        "--gpus", 1, "--cpus", 2, "--data-cores", 1, EXAMPLE / "train.py", "--url", server, "--steps", 12
+    )
     assert done.returncode == 0, done.stderr
     assert re.search(r"^12 steps, \d+\.\d per second$", done.stdout, re.MULTILINE), done.stdout
     with urllib.request.urlopen(f"{server}/served") as answer:

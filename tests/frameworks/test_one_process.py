@@ -22,7 +22,7 @@ def test_a_script_that_knows_nothing_of_ranks(runner):
 
 @pytest.mark.parametrize("way", ["own", "given", "rpc"])
 def test_workers_of_a_program_find_each_other(runner, way):
-    """With MASTER_PORT set by the program, as PyTorch's tutorials do, with what was there, and over torch.distributed.rpc."""
+    """With the program's MASTER_PORT, as in PyTorch's tutorials, with what was there, over torch.distributed.rpc."""
     need("torch")
     script = PROGRAMS / "spawn_workers.py"
     alone, below = runner.python(script, way), runner.taas_run(script, way)
@@ -33,10 +33,12 @@ def test_workers_of_a_program_find_each_other(runner, way):
 def test_one_process_that_joins_a_group_alone(runner):
     need("torch")
     script = runner.folder / "alone.py"
-    script.write_text("import torch, torch.distributed as dist\n"
-                      "dist.init_process_group('gloo')\n"
-                      "total = torch.tensor(7)\n"
-                      "dist.all_reduce(total)\n"
-                      "print(dist.get_world_size(), total.item())\n")
+    script.write_text(
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "total = torch.tensor(7)\n"
+        "dist.all_reduce(total)\n"
+        "print(dist.get_world_size(), total.item())\n"
+    )
     below = runner.taas_run(script)
     assert (below.returncode, below.stdout) == (0, "1 7\n"), below.stderr

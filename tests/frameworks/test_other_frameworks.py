@@ -25,11 +25,13 @@ def test_tensorflow_after_a_restart(runner):
     """The servers of the next generation open the same ports again."""
     need("tensorflow")
     program = runner.folder / "restarts.py"
-    program.write_text("import os, runpy, sys\n"
-                       f"sys.path.insert(0, {str(PROGRAMS)!r})\n"
-                       f"runpy.run_path({str(PROGRAMS / 'tensorflow_rank.py')!r}, run_name='__main__')\n"
-                       "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
-                       "    os._exit(3)\n")
+    program.write_text(
+        "import os, runpy, sys\n"
+        f"sys.path.insert(0, {str(PROGRAMS)!r})\n"
+        f"runpy.run_path({str(PROGRAMS / 'tensorflow_rank.py')!r}, run_name='__main__')\n"
+        "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "    os._exit(3)\n"
+    )
     result = runner.taas_run("--framework", "tf", "--nproc-per-node", 2, "--max-restarts", 1, program)
     assert [told["replicas"] for told in runner.reported(result, 2)] == [2, 2]
 

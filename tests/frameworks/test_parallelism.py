@@ -33,9 +33,14 @@ def output(result) -> str:
 def test_data_parallel(runner):
     need("torch")
     told = output(runner.python(PROGRAMS / "data_parallel.py"))
-    assert told.splitlines() == ["no GPU: each batch stays whole, on the CPU", *(
-        f"{where}: input ({size}, 5), output ({size}, 2)"
-        for size in (30, 30, 30, 10) for where in ("  inside the model", "outside"))]
+    assert told.splitlines() == [
+        "no GPU: each batch stays whole, on the CPU",
+        *(
+            f"{where}: input ({size}, 5), output ({size}, 2)"
+            for size in (30, 30, 30, 10)
+            for where in ("  inside the model", "outside")
+        ),
+    ]
 
 
 def check_replicas(told: str, device: str) -> None:
@@ -52,7 +57,9 @@ def test_toy_ddp_spawns_its_ranks(runner):
 
 def test_toy_ddp_takes_the_launcher_s_ranks(runner):
     need("torch")
-    check_replicas(output(runner.taas_run("-t", 3, "--nproc-per-node", 2, PROGRAMS / "toy_ddp.py", "--steps", 3)), "cpu")
+    check_replicas(
+        output(runner.taas_run("-t", 3, "--nproc-per-node", 2, PROGRAMS / "toy_ddp.py", "--steps", 3)), "cpu"
+    )
 
 
 def test_toy_model_on_two_devices(runner):
@@ -61,14 +68,17 @@ def test_toy_model_on_two_devices(runner):
     check_replicas(told, "cpu and cpu")
 
 
-@pytest.mark.parametrize("visible, per_rank, local_rank, ranks, gpus", [
-    (2, 2, 1, 4, [0, 1]),  # --devices-per-rank 2
-    (0, 2, 1, 4, []),
-    (2, 1, 0, 1, [0, 1]),
-    (4, 1, 1, 2, [2, 3]),
-    (2, 1, 1, 2, []),
-    (1, 1, 0, 1, []),
-])
+@pytest.mark.parametrize(
+    "visible, per_rank, local_rank, ranks, gpus",
+    [
+        (2, 2, 1, 4, [0, 1]),  # --devices-per-rank 2
+        (0, 2, 1, 4, []),
+        (2, 1, 0, 1, [0, 1]),
+        (4, 1, 1, 2, [2, 3]),
+        (2, 1, 1, 2, []),
+        (1, 1, 0, 1, []),
+    ],
+)
 def test_gpus_of_a_replica(monkeypatch, visible, per_rank, local_rank, ranks, gpus):
     need("torch")
     monkeypatch.syspath_prepend(PROGRAMS)
@@ -106,17 +116,20 @@ def test_sampler_tour(runner):
 
 @pytest.mark.parametrize("gpus, launcher", [(1, None), (2, "taas-run"), *([(2, "torchrun")] if FULL else [])])
 def test_auto_mode_as_a_plain_script(runner, gpus, launcher):
-    """A machine with so many GPUs, as far as the script knows; the processes that it starts find none and use the CPU."""
+    """A machine with so many GPUs, as far as the script knows; the processes that it starts find none, and use CPUs."""
     need("torch")
     if launcher == "taas-run":
         runner.environment["PATH"] = f"{pathlib.Path(TAAS_RUN).parent}:{runner.environment['PATH']}"
     elif launcher == "torchrun":
         runner.environment["PATH"] = str(pathlib.Path(sys.executable).parent)
     script = str(EXAMPLES / "auto_mode.py")
-    driver = written(runner.folder, "import runpy, sys, torch\n"
-                                    f"torch.cuda.device_count = lambda: {gpus}\n"
-                                    "sys.argv = sys.argv[1:]\n"
-                                    "runpy.run_path(sys.argv[0], run_name='__main__')\n")
+    driver = written(
+        runner.folder,
+        "import runpy, sys, torch\n"
+        f"torch.cuda.device_count = lambda: {gpus}\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n",
+    )
     result = runner.python(driver, script, "--epochs", 2)
     mode = "one process" if gpus == 1 else f"{gpus} processes"
     assert re.search(rf"^{mode} on cpu: loss 0\.\d+$", output(result), re.MULTILINE), result.stdout

@@ -1,4 +1,4 @@
-"""The first examples of frameworks' own documentation, with small made-up data, on CPU ranks: they train one model, or it is said."""
+"""First examples of frameworks' documentation, with made-up data, on CPU ranks: they train one model, or it is said."""
 
 import pytest
 from conftest import TAAS_RUN, TWO_NODES, need
@@ -83,17 +83,32 @@ optimizer.step()
 """
 TOGETHER = {"accelerate": ACCELERATE, "lightning": LIGHTNING, "transformers": TRANSFORMERS, "deepspeed": DEEPSPEED}
 ALONE = {
-    "accelerate, asked for its place first": ("accelerate", "import accelerate\naccelerate.PartialState()\n" + ACCELERATE,
-                                              "call PartialState(cpu=True)"),
-    "accelerate, told otherwise": ("accelerate", 'os.environ["ACCELERATE_USE_CPU"] = "0"\n' + ACCELERATE, "call PartialState(cpu=True)"),
-    "lightning, with devices": ("lightning", LIGHTNING.replace("Trainer(", "Trainer(devices='auto', "), "give Trainer or Fabric devices="),
+    "accelerate, asked for its place first": (
+        "accelerate",
+        "import accelerate\naccelerate.PartialState()\n" + ACCELERATE,
+        "call PartialState(cpu=True)",
+    ),
+    "accelerate, told otherwise": (
+        "accelerate",
+        'os.environ["ACCELERATE_USE_CPU"] = "0"\n' + ACCELERATE,
+        "call PartialState(cpu=True)",
+    ),
+    "lightning, with devices": (
+        "lightning",
+        LIGHTNING.replace("Trainer(", "Trainer(devices='auto', "),
+        "give Trainer or Fabric devices=",
+    ),
     "fabric": ("lightning", FABRIC, "give Trainer or Fabric devices="),
-    "a group of one": ("torch", "import torch, torch.distributed as dist\n"
-                       "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
-                       "model = torch.nn.Linear(4, 1)\n"
-                       "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-                       "model(torch.ones(2, 4)).sum().backward()\n"
-                       "optimizer.step()\n", "call torch.distributed.init_process_group()"),
+    "a group of one": (
+        "torch",
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+        "model = torch.nn.Linear(4, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "model(torch.ones(2, 4)).sum().backward()\n"
+        "optimizer.step()\n",
+        "call torch.distributed.init_process_group()",
+    ),
 }
 RAY = "import ray.train, ray.train.torch\n"
 
@@ -127,13 +142,14 @@ def test_ranks_that_train_alone_are_told_the_way_out_of_their_framework(runner, 
 
 
 def test_several_ranks_of_ray_train_are_told_of_before_they_start(runner):
-    """Each starts workers of its own, which may wait for ever: no hint at the end would be seen. Nothing of Ray runs here."""
+    """Each starts workers of its own, which may wait for ever: no hint at the end would be seen. Ray does not run."""
     program = write(runner, RAY)
 
     def said(*size, **variables):
         result = runner.taas_run(*size, "--dry-run", program, **variables)
         assert result.returncode == 0, result.stderr
         return "Ray Train" in result.stdout
+
     assert said("--nproc-per-node", 2)
     assert not said("--nproc-per-node", 1)
     assert not said("--nproc-per-node", 2, TAAS_HINTS="0")

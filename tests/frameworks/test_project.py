@@ -10,7 +10,9 @@ import pytest
 
 from conftest import EXAMPLES, TAAS_RUN, full_only, need
 
-EPOCH = re.compile(r"^epoch (\d): loss (\S+) on (\d) ranks?, exact match (\S+), F1 (\S+), long answer (\S+)$", re.MULTILINE)
+EPOCH = re.compile(
+    r"^epoch (\d): loss (\S+) on (\d) ranks?, exact match (\S+), F1 (\S+), long answer (\S+)$", re.MULTILINE
+)
 SMALL = ("--samples", 128, "--batch-size", 16, "--epochs", 2)
 FAILS_ONCE = """\
         if (self.position.epoch, step) == (1, 4) and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
@@ -47,10 +49,14 @@ def test_setup_makes_an_environment_where_there_is_none(runner, project):
     assert again.stdout == ".venv is up to date\n", again.stdout
 
 
-@pytest.mark.parametrize("package, said", [
-    ("", "no taas-run here: put it into PATH, name a wheel"),
-    ("/nowhere/taas_run.whl", "TAAS_RUN_PACKAGE=/nowhere/taas_run.whl: there is no such wheel or folder"),
-], ids=["no launcher", "no such wheel"])
+@pytest.mark.parametrize(
+    "package, said",
+    [
+        ("", "no taas-run here: put it into PATH, name a wheel"),
+        ("/nowhere/taas_run.whl", "TAAS_RUN_PACKAGE=/nowhere/taas_run.whl: there is no such wheel or folder"),
+    ],
+    ids=["no launcher", "no such wheel"],
+)
 def test_setup_says_what_is_missing_before_it_downloads_anything(runner, project, package, said):
     result = runner.command("make", "setup", folder=project, PATH="/usr/bin:/bin", TAAS_RUN_PACKAGE=package)
     assert result.returncode == 2 and f"setup: {said}" in result.stderr, result.stderr
@@ -58,10 +64,19 @@ def test_setup_says_what_is_missing_before_it_downloads_anything(runner, project
 
 
 def test_two_ranks_learn(runner, project):
-    """The questions of the evaluation are not those of the training; always to say "no answer" is right for three in ten."""
+    """The evaluation's questions are not those of the training; always to say "no answer" is right for three in ten."""
     need("torch")
-    result = runner.command("scripts/run_distributed_on_platform.sh", "--samples", 1024, "--epochs", 2, "--batch-size", 16,
-                            folder=project, RANKS="2")
+    result = runner.command(
+        "scripts/run_distributed_on_platform.sh",
+        "--samples",
+        1024,
+        "--epochs",
+        2,
+        "--batch-size",
+        16,
+        folder=project,
+        RANKS="2",
+    )
     assert result.returncode == 0, result.stderr
     assert "training here: taas-run --nproc-per-node 2 " in result.stderr
     first, last = epochs(result.stdout)
@@ -79,9 +94,21 @@ def test_a_run_that_goes_on_ends_as_if_nothing_had_happened(runner, project):
         if name == "struck":
             text = (project / "train.py").read_text()
             head = "        # What is random in a step"
-            (project / "train.py").write_text(text.replace("import sys\n", "import os\nimport sys\n").replace(head, FAILS_ONCE + head))
-        run = runner.taas_run("--nproc-per-node", 2, "--max-restarts", 1, "--output", runner.folder / name,
-                              project / "train.py", *SMALL, "--save-every", 3)
+            (project / "train.py").write_text(
+                text.replace("import sys\n", "import os\nimport sys\n").replace(head, FAILS_ONCE + head)
+            )
+        run = runner.taas_run(
+            "--nproc-per-node",
+            2,
+            "--max-restarts",
+            1,
+            "--output",
+            runner.folder / name,
+            project / "train.py",
+            *SMALL,
+            "--save-every",
+            3,
+        )
         assert run.returncode == 0, run.stderr
         assert ("lightning" in run.stderr) == (name == "struck")
         assert [each[0] for each in epochs(run.stdout)] == [0, 1], run.stdout
@@ -111,24 +138,38 @@ def test_a_file_to_resume_from_that_is_no_checkpoint(tmp_path, monkeypatch):
 @full_only
 def test_tensorflow_learns_the_same(runner, project):
     need("tensorflow")
-    result = runner.taas_run("--framework", "tf", "--nproc-per-node", 2, project / "train_tf.py",
-                             "--samples", 256, "--batch-size", 16, "--epochs", 2)
+    result = runner.taas_run(
+        "--framework",
+        "tf",
+        "--nproc-per-node",
+        2,
+        project / "train_tf.py",
+        "--samples",
+        256,
+        "--batch-size",
+        16,
+        "--epochs",
+        2,
+    )
     assert result.returncode == 0, result.stderr
     first, second = epochs(result.stdout)
     assert first[2] == second[2] == 2 and second[1] < first[1], result.stdout
     assert (runner.folder / "taas-runs/latest/output/checkpoint.weights.h5").stat().st_size > 0
 
 
-@pytest.mark.parametrize("variables, sbatch, said, passed", [
-    ({}, False, "here", ""),
-    ({"GPUS": "4"}, False, "here", "--gpus 4 "),
-    ({}, True, "as a job of SLURM", "--slurm --gpus 8 "),
-    ({"RANKS": "3", "NODES": "2"}, True, "as a job of SLURM", "--slurm --nnodes 2 --nproc-per-node 3 "),
-    ({"SLURM_JOB_ID": "7", "GPUS": "16"}, True, "here, in job 7 of SLURM", "--gpus 16 "),
-    ({"HOSTS": "a,b"}, True, "over ssh on a,b", "--hosts a,b --gpus 16 "),
-    ({"HOSTS": "a:2,b:1"}, False, "over ssh on a:2,b:1", "--hosts a:2,b:1 "),
-    ({"HOSTS": "a,b", "PLATFORM": "slurm"}, True, "as a job of SLURM", "--slurm --gpus 8 "),
-])
+@pytest.mark.parametrize(
+    "variables, sbatch, said, passed",
+    [
+        ({}, False, "here", ""),
+        ({"GPUS": "4"}, False, "here", "--gpus 4 "),
+        ({}, True, "as a job of SLURM", "--slurm --gpus 8 "),
+        ({"RANKS": "3", "NODES": "2"}, True, "as a job of SLURM", "--slurm --nnodes 2 --nproc-per-node 3 "),
+        ({"SLURM_JOB_ID": "7", "GPUS": "16"}, True, "here, in job 7 of SLURM", "--gpus 16 "),
+        ({"HOSTS": "a,b"}, True, "over ssh on a,b", "--hosts a,b --gpus 16 "),
+        ({"HOSTS": "a:2,b:1"}, False, "over ssh on a:2,b:1", "--hosts a:2,b:1 "),
+        ({"HOSTS": "a,b", "PLATFORM": "slurm"}, True, "as a job of SLURM", "--slurm --gpus 8 "),
+    ],
+)
 def test_where_the_script_submits_to(runner, project, variables, sbatch, said, passed):
     """taas-run itself is taken from here; what it does with these flags is tested elsewhere."""
     programs = runner.folder / "programs"
@@ -137,8 +178,13 @@ def test_where_the_script_submits_to(runner, project, variables, sbatch, said, p
         os.symlink(shutil.which("true" if name == "sbatch" else name), programs / name)
     (programs / "taas-run").write_text('#!/bin/sh\necho "$@"\n')
     (programs / "taas-run").chmod(0o755)
-    result = runner.command("scripts/run_distributed_on_platform.sh", "--epochs", 1, folder=project,
-                            **{"PLATFORM": "", "PATH": str(programs), "TAAS_ARGUMENTS": "--quiet", **variables})
+    result = runner.command(
+        "scripts/run_distributed_on_platform.sh",
+        "--epochs",
+        1,
+        folder=project,
+        **{"PLATFORM": "", "PATH": str(programs), "TAAS_ARGUMENTS": "--quiet", **variables},
+    )
     assert result.stdout == f"{passed}--max-restarts 2 --quiet train.py --epochs 1\n", result.stderr
     assert result.stderr == f"training {said}: taas-run {result.stdout}"
 

@@ -32,7 +32,9 @@ def test_deepspeed(runner, shape):
     local = 2 if shape == TWO_NODES else len(ours)
     for rank, told in enumerate(ours):
         assert (told["rank"], told["local_rank"], told["world"], told["stage"]) == (rank, rank % local, len(ours), 1)
-        assert told["state"] < 2 * told["weights"], "Adam keeps two numbers for each weight, and this rank a part of them"
+        assert told["state"] < 2 * told["weights"], (
+            "Adam keeps two numbers for each weight, and this rank a part of them"
+        )
     assert [told["loss"] for told in ours] == [told["loss"] for told in theirs]
     assert {told["parameters"] for told in ours + theirs} == {ours[0]["parameters"]}
 
@@ -57,7 +59,12 @@ def test_lightning_is_told_of_its_devices(runner):
 def test_deepspeed_reads_its_arguments(runner):
     need("deepspeed")
     settings = runner.folder / "settings.json"
-    settings.write_text('{"train_micro_batch_size_per_gpu": 8, "optimizer": {"type": "Adam", "params": {"lr": 0.1, "torch_adam": true}}}')
-    done = runner.taas_run("-t", 3, "--gpus", 2, PROGRAMS / "deepspeed_arguments.py", "--deepspeed", "--deepspeed_config", settings)
+    settings.write_text(
+        '{"train_micro_batch_size_per_gpu": 8, '
+        '"optimizer": {"type": "Adam", "params": {"lr": 0.1, "torch_adam": true}}}'
+    )
+    done = runner.taas_run(
+        "-t", 3, "--gpus", 2, PROGRAMS / "deepspeed_arguments.py", "--deepspeed", "--deepspeed_config", settings
+    )
     assert done.returncode == 0, done.stderr
     assert all(f"rank {rank} of 2" in done.stdout for rank in range(2)), done.stdout

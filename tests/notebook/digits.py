@@ -7,8 +7,15 @@ import numpy
 
 REAL = pathlib.Path(__file__).parents[3] / "shared" / "data" / "mnist"
 _SEGMENTS = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg"]
-_BOXES = {"a": (4, 6, 8, 20), "b": (4, 14, 18, 20), "c": (14, 24, 18, 20), "d": (22, 24, 8, 20), "e": (14, 24, 8, 10),
-          "f": (4, 14, 8, 10), "g": (13, 15, 8, 20)}
+_BOXES = {
+    "a": (4, 6, 8, 20),
+    "b": (4, 14, 18, 20),
+    "c": (14, 24, 18, 20),
+    "d": (22, 24, 8, 20),
+    "e": (14, 24, 8, 10),
+    "f": (4, 14, 8, 10),
+    "g": (13, 15, 8, 20),
+}
 
 
 def write(folder: pathlib.Path, train: int, test: int):
@@ -24,7 +31,9 @@ def write(folder: pathlib.Path, train: int, test: int):
 def _real():
     images = gzip.decompress((REAL / "t10k-images-idx3-ubyte.gz").read_bytes())
     labels = gzip.decompress((REAL / "t10k-labels-idx1-ubyte.gz").read_bytes())
-    return numpy.frombuffer(images, numpy.uint8, offset=16).reshape(-1, 28, 28), numpy.frombuffer(labels, numpy.uint8, offset=8)
+    return numpy.frombuffer(images, numpy.uint8, offset=16).reshape(-1, 28, 28), numpy.frombuffer(
+        labels, numpy.uint8, offset=8
+    )
 
 
 def _drawn(count):
@@ -35,7 +44,7 @@ def _drawn(count):
         down, right = random.integers(-3, 4, 2)
         for segment in _SEGMENTS[label]:
             top, bottom, left, end = _BOXES[segment]
-            image[top + down:bottom + down, left + right:end + right] = 230
+            image[top + down : bottom + down, left + right : end + right] = 230
     return images, labels
 
 

@@ -42,9 +42,16 @@ class Kernel:
 
     def __init__(self, folder: pathlib.Path, sockets: pathlib.Path):
         self.mark = uuid.uuid4().hex
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD_SIZE", "SLURM_"))}
-        environment |= {"TAAS_TEST_MARK": self.mark, "IPYTHONDIR": str(sockets / "ipython"), "HOME": str(sockets),
-                        "JUPYTER_RUNTIME_DIR": str(sockets), "XDG_CONFIG_HOME": str(sockets / "config")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD_SIZE", "SLURM_"))
+        }
+        environment |= {
+            "TAAS_TEST_MARK": self.mark,
+            "IPYTHONDIR": str(sockets / "ipython"),
+            "HOME": str(sockets),
+            "JUPYTER_RUNTIME_DIR": str(sockets),
+            "XDG_CONFIG_HOME": str(sockets / "config"),
+        }
         self._manager = KernelManager(transport="ipc", ip=str(sockets / "kernel"))
         self._manager.start_kernel(cwd=str(folder), env=environment)
         self.pid = self._manager.provisioner.process.pid

@@ -8,9 +8,13 @@ import pytest
 
 @pytest.mark.gate
 def test_the_pragma_cell_runs_on_ranks_with_what_earlier_cells_have_defined(kernel):
-    kernel.run("import os, json\nscale = 3\ndef twice(n):\n    return 2 * n * scale\nclass Box:\n    def go(self):\n"
-               "        return twice(self.n)\nbox = Box()\nbox.n = 5").check()
-    done = kernel.run('#!g2.8\n#pragma taas --gpus 2\nprint(json.dumps([os.environ["RANK"], os.environ["WORLD_SIZE"], box.go()]))').check()
+    kernel.run(
+        "import os, json\nscale = 3\ndef twice(n):\n    return 2 * n * scale\nclass Box:\n    def go(self):\n"
+        "        return twice(self.n)\nbox = Box()\nbox.n = 5"
+    ).check()
+    done = kernel.run(
+        '#!g2.8\n#pragma taas --gpus 2\nprint(json.dumps([os.environ["RANK"], os.environ["WORLD_SIZE"], box.go()]))'
+    ).check()
     assert json.loads(done.stream()) == ["0", "2", 30]
 
 
@@ -26,12 +30,13 @@ def test_a_cell_that_sets_what_torch_reads_at_import_does_not_get_a_torch_that_h
 
 def test_ranks_are_fresh_processes_and_the_cell_is_a_file_of_theirs(kernel):
     kernel.run("import os, sys\nunread = 1").check()
-    done = kernel.run('''#pragma taas --gpus 2 --pull facts
+    done = kernel.run("""#pragma taas --gpus 2 --pull facts
 import inspect
 def here(): pass
 facts = dict(name=__name__, ps1=hasattr(sys, "ps1"), ipython="IPython" in sys.modules, file=open(__file__).read(),
-             source=inspect.getsource(here), unread="unread" in globals(), group=os.getpgrp() == os.getpid(), argv=len(sys.argv))
-''').check()
+             source=inspect.getsource(here), unread="unread" in globals(), group=os.getpgrp() == os.getpid(),
+             argv=len(sys.argv))
+""").check()
     assert done.error is None
     facts = eval(kernel.run("facts").check().result)
     assert facts["file"].startswith("#pragma taas --gpus 2")
@@ -55,8 +60,10 @@ def test_the_last_expression_is_the_cells_result(kernel):
 
 def test_values_of_rank_0_come_back_with_the_notebooks_own_classes(kernel):
     kernel.run("import torch, os\nclass Net:\n    pass\n").check()
-    kernel.run('%%taas --gpus 2 --pull net,weights,loss\nnet = Net(); net.rank = os.environ["RANK"]\n'
-               "weights = torch.arange(5.0); loss = [weights[1:3], 0.5]").check()
+    kernel.run(
+        '%%taas --gpus 2 --pull net,weights,loss\nnet = Net(); net.rank = os.environ["RANK"]\n'
+        "weights = torch.arange(5.0); loss = [weights[1:3], 0.5]"
+    ).check()
     pulled = kernel.run("isinstance(net, Net), net.rank, weights.tolist(), loss[0].tolist(), loss[1]").check().result
     assert pulled == "(True, '0', [0.0, 1.0, 2.0, 3.0, 4.0], [1.0, 2.0], 0.5)"
 
@@ -73,20 +80,24 @@ class Net:
 net = Net()
 """).check()
     assert kernel.run("f(), Net.kind, net.kind, type(net) is Net").check().result == "(200, 'new', 'new', True)"
-    assert kernel.run("before[0] is kept[0], before[1] is kept[1], type(before[2]) is kept[1]"
-                      ).check().result == "(True, True, True)"
+    assert (
+        kernel.run("before[0] is kept[0], before[1] is kept[1], type(before[2]) is kept[1]").check().result
+        == "(True, True, True)"
+    )
 
 
 def test_what_the_cell_has_changed_of_a_function_or_class_comes_back_when_it_is_asked_for(kernel):
-    kernel.run("def count():\n    count.calls += 1\ncount.calls = 0\n"
-               "class Net:\n    scale = 1\nkept, net = Net, Net()").check()
+    kernel.run(
+        "def count():\n    count.calls += 1\ncount.calls = 0\nclass Net:\n    scale = 1\nkept, net = Net, Net()"
+    ).check()
     kernel.run("%%taas --gpus 2 --pull count,Net\ncount()\nNet.scale = 5").check()
     assert kernel.run("count.calls, Net.scale, net.scale, Net is kept").check().result == "(1, 5, 5, True)"
 
 
 def test_what_cannot_come_back_is_named(kernel):
-    done = kernel.run("%%taas --gpus 2 --pull a,nothing,file\na = 1\nif a > 1:\n    nothing = 0\n"
-                      "file = open('/dev/null')")
+    done = kernel.run(
+        "%%taas --gpus 2 --pull a,nothing,file\na = 1\nif a > 1:\n    nothing = 0\nfile = open('/dev/null')"
+    )
     assert done.error["ename"] == "PullError"
     assert "--pull nothing: rank 0 has no such variable" in done.traceback
     assert "--pull file (TextIOWrapper): cannot be brought back: an open file" in done.traceback
@@ -97,8 +108,9 @@ def test_a_name_that_the_cell_never_has_is_refused_before_anything_is_started(ke
     kernel.run("unread = 1\ndef train():\n    global loss\n    loss = 0.5").check()
     for name in ("los", "unread", "inner"):
         done = kernel.run(f"%%taas --gpus 2 --pull {name}\ndef step():\n    inner = 1\ntrain()")
-        assert done.error["evalue"] == (f"--pull {name}: the cell has no such variable: it neither sets it nor reads "
-                                        "one of the notebook's")
+        assert done.error["evalue"] == (
+            f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the notebook's"
+        )
     assert not (project / "taas-runs").exists()
     kernel.run("%%taas --gpus 2 --pull loss\ntrain()").check()
     assert kernel.run("loss").check().result == "0.5"
@@ -111,7 +123,10 @@ def test_the_first_failing_rank_raises_one_exception_that_points_at_the_cells_li
     assert done.error["ename"] == "RankFailed"
     assert done.error["evalue"] == "rank 1 of 2: ValueError: bad 7 (line 3 of the cell)"
     calls = re.sub(r"\n +[~^]+(?=\n)", "", done.traceback)  # Python 3.13 marks the place in a line
-    assert re.search(r"Cell In\[\d+\], line 3, in <module>\n    fail\(7\)\n  Cell In\[\d+\], line 3, in fail\n    raise ValueError", calls)
+    assert re.search(
+        r"Cell In\[\d+\], line 3, in <module>\n    fail\(7\)\n  Cell In\[\d+\], line 3, in fail\n    raise ValueError",
+        calls,
+    )
     assert "taas/notebook" not in done.traceback
     assert "Traceback" not in done.stream("stderr"), "the exception says it once"
 
@@ -119,13 +134,22 @@ def test_the_first_failing_rank_raises_one_exception_that_points_at_the_cells_li
 def test_tracebacks_name_cells_by_the_numbers_of_their_prompts(kernel):
     defined = kernel.run("import threading\ndef fail(n):\n    raise ValueError(f'bad {n}')").check().count
     done = kernel.run("#pragma taas --gpus 1\nfail(1)")
-    assert re.findall(r"Cell In\[(\d+)\], line \d+, in (\S+)", done.traceback) == [(str(done.count), "<module>"), (str(defined), "fail")]
+    assert re.findall(r"Cell In\[(\d+)\], line \d+, in (\S+)", done.traceback) == [
+        (str(done.count), "<module>"),
+        (str(defined), "fail"),
+    ]
     plain = kernel.run("fail(1)")
     assert f"In[{plain.count}]" in plain.traceback and f"In[{defined}]" in plain.traceback
-    again = kernel.run("#pragma taas --gpus 1\nraised = []\ndef run():\n    try:\n        fail(2)\n    except ValueError as error:\n"
-                       "        raised.append(error)\nthread = threading.Thread(target=run)\nthread.start()\nthread.join()\nraise raised[0]")
+    again = kernel.run(
+        "#pragma taas --gpus 1\nraised = []\ndef run():\n    try:\n        fail(2)\n    except ValueError as error:\n"
+        "        raised.append(error)\nthread = threading.Thread(target=run)\n"
+        "thread.start()\nthread.join()\nraise raised[0]"
+    )
     assert re.findall(r"Cell In\[(\d+)\], line \d+, in (\S+)", again.traceback) == [
-        (str(again.count), "<module>"), (str(again.count), "run"), (str(defined), "fail")]
+        (str(again.count), "<module>"),
+        (str(again.count), "run"),
+        (str(defined), "fail"),
+    ]
 
 
 def test_a_pragma_below_a_magic_that_runs_its_cell_is_obeyed(kernel):
@@ -142,7 +166,9 @@ def test_with_the_magic_lines_count_from_the_magic(kernel):
 
 def test_a_rank_that_dies_without_an_exception(kernel):
     kernel.run("import os, signal, time").check()
-    done = kernel.run('%%taas --gpus 2\nif os.environ["RANK"] == "1":\n    os.kill(os.getpid(), signal.SIGSEGV)\ntime.sleep(600)')
+    done = kernel.run(
+        '%%taas --gpus 2\nif os.environ["RANK"] == "1":\n    os.kill(os.getpid(), signal.SIGSEGV)\ntime.sleep(600)'
+    )
     assert done.error["ename"] == "RankFailed"
     assert "rank 1 was killed by SIGSEGV" in done.error["evalue"]
 
@@ -170,8 +196,10 @@ def test_ipythons_own_lines_are_refused_by_their_number(kernel):
 
 def test_input_says_where_it_belongs(kernel):
     done = kernel.run("%%taas --gpus 1\nname = input('Who? ')")
-    assert done.error["evalue"] == ("rank 0 of 1: EOFError: ranks have no keyboard: call input() in a cell of its own, "
-                                    "whose variable this cell then reads (line 2 of the cell)")
+    assert done.error["evalue"] == (
+        "rank 0 of 1: EOFError: ranks have no keyboard: call input() in a cell of its own, "
+        "whose variable this cell then reads (line 2 of the cell)"
+    )
 
 
 def test_a_pragma_below_a_comment_is_obeyed_and_below_code_it_says_that_it_is_not(kernel):
@@ -180,8 +208,9 @@ def test_a_pragma_below_a_comment_is_obeyed_and_below_code_it_says_that_it_is_no
     assert kernel.run(f"#PRAGMA TAAS --gpus 2\n{run}").check().stream() == "0\n"
     done = kernel.run(f"x = 1\n#pragma taas --gpus 2\n{run}").check()
     assert done.stream() == "None\n"
-    assert done.stream("stderr") == ("taas: line 2 of the cell: #pragma taas has no effect here: it belongs above the "
-                                     "cell's first statement\n")
+    assert done.stream("stderr") == (
+        "taas: line 2 of the cell: #pragma taas has no effect here: it belongs above the cell's first statement\n"
+    )
 
 
 def test_a_wrong_option_is_one_line(kernel):
@@ -250,12 +279,15 @@ def test_a_temporary_folder_with_a_long_path(kernel, tmp_path):
 @pytest.mark.gate
 def test_without_the_extension_it_is_an_ordinary_cell(kernel):
     kernel.run("%unload_ext taas").check()
-    assert kernel.run("#!g2.8\n#pragma taas --gpus 2\nimport os\nprint(os.environ.get('RANK'))").check().stream() == "None\n"
+    assert (
+        kernel.run("#!g2.8\n#pragma taas --gpus 2\nimport os\nprint(os.environ.get('RANK'))").check().stream()
+        == "None\n"
+    )
 
 
 def test_a_restart_runs_the_cell_again(kernel):
     kernel.run("%load_ext taas\nimport os, time").check()
-    done = kernel.run('''%%taas --gpus 2 --max-restarts 1
+    done = kernel.run("""%%taas --gpus 2 --max-restarts 1
 import torch.distributed as dist
 dist.init_process_group("gloo")  # what fails before that fails again, and is not restarted
 print("start", os.environ["TORCHELASTIC_RESTART_COUNT"])
@@ -265,7 +297,7 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
         raise ValueError("once")
     time.sleep(600)
 "done"
-''').check()
+""").check()
     assert done.stream() == "start 0\nstart 1\n" and done.result == "'done'"
     assert "rank 1 raised ValueError: once; all ranks start again" in done.stream("stderr")
 

@@ -31,7 +31,7 @@ def test_messages_come_whole_however_they_are_cut(heard_at, tmp_path):
     channel, heard = heard_at(tmp_path / "ranks")
     sender = socket.socket(socket.AF_UNIX)
     sender.connect(str(tmp_path / "ranks"))
-    for piece in (b'{"a": 1}\n{"b"', b": ", b'2}\n', b'{"c": 3}\n{"never": '):
+    for piece in (b'{"a": 1}\n{"b"', b": ", b"2}\n", b'{"c": 3}\n{"never": '):
         sender.sendall(piece)
         channel.drain()
     sender.close()

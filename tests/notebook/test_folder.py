@@ -83,8 +83,9 @@ def test_a_running_cell_keeps_its_files_whatever_its_process_number_means_here(p
 @pytest.fixture
 def kernel(places):
     """A process with a cell, the cell's folder, and the remover's number."""
-    process = subprocess.Popen([sys.executable, "-c", KERNEL, places[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KERNEL, places[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     left, remover = process.stdout.readline().split()
     yield process, left, int(remover)
     process.kill()
@@ -160,6 +161,7 @@ def test_storage_without_locks_is_not_swept(places, monkeypatch):
 
 
 # --- what ranks, who know the paths, may have put in the place of the files ---
+
 
 @pytest.fixture
 def victim(tmp_path):

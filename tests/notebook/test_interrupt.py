@@ -2,7 +2,7 @@
 
 import pytest
 
-STUBBORN = '''%%taas --gpus 2
+STUBBORN = """%%taas --gpus 2
 import signal, time, os
 told = []
 def note(number, frame):
@@ -14,7 +14,7 @@ for number in (signal.SIGINT, signal.SIGTERM):
 print("ready", flush=True)
 while True:
     time.sleep(0.05)
-'''
+"""
 
 
 @pytest.mark.gate
@@ -23,7 +23,8 @@ def test_an_interrupt_is_a_keyboard_interrupt_in_ranks_and_ends_the_cell(kernel)
         if kind == "stream" and "ready" in output["text"]:
             kernel.interrupt()
 
-    done = kernel.run('''%%taas --gpus 2
+    done = kernel.run(
+        """%%taas --gpus 2
 import time
 try:
     print("ready", flush=True)
@@ -31,7 +32,9 @@ try:
 except KeyboardInterrupt:
     print("saving", flush=True)
     raise
-''', press)
+""",
+        press,
+    )
     assert done.error["ename"] == "Interrupted" and done.traceback.startswith("KeyboardInterrupt")
     assert done.stream() == "ready\nsaving\n"
     kernel.wait_for_no_process()
@@ -55,7 +58,11 @@ def test_three_steps_for_ranks_that_do_not_listen(kernel):
 
 def test_a_killed_kernel_leaves_no_process(new_kernel):
     kernel = new_kernel()
-    kernel.send(STUBBORN.replace("told = []", 'import subprocess\nsubprocess.Popen(["sleep", "600"], start_new_session=True)\ntold = []'))
+    kernel.send(
+        STUBBORN.replace(
+            "told = []", 'import subprocess\nsubprocess.Popen(["sleep", "600"], start_new_session=True)\ntold = []'
+        )
+    )
     while "ready" not in kernel.next_text():
         pass
     kernel.wait_for_processes(7)  # taas-run's two, the ranks, what they started, and who removes the cell's files
@@ -64,7 +71,13 @@ def test_a_killed_kernel_leaves_no_process(new_kernel):
 
 
 def test_an_interrupt_before_the_launcher_runs_starts_nothing(kernel, project):
-    kernel.run("import os, signal, time\nclass Slow:\n    def __reduce__(self):\n        print('capturing', flush=True)\n        time.sleep(600)\nslow = Slow()").check()
-    done = kernel.run("%%taas --gpus 2\nslow", lambda kind, output: kind == "stream" and "capturing" in output["text"] and kernel.interrupt())
+    kernel.run(
+        "import os, signal, time\nclass Slow:\n    def __reduce__(self):\n"
+        "        print('capturing', flush=True)\n        time.sleep(600)\nslow = Slow()"
+    ).check()
+    done = kernel.run(
+        "%%taas --gpus 2\nslow",
+        lambda kind, output: kind == "stream" and "capturing" in output["text"] and kernel.interrupt(),
+    )
     assert done.error["ename"] == "KeyboardInterrupt"
     assert not (project / "taas-runs").exists()

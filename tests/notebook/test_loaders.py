@@ -1,10 +1,10 @@
-"""Loaders that an earlier cell has registered: CPU machines make their batches, the first ones before there are ranks."""
+"""Loaders that an earlier cell has registered: CPU machines make their batches, the first before there are ranks."""
 
 import json
 
 import pytest
 
-REGISTER = '''
+REGISTER = """
 import os, torch, taas
 from torch.utils.data import DataLoader, Dataset
 
@@ -19,8 +19,8 @@ class Numbers(Dataset):
 
 data_loader = DataLoader(Numbers(), batch_size=4, shuffle=True)
 taas.register(data_loader)
-'''
-TRAIN = '''#!g2.8
+"""
+TRAIN = """#!g2.8
 #pragma taas --gpus 2 --cpus 1 --units 48 --pull seen,makers,me
 torch.manual_seed(3)
 seen, makers = [], set()
@@ -28,7 +28,7 @@ for values, pids in data_loader:
     seen += (values - offset).tolist()
     makers |= set(pids.tolist())
 me = os.getpid()
-'''
+"""
 
 
 @pytest.mark.gate
@@ -38,7 +38,9 @@ def test_register_cell_pragma_cell_training_cell(kernel, project):
     seen, makers, me = eval(kernel.run("seen, makers, me").check().result)
     assert len(seen) == len(set(seen)) == 24, "--units counts the samples of both ranks"
     assert makers and me not in makers, "data workers made the batches"
-    events = [json.loads(line) for line in (project / "taas-runs" / "latest" / "journal.jsonl").read_text().splitlines()]
+    events = [
+        json.loads(line) for line in (project / "taas-runs" / "latest" / "journal.jsonl").read_text().splitlines()
+    ]
     names = [event.get("event") for event in events]
     assert names.index("data_prepared") < names.index("rank_spawned"), "before ranks run"
     assert max(event["batches"] for event in events if event.get("event") == "data_prepared") > 0
@@ -47,7 +49,10 @@ def test_register_cell_pragma_cell_training_cell(kernel, project):
 def test_the_order_is_the_plain_loaders(kernel):
     kernel.run(REGISTER).check()
     kernel.run(TRAIN).check()
-    kernel.run("torch.manual_seed(3); taas.unregister(data_loader); plain = [v for values, _ in data_loader for v in (values - offset).tolist()]")
+    kernel.run(
+        "torch.manual_seed(3); taas.unregister(data_loader); "
+        "plain = [v for values, _ in data_loader for v in (values - offset).tolist()]"
+    )
     assert kernel.run("seen == plain[:24]").check().result == "True"
 
 
@@ -62,14 +67,21 @@ def test_a_loader_that_cannot_be_captured_is_named(kernel, project):
     kernel.run(REGISTER + "data_loader.dataset.file = open('/dev/null')").check()
     done = kernel.run(TRAIN)
     assert done.error["ename"] == "CaptureError"
-    assert "data_loader.dataset.file (_io.TextIOWrapper)" in done.traceback and "--no-capture data_loader" in done.traceback
+    assert (
+        "data_loader.dataset.file (_io.TextIOWrapper)" in done.traceback
+        and "--no-capture data_loader" in done.traceback
+    )
     assert not (project / "taas-runs").exists()
 
 
 def test_every_rank_has_workers_of_its_own_in_a_project_below_the_temporary_folder(kernel, project):
-    """Ranks but the first may not make entries in the folders above the project, and tempfile may have chosen one of them before."""
+    """Only the first rank may make entries in the folders above the project, one of which tempfile may have chosen."""
     above = str(project.parents[-3])
-    done = kernel.run(f"%%taas --gpus 2 --ranks 0,1\nimport tempfile, torch, taas\nfrom torch.utils.data import DataLoader, TensorDataset\n"
-                      f"tempfile.tempdir = {above!r}\nwith taas.register(DataLoader(TensorDataset(torch.arange(8)), 4, num_workers=1)) as loader:\n"
-                      "    print(sum(int(batch.sum()) for batch, in loader))").check()
+    done = kernel.run(
+        f"%%taas --gpus 2 --ranks 0,1\nimport tempfile, torch, taas\n"
+        f"from torch.utils.data import DataLoader, TensorDataset\n"
+        f"tempfile.tempdir = {above!r}\n"
+        f"with taas.register(DataLoader(TensorDataset(torch.arange(8)), 4, num_workers=1)) as loader:\n"
+        "    print(sum(int(batch.sum()) for batch, in loader))"
+    ).check()
     assert sorted(done.stream().splitlines()) == ["[0] 28", "[1] 28"]

@@ -10,10 +10,10 @@ from taas.notebook.plan import over_several_machines, plan_of
 from taas.notebook.pragma import Head
 
 HERE = os.uname().nodename
-SSH = '''#!/bin/sh
+SSH = """#!/bin/sh
 while [ "$1" != -- ]; do shift; done
 exec sh -c "$3"
-'''
+"""
 
 
 def test_a_cell_over_two_machines(kernel, project, tmp_path):
@@ -21,12 +21,12 @@ def test_a_cell_over_two_machines(kernel, project, tmp_path):
     ssh.write_text(SSH)
     ssh.chmod(0o700)
     kernel.run("import torch, os\nweights = torch.ones(2000)\ndef scaled(n):\n    return weights * n").check()
-    done = kernel.run(f'''%%taas --nnodes 2 --nproc-per-node 1 --hosts one,two --interface lo --ssh {ssh} --pull total
+    done = kernel.run(f"""%%taas --nnodes 2 --nproc-per-node 1 --hosts one,two --interface lo --ssh {ssh} --pull total
 total = scaled(2).sum()
 print("node", os.environ["NODE_RANK"])
 display({{"text/plain": "in place"}}, raw=True)
 print("after")
-''').check()
+""").check()
     assert done.stream() == "node 0\nafter\n"
     assert "2 ranks on 2 nodes" in done.stream("stderr")
     assert "in place" in [output["data"]["text/plain"] for output in done.of("display_data")]
@@ -65,13 +65,21 @@ def allocation(monkeypatch):
     return make
 
 
-@pytest.mark.parametrize("nodes, line, several", [
-    ((), "--gpus 2", False), ((), "--gpus 2 --cpus 1", False), ((), "--gpus 2 --cpus 1 --data-hosts one", True),
-    ((), "--gpus 2 --hosts one,two", True), ((), "--gpus 2 --slurm", True),
-    ((), "--gpus 2 --rdzv-endpoint localhost:29500", False),
-    ((HERE, "other"), "--gpus 2 --nnodes 2", True), ((HERE,), "--gpus 2", False), (("other",), "--gpus 2", True),
-    ((HERE, "other"), "--gpus 2 --nnodes 1 --spares 1", True),
-])
+@pytest.mark.parametrize(
+    "nodes, line, several",
+    [
+        ((), "--gpus 2", False),
+        ((), "--gpus 2 --cpus 1", False),
+        ((), "--gpus 2 --cpus 1 --data-hosts one", True),
+        ((), "--gpus 2 --hosts one,two", True),
+        ((), "--gpus 2 --slurm", True),
+        ((), "--gpus 2 --rdzv-endpoint localhost:29500", False),
+        ((HERE, "other"), "--gpus 2 --nnodes 2", True),
+        ((HERE,), "--gpus 2", False),
+        (("other",), "--gpus 2", True),
+        ((HERE, "other"), "--gpus 2 --nnodes 1 --spares 1", True),
+    ],
+)
 def test_where_a_cell_runs_is_known_before(allocation, nodes, line, several):
     if nodes:
         allocation(*nodes)

@@ -51,28 +51,56 @@ def test_a_function_reads_what_its_inner_functions_read():
     def outer():
         def inner():
             return pytest, local
+
         local = 1
         return inner
 
     assert set(globals_of(outer.__code__)) == {"pytest"}
 
 
-@pytest.mark.parametrize("text", [
-    "x = 1", "import a.b as x", "from a import x", "from a import *", "def x(): pass", "class x: pass",
-    "for x in y: pass", "with a as x: pass", "(x := 1)", "[x := n for n in y]", "a, (*x, b) = c",
-    "def f():\n    global x\n    x = 1",
-    "class A:\n    def f(self):\n        global x\n        x = 1", "if a:\n    x: int = 1", "x += 1",
-    "globals()['x'] = 1", "exec(a)",
-    "import __main__\n__main__.x = 1", "def f():\n    sys.modules[a].x = 1", "match a:\n    case [x]: pass",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1",
+        "import a.b as x",
+        "from a import x",
+        "from a import *",
+        "def x(): pass",
+        "class x: pass",
+        "for x in y: pass",
+        "with a as x: pass",
+        "(x := 1)",
+        "[x := n for n in y]",
+        "a, (*x, b) = c",
+        "def f():\n    global x\n    x = 1",
+        "class A:\n    def f(self):\n        global x\n        x = 1",
+        "if a:\n    x: int = 1",
+        "x += 1",
+        "globals()['x'] = 1",
+        "exec(a)",
+        "import __main__\n__main__.x = 1",
+        "def f():\n    sys.modules[a].x = 1",
+        "match a:\n    case [x]: pass",
+    ],
+)
 def test_what_may_bind_a_name(text):
     assert may_bind(ast.parse(text), set(), "x")
 
 
-@pytest.mark.parametrize("text", [
-    "y = 1", "x", "a.x = 1", "def f():\n    x = 1", "class A:\n    x = 1", "def f(x): pass", "lambda x: x",
-    "[x for x in y]", "f(x=1)",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = 1",
+        "x",
+        "a.x = 1",
+        "def f():\n    x = 1",
+        "class A:\n    x = 1",
+        "def f(x): pass",
+        "lambda x: x",
+        "[x for x in y]",
+        "f(x=1)",
+    ],
+)
 def test_what_does_not(text):
     assert not may_bind(ast.parse(text), set(), "x")
     assert may_bind(ast.parse(text), {"x"}, "x"), "what the cell calls may do it"

@@ -5,7 +5,9 @@ import sys
 import pytest
 from taas.notebook.view import View
 
-PLOT = "\n".join(["from matplotlib import pyplot", "pyplot.plot([1, 2])", "print('before')", "pyplot.show()", "print('after')"])
+PLOT = "\n".join(
+    ["from matplotlib import pyplot", "pyplot.plot([1, 2])", "print('before')", "pyplot.show()", "print('after')"]
+)
 
 
 def shown(done):
@@ -26,24 +28,31 @@ def shown(done):
 
 def folds(done):
     """The newest state of the line about the run and the folded ranks."""
-    about = [output for kind, output in done.outputs if kind in ("display_data", "update_display_data") and "ranks" in output["data"]["text/plain"]]
+    about = [
+        output
+        for kind, output in done.outputs
+        if kind in ("display_data", "update_display_data") and "ranks" in output["data"]["text/plain"]
+    ]
     return about[-1]["data"] if about else None
 
 
 def test_rank_0s_output_comes_while_the_cell_runs(kernel, project):
     """The cell waits for a file that is made when its first line has been seen."""
+
     def make(kind, output):
         if kind == "stream" and "waiting" in output["text"]:
             (project / "go").touch()
 
     kernel.run("import os, time").check()
-    done = kernel.run('%%taas --gpus 2\nprint("waiting")\nwhile not os.path.exists("go"):\n    time.sleep(0.01)\nprint("went")', make).check()
+    done = kernel.run(
+        '%%taas --gpus 2\nprint("waiting")\nwhile not os.path.exists("go"):\n    time.sleep(0.01)\nprint("went")', make
+    ).check()
     assert done.stream() == "waiting\nwent\n"
 
 
 def test_text_without_a_line_end_and_progress_bars_are_what_they_were(kernel):
     kernel.run("import time, sys").check()
-    done = kernel.run('''%%taas --gpus 2
+    done = kernel.run("""%%taas --gpus 2
 print("one", end="", flush=True)
 time.sleep(0.5)                     # longer than a launcher waits for the rest of a line
 print(", two", end="")
@@ -53,14 +62,14 @@ for state in range(3):
     print(f"\\r{state} of 2", end="", file=sys.stderr, flush=True)
 print(file=sys.stderr)
 print("end", end="")
-''').check()
+""").check()
     assert done.stream() == "one, two\n\nend"
     assert "\r0 of 2\r1 of 2\r2 of 2\n" in done.stream("stderr")
 
 
 @pytest.mark.gate
 def test_rich_output_stands_where_it_was_made(kernel):
-    done = kernel.run('''%%taas --gpus 2
+    done = kernel.run("""%%taas --gpus 2
 class Rich:
     def _repr_html_(self): return "<b>rich</b>"
     def __repr__(self): return "plain"
@@ -74,11 +83,17 @@ from IPython.display import clear_output, display as ipythons
 clear_output(wait=True)
 ipythons("text")
 Rich()
-''').check()
+""").check()
     assert shown(done) == [
-        ("text", "a\n"), ("display_data", {"text/plain": "plain", "text/html": "<b>rich</b>"}), ("text", "b"),
-        ("display_data", {"text/plain": "raw"}), ("text", "c\n"), ("clear_output", {"wait": True}),
-        ("display_data", {"text/plain": "'text'"}), ("execute_result", {"text/plain": "plain", "text/html": "<b>rich</b>"})]
+        ("text", "a\n"),
+        ("display_data", {"text/plain": "plain", "text/html": "<b>rich</b>"}),
+        ("text", "b"),
+        ("display_data", {"text/plain": "raw"}),
+        ("text", "c\n"),
+        ("clear_output", {"wait": True}),
+        ("display_data", {"text/plain": "'text'"}),
+        ("execute_result", {"text/plain": "plain", "text/html": "<b>rich</b>"}),
+    ]
     updates = [output for output in done.of("update_display_data") if output["data"]["text/plain"] == "plain"]
     first = next(output for output in done.of("display_data") if output["data"]["text/plain"] == "plain")
     assert [update["transient"] for update in updates] == [first["transient"]]
@@ -93,7 +108,9 @@ def test_plots_are_pictures_in_their_place(kernel):
 
 @pytest.mark.gate
 def test_other_ranks_are_folded_and_the_same_text_once(kernel):
-    done = kernel.run('%%taas --gpus 4\nimport os\nprint("hello")\nif os.environ["RANK"] == "3":\n    print("<more>")').check()
+    done = kernel.run(
+        '%%taas --gpus 4\nimport os\nprint("hello")\nif os.environ["RANK"] == "3":\n    print("<more>")'
+    ).check()
     assert done.stream() == "hello\n"
     assert folds(done)["text/plain"].splitlines()[1:] == ["ranks 1-2: 1 line ×2", "rank 3: 2 lines"]
     html = folds(done)["text/html"]
@@ -136,21 +153,26 @@ def test_the_two_streams_are_shown_in_their_order(monkeypatch):
     monkeypatch.setattr(sys, "stdout", Stream(shown))
     monkeypatch.setattr(sys, "stderr", Stream(shown))
     view = View(None, [0])
-    for stream, text, progress in [("stderr", "0%", True), ("stderr", "100%", False), ("stdout", "after", False),
-                                   ("stdout", "more", False), ("stderr", "0%", True)]:
+    for stream, text, progress in [
+        ("stderr", "0%", True),
+        ("stderr", "100%", False),
+        ("stdout", "after", False),
+        ("stdout", "more", False),
+        ("stderr", "0%", True),
+    ]:
         view.line(0, stream, text, progress=progress, is_open=False, fetch=None)
     view.flush()
     assert shown == ["\r0%\r100%\n", "after\nmore\n", "\r0%"]
 
 
 def test_a_bar_that_has_ended_stands_above_what_is_printed_then(kernel):
-    done = kernel.run('''%%taas --gpus 2
+    done = kernel.run("""%%taas --gpus 2
 import sys
 for state in range(3):
     print(f"\\r{state} of 2", end="", file=sys.stderr, flush=True)
 print(file=sys.stderr, flush=True)
 print("after")
-''').check()
+""").check()
     said = "".join(output["text"] for output in done.of("stream"))
     assert "2 of 2\nafter\n" in said
 

@@ -1,4 +1,4 @@
-"""What ranks other than 0 write to the project: kept apart, found again by the rank, dropped where rank 0 has written the same."""
+"""What ranks other than 0 write to the project: kept apart, found again, dropped where rank 0 has written the same."""
 
 import contextlib
 import functools
@@ -10,7 +10,7 @@ import threading
 import digits
 import pytest
 
-WRITES = '''%%taas --gpus 2
+WRITES = """%%taas --gpus 2
 import glob, os, pathlib, shutil
 rank = os.environ["RANK"]
 here = pathlib.Path("runs")
@@ -33,15 +33,18 @@ os.remove("gone")
 os.symlink("whole", f"runs/link-{rank}")
 own = lambda names: sorted(name for name in names if not name.endswith("-0") or rank == "0")
 seen = own(os.listdir("runs")), own(entry.name for entry in os.scandir("runs")), sorted(glob.glob("runs/w*"))
-texts = pathlib.Path("runs/log").read_text(), open("given").read(), pathlib.Path(f"runs/link-{rank}").read_text(), os.path.exists("gone")
+texts = (pathlib.Path("runs/log").read_text(), open("given").read(), pathlib.Path(f"runs/link-{rank}").read_text(),
+         os.path.exists("gone"))
 sizes = os.stat("runs/log").st_size, os.path.getsize("runs/whole")
 print((seen, texts, sizes, shutil.disk_usage(".").total > 0))
-'''
+"""
 
 
 def expected(rank: int) -> str:
     names = [f"copy-{rank}", "deep", f"link-{rank}", "log", "whole"]
-    return str(((names, names, ["runs/whole"]), (f"first {rank}\nsecond {rank}\n", "Given\n", str(rank), False), (17, 1), True))
+    return str(
+        ((names, names, ["runs/whole"]), (f"first {rank}\nsecond {rank}\n", "Given\n", str(rank), False), (17, 1), True)
+    )
 
 
 def test_a_rank_finds_what_it_has_written_and_nobody_else_does(kernel, project):
@@ -54,25 +57,36 @@ def test_a_rank_finds_what_it_has_written_and_nobody_else_does(kernel, project):
     assert f"[1] {expected(1)}\n" in shown.replace(f"{private}/rank-0001/project/", ""), shown
     assert (project / "given").read_text() == "Given\n" and (project / "runs/log").read_text() == "first 0\nsecond 0\n"
     said = done.stream("stderr")
-    assert "taas: rank 1 wrote given, runs/deep/er/note, runs/log and 1 more, too: only what rank 0 wrote was kept\n" in said
-    assert f"taas: rank 1 wrote runs/copy-1, runs/link-1, but rank 0 did not: see {private}; --no-protect lets every rank" in said
+    assert (
+        "taas: rank 1 wrote given, runs/deep/er/note, runs/log and 1 more, too: only what rank 0 wrote was kept\n"
+        in said
+    )
+    assert (
+        f"taas: rank 1 wrote runs/copy-1, runs/link-1, but rank 0 did not: see {private}; --no-protect lets every rank"
+        in said
+    )
     assert [str(path.relative_to(private)) for path in private.rglob("*") if path.is_file()] == [
-        "rank-0001/project/runs/copy-1"]
+        "rank-0001/project/runs/copy-1"
+    ]
 
 
 @pytest.mark.gate
 def test_all_ranks_save_and_one_checkpoint_is_there(kernel, project):
-    text = '''%%taas --gpus 4
+    text = """%%taas --gpus 4
 import os, torch
 rank = int(os.environ["RANK"])
 for place in ("model.pt", "mödel.pt", "checkpoints/model.pt"):
     os.makedirs(os.path.dirname(place) or ".", exist_ok=True)
     torch.save({"rank": rank, "weights": torch.full((1000,), rank)}, place)
     assert torch.load(place)["rank"] == rank
-'''
+"""
     said = kernel.run(text).check().stream("stderr")
-    assert "taas: ranks 1-3 wrote checkpoints/model.pt, model.pt, mödel.pt, too: only what rank 0 wrote was kept\n" in said
-    kernel.run("import torch\nprint([torch.load(name)['rank'] for name in ('model.pt', 'mödel.pt', 'checkpoints/model.pt')])")
+    assert (
+        "taas: ranks 1-3 wrote checkpoints/model.pt, model.pt, mödel.pt, too: only what rank 0 wrote was kept\n" in said
+    )
+    kernel.run(
+        "import torch\nprint([torch.load(name)['rank'] for name in ('model.pt', 'mödel.pt', 'checkpoints/model.pt')])"
+    )
     assert kernel.run("torch.load('model.pt')['rank']").check().result == "0"
     assert not list((project / "taas-runs" / "latest").glob("private/**"))
 
@@ -90,28 +104,38 @@ print(os.listdir(folder), os.listdir(folder.encode()), [entry.name for entry in 
 
 
 def test_what_would_fail_for_everybody_fails(kernel):
-    text = '''%%taas --gpus 2
+    text = """%%taas --gpus 2
 import os
 failures = []
-for call in (lambda: open("missing/file", "w"), lambda: open("missing"), lambda: os.mkdir("missing/folder"), lambda: os.remove("missing"),
-             lambda: os.rmdir("taas-runs"), lambda: open(".", "w"), lambda: os.replace("missing", "other")):
+for call in (lambda: open("missing/file", "w"), lambda: open("missing"), lambda: os.mkdir("missing/folder"),
+             lambda: os.remove("missing"), lambda: os.rmdir("taas-runs"), lambda: open(".", "w"),
+             lambda: os.replace("missing", "other")):
     try:
         call()
     except OSError as error:
         failures.append(type(error).__name__)
 print(failures)
-'''
+"""
     done = kernel.run(text.replace("--gpus 2", "--gpus 2 --ranks 0,1")).check()
-    common = "'FileNotFoundError', 'FileNotFoundError', 'FileNotFoundError', 'FileNotFoundError', {}, 'IsADirectoryError', 'FileNotFoundError'"
+    common = (
+        "'FileNotFoundError', 'FileNotFoundError', 'FileNotFoundError', 'FileNotFoundError', {}, "
+        "'IsADirectoryError', 'FileNotFoundError'"
+    )
     assert f"[0] [{common.format(repr('OSError'))}]" in done.stream(), done.stream()
-    assert f"[1] [{common.format(repr('PermissionError'))}]" in done.stream() or f"[1] [{common.format(repr('OSError'))}]" in done.stream()
+    assert (
+        f"[1] [{common.format(repr('PermissionError'))}]" in done.stream()
+        or f"[1] [{common.format(repr('OSError'))}]" in done.stream()
+    )
     assert "wrote" not in done.stream("stderr")
 
 
 def test_writes_are_refused_where_that_is_asked_for(kernel, project):
     kernel.run("import os, pathlib").check()
-    done = kernel.run('%%taas --gpus 2 --rank-output none\nif os.environ["RANK"] == "0":\n    pathlib.Path("model").write_text("0")\nelse:\n'
-                      '    pathlib.Path("model-1").write_text("1")')
+    done = kernel.run(
+        '%%taas --gpus 2 --rank-output none\nif os.environ["RANK"] == "0":\n'
+        '    pathlib.Path("model").write_text("0")\nelse:\n'
+        '    pathlib.Path("model-1").write_text("1")'
+    )
     assert done.error["evalue"].startswith("rank 1 of 2: PermissionError")
     assert f"Only rank 0 may write below {project}" in done.traceback and "--no-protect" in done.traceback
     assert not (project / "model-1").exists()
@@ -155,11 +179,12 @@ def test_a_dataset_is_downloaded_once(kernel, tmp_path, root):
         (packed / name).write_bytes(file.read_bytes() if file.suffix == ".gz" else gzip.compress(file.read_bytes()))
     resources = [(path.name, hashlib.md5(path.read_bytes()).hexdigest()) for path in sorted(packed.iterdir())]
     with served(packed) as (address, asked):
-        text = f'''%%taas --gpus 4
+        text = f"""%%taas --gpus 4
 from torchvision import datasets
 datasets.MNIST.mirrors, datasets.MNIST.resources = [{address!r}], {resources!r}
-print(len(datasets.MNIST({root!r}, train=True, download=True)), len(datasets.MNIST({root!r}, train=False, download=True)))
-'''
+print(len(datasets.MNIST({root!r}, train=True, download=True)),
+      len(datasets.MNIST({root!r}, train=False, download=True)))
+"""
         done = kernel.run(text.replace("--gpus 4", "--gpus 4 --ranks 0,1,2,3")).check()
         assert sorted(done.stream().splitlines()) == [f"[{rank}] 64 32" for rank in range(4)]
         by_all, asked[:] = sorted(asked), []

@@ -8,8 +8,11 @@ import pytest
 
 def parts_of(bill: pathlib.Path) -> dict[str, dict]:
     """The components by name, of a bill that is valid."""
-    validation = pytest.importorskip("cyclonedx.validation.json", reason="no cyclonedx-python-lib: scripts/requirements-test.txt has it")
+    validation = pytest.importorskip(
+        "cyclonedx.validation.json", reason="no cyclonedx-python-lib: scripts/requirements-test.txt has it"
+    )
     from cyclonedx.schema import SchemaVersion
+
     text = bill.read_text()
     fault = validation.JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     assert fault is None, str(getattr(fault, "data", fault))[:2000]

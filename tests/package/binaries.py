@@ -4,7 +4,9 @@ import pathlib
 
 import pytest
 
-elffile = pytest.importorskip("elftools.elf.elffile", reason="no pyelftools here: scripts/requirements-test.txt brings it")
+elffile = pytest.importorskip(
+    "elftools.elf.elffile", reason="no pyelftools here: scripts/requirements-test.txt brings it"
+)
 
 ENDBR64 = b"\xf3\x0f\x1e\xfa"
 PF_X = 1
@@ -34,10 +36,16 @@ class Binary:
             dynamic = elf.get_section_by_name(".dynamic")
             self.tags = [(tag.entry.d_tag, tag) for tag in dynamic.iter_tags()] if dynamic else []
             symbols = elf.get_section_by_name(".dynsym")
-            self.imports = {symbol.name for symbol in symbols.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"} if symbols else set()
+            self.imports = (
+                {symbol.name for symbol in symbols.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"}
+                if symbols
+                else set()
+            )
 
     def run_path(self) -> list[str]:
-        paths = [tag.runpath for name, tag in self.tags if name == "DT_RUNPATH"] + [tag.rpath for name, tag in self.tags if name == "DT_RPATH"]
+        paths = [tag.runpath for name, tag in self.tags if name == "DT_RUNPATH"] + [
+            tag.rpath for name, tag in self.tags if name == "DT_RPATH"
+        ]
         return [element for path in paths for element in path.split(":")]
 
     def needed(self) -> list[str]:
@@ -60,7 +68,7 @@ def search_faults(folder: pathlib.Path) -> dict[str, list[str]]:
 
 
 def linking_faults(folder: pathlib.Path) -> dict[str, list[str]]:
-    """By file, what is missing of: addresses that nobody knows, tables that are read-only once it runs, data that is never run."""
+    """By file, what is missing of: unknown addresses, tables that are read-only once it runs, data that never runs."""
     faults = {}
     for path in elf_files(folder):
         binary = Binary(path)
@@ -76,7 +84,7 @@ def linking_faults(folder: pathlib.Path) -> dict[str, list[str]]:
 
 
 def compiling_faults(path: pathlib.Path, optimised: bool) -> list[str]:
-    """What is missing in a binary that reads from a network: checks of the stack and of buffers, marks where jumps may land."""
+    """What a binary that reads from a network lacks: checks of the stack and of buffers, marks where jumps may land."""
     binary = Binary(path)
     present = {
         "checks of the stack": "__stack_chk_fail" in binary.imports,

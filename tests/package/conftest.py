@@ -15,16 +15,33 @@ from environments import BUILD, SOURCE, Environment
 
 def pip_wheel(folder: pathlib.Path, source: str, **settings: object) -> pathlib.Path:
     """Makes a wheel with the tools of this interpreter, so that nothing is fetched."""
-    options = [f"--config-settings={name}={value}" for name, value in settings.items()]  # pip has had -C only since 23.1
-    subprocess.run([sys.executable, "-m", "pip", "wheel", source, *options, "--no-build-isolation", "--no-deps", "-q", "-w", folder],
-                   check=True, timeout=1500)
+    options = [
+        f"--config-settings={name}={value}" for name, value in settings.items()
+    ]  # pip has had -C only since 23.1
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            source,
+            *options,
+            "--no-build-isolation",
+            "--no-deps",
+            "-q",
+            "-w",
+            folder,
+        ],
+        check=True,
+        timeout=1500,
+    )
     (wheel,) = folder.glob("taas_run-*.whl")
     return wheel
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A wheel out of the build folder under test: the same rules, nothing compiled. TAAS_WHEEL names one to test instead."""
+    """A wheel of the build folder under test: same rules, nothing compiled. TAAS_WHEEL names one to test instead."""
     if os.environ.get("TAAS_WHEEL"):
         return pathlib.Path(os.environ["TAAS_WHEEL"]).resolve(strict=True)
     folder = tmp_path_factory.mktemp("wheel")
@@ -52,10 +69,12 @@ def repack(name: str, folder: pathlib.Path) -> pathlib.Path:
 @pytest.fixture(scope="session")
 def empty_environment(tmp_path_factory: pytest.TempPathFactory, cloudpickle: pathlib.Path) -> Callable[[], Environment]:
     """Makes empty virtual environments. pip is this interpreter's, and finds nothing but what it is handed."""
+
     def make() -> Environment:
         root = tmp_path_factory.mktemp("environment") / "venv"
         venv.create(root, with_pip=False, symlinks=True)
         return Environment(root, cloudpickle.parent)
+
     return make
 
 

@@ -28,8 +28,14 @@ class Environment:
 
     def run(self, *command: object, **variables: str) -> subprocess.CompletedProcess:
         """Runs in the environment's folder without a variable of ours, with the system's PATH: nothing is activated."""
-        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=HANG, cwd=self.root,
-                              env={"PATH": "/usr/bin:/bin", "HOME": str(self.root), **variables})
+        return subprocess.run(
+            [str(word) for word in command],
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            cwd=self.root,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(self.root), **variables},
+        )
 
     def python(self, code: str, **variables: str) -> subprocess.CompletedProcess:
         return self.run(self.bin / "python", "-c", code, **variables)
@@ -44,4 +50,8 @@ class Environment:
 
     def files(self) -> set[str]:
         """All files in it, but compiled modules. (pip leaves folders behind.)"""
-        return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir() and path.suffix != ".pyc"}
+        return {
+            str(path.relative_to(self.root))
+            for path in self.root.rglob("*")
+            if not path.is_dir() and path.suffix != ".pyc"
+        }

@@ -26,7 +26,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """What `cmake --install` makes of the build folder: all of it, or of one without libtaas what it has."""
     prefix = tmp_path_factory.mktemp("prefix")
     part = [] if list(BUILD.glob("lib/libtaas.so.*")) else ["--component", "Launcher"]
-    subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix, *part], check=True, timeout=HANG, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["cmake", "--install", BUILD, "--prefix", prefix, *part], check=True, timeout=HANG, stdout=subprocess.DEVNULL
+    )
     return prefix
 
 
@@ -57,8 +59,17 @@ def test_tables_of_what_is_installed_cannot_be_written(installed: pathlib.Path) 
 
 @hardened
 def test_what_reads_a_network_checks_its_stack_and_buffers() -> None:
-    optimised = any(level in cached("CMAKE_CXX_FLAGS_" + cached("CMAKE_BUILD_TYPE").upper()) for level in ("-O1", "-O2", "-O3", "-Os"))
-    read = [path for name in READ_NETWORKS for folder in FOLDERS[:3] for path in folder.rglob(name) if path in elf_files(folder)]
+    optimised = any(
+        level in cached("CMAKE_CXX_FLAGS_" + cached("CMAKE_BUILD_TYPE").upper())
+        for level in ("-O1", "-O2", "-O3", "-Os")
+    )
+    read = [
+        path
+        for name in READ_NETWORKS
+        for folder in FOLDERS[:3]
+        for path in folder.rglob(name)
+        if path in elf_files(folder)
+    ]
     assert read
     assert {path.name: faults for path in read if (faults := compiling_faults(path, optimised))} == {}
 
@@ -67,12 +78,16 @@ def test_a_library_in_the_current_folder_is_not_loaded(tmp_path: pathlib.Path) -
     """Whatever a program needs lies there, as empty files: the loader would end with "file too short"."""
     programs = [path for path in (BUILD / "bin/taas-run", BUILD / "bin/train") if path.exists()]
     for program in programs:
-        needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True, timeout=HANG).stdout
+        needed = subprocess.run(
+            ["readelf", "-d", program], capture_output=True, text=True, check=True, timeout=HANG
+        ).stdout
         for line in needed.splitlines():
             if "(NEEDED)" in line:
                 (tmp_path / line.split("[")[1].rstrip("]")).touch()
     assert (tmp_path / "libc.so.6").exists()
     for program in programs:
         environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-        shown = subprocess.run([program, "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HANG)
+        shown = subprocess.run(
+            [program, "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HANG
+        )
         assert shown.returncode == 0, shown.stderr

@@ -39,20 +39,34 @@ def project(environment: Environment, wheel: pathlib.Path, cloudpickle: pathlib.
     (folder / "requirements.txt").write_text("cloudpickle\n")  # torch is borrowed: it is gigabytes
     python = folder / "commands" / "python"
     python.parent.mkdir()
-    python.write_text(PIP_WITHOUT_AN_INDEX.format(tests=sys.executable, python=environment.bin / "python", dependencies=cloudpickle.parent))
+    python.write_text(
+        PIP_WITHOUT_AN_INDEX.format(
+            tests=sys.executable, python=environment.bin / "python", dependencies=cloudpickle.parent
+        )
+    )
     python.chmod(0o755)
     return folder
 
 
-def run(command: str, environment: Environment, folder: pathlib.Path, variables: dict[str, str]) -> subprocess.CompletedProcess:
+def run(
+    command: str, environment: Environment, folder: pathlib.Path, variables: dict[str, str]
+) -> subprocess.CompletedProcess:
     """As the runner does it: with bash, which ends at the first failure."""
     path = f"{folder / 'commands'}:{environment.bin}:/usr/bin:/bin"
     borrowed = pathlib.Path(torch.__file__).parents[1]
-    return subprocess.run(["bash", "-e", "-o", "pipefail", "-c", command], cwd=folder, capture_output=True, text=True, timeout=HANG,
-                          env={"PATH": path, "HOME": str(folder), "PYTHONPATH": str(borrowed), **variables})
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        env={"PATH": path, "HOME": str(folder), "PYTHONPATH": str(borrowed), **variables},
+    )
 
 
-def test_its_commands_train_two_ranks_on_the_cpu(environment: Environment, project: pathlib.Path, job: dict[str, Any]) -> None:
+def test_its_commands_train_two_ranks_on_the_cpu(
+    environment: Environment, project: pathlib.Path, job: dict[str, Any]
+) -> None:
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert [command.split()[0] for command in commands] == ["python", "python", "taas-run", "taas-run"]
     for command in commands:
@@ -62,7 +76,9 @@ def test_its_commands_train_two_ranks_on_the_cpu(environment: Environment, proje
     assert (project / "taas-runs" / "latest").is_dir()  # what the last step keeps
 
 
-def test_a_failing_rank_fails_the_step(environment: Environment, project: pathlib.Path, job: dict[str, Any], wheel: pathlib.Path) -> None:
+def test_a_failing_rank_fails_the_step(
+    environment: Environment, project: pathlib.Path, job: dict[str, Any], wheel: pathlib.Path
+) -> None:
     environment.pip("install", wheel)
     (project / "train.py").write_text("import os, sys\nsys.exit(3 if os.environ['RANK'] == '1' else 0)\n")
     last = [step["run"] for step in job["steps"] if "run" in step][-1]

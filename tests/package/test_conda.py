@@ -12,9 +12,22 @@ yaml = pytest.importorskip("yaml", reason="no PyYAML to read the recipe with")
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 cannot read pyproject.toml")
 
 # What CMake looks for, as conda-forge calls it. Without a name: it comes with the compiler or with Python.
-CONDA_NAMES = {"Threads": "", "Boost": "libboost-devel", "OpenSSL": "openssl", "CLI11": "cli11", "fmt": "fmt", "toml++/toml.h": "tomlplusplus",
-               "spdlog/spdlog.h": "spdlog", "xxhash.h": "xxhash", "lz4.h": "lz4-c", "zstd.h": "zstd", "lz4": "lz4-c", "zstd": "zstd",
-               "Python": "python", "nanobind": "nanobind"}
+CONDA_NAMES = {
+    "Threads": "",
+    "Boost": "libboost-devel",
+    "OpenSSL": "openssl",
+    "CLI11": "cli11",
+    "fmt": "fmt",
+    "toml++/toml.h": "tomlplusplus",
+    "spdlog/spdlog.h": "spdlog",
+    "xxhash.h": "xxhash",
+    "lz4.h": "lz4-c",
+    "zstd.h": "zstd",
+    "lz4": "lz4-c",
+    "zstd": "zstd",
+    "Python": "python",
+    "nanobind": "nanobind",
+}
 LOOKS_FOR = re.compile(r"find_(?:package\((\S+)(?: ([0-9.]+))?|(?:path|library)\(\S+ (\S+))")
 
 
@@ -48,7 +61,9 @@ def test_requirements(recipe: dict[str, Any], project: dict[str, Any]) -> None:
     host, run = bounds(requirements["host"]), bounds(requirements["run"])
     for name, bound in bounds(project["build-system"]["requires"]).items():
         assert host[name] == bound, name
-    assert {name: bound for name, bound in run.items() if name != "python"} == bounds(project["project"]["dependencies"])
+    assert {name: bound for name, bound in run.items() if name != "python"} == bounds(
+        project["project"]["dependencies"]
+    )
     torch = bounds(project["project"]["optional-dependencies"]["torch"])["torch"]
     assert bounds(requirements["run_constraints"]) == {"pytorch": torch}
     oldest = project["project"]["requires-python"].removeprefix(">=")
@@ -56,7 +71,11 @@ def test_requirements(recipe: dict[str, Any], project: dict[str, Any]) -> None:
 
 
 def test_what_cmake_looks_for_is_required(recipe: dict[str, Any]) -> None:
-    files = [SOURCE / "scripts/cmake/TaasDependencies.cmake", SOURCE / "lib/data/CMakeLists.txt", SOURCE / "lib/python/CMakeLists.txt"]
+    files = [
+        SOURCE / "scripts/cmake/TaasDependencies.cmake",
+        SOURCE / "lib/data/CMakeLists.txt",
+        SOURCE / "lib/python/CMakeLists.txt",
+    ]
     found = [match for file in files for match in LOOKS_FOR.findall(pathlib.Path(file).read_text())]
     assert len(found) >= len(CONDA_NAMES)
     host = bounds(recipe["requirements"]["host"])

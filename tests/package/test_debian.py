@@ -53,9 +53,15 @@ def test_it_depends_on_the_libraries_that_it_is_linked_with(package: pathlib.Pat
 
 def test_its_files_are_where_debian_looks_for_them(root: pathlib.Path) -> None:
     files = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-    assert {"usr/bin/taas-run", "usr/share/man/man1/taas-run.1", "usr/share/bash-completion/completions/taas-run",
-            "usr/share/zsh/vendor-completions/_taas-run", "usr/share/fish/vendor_completions.d/taas-run.fish",
-            "usr/share/doc/taas-run/copyright", "usr/lib/taas/python/taas/__init__.py"} <= files
+    assert {
+        "usr/bin/taas-run",
+        "usr/share/man/man1/taas-run.1",
+        "usr/share/bash-completion/completions/taas-run",
+        "usr/share/zsh/vendor-completions/_taas-run",
+        "usr/share/fish/vendor_completions.d/taas-run.fish",
+        "usr/share/doc/taas-run/copyright",
+        "usr/lib/taas/python/taas/__init__.py",
+    } <= files
     expected = ("usr/bin/taas-run", "usr/lib/taas/python/", "usr/share/")
     assert [name for name in files if not name.startswith(expected)] == []
 
@@ -68,7 +74,9 @@ def test_it_says_what_is_in_it_and_has_the_notices(root: pathlib.Path) -> None:
     documents = root / "usr/share/doc/taas-run"
     parts = parts_of(documents / "taas-run.cdx.json")
     assert set(parts) == NAMES and all(part["version"] for part in parts.values())
-    assert parts["openssl"]["purl"].startswith("pkg:deb/")  # with the distribution's version, which says what was mended
+    assert parts["openssl"]["purl"].startswith(
+        "pkg:deb/"
+    )  # with the distribution's version, which says what was mended
     assert {part["properties"][0]["value"] for part in parts.values()} == {"shared", "static", "headers"}
     assert "Redistribution and use" in (documents / "nanobind.txt").read_text()
     assert (documents / "libspdlog-dev.txt").exists()
@@ -77,13 +85,28 @@ def test_it_says_what_is_in_it_and_has_the_notices(root: pathlib.Path) -> None:
 def test_ranks_find_the_package(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import os, taas, taas.foreign; print(os.environ['RANK'], taas.__version__, taas.__file__)")
-    shown = output(root / "usr/bin/taas-run", "--gpus", 2, "-t", "3", "--output", tmp_path / "runs", script, cwd=tmp_path,
-                   env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+    shown = output(
+        root / "usr/bin/taas-run",
+        "--gpus",
+        2,
+        "-t",
+        "3",
+        "--output",
+        tmp_path / "runs",
+        script,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
     for rank in range(2):
         assert f"{rank} " in shown and str(root / "usr/lib/taas/python/taas/__init__.py") in shown
 
 
 def test_the_package_finds_taas_run(root: pathlib.Path) -> None:
-    told = output("/usr/bin/python3", "-m", "taas", "--version",
-                  env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root / "usr/lib/taas/python")})
+    told = output(
+        "/usr/bin/python3",
+        "-m",
+        "taas",
+        "--version",
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root / "usr/lib/taas/python")},
+    )
     assert told == output(root / "usr/bin/taas-run", "--version")

@@ -19,18 +19,31 @@ SHELLS = {
     "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source {file}"),
 }
 # Each completes in one way only.
-LINES = [("--nproc", "--nproc-per-node"), ("--color al", "--color always"), ("--color=ne", "--color=never"), ("-t", "-t"),
-         ("--protect dat", "--protect dataset"), ("--gpus 2 prog", "--gpus 2 program.py"), ("--log_d", "--log-dir"),
-         ("-q progr", "-q program.py"), ("program.py data", "program.py dataset"), ("trai", "train")]
+LINES = [
+    ("--nproc", "--nproc-per-node"),
+    ("--color al", "--color always"),
+    ("--color=ne", "--color=never"),
+    ("-t", "-t"),
+    ("--protect dat", "--protect dataset"),
+    ("--gpus 2 prog", "--gpus 2 program.py"),
+    ("--log_d", "--log-dir"),
+    ("-q progr", "-q program.py"),
+    ("program.py data", "program.py dataset"),
+    ("trai", "train"),
+]
 
 
 @pytest.fixture
 def completions(tmp_path: pathlib.Path):
     def written(shell: str) -> pathlib.Path:
         file = tmp_path / f"taas-run.{shell}"
-        file.write_bytes(subprocess.run([TAAS_RUN, "--print-completion", shell], stdout=subprocess.PIPE, check=True,
-                                        timeout=HANG).stdout)
+        file.write_bytes(
+            subprocess.run(
+                [TAAS_RUN, "--print-completion", shell], stdout=subprocess.PIPE, check=True, timeout=HANG
+            ).stdout
+        )
         return file
+
     return written
 
 
@@ -88,8 +101,13 @@ def test_fish_completes(completions) -> None:
 
     def offered(line: str) -> list[str]:
         """What begins with the last word. From 4.0 on fish also offers what merely has its letters in that order."""
-        done = subprocess.run(["fish", "--no-config", "-c", f"source {file}; complete -C '{line}'"], capture_output=True, text=True,
-                              check=True, timeout=HANG)
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", f"source {file}; complete -C '{line}'"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=HANG,
+        )
         entries = [entry.split("\t")[0] for entry in done.stdout.splitlines()]
         return [entry for entry in entries if entry.startswith(line.rpartition(" ")[2])]
 
@@ -102,12 +120,20 @@ def test_fish_completes(completions) -> None:
 
 @pytest.mark.gate
 def test_the_manual_page_is_readable() -> None:
-    page = subprocess.run([TAAS_RUN, "--print-man-page"], capture_output=True, text=True, check=True, timeout=HANG).stdout
+    page = subprocess.run(
+        [TAAS_RUN, "--print-man-page"], capture_output=True, text=True, check=True, timeout=HANG
+    ).stdout
     readers = {"mandoc": ["mandoc", "-W", "error,stop"], "man": ["man", "-E", "utf8", "--warnings", "-l", "-"]}
     found = [command for name, command in readers.items() if shutil.which(name)]
     for command in found:
-        shown = subprocess.run(command, input=page, capture_output=True, text=True, timeout=HANG,
-                               env={"PATH": os.environ["PATH"], "MANWIDTH": "100", "LC_ALL": "C.UTF-8"})
+        shown = subprocess.run(
+            command,
+            input=page,
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            env={"PATH": os.environ["PATH"], "MANWIDTH": "100", "LC_ALL": "C.UTF-8"},
+        )
         assert shown.returncode == 0 and shown.stderr == "", shown.stderr
         plain = re.sub(".\b", "", shown.stdout)
         assert "--nproc-per-node N|auto|gpu|cpu" in plain and "EXIT STATUS" in plain, plain
@@ -117,6 +143,8 @@ def test_the_manual_page_is_readable() -> None:
 
 @pytest.mark.gate
 def test_the_page_of_flags_is_that_of_the_parser() -> None:
-    printed = subprocess.run([TAAS_RUN, "--print-flags-page"], capture_output=True, text=True, check=True, timeout=HANG).stdout
+    printed = subprocess.run(
+        [TAAS_RUN, "--print-flags-page"], capture_output=True, text=True, check=True, timeout=HANG
+    ).stdout
     kept = pathlib.Path(__file__).parents[2] / "docs" / "flags.md"
     assert kept.read_text() == printed, "run: build/release/bin/taas-run --print-flags-page > docs/flags.md"

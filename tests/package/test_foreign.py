@@ -9,8 +9,12 @@ import pytest
 
 from environments import Environment
 
-MODULES = {"taas/__init__.py": "from .writer import data_sender\n", "taas/config.py": "", "taas/writer.py": "import grpc\ndata_sender = None\n",
-           "taas/protos/__init__.py": ""}
+MODULES = {
+    "taas/__init__.py": "from .writer import data_sender\n",
+    "taas/config.py": "",
+    "taas/writer.py": "import grpc\ndata_sender = None\n",
+    "taas/protos/__init__.py": "",
+}
 METADATA = "taas-0.9.2.dist-info"
 WAY_OUT = "pip uninstall taas, then pip install --force-reinstall --no-deps <wheel of taas-run>"
 
@@ -19,9 +23,11 @@ WAY_OUT = "pip uninstall taas, then pip install --force-reinstall --no-deps <whe
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A wheel with that distribution's name, version and layout."""
     path = tmp_path_factory.mktemp("foreign") / "taas-0.9.2-py3-none-any.whl"
-    files = MODULES | {f"{METADATA}/METADATA": "Metadata-Version: 2.1\nName: taas\nVersion: 0.9.2\n",
-                       f"{METADATA}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-                       f"{METADATA}/top_level.txt": "taas\n"}
+    files = MODULES | {
+        f"{METADATA}/METADATA": "Metadata-Version: 2.1\nName: taas\nVersion: 0.9.2\n",
+        f"{METADATA}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{METADATA}/top_level.txt": "taas\n",
+    }
     record = [f"{name},sha256={digest(text)},{len(text)}" for name, text in files.items()] + [f"{METADATA}/RECORD,,"]
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in (files | {f"{METADATA}/RECORD": "\n".join(record) + "\n"}).items():
@@ -33,7 +39,9 @@ def digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
-def test_files_that_were_there_first_are_named(environment: Environment, wheel: pathlib.Path, foreign: pathlib.Path) -> None:
+def test_files_that_were_there_first_are_named(
+    environment: Environment, wheel: pathlib.Path, foreign: pathlib.Path
+) -> None:
     environment.pip("install", foreign)
     environment.pip("install", wheel)
     line = environment.python("import taas").stderr.splitlines()[-1]
@@ -49,8 +57,9 @@ def test_files_that_were_there_first_are_named(environment: Environment, wheel: 
     assert healed.returncode == 0, healed.stderr
 
 
-def test_taas_run_says_it_when_our_package_was_replaced(environment: Environment, wheel: pathlib.Path,
-                                                       foreign: pathlib.Path) -> None:
+def test_taas_run_says_it_when_our_package_was_replaced(
+    environment: Environment, wheel: pathlib.Path, foreign: pathlib.Path
+) -> None:
     environment.pip("install", wheel)
     environment.pip("install", foreign)
     assert "ForeignFiles" not in environment.python("import taas").stderr  # it cannot know

@@ -22,8 +22,13 @@ full = pytest.mark.skipif("TAAS_FULL" not in os.environ, reason="compiles the la
 @pytest.fixture(scope="module")
 def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("sdist")
-    subprocess.run([sys.executable, "-c", "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])", folder],
-                   cwd=SOURCE, check=True, timeout=HANG, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-c", "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])", folder],
+        cwd=SOURCE,
+        check=True,
+        timeout=HANG,
+        stdout=subprocess.DEVNULL,
+    )
     (path,) = folder.glob("taas_run-*.tar.gz")
     return path
 
@@ -33,9 +38,26 @@ def test_the_source_distribution_has_what_a_wheel_is_made_of(source_distribution
         packed = {name.split("/", 1)[1] for name in archive.getnames()}
     if not (SOURCE / ".git").exists():
         pytest.skip("not a clone")
-    tracked = subprocess.run(["git", "ls-files", "CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md", "lib", "apps/taas-run",
-                              "apps/CMakeLists.txt", "include", "scripts/cmake"], cwd=SOURCE, capture_output=True, text=True,
-                             check=True, timeout=HANG).stdout.splitlines()
+    tracked = subprocess.run(
+        [
+            "git",
+            "ls-files",
+            "CMakeLists.txt",
+            "pyproject.toml",
+            "LICENSE",
+            "README.md",
+            "lib",
+            "apps/taas-run",
+            "apps/CMakeLists.txt",
+            "include",
+            "scripts/cmake",
+        ],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
+    ).stdout.splitlines()
     assert [name for name in tracked if name not in packed] == []
     assert not any(name.startswith(("tests/", "build/", ".venv/", "taas-runs/")) for name in packed)
 
@@ -46,8 +68,9 @@ def needed(binary: pathlib.Path) -> set[str]:
 
 
 @full
-def test_a_compiled_wheel_needs_nothing_but_the_c_library(source_distribution: pathlib.Path, tmp_path: pathlib.Path,
-                                                          environment: Environment) -> None:
+def test_a_compiled_wheel_needs_nothing_but_the_c_library(
+    source_distribution: pathlib.Path, tmp_path: pathlib.Path, environment: Environment
+) -> None:
     wheel = pip_wheel(tmp_path / "wheel", str(source_distribution), **{"build-dir": BUILD / "wheel"})
     unpacked = tmp_path / "unpacked"
     zipfile.ZipFile(wheel).extractall(unpacked)
@@ -55,11 +78,15 @@ def test_a_compiled_wheel_needs_nothing_but_the_c_library(source_distribution: p
     (native,) = unpacked.glob("taas/_native.*")
     assert needed(program) <= SYSTEM and needed(native) <= SYSTEM
     notices = {path.name for path in unpacked.glob("*.dist-info/licenses/*")}
-    assert {"LICENSE", "nanobind.txt"} <= notices and (not pathlib.Path("/usr/share/doc/libssl-dev").exists() or "libssl-dev.txt" in notices)
+    assert {"LICENSE", "nanobind.txt"} <= notices and (
+        not pathlib.Path("/usr/share/doc/libssl-dev").exists() or "libssl-dev.txt" in notices
+    )
     environment.pip("install", wheel)
     assert environment.launch("--gpus", 8, environment.script("")).returncode == 0
     assert environment.python("import taas.runtime.native as n; assert n.module, n.why_absent").returncode == 0
-    policy = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True, timeout=HANG)
+    policy = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True, timeout=HANG
+    )
     assert "manylinux_2_" in policy.stdout, policy.stdout + policy.stderr
 
 
@@ -67,8 +94,15 @@ def newest_python() -> str | None:
     """An interpreter with headers for which one wheel serves all later ones."""
     for minor in range(20, 11, -1):
         path = shutil.which(f"python3.{minor}")
-        if path and subprocess.run([path, "-c", "import os, sysconfig as s; os.stat(s.get_path('include') + '/Python.h')"],
-                                   capture_output=True, timeout=HANG).returncode == 0:
+        if (
+            path
+            and subprocess.run(
+                [path, "-c", "import os, sysconfig as s; os.stat(s.get_path('include') + '/Python.h')"],
+                capture_output=True,
+                timeout=HANG,
+            ).returncode
+            == 0
+        ):
             return path
     return None
 
@@ -84,10 +118,18 @@ def test_one_wheel_serves_python_3_12_and_later(tmp_path: pathlib.Path) -> None:
     assert "-cp312-abi3-" in wheel.name
     assert "taas/_native.abi3.so" in zipfile.ZipFile(wheel).namelist()
     (tmp_path / "site").mkdir()
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--target", tmp_path / "site", wheel], check=True,
-                   timeout=HANG)
-    done = subprocess.run([python, "-m", "taas", "--version"], capture_output=True, text=True, timeout=HANG,
-                          env={"PYTHONPATH": str(tmp_path / "site"), "PATH": "/usr/bin:/bin"})
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--no-deps", "--target", tmp_path / "site", wheel],
+        check=True,
+        timeout=HANG,
+    )
+    done = subprocess.run(
+        [python, "-m", "taas", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        env={"PYTHONPATH": str(tmp_path / "site"), "PATH": "/usr/bin:/bin"},
+    )
     assert done.stdout.startswith("taas-run "), done.stderr
     native = "import taas.runtime.native as n; assert n.module.__file__.endswith('abi3.so')"
     subprocess.run([python, "-c", native], check=True, timeout=HANG, env={"PYTHONPATH": str(tmp_path / "site")})

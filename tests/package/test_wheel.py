@@ -43,7 +43,9 @@ def test_an_interpreter_that_is_asked_for_goes_first(installed: Environment) -> 
     assert f"{active}/bin/python" in installed.launch(script, VIRTUAL_ENV=str(active)).stdout
 
 
-def test_a_link_to_taas_run_elsewhere_does_not_choose_the_interpreter(installed: Environment, tmp_path: pathlib.Path) -> None:
+def test_a_link_to_taas_run_elsewhere_does_not_choose_the_interpreter(
+    installed: Environment, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "taas-run").symlink_to(installed.bin / "taas-run")  # as pipx and uv make them
     run = installed.run(tmp_path / "taas-run", installed.script(RANKS))
     assert run.returncode == 0, run.stderr
@@ -82,9 +84,17 @@ def test_what_is_of_unknown_version_is_named_without_one(tmp_path: pathlib.Path)
     (tmp_path / "CLI").mkdir()
     (tmp_path / "CLI/Version.hpp").write_text('#define CLI11_VERSION "2.5.0"\n')
     (tmp_path / "lz4.h").write_text("#pragma once\n")
-    done = subprocess.run([sys.executable, SOURCE / "scripts/cmake/write_sbom.py", tmp_path / "bill.json", VERSION, "static", tmp_path],
-                          check=True, capture_output=True, text=True, timeout=HANG)
-    assert f"the version of lz4 is not known: {tmp_path}/lz4.h" in done.stderr and "none of the folders has zstd.h" in done.stderr
+    done = subprocess.run(
+        [sys.executable, SOURCE / "scripts/cmake/write_sbom.py", tmp_path / "bill.json", VERSION, "static", tmp_path],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert (
+        f"the version of lz4 is not known: {tmp_path}/lz4.h" in done.stderr
+        and "none of the folders has zstd.h" in done.stderr
+    )
     parts = parts_of(tmp_path / "bill.json")
     assert parts["cli11"]["version"] == "2.5.0" and "version" not in parts["lz4"] and NAMES - {"nanobind"} <= set(parts)
 
@@ -123,8 +133,12 @@ def test_modules_that_only_taas_run_starts_are_not_importable(installed: Environ
 
 
 def test_ranks_with_torch_and_the_native_module(installed: Environment) -> None:
-    torch = subprocess.run([sys.executable, "-c", "import importlib.util as u; print(u.find_spec('torch').origin)"],
-                           capture_output=True, text=True, timeout=HANG)
+    torch = subprocess.run(
+        [sys.executable, "-c", "import importlib.util as u; print(u.find_spec('torch').origin)"],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
     if torch.returncode != 0:
         pytest.skip("no torch in this interpreter")
     borrowed = pathlib.Path(torch.stdout.strip()).parents[1]

@@ -1,5 +1,7 @@
-"""Trains models with the communication hooks of Python's DistributedDataParallel, and with uneven inputs in its join, and
-with taas' in C++; compares the parameters and buffers of every rank afterwards, bit by bit.
+"""Trains models with communication hooks and with uneven inputs, in Python and in C++.
+
+Python's DistributedDataParallel has the hooks and the join, and taas' has them in C++; the parameters and buffers of
+every rank are compared afterwards, bit by bit.
 
     hook_parity.py CPP_PROGRAM [--ranks 2 4] [--only PART_OF_A_CASE] [--quick: each hook with one model]
 """
@@ -38,15 +40,34 @@ def all_cases():
     cases = [(hook, model, SMALL, "even") for hook in HOOKS_OF_ALL for model in NAMES]
     cases += [(hook, model, SMALL, "even") for hook in SIMPLE + STAGED for model in DENSE]
     cases += [(hook, "convolutional", ONE, "even") for hook in STAGED + ["powersgd_qr"]]
-    cases += [(hook, model, SMALL, "even") for hook in ("fp16_powersgd", "fp16_perchannel") for model in ("tied", "recurrent")]
-    cases += [(hook, model, SMALL, "even") for hook in ("local_sgd", "local_sgd_subgroup") for model in ("convolutional", "tied")]
-    cases += [("none", model, bucket, join) for model in NAMES for bucket, join in ((SMALL, "initial"), (ONE, "current"))]
+    cases += [
+        (hook, model, SMALL, "even") for hook in ("fp16_powersgd", "fp16_perchannel") for model in ("tied", "recurrent")
+    ]
+    cases += [
+        (hook, model, SMALL, "even")
+        for hook in ("local_sgd", "local_sgd_subgroup")
+        for model in ("convolutional", "tied")
+    ]
+    cases += [
+        ("none", model, bucket, join) for model in NAMES for bucket, join in ((SMALL, "initial"), (ONE, "current"))
+    ]
     cases += [(hook, "convolutional", SMALL, "initial") for hook in ("fp16", "perchannel", "powersgd")]
-    cases += [("powersgd", "encoder", ONE, "even"), ("bf16", "doubled", ONE, "even"), ("none", "sparsebags", SMALL, "initial")]
+    cases += [
+        ("powersgd", "encoder", ONE, "even"),
+        ("bf16", "doubled", ONE, "even"),
+        ("none", "sparsebags", SMALL, "initial"),
+    ]
     cases = [(*case, "plain") for case in cases]
-    cases += [(hook, "convolutional", SMALL, "even", option) for option in ("view", "static")
-              for hook in ("fp16", "fp16_wrapper", "perchannel", "powersgd", "batched_powersgd", "stepping")]
-    cases += [("none", "convolutional", SMALL, join, option) for join in ("initial", "current") for option in ("view", "no_sync")]
+    cases += [
+        (hook, "convolutional", SMALL, "even", option)
+        for option in ("view", "static")
+        for hook in ("fp16", "fp16_wrapper", "perchannel", "powersgd", "batched_powersgd", "stepping")
+    ]
+    cases += [
+        ("none", "convolutional", SMALL, join, option)
+        for join in ("initial", "current")
+        for option in ("view", "no_sync")
+    ]
     cases += [(hook, "recurrent", SMALL, "even", "no_sync") for hook in ("fp16", "powersgd")]
     return cases
 
@@ -55,7 +76,7 @@ def one_model_each(cases):
     """Of the cases that differ in their model alone one, another model each time."""
     by_rest = collections.defaultdict(list)
     for case in cases:
-        by_rest[case[0], *case[2:]].append(case)
+        by_rest[(case[0], *case[2:])].append(case)
     return [same[number % len(same)] for number, same in enumerate(by_rest.values())]
 
 
@@ -65,8 +86,10 @@ def name_of(case):
 
 
 def in_turn(hook):
-    """One bucket after the other: Python's later stages run where the earlier ones end, so that the collectives of two buckets
-    may start in another order on each rank."""
+    """One bucket after the other: Python's later stages run where the earlier ones end.
+
+    So the collectives of two buckets may start in another order on each rank.
+    """
 
     def run(state, bucket):
         future = hook(state, bucket)
@@ -117,8 +140,13 @@ HOOKS = {
     "noop": lambda: (None, debugging_hooks.noop_hook),
     "powersgd": power_sgd(orthogonalization_epsilon=1e-8),
     "powersgd_qr": power_sgd(matrix_approximation_rank=4, min_compression_rate=1, random_seed=7),
-    "powersgd_cold": power_sgd(matrix_approximation_rank=2, use_error_feedback=False, warm_start=False,
-                               orthogonalization_epsilon=1e-8, batch_tensors_with_same_shape=True),
+    "powersgd_cold": power_sgd(
+        matrix_approximation_rank=2,
+        use_error_feedback=False,
+        warm_start=False,
+        orthogonalization_epsilon=1e-8,
+        batch_tensors_with_same_shape=True,
+    ),
     "fp16_powersgd": power_sgd(fp16(powerSGD_hook.powerSGD_hook), orthogonalization_epsilon=1e-6),
     "batched_powersgd": power_sgd(powerSGD_hook.batched_powerSGD_hook, matrix_approximation_rank=2),
     "local_sgd": lambda: local_sgd(False),
@@ -151,8 +179,12 @@ def train(words, rank, initial, data):
     hook, model_name, bucket, join, option = words
     net = MODELS[model_name]()
     model = nn.parallel.DistributedDataParallel(
-        net, bucket_cap_mb=float(bucket), find_unused_parameters=model_name == "branched", gradient_as_bucket_view=option == "view",
-        static_graph=option == "static")
+        net,
+        bucket_cap_mb=float(bucket),
+        find_unused_parameters=model_name == "branched",
+        gradient_as_bucket_view=option == "view",
+        static_graph=option == "static",
+    )
     load_initial(net, initial)
     register_hook(model, hook)
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE)

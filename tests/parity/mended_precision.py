@@ -1,10 +1,10 @@
 """What mixed precision in Python's DistributedDataParallel needs before it can be compared with taas'. Of torch 2.15:
 
 - It makes a torch.Stream, and there is none without an accelerator: here the calling thread does that work in its turn.
-- Until buckets are made anew after the first step, it reduces a bucket to which no gradient was copied, but whatever was in
-  its memory: here they are copied.
-- After several forwards before a backward that reduces (no_sync) it counts each gradient several times, and raises "marked as
-  ready twice": here the hook of the forward before goes.
+- Until buckets are made anew after the first step, it reduces a bucket to which no gradient was copied, but whatever
+  was in its memory: here they are copied.
+- After several forwards before a backward that reduces (no_sync) it counts each gradient several times, and raises
+  "marked as ready twice": here the hook of the forward before goes.
 - So it does for a param_dtype that the parameters have already: here the reducer's own hook is alone.
 - It makes integer buffers floating point ones: here they stay, as its documentation says.
 """
@@ -72,7 +72,9 @@ def of_floats(cast_buffers):
 def mend_mixed_precision():
     torch.Stream, torch.Event = CallingThread, DoneEvent
     torch.accelerator.current_stream = CallingThread
-    mixed_precision_hooks._reducer_allreduce_and_upcast_hook = filled(mixed_precision_hooks._reducer_allreduce_and_upcast_hook)
+    mixed_precision_hooks._reducer_allreduce_and_upcast_hook = filled(
+        mixed_precision_hooks._reducer_allreduce_and_upcast_hook
+    )
     Wrapper._module_wait_for_copy_hook = once(Wrapper._module_wait_for_copy_hook)
     Wrapper._fire_reducer_autograd_hook = where_type_changes(Wrapper._fire_reducer_autograd_hook)
     distributed._cast_buffers = of_floats(distributed._cast_buffers)

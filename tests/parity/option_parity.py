@@ -1,5 +1,6 @@
-"""Trains the models of parity_models.py with each option of Python's DistributedDataParallel, and with taas' in C++; compares
-the parameters and buffers of every rank afterwards, bit by bit.
+"""Trains the models of parity_models.py with each option of DistributedDataParallel, in Python and in C++.
+
+The parameters and buffers of every rank with Python's and with taas' are compared afterwards, bit by bit.
 
     option_parity.py CPP_PROGRAM [--ranks 2 4] [--only PART_OF_A_CASE]
 
@@ -28,7 +29,12 @@ FIXED = [name for name in NAMES if name != "branched"]  # the same graph in each
 WITHOUT_MOMENTUM = ["sparse", "sparsebags"]
 
 BF16, HALF, FULL = torch.bfloat16, torch.float16, torch.float32
-LOW = ["branched", "recurrent", "transformer", "sparse"]  # neither layers of another type, nor buffers that have to follow
+LOW = [
+    "branched",
+    "recurrent",
+    "transformer",
+    "sparse",
+]  # neither layers of another type, nor buffers that have to follow
 WITH_BUFFERS = ["convolutional", *LOW]
 
 
@@ -48,7 +54,10 @@ OPTIONS = {
     "no_sink_clone": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True}, PLAIN),
     "static_graph": ({"bucket_cap_mb": SMALL, "static_graph": True}, ALL),
     "set_static_graph": ({"bucket_cap_mb": SMALL}, FIXED),
-    "skip_unused": ({"bucket_cap_mb": SMALL, "find_unused_parameters": True, "skip_all_reduce_unused_params": True}, ALL),
+    "skip_unused": (
+        {"bucket_cap_mb": SMALL, "find_unused_parameters": True, "skip_all_reduce_unused_params": True},
+        ALL,
+    ),
     "batched_copy": ({"bucket_cap_mb": SMALL, "batched_grad_copy": True}, ALL),
     "batched_copy_view": ({"bucket_cap_mb": SMALL, "batched_grad_copy": True, "gradient_as_bucket_view": True}, DENSE),
     "lazy_buckets": ({"bucket_cap_mb": SMALL, "lazy_bucket_allocation": True}, DENSE),
@@ -115,7 +124,9 @@ def wrap(option, net):
     model = nn.parallel.DistributedDataParallel(net, **arguments)
     if option.startswith("buffer_hook"):
         where = distributed._BufferCommHookLocation
-        model._register_buffer_comm_hook(None, average, where.PRE_FORWARD if option.endswith("before") else where.POST_FORWARD)
+        model._register_buffer_comm_hook(
+            None, average, where.PRE_FORWARD if option.endswith("before") else where.POST_FORWARD
+        )
     if option == "no_sink_clone":
         model._set_ddp_sink_clone(False)
     if option == "set_static_graph":

@@ -106,7 +106,7 @@ class SparseBags(Bags):
 
 
 class WeighingAttention(nn.MultiheadAttention):
-    """Computes the weights of attention, as libtorch's does; otherwise scaled_dot_product_attention() would round differently."""
+    """Computes attention's weights, as libtorch's does: scaled_dot_product_attention() would round differently."""
 
     def forward(self, *arguments, **options):
         return super().forward(*arguments, **{**options, "need_weights": True})

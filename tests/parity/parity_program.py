@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: each trains cases in Python and in C++ and compares what the ranks have then."""
+"""What the scripts of this folder share: each trains cases in Python and in C++ and compares what the ranks have."""
 
 import argparse
 import os
@@ -73,8 +73,15 @@ def free_port():
 
 def run_ranks(ranks, command):
     """With the environment that torchrun gives, and without the seconds that it needs to start."""
-    shared = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "MASTER_ADDR": "127.0.0.1",
-              "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+    shared = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "ignore",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
+    }
     processes = [
         subprocess.Popen(command, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(ranks)
     ]
@@ -114,13 +121,15 @@ def compare(folder, ranks, names, rounded):
 
 
 def main(about, script, cases, train, quick_cases=None, rounded={}):
-    """`cases`: the words of each by its name. `train(words, rank, initial, data)` returns the module of a Python rank."""
+    """`cases`: the words of each by its name. `train(words, rank, initial, data)` returns a Python rank's module."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--only", default="", metavar="PART_OF_A_CASE")
-    parser.add_argument("--quick", action="store_true", help="fewer cases, where a script has some that are nearly the same")
-    parser.add_argument("--launcher", default="", help="of the C++ half, as \"taas-run --gpus {ranks}\"")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer cases, where a script has some that are nearly the same"
+    )
+    parser.add_argument("--launcher", default="", help='of the C++ half, as "taas-run --gpus {ranks}"')
     parser.add_argument("--python-rank", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.python_rank:

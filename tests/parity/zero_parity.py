@@ -1,5 +1,7 @@
-"""Trains the models of parity_models.py with Python's DistributedDataParallel and the whole optimizer, and in C++ with taas'
-ZeroOptimizer, whose state is spread over the ranks; compares the parameters and buffers of every rank, bit by bit.
+"""Trains the models of parity_models.py with Python's whole optimizer and in C++ with taas' ZeroOptimizer.
+
+Python has its DistributedDataParallel; the state of ZeroOptimizer is spread over the ranks. The parameters and buffers
+of every rank are compared, bit by bit.
 
     zero_parity.py CPP_PROGRAM [--ranks 2 4] [--only PART_OF_A_CASE]
 """
@@ -23,8 +25,12 @@ def make_optimizer(name, parameters):
 
 
 def all_cases():
-    return {f"{stage}.{optimizer}.{model}": (stage, optimizer, model)
-            for stage in "12" for optimizer in ("sgd", "adamw") for model in NAMES}
+    return {
+        f"{stage}.{optimizer}.{model}": (stage, optimizer, model)
+        for stage in "12"
+        for optimizer in ("sgd", "adamw")
+        for model in NAMES
+    }
 
 
 @functools.cache  # both stages are compared with it
@@ -34,7 +40,8 @@ def trained(optimizer_name, model_name, rank, initial, data):
         net.words.sparse = False  # a sharded optimizer takes dense gradients only
     load_initial(net, initial)
     model = nn.parallel.DistributedDataParallel(
-        net, bucket_cap_mb=SMALL, find_unused_parameters=model_name == "branched", broadcast_buffers=False)
+        net, bucket_cap_mb=SMALL, find_unused_parameters=model_name == "branched", broadcast_buffers=False
+    )
     optimizer = make_optimizer(optimizer_name, net.parameters())
     for step in range(STEPS):
         batch = data[step, rank]

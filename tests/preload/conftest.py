@@ -51,31 +51,62 @@ class Machine:
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
         foreign = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_", "PYTHON")
-        names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "VIRTUAL_ENV",
-                 "_", "OLDPWD"}
+        names = {
+            "RANK",
+            "WORLD_SIZE",
+            "LOCAL_RANK",
+            "MASTER_ADDR",
+            "MASTER_PORT",
+            "OMP_NUM_THREADS",
+            "VIRTUAL_ENV",
+            "_",
+            "OLDPWD",
+        }
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign) and k not in names}
         self.environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
         self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 
     def launch(self, *words, env=None, stdin=subprocess.DEVNULL, cwd=None, text=None) -> Launched:
         given = {"input": text} if text is not None else {"stdin": stdin}
-        result = subprocess.run([TAAS_RUN, *map(str, words)], cwd=cwd or self.folder, text=True, capture_output=True,
-                                env={**self.environment, **(env or {})}, timeout=DEADLINE_SECONDS, **given)
+        result = subprocess.run(
+            [TAAS_RUN, *map(str, words)],
+            cwd=cwd or self.folder,
+            text=True,
+            capture_output=True,
+            env={**self.environment, **(env or {})},
+            timeout=DEADLINE_SECONDS,
+            **given,
+        )
         return Launched(cwd or self.folder, result)
 
     def launch_with_entries(self, entries, *words) -> Launched:
         """With more in the environment, in words that subprocess would refuse."""
         words = [TAAS_RUN, *map(str, words)]
         given = [*(f"{name}={value}" for name, value in self.environment.items()), *entries]
-        result = subprocess.run([sys.executable, "-c", EXECUTE, json.dumps([words, given])], cwd=self.folder, text=True,
-                                stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_SECONDS)
+        result = subprocess.run(
+            [sys.executable, "-c", EXECUTE, json.dumps([words, given])],
+            cwd=self.folder,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=DEADLINE_SECONDS,
+        )
         return Launched(self.folder, result)
 
     def python(self, *words, env=None, cwd=None) -> tuple[str, str, int]:
         """Python itself, in a session of its own as ranks are."""
         python = pathlib.Path(sys.executable).with_name("python3")  # as taas-run finds it
-        result = subprocess.run([python, *map(str, words)], cwd=cwd or self.folder, text=True, capture_output=True, env=env,
-                                stdin=subprocess.DEVNULL, start_new_session=True, timeout=DEADLINE_SECONDS, errors="replace")
+        result = subprocess.run(
+            [python, *map(str, words)],
+            cwd=cwd or self.folder,
+            text=True,
+            capture_output=True,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            timeout=DEADLINE_SECONDS,
+            errors="replace",
+        )
         return result.stdout, result.stderr, result.returncode
 
 

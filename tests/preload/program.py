@@ -1,7 +1,7 @@
 """A program of many small scripts, each of which tells what it can see of its interpreter.
 
-program.py FOLDER [WORD ...]: runs FOLDER's script number $CASE; else by its generation (folder `ends`), else by its rank. The text is
-run as this program's own, so that it sees what any program would see.
+program.py FOLDER [WORD ...]: runs FOLDER's script number $CASE; else by its generation (folder `ends`), else by its
+rank. The text is run as this program's own, so that it sees what any program would see.
 """
 
 import os
@@ -16,4 +16,4 @@ with open(_path, encoding="utf-8") as _file:
     exec(compile(_file.read(), _path, "exec"))
 
 if False:
-    import torch  # so that --preload auto takes it for a training program
+    import torch  # noqa: F401  # so that --preload auto takes it for a training program

@@ -1,4 +1,4 @@
-"""How programs end, and what they say then, is the same. One run has all of them: each is one generation, which fails."""
+"""How programs end, and what they say then, is the same. One run has all: each is one generation, which fails."""
 
 import re
 
@@ -23,7 +23,9 @@ class Modes:
         self.auto = machine.launch("--preload", "auto", *words)
 
     def python(self, number: int) -> tuple[str, str, int]:
-        return self._machine.python("-u", PROGRAM, HERE / "ends", env={**self._machine.environment, "CASE": str(number)})
+        return self._machine.python(
+            "-u", PROGRAM, HERE / "ends", env={**self._machine.environment, "CASE": str(number)}
+        )
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +42,14 @@ def test_every_generation_comes_out_of_the_same_interpreter(modes):
 CHEAP_AND_TELLING = {"2_raise", "7_signal", "9_at_exit", "9c1_buffer"}
 
 
-@pytest.mark.parametrize("number", [pytest.param(number, marks=pytest.mark.gate) if path.stem in CHEAP_AND_TELLING else number
-                                    for number, path in enumerate(ENDS)], ids=[path.stem for path in ENDS])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=pytest.mark.gate) if path.stem in CHEAP_AND_TELLING else number
+        for number, path in enumerate(ENDS)
+    ],
+    ids=[path.stem for path in ENDS],
+)
 def test_end(modes, number):
     out, err, code = modes.python(number)
     for run in (modes.none, modes.auto):

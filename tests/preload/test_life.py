@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -30,6 +29,7 @@ def script(machine):
         path = machine.folder / "script.py"
         path.write_text(text)
         return path
+
     return write
 
 
@@ -39,10 +39,18 @@ def started(machine):
     processes = []
 
     def start(*words):
-        process = subprocess.Popen([TAAS_RUN, *map(str, words)], cwd=machine.folder, env=machine.environment, text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [TAAS_RUN, *map(str, words)],
+            cwd=machine.folder,
+            env=machine.environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         processes.append(process)
         return process
+
     yield start
     for process in processes:
         if process.poll() is None:
@@ -57,7 +65,7 @@ def family(pid) -> list[int]:
 
 
 def preloader(pid) -> int | None:
-    """The waiting interpreter of a launcher: ranks come out of it, so that they share its first environment, but lead sessions."""
+    """A launcher's waiting interpreter: ranks come out of it, so they share its first environment but lead sessions."""
     for member in family(pid):
         try:
             command = pathlib.Path(f"/proc/{member}/environ").read_bytes()
@@ -81,19 +89,23 @@ def is_gone(pid) -> bool:
 
 @pytest.mark.gate
 def test_ranks_are_children_of_the_launcher_as_others_are(machine, script):
-    look = script("import ctypes, os\n"
-                  "death = ctypes.c_int()\n"
-                  "ctypes.CDLL(None).prctl(2, ctypes.byref(death), 0, 0, 0)\n"
-                  "print(death.value, open(f'/proc/{os.getppid()}/comm').read(), os.getsid(0) == os.getpid())\n")
+    look = script(
+        "import ctypes, os\n"
+        "death = ctypes.c_int()\n"
+        "ctypes.CDLL(None).prctl(2, ctypes.byref(death), 0, 0, 0)\n"
+        "print(death.value, open(f'/proc/{os.getppid()}/comm').read(), os.getsid(0) == os.getpid())\n"
+    )
     runs = [machine.launch("--preload", mode, "--nproc-per-node", 2, look) for mode in ("none", MODULES)]
     assert runs[1].preloaded() == [True, True]
     assert runs[1].output(1) == runs[0].output(1) == ("9 taas-run\n True\n", "")
 
 
 def test_the_kernel_takes_preloaded_ranks_before_their_launcher(machine, script):
-    look = script("import os\n"
-                  "score = lambda pid: int(open(f'/proc/{pid}/oom_score_adj').read())\n"
-                  "print(score(os.getpid()) == min(1000, score(os.getppid()) + 100))\n")
+    look = script(
+        "import os\n"
+        "score = lambda pid: int(open(f'/proc/{pid}/oom_score_adj').read())\n"
+        "print(score(os.getpid()) == min(1000, score(os.getppid()) + 100))\n"
+    )
     runs = [machine.launch("--preload", mode, "--nproc-per-node", 1, look) for mode in ("none", MODULES)]
     assert runs[1].preloaded() == [True]
     assert runs[1].output() == runs[0].output() == ("True\n", "")
@@ -116,10 +128,12 @@ def test_a_program_that_changed_between_generations_runs_as_it_is_now(machine, s
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.gate), signal.SIGSTOP])
 def test_an_interpreter_that_is_gone_or_does_not_answer_is_missed_once(started, script, machine, number):
-    path = script("import os, sys, time\n"
-                  "open('up', 'w').close()\n"
-                  "while not os.path.exists('go'):\n    time.sleep(0.01)\n"
-                  "sys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] < '2')\n")
+    path = script(
+        "import os, sys, time\n"
+        "open('up', 'w').close()\n"
+        "while not os.path.exists('go'):\n    time.sleep(0.01)\n"
+        "sys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] < '2')\n"
+    )
     process = started("--preload", MODULES, "--nproc-per-node", 1, *RESTARTS, 2, path)
     wait_until((machine.folder / "up").exists, "a rank is up")
     os.kill(preloader(process.pid), number)
@@ -144,7 +158,9 @@ def test_a_stop_while_modules_are_imported_waits_for_nothing(started, script, ma
 
 @pytest.mark.parametrize("victim", ["launcher", pytest.param("agent", marks=pytest.mark.gate)])
 def test_nothing_is_left_when_the_launcher_is_killed(started, script, machine, victim):
-    process = started("--preload", MODULES, "--nproc-per-node", 2, script("open('up', 'w').close()\nimport time\ntime.sleep(600)\n"))
+    process = started(
+        "--preload", MODULES, "--nproc-per-node", 2, script("open('up', 'w').close()\nimport time\ntime.sleep(600)\n")
+    )
     wait_until(lambda: (machine.folder / "up").exists() and preloader(process.pid), "a rank is up")
     members = family(process.pid)
     os.kill(members[0] if victim == "launcher" else members[1], signal.SIGKILL)
@@ -153,7 +169,13 @@ def test_nothing_is_left_when_the_launcher_is_killed(started, script, machine, v
 
 
 def test_the_end_of_a_run_takes_the_interpreter_along(started, script, machine):
-    process = started("--preload", MODULES, "--nproc-per-node", 1, script("import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"))
+    process = started(
+        "--preload",
+        MODULES,
+        "--nproc-per-node",
+        1,
+        script("import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"),
+    )
     wait_until(lambda: preloader(process.pid), "there is an interpreter")
     waiting = preloader(process.pid)
     (machine.folder / "go").touch()
@@ -164,10 +186,16 @@ def test_the_end_of_a_run_takes_the_interpreter_along(started, script, machine):
 @pytest.mark.gate
 def test_limits_and_protected_folders_hold_for_preloaded_ranks(machine, script):
     (machine.folder / "kept").mkdir()
-    path = script("import os, resource\n"
-                  "print(resource.getrlimit(resource.RLIMIT_NOFILE))\n"
-                  "try:\n    open(f'kept/{os.environ[\"RANK\"]}', 'w')\nexcept OSError as error:\n    print(type(error).__name__)\n")
-    runs = [machine.launch("--preload", mode, "--nproc-per-node", 2, "--protect", "kept", path) for mode in ("none", MODULES)]
+    path = script(
+        "import os, resource\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE))\n"
+        "try:\n    open(f'kept/{os.environ[\"RANK\"]}', 'w')\n"
+        "except OSError as error:\n    print(type(error).__name__)\n"
+    )
+    runs = [
+        machine.launch("--preload", mode, "--nproc-per-node", 2, "--protect", "kept", path)
+        for mode in ("none", MODULES)
+    ]
     if "no Landlock" in runs[0].console:
         pytest.skip("no Landlock here")
     assert runs[1].preloaded() == [True, True]
@@ -180,20 +208,37 @@ def module(machine, text):
     return "heavy"
 
 
-@pytest.mark.parametrize("text, reason", [
-    pytest.param("import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n", "started 1 thread",
-                 marks=pytest.mark.gate),
-    pytest.param("import os\nrank = os.environ.get('RANK', '0')\n", "heavy reads RANK when it is imported", marks=pytest.mark.gate),
-    pytest.param("raise ValueError('no\\nluck')\n", "heavy cannot be imported: ValueError: no luck", marks=pytest.mark.gate),
-    ("import absent\n", "heavy cannot be imported: ModuleNotFoundError: No module named 'absent'"),
-    ("import os\nos._exit(1)\n", "ended before it was ready"),
-    pytest.param("import os\nos.kill(os.getpid(), 9)\n", "ended before it was ready", marks=pytest.mark.gate),
-    pytest.param("import uuid\nrun = uuid.uuid4()\n", "heavy draws at random when it is imported", marks=pytest.mark.gate),
-    ("from os import urandom\nsalt = urandom(3)\n", "heavy draws at random when it is imported"),
-    ("import random\nsalt = random.Random().random()\n", "heavy draws at random when it is imported"),
-    ("import sys, types\nsys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True))\n",
-     "initialised CUDA"),
-])
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        pytest.param(
+            "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n",
+            "started 1 thread",
+            marks=pytest.mark.gate,
+        ),
+        pytest.param(
+            "import os\nrank = os.environ.get('RANK', '0')\n",
+            "heavy reads RANK when it is imported",
+            marks=pytest.mark.gate,
+        ),
+        pytest.param(
+            "raise ValueError('no\\nluck')\n", "heavy cannot be imported: ValueError: no luck", marks=pytest.mark.gate
+        ),
+        ("import absent\n", "heavy cannot be imported: ModuleNotFoundError: No module named 'absent'"),
+        ("import os\nos._exit(1)\n", "ended before it was ready"),
+        pytest.param("import os\nos.kill(os.getpid(), 9)\n", "ended before it was ready", marks=pytest.mark.gate),
+        pytest.param(
+            "import uuid\nrun = uuid.uuid4()\n", "heavy draws at random when it is imported", marks=pytest.mark.gate
+        ),
+        ("from os import urandom\nsalt = urandom(3)\n", "heavy draws at random when it is imported"),
+        ("import random\nsalt = random.Random().random()\n", "heavy draws at random when it is imported"),
+        (
+            "import sys, types\n"
+            "sys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True))\n",
+            "initialised CUDA",
+        ),
+    ],
+)
 def test_falls_back_with_one_line(machine, script, text, reason):
     run = machine.launch("--preload", module(machine, text), "--nproc-per-node", 2, script("print('ran')\n"))
     assert run.code == 0, run.console
@@ -203,20 +248,31 @@ def test_falls_back_with_one_line(machine, script, text, reason):
     assert run.output(1) == ("ran\n", "")
 
 
-@pytest.mark.parametrize("program, reason", [
-    pytest.param("import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport decimal\n", "the program sets OMP_NUM_THREADS itself",
-                 marks=pytest.mark.gate),
-    ("import os\nos.environ.setdefault(\"TORCH_LOGS\", \"+dynamo\")\n", "the program sets TORCH_LOGS itself"),
-])
+@pytest.mark.parametrize(
+    "program, reason",
+    [
+        pytest.param(
+            "import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport decimal\n",
+            "the program sets OMP_NUM_THREADS itself",
+            marks=pytest.mark.gate,
+        ),
+        ('import os\nos.environ.setdefault("TORCH_LOGS", "+dynamo")\n', "the program sets TORCH_LOGS itself"),
+    ],
+)
 def test_a_program_that_sets_what_is_read_at_import(machine, script, program, reason):
     run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, script(program))
     assert run.code == 0 and run.preloaded() == [False]
     assert run.console.count(reason) == 1, run.console
 
 
-@pytest.mark.parametrize("reading", [pytest.param("os.environ.get('HEAVY', 'unset')", marks=pytest.mark.gate),
-                                     "os.getenvb(b'HEAVY', b'unset').decode()",
-                                     "os.environ['HEAVY'] if 'HEAVY' in os.environ else 'unset'"])
+@pytest.mark.parametrize(
+    "reading",
+    [
+        pytest.param("os.environ.get('HEAVY', 'unset')", marks=pytest.mark.gate),
+        "os.getenvb(b'HEAVY', b'unset').decode()",
+        "os.environ['HEAVY'] if 'HEAVY' in os.environ else 'unset'",
+    ],
+)
 def test_a_program_that_sets_what_a_module_reads_at_import(machine, script, reading):
     heavy = module(machine, f"import os\nvalue = {reading}\n")
     path = script("import os\nos.environ.update({\n    'HEAVY': 'set',\n})\nimport heavy\nprint(heavy.value)\n")
@@ -228,7 +284,9 @@ def test_a_program_that_sets_what_a_module_reads_at_import(machine, script, read
 
 def test_a_program_may_set_what_no_module_asks_for(machine, script):
     """Nor does a module ask for a variable that goes through all that there are."""
-    heavy = module(machine, "import os\nfound = [value for name, value in os.environ.items() if name.startswith('X_')]\n")
+    heavy = module(
+        machine, "import os\nfound = [value for name, value in os.environ.items() if name.startswith('X_')]\n"
+    )
     path = script("import os\nos.environ['LATER'] = 'set'\nimport heavy\nprint(os.environ['LATER'])\n")
     run = machine.launch("--preload", heavy, "--nproc-per-node", 2, path, env={"LATER": "given"})
     assert run.preloaded() == [True, True], run.console
@@ -271,10 +329,14 @@ def test_what_modules_write_is_written_by_each_rank(machine, script):
 
 @pytest.mark.gate
 def test_generators_of_modules_that_have_no_seed_draw_something_else_in_each_rank(machine, script):
-    heavy = module(machine, "import random\nown, fixed = random.Random(), random.Random(5)\n"
-                            "later = random.Random()\nlater.seed(6)\n")
-    look = script("import heavy, os, random\nprint(heavy.own.random())\nprint(heavy.fixed.random(), heavy.later.random())\n"
-                  "print(os.urandom, random._urandom is os.urandom, random.Random.seed.__module__)\n")
+    heavy = module(
+        machine,
+        "import random\nown, fixed = random.Random(), random.Random(5)\nlater = random.Random()\nlater.seed(6)\n",
+    )
+    look = script(
+        "import heavy, os, random\nprint(heavy.own.random())\nprint(heavy.fixed.random(), heavy.later.random())\n"
+        "print(os.urandom, random._urandom is os.urandom, random.Random.seed.__module__)\n"
+    )
     run = machine.launch("--preload", heavy, "--nproc-per-node", 3, look)
     assert run.preloaded() == [True] * 3, run.console
     lines = [run.output(rank)[0].splitlines() for rank in range(3)]
@@ -293,8 +355,14 @@ def test_modules_may_write_more_than_a_pipe_holds(machine, script):
 
 @pytest.mark.parametrize("value", ["", pytest.param("a b", marks=pytest.mark.gate), "torch,", ".x", "no-such.name!"])
 def test_a_wrong_value_is_refused_before_anything_starts(machine, script, value):
-    result = subprocess.run([TAAS_RUN, f"--preload={value}", "x.py"], cwd=machine.folder, capture_output=True, text=True,
-                            env=machine.environment, stdin=subprocess.DEVNULL)
+    result = subprocess.run(
+        [TAAS_RUN, f"--preload={value}", "x.py"],
+        cwd=machine.folder,
+        capture_output=True,
+        text=True,
+        env=machine.environment,
+        stdin=subprocess.DEVNULL,
+    )
     assert result.returncode == 2 and result.stderr.count("\n") == 1 and "--preload" in result.stderr
     assert not (machine.folder / "taas-runs").exists()
 
@@ -302,9 +370,17 @@ def test_a_wrong_value_is_refused_before_anything_starts(machine, script, value)
 @pytest.mark.gate
 def test_the_dry_run_and_the_environment_have_it(machine, script):
     path = script("import torch\n")
+
     def dry(*words, env=None):
-        return subprocess.run([TAAS_RUN, "--dry-run", "--nproc-per-node", "2", *words, path], cwd=machine.folder, capture_output=True,
-                              text=True, env={**machine.environment, **(env or {})}, check=True).stdout
+        return subprocess.run(
+            [TAAS_RUN, "--dry-run", "--nproc-per-node", "2", *words, path],
+            cwd=machine.folder,
+            capture_output=True,
+            text=True,
+            env={**machine.environment, **(env or {})},
+            check=True,
+        ).stdout
+
     assert "preload  torch\n" in dry()
     assert "preload  none (--preload none)\n" in dry("--preload", "none")
     assert json.loads(dry("--json", "--preload", "torch,decimal"))["preload"] == ["torch", "decimal"]

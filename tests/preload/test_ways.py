@@ -1,6 +1,5 @@
 """Ways to name a program, options and variables of the interpreter: the same, with light modules in place of torch."""
 
-import subprocess
 import sys
 import zipfile
 
@@ -9,10 +8,12 @@ import pytest
 MODULES = "multiprocessing.pool,decimal,ctypes,concurrent.futures"
 LOOK = """
 import os, sys
-print(__name__, __file__, __package__, type(__spec__).__name__, getattr(__spec__, "name", None), type(__loader__).__name__, __doc__)
+print(__name__, __file__, __package__, type(__spec__).__name__, getattr(__spec__, "name", None),
+      type(__loader__).__name__, __doc__)
 print(sys.argv, sys.orig_argv, sys.path, sys.flags, sys.warnoptions, sys._xoptions)
 print(sys.stdout.encoding, sys.stdout.errors, sys.stdout.line_buffering, sys.stdout.write_through, sys.pycache_prefix)
-print(sys.executable, sys.prefix, "site" in sys.modules, hash("x") if os.environ.get("PYTHONHASHSEED", "random") != "random" else "")
+print(sys.executable, sys.prefix, "site" in sys.modules,
+      hash("x") if os.environ.get("PYTHONHASHSEED", "random") != "random" else "")
 print(open("/proc/self/cmdline").read())
 """
 PYTHON = sys.executable
@@ -21,13 +22,17 @@ PYTHON = sys.executable
 @pytest.fixture
 def both(machine):
     """Runs a command line without and with preloading, demands that it is the same, and returns what it printed."""
+
     def run(*words, env=None, preloaded=True, cwd=None, text=None, code=0):
-        runs = [machine.launch("--preload", mode, "--nproc-per-node", 1, *words, env=env, cwd=cwd, text=text)
-                for mode in ("none", MODULES)]
+        runs = [
+            machine.launch("--preload", mode, "--nproc-per-node", 1, *words, env=env, cwd=cwd, text=text)
+            for mode in ("none", MODULES)
+        ]
         assert [run.code for run in runs] == [code, code], runs[0].console + runs[1].console
         assert [run.preloaded() for run in runs] == [[False], [preloaded]], runs[1].console
         assert runs[1].output() == runs[0].output()
         return runs[1].output()
+
     return run
 
 
@@ -89,9 +94,20 @@ def test_text(both):
     both(PYTHON, "-u", "-c", "import sys; print(sys.argv, sys.path, sys.orig_argv, __name__)", "word")
 
 
-@pytest.mark.parametrize("options", [["-W", "error", "-Wdefault::ImportWarning"], pytest.param(["-X", "dev"], marks=pytest.mark.gate),
-                                     ["-X", "utf8", "-bb"], pytest.param(["-OO"], marks=pytest.mark.gate),
-                                     ["-s", "-B"], ["-P"], ["-X", "faulthandler", "-X", "own=3"], ["-um"], ["-q", "-R"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-W", "error", "-Wdefault::ImportWarning"],
+        pytest.param(["-X", "dev"], marks=pytest.mark.gate),
+        ["-X", "utf8", "-bb"],
+        pytest.param(["-OO"], marks=pytest.mark.gate),
+        ["-s", "-B"],
+        ["-P"],
+        ["-X", "faulthandler", "-X", "own=3"],
+        ["-um"],
+        ["-q", "-R"],
+    ],
+)
 def test_options_of_the_interpreter(both, look, options):
     both(PYTHON, *options, "look" if "-um" in options else look, "word")
 
@@ -101,14 +117,28 @@ def test_options_that_keep_the_hook_out_are_not_preloaded(both, look, options):
     both(PYTHON, *options, look, preloaded=False)
 
 
-@pytest.mark.parametrize("variables", [
-    pytest.param({"PYTHONHASHSEED": "7"}, marks=pytest.mark.gate),
-    {"PYTHONWARNINGS": "error,default::DeprecationWarning"}, {"PYTHONDEVMODE": "1"}, {"PYTHONUTF8": "1"},
-    {"PYTHONIOENCODING": "latin-1:replace"}, {"PYTHONOPTIMIZE": "2"}, {"PYTHONSAFEPATH": "1"}, {"PYTHONNOUSERSITE": "1"},
-    {"PYTHONPATH": "/tmp:relative::"}, {"PYTHONPATH": ""}, {"PYTHONFAULTHANDLER": "1"}, {"PYTHONPYCACHEPREFIX": "/tmp/cache"},
-    {"PYTHONMALLOC": "malloc"}, pytest.param({"LC_ALL": "C"}, marks=pytest.mark.gate),
-    {"LC_ALL": "C.UTF-8"}, {"PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"},
-], ids=lambda variables: "-".join(f"{name}={value}" for name, value in variables.items()).replace("/", "_"))
+@pytest.mark.parametrize(
+    "variables",
+    [
+        pytest.param({"PYTHONHASHSEED": "7"}, marks=pytest.mark.gate),
+        {"PYTHONWARNINGS": "error,default::DeprecationWarning"},
+        {"PYTHONDEVMODE": "1"},
+        {"PYTHONUTF8": "1"},
+        {"PYTHONIOENCODING": "latin-1:replace"},
+        {"PYTHONOPTIMIZE": "2"},
+        {"PYTHONSAFEPATH": "1"},
+        {"PYTHONNOUSERSITE": "1"},
+        {"PYTHONPATH": "/tmp:relative::"},
+        {"PYTHONPATH": ""},
+        {"PYTHONFAULTHANDLER": "1"},
+        {"PYTHONPYCACHEPREFIX": "/tmp/cache"},
+        {"PYTHONMALLOC": "malloc"},
+        pytest.param({"LC_ALL": "C"}, marks=pytest.mark.gate),
+        {"LC_ALL": "C.UTF-8"},
+        {"PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"},
+    ],
+    ids=lambda variables: "-".join(f"{name}={value}" for name, value in variables.items()).replace("/", "_"),
+)
 def test_variables_of_the_interpreter(both, look, variables):
     both(look, env=variables)
 
@@ -126,13 +156,19 @@ def test_names_and_values_that_are_no_text(machine):
 def test_an_environment_that_no_program_could_set(machine):
     """Without a name, without "=", and one name twice: a process can be started with it all the same."""
     script = machine.folder / "odd.py"
-    script.write_text("import os, subprocess\n"
-                      "print([item for item in os.environb.items() if item[0] in (b'', b'ODD', b'TWICE')])\n"
-                      "os.environ['ADDED'] = 'yes'\n"
-                      "entries = subprocess.run(['cat', '/proc/self/environ'], capture_output=True).stdout.split(b'\\0')\n"
-                      "print([entry for entry in entries if entry.startswith((b'=', b'ODD', b'TWICE', b'ADDED'))])\n")
-    runs = [machine.launch_with_entries(["=nameless", "ODD", "TWICE=1", "TWICE=2"], "--preload", mode, "--nproc-per-node", 1, script)
-            for mode in ("none", MODULES)]
+    script.write_text(
+        "import os, subprocess\n"
+        "print([item for item in os.environb.items() if item[0] in (b'', b'ODD', b'TWICE')])\n"
+        "os.environ['ADDED'] = 'yes'\n"
+        "entries = subprocess.run(['cat', '/proc/self/environ'], capture_output=True).stdout.split(b'\\0')\n"
+        "print([entry for entry in entries if entry.startswith((b'=', b'ODD', b'TWICE', b'ADDED'))])\n"
+    )
+    runs = [
+        machine.launch_with_entries(
+            ["=nameless", "ODD", "TWICE=1", "TWICE=2"], "--preload", mode, "--nproc-per-node", 1, script
+        )
+        for mode in ("none", MODULES)
+    ]
     assert [run.code for run in runs] == [0, 0], runs[1].console
     assert runs[1].preloaded() == [True]
     assert runs[1].output() == runs[0].output()
@@ -172,7 +208,10 @@ def test_a_module_beside_the_program_comes_before_others(both, look, machine):
 
 @pytest.mark.gate
 def test_local_rank_in_the_arguments(machine, look):
-    runs = [machine.launch("--preload", mode, "--nproc-per-node", 2, look, "--rank=${local_rank}", "end") for mode in ("none", MODULES)]
+    runs = [
+        machine.launch("--preload", mode, "--nproc-per-node", 2, look, "--rank=${local_rank}", "end")
+        for mode in ("none", MODULES)
+    ]
     assert runs[1].preloaded() == [True, True]
     for rank in range(2):
         lines = [run.output(rank)[0].splitlines()[:-1] for run in runs]  # the last is the kernel's view
@@ -183,8 +222,11 @@ def test_local_rank_in_the_arguments(machine, look):
 @pytest.mark.parametrize("way", [pytest.param("pipe", marks=pytest.mark.gate), "file", "nothing"])
 def test_standard_input_of_rank_0(machine, way):
     script = machine.folder / "reads.py"
-    script.write_text("import sys\ns = sys.stdin\nprint(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.write_through, s.seekable())\n"
-                      "print(repr(s.readline()), repr(s.read()), type(s.buffer.raw))\n")
+    script.write_text(
+        "import sys\ns = sys.stdin\n"
+        "print(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.write_through, s.seekable())\n"
+        "print(repr(s.readline()), repr(s.read()), type(s.buffer.raw))\n"
+    )
     (machine.folder / "text").write_text("a line\nanother")
     given = {"pipe": {"text": "a line\nanother"}, "file": {"stdin": open(machine.folder / "text")}, "nothing": {}}[way]
     outputs = []
@@ -200,12 +242,14 @@ def test_standard_input_of_rank_0(machine, way):
 @pytest.mark.parametrize("method", [pytest.param("spawn", marks=pytest.mark.gate), "forkserver", "fork"])
 def test_processes_of_the_program_find_its_functions(both, machine, method):
     script = machine.folder / "pool.py"
-    script.write_text("import multiprocessing, sys\n"
-                      "class Work:\n    def __init__(self, x):\n        self.x = x\n"
-                      "def work(item):\n    return item.x * 3, __name__, Work.__module__, sys.argv\n"
-                      "if __name__ == '__main__':\n"
-                      f"    with multiprocessing.get_context('{method}').Pool(2) as pool:\n"
-                      "        print(pool.map(work, [Work(1), Work(2)]))\n")
+    script.write_text(
+        "import multiprocessing, sys\n"
+        "class Work:\n    def __init__(self, x):\n        self.x = x\n"
+        "def work(item):\n    return item.x * 3, __name__, Work.__module__, sys.argv\n"
+        "if __name__ == '__main__':\n"
+        f"    with multiprocessing.get_context('{method}').Pool(2) as pool:\n"
+        "        print(pool.map(work, [Work(1), Work(2)]))\n"
+    )
     assert "(3, " in both(script, "word")[0]
 
 

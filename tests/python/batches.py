@@ -1,4 +1,4 @@
-"""Batches of random nesting, types and layouts, and what tells two of them apart. The same for the same seed in every process."""
+"""Batches of random nesting, types and layouts, the same for a seed in every process, and what tells two apart."""
 
 import collections
 import dataclasses
@@ -11,11 +11,46 @@ import numpy
 import torch
 from torch.utils.data import Dataset
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.int8,
-          torch.uint8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64, torch.bool, torch.complex32,
-          torch.complex64, torch.complex128]
-ARRAY_DTYPES = ["<f4", ">f4", "f2", "f8", ">i2", "i8", "u1", "?", "c8", ">c16", "S3", "U2", ">U2", "M8[s]", "m8[ns]", "g",
-                [("a", "i1"), ("b", ">f8")], [("x", "f4", (2, 2)), ("y", "S2")]]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.bool,
+    torch.complex32,
+    torch.complex64,
+    torch.complex128,
+]
+ARRAY_DTYPES = [
+    "<f4",
+    ">f4",
+    "f2",
+    "f8",
+    ">i2",
+    "i8",
+    "u1",
+    "?",
+    "c8",
+    ">c16",
+    "S3",
+    "U2",
+    ">U2",
+    "M8[s]",
+    "m8[ns]",
+    "g",
+    [("a", "i1"), ("b", ">f8")],
+    [("x", "f4", (2, 2)), ("y", "S2")],
+]
 
 
 class Image(torch.Tensor):
@@ -82,11 +117,23 @@ class Generator:
         names = ["k%d", "ключ%d", "%d\ud800"]
         keys = [self._random.choice(names) % n if self._random.random() < 0.7 else n for n in range(len(items))]
         pairs = list(zip(keys, items))
-        made = self._random.choice([
-            lambda: items, lambda: items, lambda: tuple(items), lambda: dict(pairs), lambda: dict(pairs),
-            lambda: collections.OrderedDict(pairs), lambda: collections.defaultdict(nothing, pairs), lambda: Point(items, 1),
-            lambda: with_note(Point(1, items), 3), lambda: with_note(Items(items), items), lambda: with_note(Table(pairs), 1),
-            lambda: Sample(items, None), lambda: collections.deque(items, 9)])()
+        made = self._random.choice(
+            [
+                lambda: items,
+                lambda: items,
+                lambda: tuple(items),
+                lambda: dict(pairs),
+                lambda: dict(pairs),
+                lambda: collections.OrderedDict(pairs),
+                lambda: collections.defaultdict(nothing, pairs),
+                lambda: Point(items, 1),
+                lambda: with_note(Point(1, items), 3),
+                lambda: with_note(Items(items), items),
+                lambda: with_note(Table(pairs), 1),
+                lambda: Sample(items, None),
+                lambda: collections.deque(items, 9),
+            ]
+        )()
         self._made.append(made)
         return made
 
@@ -94,7 +141,11 @@ class Generator:
         """Something that is in the batch already, or shares its memory."""
         value = self._random.choice(self._made)
         if type(value) in (torch.Tensor, numpy.ndarray) and value.ndim and self._random.random() < 0.7:
-            return value[len(value) // 2:] if not getattr(value, "requires_grad", False) and value_is_strided(value) else value
+            return (
+                value[len(value) // 2 :]
+                if not getattr(value, "requires_grad", False) and value_is_strided(value)
+                else value
+            )
         return value
 
     def _shape(self):
@@ -109,12 +160,20 @@ class Generator:
         return self._flagged(self._laid_out(flat[:count].view(shape)))
 
     def _laid_out(self, tensor):
-        view = self._random.choice([
-            lambda: tensor, lambda: tensor, lambda: tensor, lambda: tensor.permute(tuple(reversed(range(tensor.ndim)))),
-            lambda: tensor[::2] if tensor.ndim else tensor, lambda: tensor[..., :1] if tensor.ndim else tensor,
-            lambda: tensor[1:] if tensor.ndim else tensor, lambda: tensor.unsqueeze(0).expand(3, *tensor.shape),
-            lambda: tensor.unsqueeze(-1).expand(*tensor.shape, 2),
-            lambda: tensor.reshape(-1).as_strided((3, 3), (1, 1)) if tensor.numel() > 4 else tensor])()
+        view = self._random.choice(
+            [
+                lambda: tensor,
+                lambda: tensor,
+                lambda: tensor,
+                lambda: tensor.permute(tuple(reversed(range(tensor.ndim)))),
+                lambda: tensor[::2] if tensor.ndim else tensor,
+                lambda: tensor[..., :1] if tensor.ndim else tensor,
+                lambda: tensor[1:] if tensor.ndim else tensor,
+                lambda: tensor.unsqueeze(0).expand(3, *tensor.shape),
+                lambda: tensor.unsqueeze(-1).expand(*tensor.shape, 2),
+                lambda: tensor.reshape(-1).as_strided((3, 3), (1, 1)) if tensor.numel() > 4 else tensor,
+            ]
+        )()
         return view
 
     def _flagged(self, tensor):
@@ -122,10 +181,16 @@ class Generator:
         is_usual = tensor.dtype in (torch.float32, torch.float64, torch.int64)
         options = [lambda: tensor] * 6 + [lambda: with_note(tensor[...], 4)]
         if is_usual:  # torch's own pickles of others cannot be read
-            options += [lambda: tensor.detach().as_subclass(Image), lambda: with_note(tensor.clone().as_subclass(Image), 5)]
+            options += [
+                lambda: tensor.detach().as_subclass(Image),
+                lambda: with_note(tensor.clone().as_subclass(Image), 5),
+            ]
         if floating:
-            options += [lambda: tensor.detach().requires_grad_(), lambda: torch.nn.Parameter(tensor.detach(), False),
-                        lambda: torch.nn.Parameter(tensor.detach())]
+            options += [
+                lambda: tensor.detach().requires_grad_(),
+                lambda: torch.nn.Parameter(tensor.detach(), False),
+                lambda: torch.nn.Parameter(tensor.detach()),
+            ]
         if tensor.dtype in (torch.complex64, torch.complex128):
             options += [lambda: tensor.conj(), lambda: tensor.conj().imag] * 3
         if is_usual and tensor.ndim:
@@ -148,25 +213,56 @@ class Generator:
     def _array_laid_out(self, array):
         read_only = array.copy()
         read_only.flags.writeable = False
-        return self._random.choice([
-            lambda: array, lambda: array, lambda: array.T, lambda: numpy.asfortranarray(array),
-            lambda: array[..., ::-1] if array.ndim else array,
-            lambda: array[::2] if array.ndim else array, lambda: numpy.broadcast_to(array, (2, *array.shape)), lambda: read_only,
-            lambda: numpy.ma.masked_array(numpy.arange(array.size + 1)), lambda: numpy.array([1, "x", None], object)])()
+        return self._random.choice(
+            [
+                lambda: array,
+                lambda: array,
+                lambda: array.T,
+                lambda: numpy.asfortranarray(array),
+                lambda: array[..., ::-1] if array.ndim else array,
+                lambda: array[::2] if array.ndim else array,
+                lambda: numpy.broadcast_to(array, (2, *array.shape)),
+                lambda: read_only,
+                lambda: numpy.ma.masked_array(numpy.arange(array.size + 1)),
+                lambda: numpy.array([1, "x", None], object),
+            ]
+        )()
 
     def _value(self):
         bits = self._random.getrandbits
-        return self._random.choice([
-            lambda: bits(8), lambda: -bits(63), lambda: bits(200),
-            lambda: struct.unpack("<d", struct.pack("<Q", bits(64)))[0],
-            lambda: struct.unpack("<d", struct.pack("<Q", bits(50) | 0x7ff8 << 48))[0], lambda: -0.0, lambda: None, lambda: True,
-            lambda: "s" * bits(9), lambda: chr(0xd800) + chr(0x4e00), lambda: self._random.randbytes(bits(6)), lambda: bytearray(b"xyz"),
-            lambda: complex(bits(4), -0.0), lambda: Colour.RED, lambda: Level.HIGH, lambda: with_note(Text("text"), 2),
-            lambda: numpy.float32(bits(8)), lambda: numpy.datetime64("2024-01-01"), lambda: numpy.str_("n"), lambda: {1, 2, 3},
-            lambda: frozenset((4,)), lambda: range(2, 9, 3), lambda: slice(1, None), lambda: datetime.date(2024, 2, 29),
-            lambda: list(range(bits(8))), lambda: [str(n) for n in range(bits(7))], lambda: torch.Size((1, 2)), lambda: torch.float16,
-            lambda: 1])()
-
+        return self._random.choice(
+            [
+                lambda: bits(8),
+                lambda: -bits(63),
+                lambda: bits(200),
+                lambda: struct.unpack("<d", struct.pack("<Q", bits(64)))[0],
+                lambda: struct.unpack("<d", struct.pack("<Q", bits(50) | 0x7FF8 << 48))[0],
+                lambda: -0.0,
+                lambda: None,
+                lambda: True,
+                lambda: "s" * bits(9),
+                lambda: chr(0xD800) + chr(0x4E00),
+                lambda: self._random.randbytes(bits(6)),
+                lambda: bytearray(b"xyz"),
+                lambda: complex(bits(4), -0.0),
+                lambda: Colour.RED,
+                lambda: Level.HIGH,
+                lambda: with_note(Text("text"), 2),
+                lambda: numpy.float32(bits(8)),
+                lambda: numpy.datetime64("2024-01-01"),
+                lambda: numpy.str_("n"),
+                lambda: {1, 2, 3},
+                lambda: frozenset((4,)),
+                lambda: range(2, 9, 3),
+                lambda: slice(1, None),
+                lambda: datetime.date(2024, 2, 29),
+                lambda: list(range(bits(8))),
+                lambda: [str(n) for n in range(bits(7))],
+                lambda: torch.Size((1, 2)),
+                lambda: torch.float16,
+                lambda: 1,
+            ]
+        )()
 
 
 def value_is_strided(value):
@@ -193,7 +289,7 @@ def as_it_is(batch):
 
 
 def difference(one, other):
-    """Empty for batches that nothing tells apart: types, values to the bit, layouts, attributes, what is shared with what."""
+    """Empty for batches that nothing tells apart: types, bits, layouts, attributes, what is shared with what."""
     leaves = [], []
     found = _Comparison(*leaves).of(one, other, "batch")
     if found:
@@ -247,7 +343,9 @@ class _Comparison:
         if one.layout is torch.sparse_coo:
             return self._items(*([each.is_coalesced(), each._indices(), each._values()] for each in (one, other)), path)
         if one.layout is torch.sparse_csr:
-            return self._items(*([each.crow_indices(), each.col_indices(), each.values()] for each in (one, other)), path)
+            return self._items(
+                *([each.crow_indices(), each.col_indices(), each.values()] for each in (one, other)), path
+            )
         about = [(each.stride(), each.is_conj(), each.is_neg()) for each in (one, other)]
         if about[0] != about[1]:
             return f"{path}: stride, is_conj, is_neg {about[0]} are not {about[1]}"
@@ -271,9 +369,15 @@ def _bytes(tensor):
 
 def _sharing(leaves):
     """How far from each other those begin that lie in each other's memory."""
-    places = [_span(leaf) for leaf in leaves if isinstance(leaf, (torch.Tensor, numpy.ndarray)) and value_is_strided(leaf)]
-    return [(n, m, one[0] - other[0]) for n, one in enumerate(places) for m, other in enumerate(places[:n])
-            if one[0] < other[1] and other[0] < one[1]]
+    places = [
+        _span(leaf) for leaf in leaves if isinstance(leaf, (torch.Tensor, numpy.ndarray)) and value_is_strided(leaf)
+    ]
+    return [
+        (n, m, one[0] - other[0])
+        for n, one in enumerate(places)
+        for m, other in enumerate(places[:n])
+        if one[0] < other[1] and other[0] < one[1]
+    ]
 
 
 def _span(value):

@@ -40,7 +40,12 @@ def seed(value=11):
 
 def states():
     """The random states of the process, comparable."""
-    return torch.get_rng_state().numpy().tobytes(), random.getstate(), numpy.random.get_state()[1].tobytes(), numpy.random.get_state()[2]
+    return (
+        torch.get_rng_state().numpy().tobytes(),
+        random.getstate(),
+        numpy.random.get_state()[1].tobytes(),
+        numpy.random.get_state()[2],
+    )
 
 
 def loop(loader, epochs=1):
@@ -60,9 +65,16 @@ def equal(one, other):
     if type(one) is not type(other):
         return False
     if isinstance(one, torch.Tensor):
-        return (one.dtype == other.dtype and one.shape == other.shape and one.stride() == other.stride()
-                and one.contiguous().view(-1).view(torch.uint8).equal(other.contiguous().view(-1).view(torch.uint8))
-                if one.layout == torch.strided and one.numel() else torch.equal(one, other) if one.numel() else one.shape == other.shape)
+        return (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and one.stride() == other.stride()
+            and one.contiguous().view(-1).view(torch.uint8).equal(other.contiguous().view(-1).view(torch.uint8))
+            if one.layout == torch.strided and one.numel()
+            else torch.equal(one, other)
+            if one.numel()
+            else one.shape == other.shape
+        )
     if isinstance(one, numpy.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, dict):
@@ -92,8 +104,18 @@ class Run:
         self._reading = threading.Lock()
         self._reader = threading.Thread(target=self._read_until_the_end)
         self._listeners, self.workers, self.seen = [], [], []
-        self.plan = {"run": "a-run", "key": secrets.token_hex(32), "workers": [], "encryption": "plain", "compression": "none",
-                     "buffer_bytes": 1 << 26, "units": 0, "on_error": "raise", "loader": "", "world_size": 1}
+        self.plan = {
+            "run": "a-run",
+            "key": secrets.token_hex(32),
+            "workers": [],
+            "encryption": "plain",
+            "compression": "none",
+            "buffer_bytes": 1 << 26,
+            "units": 0,
+            "on_error": "raise",
+            "loader": "",
+            "world_size": 1,
+        }
         self.path = str(folder / "plan.json")
         monkeypatch.setenv("TAAS_DATA_PLAN", self.path)
         monkeypatch.setenv("TAAS_EVENTS", str(folder / "events"))
@@ -117,10 +139,19 @@ class Run:
 
     def start_worker(self, index):
         listener = self._listeners[index]
-        environment = {"PYTHONHASHSEED": "0", **os.environ, "TAAS_ROLE": "data-worker", "TAAS_DATA_WORKER": str(index),
-                       "TAAS_DATA_LISTEN": f"-,{listener.fileno()}"}
-        return subprocess.Popen([sys.executable, "-u", "-m", "taas.worker"], env=environment, pass_fds=[listener.fileno()],
-                                stdin=subprocess.DEVNULL)
+        environment = {
+            "PYTHONHASHSEED": "0",
+            **os.environ,
+            "TAAS_ROLE": "data-worker",
+            "TAAS_DATA_WORKER": str(index),
+            "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
+        }
+        return subprocess.Popen(
+            [sys.executable, "-u", "-m", "taas.worker"],
+            env=environment,
+            pass_fds=[listener.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
 
     def events(self):
         """All events so far."""

@@ -26,7 +26,7 @@ class Cuda:
         self._targets = []
 
     def copy(self, tensor):
-        """What `tensor.to("cuda", non_blocking=True)` gives: a copy that is done later, out of registered memory, or now."""
+        """What `tensor.to("cuda", non_blocking=True)` gives: a copy done later, out of registered memory, or now."""
         if not self.is_registered(tensor):
             return tensor.clone()
         target = torch.zeros_like(tensor)
@@ -57,7 +57,9 @@ def cuda(monkeypatch):
     monkeypatch.setattr(pinning, "_copier", None)
     monkeypatch.setattr(pinning, "_streams_of", lambda device: [0, STREAM])
     monkeypatch.setattr(events, "_said", set())
-    monkeypatch.setattr(native.module, "CudaCopier", functools.partial(native.module.CudaCopier, "libfake_cuda", "libfake_cuda"))
+    monkeypatch.setattr(
+        native.module, "CudaCopier", functools.partial(native.module.CudaCopier, "libfake_cuda", "libfake_cuda")
+    )
     yield fake
     fake.run()
     assert fake.mistakes() == 0

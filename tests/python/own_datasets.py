@@ -27,8 +27,13 @@ class Numbers(Dataset):
 
 class Nested(Numbers):
     def __getitem__(self, index):
-        return {"pair": Pair(torch.full((2,), float(index)), index), "name": f"sample {index}", "weight": index / 3,
-                "mask": numpy.arange(index % 3 + 4) if index < 0 else numpy.full(4, index), "none": [index, (index, "x")]}
+        return {
+            "pair": Pair(torch.full((2,), float(index)), index),
+            "name": f"sample {index}",
+            "weight": index / 3,
+            "mask": numpy.arange(index % 3 + 4) if index < 0 else numpy.full(4, index),
+            "none": [index, (index, "x")],
+        }
 
 
 class Augmented(Numbers):

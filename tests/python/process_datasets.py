@@ -18,20 +18,47 @@ TABLE = torch.ones(2)
 def own_place():
     """What programs ask to find out which rank they are."""
     group = (dist.get_rank(), dist.get_world_size(), dist.get_backend()) if dist.is_initialized() else None
-    return [group, *(os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK",
-                                                       "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID"))]
+    return [
+        group,
+        *(
+            os.environ.get(name)
+            for name in (
+                "RANK",
+                "WORLD_SIZE",
+                "LOCAL_RANK",
+                "LOCAL_WORLD_SIZE",
+                "NODE_RANK",
+                "MASTER_ADDR",
+                "MASTER_PORT",
+                "SLURM_PROCID",
+            )
+        ),
+    ]
 
 
 def own_settings():
     """What a program sets for its process."""
     pillow = sys.modules.get("PIL.ImageFile")
-    return [os.environ.get("TAASTEST_SET"), os.environ.get("HOME"), os.getcwd(), sys.argv, sys.getrecursionlimit(),
-            locale.setlocale(locale.LC_ALL), str(torch.get_default_dtype()), torch.are_deterministic_algorithms_enabled(),
-            torch.get_float32_matmul_precision(), torch.is_grad_enabled(), f"{torch.tensor(1 / 3)}", repr(numpy.float64(1) / 3),
-            str(numpy.array([1 / 3])), numpy.geterr(),
-            [filter[0] for filter in warnings.filters if getattr(filter[1], "pattern", None) == "of the test"],
-            getattr(pillow, "LOAD_TRUNCATED_IMAGES", False), logging.getLogger("taastest").getEffectiveLevel(),
-            [line for line in open("/proc/self/status") if line.startswith("Umask:")]]
+    return [
+        os.environ.get("TAASTEST_SET"),
+        os.environ.get("HOME"),
+        os.getcwd(),
+        sys.argv,
+        sys.getrecursionlimit(),
+        locale.setlocale(locale.LC_ALL),
+        str(torch.get_default_dtype()),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.is_grad_enabled(),
+        f"{torch.tensor(1 / 3)}",
+        repr(numpy.float64(1) / 3),
+        str(numpy.array([1 / 3])),
+        numpy.geterr(),
+        [filter[0] for filter in warnings.filters if getattr(filter[1], "pattern", None) == "of the test"],
+        getattr(pillow, "LOAD_TRUNCATED_IMAGES", False),
+        logging.getLogger("taastest").getEffectiveLevel(),
+        [line for line in open("/proc/self/status") if line.startswith("Umask:")],
+    ]
 
 
 class Tells(Dataset):
@@ -104,7 +131,11 @@ class InMemory(Dataset):
 
     def __getitem__(self, index):
         self.view[0] += 1
-        return os.getpid(), int(self.tensor[5]), [area_of(self.tensor.data_ptr() + 8000), area_of(self.array.ctypes.data)]
+        return (
+            os.getpid(),
+            int(self.tensor[5]),
+            [area_of(self.tensor.data_ptr() + 8000), area_of(self.array.ctypes.data)],
+        )
 
 
 def area_of(address):

@@ -1,5 +1,6 @@
-"""A loop sees the dataset, and the program, as they were at its iter(), as with the plain loader's num_workers=1: with num_workers=0
-as well.
+"""A loop sees the dataset, and the program, as they were at its iter().
+
+So it is with the plain loader's num_workers=1; here with num_workers=0 as well.
 """
 
 import multiprocessing

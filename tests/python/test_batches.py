@@ -1,4 +1,4 @@
-"""A batch is in the rank what the plain loader would have handed out: type, layout, flags, attributes, values to the bit."""
+"""A batch in the rank is what the plain loader would hand out: type, layout, flags, attributes, values to the bit."""
 
 import os
 

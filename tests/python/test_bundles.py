@@ -1,4 +1,4 @@
-"""Small batches that are asked for many at a time: the same batches, one by one to the program and to whoever is to blame."""
+"""Small batches, asked for many at a time: the same batches, one by one to the program and to whoever is to blame."""
 
 import os
 import signal

@@ -61,7 +61,7 @@ def test_what_a_worker_writes_no_other_one_sees():
 
 
 def received(encryption, address, listeners):
-    """What a worker gets of a definition with memory: its bytes, those of the memory, and whether it is the client's own."""
+    """What a worker gets of a definition with memory: its bytes, the memory's, and whether it is the client's own."""
     memory = DatasetMemory([pickle.PickleBuffer(numpy.arange(1 << 16))])
     server = native.module.Server("a-run", "ab" * 32, encryption, *listeners)
     client = native.module.Client("a-run", "ab" * 32, encryption, "none", 1 << 24)
@@ -106,6 +106,9 @@ def test_no_descriptor_left_is_one_line(monkeypatch):
 
     monkeypatch.setattr(os, "memfd_create", none)
     loader = DataLoader([numpy.zeros(1 << 20)] * 3, num_workers=1, multiprocessing_context="spawn")
-    with taas.register(loader), pytest.raises(OSError, match="no memory for 8 MB of the dataset.*Too many open files") as raised:
+    with (
+        taas.register(loader),
+        pytest.raises(OSError, match="no memory for 8 MB of the dataset.*Too many open files") as raised,
+    ):
         list(loader)
     assert len(str(raised.value).splitlines()) == 1

@@ -1,4 +1,4 @@
-"""What a dataset has in memory arrives as it was: files mapped again where they are the same, and what shares memory shares it."""
+"""What a dataset has in memory arrives as it was: the same files are mapped again, and what shares memory shares it."""
 
 import os
 
@@ -27,8 +27,11 @@ def sent(what, as_forks=True):
 def is_mapped(value, path):
     """Whether the memory is the file's, as the kernel sees it."""
     address = value.data_ptr() if isinstance(value, torch.Tensor) else value.__array_interface__["data"][0]
-    return any(line.rstrip().endswith(str(path)) and int(line.split("-")[0], 16) <= address < int(line.split("-")[1].split()[0], 16)
-               for line in open("/proc/self/maps"))
+    return any(
+        line.rstrip().endswith(str(path))
+        and int(line.split("-")[0], 16) <= address < int(line.split("-")[1].split()[0], 16)
+        for line in open("/proc/self/maps")
+    )
 
 
 def of_torch_load(path):
@@ -59,7 +62,11 @@ def test_files_are_mapped_again(name, path):
     assert is_mapped(arrived, path.with_suffix(".pt") if name == "torch.load" else path)
     assert numpy.array_equal(numpy.asarray(arrived), numpy.asarray(value))
     if isinstance(value, numpy.ndarray):
-        assert (arrived.dtype, arrived.strides, arrived.flags.writeable) == (value.dtype, value.strides, value.flags.writeable)
+        assert (arrived.dtype, arrived.strides, arrived.flags.writeable) == (
+            value.dtype,
+            value.strides,
+            value.flags.writeable,
+        )
     if isinstance(value, numpy.memmap):
         assert (arrived.filename, arrived.offset, arrived.mode) == (value.filename, value.offset, value.mode)
         assert type(arrived[:2]) is numpy.memmap
@@ -97,7 +104,7 @@ def test_what_was_changed_or_deleted_goes_along(path):
 
 def test_views_of_a_file_share_one_mapping(path):
     value = numpy.memmap(path, numpy.uint8, "r")
-    arrived, _ = sent([value[at:at + 100] for at in range(0, 100_000, 100)])
+    arrived, _ = sent([value[at : at + 100] for at in range(0, 100_000, 100)])
     assert len({each.ctypes.data - at for at, each in zip(range(0, 100_000, 100), arrived)}) == 1
 
 
@@ -114,12 +121,15 @@ def test_elsewhere_the_same_file_is_mapped(path, monkeypatch):
     assert is_mapped(elsewhere(monkeypatch, path, carried=0)(), path)
 
 
-@pytest.mark.parametrize("change", [
-    lambda path: path.unlink(),
-    lambda path: os.truncate(path, BYTES // 2),
-    lambda path: os.utime(path, (5, 5)),
-    lambda path: (path.write_bytes(b"x" * BYTES), os.utime(path, (7, 7))),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.unlink(),
+        lambda path: os.truncate(path, BYTES // 2),
+        lambda path: os.utime(path, (5, 5)),
+        lambda path: (path.write_bytes(b"x" * BYTES), os.utime(path, (7, 7))),
+    ],
+)
 def test_elsewhere_another_file_is_not_taken(change, path, monkeypatch):
     os.utime(path, (7, 7))
     whole = path.read_bytes()

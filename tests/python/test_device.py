@@ -104,12 +104,17 @@ def test_memory_that_cuda_refuses_is_said_once_and_the_loop_goes_on(cuda, capfd)
     with taas.register(big()) as loader:
         assert equal(loop(loader), loop(big()))
     said = capfd.readouterr().err.strip().splitlines()
-    assert len(said) == 1 and said[0].startswith("taas: CUDA cannot register") and said[0].endswith("copied once more on their way to the GPU")
+    assert (
+        len(said) == 1
+        and said[0].startswith("taas: CUDA cannot register")
+        and said[0].endswith("copied once more on their way to the GPU")
+    )
 
 
 def test_a_program_without_the_cuda_runtime_is_told_once_and_goes_on(cuda, monkeypatch, capfd):
     def absent():
         raise RuntimeError("the program has not loaded libcudart")
+
     monkeypatch.setattr(pinning.native.module, "CudaCopier", absent)
     with taas.register(big()) as loader:
         assert equal(loop(loader), loop(big()))
@@ -201,8 +206,14 @@ def test_a_loop_may_be_left_and_a_wrong_guess_corrected(cuda, copies):
 
 def test_everything_but_tensors_stays_as_it_is():
     tensor, thing = torch.ones(2), object()
-    batch = {"a": [tensor, "text", b"bytes", 3, None], "b": Pair(tensor, 7), "c": (Example(tensor, "x"), thing),
-             "d": collections.OrderedDict(z=tensor), "e": {1, 2}, "f": Movable()}
+    batch = {
+        "a": [tensor, "text", b"bytes", 3, None],
+        "b": Pair(tensor, 7),
+        "c": (Example(tensor, "x"), thing),
+        "d": collections.OrderedDict(z=tensor),
+        "e": {1, 2},
+        "f": Movable(),
+    }
     there = nested.mapped(batch, lambda leaf: leaf + 1 if isinstance(leaf, torch.Tensor) else leaf)
     two = torch.full((2,), 2.0)
     assert equal(there["a"], [two, "text", b"bytes", 3, None])
@@ -222,7 +233,9 @@ class Streams:
         monkeypatch.setattr(torch.cuda, "Stream", lambda where: self.stream("copies"))
         monkeypatch.setattr(torch.cuda, "stream", self.within)
         monkeypatch.setattr(torch.cuda, "current_stream", lambda where: self.stream("loop"))
-        monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: self.asked.append(("uses", stream.name, tensor.shape)))
+        monkeypatch.setattr(
+            torch.Tensor, "record_stream", lambda tensor, stream: self.asked.append(("uses", stream.name, tensor.shape))
+        )
 
     def stream(self, name):
         stream = types.SimpleNamespace(name=name)
@@ -254,10 +267,16 @@ def test_copies_are_asked_for_on_their_own_stream_and_the_loop_s_stream_waits(mo
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("wrong, words", [
-    ("cuda", "PyTorch sees no GPU on this machine"), ("cuda:9", "no GPU on this machine"), ("meta", "'cuda' or 'cuda:1'"),
-    ("gpu", "is not a device"), (3.5, "is not a device"),
-])
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ("cuda", "PyTorch sees no GPU on this machine"),
+        ("cuda:9", "no GPU on this machine"),
+        ("meta", "'cuda' or 'cuda:1'"),
+        ("gpu", "is not a device"),
+        (3.5, "is not a device"),
+    ],
+)
 def test_a_device_that_is_not_there_is_one_line(monkeypatch, wrong, words):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     loader = DataLoader(numbers, 8)

@@ -21,7 +21,9 @@ def big(**options):
 
 
 def on_cpu(batches):
-    return [nested.mapped(batch, lambda leaf: leaf.cpu() if isinstance(leaf, torch.Tensor) else leaf) for batch in batches]
+    return [
+        nested.mapped(batch, lambda leaf: leaf.cpu() if isinstance(leaf, torch.Tensor) else leaf) for batch in batches
+    ]
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,33 @@ import pytest
 import taas
 import torch
 from conftest import equal, registered_loop, seed, states
-from own_datasets import (Augmented, Drawn, Eager, Endless, InOneGo, Lazy, Nested, Numbers, Offset, Sharded, doubled, generator,
-                      numbers, set_offset)
-from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, RandomSampler, SequentialSampler, Subset,
-                              SubsetRandomSampler, TensorDataset, WeightedRandomSampler)
+from own_datasets import (
+    Augmented,
+    Drawn,
+    Eager,
+    Endless,
+    InOneGo,
+    Lazy,
+    Nested,
+    Numbers,
+    Offset,
+    Sharded,
+    doubled,
+    generator,
+    numbers,
+    set_offset,
+)
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 warnings.filterwarnings("ignore", message="This DataLoader will create")
 
@@ -20,7 +43,9 @@ LOADERS = {
     "shuffled, batches without rest": lambda: DataLoader(Numbers(96), 8, shuffle=True, generator=generator()),
     "workers": lambda: DataLoader(numbers, 8, shuffle=True, num_workers=2),
     "workers by a generator": lambda: DataLoader(numbers, 8, shuffle=True, num_workers=2, generator=generator()),
-    "persistent": lambda: DataLoader(numbers, 8, shuffle=True, num_workers=2, persistent_workers=True, generator=generator()),
+    "persistent": lambda: DataLoader(
+        numbers, 8, shuffle=True, num_workers=2, persistent_workers=True, generator=generator()
+    ),
     "prefetch": lambda: DataLoader(numbers, 8, sampler=Lazy(), num_workers=1, prefetch_factor=5),
     "drop_last": lambda: DataLoader(numbers, 8, drop_last=True),
     "no batches": lambda: DataLoader(numbers, None),
@@ -29,7 +54,9 @@ LOADERS = {
     "lazy sampler, workers": lambda: DataLoader(numbers, 8, sampler=Lazy(), num_workers=2),
     "sampler that draws at once": lambda: DataLoader(numbers, 8, sampler=Eager()),
     "sampler that draws at once, workers": lambda: DataLoader(numbers, 8, sampler=Eager(), num_workers=1),
-    "no batches, sampler that draws at once, workers": lambda: DataLoader(numbers, None, sampler=Eager(), num_workers=1),
+    "no batches, sampler that draws at once, workers": lambda: DataLoader(
+        numbers, None, sampler=Eager(), num_workers=1
+    ),
     "replacement": lambda: DataLoader(numbers, 8, sampler=RandomSampler(numbers, True, 100, generator())),
     "more than there are": lambda: DataLoader(numbers, 8, sampler=RandomSampler(numbers, False, 250, generator())),
     "subset": lambda: DataLoader(numbers, 8, sampler=SubsetRandomSampler(range(50), generator())),
@@ -70,7 +97,9 @@ def watched(loader, register):
     return seen
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.gate) if name in IN_THE_GATE else name for name in LOADERS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.gate) if name in IN_THE_GATE else name for name in LOADERS]
+)
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_batches_and_random_states_are_the_plain_ones(name, workers, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", workers)
@@ -88,12 +117,18 @@ def test_an_endless_sampler_is_drawn_no_further_than_is_useful(monkeypatch):
     assert equal(first(True), first(False))
 
 
-@pytest.mark.parametrize("make", [lambda: DataLoader(Augmented(), 8, shuffle=True), lambda: DataLoader(Drawn(), 4),
-                                  pytest.param(lambda: DataLoader(Augmented(), 8, shuffle=True, num_workers=3), marks=pytest.mark.gate),
-                                  pytest.param(lambda: DataLoader(Drawn(), 4, num_workers=3), marks=pytest.mark.gate)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DataLoader(Augmented(), 8, shuffle=True),
+        lambda: DataLoader(Drawn(), 4),
+        pytest.param(lambda: DataLoader(Augmented(), 8, shuffle=True, num_workers=3), marks=pytest.mark.gate),
+        pytest.param(lambda: DataLoader(Drawn(), 4, num_workers=3), marks=pytest.mark.gate),
+    ],
+)
 def test_random_augmentation_is_the_same_for_any_number_of_workers(make, monkeypatch):
     alone = registered_loop(make, 0, monkeypatch, epochs=2)
-    assert not equal(alone[:2], alone[len(alone) // 2:][:2]), "epochs must differ"
+    assert not equal(alone[:2], alone[len(alone) // 2 :][:2]), "epochs must differ"
     for workers in (1, 2, 4):
         assert equal(registered_loop(make, workers, monkeypatch, epochs=2), alone), f"{workers} workers"
 

@@ -12,14 +12,16 @@ import torch
 from conftest import equal, loop, registered_loop, seed
 from own_datasets import Big, Drawn, Fails, Kills, NeedsMemory, Numbers, Slow
 from taas.delivery import delivery
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 
 def pids():
     return delivery._deliveries["fork"].pids()
 
 
-@pytest.mark.parametrize("make", [lambda: DataLoader(Slow(), 4, shuffle=True, num_workers=3), lambda: DataLoader(Drawn(), 4, num_workers=3)])
+@pytest.mark.parametrize(
+    "make", [lambda: DataLoader(Slow(), 4, shuffle=True, num_workers=3), lambda: DataLoader(Drawn(), 4, num_workers=3)]
+)
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.gate), signal.SIGTERM])
 def test_killed_workers_change_nothing(make, how, monkeypatch):
     undisturbed = registered_loop(make, 0, monkeypatch)
@@ -74,7 +76,10 @@ def test_a_batch_that_kills_every_worker_ends_the_loop_with_one_line(monkeypatch
         iterator = iter(loader)
         for _ in range(4):
             next(iterator)
-        with pytest.raises(taas.UndeliverableBatch, match=r"batch 4 of epoch 0, indices \[32, .* index 37 of the dataset was killed by SIGKILL"):
+        with pytest.raises(
+            taas.UndeliverableBatch,
+            match=r"batch 4 of epoch 0, indices \[32, .* index 37 of the dataset was killed by SIGKILL",
+        ):
             next(iterator)
         assert equal(next(iterator)[1], torch.arange(40, 48)), "the loop may go on"
     assert len(capfd.readouterr().err.splitlines()) <= 4
@@ -99,7 +104,9 @@ def test_a_loop_that_stands_still_says_so(monkeypatch, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     said = threading.Event()
     lines = []
-    monkeypatch.setattr("taas.runtime.events.remark", lambda text: "batch 1 of" in text and (lines.append(text), said.set()))
+    monkeypatch.setattr(
+        "taas.runtime.events.remark", lambda text: "batch 1 of" in text and (lines.append(text), said.set())
+    )
 
     def let_it():
         said.wait(60)
@@ -111,7 +118,10 @@ def test_a_loop_that_stands_still_says_so(monkeypatch, tmp_path):
     with taas.register(DataLoader(Waits(tmp_path / "fifo"), 8, num_workers=1)) as loader:
         assert len(list(loader)) == len(loader)
     helper.join()
-    assert "batch 1 of epoch 0, indices [8, 9" in lines[0] and "has not come for 0 s; the data worker is slow, or cannot be reached" in lines[0]
+    assert (
+        "batch 1 of epoch 0, indices [8, 9" in lines[0]
+        and "has not come for 0 s; the data worker is slow, or cannot be reached" in lines[0]
+    )
 
 
 class Crashes(Numbers):
@@ -148,7 +158,10 @@ def test_too_little_memory_for_a_batch_is_said(monkeypatch):
 @pytest.mark.gate
 def test_a_batch_larger_than_the_buffer_is_said(monkeypatch):
     monkeypatch.setenv("TAAS_DATA_BUFFER_BYTES", str(4 << 20))
-    with taas.register(DataLoader(Big(), 16)) as loader, pytest.raises(taas.UndeliverableBatch, match="batch 0 of epoch 0") as raised:
+    with (
+        taas.register(DataLoader(Big(), 16)) as loader,
+        pytest.raises(taas.UndeliverableBatch, match="batch 0 of epoch 0") as raised,
+    ):
         loop(loader)
     assert len(str(raised.value).splitlines()) == 1
 
@@ -187,7 +200,10 @@ def test_a_missing_path_is_the_datasets_own_error(monkeypatch):
         def __getitem__(self, index):
             return open(f"/nowhere/{index}").read()
 
-    with taas.register(DataLoader(Files(), 8)) as loader, pytest.raises(FileNotFoundError, match="/nowhere/0") as raised:
+    with (
+        taas.register(DataLoader(Files(), 8)) as loader,
+        pytest.raises(FileNotFoundError, match="/nowhere/0") as raised,
+    ):
         loop(loader)
     assert "data worker 0" in "".join(raised.value.__notes__)
 
@@ -245,7 +261,9 @@ def test_a_loop_in_a_fork_of_the_program_is_refused(has_looped, monkeypatch):
         if has_looped:
             loop(loader)
         said = in_a_fork(lambda: loop(loader))
-        assert said.startswith("RuntimeError: taas: loader") and "call taas.unregister(loader) in the fork first" in said
+        assert (
+            said.startswith("RuntimeError: taas: loader") and "call taas.unregister(loader) in the fork first" in said
+        )
         assert in_a_fork(lambda: len(loop(taas.unregister(loader) or loader))) == "2"
         assert len(loop(loader)) == 2
 
@@ -291,6 +309,8 @@ def test_shared_memory_of_64_kib_is_enough(tmp_path):
     """Containers have that much where nobody asks for more; the plain loader's workers die of it."""
     program = tmp_path / "program.py"
     program.write_text(LITTLE_SHARED_MEMORY.format(here=os.path.dirname(__file__)))
-    own = "mount -t tmpfs -o size=64k tmpfs /dev/shm && exec \"$@\""
-    done = subprocess.run(["unshare", "-m", "sh", "-c", own, "sh", sys.executable, program], capture_output=True, text=True, timeout=120)
+    own = 'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", own, "sh", sys.executable, program], capture_output=True, text=True, timeout=120
+    )
     assert done.stdout == "all of it\n", done.stderr

@@ -1,6 +1,7 @@
-"""Pipelines that a seed draws: what is kept where, nested how, changed when. Each gives the plain loader's batches, or is refused.
+"""Pipelines that a seed draws: what is kept where, nested how, changed when.
 
-With TAAS_FULL=1 there are 2,000 of them. TAAS_PIPELINES=17 or TAAS_PIPELINES=0-500 takes these alone.
+Each gives the plain loader's batches, or is refused. With TAAS_FULL=1 there are 2,000 of them. TAAS_PIPELINES=17 or
+TAAS_PIPELINES=0-500 takes these alone.
 """
 
 import os

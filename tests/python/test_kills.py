@@ -1,7 +1,7 @@
 """The kill test: workers die all the time, and nothing is lost, doubled or in another order. 50 for each dataset.
 
-Among the datasets are those that depend on who makes a batch: on the order of a set of strings, on the rank's variables and on its
-process group.
+Among the datasets are those that depend on who makes a batch: on the order of a set of strings, on the rank's variables
+and on its process group.
 """
 
 import os
@@ -61,8 +61,9 @@ def by_group():
 
 
 def by_random_numbers():
-    return DataLoader(samples.Made(collates.text, 4 * BATCHES), 4, shuffle=True, num_workers=2,
-                      collate_fn=collates.mixed_up)
+    return DataLoader(
+        samples.Made(collates.text, 4 * BATCHES), 4, shuffle=True, num_workers=2, collate_fn=collates.mixed_up
+    )
 
 
 DATASETS = [by_hash, by_variables, by_group, by_random_numbers]
@@ -78,7 +79,10 @@ def looped(make, deaths):
         for number, batch in enumerate(loader):
             seen.append(looks_of(batch))
             if killed < deaths and number % 2:
-                os.kill(chosen.choice(next(iter(delivery._deliveries.values())).pids()), chosen.choice((signal.SIGKILL, signal.SIGTERM)))
+                os.kill(
+                    chosen.choice(next(iter(delivery._deliveries.values())).pids()),
+                    chosen.choice((signal.SIGKILL, signal.SIGTERM)),
+                )
                 killed += 1
     return seen, killed
 

@@ -60,7 +60,10 @@ def test_loops_left_early_are_closed():
 @pytest.mark.gate
 def test_several_loops_at_once():
     plain = loop(DataLoader(numbers, 8))
-    with taas.register(DataLoader(numbers, 8)) as train, taas.register(DataLoader(Numbers(16), 4, num_workers=2)) as validation:
+    with (
+        taas.register(DataLoader(numbers, 8)) as train,
+        taas.register(DataLoader(Numbers(16), 4, num_workers=2)) as validation,
+    ):
         for number, batch in enumerate(train):
             assert equal(batch, plain[number])
             if number % 4 == 0:
@@ -143,17 +146,22 @@ ENDINGS = {
     "with an iterator and a batch": "iterator = iter(loader); batch = next(iterator)",
     "after the loop": "list(loader)",
     "with an exception": "next(iter(loader)); raise SystemExit(0)",
-    "in a thread": "import threading; thread = threading.Thread(target=lambda: list(loader)); thread.start(); thread.join()",
+    "in a thread": "import threading; thread = threading.Thread(target=lambda: list(loader)); "
+    "thread.start(); thread.join()",
     "in a function": "def f():\n    for batch in loader: return batch\nkept = f()",
 }
 
 
-@pytest.mark.parametrize("ending", [pytest.param(each, marks=pytest.mark.gate if each == "in the middle of a loop" else ())
-                                    for each in ENDINGS])
+@pytest.mark.parametrize(
+    "ending",
+    [pytest.param(each, marks=pytest.mark.gate if each == "in the middle of a loop" else ()) for each in ENDINGS],
+)
 def test_programs_end(ending, tmp_path):
     script = tmp_path / "program.py"
-    script.write_text("import taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
-                      "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\n" + ENDINGS[ending])
+    script.write_text(
+        "import taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\n" + ENDINGS[ending]
+    )
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=DEADLINE_SECONDS)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
@@ -161,13 +169,18 @@ def test_programs_end(ending, tmp_path):
 @pytest.mark.gate
 def test_workers_end_with_a_killed_program(tmp_path):
     script = tmp_path / "program.py"
-    script.write_text("import os, taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\nfrom taas.delivery import delivery\n"
-                      "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\nnext(iter(loader))\n"
-                      "print(*delivery._deliveries['fork'].pids(), flush=True)\nos.kill(os.getpid(), 9)")
+    script.write_text(
+        "import os, taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "from taas.delivery import delivery\n"
+        "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\nnext(iter(loader))\n"
+        "print(*delivery._deliveries['fork'].pids(), flush=True)\nos.kill(os.getpid(), 9)"
+    )
     ended = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, timeout=DEADLINE_SECONDS)
     pids = ended.stdout.split()
     assert len(pids) == 2
-    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read() for pid in pids))
+    wait_until(
+        lambda: not any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read() for pid in pids)
+    )
 
 
 def test_classes_of_the_script_are_the_scripts_own(tmp_path):
@@ -186,7 +199,8 @@ if __name__ == "__main__":
         loader = DataLoader(Data(), 2, num_workers=1, multiprocessing_context=method, collate_fn=lambda batch: batch)
         with taas.register(loader):
             batches = list(loader)
-        assert all(type(pair) is Pair and type(pair.two) is Odd and pair.two.value == pair.one for batch in batches for pair in batch)
+        assert all(type(pair) is Pair and type(pair.two) is Odd and pair.two.value == pair.one
+                   for batch in batches for pair in batch)
         print(len(batches))
 """)
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=DEADLINE_SECONDS)

@@ -1,8 +1,9 @@
-"""Pipelines as strangers write them give the same batches registered as plain, in the same order, or are refused with a line.
+"""Pipelines as strangers write them give the plain batches when registered, in order, or are refused with a line.
 
-The quick run takes the ways that cost little: workers that are forked, one of which dies, a resumption, and two machines whose
-workers all pipelines share. Workers that are started for a pipeline import torch for seconds: those with spawns=True have one.
-With TAAS_FULL=1 all pipelines take all ways, and those that need other people's libraries run as well.
+The quick run takes the ways that cost little: workers that are forked, one of which dies, a resumption, and two
+machines whose workers all pipelines share. Workers that are started for a pipeline import torch for seconds: those with
+spawns=True have one. With TAAS_FULL=1 all pipelines take all ways, and those that need other people's libraries run as
+well.
 """
 
 import os
@@ -15,15 +16,30 @@ from differential.trial import faults_of
 FULL = bool(os.environ.get("TAAS_FULL"))
 PIPELINES = {each.name: each for each in all_pipelines()}
 IN_THE_GATE = [
-    "everyday.shuffled_by_a_generator", "everyday.persistent_workers", "samplers.weighted", "samplers.buckets_by_size",
-    "iterables.sharded_without_the_rest", "iterables.sharded_by_the_process_group", "collates.padded_sequences",
-    "samples.collated_by_default", "samples.arrays_of_all_layouts", "python_objects.strings_and_bytes", "storage.tokens_in_a_memmap",
-    "storage.opened_by_worker_init_fn", "state_of_the_program.the_default_dtype", "trains_by_itself.lambdas_of_the_script",
+    "everyday.shuffled_by_a_generator",
+    "everyday.persistent_workers",
+    "samplers.weighted",
+    "samplers.buckets_by_size",
+    "iterables.sharded_without_the_rest",
+    "iterables.sharded_by_the_process_group",
+    "collates.padded_sequences",
+    "samples.collated_by_default",
+    "samples.arrays_of_all_layouts",
+    "python_objects.strings_and_bytes",
+    "storage.tokens_in_a_memmap",
+    "storage.opened_by_worker_init_fn",
+    "state_of_the_program.the_default_dtype",
+    "trains_by_itself.lambdas_of_the_script",
 ]
 
 
-@pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.gate) for name in IN_THE_GATE),
-                                  *(name for name in PIPELINES if name not in IN_THE_GATE)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.gate) for name in IN_THE_GATE),
+        *(name for name in PIPELINES if name not in IN_THE_GATE),
+    ],
+)
 def test_registered_as_plain_or_refused(name, machines):
     pipeline = PIPELINES[name]
     if pipeline.full and not FULL:

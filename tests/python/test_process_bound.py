@@ -94,8 +94,20 @@ def called(what):
     return Calls()
 
 
-@pytest.mark.parametrize("held", [in_a_closure, in_the_class, in_a_global, in_a_static_method, in_a_bound_method, in_a_partial,
-                                  in_a_row, in_a_cache, in_a_cache_without_a_limit])
+@pytest.mark.parametrize(
+    "held",
+    [
+        in_a_closure,
+        in_the_class,
+        in_a_global,
+        in_a_static_method,
+        in_a_bound_method,
+        in_a_partial,
+        in_a_row,
+        in_a_cache,
+        in_a_cache_without_a_limit,
+    ],
+)
 def test_an_open_file_leaves_the_batches_to_one_fork_of_the_program(held, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
     with open(__file__, "rb") as file, taas.register(DataLoader(held(file), 1)) as loader:
@@ -142,9 +154,15 @@ def test_what_is_harmless_is_not_found():
     assert process_bound.found_in(Harmless(file)) == ""
 
 
-@pytest.mark.parametrize("drawing", [lambda own: own.random, lambda own: functools.partial(own.random),
-                                     lambda own: functools.partialmethod(lambda _, other: other.random(), own),
-                                     lambda own: staticmethod(own.random)])
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        lambda own: own.random,
+        lambda own: functools.partial(own.random),
+        lambda own: functools.partialmethod(lambda _, other: other.random(), own),
+        lambda own: staticmethod(own.random),
+    ],
+)
 def test_generators_are_found_by_their_methods(drawing):
     own = random.Random(3)
     dataset = type("Draws", (Rows,), {"draw": drawing(own), "__getitem__": lambda self, index: self.draw()})()

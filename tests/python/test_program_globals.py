@@ -27,7 +27,7 @@ def test_packages_are_not_the_programs_wherever_they_are_installed(module):
     assert is_own(imported.__name__) == (where == "of_the_program")
 
 
-CONFIGURATION = '''
+CONFIGURATION = """
 import contextvars, types
 from torch.utils.data import Dataset
 
@@ -43,7 +43,7 @@ class Scaled(Dataset):
 
     def __getitem__(self, index):
         return index * settings.scale * self.factor[0] * scale.get(), settings.names[-1]
-'''
+"""
 
 
 @pytest.fixture
@@ -80,4 +80,7 @@ def test_what_cannot_be_sent_and_changes_is_named(configured, run):
         loop(loader)
         configured.settings = type(configured.settings)(**vars(configured.settings))
         loop(loader)
-    assert any("configuration_of_ours.settings has changed, and data workers cannot be sent it" in line for line in run.remarks())
+    assert any(
+        "configuration_of_ours.settings has changed, and data workers cannot be sent it" in line
+        for line in run.remarks()
+    )

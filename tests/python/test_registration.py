@@ -49,13 +49,16 @@ def test_as_a_context_manager():
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("wrong, words", [
-    (lambda loader: taas.register(loader), "registered already"),
-    (lambda loader: taas.register([1, 2]), r"the list \[1, 2\] is not a torch.utils.data.DataLoader"),
-    (lambda loader: taas.unregister(DataLoader(numbers)), "this DataLoader is not registered"),
-    (lambda loader: taas.unregister(numbers), "the Numbers .* is not registered"),
-    (lambda loader: loader.load_state_dict({"epoch": 3}), "not the state of a registered loader"),
-])
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda loader: taas.register(loader), "registered already"),
+        (lambda loader: taas.register([1, 2]), r"the list \[1, 2\] is not a torch.utils.data.DataLoader"),
+        (lambda loader: taas.unregister(DataLoader(numbers)), "this DataLoader is not registered"),
+        (lambda loader: taas.unregister(numbers), "the Numbers .* is not registered"),
+        (lambda loader: loader.load_state_dict({"epoch": 3}), "not the state of a registered loader"),
+    ],
+)
 def test_mistakes_are_one_line(wrong, words):
     with taas.register(DataLoader(numbers, 8)) as loader, pytest.raises(ValueError, match=words) as raised:
         wrong(loader)
@@ -88,6 +91,7 @@ def test_in_a_data_worker_nothing_is_registered(monkeypatch):
 @pytest.mark.gate
 def test_only_unregistering_makes_a_place_free():
     """The place decides about seeds: a loader that was forgotten kept it until the garbage collector came."""
+
     def place(loader):
         return vars(loader)["_taas"].ordinal
 
@@ -127,7 +131,7 @@ class Filtered(DataLoader):
 
 
 class MultiEpochs(DataLoader):
-    """Keeps one iterator over an endless sampler, as timm's does; `made` says whether from the beginning or from the first loop."""
+    """Keeps one iterator over an endless sampler, as timm does; `made` says if from the start or the first loop."""
 
     def __init__(self, *arguments, made="first loop", **options):
         super().__init__(*arguments, **options)
@@ -197,11 +201,20 @@ class Stateful(DataLoader):
         return _SingleProcessDataLoaderIter(self)
 
 
-@pytest.mark.parametrize("make, words", [
-    (lambda: Prepared(DataLoader(numbers, 8)), r"Prepared iterates over another loader.*taas.register\(loader.base_dataloader\)"),
-    (lambda: Stateful(numbers, 8), "Stateful has an iterator of its own.*leave this loader unregistered"),
-    (lambda: Filtered(numbers, 8, num_workers=1, persistent_workers=True), "Filtered keeps.*persistent_workers=False"),
-])
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (
+            lambda: Prepared(DataLoader(numbers, 8)),
+            r"Prepared iterates over another loader.*taas.register\(loader.base_dataloader\)",
+        ),
+        (lambda: Stateful(numbers, 8), "Stateful has an iterator of its own.*leave this loader unregistered"),
+        (
+            lambda: Filtered(numbers, 8, num_workers=1, persistent_workers=True),
+            "Filtered keeps.*persistent_workers=False",
+        ),
+    ],
+)
 def test_a_subclass_that_cannot_be_delivered_is_refused_by_name(make, words):
     loader = make()
     with pytest.raises(taas.RegistrationError, match=words) as raised:

@@ -1,4 +1,4 @@
-"""What a script defines arrives in another process as a fork would have it. Run as a program, this file is such a process."""
+"""What a script defines arrives in another process as in a fork. Run as a program, this file is such a process."""
 
 import functools
 import subprocess
@@ -46,7 +46,15 @@ def look(shapes):
     kind, value = shapes.own
     parameters = kind.own.func.__globals__["fibonacci"].cache_parameters()
     with shapes.locks[0], shapes.locks[1], shapes.locks[1], shapes.locks[2]:
-        return kind is type(shapes), value, shapes.area(3), shapes.name(2), shapes.name(""), shapes.locks[3].is_set(), parameters
+        return (
+            kind is type(shapes),
+            value,
+            shapes.area(3),
+            shapes.name(2),
+            shapes.name(""),
+            shapes.locks[3].is_set(),
+            parameters,
+        )
 
 
 def test_a_script_arrives_whole(monkeypatch):
@@ -71,7 +79,11 @@ def test_caches_of_what_has_no_name_begin_empty():
     counted = functools.lru_cache(maxsize=3)(functools.partial(int, "7"))
     assert counted() == 7
     arrived = pickling.load(pickling.by_value(counted))
-    assert arrived.cache_info().currsize == 0 and arrived.cache_parameters() == counted.cache_parameters() and arrived() == 7
+    assert (
+        arrived.cache_info().currsize == 0
+        and arrived.cache_parameters() == counted.cache_parameters()
+        and arrived() == 7
+    )
 
 
 @pytest.mark.parametrize("make", [threading.Lock, threading.RLock])

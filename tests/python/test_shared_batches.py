@@ -46,7 +46,6 @@ def test_batches_stay_as_they_are_while_they_come_out_even():
     assert dealt(12, 3, 2) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
 
 
-
 @pytest.mark.gate
 def test_drop_last_leaves_out_what_does_not_come_out_even():
     assert dealt(17, 3, 2, drop_last=True) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
@@ -56,7 +55,10 @@ def test_drop_last_leaves_out_what_does_not_come_out_even():
 def test_what_cannot_be_divided_goes_to_the_first_ranks():
     assert dealt(3, 4, 4) == [[[0]], [[1]], [[2]], []]
     assert dealt(5, 1, 2) == [[[0], [2], [4]], [[1], [3]]]
-    assert [list(SharedBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [[0, 2, 4], [1, 3]]
+    assert [list(SharedBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [
+        [0, 2, 4],
+        [1, 3],
+    ]
     assert [len(SharedBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [3, 2]
 
 

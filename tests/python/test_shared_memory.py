@@ -1,4 +1,4 @@
-"""Memory that processes share on purpose: seen by data workers as by torch's own, or refused with the name of what holds it."""
+"""Memory shared on purpose: seen by data workers as by torch's own, or refused with the name of what holds it."""
 
 import multiprocessing
 import os
@@ -29,7 +29,7 @@ def as_tensor(count):
 
 
 class Told(Dataset):
-    """As Hugging Face's datasets: the epoch is in memory that processes share, which the program sets between its loops."""
+    """As Hugging Face's datasets: the epoch is in shared memory, which the program sets between its loops."""
 
     def __init__(self, memory):
         self.inner = [{"epoch": memory}]
@@ -102,13 +102,18 @@ class Holds(Dataset):
         return index
 
 
-@pytest.mark.parametrize("make", [lambda: tensor(1 << 16), lambda: array(1 << 16), lambda: multiprocessing.Manager().dict()],
-                         ids=["tensor", "array", "manager"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: tensor(1 << 16), lambda: array(1 << 16), lambda: multiprocessing.Manager().dict()],
+    ids=["tensor", "array", "manager"],
+)
 def test_caches_and_managers_are_refused_by_name(make, run, monkeypatch):
     monkeypatch.setattr(FromRun, "_are_here", lambda self: False)
     run.start(1)
     with taas.register(DataLoader(Holds(make()), 4, num_workers=1)) as loader:
-        with pytest.raises(TypeError, match=r"dataset\.inner\.inner\[0\]\['epoch'\] .* cannot be pickled.* alone: run with --cpus 0") as refusal:
+        with pytest.raises(
+            TypeError, match=r"dataset\.inner\.inner\[0\]\['epoch'\] .* cannot be pickled.* alone: run with --cpus 0"
+        ) as refusal:
             loop(loader)
     assert len(str(refusal.value).splitlines()) == 1
 
@@ -117,7 +122,9 @@ def test_a_machine_that_comes_later_refuses_a_cache(run, monkeypatch):
     monkeypatch.setattr(file_memory, "_machine", lambda: "another one")
     run.start(1)
     with taas.register(DataLoader(Holds(tensor(1 << 16)), 4, num_workers=1)) as loader:
-        with pytest.raises(RuntimeError, match="the dataset has 0.5 MB of memory that processes share .* on the machine of the program"):
+        with pytest.raises(
+            RuntimeError, match="the dataset has 0.5 MB of memory that processes share .* on the machine of the program"
+        ):
             loop(loader)
 
 

@@ -28,9 +28,13 @@ class Rows(IterableDataset):
 
     def __iter__(self):
         info = get_worker_info()
-        mine = range(self.length)[info.id::info.num_workers] if info else range(self.length)
+        mine = range(self.length)[info.id :: info.num_workers] if info else range(self.length)
         order = torch.randperm(len(mine)).tolist()
-        return (self.read(mine[place]) for place in order) if not self.unreadable else Fragile(self, [mine[place] for place in order])
+        return (
+            (self.read(mine[place]) for place in order)
+            if not self.unreadable
+            else Fragile(self, [mine[place] for place in order])
+        )
 
     def read(self, number):
         return number, torch.rand(2)
@@ -75,7 +79,7 @@ class Together:
 
 
 def loop_of_rank(loader, rank, ranks, stream=None, begin=0):
-    """The rank's batches, and the numbers of samples that came with them. Only those from the turn `begin` on are made."""
+    """The rank's batches, and the numbers of samples that came with them. Only those from turn `begin` on are made."""
     recipe = recipe_of(loader)
     order, fetcher = ShardOrder(recipe, SEEDS, Dealing(rank, ranks)), Fetcher(recipe)
     batches = []
@@ -168,7 +172,7 @@ def test_whoever_begins_in_the_middle_gives_the_same(workers):
     for rank in range(2):
         whole = loop_of_rank(loader, rank, 2)
         late = loop_of_rank(loader, rank, 2, begin=2)
-        assert late == whole[2 * max(1, workers):]
+        assert late == whole[2 * max(1, workers) :]
 
 
 @pytest.mark.gate
@@ -197,7 +201,11 @@ def test_ranks_that_read_other_samples_are_told_so(monkeypatch):
             except UnequalOrder as error:
                 found.append(str(error))
         assert len(found) == is_refused
-        assert not found or "reads other samples of rows than rank 0" in found[0] and "gives each rank a part already" in found[0]
+        assert (
+            not found
+            or "reads other samples of rows than rank 0" in found[0]
+            and "gives each rank a part already" in found[0]
+        )
 
 
 @pytest.mark.parametrize("workers", [0, 2])

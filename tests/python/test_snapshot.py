@@ -1,4 +1,4 @@
-"""Whether a change in a dataset is seen before the next epoch, and whether nothing is made again where nothing has changed."""
+"""Whether a change in a dataset is seen before the next epoch, and whether nothing unchanged is made again."""
 
 import collections
 import copy
@@ -59,7 +59,11 @@ class Rich(Dataset):
         self.records = numpy.zeros(3, dtype=[("a", "i4"), ("b", "f8")])
         self.objects = numpy.array([{"a": 1}, None], dtype=object)
         self.masked = numpy.ma.masked_array([1, 2, 3], mask=[0, 0, 1])
-        self.random, self.numpy_random, self.torch_random = random.Random(1), numpy.random.default_rng(1), torch.Generator()
+        self.random, self.numpy_random, self.torch_random = (
+            random.Random(1),
+            numpy.random.default_rng(1),
+            torch.Generator(),
+        )
         self.old_numpy_random = numpy.random.RandomState(1)
         self.lock, self.pattern = threading.Lock(), re.compile("a+")
         self.inner, self.slots, self.says = Inner(), WithSlots(), SaysItsState()
@@ -154,8 +158,11 @@ def test_a_tensor_that_no_longer_shares_its_memory_is_a_change():
     assert snapshot(pair) != before
 
 
-@pytest.mark.parametrize("what", [open(__file__), (number for number in range(3)), [[index] for index in range(30_000)]],
-                         ids=["an open file", "a generator", "many lists"])
+@pytest.mark.parametrize(
+    "what",
+    [open(__file__), (number for number in range(3)), [[index] for index in range(30_000)]],
+    ids=["an open file", "a generator", "many lists"],
+)
 def test_what_cannot_be_looked_at_whole_is_said_to_be_too_much(what):
     with pytest.raises(TooMuch):
         snapshot(what)
@@ -169,7 +176,10 @@ def test_bytes_are_read_up_to_a_limit():
 def test_a_file_behind_an_array_is_not_read_but_seen(tmp_path):
     with open(tmp_path / "array", "wb") as file:
         file.truncate(80_000_000)
-    mapped = [numpy.memmap(tmp_path / "array", mode="r"), torch.from_file(str(tmp_path / "array"), size=80_000_000, dtype=torch.uint8)]
+    mapped = [
+        numpy.memmap(tmp_path / "array", mode="r"),
+        torch.from_file(str(tmp_path / "array"), size=80_000_000, dtype=torch.uint8),
+    ]
     before = Snapshot(mapped, 1000)
     assert Snapshot(mapped, 1000) == before
     os.utime(tmp_path / "array", (1, 1))

@@ -51,7 +51,9 @@ def resumed(make, checkpoint):
         return seen, loop(loader)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.gate) if name == "iterable, workers" else name for name in LOADERS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.gate) if name == "iterable, workers" else name for name in LOADERS]
+)
 @pytest.mark.parametrize("at", [0, 3])
 def test_resumed(name, at, monkeypatch):
     make = LOADERS[name]
@@ -118,10 +120,15 @@ def test_an_order_that_cannot_be_drawn_again_is_refused(workers, monkeypatch):
     assert len(str(refusal.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("other", [pytest.param(lambda: DataLoader(AnotherLength(), 4, shuffle=True), marks=pytest.mark.gate),
-                                   lambda: DataLoader(Augmented(), 5, shuffle=True),
-                                   lambda: DataLoader(range(4), 4, shuffle=True)],
-                         ids=["a shorter dataset", "another batch size", "fewer batches"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(lambda: DataLoader(AnotherLength(), 4, shuffle=True), marks=pytest.mark.gate),
+        lambda: DataLoader(Augmented(), 5, shuffle=True),
+        lambda: DataLoader(range(4), 4, shuffle=True),
+    ],
+    ids=["a shorter dataset", "another batch size", "fewer batches"],
+)
 def test_the_order_of_another_loader_is_refused(other):
     seed()
     with taas.register(DataLoader(Augmented(), 4, shuffle=True)) as loader:
@@ -168,7 +175,7 @@ def test_resumed_behind_the_batch_that_the_loop_had_though_all_had_been_read(wor
         assert loader.state_dict() == {"taas": 1, "epoch": 1}
     with taas.register(made()) as loader:
         loader.load_state_dict(state)
-        assert equal([*loader], whole[at + 1:])
+        assert equal([*loader], whole[at + 1 :])
 
 
 class MadeBy(Dataset):
@@ -181,7 +188,7 @@ class MadeBy(Dataset):
 
 @pytest.mark.parametrize("make", [ReadAhead, DataLoader])
 def test_the_training_process_makes_no_batch(make, monkeypatch):
-    """It would have to set and put back the random states from which the program draws meanwhile, in another thread perhaps."""
+    """It would have to set and put back random states from which the program draws meanwhile, perhaps in a thread."""
     monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
     with taas.register(make(MadeBy(), 2)) as loader:
         assert os.getpid() not in torch.cat([*loader])
@@ -219,6 +226,8 @@ def test_a_place_that_no_state_holds_is_refused(monkeypatch):
     taas.unregister(loader)
     again = taas.register(DataLoader(Following(), 4))
     again.load_state_dict(state)
-    with pytest.raises(ValueError, match="the dataset holds a range_iterator, and how far that was is not in the state"):
+    with pytest.raises(
+        ValueError, match="the dataset holds a range_iterator, and how far that was is not in the state"
+    ):
         iter(again)
     taas.unregister(again)

@@ -10,13 +10,39 @@ from own_datasets import Pair
 from taas.batch import layout, tree, untree
 
 BATCHES = [
-    torch.arange(6).view(2, 3), torch.arange(6).view(2, 3).t(), torch.zeros(3, dtype=torch.bfloat16) + 1.5, torch.tensor(2.5),
-    torch.zeros(0, 3), torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last), torch.ones(1).expand(5),
-    torch.tensor([True, False]), torch.tensor([1 + 2j]), torch.tensor([1, 2], dtype=torch.int8), torch.rand(2, 2).half(),
-    [torch.ones(2, 3), torch.tensor([1, 2])], {"a": torch.ones(1), 3: "x", (1, 2): None}, Pair(1, torch.ones(2)),
-    numpy.arange(5.0), numpy.array(["a", "bc"]), numpy.array(3), numpy.zeros((0, 2)), numpy.arange(6).reshape(2, 3).T.copy(),
-    b"bytes", b"", ["s", 1, 2.5, -0.0, float("nan"), float("inf"), True, None], 3 + 4j, numpy.float32(3), 10**30, "", "\ud800",
-    (), [], {}, {1, 2}, collections.OrderedDict(a=torch.ones(2)), [[[1]], ({"deep": (torch.ones(1),)},)],
+    torch.arange(6).view(2, 3),
+    torch.arange(6).view(2, 3).t(),
+    torch.zeros(3, dtype=torch.bfloat16) + 1.5,
+    torch.tensor(2.5),
+    torch.zeros(0, 3),
+    torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last),
+    torch.ones(1).expand(5),
+    torch.tensor([True, False]),
+    torch.tensor([1 + 2j]),
+    torch.tensor([1, 2], dtype=torch.int8),
+    torch.rand(2, 2).half(),
+    [torch.ones(2, 3), torch.tensor([1, 2])],
+    {"a": torch.ones(1), 3: "x", (1, 2): None},
+    Pair(1, torch.ones(2)),
+    numpy.arange(5.0),
+    numpy.array(["a", "bc"]),
+    numpy.array(3),
+    numpy.zeros((0, 2)),
+    numpy.arange(6).reshape(2, 3).T.copy(),
+    b"bytes",
+    b"",
+    ["s", 1, 2.5, -0.0, float("nan"), float("inf"), True, None],
+    3 + 4j,
+    numpy.float32(3),
+    10**30,
+    "",
+    "\ud800",
+    (),
+    [],
+    {},
+    {1, 2},
+    collections.OrderedDict(a=torch.ones(2)),
+    [[[1]], ({"deep": (torch.ones(1),)},)],
 ]
 
 
@@ -75,8 +101,13 @@ def test_what_is_small_beside_the_rest_is_apart_from_it():
 
 
 def test_many_values_are_not_in_the_description():
-    for batch in (list(range(100_000)), ["one long text " * 100_000], {str(n): n for n in range(5000)}, [torch.ones(1)] * 5000,
-                  [torch.ones(1) for _ in range(5000)]):
+    for batch in (
+        list(range(100_000)),
+        ["one long text " * 100_000],
+        {str(n): n for n in range(5000)},
+        [torch.ones(1)] * 5000,
+        [torch.ones(1) for _ in range(5000)],
+    ):
         description, _ = tree.encode(batch)
         assert len(description) < 200
         assert equal(there_and_back(batch), batch)

@@ -17,8 +17,15 @@ from process_datasets import OfItsRank, Scaled, Sums, Tells, as_it_is, communica
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
 
-PLACE = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "NODE_RANK": "1", "MASTER_ADDR": "here",
-         "MASTER_PORT": "1234"}
+PLACE = {
+    "RANK": "3",
+    "WORLD_SIZE": "8",
+    "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "2",
+    "NODE_RANK": "1",
+    "MASTER_ADDR": "here",
+    "MASTER_PORT": "1234",
+}
 
 
 @pytest.fixture(params=["fork", "spawn", "run"])
@@ -68,8 +75,18 @@ def test_an_iterable_dataset_shards_by_rank(kind, monkeypatch):
 @pytest.fixture
 def settings():
     """Puts back what a test sets."""
-    default, printed, errors, limit = torch.get_default_dtype(), numpy.get_printoptions(), numpy.geterr(), sys.getrecursionlimit()
-    precision, argv, mask, level = torch.get_float32_matmul_precision(), list(sys.argv), os.umask(0o22), logging.root.level
+    default, printed, errors, limit = (
+        torch.get_default_dtype(),
+        numpy.get_printoptions(),
+        numpy.geterr(),
+        sys.getrecursionlimit(),
+    )
+    precision, argv, mask, level = (
+        torch.get_float32_matmul_precision(),
+        list(sys.argv),
+        os.umask(0o22),
+        logging.root.level,
+    )
     yield
     os.umask(mask)
     logging.root.setLevel(level)
@@ -187,6 +204,11 @@ def test_modules_are_found_as_the_script_finds_them(context, tmp_path):
         (folder / "which.py").write_text(f"WHERE = {name!r}\n")
         (folder / "late.py").write_text(f"WHERE = {name!r}\n")
     (tmp_path / "scripts" / "train.py").write_text(SCRIPT)
-    done = subprocess.run([sys.executable, "scripts/train.py", context, "--rate", "3"], cwd=tmp_path, capture_output=True,
-                          text=True, env={**os.environ, "TAAS_DATA_WORKERS": "1"})
+    done = subprocess.run(
+        [sys.executable, "scripts/train.py", context, "--rate", "3"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TAAS_DATA_WORKERS": "1"},
+    )
     assert done.stdout.strip() == "equal", done.stderr

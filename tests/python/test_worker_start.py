@@ -1,4 +1,4 @@
-"""What a worker process of torch does between its fork and its first sample, and at its end, is done in those of registered loaders."""
+"""What a worker of torch does between fork and first sample, and at its end, is done in those of registered loaders."""
 
 import multiprocessing
 import os
@@ -49,10 +49,20 @@ def a_child():
 def the_process():
     """What a sample can know of the process that it is made in."""
     own, parent = multiprocessing.current_process(), multiprocessing.parent_process()
-    return [own.daemon, own.name == "MainProcess", own.pid == os.getpid(), parent.is_alive(), multiprocessing.active_children(),
-            sys.stdin.read(), torch.get_num_threads(), caught(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE),
-            signal.getsignal(signal.SIGINT) == signal.SIG_IGN, a_child(), hooked.forked == os.getpid(),
-            hooked.bootstrapped == os.getpid()]
+    return [
+        own.daemon,
+        own.name == "MainProcess",
+        own.pid == os.getpid(),
+        parent.is_alive(),
+        multiprocessing.active_children(),
+        sys.stdin.read(),
+        torch.get_num_threads(),
+        caught(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE),
+        signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
+        a_child(),
+        hooked.forked == os.getpid(),
+        hooked.bootstrapped == os.getpid(),
+    ]
 
 
 class Asks(Numbers):

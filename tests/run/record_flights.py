@@ -1,4 +1,6 @@
-"""Makes the records of tests/fuzz/corpus/flight_record: what torch's flight recorder knows of three ranks in a hang, over gloo.
+"""Makes the records of tests/fuzz/corpus/flight_record: what torch's flight recorder knows of a hang.
+
+Three ranks hang over gloo:
 
   TORCH_FR_BUFFER_SIZE=100 torchrun --nproc-per-node 3 record_flights.py FOLDER CASE
 

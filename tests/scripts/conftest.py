@@ -11,15 +11,21 @@ ROOT = pathlib.Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def shell(tmp_path):
-    """shell(text, **environment) runs bash code after scripts/lib/setup.sh, called from an empty folder `called_from`."""
+    """shell(text, **environment) runs bash code after scripts/lib/setup.sh, from an empty folder `called_from`."""
     called_from = tmp_path / "called_from"
     called_from.mkdir()
 
     def run(text: str, **environment) -> subprocess.CompletedProcess:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("TAAS_", "VIRTUAL_ENV"))}
         script = f"set -euo pipefail; cd '{ROOT}'; . scripts/lib/setup.sh; . scripts/lib/checks.sh; {text}"
-        return subprocess.run(["bash", "-c", script], cwd=called_from, text=True, capture_output=True, timeout=600,
-                              env=inherited | {"TAAS_BUILD": str(tmp_path / "build"), **environment})
+        return subprocess.run(
+            ["bash", "-c", script],
+            cwd=called_from,
+            text=True,
+            capture_output=True,
+            timeout=600,
+            env=inherited | {"TAAS_BUILD": str(tmp_path / "build"), **environment},
+        )
 
     run.folder = called_from
     return run

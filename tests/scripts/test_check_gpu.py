@@ -1,4 +1,4 @@
-"""The parts of scripts/check-gpu that need no GPU: its list, what it says without one, how it reads others' output, its report."""
+"""What needs no GPU in scripts/check-gpu: its list, its words without one, how it reads others' output, its report."""
 
 import os
 import pathlib
@@ -21,15 +21,22 @@ TWO_GPUS = """0, NVIDIA H100 80GB HBM3, GPU-1a2b, 81559, 580.65.06
 
 
 def run(*arguments, **variables):
-    return subprocess.run([ROOT / "scripts" / "check-gpu", *arguments], text=True, capture_output=True, timeout=60,
-                          env=os.environ | variables)
+    return subprocess.run(
+        [ROOT / "scripts" / "check-gpu", *arguments],
+        text=True,
+        capture_output=True,
+        timeout=60,
+        env=os.environ | variables,
+    )
 
 
 @pytest.fixture
 def no_gpu(tmp_path):
     """A PATH whose nvidia-smi finds no driver, as in a container without GPUs."""
     program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\nexit 9\n")
+    program.write_text(
+        '#!/bin/sh\necho "NVIDIA-SMI has failed because it couldn\'t communicate with the NVIDIA driver."\nexit 9\n'
+    )
     program.chmod(0o755)
     return f"{tmp_path}:{os.environ['PATH']}"
 
@@ -51,13 +58,21 @@ def test_the_list_has_every_check_once_with_what_it_shows():
 def test_without_a_gpu_one_line_and_nothing_is_built(no_gpu, tmp_path):
     done = run(PATH=no_gpu, TAAS_BUILD=str(tmp_path / "build"))
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.count("\n") == 1 and "there is no NVIDIA GPU to check: nvidia-smi says: NVIDIA-SMI has failed" in done.stderr
+    assert (
+        done.stderr.count("\n") == 1
+        and "there is no NVIDIA GPU to check: nvidia-smi says: NVIDIA-SMI has failed" in done.stderr
+    )
     assert not (tmp_path / "build").exists()
 
 
-@pytest.mark.parametrize("arguments, words", [(["--only", "hang,speed"], "there is no check 'speed': --list names them"),
-                                              (["--repeats", "0"], "--repeats must be 1 or more, not 0"),
-                                              (["--gpus", "-1"], "--gpus must be 1 or more, not -1")])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--only", "hang,speed"], "there is no check 'speed': --list names them"),
+        (["--repeats", "0"], "--repeats must be 1 or more, not 0"),
+        (["--gpus", "-1"], "--gpus must be 1 or more, not -1"),
+    ],
+)
 def test_a_wrong_call_is_refused(arguments, words):
     done = run(*arguments)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
@@ -66,7 +81,10 @@ def test_a_wrong_call_is_refused(arguments, words):
 def test_gpus_are_read_from_nvidia_smi():
     gpus = machine.parse_gpus(TWO_GPUS + "No devices were found\n3, GB10, GPU-5e6f, [N/A], 580.65.06\n")
     assert [(gpu.index, gpu.name, gpu.mebibytes) for gpu in gpus] == [
-        (0, "NVIDIA H100 80GB HBM3", 81559), (1, "NVIDIA H100 80GB HBM3", 81559), (3, "GB10", 0)]
+        (0, "NVIDIA H100 80GB HBM3", 81559),
+        (1, "NVIDIA H100 80GB HBM3", 81559),
+        (3, "GB10", 0),
+    ]
     assert gpus[1].uuid == "GPU-3c4d" and gpus[1].driver == "580.65.06"
 
 
@@ -74,7 +92,7 @@ def test_bus_bandwidth_is_counted_as_nccl_tests_count_it():
     table = """#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
   1073741824     268435456     float     sum      -1   4000.0  268.44  469.76      0   4010.0  267.77  468.59      0
 # Avg bus bandwidth    : 469.176
-"""
+"""  # noqa: E501
     theirs = several.parse_nccl_tests(table)
     assert theirs == {1 << 30: 469.76}
     assert several.bus_bandwidth(1 << 30, 4e-3, 8) == pytest.approx(theirs[1 << 30], rel=1e-3)
@@ -86,12 +104,22 @@ def test_outcomes_are_read_from_ctest():
 2/3 Test #61: training.data_on_gpu .........***Skipped   0.61 sec
 3/3 Test #62: python.device_gpu .......***Failed    2.00 sec
 """
-    assert sharing.parse_ctest(said) == {"training.nccl_on_gpus": "Passed", "training.data_on_gpu": "Skipped", "python.device_gpu": "Failed"}
+    assert sharing.parse_ctest(said) == {
+        "training.nccl_on_gpus": "Passed",
+        "training.data_on_gpu": "Skipped",
+        "python.device_gpu": "Failed",
+    }
 
 
 def test_rates_of_an_epoch_are_those_at_its_end_but_not_of_the_first():
-    ours = Finished(0, "epoch 1/3 step 125/125 loss 0.9 9000 samples/s\nepoch 2/3 step 60/125 loss 0.5 100 samples/s\n"
-                       "epoch 2/3 step 125/125 loss 0.4 28000 samples/s\nepoch 3/3 step 125/125 loss 0.3 33000 samples/s\n", "", 0, 1)
+    ours = Finished(
+        0,
+        "epoch 1/3 step 125/125 loss 0.9 9000 samples/s\nepoch 2/3 step 60/125 loss 0.5 100 samples/s\n"
+        "epoch 2/3 step 125/125 loss 0.4 28000 samples/s\nepoch 3/3 step 125/125 loss 0.3 33000 samples/s\n",
+        "",
+        0,
+        1,
+    )
     assert speed.epoch_rates(ours) == [28000, 33000]
     assert speed.epoch_rates(Finished(0, "9000 samples/s\n23000 samples/s\n", "", 0, 1)) == [23000]
 
@@ -124,12 +152,29 @@ def test_whatever_a_check_does_is_one_result(session):
 
 def test_the_report_can_be_pasted_and_says_what_ran_on_what():
     check = Check("hang", "is named", lambda _: None)
-    results = [Result(check, GREEN, "1.2 s", seconds=31), Result(check, RED, "a | b\nc", "```\nlast words\n```"),
-               Result(check, SKIPPED, "needs 2 GPUs")]
-    text = report.render(results, machine.parse_gpus(TWO_GPUS), machine.Versions("2.15.0+cu132", "13.2", "2.30.7", 2),
-                         "Debian 13", "abc1234", "GPU0 X NV18", "2026-11-22")
+    results = [
+        Result(check, GREEN, "1.2 s", seconds=31),
+        Result(check, RED, "a | b\nc", "```\nlast words\n```"),
+        Result(check, SKIPPED, "needs 2 GPUs"),
+    ]
+    text = report.render(
+        results,
+        machine.parse_gpus(TWO_GPUS),
+        machine.Versions("2.15.0+cu132", "13.2", "2.30.7", 2),
+        "Debian 13",
+        "abc1234",
+        "GPU0 X NV18",
+        "2026-11-22",
+    )
     assert text.startswith("# GPU check, 2026-11-22: 1 green, 1 red, 1 skipped\n")
-    for words in ("2 × NVIDIA H100 80GB HBM3 (80 GiB)", "580.65.06", "2.15.0+cu132", "2.30.7", "abc1234", "GPU0 X NV18"):
+    for words in (
+        "2 × NVIDIA H100 80GB HBM3 (80 GiB)",
+        "580.65.06",
+        "2.15.0+cu132",
+        "2.30.7",
+        "abc1234",
+        "GPU0 X NV18",
+    ):
         assert words in text
     assert "| 🔴 | hang | is named | a \\| b c | 0 |" in text and "## hang\n\n```\nlast words\n```" in text
     assert report.exit_code(results) == 1 and report.exit_code(results[:1] + results[2:]) == 0
@@ -169,4 +214,7 @@ def with_gpus(tmp_path):
 def test_a_machine_with_gpus_and_nothing_built_says_what_to_do(with_gpus, tmp_path):
     done = run("--no-build", PATH=with_gpus, TAAS_BUILD=str(tmp_path / "build"))
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "not built: taas-run, train, nccl_gpu_test, dist_rank, training_gpu_test, data_gpu_test; leave --no-build out" in done.stderr
+    assert (
+        "not built: taas-run, train, nccl_gpu_test, dist_rank, training_gpu_test, data_gpu_test; leave --no-build out"
+        in done.stderr
+    )

@@ -13,15 +13,21 @@ LOCK = "Could not get lock /var/lib/apt/lists/lock. It is held by process 4711 (
 @pytest.fixture
 def apt(shell, tmp_path):
     """apt(error, turn): what install_test_packages made of an apt-get that succeeds at that call, and all calls."""
-    programs = {"apt-get": APT, "sudo": '#!/bin/sh\n[ "$1" = -v ] || exec "$@"\n', "sleep": "#!/bin/sh\n",
-                "dpkg-query": "#!/bin/sh\n"}
+    programs = {
+        "apt-get": APT,
+        "sudo": '#!/bin/sh\n[ "$1" = -v ] || exec "$@"\n',
+        "sleep": "#!/bin/sh\n",
+        "dpkg-query": "#!/bin/sh\n",
+    }
     (tmp_path / "bin").mkdir()
     for name, text in programs.items():
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
 
     def run(error: str, turn: int):
-        done = shell("apt install -y zsh", PATH=f"{tmp_path}/bin:/usr/bin:/bin", HERE=str(tmp_path), ERROR=error, TURN=str(turn))
+        done = shell(
+            "apt install -y zsh", PATH=f"{tmp_path}/bin:/usr/bin:/bin", HERE=str(tmp_path), ERROR=error, TURN=str(turn)
+        )
         return done, (tmp_path / "calls").read_text().splitlines()
 
     return run

@@ -9,8 +9,11 @@ import pytest
 from conftest import ROOT
 
 CHANGES = ROOT / "CHANGELOG.md"
-VERSIONS = {"CMakeLists.txt": r"project\(taas-run VERSION ([0-9.]+)", "include/taas/version.hpp": r'TAAS_VERSION "(.*)"',
-            "scripts/conda/recipe.yaml": r'(?m)^  version: "(.*)"'}
+VERSIONS = {
+    "CMakeLists.txt": r"project\(taas-run VERSION ([0-9.]+)",
+    "include/taas/version.hpp": r'TAAS_VERSION "(.*)"',
+    "scripts/conda/recipe.yaml": r'(?m)^  version: "(.*)"',
+}
 
 
 def version_in(folder, path: str) -> str:
@@ -36,9 +39,14 @@ def clone(tmp_path):
         shutil.copy(ROOT / path, folder / path)
     subprocess.run(["git", "init", "-q", "--bare", tmp_path / "remote"], check=True)
     subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
-    for name, value in {"user.name": "somebody", "user.email": "somebody@example.org", "remote.origin.url": str(tmp_path / "remote"),
-                        "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*", "commit.gpgsign": "false",
-                        "tag.gpgsign": "false"}.items():
+    for name, value in {
+        "user.name": "somebody",
+        "user.email": "somebody@example.org",
+        "remote.origin.url": str(tmp_path / "remote"),
+        "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
+        "commit.gpgsign": "false",
+        "tag.gpgsign": "false",
+    }.items():
         git(folder, "config", name, value)
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "before")
@@ -47,7 +55,9 @@ def clone(tmp_path):
 
 
 def release(clone, *words) -> subprocess.CompletedProcess:
-    return subprocess.run([clone / "scripts/release", *words], cwd=clone.parent, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        [clone / "scripts/release", *words], cwd=clone.parent, capture_output=True, text=True, timeout=300
+    )
 
 
 def test_a_release_numbers_its_changes_and_has_a_tag(clone, tmp_path):
@@ -67,8 +77,13 @@ def test_a_release_numbers_its_changes_and_has_a_tag(clone, tmp_path):
 def test_what_cannot_be_released_changes_nothing(clone):
     """Each in one line, with the way out."""
     assert release(clone, "10.2.34").returncode == 0
-    cases = {(): "is no version: name one as 0.2.0", ("v1.2.3",): "'v1.2.3' is no version", ("1.2",): "'1.2' is no version",
-             ("10.2.34",): "v10.2.34 is a tag already", ("10.2.35",): 'nothing is under "Unreleased"'}
+    cases = {
+        (): "is no version: name one as 0.2.0",
+        ("v1.2.3",): "'v1.2.3' is no version",
+        ("1.2",): "'1.2' is no version",
+        ("10.2.34",): "v10.2.34 is a tag already",
+        ("10.2.35",): 'nothing is under "Unreleased"',
+    }
     head = git(clone, "rev-parse", "HEAD")
     for words, said in cases.items():
         done = release(clone, *words)

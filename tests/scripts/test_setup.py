@@ -1,4 +1,4 @@
-"""The Python environment that the scripts make: nobody else's folder is emptied for it, and it is whole or not there."""
+"""The Python environment that the scripts make: nobody else's folder is emptied for it, and it is whole or missing."""
 
 import pathlib
 import sys
@@ -66,7 +66,7 @@ def test_an_environment_that_cannot_be_finished_gives_way_to_the_former_one(shel
     (former / "bin/tool").write_text("of the former one")
     # An interpreter that has torch, as far as it was asked, and cannot make an environment.
     pretender = shell.folder / "python"
-    pretender.write_text("#!/bin/sh\n[ \"$1\" = - ]\n")
+    pretender.write_text('#!/bin/sh\n[ "$1" = - ]\n')
     pretender.chmod(0o755)
     done = shell(PREPARE, TAAS_VENV="env", TAAS_PYTHON="./python")
     assert done.returncode == 1

@@ -21,7 +21,8 @@ def test_the_last_lines_name_what_failed_and_how_to_run_it_alone(shell):
 
 REPORT = """
     mkdir -p "$builds/release/Testing/Temporary"
-    printf '%s\\n' 'SKIPPED [2] tests/cli/test_x.py:7: only in the full run (TAAS_FULL=1)' 'SKIPPED [1] a.py:3: no zsh' \
+    printf '%s\\n' 'SKIPPED [2] tests/cli/test_x.py:7: only in the full run (TAAS_FULL=1)' \
+      'SKIPPED [1] a.py:3: no zsh' \
       >"$builds/release/Testing/Temporary/LastTest.log"
     echo ' 3/78 Test #61: training.nccl_on_gpus ........***Skipped   0.61 sec' >"$builds/ctest.log"
     say_skipped release "$builds/ctest.log"

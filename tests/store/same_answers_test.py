@@ -1,8 +1,8 @@
 """Sends the same random requests to our store and to torch's own server, byte by byte, and compares every answer.
 
 Left out are the cases where torch's server ends a wait before its keys have come, or never, and ours does it when they
-have: a compare-set that fails on a missing key wakes its waiters; in a wait for a queue among other keys, each push counts
-again, and a queue that already holds values counts as missing. No client of torch's asks for these.
+have: a compare-set that fails on a missing key wakes its waiters; in a wait for a queue among other keys, each push
+counts again, and a queue that already holds values counts as missing. No client of torch's asks for these.
 
 usage: same_answers_test.py STORE_SERVER [SEED [ROUNDS]]
 """
@@ -21,8 +21,27 @@ except ImportError as missing:
 
 from store_process import StoreProcess
 
-(VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, COUNT_KEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL_WAIT, PING,
- QUEUE_PUSH, QUEUE_POP, QUEUE_LENGTH, LIST_KEYS, BARRIER) = range(19)
+(
+    VALIDATE,
+    SET,
+    COMPARE_SET,
+    GET,
+    ADD,
+    CHECK,
+    WAIT,
+    COUNT_KEYS,
+    DELETE,
+    APPEND,
+    MULTI_GET,
+    MULTI_SET,
+    CANCEL_WAIT,
+    PING,
+    QUEUE_PUSH,
+    QUEUE_POP,
+    QUEUE_LENGTH,
+    LIST_KEYS,
+    BARRIER,
+) = range(19)
 KEYS = [b"", b"a", b"b", b"init/", b"/default_pg/0//cpu//0/1", b"k" * 200]
 NUMBER_KEYS = [b"n", b"m"]
 QUEUES = [b"q", b"r"]
@@ -67,13 +86,32 @@ def random_request(rng):
     queue = rng.choice(QUEUES)
     some = rng.choices(KEYS + NUMBER_KEYS + QUEUES, k=rng.randrange(5))
     awaited = rng.choice([[queue], rng.choices(KEYS + NUMBER_KEYS, k=rng.randrange(5))])
-    kind = rng.choice([SET, COMPARE_SET, GET, ADD, CHECK, WAIT, COUNT_KEYS, DELETE, APPEND, MULTI_GET, MULTI_SET,
-                       CANCEL_WAIT, QUEUE_PUSH, QUEUE_POP, QUEUE_LENGTH, LIST_KEYS, BARRIER])
+    kind = rng.choice(
+        [
+            SET,
+            COMPARE_SET,
+            GET,
+            ADD,
+            CHECK,
+            WAIT,
+            COUNT_KEYS,
+            DELETE,
+            APPEND,
+            MULTI_GET,
+            MULTI_SET,
+            CANCEL_WAIT,
+            QUEUE_PUSH,
+            QUEUE_POP,
+            QUEUE_LENGTH,
+            LIST_KEYS,
+            BARRIER,
+        ]
+    )
     arguments = {
         SET: lambda: blob(rng.choice([key, rng.choice(COMPARED_KEYS)])) + blob(value),
         COMPARE_SET: lambda: blob(rng.choice(COMPARED_KEYS)) + blob(rng.choice(VALUES)) + blob(value),
         GET: lambda: blob(rng.choice([key, number])),
-        ADD: lambda: blob(number) + struct.pack("<q", rng.choice([0, 1, -5, 2**62, -2**63])),
+        ADD: lambda: blob(number) + struct.pack("<q", rng.choice([0, 1, -5, 2**62, -(2**63)])),
         CHECK: lambda: u64(len(some)) + b"".join(map(blob, some)),
         WAIT: lambda: u64(len(awaited)) + b"".join(map(blob, awaited)),
         DELETE: lambda: blob(rng.choice([key, number, queue] + COMPARED_KEYS)),
@@ -95,14 +133,15 @@ def normal(request, answer):
     keys, at = [], 8
     while at < len(answer):
         size = struct.unpack_from("<Q", answer, at)[0]
-        keys.append(answer[at + 8:at + 8 + size])
+        keys.append(answer[at + 8 : at + 8 + size])
         at += 8 + size
     return answer[:8] + b"|".join(sorted(keys))
 
 
 def compare(rng, ours_port, torch_port, rounds, name):
-    """Several clients at random. A client that waits asks nothing but to cancel, as a real one; what is released is seen
-    by asking every waiting client after each request."""
+    """Several clients at random. A client that waits asks nothing but to cancel, as a real one; what is released is
+    seen by asking every waiting client after each request.
+    """
     ours, theirs = ([Client(port) for _ in range(4)] for port in (ours_port, torch_port))
     waiting = set()
     for round_number in range(rounds):

@@ -55,6 +55,7 @@ def settle(store):
 
 # Scripts of operations: each yields what it sees.
 
+
 def values(store, _):
     yield store.set("k", "v"), store.get("k"), store.check(["k"]), store.check(["k", "none"])
     yield store.set("k", b"\0\xff".decode("latin-1")), store.get("k")
@@ -116,7 +117,12 @@ def barriers(store, other):
     first = soon(other.barrier, "b", 2, DEADLINE)
     yield store.barrier("b", 2, DEADLINE)
     first.join()
-    yield outcome(store.barrier, "alone", 2, SHORT), store.set("k", "1"), store.get("k"), other.barrier("alone", 2, DEADLINE)
+    yield (
+        outcome(store.barrier, "alone", 2, SHORT),
+        store.set("k", "1"),
+        store.get("k"),
+        other.barrier("alone", 2, DEADLINE),
+    )
 
 
 EVERYWHERE = [values, counting, many_keys, listing, waiting]
@@ -157,8 +163,15 @@ def in_processes(count, function):
 
 
 def train_step(rank, port, host, init_method, use_libuv):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(RANKS), LOCAL_RANK=str(rank), MASTER_ADDR=host,
-                      MASTER_PORT=str(port), TORCHELASTIC_USE_AGENT_STORE="True", USE_LIBUV=use_libuv)
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(RANKS),
+        LOCAL_RANK=str(rank),
+        MASTER_ADDR=host,
+        MASTER_PORT=str(port),
+        TORCHELASTIC_USE_AGENT_STORE="True",
+        USE_LIBUV=use_libuv,
+    )
     dist.init_process_group("gloo", init_method=init_method, timeout=DEADLINE)
     tensor = torch.full((1000,), float(rank))
     dist.all_reduce(tensor)
@@ -197,6 +210,7 @@ def test_a_dead_client_disturbs_nobody(executable):
 
 
 # Operations a second.
+
 
 def rate(count, function):
     start = time.perf_counter()

@@ -44,11 +44,20 @@ def main():
     data_loader = DataLoader(data_set, batch_size=16, sampler=sampler)
     if not options.plain:
         import taas
+
         taas.register(data_loader)
 
-    model = DistributedDataParallel(nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Dropout2d(0.25), nn.Flatten(), nn.Linear(800, 32), nn.Dropout(0.5),
-        nn.Linear(32, 10)))
+    model = DistributedDataParallel(
+        nn.Sequential(
+            nn.Conv2d(1, 8, 3),
+            nn.ReLU(),
+            nn.Dropout2d(0.25),
+            nn.Flatten(),
+            nn.Linear(800, 32),
+            nn.Dropout(0.5),
+            nn.Linear(32, 10),
+        )
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     samples = 0
     for epoch in range(options.epochs):

@@ -27,8 +27,10 @@ def main():
     dist.all_gather(gathered, flat)
     assert all(torch.equal(flat, other) for other in gathered), "ranks differ"
     if rank == 0:
-        print(f"trained on {world} ranks, argv {sys.argv[1:]}, elastic {dist.is_torchelastic_launched()}, "
-              f"restart {os.environ['TORCHELASTIC_RESTART_COUNT']}")
+        print(
+            f"trained on {world} ranks, argv {sys.argv[1:]}, elastic {dist.is_torchelastic_launched()}, "
+            f"restart {os.environ['TORCHELASTIC_RESTART_COUNT']}"
+        )
     dist.destroy_process_group()
 
 

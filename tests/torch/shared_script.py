@@ -1,8 +1,8 @@
 """Loops over shared loaders; each rank writes the batches of all its loops as JSON.
 
-shared_script.py FOLDER [--kill] [--resume] [--unequal] [--unshared] [--stream] [--split]: a data worker dies while it makes a batch;
-the second loop goes on from rank 0's state in the middle of it; each rank has a dataset of another length; loaders are registered as
-usual; their dataset is iterable; and gives each rank a part of its own.
+shared_script.py FOLDER [--kill] [--resume] [--unequal] [--unshared] [--stream] [--split]: a data worker dies while it
+makes a batch; the second loop goes on from rank 0's state in the middle of it; each rank has a dataset of another
+length; loaders are registered as usual; their dataset is iterable; and gives each rank a part of its own.
 """
 
 import argparse
@@ -44,9 +44,9 @@ class Rows(IterableDataset):
 
     def __iter__(self):
         info = get_worker_info()
-        mine = range(len(self.numbers))[info.id::info.num_workers] if info else range(len(self.numbers))
+        mine = range(len(self.numbers))[info.id :: info.num_workers] if info else range(len(self.numbers))
         if self.split:
-            mine = mine[int(os.environ["RANK"])::int(os.environ["WORLD_SIZE"])]
+            mine = mine[int(os.environ["RANK"]) :: int(os.environ["WORLD_SIZE"])]
         for place in torch.randperm(len(mine)).tolist():
             yield self.numbers[mine[place]]
 
@@ -69,7 +69,9 @@ def resumed(loader, folder, rank):
     if rank == 0:
         torch.save(loader.state_dict(), folder / "unfinished")
         os.rename(folder / "unfinished", path)
-    store = torch.distributed.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, wait_for_workers=False)
+    store = torch.distributed.TCPStore(
+        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, wait_for_workers=False
+    )
     store.set(f"saved/{rank}", "") if rank == 0 else store.wait(["saved/0"])
     taas.unregister(loader)
     torch.manual_seed(99 + rank)

@@ -36,8 +36,9 @@ def test_random_augmentation_is_the_same_for_any_number_of_workers(tmp_path):
 @pytest.mark.gate
 @pytest.mark.parametrize("units", [256])
 def test_the_loop_ends_after_the_units(tmp_path, units):
-    result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 2, "--cpus", 1, "--data-cores", 1, "--units", units,
-                                 HERE / "data_script.py")
+    result = taas_run_to_the_end(
+        tmp_path, "--nproc-per-node", 2, "--cpus", 1, "--data-cores", 1, "--units", units, HERE / "data_script.py"
+    )
     assert result.returncode == 0, result.stderr
     assert f"trained on {units // 2} samples" in result.stdout
     assert str(units) in result.stderr, "the end of the loop is explained"

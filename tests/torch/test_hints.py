@@ -24,16 +24,22 @@ def step(model, optimizer, device="cpu"):
     model(torch.ones(2, 4, device=device)).sum().backward()
     optimizer.step()
 """
-ALONE = TRAIN + """
+ALONE = (
+    TRAIN
+    + """
 model = nn.Linear(4, 1)
 step(model, torch.optim.SGD(model.parameters(), lr=0.1))
 """
-TOGETHER = TRAIN + """
+)
+TOGETHER = (
+    TRAIN
+    + """
 dist.init_process_group("gloo")
 model = nn.parallel.DistributedDataParallel(nn.Linear(4, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 step(model, optimizer)
 """
+)
 # Two GPUs that are none, once torch has done everything in earnest.
 TWO_GPUS = """
 class Properties:
@@ -45,12 +51,21 @@ torch.cuda.get_device_properties = lambda device: Properties
 torch.cuda.max_memory_reserved = lambda device: HELD[device]
 """
 END = "\ndist.destroy_process_group()\n"
-EVERYTHING_WRONG = TOGETHER + """
+EVERYTHING_WRONG = (
+    TOGETHER
+    + """
 for _ in range(2):
     torch.save(model.state_dict(), "model.pt")
 dist.barrier()
-""" + END + "HELD = [4096, 0]" + TWO_GPUS + "nn.DataParallel(nn.Linear(4, 1))\n"
-EVERYTHING_RIGHT = TOGETHER + """
+"""
+    + END
+    + "HELD = [4096, 0]"
+    + TWO_GPUS
+    + "nn.DataParallel(nn.Linear(4, 1))\n"
+)
+EVERYTHING_RIGHT = (
+    TOGETHER
+    + """
 if rank == 0:
     torch.save(model.state_dict(), "model.pt")
 torch.save(model.state_dict(), f"model-{rank}.pt")
@@ -62,13 +77,21 @@ for best in (0, 1):  # whichever rank has the best result
     if rank == best:
         torch.save(model.state_dict(), "best.pt")
     dist.barrier()
-""" + END + "HELD = [4096 * (rank == 0), 4096 * (rank == 1)]" + TWO_GPUS + "nn.DataParallel(nn.Identity(), device_ids=[rank])\n"
-WITHOUT_TRAINING = TRAIN + """
+"""
+    + END
+    + "HELD = [4096 * (rank == 0), 4096 * (rank == 1)]"
+    + TWO_GPUS
+    + "nn.DataParallel(nn.Identity(), device_ids=[rank])\n"
+)
+WITHOUT_TRAINING = (
+    TRAIN
+    + """
 model = nn.Linear(4, 1)
 with torch.no_grad():
     model(torch.ones(2, 4) * rank)
 torch.save(model.state_dict(), f"result-{rank}.pt")
 """
+)
 
 WITHOUT_GROUP = r"2 ranks trained without a process group, each on its own: .*"
 DATA_PARALLEL = r"ranks 0, 1 each used nn\.DataParallel on the same GPUs: .*"
@@ -80,8 +103,15 @@ class Run:
     def __init__(self, folder: pathlib.Path, *words, **variables):
         environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
         for _ in range(3):
-            result = subprocess.run([TAAS_RUN, "--nproc-per-node", "2", *map(str, words)], cwd=folder, env=environment,
-                                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+            result = subprocess.run(
+                [TAAS_RUN, "--nproc-per-node", "2", *map(str, words)],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_SECONDS,
+            )
             if "terminate called without an active exception" not in result.stderr:  # as in test_scripts.py
                 break
         assert result.returncode == 0, result.stderr
@@ -97,6 +127,7 @@ def run(tmp_path):
     def run(program: str, *words, **variables) -> Run:
         (tmp_path / "program.py").write_text(program)
         return Run(tmp_path, *words, "program.py", **variables)
+
     return run
 
 
@@ -122,8 +153,11 @@ def test_gpus_and_files_that_ranks_share_by_mistake(run):
     assert all(f"taas-run: {hint}" in result.console for hint in result.hints), result.console
 
 
-@pytest.mark.parametrize("program", [pytest.param(EVERYTHING_RIGHT, marks=pytest.mark.gate), WITHOUT_TRAINING],
-                        ids=["everything right", "without training"])
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(EVERYTHING_RIGHT, marks=pytest.mark.gate), WITHOUT_TRAINING],
+    ids=["everything right", "without training"],
+)
 def test_nothing_is_said_of_programs_that_do_it_right(run, program):
     assert run(program).hints == []
 
@@ -134,6 +168,8 @@ def test_nothing_is_said_of_a_program_that_is_not_python(tmp_path):
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 def test_ranks_on_one_gpu(run):
-    result = run(TRAIN + 'dist.init_process_group("gloo")\nmodel = nn.Linear(4, 1, device="cuda:0")\n'
-                 'step(model, torch.optim.SGD(model.parameters(), lr=0.1), "cuda:0")' + END)
+    result = run(
+        TRAIN + 'dist.init_process_group("gloo")\nmodel = nn.Linear(4, 1, device="cuda:0")\n'
+        'step(model, torch.optim.SGD(model.parameters(), lr=0.1), "cuda:0")' + END
+    )
     assert [bool(re.match("ranks 0, 1 all used GPU 0", hint)) for hint in result.hints] == [True], result.console

@@ -12,21 +12,32 @@ TAAS_RUN = os.environ["TAAS_RUN"]
 HERE = pathlib.Path(__file__).parent
 DEADLINE_SECONDS = 240
 # What test_hints.py is about: none of the programs here makes such a mistake.
-HINTS = re.compile("trained without a process group|each used nn.DataParallel|all used GPU 0|saved to the same file|"
-                   "had the same samples")
+HINTS = re.compile(
+    "trained without a process group|each used nn.DataParallel|all used GPU 0|saved to the same file|"
+    "had the same samples"
+)
 
 
 def taas_run(folder, *arguments, **variables):
     environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
-    result = subprocess.run([TAAS_RUN, *map(str, arguments)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                            capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    result = subprocess.run(
+        [TAAS_RUN, *map(str, arguments)],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+    )
     assert not HINTS.search(result.stderr), result.stderr
     return result
 
 
 def taas_run_to_the_end(folder, *arguments):
-    """Runs a script whose ranks end as Python ends. Before Python 3.14 a thread of torch's gloo that is still letting go
-    of its last tensor then is unwound by Python, and aborts the rank: not ours to judge, and seldom, so it is run again.
+    """Runs a script whose ranks end as Python ends.
+
+    Before Python 3.14 a thread of torch's gloo that is still letting go of its last tensor then is unwound by Python,
+    and aborts the rank: not ours to judge, and seldom, so it is run again.
     """
     for _ in range(3):
         result = taas_run(folder, *arguments)
@@ -45,12 +56,14 @@ def test_ddp_script_runs_unchanged(tmp_path, ranks):
 @pytest.mark.gate
 def test_exception_in_one_rank_is_the_verdict_though_others_lose_their_peer(tmp_path):
     script = tmp_path / "fails.py"
-    script.write_text("import torch, torch.distributed as dist\n"
-                      "dist.init_process_group('gloo')\n"
-                      "dist.barrier()\n"
-                      "if dist.get_rank() == 2:\n"
-                      "    raise RuntimeError('loss is nan')\n"
-                      "dist.all_reduce(torch.ones(1))\n")
+    script.write_text(
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "dist.barrier()\n"
+        "if dist.get_rank() == 2:\n"
+        "    raise RuntimeError('loss is nan')\n"
+        "dist.all_reduce(torch.ones(1))\n"
+    )
     result = taas_run(tmp_path, "--nproc-per-node", 4, script)
     assert result.returncode == 1
     assert "rank 2 raised RuntimeError: loss is nan" in result.stderr, result.stderr
@@ -60,36 +73,40 @@ def test_exception_in_one_rank_is_the_verdict_though_others_lose_their_peer(tmp_
 @pytest.mark.gate
 def test_store_of_the_launcher_survives_rank_0_and_serves_the_next_generation(tmp_path):
     script = tmp_path / "restarts.py"
-    script.write_text("import os, torch, torch.distributed as dist\n"
-                      "dist.init_process_group('gloo')\n"
-                      "dist.barrier()\n"
-                      "if dist.get_rank() == 0 and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
-                      "    os._exit(3)\n"
-                      "total = torch.ones(1)\n"
-                      "dist.all_reduce(total)\n"
-                      "print('total', int(total))\n")
+    script.write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "dist.barrier()\n"
+        "if dist.get_rank() == 0 and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "    os._exit(3)\n"
+        "total = torch.ones(1)\n"
+        "dist.all_reduce(total)\n"
+        "print('total', int(total))\n"
+    )
     result = taas_run_to_the_end(tmp_path, "--nproc-per-node", 4, "--max-restarts", 1, script)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "total 4\n"
 
 
 def test_what_uses_the_store_as_a_group_of_nccl_does_is_restarted(tmp_path):
-    """Such a group sets no key for each rank. What ends by a signal, or with a code of its own, did not need the store at all."""
+    """Such a group sets no key for each rank. What ends by a signal, or with its own code, did not need the store."""
     script = tmp_path / "restarts.py"
-    script.write_text("import os, signal\n"
-                      "generation = int(os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
-                      "if generation == 0:\n"
-                      "    os.kill(os.getpid(), signal.SIGKILL)\n"
-                      "if generation == 1:\n"
-                      "    os._exit(3)\n"
-                      "import torch.distributed as dist\n"
-                      "store, rank, world = next(dist.rendezvous('env://'))\n"
-                      "if rank == 0:\n"
-                      "    store.set('0', 'the id of the communicator')\n"
-                      "store.get('0')\n"
-                      "if generation == 2:\n"
-                      "    raise RuntimeError('CUDA error: unspecified launch failure')\n"
-                      "print('rank', rank, 'of', world)\n")
+    script.write_text(
+        "import os, signal\n"
+        "generation = int(os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
+        "if generation == 0:\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if generation == 1:\n"
+        "    os._exit(3)\n"
+        "import torch.distributed as dist\n"
+        "store, rank, world = next(dist.rendezvous('env://'))\n"
+        "if rank == 0:\n"
+        "    store.set('0', 'the id of the communicator')\n"
+        "store.get('0')\n"
+        "if generation == 2:\n"
+        "    raise RuntimeError('CUDA error: unspecified launch failure')\n"
+        "print('rank', rank, 'of', world)\n"
+    )
     result = taas_run(tmp_path, "--nproc-per-node", 2, "--max-restarts", 3, script)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "rank 0 of 2\n"
@@ -98,29 +115,32 @@ def test_what_uses_the_store_as_a_group_of_nccl_does_is_restarted(tmp_path):
 def test_a_rank_that_does_not_come_to_a_collective_is_named(tmp_path):
     """Over NCCL torch writes the records by itself once a call has timed out; over gloo the program has to."""
     script = tmp_path / "hangs.py"
-    script.write_text("import datetime, os, pathlib, signal, torch, torch.distributed as dist\n"
-                      "from torch._C import _distributed_c10d as c10d\n"
-                      "def record(*_):\n"
-                      "    path = os.environ['TORCH_FR_DUMP_TEMP_FILE'] + os.environ['RANK']\n"
-                      "    pathlib.Path(path).write_bytes(c10d._dump_fr_trace())\n"
-                      "def leave(*_):\n"
-                      "    record()\n"
-                      "    os._exit(0)\n"
-                      "signal.signal(signal.SIGTERM, leave)\n"
-                      "dist.init_process_group('gloo', timeout=datetime.timedelta(seconds=2))\n"
-                      "gradients = torch.ones(262144)\n"
-                      "dist.all_reduce(gradients)\n"
-                      "if dist.get_rank() == 1:\n"
-                      "    signal.pause()\n"
-                      "try:\n"
-                      "    dist.all_reduce(gradients)\n"
-                      "except RuntimeError:\n"
-                      "    record()\n"
-                      "    raise\n")
+    script.write_text(
+        "import datetime, os, pathlib, signal, torch, torch.distributed as dist\n"
+        "from torch._C import _distributed_c10d as c10d\n"
+        "def record(*_):\n"
+        "    path = os.environ['TORCH_FR_DUMP_TEMP_FILE'] + os.environ['RANK']\n"
+        "    pathlib.Path(path).write_bytes(c10d._dump_fr_trace())\n"
+        "def leave(*_):\n"
+        "    record()\n"
+        "    os._exit(0)\n"
+        "signal.signal(signal.SIGTERM, leave)\n"
+        "dist.init_process_group('gloo', timeout=datetime.timedelta(seconds=2))\n"
+        "gradients = torch.ones(262144)\n"
+        "dist.all_reduce(gradients)\n"
+        "if dist.get_rank() == 1:\n"
+        "    signal.pause()\n"
+        "try:\n"
+        "    dist.all_reduce(gradients)\n"
+        "except RuntimeError:\n"
+        "    record()\n"
+        "    raise\n"
+    )
     result = taas_run(tmp_path, "--nproc-per-node", 3, script)
     assert result.returncode == 1, result.stderr
-    assert ("rank 1 did not come to all_reduce 2 (1 MB float32, hangs.py:16): ranks 0, 2 waited 2 s"
-            in result.stderr), result.stderr
+    assert "rank 1 did not come to all_reduce 2 (1 MB float32, hangs.py:16): ranks 0, 2 waited 2 s" in result.stderr, (
+        result.stderr
+    )
     assert "rank 1 last called all_reduce 1 (1 MB float32, hangs.py:12)" in result.stderr, result.stderr
 
 
@@ -132,14 +152,16 @@ def test_store_on_rank_0(tmp_path):
 
 def test_record_decorator_still_tells_the_error(tmp_path):
     script = tmp_path / "records.py"
-    script.write_text("from torch.distributed.elastic.multiprocessing.errors import record\n"
-                      "@record\n"
-                      "def main():\n"
-                      "    raise KeyError('no such layer')\n"
-                      "main()\n")
+    script.write_text(
+        "from torch.distributed.elastic.multiprocessing.errors import record\n"
+        "@record\n"
+        "def main():\n"
+        "    raise KeyError('no such layer')\n"
+        "main()\n"
+    )
     result = taas_run(tmp_path, "--nproc-per-node", 2, script)
     assert result.returncode == 1
-    report = result.stderr[result.stderr.index("taas-run:"):]  # before it stands what rank 0 printed itself
+    report = result.stderr[result.stderr.index("taas-run:") :]  # before it stands what rank 0 printed itself
     assert "KeyError" in report and "no such layer" in report
     assert len(report.strip().splitlines()) <= 12, report
 
@@ -186,8 +208,15 @@ print(os.environ["TORCHELASTIC_TIMER_FILE"], child.wait())
 """)
     place = tmp_path / "timers"
     with subprocess.Popen(["sleep", "infinity"]) as stranger:
-        result = taas_run(tmp_path, "--nproc-per-node", 1, script, stranger.pid, TORCHELASTIC_ENABLE_FILE_TIMER="1",
-                          TORCHELASTIC_TIMER_FILE=str(place))
+        result = taas_run(
+            tmp_path,
+            "--nproc-per-node",
+            1,
+            script,
+            stranger.pid,
+            TORCHELASTIC_ENABLE_FILE_TIMER="1",
+            TORCHELASTIC_TIMER_FILE=str(place),
+        )
         alive = stranger.poll() is None
         stranger.kill()
     assert (result.returncode, result.stdout) == (0, f"{place} -15\n"), result.stderr

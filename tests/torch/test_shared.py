@@ -15,7 +15,9 @@ WORKERS = ("0", "1", "2", "4")
 
 
 def run(folder, ranks, *arguments, launch=()):
-    return taas_run_to_the_end(folder, "--nproc-per-node", ranks, *launch, HERE / "shared_script.py", folder, *arguments)
+    return taas_run_to_the_end(
+        folder, "--nproc-per-node", ranks, *launch, HERE / "shared_script.py", folder, *arguments
+    )
 
 
 def loops_of(folder, ranks):
@@ -35,7 +37,7 @@ def check_is_dealt(ranks_loops):
 def plain_loops(workers, ranks_before):
     """The same program's loops in one process without sharing, up to this loader."""
     torch.manual_seed(SEED)
-    for other in WORKERS[:WORKERS.index(workers)]:
+    for other in WORKERS[: WORKERS.index(workers)]:
         for _ in range(2):
             list(DataLoader(Numbers(SAMPLES), batch_size=BATCH, shuffle=True, num_workers=int(other)))
     loader = DataLoader(Numbers(SAMPLES), batch_size=BATCH, shuffle=True, num_workers=int(workers))
@@ -49,7 +51,9 @@ def test_every_index_comes_once_over_all_ranks(tmp_path, ranks):
     found = loops_of(tmp_path, ranks)
     for workers in WORKERS:
         check_is_dealt(found[workers])
-    one_stream = [[batch for of_all in zip(*each) for batch in of_all] for each in zip(*(rank["loops"] for rank in found["2"]))]
+    one_stream = [
+        [batch for of_all in zip(*each) for batch in of_all] for each in zip(*(rank["loops"] for rank in found["2"]))
+    ]
     whole = SAMPLES // BATCH // ranks * ranks - 2 * ranks
     for dealt, plain in zip(one_stream, plain_loops("2", ranks)):
         assert dealt[:whole] == plain[:whole], "the stream is the one that rank 0 has by itself"
@@ -57,8 +61,11 @@ def test_every_index_comes_once_over_all_ranks(tmp_path, ranks):
 
 def test_it_is_the_same_whoever_makes_the_batches_and_whoever_dies(tmp_path):
     ways = {}
-    for name, arguments, launch in (("here", (), ()), ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
-                                    ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1))):
+    for name, arguments, launch in (
+        ("here", (), ()),
+        ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
+        ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1)),
+    ):
         folder = tmp_path / name
         folder.mkdir()
         result = run(folder, 2, *arguments, launch=launch)
@@ -82,8 +89,15 @@ def test_ranks_that_draw_another_order_are_refused(tmp_path):
 
 def test_the_same_samples_in_all_ranks_are_told_of_once(tmp_path):
     command = [TAAS_RUN, "--nproc-per-node", "2", HERE / "shared_script.py", tmp_path, "--unshared"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=True,
-                            env={**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
+    result = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=True,
+        env={**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"},
+    )
     assert result.stderr.count("ranks 0, 1 had the same samples of loader 0 in the same order") == 1, result.stderr
     both = loops_of(tmp_path, 2)["0"]
     assert both[0] == both[1]
@@ -115,8 +129,11 @@ def test_every_sample_of_a_stream_comes_once_over_all_ranks(tmp_path):
 
 def test_a_shared_stream_is_the_same_whoever_reads_it_and_whoever_dies(tmp_path):
     ways = {}
-    for name, arguments, launch in (("here", (), ()), ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
-                                    ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1))):
+    for name, arguments, launch in (
+        ("here", (), ()),
+        ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
+        ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1)),
+    ):
         folder = tmp_path / name
         folder.mkdir()
         result = run(folder, 2, "--stream", *arguments, launch=launch)

@@ -13,8 +13,15 @@ import tempfile
 
 def run(*command, folder):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("TAAS_", "TORCHELASTIC_"))}
-    done = subprocess.run([TAAS_RUN, *command], cwd=folder, env=environment | {"OMP_NUM_THREADS": "1"},
-                          capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [TAAS_RUN, *command],
+        cwd=folder,
+        env=environment | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout.splitlines()
 
@@ -61,10 +68,13 @@ def sizes(folder):
     lines = run("--nproc-per-node", "1", "data_parallel_sizes", folder=folder)
     if lines[0].startswith("Let's use"):
         return
+
     def inner(size):
         return f"\tIn Model: input size torch.Size([{size}, 5]) output size torch.Size([{size}, 2])"
+
     def outer(size):
         return f"Outside: input size torch.Size([{size}, 5]) output_size torch.Size([{size}, 2])"
+
     batch, rest = [8, 8, 8, 6], [3, 3, 3, 1]
     for parts, size in ((batch, 30), (batch, 30), (batch, 30), (rest, 10)):
         assert collections.Counter(lines[:4]) == collections.Counter(map(inner, parts)), lines

@@ -78,14 +78,18 @@ def logs(folder):
 
 
 def stopped(folder):
-    """Told to stop within an epoch it writes a checkpoint; going on from there gives the bytes of a run without stop."""
+    """Told to stop within an epoch it writes a checkpoint; going on from there gives the bytes of an unstopped run."""
     straight, parts = os.path.join(folder, "straight"), os.path.join(folder, "parts")
     wish = os.path.join(folder, "stop-requested")
     long = ("--train-images", "1024", "--test-images", "64", "--batch-size", "2", "--threads", "1", "--epochs", "1")
     train(*long, "--output", straight)
     open(wish, "w", encoding="utf-8").close()
-    run = subprocess.Popen([TRAIN, *long], env=environment(TAAS_OUTPUT_DIR=parts, TAAS_STOP_REQUESTED=wish),
-                           stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [TRAIN, *long],
+        env=environment(TAAS_OUTPUT_DIR=parts, TAAS_STOP_REQUESTED=wish),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     told = next(line for line in run.stdout if "on demand" in line)
     assert told == "checkpoint written on demand after step 1\n", told
     run.send_signal(signal.SIGTERM)
@@ -177,8 +181,20 @@ def data_parallel(folder):
 
 def cut_in_two(folder):
     plot = os.path.join(folder, "plot.json")
-    tiny = ("--model", "resnet50", "--train-images", "4", "--batch-size", "4", "--image-size", "32", "--epochs", "1",
-            "--log-every", "1")
+    tiny = (
+        "--model",
+        "resnet50",
+        "--train-images",
+        "4",
+        "--batch-size",
+        "4",
+        "--image-size",
+        "32",
+        "--epochs",
+        "1",
+        "--log-every",
+        "1",
+    )
     train(*tiny, "--parallel", "model", "--plot", plot)
     assert [bar["label"] for bar in plotted(plot)["bars"]] == ["model parallel", "one device"]
     train(*tiny, "--parallel", "pipeline", "--split-size", "2,4", "--plot", plot)

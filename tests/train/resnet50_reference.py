@@ -31,8 +31,17 @@ def main(peer: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         given, made = os.path.join(folder, "given.pt"), os.path.join(folder, "made.pt")
         # A plain dictionary, without the metadata that only Python understands.
-        torch.save({"format": "taas checkpoint", "version": 1, "epoch": 0, "model": dict(network.state_dict()),
-                    "optimizer": None, "extra": {"images": images}}, given)
+        torch.save(
+            {
+                "format": "taas checkpoint",
+                "version": 1,
+                "epoch": 0,
+                "model": dict(network.state_dict()),
+                "optimizer": None,
+                "extra": {"images": images},
+            },
+            given,
+        )
         subprocess.run([peer, given, made], check=True)
         results = torch.load(made, weights_only=True)["extra"]
     with torch.no_grad():

@@ -52,10 +52,14 @@ def assert_same(trained, checkpoint):
 
 # Python's own defaults, among which whole numbers are given for broken ones, and what libtaas has or libtorch alone.
 DEFAULTS = {
-    "adam": (torch.optim.Adam, {}, True), "adamw": (torch.optim.AdamW, {"lr": 1, "weight_decay": 0}, True),
-    "sgd momentum": (torch.optim.SGD, {"momentum": 1, "dampening": 0}, True), "sgd": (torch.optim.SGD, {}, True),
-    "adadelta": (torch.optim.Adadelta, {}, True), "rmsprop": (torch.optim.RMSprop, {}, True),
-    "adagrad": (torch.optim.Adagrad, {}, False), "adam capturable": (torch.optim.Adam, {"lr": torch.tensor(0.01), "betas": (0.5, 0.9)}, False),
+    "adam": (torch.optim.Adam, {}, True),
+    "adamw": (torch.optim.AdamW, {"lr": 1, "weight_decay": 0}, True),
+    "sgd momentum": (torch.optim.SGD, {"momentum": 1, "dampening": 0}, True),
+    "sgd": (torch.optim.SGD, {}, True),
+    "adadelta": (torch.optim.Adadelta, {}, True),
+    "rmsprop": (torch.optim.RMSprop, {}, True),
+    "adagrad": (torch.optim.Adagrad, {}, False),
+    "adam capturable": (torch.optim.Adam, {"lr": torch.tensor(0.01), "betas": (0.5, 0.9)}, False),
     # With a history that is full, with the state of one iteration, whose H_diag is a number, and with that of none.
     "lbfgs": (torch.optim.LBFGS, {"lr": 0.1, "max_iter": 4, "history_size": 2}, False),
     "lbfgs wolfe": (torch.optim.LBFGS, {"max_iter": 3, "line_search_fn": "strong_wolfe"}, False),
@@ -73,8 +77,17 @@ def check_default_optimizers(peer):
             trained.optimizer = kind(trained.model.parameters(), **options)
             trained.start()
             trained.step(0)
-            torch.save({"format": "taas checkpoint", "version": 1, "epoch": 1, "extra": {}, "model": trained.model.state_dict(),
-                        "optimizer": trained.optimizer.state_dict()}, one)
+            torch.save(
+                {
+                    "format": "taas checkpoint",
+                    "version": 1,
+                    "epoch": 1,
+                    "extra": {},
+                    "model": trained.model.state_dict(),
+                    "optimizer": trained.optimizer.state_dict(),
+                },
+                one,
+            )
             compare = torch.equal if exact else torch.allclose
             for begin, end in ((one, two), (two, three)):
                 subprocess.run([peer, "adopt", name, begin, end], check=True)
@@ -97,7 +110,9 @@ def check_other_files(peer):
 
         def seen(value, **options):
             torch.save(value, path, **options)
-            return subprocess.run([peer, "describe", path], check=True, capture_output=True, text=True).stdout.replace(path, "FILE")
+            return subprocess.run([peer, "describe", path], check=True, capture_output=True, text=True).stdout.replace(
+                path, "FILE"
+            )
 
         read = "epoch {}, model bias cpu weight cpu, no optimizer\n"
         assert seen(whole) == read.format(2), "a state dict is in it as Python makes it"
@@ -106,16 +121,26 @@ def check_other_files(peer):
         torch.serialization.location_tag = lambda storage: "cuda:0"
         assert seen(whole) == read.format(2), "saved from a GPU"
         torch.serialization.location_tag = original
-        assert seen({**whole, "version": 2}) == ("FILE is a checkpoint of version 2, and this libtaas reads version 1: load it with the "
-                                                 "one that wrote it\n")
+        assert seen({**whole, "version": 2}) == (
+            "FILE is a checkpoint of version 2, and this libtaas reads version 1: load it with the one that wrote it\n"
+        )
         assert seen({"epoch": 1, "model_state_dict": state}).startswith(
-            "FILE is neither a checkpoint of taas nor a state dict: it holds a dictionary with epoch, model_state_dict; in Python")
+            "FILE is neither a checkpoint of taas nor a state dict: it holds a dictionary with epoch, "
+            "model_state_dict; in Python"
+        )
         assert "holds no dictionary" in seen([1, 2])
         assert "is in torch's old format: load it in Python" in seen(whole, _use_new_zipfile_serialization=False)
         way_out = ": in Python, save state dicts, numbers, strings and lists only\n"
-        assert seen({**whole, "extra": {"object": Opaque()}}) == f"FILE holds an object of Python's class __main__.Opaque{way_out}"
+        assert (
+            seen({**whole, "extra": {"object": Opaque()}})
+            == f"FILE holds an object of Python's class __main__.Opaque{way_out}"
+        )
         unread = seen({**whole, "extra": {"kind": torch.float16}})
-        assert unread.startswith("FILE holds what libtorch cannot read (") and unread.endswith(way_out) and unread.count("\n") == 1, unread
+        assert (
+            unread.startswith("FILE holds what libtorch cannot read (")
+            and unread.endswith(way_out)
+            and unread.count("\n") == 1
+        ), unread
 
 
 def check_memory(peer):
@@ -129,7 +154,9 @@ def check_memory(peer):
         before, loaded, saved = (int(word) / 1024 for word in said.split())
         assert loaded - before < mebibytes + most, f"loading {mebibytes} MiB took {loaded - before:.0f} MiB"
         assert saved - loaded < most, f"saving {mebibytes} MiB took {saved - loaded:.0f} MiB more"
-        assert all(torch.equal(tensor, weights[name]) for name, tensor in torch.load(two, weights_only=True)["model"].items())
+        assert all(
+            torch.equal(tensor, weights[name]) for name, tensor in torch.load(two, weights_only=True)["model"].items()
+        )
 
 
 def check_both_ways(peer):

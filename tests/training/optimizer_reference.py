@@ -30,10 +30,14 @@ OPTIMIZERS = {
     "adam fused": lambda p: optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.1, fused=True),
     "adamw fused": lambda p: optim.AdamW(p, lr=0.01, weight_decay=0.1, fused=True),
     "sgd fused capturable": lambda p: optim.SGD(p, lr=torch.tensor(0.001), momentum=0.9, nesterov=True, fused=True),
-    "adamw fused capturable": lambda p: optim.AdamW(p, lr=torch.tensor(0.01), weight_decay=0.1, fused=True, capturable=True),
+    "adamw fused capturable": lambda p: optim.AdamW(
+        p, lr=torch.tensor(0.01), weight_decay=0.1, fused=True, capturable=True
+    ),
     "adam capturable": lambda p: optim.Adam(p, lr=torch.tensor(0.01), amsgrad=True, weight_decay=0.1, **CAPTURABLE),
     "adamw capturable": lambda p: optim.AdamW(p, lr=torch.tensor(0.01), weight_decay=0.1, **CAPTURABLE),
-    "rmsprop capturable": lambda p: optim.RMSprop(p, lr=torch.tensor(0.001), centered=True, weight_decay=0.01, **CAPTURABLE),
+    "rmsprop capturable": lambda p: optim.RMSprop(
+        p, lr=torch.tensor(0.001), centered=True, weight_decay=0.01, **CAPTURABLE
+    ),
     "rmsprop momentum capturable": lambda p: optim.RMSprop(p, lr=torch.tensor(0.001), momentum=0.9, **CAPTURABLE),
     "adadelta capturable": lambda p: optim.Adadelta(p, lr=torch.tensor(0.7), weight_decay=0.01, **CAPTURABLE),
 }
@@ -56,7 +60,9 @@ def optimize(name, make, dtype):
         for parameter in model.parameters():
             parameter.copy_(torch.linspace(-1, 1, parameter.numel()).view_as(parameter))
     optimizer = make(model.parameters())
-    part = not (name.startswith("sgd") and optimizer.defaults["fused"])  # it cannot begin one parameter's momentum later
+    part = not (
+        name.startswith("sgd") and optimizer.defaults["fused"]
+    )  # it cannot begin one parameter's momentum later
     for number in range(7):
         batch = torch.linspace(-1, 2 + number, 18).view(6, 3).to(dtype)
         optimizer.zero_grad()

@@ -13,8 +13,27 @@ EXAMPLES = 32
 def run(folder, *options, loaders=(), ranks=2, more=()):
     named = [*more, *(argument for loader in loaders for argument in ("--loader", loader))]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("TAAS_", "TORCHELASTIC_"))}
-    return subprocess.run([TAAS_RUN, "--nproc-per-node", str(ranks), "--cpus", "1", "--data-cores", "1", *named, PROGRAM, folder, *options],
-                          cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [
+            TAAS_RUN,
+            "--nproc-per-node",
+            str(ranks),
+            "--cpus",
+            "1",
+            "--data-cores",
+            "1",
+            *named,
+            PROGRAM,
+            folder,
+            *options,
+        ],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def lines_of(folder):
@@ -32,8 +51,8 @@ def order_of(rank, ranks, seed=0):
 def test_all_batches_are_made_before_there_is_a_rank_and_not_again(tmp_path):
     done = run(tmp_path, loaders=("train", "test set"))
     assert done.returncode == 0, done.stderr
-    assert lines_of(tmp_path)[:2 * EXAMPLES] == ["get"] * 2 * EXAMPLES
-    assert sorted(lines_of(tmp_path)[2 * EXAMPLES:]) == ["rank 0", "rank 1"]
+    assert lines_of(tmp_path)[: 2 * EXAMPLES] == ["get"] * 2 * EXAMPLES
+    assert sorted(lines_of(tmp_path)[2 * EXAMPLES :]) == ["rank 0", "rank 1"]
     for rank in range(2):
         assert labels_of(tmp_path, rank) == 2 * order_of(rank, 2)
     assert "prepared train,test set: 24 batches" in done.stderr
@@ -42,7 +61,7 @@ def test_all_batches_are_made_before_there_is_a_rank_and_not_again(tmp_path):
 def stream_of(rank, ranks, workers=2, batch=3):
     """The batches of the rank's shards in turn."""
     shards = [list(range(rank * workers + worker, EXAMPLES, ranks * workers)) for worker in range(workers)]
-    turns = [shard[start:start + batch] for start in range(0, EXAMPLES, batch) for shard in shards]
+    turns = [shard[start : start + batch] for start in range(0, EXAMPLES, batch) for shard in shards]
     return [label for labels in turns for label in labels]
 
 
@@ -65,7 +84,7 @@ def test_what_one_rank_lacks_is_left_out_by_all(tmp_path, ranks):
     culprit = next(rank for rank in range(ranks) if 5 in orders[rank])
     place = orders[culprit].index(5) // 2 * 2
     for rank in range(ranks):
-        assert labels_of(tmp_path, rank) == orders[rank][:place] + orders[rank][place + 2:]
+        assert labels_of(tmp_path, rank) == orders[rank][:place] + orders[rank][place + 2 :]
     assert f"as rank {culprit} lacks its own" in done.stderr
 
 
@@ -86,10 +105,16 @@ def test_a_prediction_that_was_wrong_changes_nothing_but_the_time(tmp_path):
 
 
 @pytest.mark.parametrize("option", [(), ("--uncaught",)])
-@pytest.mark.parametrize("name, line", [
-    ("nothing", "no loader is called 'nothing': serve_data was given 'train', 'test set', 'other', 'stream', 'faulty'"),
-    ("other", "'other' cannot be prepared, since nobody knows its order: serve_data({{loader, sampler_of_rank}})"),
-])
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        (
+            "nothing",
+            "no loader is called 'nothing': serve_data was given 'train', 'test set', 'other', 'stream', 'faulty'",
+        ),
+        ("other", "'other' cannot be prepared, since nobody knows its order: serve_data({{loader, sampler_of_rank}})"),
+    ],
+)
 def test_what_cannot_be_prepared_ends_the_run_in_one_line(tmp_path, name, line, option):
     done = run(tmp_path, *option, loaders=(name,))
     assert done.returncode == 2, done.stderr

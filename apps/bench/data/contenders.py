@@ -18,6 +18,7 @@ def announce(port: int):
 
 # --- raw TCP into recycled buffers: the limit ---
 
+
 class Tcp:
     BUFFERS = 8
 
@@ -35,6 +36,7 @@ class Tcp:
     @staticmethod
     def batches(address, port, kind, count):
         import torch
+
         buffers = [torch.ones(payloads.batch_bytes(kind), dtype=torch.uint8) for _ in range(Tcp.BUFFERS)]
         views = [memoryview(buffer.numpy()) for buffer in buffers]
         with socket.create_connection((address, port)) as link:
@@ -56,6 +58,7 @@ def cubic(link):
 
 # --- torch's own DataLoader with one worker process ---
 
+
 class DataLoader:
     @staticmethod
     def batches(address, port, kind, count):
@@ -63,6 +66,7 @@ class DataLoader:
 
 
 # --- ours ---
+
 
 class Taas:
     ENCRYPTION = "plain"
@@ -79,6 +83,7 @@ class Taas:
     def batches(cls, address, port, kind, count):
         write_plan(os.environ["TAAS_DATA_PLAN"], address, port, cls.ENCRYPTION)
         import taas
+
         loader = payloads.loader(kind, count)
         taas.register(loader)
         yield from loader
@@ -96,6 +101,7 @@ class TaasLocal:
     def batches(address, port, kind, count):
         os.environ.pop("TAAS_DATA_PLAN", None)
         import taas
+
         loader = payloads.loader(kind, count, num_workers=1)
         with taas.register(loader):
             yield from loader
@@ -108,14 +114,25 @@ def write_plan(path, address, port, encryption):
 
 def write_plan_of(path, workers, encryption):
     """What taas-run tells its processes of data delivery (docs/data-workers.md)."""
-    plan = {"run": "benchmark", "key": "5" * 64, "encryption": encryption, "compression": "none", "units": 0,
-            "buffer_bytes": 1 << 30, "on_error": "raise", "loader": "", "world_size": 1, "workers": workers}
+    plan = {
+        "run": "benchmark",
+        "key": "5" * 64,
+        "encryption": encryption,
+        "compression": "none",
+        "units": 0,
+        "buffer_bytes": 1 << 30,
+        "on_error": "raise",
+        "loader": "",
+        "world_size": 1,
+        "workers": workers,
+    }
     with open(f"{path}.new", "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         json.dump(plan, file)
     os.rename(f"{path}.new", path)
 
 
 # --- Arrow Flight ---
+
 
 class Flight:
     @staticmethod
@@ -139,6 +156,7 @@ class Flight:
     def batches(address, port, kind, count):
         import pyarrow.flight
         import torch
+
         client = pyarrow.flight.connect(f"grpc+tcp://{address}:{port}")
         reader = client.do_get(pyarrow.flight.Ticket(b""))
         for _ in range(count):
@@ -147,16 +165,21 @@ class Flight:
 
 # --- tf.data service, without compression (its default makes random data no faster) ---
 
+
 class TfData:
     @staticmethod
     def serve(address, kind, count):
         import tensorflow as tf
-        dispatcher = tf.data.experimental.service.DispatchServer(
-            tf.data.experimental.service.DispatcherConfig(port=0))
+
+        dispatcher = tf.data.experimental.service.DispatchServer(tf.data.experimental.service.DispatcherConfig(port=0))
         port = int(dispatcher.target.rsplit(":", 1)[1])
-        worker = tf.data.experimental.service.WorkerServer(tf.data.experimental.service.WorkerConfig(
-            dispatcher_address=f"{address}:{port}", worker_address=f"{address}:%port%",
-            data_transfer_address=f"{address}:%dts_port%"))
+        worker = tf.data.experimental.service.WorkerServer(
+            tf.data.experimental.service.WorkerConfig(
+                dispatcher_address=f"{address}:{port}",
+                worker_address=f"{address}:%port%",
+                data_transfer_address=f"{address}:%dts_port%",
+            )
+        )
         announce(port)
         worker.join()
 
@@ -164,17 +187,34 @@ class TfData:
     def batches(address, port, kind, count):
         import tensorflow as tf
         import torch
+
         # One random batch, made once and kept by cache().
-        dataset = tf.data.Dataset.range(1).map(lambda _: tf.cast(tf.random.stateless_uniform(
-            (payloads.batch_bytes(kind),), seed=(0, 0), minval=0, maxval=256, dtype=tf.int32), tf.uint8))
+        dataset = tf.data.Dataset.range(1).map(
+            lambda _: tf.cast(
+                tf.random.stateless_uniform(
+                    (payloads.batch_bytes(kind),), seed=(0, 0), minval=0, maxval=256, dtype=tf.int32
+                ),
+                tf.uint8,
+            )
+        )
         dataset = dataset.cache().repeat(count)
-        dataset = dataset.apply(tf.data.experimental.service.distribute(
-            processing_mode="parallel_epochs", service=f"grpc://{address}:{port}", compression=None))
+        dataset = dataset.apply(
+            tf.data.experimental.service.distribute(
+                processing_mode="parallel_epochs", service=f"grpc://{address}:{port}", compression=None
+            )
+        )
         for batch in dataset.prefetch(4):
             yield torch.from_numpy(batch.numpy())
 
 
-CONTENDERS = {"tcp": Tcp, "taas": Taas, "taas-tls": TaasTls, "taas-local": TaasLocal, "dataloader": DataLoader,
-              "flight": Flight, "tf.data": TfData}
+CONTENDERS = {
+    "tcp": Tcp,
+    "taas": Taas,
+    "taas-tls": TaasTls,
+    "taas-local": TaasLocal,
+    "dataloader": DataLoader,
+    "flight": Flight,
+    "tf.data": TfData,
+}
 NEEDS = {"flight": "pyarrow", "tf.data": "tensorflow"}  # beside torch and numpy
 UNCHECKED = {"tf.data"}  # makes its own random batches: a numpy pool cannot be part of its graph

@@ -1,6 +1,7 @@
 """Delivery of ready batches from one worker process on another node into a Python loop, beside the other ways.
 
-The limit, raw TCP into recycled buffers, is measured in the same rounds. As root: the other node is a network namespace.
+The limit, raw TCP into recycled buffers, is measured in the same rounds. As root: the other node is a network
+namespace.
 """
 
 import argparse
@@ -32,12 +33,21 @@ def one_round(node, name: str, kind: str, options, environment: dict) -> dict:
     encryption = getattr(contenders.CONTENDERS[name], "ENCRYPTION", None)
     if encryption:  # a plan that the worker can read when it starts; the consumer writes the port into it
         contenders.write_plan(environment["TAAS_DATA_PLAN"], node.there, 0, encryption)
-    peer = node.start([options.python, ENDPOINT, "serve", name, node.there, kind, count], env=environment) \
-        if with_peer else None
+    peer = (
+        node.start([options.python, ENDPOINT, "serve", name, node.there, kind, count], env=environment)
+        if with_peer
+        else None
+    )
     try:
         port = measure.announced(peer) if peer else "0"
-        consumer = subprocess.run([options.python, ENDPOINT, "consume", name, node.there, port, kind, count],
-                                  env=environment, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
+        consumer = subprocess.run(
+            [options.python, ENDPOINT, "consume", name, node.there, port, kind, count],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            check=True,
+        )
         return json.loads(consumer.stdout.splitlines()[-1])
     finally:
         if peer:
@@ -48,8 +58,14 @@ def one_round(node, name: str, kind: str, options, environment: dict) -> dict:
 def compare(options) -> dict:
     results = {kind: {name: [] for name in options.only} for kind in options.kinds}
     with tempfile.TemporaryDirectory() as folder, nodes.OtherNode() as node:
-        environment = {**os.environ, "PYTHONPATH": str(options.package.resolve()), "CUDA_VISIBLE_DEVICES": "",
-                       "TAAS_DATA_PLAN": f"{folder}/plan.json", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(options.package.resolve()),
+            "CUDA_VISIBLE_DEVICES": "",
+            "TAAS_DATA_PLAN": f"{folder}/plan.json",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "OMP_NUM_THREADS": "1",
+        }
         for number in range(options.rounds):
             for kind in options.kinds:
                 for name in measure.rotated(options.only, number):
@@ -61,22 +77,31 @@ def compare(options) -> dict:
 def row(kind: str, name: str, samples: dict) -> list:
     speed = measure.summary([s["gigabytes_per_second"] for s in samples[name]])
     cost = measure.summary([s["cpu_seconds_per_gigabyte"] for s in samples[name]])
-    cells = [kind, name, f"{speed['median']:.2f} ({speed['min']:.2f} to {speed['max']:.2f})",
-             f"{cost['median']:.2f} ({cost['min']:.2f} to {cost['max']:.2f})"]
+    cells = [
+        kind,
+        name,
+        f"{speed['median']:.2f} ({speed['min']:.2f} to {speed['max']:.2f})",
+        f"{cost['median']:.2f} ({cost['min']:.2f} to {cost['max']:.2f})",
+    ]
     for ours in ("taas", "taas-local"):
         if ours not in samples or name == ours:
             cells.append("1" if name == ours else "–")
             continue
-        share = measure.ratio([s["gigabytes_per_second"] for s in samples[ours]],
-                              [s["gigabytes_per_second"] for s in samples[name]])
+        share = measure.ratio(
+            [s["gigabytes_per_second"] for s in samples[ours]], [s["gigabytes_per_second"] for s in samples[name]]
+        )
         cells.append(f"{share['median']:.2f} ({share['min']:.2f} to {share['max']:.2f})")
     return cells
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--package", type=pathlib.Path, default=pathlib.Path("build/release/python"),
-                        help="folder of the built Python package")
+    parser.add_argument(
+        "--package",
+        type=pathlib.Path,
+        default=pathlib.Path("build/release/python"),
+        help="folder of the built Python package",
+    )
     parser.add_argument("--python", default=sys.executable, help="an interpreter with torch, pyarrow and tensorflow")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--kinds", nargs="+", default=list(COUNTS), choices=COUNTS)
@@ -87,14 +112,24 @@ def arguments() -> argparse.Namespace:
 
 def main():
     options = arguments()
-    measure.need("torch", "numpy", *(contenders.NEEDS[name] for name in options.only if name in contenders.NEEDS), python=options.python)
+    measure.need(
+        "torch",
+        "numpy",
+        *(contenders.NEEDS[name] for name in options.only if name in contenders.NEEDS),
+        python=options.python,
+    )
     measure.need_root("a node in a namespace of its own")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     results = compare(options)
     rows = [row(kind, name, samples) for kind, samples in results.items() for name in samples]
-    measure.report("data delivery", options, results, rows,
-                   ["batch", "way", "GB/s", "consumer CPU-s per GB", "taas / this", "taas-local / this"],
-                   [f"huge pages for shared memory: {nodes.shared_memory_policy()}"])
+    measure.report(
+        "data delivery",
+        options,
+        results,
+        rows,
+        ["batch", "way", "GB/s", "consumer CPU-s per GB", "taas / this", "taas-local / this"],
+        [f"huge pages for shared memory: {nodes.shared_memory_policy()}"],
+    )
 
 
 if __name__ == "__main__":

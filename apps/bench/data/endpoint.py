@@ -38,10 +38,13 @@ def consume(name: str, address: str, port: int, kind: str, count: int) -> dict:
     if seen != count:
         sys.exit(f"{name}: {seen} batches instead of {count}")
     moved = (count - warm) * payloads.batch_bytes(kind)
-    return {"gigabytes_per_second": moved / took / 1e9, "batches_per_second": (count - warm) / took,
-            "cpu_seconds_per_gigabyte": (cpu_seconds() - cpu) / moved * 1e9,
-            "growth_bytes": resident_bytes() - memory,
-            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    return {
+        "gigabytes_per_second": moved / took / 1e9,
+        "batches_per_second": (count - warm) / took,
+        "cpu_seconds_per_gigabyte": (cpu_seconds() - cpu) / moved * 1e9,
+        "growth_bytes": resident_bytes() - memory,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
 
 
 def main():

@@ -46,9 +46,11 @@ class Worker:
         self.process = None
 
     def start(self):
-        self.process = self.node.start([sys.executable, "-c", LISTEN_AND_WORK, self.node.there], stdout=None,
-                                       env={**self._environment, "TAAS_ROLE": "data-worker",
-                                            "TAAS_DATA_WORKER": str(self.number)})
+        self.process = self.node.start(
+            [sys.executable, "-c", LISTEN_AND_WORK, self.node.there],
+            stdout=None,
+            env={**self._environment, "TAAS_ROLE": "data-worker", "TAAS_DATA_WORKER": str(self.number)},
+        )
 
     def stop(self):
         self.process.kill()
@@ -63,10 +65,16 @@ class Epoch:
         self.folder, self.batches = folder, batches
         folder.mkdir()
         self.record = folder / "record"
-        self.environment = {**os.environ, "PYTHONPATH": str(package), "TAAS_DATA_PLAN": str(folder / "plan.json"),
-                            "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-        self.workers = [Worker(stack.enter_context(nodes.OtherNode(number)), number, self.environment)
-                        for number in range(NODES)]
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(package),
+            "TAAS_DATA_PLAN": str(folder / "plan.json"),
+            "CUDA_VISIBLE_DEVICES": "",
+            "OMP_NUM_THREADS": "1",
+        }
+        self.workers = [
+            Worker(stack.enter_context(nodes.OtherNode(number)), number, self.environment) for number in range(NODES)
+        ]
         self.listed = set(range(FIRST_WORKERS))
         self.write_plan()
         for number in self.listed:
@@ -75,13 +83,22 @@ class Epoch:
         self.start_rank()
 
     def write_plan(self):
-        plan = [{"name": f"worker {w.number}", "address": w.node.there if w.number in self.listed else "",
-                 "port": PORT if w.number in self.listed else 0, "unix": ""} for w in self.workers]
+        plan = [
+            {
+                "name": f"worker {w.number}",
+                "address": w.node.there if w.number in self.listed else "",
+                "port": PORT if w.number in self.listed else 0,
+                "unix": "",
+            }
+            for w in self.workers
+        ]
         contenders.write_plan_of(self.environment["TAAS_DATA_PLAN"], plan, "tls")
 
     def start_rank(self):
-        self.rank = subprocess.Popen([sys.executable, HERE / "endure_rank.py", self.record, self.folder / "checkpoint",
-                                      str(self.batches)], env=self.environment)
+        self.rank = subprocess.Popen(
+            [sys.executable, HERE / "endure_rank.py", self.record, self.folder / "checkpoint", str(self.batches)],
+            env=self.environment,
+        )
 
     def progress(self) -> int:
         return self.record.read_text().count("\n") if self.record.exists() else 0
@@ -160,23 +177,31 @@ def run(folder, options, batches: int, faults: int) -> tuple:
         struck = Faults(epoch, random.Random(options.seed))
         began = time.monotonic()
         while not epoch.is_over():
-            if faults and sum(struck.counts.values()) < faults and \
-                    epoch.progress() >= (sum(struck.counts.values()) + 1) * batches // (faults + 1) and \
-                    epoch.rank.poll() is None:
+            if (
+                faults
+                and sum(struck.counts.values()) < faults
+                and epoch.progress() >= (sum(struck.counts.values()) + 1) * batches // (faults + 1)
+                and epoch.rank.poll() is None
+            ):
                 struck.strike()
             struck.tick()
             if time.monotonic() - began > options.limit:
-                sys.exit(f"the epoch is not over after {options.limit} s: {epoch.progress()} of {batches} batches, "
-                         f"faults {dict(struck.counts)}, seed {options.seed}")
+                sys.exit(
+                    f"the epoch is not over after {options.limit} s: {epoch.progress()} of {batches} batches, "
+                    f"faults {dict(struck.counts)}, seed {options.seed}"
+                )
             time.sleep(0.01)
         return epoch.record.read_text().splitlines(), struck.counts, time.monotonic() - began
 
 
 def compare(undisturbed: list, disturbed: list) -> dict:
     numbers = [int(line.split()[0]) for line in disturbed]
-    return {"lost": len(set(range(len(undisturbed))) - set(numbers)), "duplicated": len(numbers) - len(set(numbers)),
-            "reordered": sum(a > b for a, b in zip(numbers, numbers[1:])),
-            "different": sum(a != b for a, b in zip(undisturbed, disturbed))}
+    return {
+        "lost": len(set(range(len(undisturbed))) - set(numbers)),
+        "duplicated": len(numbers) - len(set(numbers)),
+        "reordered": sum(a > b for a, b in zip(numbers, numbers[1:])),
+        "different": sum(a != b for a, b in zip(undisturbed, disturbed)),
+    }
 
 
 def main():
@@ -195,10 +220,14 @@ def main():
         undisturbed, _, quiet_seconds = run(pathlib.Path(folder) / "quiet", options, options.batches, 0)
         disturbed, counts, seconds = run(pathlib.Path(folder) / "faults", options, options.batches, options.faults)
     result = compare(undisturbed, disturbed)
-    measure.report("data delivery under faults", options, {**result, "faults": counts, "seconds": seconds,
-                                                           "undisturbed_seconds": quiet_seconds},
-                   [[str(sum(counts.values())), *map(str, result.values()), f"{quiet_seconds:.0f} s", f"{seconds:.0f} s"]],
-                   ["faults", *result, "undisturbed", "with faults"], [f"{dict(counts)}, seed {options.seed}"])
+    measure.report(
+        "data delivery under faults",
+        options,
+        {**result, "faults": counts, "seconds": seconds, "undisturbed_seconds": quiet_seconds},
+        [[str(sum(counts.values())), *map(str, result.values()), f"{quiet_seconds:.0f} s", f"{seconds:.0f} s"]],
+        ["faults", *result, "undisturbed", "with faults"],
+        [f"{dict(counts)}, seed {options.seed}"],
+    )
     if any(result.values()) or len(disturbed) != options.batches:
         sys.exit("the epochs differ")
 

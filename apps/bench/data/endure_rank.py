@@ -1,7 +1,7 @@
 """The training loop that endure.py disturbs: writes down each batch, and a checkpoint every few batches.
 
-endure_rank.py RECORD CHECKPOINT BATCHES. A batch is on record before the checkpoint that covers it; what a killed process
-put on record after its last checkpoint is taken back when it starts again, as a model would be.
+endure_rank.py RECORD CHECKPOINT BATCHES. A batch is on record before the checkpoint that covers it; what a killed
+process put on record after its last checkpoint is taken back when it starts again, as a model would be.
 """
 
 import hashlib
@@ -49,7 +49,9 @@ def main():
     record, checkpoint, batches = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
     torch.manual_seed(7)
     generator = torch.Generator().manual_seed(11)
-    loader = torch.utils.data.DataLoader(Augmented(batches * BATCH), batch_size=BATCH, shuffle=True, generator=generator)
+    loader = torch.utils.data.DataLoader(
+        Augmented(batches * BATCH), batch_size=BATCH, shuffle=True, generator=generator
+    )
     taas.register(loader)
     done = 0
     if checkpoint.exists():

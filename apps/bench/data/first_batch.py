@@ -1,4 +1,4 @@
-"""The first batch of a loop, and the gap between two epochs: prepared by `--loader`, and torch's DataLoader beside it."""
+"""The first batch of a loop, and the gap between two epochs: prepared by `--loader`, and from torch's DataLoader."""
 
 import argparse
 import json
@@ -19,16 +19,33 @@ WAYS = ("taas", "fork", "persistent")
 
 def one_round(way: str, options, folder: str) -> dict:
     data = ["--cpus", "1", "--data-cores", "1", "--loader", "prepared:loader"] if way == "taas" else []
-    command = [options.bin / "taas-run", "--nproc-per-node", "1", "--quiet", "--output", folder, *data,
-               str(HERE / "first_batch_rank.py"), way]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300,
-                         env={**os.environ, "PYTHONPATH": str(HERE), "CUDA_VISIBLE_DEVICES": ""})
+    command = [
+        options.bin / "taas-run",
+        "--nproc-per-node",
+        "1",
+        "--quiet",
+        "--output",
+        folder,
+        *data,
+        str(HERE / "first_batch_rank.py"),
+        way,
+    ]
+    run = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(HERE), "CUDA_VISIBLE_DEVICES": ""},
+    )
     return json.loads(run.stdout.splitlines()[-1])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run"
+    )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -42,10 +59,27 @@ def main():
     rows = []
     for way, values in samples.items():
         gaps = [statistics.median(value["boundary_seconds"]) for value in values]
-        rows.append([way, *(measure.milliseconds(measure.summary(row)) for row in (
-            [value["first_batch_seconds"] for value in values], gaps, [value["batch_seconds"] for value in values]))])
-    measure.report("first batch", options, samples, rows, ["way", "first batch", "end of a loop and first batch of the next",
-                                                           "any other batch"], [])
+        rows.append(
+            [
+                way,
+                *(
+                    measure.milliseconds(measure.summary(row))
+                    for row in (
+                        [value["first_batch_seconds"] for value in values],
+                        gaps,
+                        [value["batch_seconds"] for value in values],
+                    )
+                ),
+            ]
+        )
+    measure.report(
+        "first batch",
+        options,
+        samples,
+        rows,
+        ["way", "first batch", "end of a loop and first batch of the next", "any other batch"],
+        [],
+    )
 
 
 if __name__ == "__main__":

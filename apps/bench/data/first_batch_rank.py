@@ -27,10 +27,16 @@ def main():
     loader = prepared.loader
     if way == "taas":
         import taas
+
         taas.register(loader)
     else:
-        loader = torch.utils.data.DataLoader(prepared.dataset, batch_size=prepared.BATCH, sampler=prepared.sampler,
-                                             num_workers=2, persistent_workers=way == "persistent")
+        loader = torch.utils.data.DataLoader(
+            prepared.dataset,
+            batch_size=prepared.BATCH,
+            sampler=prepared.sampler,
+            num_workers=2,
+            persistent_workers=way == "persistent",
+        )
     model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(64)))  # a start-up as programs have it
     del model
     epochs, ends = [], []
@@ -41,8 +47,16 @@ def main():
         ends.append(end)
     steady = sorted(wait for epoch in epochs for wait in epoch[1:])
     if os.environ.get("RANK", "0") == "0":
-        print(json.dumps({"first_batch_seconds": epochs[0][0], "boundary_seconds": [end + epoch[0] for end, epoch in zip(ends, epochs[1:])],
-                          "batch_seconds": steady[len(steady) // 2]}), flush=True)
+        print(
+            json.dumps(
+                {
+                    "first_batch_seconds": epochs[0][0],
+                    "boundary_seconds": [end + epoch[0] for end, epoch in zip(ends, epochs[1:])],
+                    "batch_seconds": steady[len(steady) // 2],
+                }
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Batches into a GPU: plain DataLoader and registered loaders, pageable, pinned and with device="cuda", paired in each round.
+"""Batches into a GPU: plain and registered loaders, pageable, pinned and with device="cuda", paired in each round.
 
-Every way is a fresh process that copies each batch to the GPU without waiting for it, sums some of its bytes there, and compares
-the sums at the end. Needs an NVIDIA GPU, and an interpreter whose torch can use it.
+Every way is a fresh process that copies each batch to the GPU without waiting for it, sums some of its bytes there, and
+compares the sums at the end. Needs an NVIDIA GPU, and an interpreter whose torch can use it.
 """
 
 import argparse
@@ -25,7 +25,9 @@ def gpu(options) -> str:
     """Its name; ends the benchmark with one line where there is none."""
     ask = "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else '')"
     try:
-        name = subprocess.run([options.python, "-c", ask], capture_output=True, text=True, timeout=300, check=True).stdout.strip()
+        name = subprocess.run(
+            [options.python, "-c", ask], capture_output=True, text=True, timeout=300, check=True
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         sys.exit(f"into_gpu: {options.python} cannot import torch ({error}): name another interpreter with --python")
     if not name:
@@ -35,12 +37,18 @@ def gpu(options) -> str:
 
 def one_round(way: str, kind: str, options, folder: str) -> dict:
     """What the process measured, or why it could not."""
-    environment = {**os.environ, "PYTHONPATH": str(options.package.resolve()), "OMP_NUM_THREADS": "1",
-                   "TAAS_DATA_PLAN": f"{folder}/plan.json" if way.startswith("remote") else ""}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(options.package.resolve()),
+        "OMP_NUM_THREADS": "1",
+        "TAAS_DATA_PLAN": f"{folder}/plan.json" if way.startswith("remote") else "",
+    }
     count = max(20, int(COUNTS[kind] * options.share))
     command = [options.python, RANK, way, kind, str(count), str(options.workers)]
     try:
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=options.patience, check=False)
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=options.patience, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"error": f"not done within {options.patience} s"}
     try:
@@ -60,8 +68,11 @@ def rates(samples: list) -> list:
 
 def against(samples: dict, way: str, other: str) -> str:
     """The ratio of the rounds in which both were measured."""
-    pairs = [(one["gigabytes_per_second"], two["gigabytes_per_second"]) for one, two in zip(samples[way], samples[other])
-             if "error" not in one and "error" not in two]
+    pairs = [
+        (one["gigabytes_per_second"], two["gigabytes_per_second"])
+        for one, two in zip(samples[way], samples[other])
+        if "error" not in one and "error" not in two
+    ]
     if way == other or not pairs:
         return "1" if pairs else "–"
     ratio = measure.ratio(*zip(*pairs))
@@ -76,14 +87,24 @@ def row(kind: str, way: str, samples: dict) -> list:
     pinned = measure.summary([sample["pinned"] for sample in samples[way] if "error" not in sample])["median"]
     beside = "plain" if "plain" in samples else next(iter(samples))
     unpinned = {"taas-pinned": "taas", "taas-device": "taas-pinned", "remote-pinned": "remote-without-gpu"}.get(way)
-    return [kind, way, f"{speed['median']:.2f} ({speed['min']:.2f} to {speed['max']:.2f})", f"{100 * pinned:.0f} %",
-            against(samples, way, beside), against(samples, way, unpinned) if unpinned in samples else "–"]
+    return [
+        kind,
+        way,
+        f"{speed['median']:.2f} ({speed['min']:.2f} to {speed['max']:.2f})",
+        f"{100 * pinned:.0f} %",
+        against(samples, way, beside),
+        against(samples, way, unpinned) if unpinned in samples else "–",
+    ]
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--package", type=pathlib.Path, default=pathlib.Path("build/release/python"),
-                        help="folder of the built Python package")
+    parser.add_argument(
+        "--package",
+        type=pathlib.Path,
+        default=pathlib.Path("build/release/python"),
+        help="folder of the built Python package",
+    )
     parser.add_argument("--python", default=sys.executable, help="an interpreter with torch")
     parser.add_argument("--workers", type=int, default=4, help="worker processes of each way on this machine")
     parser.add_argument("--rounds", type=int, default=5)
@@ -106,11 +127,21 @@ def main():
                     results[kind][way].append(one_round(way, kind, options, folder))
                     print(kind, way, results[kind][way][-1], file=sys.stderr, flush=True)
     rows = [row(kind, way, samples) for kind, samples in results.items() for way in samples]
-    failures = [f"{kind} {way}: {last_line(sample['error'])}" for kind, samples in results.items() for way in samples
-                for sample in samples[way] if "error" in sample]
-    measure.report(f"batches into a GPU ({name})", options, results, rows,
-                   ["batch", "way", "GB/s", "pinned", "this / plain", "this / without (taas, taas-pinned, remote-without-gpu)"],
-                   failures)
+    failures = [
+        f"{kind} {way}: {last_line(sample['error'])}"
+        for kind, samples in results.items()
+        for way in samples
+        for sample in samples[way]
+        if "error" in sample
+    ]
+    measure.report(
+        f"batches into a GPU ({name})",
+        options,
+        results,
+        rows,
+        ["batch", "way", "GB/s", "pinned", "this / plain", "this / without (taas, taas-pinned, remote-without-gpu)"],
+        failures,
+    )
     sys.exit(1 if failures else 0)
 
 

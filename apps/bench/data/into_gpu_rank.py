@@ -31,11 +31,15 @@ def remote(kind: str, count: int, pins: bool):
     plan = os.environ["TAAS_DATA_PLAN"]
     contenders.write_plan(plan, "127.0.0.1", 0, "tls")
     endpoint = os.path.join(os.path.dirname(os.path.abspath(__file__)), "endpoint.py")
-    worker = subprocess.Popen([sys.executable, endpoint, "serve", "taas-tls", "127.0.0.1", kind, str(count)],
-                              stdout=subprocess.PIPE, text=True)
+    worker = subprocess.Popen(
+        [sys.executable, endpoint, "serve", "taas-tls", "127.0.0.1", kind, str(count)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         contenders.write_plan(plan, "127.0.0.1", int(worker.stdout.readline()), "tls")
         import taas
+
         with taas.register(payloads.loader(kind, count, pin_memory=pins)) as loader:
             yield from loader
     finally:
@@ -52,6 +56,7 @@ def batches(way: str, kind: str, count: int, workers: int):
     if way.startswith("plain"):
         return loader
     import taas
+
     return taas.register(loader, device="cuda" if way == "taas-device" else None)
 
 
@@ -84,8 +89,16 @@ def main():
         if value != wanted[number % payloads.POOL]:
             sys.exit(f"{way}: batch {number} is not what was made")
     moved = (count - warm) * payloads.batch_bytes(kind)
-    print(json.dumps({"gigabytes_per_second": moved / took / 1e9, "pinned": pinned / count,
-                      "peak_gpu_bytes": 0 if stays_here else torch.cuda.max_memory_allocated()}), flush=True)
+    print(
+        json.dumps(
+            {
+                "gigabytes_per_second": moved / took / 1e9,
+                "pinned": pinned / count,
+                "peak_gpu_bytes": 0 if stays_here else torch.cuda.max_memory_allocated(),
+            }
+        ),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

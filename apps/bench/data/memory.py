@@ -1,4 +1,7 @@
-"""Peak memory of all processes of a loop over a dataset that is large: registered, and torch's DataLoader with as many workers."""
+"""Peak memory of all processes of a loop over a large dataset.
+
+Registered, and torch's DataLoader with as many workers.
+"""
 
 import argparse
 import json
@@ -16,15 +19,29 @@ import measure  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 KINDS = ("memmap", "tensor", "array")
-WAYS = {"plain fork": "plain", "taas fork": "plain fork", "taas run": "plain fork", "plain spawn": "plain",
-        "taas spawn": "plain spawn"}
+WAYS = {
+    "plain fork": "plain",
+    "taas fork": "plain fork",
+    "taas run": "plain fork",
+    "plain spawn": "plain",
+    "taas spawn": "plain spawn",
+}
 """Beside each way the one that it is compared with."""
 LOOK_EVERY_SECONDS = 0.1
 
 
 def one_round(kind: str, way: str, options, folder: str) -> dict:
     program = [str(HERE / "memory_rank.py"), kind, way, str(options.megabytes << 20), str(options.workers), folder]
-    launcher = [str(options.bin / "taas-run"), "--nproc-per-node", "1", "--cpus", str(options.workers), "--quiet", "--output", folder]
+    launcher = [
+        str(options.bin / "taas-run"),
+        "--nproc-per-node",
+        "1",
+        "--cpus",
+        str(options.workers),
+        "--quiet",
+        "--output",
+        folder,
+    ]
     command = [*launcher, *program] if way == "taas run" else [sys.executable, *program]
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     started = time.monotonic()
@@ -45,7 +62,9 @@ def one_round(kind: str, way: str, options, folder: str) -> dict:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--megabytes", type=int, default=430, help="of the dataset")

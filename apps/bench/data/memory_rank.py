@@ -22,7 +22,7 @@ class Parts(Dataset):
         return len(self.memory) // PART
 
     def __getitem__(self, index):
-        return int(self.memory[index * PART:(index + 1) * PART].sum())
+        return int(self.memory[index * PART : (index + 1) * PART].sum())
 
 
 def memory_of(kind, size, folder):
@@ -40,7 +40,9 @@ def memory_of(kind, size, folder):
 def main():
     kind, way, size, workers, folder = sys.argv[1:]
     context = "spawn" if way.endswith("spawn") else "fork"
-    loader = DataLoader(Parts(memory_of(kind, int(size), folder)), 4, num_workers=int(workers), multiprocessing_context=context)
+    loader = DataLoader(
+        Parts(memory_of(kind, int(size), folder)), 4, num_workers=int(workers), multiprocessing_context=context
+    )
     if way.startswith("taas"):
         import taas
 

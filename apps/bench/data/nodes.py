@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 
+
 class OtherNode:
     """Commands that start() runs see only their end of the link, which has the address `there`."""
 
@@ -36,7 +37,9 @@ class OtherNode:
 
     def cut(self):
         """Silent loss in both directions, until heal()."""
-        chains = "\n".join(f"chain {hook}s {{\ntype filter hook {hook} priority 0\ndrop\n}}" for hook in ("input", "output"))
+        chains = "\n".join(
+            f"chain {hook}s {{\ntype filter hook {hook} priority 0\ndrop\n}}" for hook in ("input", "output")
+        )
         self.run("nft", "-f", "-", text=True, input=f"table inet cut {{\n{chains}\n}}\n")
 
     def heal(self):

@@ -31,11 +31,18 @@ class Objects(Dataset):
         if self.kind == "lists":
             return list(range(index, index + 512))
         words = [f"word{(index * 7 + place) % 5000}" for place in range(128)]
-        return words if self.kind == "texts" else {"id": index, "words": words, "spans": [(place, place + 4) for place in range(64)]}
+        return (
+            words
+            if self.kind == "texts"
+            else {"id": index, "words": words, "spans": [(place, place + 4) for place in range(64)]}
+        )
 
 
 class Streamed(IterableDataset):
-    """Small samples one after the other: each batch is made by the worker that made the one before it in its part of the stream."""
+    """Small samples one after the other.
+
+    Each batch is made by the worker that made the one before it in its part of the stream.
+    """
 
     def __iter__(self):
         worker = get_worker_info()
@@ -47,7 +54,10 @@ class Held(Dataset):
     """What the training process holds: `kind` says how much."""
 
     def __init__(self, kind: str):
-        self.names = [(f"train/{index % 1000}/{index}.jpg", index % 1000) for index in range(1_280_000 if kind == "names" else 100)]
+        self.names = [
+            (f"train/{index % 1000}/{index}.jpg", index % 1000)
+            for index in range(1_280_000 if kind == "names" else 100)
+        ]
         self.data = torch.zeros(50_000_000 if kind == "tensors_200_mb" else 100)
 
     def __len__(self):
@@ -71,8 +81,11 @@ def batches(loader, count: int) -> dict:
         if number == count // 2:
             half = resident()
     took = time.perf_counter() - began
-    return {"batches_per_second": (count - 1 - WARM_UP) / took, "grown_bytes": max(0, resident() - half),
-            "digest": digest.hexdigest()}
+    return {
+        "batches_per_second": (count - 1 - WARM_UP) / took,
+        "grown_bytes": max(0, resident() - half),
+        "digest": digest.hexdigest(),
+    }
 
 
 def starts(loader) -> dict:
@@ -85,7 +98,11 @@ def starts(loader) -> dict:
                 took.append(time.perf_counter() - began)
             digest.update(batch.numpy().tobytes())
         before = before or resident()
-    return {"start_seconds": statistics.median(took), "grown_bytes": max(0, resident() - before), "digest": digest.hexdigest()}
+    return {
+        "start_seconds": statistics.median(took),
+        "grown_bytes": max(0, resident() - before),
+        "digest": digest.hexdigest(),
+    }
 
 
 def made(test: str, kind: str) -> DataLoader:

@@ -26,8 +26,11 @@ def ready_pool(kind: str) -> list:
 
 
 class ReadyBatches(torch.utils.data.Dataset):
-    """Item i is a whole batch, a new tensor each time (a DataLoader turns a tensor that it has sent once into shared memory
-    for good). The pool is made where it is used and not sent."""
+    """Item i is a whole batch, a new tensor each time.
+
+    A DataLoader turns a tensor that it has sent once into shared memory for good. The pool is made where it is used and
+    not sent.
+    """
 
     def __init__(self, kind: str, count: int):
         self.kind, self.count, self._pool = kind, count, None

@@ -1,4 +1,7 @@
-"""`plot.py RESULTS.json… PICTURE.svg`: what delivery.py wrote, as bars: medians, with lines from the lowest to the highest."""
+"""`plot.py RESULTS.json… PICTURE.svg`: what delivery.py wrote, as bars.
+
+Medians, with lines from the lowest to the highest.
+"""
 
 import json
 import pathlib
@@ -34,8 +37,10 @@ def speeds(paths: list) -> dict:
 def draw(axes, kind: str, ways: dict):
     names = list(reversed(ways))
     medians = [statistics.median(ways[name]) for name in names]
-    spread = [[median - min(ways[name]) for name, median in zip(names, medians)],
-              [max(ways[name]) - median for name, median in zip(names, medians)]]
+    spread = [
+        [median - min(ways[name]) for name, median in zip(names, medians)],
+        [max(ways[name]) - median for name, median in zip(names, medians)],
+    ]
     colours = ["tab:blue" if name.startswith("taas") else "tab:gray" for name in names]
     axes.barh(names, medians, xerr=spread, color=colours, ecolor="black", capsize=2)
     axes.set_title(TITLES[kind])

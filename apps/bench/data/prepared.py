@@ -19,6 +19,7 @@ class Digits(torch.utils.data.Dataset):
 
 
 dataset = Digits()
-sampler = torch.utils.data.DistributedSampler(dataset, num_replicas=int(os.environ.get("WORLD_SIZE", "1")),
-                                              rank=int(os.environ.get("RANK", "0")))
+sampler = torch.utils.data.DistributedSampler(
+    dataset, num_replicas=int(os.environ.get("WORLD_SIZE", "1")), rank=int(os.environ.get("RANK", "0"))
+)
 loader = torch.utils.data.DataLoader(dataset, batch_size=BATCH, sampler=sampler)

@@ -1,4 +1,7 @@
-"""The rank of slow_source.py. The clock starts when all data workers are there; each batch is compared with the server's."""
+"""The rank of slow_source.py.
+
+The clock starts when all data workers are there; each batch is compared with the server's.
+"""
 
 import json
 import os
@@ -19,7 +22,10 @@ URL, MACHINES = os.environ["BENCH_URL"], int(os.environ["BENCH_MACHINES"])
 
 
 def served(first: int = 0) -> list:
-    """How many objects each connection from the `first` on was sent. A data worker has one connection for each loader."""
+    """How many objects each connection from the `first` on was sent.
+
+    A data worker has one connection for each loader.
+    """
     with urllib.request.urlopen(f"{URL}/served") as answer:
         return json.load(answer)[first:]
 

@@ -1,7 +1,7 @@
 """Slow data workers and slow samples: throughput and the longest wait of a loop whose batches come in order.
 
-Work is waiting (time.sleep), so that four workers are four workers on two cores as well. Side by side: torch's DataLoader
-with as many worker processes, and as many of ours, all on this machine.
+Work is waiting (time.sleep), so that four workers are four workers on two cores as well. Side by side: torch's
+DataLoader with as many worker processes, and as many of ours, all on this machine.
 """
 
 import argparse
@@ -59,14 +59,25 @@ class Workers:
         self.processes, entries = [], []
         for number in range(count):
             listener = socket.create_server(("127.0.0.1", 0))
-            entries.append({"name": f"worker {number}", "address": "127.0.0.1", "port": listener.getsockname()[1],
-                            "unix": ""})
+            entries.append(
+                {"name": f"worker {number}", "address": "127.0.0.1", "port": listener.getsockname()[1], "unix": ""}
+            )
             slowness = str(SLOWNESS) if slow_worker and number == 0 else "1"
             contenders.write_plan_of(environment["TAAS_DATA_PLAN"], entries, "plain")
-            self.processes.append(subprocess.Popen(
-                [sys.executable, "-u", "-m", "taas.worker"], pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL,
-                env={**environment, "TAAS_ROLE": "data-worker", "TAAS_DATA_WORKER": str(number),
-                     "TAAS_DATA_LISTEN": f"{listener.fileno()},-", "BENCH_SLOWNESS": slowness}))
+            self.processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-u", "-m", "taas.worker"],
+                    pass_fds=[listener.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    env={
+                        **environment,
+                        "TAAS_ROLE": "data-worker",
+                        "TAAS_DATA_WORKER": str(number),
+                        "TAAS_DATA_LISTEN": f"{listener.fileno()},-",
+                        "BENCH_SLOWNESS": slowness,
+                    },
+                )
+            )
             listener.close()
 
     def __enter__(self):
@@ -93,19 +104,31 @@ def timed_loop(loader, batches: int) -> dict:
 
 def ours(slow_worker: bool, slow_samples: bool, batches: int, options, workers: int = WORKERS) -> dict:
     import taas
+
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TAAS_DATA_PLAN"] = f"{folder}/plan.json"
-        with Workers(folder, {**os.environ, "PYTHONPATH": f"{options.package}:{pathlib.Path(__file__).parent}"},
-                     slow_worker, workers):
+        with Workers(
+            folder,
+            {**os.environ, "PYTHONPATH": f"{options.package}:{pathlib.Path(__file__).parent}"},
+            slow_worker,
+            workers,
+        ):
             loader = torch.utils.data.DataLoader(Waiting(batches * BATCH, slow_samples), batch_size=BATCH)
             with taas.register(loader):
                 return timed_loop(loader, batches)
 
 
 def torchs(slow_worker: bool, slow_samples: bool, batches: int, _) -> dict:
-    return timed_loop(torch.utils.data.DataLoader(
-        Waiting(batches * BATCH, slow_samples), batch_size=BATCH, num_workers=WORKERS, prefetch_factor=4,
-        worker_init_fn=slow_first_worker if slow_worker else None), batches)
+    return timed_loop(
+        torch.utils.data.DataLoader(
+            Waiting(batches * BATCH, slow_samples),
+            batch_size=BATCH,
+            num_workers=WORKERS,
+            prefetch_factor=4,
+            worker_init_fn=slow_first_worker if slow_worker else None,
+        ),
+        batches,
+    )
 
 
 def in_a_process_of_its_own(way, *arguments) -> dict:
@@ -132,8 +155,10 @@ def main():
     options.package = options.package.resolve()
     sys.path.insert(0, str(options.package))
     results, rows = {}, []
-    for case, (slow_worker, slow_samples) in {"one of 4 workers 10 times slower": (True, False),
-                                              "1 % of samples 50 times slower": (False, True)}.items():
+    for case, (slow_worker, slow_samples) in {
+        "one of 4 workers 10 times slower": (True, False),
+        "1 % of samples 50 times slower": (False, True),
+    }.items():
         samples, alone = {"taas": [], "DataLoader": []}, []
         for number in range(options.rounds):
             for name in measure.rotated(samples, number):
@@ -145,11 +170,22 @@ def main():
         for name, values in samples.items():
             share = measure.summary([v["batches_per_second"] / limit for v in values])
             wait = measure.summary([v["longest_wait_seconds"] for v in values])
-            rows.append([case, name, f"{share['median']:.2f} ({share['min']:.2f} to {share['max']:.2f})",
-                         measure.milliseconds(wait)])
-    measure.report("slow workers, slow samples", options, results, rows,
-                   ["case", "way", "share of the sum of speeds", "longest wait"],
-                   [f"a sample takes {SAMPLE_SECONDS * 1e3:.0f} ms, a slow one {SAMPLE_SECONDS * SLOW_SAMPLE * 1e3:.0f} ms"])
+            rows.append(
+                [
+                    case,
+                    name,
+                    f"{share['median']:.2f} ({share['min']:.2f} to {share['max']:.2f})",
+                    measure.milliseconds(wait),
+                ]
+            )
+    measure.report(
+        "slow workers, slow samples",
+        options,
+        results,
+        rows,
+        ["case", "way", "share of the sum of speeds", "longest wait"],
+        [f"a sample takes {SAMPLE_SECONDS * 1e3:.0f} ms, a slow one {SAMPLE_SECONDS * SLOW_SAMPLE * 1e3:.0f} ms"],
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """What preloading gains: 8 ranks of PyTorch on gloo under taas-run, taas-run --preload none and torchrun, in turns.
 
-start: from the command to its exit. restart: from the failure of a rank to the end of the first all-reduce of the next generation in
-the last rank. memory: PSS of the 8 ranks after an all-reduce, and of everything that the launcher started.
+start: from the command to its exit. restart: from the failure of a rank to the end of the first all-reduce of the next
+generation in the last rank. memory: PSS of the 8 ranks after an all-reduce, and of everything that the launcher
+started.
 
-To be restarted torchrun needs `--standalone` and a new store for each generation (TORCH_DISABLE_SHARE_RDZV_TCP_STORE): without these,
-ranks of the second generation find the addresses of the first in the store, and gloo of torch 2.15 cannot connect.
+To be restarted torchrun needs `--standalone` and a new store for each generation (TORCH_DISABLE_SHARE_RDZV_TCP_STORE):
+without these, ranks of the second generation find the addresses of the first in the store, and gloo of torch 2.15
+cannot connect.
 """
 
 import argparse
@@ -27,8 +29,11 @@ def launchers(bin_folder: pathlib.Path, what: str) -> dict:
     torchrun = [sys.executable, "-m", "torch.distributed.run"]
     if what == "restart":
         torchrun = ["env", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1", *torchrun, "--standalone"]
-    return {"taas-run": [*own, *ranks], "taas-run --preload none": [*own, "--preload", "none", *ranks],
-            "torchrun": [*torchrun, *ranks]}
+    return {
+        "taas-run": [*own, *ranks],
+        "taas-run --preload none": [*own, "--preload", "none", *ranks],
+        "torchrun": [*torchrun, *ranks],
+    }
 
 
 def summed(folder: pathlib.Path, generation: int) -> list:
@@ -52,7 +57,9 @@ def restart_seconds(command: list, folder: pathlib.Path) -> float:
 
 def memory_megabytes(command: list, folder: pathlib.Path) -> tuple:
     process = measure.start([*command, RANK, folder, "hold"], folder)
-    measure.wait_until(lambda: len(list(folder.glob("summed-0-*"))) == measure.RANKS, "all ranks have summed", process, 120)
+    measure.wait_until(
+        lambda: len(list(folder.glob("summed-0-*"))) == measure.RANKS, "all ranks have summed", process, 120
+    )
     ranks = [pid for _, pid in summed(folder, 0)]
     result = tuple(sum(map(measure.pss_bytes, pids)) / 2**20 for pids in (ranks, measure.family(process.pid)))
     (folder / "go").touch()
@@ -61,8 +68,7 @@ def memory_megabytes(command: list, folder: pathlib.Path) -> tuple:
     return result
 
 
-MEASURES = {"start": start_seconds, "restart": restart_seconds,
-            "memory": lambda *given: memory_megabytes(*given)[0]}
+MEASURES = {"start": start_seconds, "restart": restart_seconds, "memory": lambda *given: memory_megabytes(*given)[0]}
 
 
 def compare(what: str, commands: dict, rounds: int) -> dict:
@@ -81,7 +87,9 @@ def show(result: dict, unit: str) -> str:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"), help="folder of taas-run"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--what", default="start,restart,memory")
     parser.add_argument("--against", default="taas-run --preload none,torchrun", help="launchers beside taas-run")
@@ -92,8 +100,11 @@ def main():
     subprocess.run([sys.executable, "-c", "import torch.distributed.run"], check=True)  # warms up the disk's cache
     results, rows = {}, []
     for what in options.what.split(","):
-        commands = {name: command for name, command in launchers(options.bin, what).items()
-                    if name in ["taas-run", *options.against.split(",")]}
+        commands = {
+            name: command
+            for name, command in launchers(options.bin, what).items()
+            if name in ["taas-run", *options.against.split(",")]
+        }
         samples = compare(what, commands, options.rounds)
         unit = "MB" if what == "memory" else "s"
         for name, values in samples.items():

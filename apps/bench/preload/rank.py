@@ -1,4 +1,7 @@
-"""What ranks of the benchmark do: rank.py FOLDER MODE, with MODE one of end, fail (rank 3 fails in its first generation), hold."""
+"""What ranks of the benchmark do: rank.py FOLDER MODE.
+
+MODE is one of end, fail (rank 3 fails in its first generation), hold.
+"""
 
 import os
 import pathlib

@@ -2,9 +2,10 @@
 
     .venv/bin/python apps/bench/training/ddp_step.py [--ranks 2] [--rounds 9] [--json FILE]
 
-Each round runs both halves for each model, the one after the other, in rotating order, with one compute thread a rank. Both
-are started by taas-run. Ratios are Python's figure over that of C++ in the same round: above 1 C++ is better. The models have
-the same sizes, data and optimizer, but not the same initial weights: equal numbers are tests/parity's business.
+Each round runs both halves for each model, the one after the other, in rotating order, with one compute thread a rank.
+Both are started by taas-run. Ratios are Python's figure over that of C++ in the same round: above 1 C++ is better. The
+models have the same sizes, data and optimizer, but not the same initial weights: equal numbers are tests/parity's
+business.
 """
 
 import json
@@ -22,7 +23,14 @@ NAMES = {"wide": "4 × Linear(1024)", "small": "4 × Linear(64)", "convolutions"
 
 def one_run(options, half: str, model: str) -> dict:
     program = [str(options.bin / "ddp_step")] if half == "C++" else [sys.executable, str(HERE / "ddp_step_rank.py")]
-    command = [str(options.bin / "taas-run"), "--nproc-per-node", str(options.ranks), *program, model, str(STEPS[model])]
+    command = [
+        str(options.bin / "taas-run"),
+        "--nproc-per-node",
+        str(options.ranks),
+        *program,
+        model,
+        str(STEPS[model]),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or len(lines) != 1:
@@ -45,13 +53,22 @@ def main():
                 halves[half].append(one_run(options, half, model))
     results, rows = {}, []
     for model, halves in samples.items():
-        figures = {half: {key: [run[key] for run in runs] for key in ("wall", "cpu", "peak_kib")}
-                   for half, runs in halves.items()}
+        figures = {
+            half: {key: [run[key] for run in runs] for key in ("wall", "cpu", "peak_kib")}
+            for half, runs in halves.items()
+        }
         ratios = {key: measure.ratio(figures["Python"][key], figures["C++"][key]) for key in figures["C++"]}
         results[model] = {"figures": figures, "python_over_cpp": ratios}
-        rows.append([NAMES[model], *(measure.milliseconds(measure.summary(figures[half]["wall"])) for half in figures),
-                     *(f"{ratios[key]['median']:.2f} ({ratios[key]['min']:.2f} to {ratios[key]['max']:.2f})"
-                       for key in ("wall", "cpu", "peak_kib"))])
+        rows.append(
+            [
+                NAMES[model],
+                *(measure.milliseconds(measure.summary(figures[half]["wall"])) for half in figures),
+                *(
+                    f"{ratios[key]['median']:.2f} ({ratios[key]['min']:.2f} to {ratios[key]['max']:.2f})"
+                    for key in ("wall", "cpu", "peak_kib")
+                ),
+            ]
+        )
     header = ["model", "C++ step", "Python step", "wall, Python / C++", "CPU, Python / C++", "memory, Python / C++"]
     measure.report("DDP step", options, results, rows, header, [f"{options.ranks} ranks, gloo, one thread each"])
 

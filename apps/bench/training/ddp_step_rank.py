@@ -54,9 +54,17 @@ def main(name, steps):
         step()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     if rank == 0:
-        print(json.dumps({"wall": wall / steps, "cpu": cpu / steps,
-                          "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-                          "check": next(network.parameters()).sum().item()}), flush=True)
+        print(
+            json.dumps(
+                {
+                    "wall": wall / steps,
+                    "cpu": cpu / steps,
+                    "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+                    "check": next(network.parameters()).sum().item(),
+                }
+            ),
+            flush=True,
+        )
     torch.distributed.barrier()
     os._exit(0)  # gloo's threads may outlive Python's end
 

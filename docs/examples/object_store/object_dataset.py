@@ -11,7 +11,10 @@ from torch.utils.data import Dataset
 
 
 class ObjectDataset(Dataset):
-    """`count` images and their labels. A process that reads has a connection of its own, opened with its first object."""
+    """`count` images and their labels.
+
+    A process that reads has a connection of its own, opened with its first object.
+    """
 
     def __init__(self, url: str, count: int) -> None:
         self._url = url

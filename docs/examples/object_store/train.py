@@ -1,8 +1,8 @@
 """Trains on objects that each take 50 ms to arrive. More CPU machines wait for more of them at the same time:
 
-    python object_server.py --port 8017 &
-    taas-run --gpus 1 --cpus 1 --data-cores 1 train.py --steps 60
-    taas-run --gpus 1 --cpus 8 --data-cores 1 train.py --steps 480
+python object_server.py --port 8017 &
+taas-run --gpus 1 --cpus 1 --data-cores 1 train.py --steps 60
+taas-run --gpus 1 --cpus 8 --data-cores 1 train.py --steps 480
 """
 
 from __future__ import annotations

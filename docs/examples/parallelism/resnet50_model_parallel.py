@@ -3,8 +3,9 @@
     python docs/examples/parallelism/resnet50_model_parallel.py
 
 Measures training steps, ten repeats of each, and writes model_parallel.json, mp_vs_rn.png (model parallel beside one
-device) and pipeline.png (the pipeline too, and its split sizes). Two GPUs are used where they are; otherwise both halves
-are on one device, which shows that the program is right, and what cutting costs, but not what a second GPU brings.
+device) and pipeline.png (the pipeline too, and its split sizes). Two GPUs are used where they are; otherwise both
+halves are on one device, which shows that the program is right, and what cutting costs, but not what a second GPU
+brings.
 """
 
 import argparse
@@ -22,7 +23,10 @@ SMALLEST_IMAGE = 33  # batch normalisation cannot train on a single value, and t
 
 
 class ModelParallelResNet50(ResNet):
-    """The halves on two devices. Everything in it is named as in torchvision's resnet50, whose state dict it can load."""
+    """The halves on two devices.
+
+    Everything in it is named as in torchvision's resnet50, whose state dict it can load.
+    """
 
     def __init__(self, first: torch.device, second: torch.device) -> None:
         super().__init__(Bottleneck, [3, 4, 6, 3], num_classes=CLASSES)
@@ -43,8 +47,11 @@ class ModelParallelResNet50(ResNet):
 
 
 class PipelinedResNet50(ModelParallelResNet50):
-    """While the second device works on one part of the batch, the first one works on the next: Python only enqueues work
-    for GPUs. Batch normalisation sees parts, so that training differs a little from whole batches."""
+    """While the second device works on one part of the batch, the first one works on the next.
+
+    Python only enqueues work for GPUs. Batch normalisation sees parts, so that training differs a little from whole
+    batches.
+    """
 
     split_size = 1  # samples in a part
 
@@ -91,8 +98,11 @@ def seconds_of_steps(model: nn.Module, options: argparse.Namespace, first: torch
 
 
 def measure(options: argparse.Namespace) -> dict:
-    """What plot.py draws; docs/parallelism.md describes the format. The models take turns, so that a machine that becomes
-    slower meanwhile does so for all of them; the first round does not count."""
+    """What plot.py draws; docs/parallelism.md describes the format.
+
+    The models take turns, so that a machine that becomes slower meanwhile does so for all of them; the first round does
+    not count.
+    """
     first, second = choose_devices()
     whole = resnet50(num_classes=CLASSES).to(first)
     halves, pipelined = ModelParallelResNet50(first, second), PipelinedResNet50(first, second)
@@ -131,7 +141,14 @@ def read_options() -> argparse.Namespace:
 
 
 def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    numbers = {"repeats": 1, "batches": 1, "batch-size": 1, "split-size": 1, "split-sizes": 1, "image-size": SMALLEST_IMAGE}
+    numbers = {
+        "repeats": 1,
+        "batches": 1,
+        "batch-size": 1,
+        "split-size": 1,
+        "split-sizes": 1,
+        "image-size": SMALLEST_IMAGE,
+    }
     for name, least in numbers.items():
         value = getattr(options, name.replace("-", "_"))
         if min(value if isinstance(value, list) else [value]) < least:

@@ -1,7 +1,7 @@
 """Which sample goes to which rank: DistributedSampler with shuffle, drop_last, set_epoch and sizes that do not divide.
 
-    python docs/examples/parallelism/sampler_tour.py --ranks 4                        # computes all ranks in one process
-    taas-run --nproc-per-node 4 docs/examples/parallelism/sampler_tour.py             # each rank has computed its own
+    python docs/examples/parallelism/sampler_tour.py --ranks 4                       # computes all ranks in one process
+    taas-run --nproc-per-node 4 docs/examples/parallelism/sampler_tour.py            # each rank has computed its own
 
 Both print the same.
 """
@@ -55,16 +55,25 @@ def show(title: str, samples: int, table: Table) -> None:
 
 def tour(samples: int, ranks: int) -> None:
     even = samples - samples % ranks
-    show(f"{samples} samples, no DistributedSampler: every rank reads them all", samples, [list(range(samples))] * ranks)
+    show(
+        f"{samples} samples, no DistributedSampler: every rank reads them all", samples, [list(range(samples))] * ranks
+    )
     stops: list[tuple[str, int, dict[str, Any]]] = [
         (f"{even} samples, shuffle=False", even, {"shuffle": False}),
         (f"{samples} samples, shuffle=False: the first ones fill up", samples, {"shuffle": False}),
         (f"{samples} samples, shuffle=False, drop_last=True", samples, {"shuffle": False, "drop_last": True}),
         (f"{samples} samples, shuffle=True, set_epoch(0)", samples, {"shuffle": True, "epoch": 0}),
         (f"{samples} samples, shuffle=True, set_epoch(1): another order", samples, {"shuffle": True, "epoch": 1}),
-        (f"{samples} samples, shuffle=True, set_epoch() forgotten: epoch 0 again and again", samples, {"shuffle": True}),
-        (f"{samples} samples, shuffle=True, drop_last=True, set_epoch(1)", samples,
-         {"shuffle": True, "drop_last": True, "epoch": 1}),
+        (
+            f"{samples} samples, shuffle=True, set_epoch() forgotten: epoch 0 again and again",
+            samples,
+            {"shuffle": True},
+        ),
+        (
+            f"{samples} samples, shuffle=True, drop_last=True, set_epoch(1)",
+            samples,
+            {"shuffle": True, "drop_last": True, "epoch": 1},
+        ),
     ]
     for title, size, options in stops:
         show(title, size, deal(size, ranks, **options))

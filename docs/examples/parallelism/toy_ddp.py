@@ -48,8 +48,10 @@ def train(device: torch.device, steps: int, **meeting_point: Any) -> None:
         loss.backward()
         optimizer.step()
     weights = sum(weight.detach().double().sum().item() for weight in model.parameters())
-    print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {device}: "
-          f"loss {loss.item():.4f}, weights {weights:.6f}", flush=True)
+    print(
+        f"rank {dist.get_rank()} of {dist.get_world_size()} on {device}: loss {loss.item():.4f}, weights {weights:.6f}",
+        flush=True,
+    )
     dist.destroy_process_group()
 
 
@@ -60,7 +62,9 @@ def train_in_spawned_process(rank: int, world_size: int, port: int, steps: int) 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=1)
-    parser.add_argument("--processes", type=int, default=torch.cuda.device_count() or 2, help="to spawn, without a launcher")
+    parser.add_argument(
+        "--processes", type=int, default=torch.cuda.device_count() or 2, help="to spawn, without a launcher"
+    )
     parser.add_argument("--port", type=int, default=12355, help="where these meet on this machine")
     options = parser.parse_args()
     if "RANK" in os.environ:

@@ -1,7 +1,7 @@
 """Replicas over two devices each: a model cut in two under distributed data parallel.
 
-    taas-run --gpus 4 --devices-per-rank 2 docs/examples/parallelism/toy_two_devices.py      # 2 ranks with 2 GPUs each
-    taas-run --nproc-per-node 2 docs/examples/parallelism/toy_two_devices.py                 # without GPUs: the CPU twice
+    taas-run --gpus 4 --devices-per-rank 2 docs/examples/parallelism/toy_two_devices.py    # 2 ranks with 2 GPUs each
+    taas-run --nproc-per-node 2 docs/examples/parallelism/toy_two_devices.py               # without GPUs: the CPU twice
 
 DDP averages the gradients of each half on the device where it is.
 """
@@ -18,7 +18,7 @@ DEVICES = 2  # of a replica
 
 
 class ToyModelOnTwoDevices(nn.Module):
-    """A layer on each device; what goes between them is moved in forward(), and its gradient comes back the same way."""
+    """A layer on each device; what goes between them is moved in forward(), and its gradient comes back that way."""
 
     def __init__(self, first: torch.device, second: torch.device) -> None:
         super().__init__()
@@ -33,8 +33,11 @@ class ToyModelOnTwoDevices(nn.Module):
 
 
 def own_gpus(visible: int, per_rank: int, local_rank: int, local_world_size: int) -> range:
-    """Numbers of this rank's GPUs, or none where there are too few. With --devices-per-rank it sees its own ones alone, from
-    0 on. Otherwise all ranks see all GPUs, and local rank 0 has the first two."""
+    """Numbers of this rank's GPUs, or none where there are too few.
+
+    With --devices-per-rank it sees its own ones alone, from 0 on. Otherwise all ranks see all GPUs, and local rank 0
+    has the first two.
+    """
     if per_rank > 1:
         return range(DEVICES if visible >= DEVICES else 0)
     begin = local_rank * DEVICES
@@ -42,8 +45,12 @@ def own_gpus(visible: int, per_rank: int, local_rank: int, local_world_size: int
 
 
 def choose_devices() -> list[torch.device]:
-    gpus = own_gpus(torch.cuda.device_count(), int(os.environ.get("TAAS_DEVICES_PER_RANK", "1")),
-                    int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
+    gpus = own_gpus(
+        torch.cuda.device_count(),
+        int(os.environ.get("TAAS_DEVICES_PER_RANK", "1")),
+        int(os.environ["LOCAL_RANK"]),
+        int(os.environ["LOCAL_WORLD_SIZE"]),
+    )
     return [torch.device("cuda", index) for index in gpus] or [torch.device("cpu")] * DEVICES
 
 
@@ -60,8 +67,10 @@ def train(devices: list[torch.device], steps: int) -> None:
         optimizer.step()
     weights = sum(weight.detach().double().sum().item() for weight in model.parameters())
     where = " and ".join(map(str, devices))
-    print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {where}: "
-          f"loss {loss.item():.4f}, weights {weights:.6f}", flush=True)
+    print(
+        f"rank {dist.get_rank()} of {dist.get_world_size()} on {where}: loss {loss.item():.4f}, weights {weights:.6f}",
+        flush=True,
+    )
 
 
 def main() -> None:

@@ -46,13 +46,16 @@ def make_example(chance: random.Random) -> Example:
         paragraphs.append(Span(start, len(document)))
     asked = chance.randrange(len(paragraphs))
     start, book = paragraphs[asked].start, books[1 + asked]
-    question, answer = chance.choices([
-        (f"who wrote {book}", Answer("short", paragraphs[asked], (Span(start + 5, start + 7),))),
-        (f"where was {book} written", Answer("short", paragraphs[asked], (Span(start + 8, start + 9),))),
-        (f"is {book} open to readers", Answer("yes" if available[asked] else "no", paragraphs[asked])),
-        (f"what is known about {book}", Answer("long", paragraphs[asked])),
-        (f"who wrote {books[0]}", Answer()),  # which none of the paragraphs is about
-    ], weights=(6, 4, 4, 2, 4))[0]
+    question, answer = chance.choices(
+        [
+            (f"who wrote {book}", Answer("short", paragraphs[asked], (Span(start + 5, start + 7),))),
+            (f"where was {book} written", Answer("short", paragraphs[asked], (Span(start + 8, start + 9),))),
+            (f"is {book} open to readers", Answer("yes" if available[asked] else "no", paragraphs[asked])),
+            (f"what is known about {book}", Answer("long", paragraphs[asked])),
+            (f"who wrote {books[0]}", Answer()),  # which none of the paragraphs is about
+        ],
+        weights=(6, 4, 4, 2, 4),
+    )[0]
     return Example(tuple(question.split()), tuple(document), tuple(paragraphs), (answer,))
 
 

@@ -58,8 +58,9 @@ def parse(line: str | bytes) -> Example:
 def _answer(annotation: Any, candidates: tuple[Span, ...], words: int) -> Answer:
     place = _field(annotation, "long_answer", dict)
     long = None if place.get("start_token") == -1 else _span(place, words)
-    short = tuple(sorted((_span(each, words) for each in _field(annotation, "short_answers", list)),
-                         key=lambda span: span.start))
+    short = tuple(
+        sorted((_span(each, words) for each in _field(annotation, "short_answers", list)), key=lambda span: span.start)
+    )
     yes_no = _field(annotation, "yes_no_answer", str).lower()
     if yes_no not in ("none", "yes", "no"):
         raise BadExample(f'yes_no_answer is "{yes_no.upper()}": neither YES, NO nor NONE')

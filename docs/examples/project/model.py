@@ -17,8 +17,9 @@ class QuestionAnswerer(nn.Module):
         self.kinds = nn.Embedding(KINDS, size.dimension)
         self.positions = nn.Embedding(size.windows.length, size.dimension)
         self.neighbours = nn.Conv1d(size.dimension, size.dimension, kernel_size=7, padding=3)
-        layer = nn.TransformerEncoderLayer(size.dimension, size.heads, 4 * size.dimension, size.dropout, "gelu",
-                                           batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            size.dimension, size.heads, 4 * size.dimension, size.dropout, "gelu", batch_first=True, norm_first=True
+        )
         norm = nn.LayerNorm(size.dimension)
         self.encoder = nn.TransformerEncoder(layer, size.layers, norm, enable_nested_tensor=False)
         self.pointers = nn.Linear(size.dimension, len(POINTERS))
@@ -32,8 +33,12 @@ class QuestionAnswerer(nn.Module):
         hidden = self.encoder(hidden, src_key_padding_mask=kinds == NOTHING)
         start, end, long = self.pointers(hidden).unbind(-1)
         document = kinds >= DOCUMENT
-        return {"type": self.answer_type(hidden[:, 0]), "start": only(start, document), "end": only(end, document),
-                "long": only(long, candidates)}
+        return {
+            "type": self.answer_type(hidden[:, 0]),
+            "start": only(start, document),
+            "end": only(end, document),
+            "long": only(long, candidates),
+        }
 
 
 def only(logits: Tensor, allowed: Tensor) -> Tensor:
@@ -45,6 +50,8 @@ def only(logits: Tensor, allowed: Tensor) -> Tensor:
 
 def loss_of(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
     """The cross entropies of all outputs together; the mean over the windows."""
-    sums = [nn.functional.cross_entropy(outputs[name], batch[name], ignore_index=IGNORED, reduction="sum")
-            for name in ("type", *POINTERS)]
+    sums = [
+        nn.functional.cross_entropy(outputs[name], batch[name], ignore_index=IGNORED, reduction="sum")
+        for name in ("type", *POINTERS)
+    ]
     return torch.stack(sums).sum() / len(batch["type"])

@@ -30,16 +30,21 @@ class QuestionAnswerer(tf.keras.Model):
         hidden = self.norm(hidden)
         start, end, long = tf.unstack(self.pointers(hidden), axis=-1)
         document = kinds >= DOCUMENT
-        return {"type": self.answer_type(hidden[:, 0]), "start": only(start, document), "end": only(end, document),
-                "long": only(long, candidates)}
+        return {
+            "type": self.answer_type(hidden[:, 0]),
+            "start": only(start, document),
+            "end": only(end, document),
+            "long": only(long, candidates),
+        }
 
 
 class EncoderLayer(layers.Layer):
     def __init__(self, size: ModelSize) -> None:
         super().__init__()
         self.attention = layers.MultiHeadAttention(size.heads, size.dimension // size.heads, dropout=size.dropout)
-        self.feed_forward = tf.keras.Sequential([layers.Dense(4 * size.dimension, "gelu"),
-                                                 layers.Dense(size.dimension)])
+        self.feed_forward = tf.keras.Sequential(
+            [layers.Dense(4 * size.dimension, "gelu"), layers.Dense(size.dimension)]
+        )
         self.norms = [layers.LayerNormalization(), layers.LayerNormalization()]
         self.dropout = layers.Dropout(size.dropout)
 

@@ -35,7 +35,7 @@ class Lines(Sequence[Example]):
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> Example:  # type: ignore[override]
-        start, end = map(int, self.offsets[index:index + 2])
+        start, end = map(int, self.offsets[index : index + 2])
         with open(self.path, "rb") as file:
             file.seek(start)
             return parse(file.read(end - start))
@@ -93,8 +93,11 @@ def write_index(path: pathlib.Path, index: pathlib.Path, shape: WindowShape, neg
                 example = parse(line.rstrip(b"\n"))
             except BadExample as error:
                 raise InputError(f"{path}:{number + 1}: {error}") from None
-            rows += [(number, start) for start in window_starts(example, shape)
-                     if is_used(example, number, start, shape, negatives)]
+            rows += [
+                (number, start)
+                for start in window_starts(example, shape)
+                if is_used(example, number, start, shape, negatives)
+            ]
             offsets.append(offsets[-1] + len(line))
     if not any(number % HELD_OUT for number, _ in rows):
         raise InputError(f"{path}: nothing to train on: one example of {HELD_OUT}, from the first on, is held out")

@@ -1,6 +1,6 @@
 """Answers questions about a text: data parallel training that survives a restart.
 
-    taas-run --gpus 8 train.py --epochs 10
+taas-run --gpus 8 train.py --epochs 10
 """
 
 import argparse
@@ -55,8 +55,9 @@ class Trainer:
         self.position = load(self.plain, self.optimizer, options.resume)
         self.model = DistributedDataParallel(self.plain)
         self.sampler = ResumableSampler(data)
-        self.loader: "DataLoader[Batch]" = DataLoader(data, options.batch_size, sampler=self.sampler,
-                                                         num_workers=options.workers)
+        self.loader: "DataLoader[Batch]" = DataLoader(
+            data, options.batch_size, sampler=self.sampler, num_workers=options.workers
+        )
         register(self.loader)
 
     def train_epoch(self) -> float:
@@ -95,8 +96,10 @@ class Trainer:
         best = BestWindows()
         for batch in DataLoader(share_of_examples(data), self.options.batch_size):
             outputs = self.plain(*(batch[name].to(self.device) for name in ("tokens", "kinds", "candidates")))
-            best.add({name: values.float().cpu().numpy() for name, values in outputs.items()},
-                     {name: batch[name].numpy() for name in ("example", "origin")})
+            best.add(
+                {name: values.float().cpu().numpy() for name, values in outputs.items()},
+                {name: batch[name].numpy() for name in ("example", "origin")},
+            )
         self.plain.train()
         sums = torch.tensor(best.sums(data.examples), dtype=torch.float32, device=self.device)
         dist.all_reduce(sums)

@@ -1,6 +1,6 @@
 """The same training with TensorFlow: each rank is a worker of MultiWorkerMirroredStrategy.
 
-    taas-run --framework tf --gpus 8 train_tf.py --epochs 10
+taas-run --framework tf --gpus 8 train_tf.py --epochs 10
 """
 
 import argparse
@@ -44,12 +44,14 @@ class Trainer:
         with self.strategy.scope():
             self.model = QuestionAnswerer(size)
             self.model(*(data[name][:1] for name in INPUTS))  # makes its variables
-            growing = tf.keras.optimizers.schedules.PolynomialDecay(size.learning_rate / WARM_UP, WARM_UP,
-                                                                    size.learning_rate)
+            growing = tf.keras.optimizers.schedules.PolynomialDecay(
+                size.learning_rate / WARM_UP, WARM_UP, size.learning_rate
+            )
             self.optimizer = tf.keras.optimizers.AdamW(growing, weight_decay=0.01)
             self.optimizer.build(self.model.trainable_variables)
-        self.batches = iter(self.strategy.distribute_datasets_from_function(
-            lambda context: self.share(data, batch_size, context)))
+        self.batches = iter(
+            self.strategy.distribute_datasets_from_function(lambda context: self.share(data, batch_size, context))
+        )
 
     def share(self, data: Arrays, batch_size: int, context: tf.distribute.InputContext) -> tf.data.Dataset:
         """What this worker trains on: its share, in a new order in each epoch, without end."""

@@ -59,21 +59,25 @@ def targets(example: Example, start: int, shape: WindowShape) -> dict[str, int]:
     long = answer.long.start - origin if answer.long and begins_here else 0
     short = next((span for span in answer.short if start <= span.start and span.end <= start + room), None)
     if short:
-        return {"type": ANSWER_TYPES.index("short"), "start": short.start - origin, "end": short.end - 1 - origin,
-                "long": long or IGNORED}
+        return {
+            "type": ANSWER_TYPES.index("short"),
+            "start": short.start - origin,
+            "end": short.end - 1 - origin,
+            "long": long or IGNORED,
+        }
     kind = "none" if not begins_here else "long" if answer.short else answer.type
     return {"type": ANSWER_TYPES.index(kind), "start": 0, "end": 0, "long": long}
 
 
 def encode(example: Example, start: int, shape: WindowShape) -> Window:
     """The window of `example` that begins with the word `start`, as arrays."""
-    question, words = example.question[:shape.question], example.document[start:start + shape.room(example)]
+    question, words = example.question[: shape.question], example.document[start : start + shape.room(example)]
     prefix, asked = shape.prefix(example), {word.lower() for word in question}
     tokens, kinds = np.zeros(shape.length, np.int64), np.full(shape.length, NOTHING)
     tokens[:prefix] = [CLS, *(token_of(word, shape.buckets) for word in question), SEP]
-    tokens[prefix:prefix + len(words)] = [token_of(word, shape.buckets) for word in words]
+    tokens[prefix : prefix + len(words)] = [token_of(word, shape.buckets) for word in words]
     kinds[:prefix] = QUESTION
-    kinds[prefix:prefix + len(words)] = [SHARED if word.lower() in asked else DOCUMENT for word in words]
+    kinds[prefix : prefix + len(words)] = [SHARED if word.lower() in asked else DOCUMENT for word in words]
     candidates = np.zeros(shape.length, bool)
     beginnings = {each.start - start for each in example.candidates}
     candidates[[prefix + place for place in beginnings if 0 <= place < len(words)]] = True

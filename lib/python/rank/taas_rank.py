@@ -1,13 +1,15 @@
 """In each process of a rank that imports torch: a default group that is made again has keys of its own.
 
-torch calls `watch` at the end of its own import, because the folder beside this file names it in "torch.backends", torch's own list of
-extensions, and taas-run puts the folder of both at the end of PYTHONPATH. docs/frameworks.md says what it is good for.
+torch calls `watch` at the end of its own import, because the folder beside this file names it in "torch.backends",
+torch's own list of extensions, and taas-run puts the folder of both at the end of PYTHONPATH. docs/frameworks.md says
+what it is good for.
 
-torch counts groups from 0 again after destroy_process_group(), so that the next default group looks at the keys of the one before,
-where ranks that are slower still have their old addresses. Here the store itself keeps how many groups of so many ranks each rank has
-joined, and every group after the first has a prefix with that number. What a process counted alone would start anew in a program that
-runs others one after another, and an attempt that failed does not count. The first group of all ranks has torch's own keys: taas-run
-reads them, and programs without torch's Python can be in it.
+torch counts groups from 0 again after destroy_process_group(), so that the next default group looks at the keys of the
+one before, where ranks that are slower still have their old addresses. Here the store itself keeps how many groups of
+so many ranks each rank has joined, and every group after the first has a prefix with that number. What a process
+counted alone would start anew in a program that runs others one after another, and an attempt that failed does not
+count. The first group of all ranks has torch's own keys: taas-run reads them, and programs without torch's Python can
+be in it.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def _is_of_the_run(store: Any) -> bool:
 
 
 def _keep(store: Any, rank: int, ranks: int) -> None:
-    """A later group of rank 0 takes the same server again, so that no other rank connects to one that is about to end."""
+    """A later group of rank 0 takes the same server again, so that no other rank connects to one that soon ends."""
     global _first_store
     if _first_store is None and rank == 0 and ranks > 1 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         _first_store = store

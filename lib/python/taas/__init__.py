@@ -4,8 +4,8 @@
     taas.register(loader)
     for batch in loader: ...
 
-With `taas.register(loader, device="cuda")` its batches arrive on the GPU.
-Below `taas-run --cpus N` the workers run on N CPU machines, otherwise on this one. docs/data.md says what is guaranteed.
+With `taas.register(loader, device="cuda")` its batches arrive on the GPU. Below `taas-run --cpus N` the workers run on
+N CPU machines, otherwise on this one. docs/data.md says what is guaranteed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ refuse_foreign_files(__path__[0])  # before anything else: another distribution 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._version import version as __version__
+from ._version import version as __version__  # noqa: F401
 
 if TYPE_CHECKING:
     from .worker.errors import UndeliverableBatch
@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from .registration import RegistrationError, is_registered, register, unregister
     from .worker.worker_info import WorkerInfo, get_worker_info
 
-__all__ = ["RegistrationError", "UndeliverableBatch", "WorkerInfo", "get_worker_info", "is_registered", "jax_initialize", "register",
-           "unregister"]
+__all__ = [
+    "RegistrationError",
+    "UndeliverableBatch",
+    "WorkerInfo",
+    "get_worker_info",
+    "is_registered",
+    "jax_initialize",
+    "register",
+    "unregister",
+]
 
 # Imported when they are first used: they need torch, which takes a second, and which not every environment has.
 _HOMES = {

@@ -7,7 +7,10 @@ import sys
 
 
 def main() -> None:
-    """Becomes taas-run. Ends with exit code 2 and one line when there is none, or when other files are among the package's."""
+    """Becomes taas-run.
+
+    Ends with exit code 2 and one line when there is none, or when other files are among the package's.
+    """
     from .foreign import refuse_foreign_files
     from .launcher import NoLauncher, find_launcher
 

@@ -13,7 +13,7 @@ class ForeignFiles(ImportError):
 
 
 def refuse_foreign_files(package: str) -> None:
-    """Raises ForeignFiles when the distribution `taas` is installed into the folder `package`, in which ours lies as well.
+    """Raises ForeignFiles when the distribution `taas` is installed into the folder `package`, in which ours is too.
 
     Below `python -m taas` the process ends with that line and exit code 2 instead.
     """
@@ -22,7 +22,10 @@ def refuse_foreign_files(package: str) -> None:
         files = [os.path.join(site, name) for name in _recorded(os.path.join(site, metadata, "RECORD"))]
         present = [name for name in files if os.path.exists(name)]
         if present:
-            _refuse(f"files of another distribution, {_title(metadata)}, lie among those of taas-run: {_shortened(present)}; {WAY_OUT}")
+            _refuse(
+                f"files of another distribution, {_title(metadata)}, lie among those of taas-run: "
+                f"{_shortened(present)}; {WAY_OUT}"
+            )
 
 
 def _refuse(line: str) -> None:

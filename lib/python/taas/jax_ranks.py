@@ -13,15 +13,20 @@ _KEY = "taas/jax/coordinator"
 def jax_initialize(**options: Any) -> None:
     """Calls `jax.distributed.initialize` with what this rank is: before any other use of JAX, in all ranks.
 
-    Each rank drives one device, that of its LOCAL_RANK, or all of its own under --devices-per-rank. JAX's coordinator runs in rank 0, on a free port; JAX_COORDINATOR_ADDRESS
-    names another place. `options` are those of `jax.distributed.initialize` and win. In a program that runs alone nothing
-    happens. Raises NoStore below a launcher that serves no store.
+    Each rank drives one device, that of its LOCAL_RANK, or all of its own under --devices-per-rank. JAX's coordinator
+    runs in rank 0, on a free port; JAX_COORDINATOR_ADDRESS names another place. `options` are those of
+    `jax.distributed.initialize` and win. In a program that runs alone nothing happens. Raises NoStore below a launcher
+    that serves no store.
     """
     world_size = int(os.environ.get("WORLD_SIZE") or 1)
     if world_size == 1:
         return
-    who = {"num_processes": world_size, "process_id": int(os.environ["RANK"]),
-           "local_device_ids": _devices(), **options}
+    who = {
+        "num_processes": world_size,
+        "process_id": int(os.environ["RANK"]),
+        "local_device_ids": _devices(),
+        **options,
+    }
     if "coordinator_address" in who or os.environ.get("JAX_COORDINATOR_ADDRESS"):
         return _initialize(who)
     with Store() as store:

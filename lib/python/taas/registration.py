@@ -19,8 +19,10 @@ from .runtime.identity import speaks_for_all
 
 _T = TypeVar("_T")
 _KEY = "_taas"
-_AS_WITH_ONE_WORKER = ("num_workers=0 is as num_workers=1 for a registered loader: another process makes its batches, of the dataset as it "
-                       "is when a loop begins; taas.unregister(loader) to have them made in this process")
+_AS_WITH_ONE_WORKER = (
+    "num_workers=0 is as num_workers=1 for a registered loader: another process makes its batches, of the dataset as "
+    "it is when a loop begins; taas.unregister(loader) to have them made in this process"
+)
 _taken: set[int] = set()
 _epochs_had: weakref.WeakKeyDictionary[DataLoader[Any], int] = weakref.WeakKeyDictionary()
 
@@ -32,16 +34,19 @@ class RegistrationError(ValueError):
 def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = None) -> DataLoader[_T]:
     """Lets data workers make the batches of `loader` from its next loop on; returns the same object.
 
-    With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of the loop.
-    With shared=True all ranks have one stream together: its batches are dealt over them, each to one rank, in the order that rank 0
-    draws, or an iterable dataset gives. shared=None is what --split says, for loaders that can be shared. Also a context manager: `with taas.register(loader): …`
-    unregisters it at the end. Raises RegistrationError when `loader` is no DataLoader or is registered already, for a device that is
-    not there, and for a loader that cannot be shared.
+    With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of the
+    loop. With shared=True all ranks have one stream together: its batches are dealt over them, each to one rank, in the
+    order that rank 0 draws, or an iterable dataset gives. shared=None is what --split says, for loaders that can be
+    shared. Also a context manager: `with taas.register(loader): …` unregisters it at the end. Raises RegistrationError
+    when `loader` is no DataLoader or is registered already, for a device that is not there, and for a loader that
+    cannot be shared.
     """
     if not isinstance(loader, DataLoader):
         raise RegistrationError(f"taas.register: {_described(loader)} is not a torch.utils.data.DataLoader")
     if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
-        raise RegistrationError("taas.register: a DataPipe cannot be registered: give the loader a Dataset or an IterableDataset")
+        raise RegistrationError(
+            "taas.register: a DataPipe cannot be registered: give the loader a Dataset or an IterableDataset"
+        )
     if is_registered(loader):
         raise RegistrationError("taas.register: this loader is registered already; taas.unregister(loader) ends that")
     try:
@@ -77,7 +82,8 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
 def _free_ordinal() -> int:
     """The loader's place among those that are registered: the same whenever the program does the same.
 
-    Only unregister() makes a place free. A loader that is let go of keeps its own: when it goes depends on the garbage collector.
+    Only unregister() makes a place free. A loader that is let go of keeps its own: when it goes depends on the garbage
+    collector.
     """
     return next(ordinal for ordinal in itertools.count() if ordinal not in _taken)
 
@@ -90,8 +96,10 @@ def unregister(loader: DataLoader[_T]) -> DataLoader[_T]:
     if os.environ.get("TAAS_ROLE") == "data-worker":
         return loader
     if not is_registered(loader):
-        raise RegistrationError(f"taas.unregister: {_described(loader)} is not registered; "
-                                "give the loader that taas.register was called with")
+        raise RegistrationError(
+            f"taas.unregister: {_described(loader)} is not registered; "
+            "give the loader that taas.register was called with"
+        )
     registered = loader.__dict__.pop(_KEY)
     registered.close()
     unshare(loader)
@@ -204,11 +212,20 @@ def _required(loader: Any) -> Registered:
 
 
 def _reduce(self: Any, protocol: int) -> Any:
-    """Copies and pickles are of the plain class. The state comes last: it may refer to the loader, as a collate_fn of its own does."""
+    """Copies and pickles are of the plain class.
+
+    The state comes last: it may refer to the loader, as a collate_fn of its own does.
+    """
     cls = _plain_class(type(self))
     own = {name: own_sampler(value) for name, value in self.__dict__.items() if name != _KEY}
     return cls.__new__, (cls,), own
 
 
-_Methods = {"__slots__": (), "__enter__": _enter, "__exit__": _exit, "__reduce_ex__": _reduce,
-            "state_dict": _state_dict, "load_state_dict": _load_state_dict}
+_Methods = {
+    "__slots__": (),
+    "__enter__": _enter,
+    "__exit__": _exit,
+    "__reduce_ex__": _reduce,
+    "state_dict": _state_dict,
+    "load_state_dict": _load_state_dict,
+}

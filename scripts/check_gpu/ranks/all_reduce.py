@@ -1,4 +1,7 @@
-"""Time of all_reduce by size, one JSON line for each: sum of float32 over all ranks, in place. BYTES: sizes, comma-separated."""
+"""Time of all_reduce by size, one JSON line for each: sum of float32 over all ranks, in place.
+
+BYTES: sizes, comma-separated.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Ten steps of deterministic DDP over nccl; rank 0 says the parameters' SHA-256, and all ranks that they have the same."""
+"""Ten steps of deterministic DDP over nccl; rank 0 says the parameters' SHA-256, and all ranks that it is theirs."""
 
 import hashlib
 import os
@@ -24,7 +24,9 @@ def main() -> None:
     torch.backends.cudnn.benchmark = False
     dist.init_process_group("nccl", device_id=device)
     torch.manual_seed(1)
-    net = nn.Sequential(nn.Conv2d(1, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 26 * 26, 10)).to(device)
+    net = nn.Sequential(
+        nn.Conv2d(1, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 26 * 26, 10)
+    ).to(device)
     model = nn.parallel.DistributedDataParallel(net)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     generator = torch.Generator().manual_seed(dist.get_rank())

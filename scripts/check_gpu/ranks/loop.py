@@ -1,7 +1,7 @@
 """A DDP loop over nccl that fails on purpose: FAULT=kind@rank@step (kill, segv, raise, exit, oom, assert, skip).
 
-STEPS: how many; PG_TIMEOUT: seconds of the group's timeout. Says when the fault happens and when each generation's first step is
-done, in seconds of time.time().
+STEPS: how many; PG_TIMEOUT: seconds of the group's timeout. Says when the fault happens and when each generation's
+first step is done, in seconds of time.time().
 """
 
 import datetime

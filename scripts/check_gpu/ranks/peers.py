@@ -1,4 +1,7 @@
-"""For each pair of GPUs of this machine: whether they reach each other's memory, whether a copy is right, and how fast. JSON."""
+"""For each pair of GPUs of this machine: whether they reach each other's memory, and how fast and right a copy is.
+
+Written as JSON.
+"""
 
 import json
 
@@ -21,8 +24,13 @@ def pair(source: int, target: int) -> dict:
         end.record()
         end.synchronize()
     rate = COPIES * BYTES / (begin.elapsed_time(end) / 1e3) / 1e9
-    return {"from": source, "to": target, "peers": torch.cuda.can_device_access_peer(source, target), "right": right,
-            "gigabytes_per_second": rate}
+    return {
+        "from": source,
+        "to": target,
+        "peers": torch.cuda.can_device_access_peer(source, target),
+        "right": right,
+        "gigabytes_per_second": rate,
+    }
 
 
 count = torch.cuda.device_count()

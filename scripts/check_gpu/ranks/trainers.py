@@ -1,4 +1,9 @@
-"""accelerate and transformers' Trainer on the GPU, written as for torchrun. usage: trainers.py accelerate|transformers"""
+"""accelerate and transformers' Trainer on the GPU, written as for torchrun.
+
+usage: trainers.py accelerate
+
+transformers
+"""
 
 import os
 import sys
@@ -25,12 +30,25 @@ def by_accelerate() -> str:
 def by_transformers() -> str:
     from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
-    sizes = {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    sizes = {
+        "vocab_size": 32,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
     model = BertForSequenceClassification(BertConfig(**sizes))
     tokens = torch.randint(32, (128, 8), generator=torch.Generator().manual_seed(1))
     samples = [{"input_ids": row, "labels": row[0] % 2} for row in tokens]
-    arguments = TrainingArguments(output_dir=os.environ.get("TAAS_OUTPUT_DIR", "."), per_device_train_batch_size=2, max_steps=3,
-                                  save_strategy="no", report_to=[], disable_tqdm=True, logging_strategy="no")
+    arguments = TrainingArguments(
+        output_dir=os.environ.get("TAAS_OUTPUT_DIR", "."),
+        per_device_train_batch_size=2,
+        max_steps=3,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        logging_strategy="no",
+    )
     steps = Trainer(model=model, args=arguments, train_dataset=samples).train().global_step
     return f"{arguments.device.type} {steps == 3}"
 

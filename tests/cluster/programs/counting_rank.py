@@ -1,8 +1,8 @@
 """Counts the requests to write a checkpoint, and saves when it is told to stop, by a handler that raises.
 
-FOLDER/started-RANK when it runs; FOLDER/told-RANK at the first SIGUSR2, which odd ranks do not handle; FOLDER/asked-RANK when the
-file of TAAS_STOP_REQUESTED appeared; FOLDER/counted-RANK-N at SIGTERM, after N of them; FOLDER/saved-RANK when nothing
-has broken off the second that a save takes.
+FOLDER/started-RANK when it runs; FOLDER/told-RANK at the first SIGUSR2, which odd ranks do not handle;
+FOLDER/asked-RANK when the file of TAAS_STOP_REQUESTED appeared; FOLDER/counted-RANK-N at SIGTERM, after N of them;
+FOLDER/saved-RANK when nothing has broken off the second that a save takes.
 """
 
 import os

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A rank, or a data worker, by TAAS_ROLE; no Python program to taas-run, which runs it as it is.
 
-A worker answers each connection with its place and its host. A rank writes what it learned of the workers to FOLDER/seen-RANK,
-again whenever that has changed: host and place of each that its plan names, null for one that has left.
+A worker answers each connection with its place and its host. A rank writes what it learned of the workers to
+FOLDER/seen-RANK, again whenever that has changed: host and place of each that its plan names, null for one that has
+left.
 """
 
 import json
@@ -24,7 +25,13 @@ def work():
         sys.exit("no such loader")
     if "PREPARE" in os.environ:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
-            event = {"kind": "prepared", "worker": int(os.environ["TAAS_DATA_WORKER"]), "batches": 3, "bytes": 10, "done": True}
+            event = {
+                "kind": "prepared",
+                "worker": int(os.environ["TAAS_DATA_WORKER"]),
+                "batches": 3,
+                "bytes": 10,
+                "done": True,
+            }
             to.sendto(json.dumps(event).encode(), os.environ["TAAS_EVENTS"])
     for number in os.environ["TAAS_DATA_LISTEN"].split(","):
         threading.Thread(target=answer, args=(socket.socket(fileno=int(number)), about), daemon=True).start()

@@ -1,6 +1,7 @@
 """Gives a sign of life every few milliseconds: the time (CLOCK_MONOTONIC, ns) to FOLDER/GENERATION-RANK-HOST.
 
-With --print it prints them, too. It leaves with 0 once FOLDER/finish exists. The signs show which generations lived at the same time.
+With --print it prints them, too. It leaves with 0 once FOLDER/finish exists. The signs show which generations lived at
+the same time.
 """
 
 import os

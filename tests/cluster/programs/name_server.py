@@ -1,6 +1,7 @@
 """A name server of one node, at 127.0.0.1 port 53 (UDP): name_server.py FILE
 
-FILE is read for each question: {"names": {NAME: [ADDRESS…]}, "seconds": before each answer, "silent": true for none at all}.
+FILE is read for each question: {"names": {NAME: [ADDRESS…]}, "seconds": before each answer, "silent": true for none at
+all}.
 """
 
 import ipaddress
@@ -20,7 +21,7 @@ def question_of(packet: bytes) -> tuple:
     """(name, type, where it ends)"""
     labels, at = [], 12
     while packet[at]:
-        labels.append(packet[at + 1:at + 1 + packet[at]].decode())
+        labels.append(packet[at + 1 : at + 1 + packet[at]].decode())
         at += 1 + packet[at]
     return ".".join(labels).lower(), struct.unpack_from("!H", packet, at + 1)[0], at + 5
 
@@ -45,4 +46,6 @@ server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 server.bind(("127.0.0.1", 53))
 print("ready", flush=True)
 while True:
-    threading.Thread(target=answer, args=(server, *server.recvfrom(4096), pathlib.Path(sys.argv[1])), daemon=True).start()
+    threading.Thread(
+        target=answer, args=(server, *server.recvfrom(4096), pathlib.Path(sys.argv[1])), daemon=True
+    ).start()

@@ -1,4 +1,4 @@
-"""Numbers, in a registered loader that data workers can prepare. Each process that makes a batch leaves its host's name in HOSTS."""
+"""Numbers, in a registered loader that data workers can prepare. Who makes a batch leaves its host's name in HOSTS."""
 
 import os
 import pathlib

@@ -13,6 +13,7 @@ alone = "alone" in sys.argv
 if not alone:
     import torch
     import torch.distributed as dist
+
     dist.init_process_group("gloo")
     total = torch.ones(1)
 while True:

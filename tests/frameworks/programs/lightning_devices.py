@@ -1,4 +1,4 @@
-"""Two steps of two samples in each rank, every sample once: lightning_devices.py DEVICES NODES, as a Trainer is told of them."""
+"""Two steps of two samples in each rank, every sample once: lightning_devices.py DEVICES NODES, as told to Trainer."""
 
 import sys
 
@@ -26,11 +26,24 @@ class Line(LightningModule):
         if self.trainer.is_global_zero:
             assert sorted(samples.tolist()) == list(range(4 * self.trainer.world_size)), samples
             assert len(weights.unique()) == 1, weights
-            print(f"{self.trainer.world_size} ranks on {self.trainer.num_nodes} machines, {self.trainer.global_step} steps", flush=True)
+            print(
+                f"{self.trainer.world_size} ranks on {self.trainer.num_nodes} machines, "
+                f"{self.trainer.global_step} steps",
+                flush=True,
+            )
 
 
 devices, nodes = map(int, sys.argv[1:])
-trainer = Trainer(accelerator="auto", strategy="ddp", devices=devices, num_nodes=nodes, max_epochs=1, logger=False,
-                  enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+trainer = Trainer(
+    accelerator="auto",
+    strategy="ddp",
+    devices=devices,
+    num_nodes=nodes,
+    max_epochs=1,
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+)
 numbers = torch.arange(4.0 * devices * nodes)
 trainer.fit(Line(), DataLoader(TensorDataset(numbers[:, None]), batch_size=2, shuffle=True))

@@ -14,10 +14,18 @@ AT_IMPORT = rank_zero_only.rank  # loggers and checkpoints trust what Lightning 
 def main():
     trainer, model = lightning_digits.main(["--epochs", "2"])
     environment = trainer.strategy.cluster_environment
-    report(int(os.environ["RANK"]), environment=type(environment).__name__, at_import=AT_IMPORT,
-           global_rank=trainer.global_rank, local_rank=trainer.local_rank, node_rank=trainer.node_rank,
-           world=trainer.world_size, steps=trainer.global_step, loss=model.last_loss.hex(),
-           parameters=digest(model.parameters()))
+    report(
+        int(os.environ["RANK"]),
+        environment=type(environment).__name__,
+        at_import=AT_IMPORT,
+        global_rank=trainer.global_rank,
+        local_rank=trainer.local_rank,
+        node_rank=trainer.node_rank,
+        world=trainer.world_size,
+        steps=trainer.global_step,
+        loss=model.last_loss.hex(),
+        parameters=digest(model.parameters()),
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One process that starts workers of its own, as PyTorch's tutorials do: with a port of its own, or with what it was given."""
+"""One process that starts workers of its own, as PyTorch's tutorials do: with a port of its own, or the given one."""
 
 import datetime
 import os

@@ -26,9 +26,15 @@ def main():
         return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(replica, args=(sample,)), axis=None)
 
     loss = step(tf.constant(float(resolver.task_id + 1)))
-    report(int(os.environ["RANK"]), index=resolver.task_id, type=resolver.task_type, loss=float(loss),
-           replicas=strategy.num_replicas_in_sync, weight=float(weight.numpy()),
-           workers=json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"])
+    report(
+        int(os.environ["RANK"]),
+        index=resolver.task_id,
+        type=resolver.task_type,
+        loss=float(loss),
+        replicas=strategy.num_replicas_in_sync,
+        weight=float(weight.numpy()),
+        workers=json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"],
+    )
 
 
 if __name__ == "__main__":

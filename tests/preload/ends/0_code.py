@@ -1,3 +1,4 @@
 import sys
+
 print("leaving")
 sys.exit(7)

@@ -1,3 +1,4 @@
 import os
+
 print("lost or not", end="")
 os._exit(3)

@@ -1,4 +1,5 @@
 import faulthandler
 import os
+
 faulthandler.enable()
 os.abort()

@@ -1,4 +1,5 @@
 import sys
 import threading
+
 threading.Thread(target=lambda: 1 / 0, name="worker").start()
 sys.exit(4)

@@ -1,1 +1,7 @@
-print([line for line in open("/proc/self/status") if line.startswith(("Cap", "NoNewPrivs", "Seccomp", "Cpus_allowed_list", "Threads", "TracerPid"))])
+print(
+    [
+        line
+        for line in open("/proc/self/status")
+        if line.startswith(("Cap", "NoNewPrivs", "Seccomp", "Cpus_allowed_list", "Threads", "TracerPid"))
+    ]
+)

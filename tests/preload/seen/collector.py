@@ -1,3 +1,4 @@
 import gc
+
 print(gc.isenabled(), gc.get_threshold(), gc.get_debug(), gc.callbacks, gc.garbage)
 gc.collect()

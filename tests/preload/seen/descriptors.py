@@ -1,4 +1,5 @@
 import os
+
 for number in sorted(os.listdir("/proc/self/fd"), key=int):
     try:
         target = os.readlink(f"/proc/self/fd/{number}")

@@ -1,4 +1,5 @@
 import faulthandler
+
 print(faulthandler.is_enabled())
 faulthandler.enable()
 faulthandler.disable()

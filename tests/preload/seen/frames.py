@@ -1,6 +1,7 @@
 import inspect
 import sys
 import traceback
+
 frame = sys._getframe()
 while frame:
     print(frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno)

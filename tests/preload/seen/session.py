@@ -1,3 +1,4 @@
 import os
+
 pid = os.getpid()
 print(os.getsid(0) == pid, os.getpgrp() == pid, os.getcwd())

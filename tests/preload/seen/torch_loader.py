@@ -11,4 +11,6 @@ class Squares(torch.utils.data.Dataset):
 
 if __name__ == "__main__":
     for context in ("fork",):
-        print([item for item in torch.utils.data.DataLoader(Squares(), 3, num_workers=2, multiprocessing_context=context)])
+        print(
+            [item for item in torch.utils.data.DataLoader(Squares(), 3, num_workers=2, multiprocessing_context=context)]
+        )

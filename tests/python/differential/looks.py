@@ -69,9 +69,16 @@ class _Looks:
         return self._object(value)
 
     def _kinds(self) -> tuple[tuple[Any, Any], ...]:
-        return ((torch.Tensor, self._tensor), (numpy.ma.MaskedArray, self._masked), (numpy.ndarray, self._array),
-                (numpy.generic, lambda value: (value.dtype.str, value.tobytes())), (dict, self._dict),
-                ((list, tuple, collections.deque), self._row), ((set, frozenset), self._set), (bytearray, lambda value: (bytes(value),)))
+        return (
+            (torch.Tensor, self._tensor),
+            (numpy.ma.MaskedArray, self._masked),
+            (numpy.ndarray, self._array),
+            (numpy.generic, lambda value: (value.dtype.str, value.tobytes())),
+            (dict, self._dict),
+            ((list, tuple, collections.deque), self._row),
+            ((set, frozenset), self._set),
+            (bytearray, lambda value: (bytes(value),)),
+        )
 
     def _tensor(self, value: torch.Tensor) -> tuple[Any, ...]:
         head = (str(value.dtype), tuple(value.shape), str(value.layout), str(value.device), value.requires_grad)
@@ -82,10 +89,26 @@ class _Looks:
         if value.layout in (torch.sparse_csr, torch.sparse_bsr):
             return (*head, self.of(value.crow_indices()), self.of(value.col_indices()), self.of(value.values()))
         if value.is_quantized:
-            return (*head, value.stride(), str(value.qscheme()), self.of(value.int_repr()), value.q_scale(), value.q_zero_point())
+            return (
+                *head,
+                value.stride(),
+                str(value.qscheme()),
+                self.of(value.int_repr()),
+                value.q_scale(),
+                value.q_zero_point(),
+            )
         gradient = self.of(value.grad) if value.is_leaf else None
-        return (*head, value.stride(), value.is_conj(), value.is_neg(), value.is_leaf, value.is_inference(), gradient,
-                _tensor_bytes(value), self._attributes(value))
+        return (
+            *head,
+            value.stride(),
+            value.is_conj(),
+            value.is_neg(),
+            value.is_leaf,
+            value.is_inference(),
+            gradient,
+            _tensor_bytes(value),
+            self._attributes(value),
+        )
 
     def _masked(self, value: Any) -> tuple[Any, ...]:
         return self.of(value.data), self.of(numpy.ma.getmaskarray(value)), self.of(value.fill_value)

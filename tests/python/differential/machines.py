@@ -1,4 +1,4 @@
-"""Two data workers that play CPU machines, for all pipelines together: each would import torch for seconds otherwise."""
+"""Two data workers that play CPU machines, for all pipelines together: each would import torch for seconds else."""
 
 from typing import Any
 

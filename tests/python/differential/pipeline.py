@@ -16,7 +16,8 @@ class Pipeline:
     """A function that makes a loader with so many `num_workers`, and what is promised of it.
 
     num_workers   with which ones it is tried
-    random        the dataset draws random numbers: the registered ways are compared with each other, not with the plain loader
+    random        the dataset draws random numbers: the registered ways are compared with each other,
+                  not with the plain loader
     any_order     the order is drawn without a seed: the samples of an epoch are compared, wherever they came
     refused       what the one line of the refusal matches; without worker processes the batches may be the plain ones
     may_be_refused  its batches are the plain ones, or one line refuses it before the first
@@ -31,7 +32,8 @@ class Pipeline:
     full          tried with TAAS_FULL=1 only
     spawns        takes a slow way in the quick run, too: a worker that is started, and imports torch
     resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
-    as_spawned    the plain loader's spawned workers give something else than forks: registered ones are compared with those
+    as_spawned    the plain loader's spawned workers give something else than forks: registered ones are compared
+                  with those
     after_a_death what the one line matches of a loop that may end where a worker dies
     sent          False where data workers on other machines cannot be sent the dataset
     """

@@ -1,4 +1,4 @@
-"""The training program that a pipeline is tried with: two epochs, random draws between the batches, a death, a resumption."""
+"""The training program that a pipeline is tried with: two epochs, draws between the batches, a death, a resumption."""
 
 import contextlib
 import itertools
@@ -79,7 +79,9 @@ class Program:
         if self._pipeline.any_order:
             self.seen.append((f"samples of epoch {epoch}", sorted(self._samples)))
         if stop == BATCHES_AT_MOST:
-            self.seen.append((f"end of epoch {epoch} after {number + 1} batches", random_states(), _generator_of(loader)))
+            self.seen.append(
+                (f"end of epoch {epoch} after {number + 1} batches", random_states(), _generator_of(loader))
+            )
 
     def _step(self, loader: Any, epoch: int, number: int, batch: Any) -> None:
         if self._pipeline.any_order:
@@ -87,15 +89,24 @@ class Program:
         else:
             self.seen.append((f"batch {number} of epoch {epoch}", looks_of(batch)))
         self._pipeline.each_step(loader, number)
-        self.seen.append((f"random states after batch {number} of epoch {epoch}", random_states(), float(torch.rand(())),
-                          random.random(), float(numpy.random.rand())))
+        self.seen.append(
+            (
+                f"random states after batch {number} of epoch {epoch}",
+                random_states(),
+                float(torch.rand(())),
+                random.random(),
+                float(numpy.random.rand()),
+            )
+        )
         if self._way.kills and number == 1:
             _kill_a_worker(self._way)
 
     def _end(self, loader: Any) -> None:
         if self._way.is_registered:
             taas.unregister(loader)
-        self.seen.append(("settings at the end", sorted((key, without_folder(repr(value))) for key, value in settings().items())))
+        self.seen.append(
+            ("settings at the end", sorted((key, without_folder(repr(value))) for key, value in settings().items()))
+        )
 
     @contextlib.contextmanager
     def _noting_exceptions(self) -> Iterator[None]:

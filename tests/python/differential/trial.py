@@ -12,18 +12,24 @@ from .ways import Way, plain, registered
 
 
 def faults_of(pipeline: Pipeline, machines: Any, full: bool, chosen: list[Way] | None = None) -> list[str]:
-    """One line for each way in which the promise is not kept. `machines` is a run with two data workers; `chosen` are the ways
-    that are tried, where they are not all.
+    """One line for each way in which the promise is not kept.
+
+    `machines` is a run with two data workers; `chosen` are the ways that are tried, where they are not all.
     """
     ways = registered(pipeline, full) if chosen is None else chosen
     baselines = plain(pipeline, full or any(way.start_method for way in ways))
     killing, seconds = [way for way in ways if way.kills and way.on_machines], pipeline.seconds * (3 if full else 1)
-    results = run_all({way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, seconds)
+    results = run_all(
+        {way: _action(pipeline, way, machines) for way in baselines + ways if way not in killing}, seconds
+    )
     for way in killing:
         results |= run_all({way: _action(pipeline, way, machines)}, seconds)
         machines.revive()
-    wrong = [f"{way}: the pipeline itself raised {said}" for way in baselines
-             if (said := _said(results[way].value)) and not pipeline.raises and not way.start_method and not way.as_with_one]
+    wrong = [
+        f"{way}: the pipeline itself raised {said}"
+        for way in baselines
+        if (said := _said(results[way].value)) and not pipeline.raises and not way.start_method and not way.as_with_one
+    ]
     return wrong + [line for way in ways for line in _fault(pipeline, way, results)]
 
 
@@ -56,7 +62,11 @@ def _until_interrupted(pipeline: Pipeline, way: Way) -> tuple[list[Any], Any]:
 def _fault(pipeline: Pipeline, way: Way, results: dict[Way, Result]) -> list[str]:
     result = results[way]
     expected = results[_reference(pipeline, way)]
-    if pipeline.refused and way.is_registered and (way.processes or way.on_machines or difference(expected.value, result.value)):
+    if (
+        pipeline.refused
+        and way.is_registered
+        and (way.processes or way.on_machines or difference(expected.value, result.value))
+    ):
         return [f"{way}: {line}" for line in _not_refused(pipeline, result)]
     line = difference(expected.value, result.value)
     if line and way.kills and pipeline.after_a_death and re.search(pipeline.after_a_death, _said(result.value)):
@@ -67,7 +77,9 @@ def _fault(pipeline: Pipeline, way: Way, results: dict[Way, Result]) -> list[str
         return []
     if not line and pipeline.says and way.is_registered and not re.search(pipeline.says, said := _said(result.value)):
         line = f"its exception does not say {pipeline.says!r}{said}"
-    if not line and pipeline.falls_back and way.is_registered and not way.on_machines:  # a run's remarks go to the launcher
+    if (
+        not line and pipeline.falls_back and way.is_registered and not way.on_machines
+    ):  # a run's remarks go to the launcher
         line = _without_its_line(pipeline, result)
     return [f"{way}: {line}"] if line else []
 
@@ -96,12 +108,20 @@ def _not_refused(pipeline: Pipeline, result: Result) -> list[str]:
     if len(seen) < 2 or seen[0][0] != "raised":
         return [f"not refused: its loop saw {str(seen[:1])[:200]}"]
     text = seen[1][1]
-    return [] if re.search(pipeline.refused, text) and len(text.splitlines()) == 1 else [f"refused with other words: {text}"]
+    return (
+        []
+        if re.search(pipeline.refused, text) and len(text.splitlines()) == 1
+        else [f"refused with other words: {text}"]
+    )
 
 
 def _without_its_line(pipeline: Pipeline, result: Result) -> str:
     found = [line for line in result.output.splitlines() if re.search(pipeline.falls_back, line)]
-    return "" if len(found) == 1 else f"{len(found)} lines of the output match {pipeline.falls_back!r}: {result.output[:500]}"
+    return (
+        ""
+        if len(found) == 1
+        else f"{len(found)} lines of the output match {pipeline.falls_back!r}: {result.output[:500]}"
+    )
 
 
 def difference(expected: list[Any], seen: list[Any]) -> str:
@@ -111,7 +131,10 @@ def difference(expected: list[Any], seen: list[Any]) -> str:
             return f"{one[0]}: {' '.join(_first_difference(one, other))}"[:600] + _said(seen)
     if len(expected) != len(seen):
         longer = expected if len(expected) > len(seen) else seen
-        return f"only the {'plain' if longer is expected else 'registered'} loop saw {str(longer[min(len(expected), len(seen))])[:200]}"
+        return (
+            f"only the {'plain' if longer is expected else 'registered'} loop saw "
+            f"{str(longer[min(len(expected), len(seen))])[:200]}"
+        )
     return ""
 
 

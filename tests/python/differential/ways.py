@@ -10,7 +10,7 @@ INTERRUPTED_AT = 2
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How the program is run. `processes` is TAAS_DATA_WORKERS; `machines` are the workers' process ids, of a run's plan."""
+    """How the program is run. `processes` is TAAS_DATA_WORKERS; `machines` are the process ids of a run's workers."""
 
     num_workers: int
     is_registered: bool = True
@@ -53,23 +53,35 @@ def registered(pipeline: Pipeline, full: bool) -> list[Way]:
 def _quick(number: int) -> list[Way]:
     if not number:
         return [Way(number, processes=count) for count in (0, 2)]
-    return [Way(number, processes=1), Way(number, processes=4, kills=True), Way(number, processes=2, resumes=True),
-            Way(number, on_machines=True)]
+    return [
+        Way(number, processes=1),
+        Way(number, processes=4, kills=True),
+        Way(number, processes=2, resumes=True),
+        Way(number, on_machines=True),
+    ]
 
 
 def _all(number: int) -> list[Way]:
     ways = [Way(number, processes=count) for count in (0, 1, 2, 4)]
     ways += [Way(number, processes=count, kills=True) for count in (2, 4)]
-    ways += [Way(number, processes=2, resumes=True), Way(number, on_machines=True), Way(number, on_machines=True, resumes=True),
-             Way(number, on_machines=True, kills=True)]
+    ways += [
+        Way(number, processes=2, resumes=True),
+        Way(number, on_machines=True),
+        Way(number, on_machines=True, resumes=True),
+        Way(number, on_machines=True, kills=True),
+    ]
     if number:
         ways.append(Way(number, processes=2, start_method="spawn"))
     return ways
 
 
 def _possible(pipeline: Pipeline, way: Way) -> bool:
-    return ((pipeline.resumes or not way.resumes) and (pipeline.sent or not _sends(way)) and (pipeline.alone or way.processes != 0)
-            and not (pipeline.refused and way.start_method and not way.is_registered))
+    return (
+        (pipeline.resumes or not way.resumes)
+        and (pipeline.sent or not _sends(way))
+        and (pipeline.alone or way.processes != 0)
+        and not (pipeline.refused and way.start_method and not way.is_registered)
+    )
 
 
 def _sends(way: Way) -> bool:

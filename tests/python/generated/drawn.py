@@ -1,4 +1,4 @@
-"""A pipeline drawn from a seed: the dataset, the loader's options, and what the program changes before, between and during loops."""
+"""A pipeline drawn from a seed: the dataset, the loader's options, and what the program changes around and in loops."""
 
 import pathlib
 import random
@@ -65,7 +65,9 @@ class Stream(IterableDataset):
 class StreamThatLooksOnce(Stream):
     def __iter__(self) -> Iterator[Any]:
         worker, number = get_worker_info(), self.source.look()
-        return ((index, number) for index in range(worker.id if worker else 0, SIZE, worker.num_workers if worker else 1))
+        return (
+            (index, number) for index in range(worker.id if worker else 0, SIZE, worker.num_workers if worker else 1)
+        )
 
 
 class StreamOfItself(Stream):
@@ -85,14 +87,18 @@ class StreamOfItself(Stream):
 MAPS = {"rows": Rows, "rows in numbers": ManyRows, "rows of its collate_fn": PlainRows}
 STREAMS = {"a stream": Stream, "a stream that looks once": StreamThatLooksOnce, "a stream of itself": StreamOfItself}
 WRAPPED_MAPS: dict[str, Callable[[Any], Any]] = {
-    "": lambda dataset: dataset, "in a subset": lambda dataset: Subset(dataset, list(range(SIZE))[::-1]),
+    "": lambda dataset: dataset,
+    "in a subset": lambda dataset: Subset(dataset, list(range(SIZE))[::-1]),
     "concatenated": lambda dataset: ConcatDataset([Subset(dataset, range(5)), Subset(dataset, range(5, SIZE))]),
 }
-WRAPPED_STREAMS: dict[str, Callable[[Any], Any]] = {"": lambda dataset: dataset, "chained": lambda dataset: ChainDataset([dataset])}
+WRAPPED_STREAMS: dict[str, Callable[[Any], Any]] = {
+    "": lambda dataset: dataset,
+    "chained": lambda dataset: ChainDataset([dataset]),
+}
 
 
 class Drawn:
-    """All of it is known when it was drawn: `make` and the moments of change run in each of the compared processes anew."""
+    """All of it is known when it was drawn: `make` and the moments of change run anew in each compared process."""
 
     def __init__(self, seed: int) -> None:
         draw = random.Random(seed)
@@ -123,7 +129,7 @@ class Drawn:
         return options
 
     def _drawn_changes(self, draw: random.Random) -> dict[tuple[int, int], int]:
-        """By epoch and batch; -1 is before the epoch. What is shared changes between loops alone: else plain loops race."""
+        """By epoch and batch; before the epoch: -1. What is shared changes between loops: else plain loops race."""
         moments = [(epoch, -1) for epoch in range(EPOCHS)]
         if not self.is_shared:
             moments += [(epoch, batch) for epoch in range(EPOCHS) for batch in range(4)]
@@ -133,15 +139,23 @@ class Drawn:
     def __str__(self) -> str:
         way = ", in ".join([self.place, *self.nesting])
         changed = ", ".join(f"{value} at {epoch}.{batch}" for (epoch, batch), value in self.changes.items())
-        return (f"seed {self.seed}: {self.dataset} {self.wrapped} of {way}{', written by workers' * self.writes}; "
-                f"num_workers={self.workers}, {self.options}; changed: {changed or 'never'}")
+        return (
+            f"seed {self.seed}: {self.dataset} {self.wrapped} of {way}{', written by workers' * self.writes}; "
+            f"num_workers={self.workers}, {self.options}; changed: {changed or 'never'}"
+        )
 
     def is_possible(self, way: Way) -> bool:
         """False for what docs/data-guarantees.md says cannot be known."""
         keeps_state = self.writes or self.place in MOVING
-        return not (way.kills and keeps_state and self.options.get("persistent_workers")
-                    or (way.on_machines or way.start_method) and self.place == "a module made by the program"
-                    or way.start_method and self.place == "a mapped file")  # copied, where the plain loader can start a worker at all
+        return not (
+            way.kills
+            and keeps_state
+            and self.options.get("persistent_workers")
+            or (way.on_machines or way.start_method)
+            and self.place == "a module made by the program"
+            or way.start_method
+            and self.place == "a mapped file"
+        )  # copied, where the plain loader can start a worker at all
 
     def make(self, workers: int) -> DataLoader:
         self.kept = {**OF_A_PROCESS, **MOVING, **SHARED}[self.place]()
@@ -171,7 +185,16 @@ class Drawn:
 def drawn_pipeline(seed: int) -> tuple[Pipeline, Callable[[Way], bool]]:
     """The pipeline, and in which ways it can be run."""
     drawn = Drawn(seed)
-    pipeline = Pipeline(str(drawn), drawn.make, pathlib.Path(__file__), num_workers=(drawn.workers,), epochs=EPOCHS,
-                        before_epoch=drawn.before_epoch, each_step=drawn.each_step, resumes=False, may_be_refused=True,
-                        after_a_death="a new one would see the dataset as it is now|gives other samples when it is read again")
+    pipeline = Pipeline(
+        str(drawn),
+        drawn.make,
+        pathlib.Path(__file__),
+        num_workers=(drawn.workers,),
+        epochs=EPOCHS,
+        before_epoch=drawn.before_epoch,
+        each_step=drawn.each_step,
+        resumes=False,
+        may_be_refused=True,
+        after_a_death="a new one would see the dataset as it is now|gives other samples when it is read again",
+    )
     return pipeline, drawn.is_possible

@@ -196,16 +196,33 @@ def in_a_method_of_its_own(inner: Any) -> Any:
 
 
 IN_A_CONTAINER = {
-    "a list": lambda inner: [inner], "a dict": lambda inner: {"a": inner}, "a tuple": lambda inner: (inner,),
-    "a deque": lambda inner: collections.deque([inner]), "an ordered dict": lambda inner: collections.OrderedDict(a=inner),
-    "a list in a dict in a tuple": lambda inner: ({"b": [inner]},), "a set": lambda inner: {WithAnIdentity(inner)},
+    "a list": lambda inner: [inner],
+    "a dict": lambda inner: {"a": inner},
+    "a tuple": lambda inner: (inner,),
+    "a deque": lambda inner: collections.deque([inner]),
+    "an ordered dict": lambda inner: collections.OrderedDict(a=inner),
+    "a list in a dict in a tuple": lambda inner: ({"b": [inner]},),
+    "a set": lambda inner: {WithAnIdentity(inner)},
 }
 
 NESTINGS = {
-    "an attribute": InAnAttribute, "slots": InSlots, "frozen slots": InFrozenSlots, "a dict with an attribute": InADict,
-    "a kind of list": lambda inner: InAList([inner]), "a named tuple": lambda inner: Named(inner, 1), "a delegate": Delegating,
-    "its own state": WithItsOwnState, "a reduction": Reduced, "a module of torch": InAModule, "a circle": InACircle,
-    "a descriptor": ByDescriptor, "a lambda": in_a_lambda, "a partial": in_a_partial, "a bound method": in_a_bound_method,
-    "a local class": in_a_local_class, "a default argument": in_a_default, "a method of its own": in_a_method_of_its_own,
+    "an attribute": InAnAttribute,
+    "slots": InSlots,
+    "frozen slots": InFrozenSlots,
+    "a dict with an attribute": InADict,
+    "a kind of list": lambda inner: InAList([inner]),
+    "a named tuple": lambda inner: Named(inner, 1),
+    "a delegate": Delegating,
+    "its own state": WithItsOwnState,
+    "a reduction": Reduced,
+    "a module of torch": InAModule,
+    "a circle": InACircle,
+    "a descriptor": ByDescriptor,
+    "a lambda": in_a_lambda,
+    "a partial": in_a_partial,
+    "a bound method": in_a_bound_method,
+    "a local class": in_a_local_class,
+    "a default argument": in_a_default,
+    "a method of its own": in_a_method_of_its_own,
     **{name: functools.partial(InAContainer, wrap) for name, wrap in IN_A_CONTAINER.items()},
 }

@@ -50,8 +50,13 @@ class CountsStreams(IterableDataset):
 
 
 @pytest.mark.parametrize("processes", WAYS)
-@pytest.mark.parametrize("make", [lambda: DataLoader(Counts(40), 3, num_workers=3, collate_fn=list, worker_init_fn=open_once),
-                                  lambda: DataLoader(CountsStreams(), 3, num_workers=3, collate_fn=list)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DataLoader(Counts(40), 3, num_workers=3, collate_fn=list, worker_init_fn=open_once),
+        lambda: DataLoader(CountsStreams(), 3, num_workers=3, collate_fn=list),
+    ],
+)
 def test_no_logical_worker_sees_what_another_has_set(make, processes, monkeypatch):
     assert equal(registered_loop(make, processes, monkeypatch, epochs=3), loop(make(), epochs=3))
     assert (calls, opened, CountsStreams.begun) == (0, set(), 0)
@@ -69,7 +74,9 @@ def test_persistent_workers_keep_what_they_began_with(processes, monkeypatch):
     monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
     seen = []
     for register in (False, True):
-        loader = DataLoader(Strong(20), 3, num_workers=2, collate_fn=list, persistent_workers=True, worker_init_fn=open_once)
+        loader = DataLoader(
+            Strong(20), 3, num_workers=2, collate_fn=list, persistent_workers=True, worker_init_fn=open_once
+        )
         if register:
             taas.register(loader)
         seen.append([])
@@ -101,7 +108,9 @@ def test_what_one_loaders_code_registers_is_not_for_another(processes, monkeypat
     seen = []
     for register in (lambda loader: loader, taas.register):
         monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
-        loaders = [register(DataLoader(Lengths(6), 3, num_workers=1, collate_fn=how)) for how in (collate_and_register, None)]
+        loaders = [
+            register(DataLoader(Lengths(6), 3, num_workers=1, collate_fn=how)) for how in (collate_and_register, None)
+        ]
         seen.append([loop(loader) for loader in (*loaders, *loaders)])
         for loader in loaders if register is taas.register else ():
             taas.unregister(loader)
@@ -149,22 +158,35 @@ def test_an_exception_of_worker_init_fn_arrives(monkeypatch):
 
 def test_large_batches_come_whole(monkeypatch):
     def make():
-        return DataLoader(Numbers(40), 20, num_workers=2, worker_init_fn=lambda worker: None,
-                          collate_fn=lambda samples: {"large": torch.arange(300_000.0), "none": torch.empty(0, 3),
-                                                      "few": samples})
+        return DataLoader(
+            Numbers(40),
+            20,
+            num_workers=2,
+            worker_init_fn=lambda worker: None,
+            collate_fn=lambda samples: {"large": torch.arange(300_000.0), "none": torch.empty(0, 3), "few": samples},
+        )
 
     assert equal(registered_loop(make, 2, monkeypatch), loop(make()))
 
 
 def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
     loads, let_go = [], []
-    server = types.SimpleNamespace(definition=lambda digest: (b"", -1, 0), loaded=loads.append, unloaded=let_go.append,
-                                   put=lambda *_: None, raise_=lambda job, *what: pytest.fail(str(what)))
+    server = types.SimpleNamespace(
+        definition=lambda digest: (b"", -1, 0),
+        loaded=loads.append,
+        unloaded=let_go.append,
+        put=lambda *_: None,
+        raise_=lambda job, *what: pytest.fail(str(what)),
+    )
     loader = DataLoader(Numbers(), 2)
     monkeypatch.setattr(worker.definition, "load", lambda digest, *data: worker.definition.recipe_of(loader))
     one = worker.Worker(server, "data worker 0")
     for _ in range(3):
         for rank in range(9):
             payload = Task(Seeds(1, rank, 0, 0), 0, -1, [0, 1]).to_bytes()
-            one.answer(types.SimpleNamespace(digest=f"{rank}", client=rank, stream=0, payload=payload, has_ended_a_worker=False))
+            one.answer(
+                types.SimpleNamespace(
+                    digest=f"{rank}", client=rank, stream=0, payload=payload, has_ended_a_worker=False
+                )
+            )
     assert loads == [f"{rank}" for rank in range(9)] and not let_go

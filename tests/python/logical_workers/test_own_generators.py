@@ -37,12 +37,20 @@ def of_random():
     return random.random
 
 
-KINDS = [lambda: random.Random().random, lambda: numpy.random.default_rng().random, lambda: numpy.random.RandomState().rand,
-         lambda: numpy.random.Generator(numpy.random.Philox()).random, of_torch, of_random]
+KINDS = [
+    lambda: random.Random().random,
+    lambda: numpy.random.default_rng().random,
+    lambda: numpy.random.RandomState().rand,
+    lambda: numpy.random.Generator(numpy.random.Philox()).random,
+    of_torch,
+    of_random,
+]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("make", KINDS, ids=["Random", "default_rng", "RandomState", "Philox", "torch.seed", "random.seed"])
+@pytest.mark.parametrize(
+    "make", KINDS, ids=["Random", "default_rng", "RandomState", "Philox", "torch.seed", "random.seed"]
+)
 def test_a_stream_that_nobody_seeded_goes_on_where_a_worker_died(make, workers, monkeypatch):
     def loader():
         return DataLoader(Unseeded(make), 4, num_workers=workers, collate_fn=list)
@@ -92,8 +100,17 @@ class Augments(Numbers):
             self.order = self.image.permutation(24), self.mask.permutation(24)
             self.late = numpy.random.default_rng(7)
         of_torch = float(torch.rand((), generator=self.others[2]))
-        return (index, self.order[0][index], self.image.random(), self.mask.random(), self.late.random(), self.others[0].random(),
-                self.others[1].rand(), of_torch, DRAWN.random())
+        return (
+            index,
+            self.order[0][index],
+            self.image.random(),
+            self.mask.random(),
+            self.late.random(),
+            self.others[0].random(),
+            self.others[1].rand(),
+            of_torch,
+            DRAWN.random(),
+        )
 
 
 DRAWN = random.Random(8)

@@ -44,7 +44,7 @@ class Collator:
         longest = -(-max(len(sequence) for sequence, _ in samples) // self.multiple) * self.multiple
         ids = torch.zeros(len(samples), longest, dtype=torch.long)
         for row, (sequence, _) in zip(ids, samples):
-            row[:len(sequence)] = sequence
+            row[: len(sequence)] = sequence
         return {"input_ids": ids, "attention_mask": ids.ne(0).long()}
 
 
@@ -70,7 +70,9 @@ def a_partial(workers):
 @of_samples()
 def a_closure(workers):
     factor = torch.tensor(3.0)
-    return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=lambda samples: [len(each[0]) * factor for each in samples])
+    return DataLoader(
+        Made(text, 30), 4, num_workers=workers, collate_fn=lambda samples: [len(each[0]) * factor for each in samples]
+    )
 
 
 def only_some(samples):
@@ -89,8 +91,12 @@ def boxes(samples):
 
 @of_samples()
 def detection(workers):
-    return DataLoader(Made(lambda index: (torch.ones(3, index + 1, 4), {"boxes": torch.ones(index % 3, 4), "id": index})), 4,
-                      num_workers=workers, collate_fn=boxes)
+    return DataLoader(
+        Made(lambda index: (torch.ones(3, index + 1, 4), {"boxes": torch.ones(index % 3, 4), "id": index})),
+        4,
+        num_workers=workers,
+        collate_fn=boxes,
+    )
 
 
 def mixed_up(samples):

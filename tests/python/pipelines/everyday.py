@@ -90,7 +90,9 @@ def knows_its_worker(workers):
 
 @pipeline()
 def tensors(workers):
-    return DataLoader(TensorDataset(torch.arange(60.0).view(30, 2), torch.arange(30)), 4, shuffle=True, num_workers=workers)
+    return DataLoader(
+        TensorDataset(torch.arange(60.0).view(30, 2), torch.arange(30)), 4, shuffle=True, num_workers=workers
+    )
 
 
 @pipeline()
@@ -100,7 +102,9 @@ def subset(workers):
 
 @pipeline()
 def concatenated(workers):
-    return DataLoader(ConcatDataset([Numbers(10), Subset(Numbers(), range(20, 30))]), 4, shuffle=True, num_workers=workers)
+    return DataLoader(
+        ConcatDataset([Numbers(10), Subset(Numbers(), range(20, 30))]), 4, shuffle=True, num_workers=workers
+    )
 
 
 @pipeline()
@@ -131,7 +135,9 @@ def all_samples_of_a_batch_in_one_call(workers):
 
 @pipeline()
 def a_list_is_a_dataset(workers):
-    return DataLoader([{"number": number, "name": f"sample {number}"} for number in range(30)], 4, shuffle=True, num_workers=workers)
+    return DataLoader(
+        [{"number": number, "name": f"sample {number}"} for number in range(30)], 4, shuffle=True, num_workers=workers
+    )
 
 
 @pipeline(random=True)

@@ -1,4 +1,4 @@
-"""Iterable datasets: sharded by worker and by rank, buffered, endless, in the styles of webdataset and of HF datasets."""
+"""Iterable datasets: sharded by worker and by rank, buffered, endless, in the styles of webdataset and HF datasets."""
 
 import io
 import itertools
@@ -54,7 +54,7 @@ def not_sharded_at_all(workers):
 def shard_of(info):
     dataset = info.dataset
     length = -(-len(dataset.rows) // info.num_workers)
-    dataset.rows = dataset.rows[info.id * length:(info.id + 1) * length]
+    dataset.rows = dataset.rows[info.id * length : (info.id + 1) * length]
 
 
 class Rows(IterableDataset):
@@ -81,7 +81,9 @@ class RankedByVariables(Worked):
 
 
 def be_rank(rank, world_size):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world_size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world_size))
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE=str(world_size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world_size)
+    )
 
 
 @pipeline()
@@ -145,7 +147,9 @@ def a_stream_without_a_seed(workers):
 
 @pipeline(random=True, num_workers=(0, 3))
 def a_stream_without_a_seed_one_by_one(workers):
-    return DataLoader(BufferedByTorch(), batch_size=None, num_workers=workers, generator=torch.Generator().manual_seed(3))
+    return DataLoader(
+        BufferedByTorch(), batch_size=None, num_workers=workers, generator=torch.Generator().manual_seed(3)
+    )
 
 
 class Unseeded(IterableDataset):
@@ -230,7 +234,9 @@ class Streaming(IterableDataset):
 
 @pipeline()
 def a_lazy_chain_of_lambdas(workers):
-    examples = Examples(lambda: iter(range(100))).map(lambda number: {"ids": [number, number + 1], "text": f"text {number}"})
+    examples = Examples(lambda: iter(range(100))).map(
+        lambda number: {"ids": [number, number + 1], "text": f"text {number}"}
+    )
     return DataLoader(Streaming(examples.filter(lambda row: row["ids"][0] % 3).take(30)), 4, num_workers=workers)
 
 
@@ -289,6 +295,11 @@ def a_stream_that_counts_its_epochs(workers):
     return DataLoader(CountsItsEpochs(), 4, num_workers=workers)
 
 
-@pipeline(num_workers=(0,), resumes=False, alone=False, falls_back="its dataset changes while it is iterated, .* num_workers=1")
+@pipeline(
+    num_workers=(0,),
+    resumes=False,
+    alone=False,
+    falls_back="its dataset changes while it is iterated, .* num_workers=1",
+)
 def a_stream_that_counts_its_epochs_says_so(workers):
     return DataLoader(CountsItsEpochs(), 4, num_workers=workers)

@@ -24,8 +24,11 @@ def _huggingface():
 
 
 def rows():
-    return {"text": [f"text {row}" for row in range(ROWS)], "ids": [list(range(row % 5 + 1)) for row in range(ROWS)], "weight": [
-        row / 7 for row in range(ROWS)]}
+    return {
+        "text": [f"text {row}" for row in range(ROWS)],
+        "ids": [list(range(row % 5 + 1)) for row in range(ROWS)],
+        "weight": [row / 7 for row in range(ROWS)],
+    }
 
 
 def upper_texts(batch):
@@ -44,7 +47,11 @@ def huggingface_map(workers):
 
 @pipeline(needs=("datasets",), full=True)
 def huggingface_with_torch_format(workers):
-    made = _huggingface().Dataset.from_dict({"x": numpy.arange(60.0).reshape(ROWS, 2), "y": list(range(ROWS))}).with_format("torch")
+    made = (
+        _huggingface()
+        .Dataset.from_dict({"x": numpy.arange(60.0).reshape(ROWS, 2), "y": list(range(ROWS))})
+        .with_format("torch")
+    )
     return DataLoader(made, 4, shuffle=True, num_workers=workers)
 
 
@@ -101,7 +108,9 @@ def webdataset_split_by_node(workers):
     from pipelines.iterables import be_rank
 
     be_rank(1, 2)
-    made = webdataset.WebDataset(write_tars(), shardshuffle=False, nodesplitter=webdataset.split_by_node, empty_check=False)
+    made = webdataset.WebDataset(
+        write_tars(), shardshuffle=False, nodesplitter=webdataset.split_by_node, empty_check=False
+    )
     return DataLoader(made.decode().to_tuple("txt", "cls").batched(3), batch_size=None, num_workers=workers)
 
 

@@ -1,4 +1,4 @@
-"""Libraries that train: torchvision, timm, Lightning, accelerate, torch_geometric, albumentations, kornia, MONAI, lhotse."""
+"""Of training: torchvision, timm, Lightning, accelerate, torch_geometric, albumentations, kornia, MONAI, lhotse."""
 
 import pathlib
 import tempfile
@@ -38,8 +38,15 @@ def torchvision_image_folder(workers):
 def torchvision_augmentations(workers):
     from torchvision import datasets, transforms
 
-    steps = transforms.Compose([transforms.RandomResizedCrop(12), transforms.RandomHorizontalFlip(), transforms.RandAugment(),
-                                transforms.ToTensor(), transforms.RandomErasing()])
+    steps = transforms.Compose(
+        [
+            transforms.RandomResizedCrop(12),
+            transforms.RandomHorizontalFlip(),
+            transforms.RandAugment(),
+            transforms.ToTensor(),
+            transforms.RandomErasing(),
+        ]
+    )
     return DataLoader(datasets.ImageFolder(images(), steps), 4, shuffle=True, num_workers=workers)
 
 
@@ -87,7 +94,9 @@ def lightning_data_module(workers):
     return module.train_dataloader()
 
 
-@pipeline(needs=("accelerate",), full=True, resumes=False, refused="iterates over another loader|has an iterator of its own")
+@pipeline(
+    needs=("accelerate",), full=True, resumes=False, refused="iterates over another loader|has an iterator of its own"
+)
 def accelerate_prepared(workers):
     import accelerate
 
@@ -107,7 +116,11 @@ def torch_geometric_graphs(workers):
     from torch_geometric.loader import DataLoader as GraphLoader
 
     def graph(index):
-        return Data(x=torch.full((index + 2, 3), float(index)), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([index]))
+        return Data(
+            x=torch.full((index + 2, 3), float(index)),
+            edge_index=torch.tensor([[0, 1], [1, 0]]),
+            y=torch.tensor([index]),
+        )
 
     return GraphLoader([graph(index) for index in range(20)], batch_size=4, shuffle=True, num_workers=workers)
 
@@ -116,7 +129,9 @@ def torch_geometric_graphs(workers):
 def albumentations_of_images(workers):
     import albumentations
 
-    steps = albumentations.Compose([albumentations.RandomCrop(8, 8), albumentations.HorizontalFlip(), albumentations.RandomGamma()])
+    steps = albumentations.Compose(
+        [albumentations.RandomCrop(8, 8), albumentations.HorizontalFlip(), albumentations.RandomGamma()]
+    )
     pixels = numpy.random.default_rng(1).integers(0, 255, (20, 20, 3), dtype=numpy.uint8)
     return DataLoader(Made(lambda index: steps(image=pixels + index)["image"]), 4, num_workers=workers)
 
@@ -125,7 +140,9 @@ def albumentations_of_images(workers):
 def kornia_augmentations(workers):
     import kornia.augmentation
 
-    steps = kornia.augmentation.AugmentationSequential(kornia.augmentation.RandomHorizontalFlip(), kornia.augmentation.RandomRotation(20.0))
+    steps = kornia.augmentation.AugmentationSequential(
+        kornia.augmentation.RandomHorizontalFlip(), kornia.augmentation.RandomRotation(20.0)
+    )
     return DataLoader(Made(lambda index: steps(torch.arange(48.0).view(1, 3, 4, 4) + index)), 4, num_workers=workers)
 
 
@@ -167,5 +184,9 @@ def tensordict_batches(workers):
 def transformers_collator(workers):
     from transformers import DefaultDataCollator
 
-    return DataLoader(Made(lambda index: {"input_ids": [index] * 4, "label": index % 2}), 4, num_workers=workers,
-                      collate_fn=DefaultDataCollator())
+    return DataLoader(
+        Made(lambda index: {"input_ids": [index] * 4, "label": index % 2}),
+        4,
+        num_workers=workers,
+        collate_fn=DefaultDataCollator(),
+    )

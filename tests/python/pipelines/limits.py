@@ -22,8 +22,15 @@ class Deadly(Made):
         return index
 
 
-@pipeline(num_workers=(2,), epochs=1, alone=False, resumes=False, sent=False, raises=True,
-          refused=r"batch 0 of epoch 0, indices \[0, 1, 2, 3\].* index 2 of the dataset was killed by SIGKILL")
+@pipeline(
+    num_workers=(2,),
+    epochs=1,
+    alone=False,
+    resumes=False,
+    sent=False,
+    raises=True,
+    refused=r"batch 0 of epoch 0, indices \[0, 1, 2, 3\].* index 2 of the dataset was killed by SIGKILL",
+)
 def a_sample_that_kills_its_worker(workers):
     return DataLoader(Deadly(2), 4, num_workers=workers)
 
@@ -37,18 +44,30 @@ def too_long(index):
     raise ValueError("x" * (70 << 20))
 
 
-@pipeline(num_workers=(0,), epochs=1, raises=True, resumes=False, seconds=30.0,
-          refused="the dataset raised a ValueError of 73 MB, of which a data worker can send 65 MB")
+@pipeline(
+    num_workers=(0,),
+    epochs=1,
+    raises=True,
+    resumes=False,
+    seconds=30.0,
+    refused="the dataset raised a ValueError of 73 MB, of which a data worker can send 65 MB",
+)
 def an_exception_of_70_megabytes(workers):
     return DataLoader(Made(too_long, 8), 4, num_workers=workers)
 
 
 @pipeline(num_workers=(0,))
 def many_small_parts(workers):
-    return DataLoader(Made(lambda index: {f"key {number}": [number, str(index)] for number in range(300)}, 24), 8, num_workers=workers,
-                      collate_fn=as_they_are)
+    return DataLoader(
+        Made(lambda index: {f"key {number}": [number, str(index)] for number in range(300)}, 24),
+        8,
+        num_workers=workers,
+        collate_fn=as_they_are,
+    )
 
 
 @pipeline(num_workers=(2,))
 def batches_of_another_shape_each(workers):
-    return DataLoader(Made(lambda index: [torch.zeros(index, 3), "x" * index], 40), 2, num_workers=workers, collate_fn=as_they_are)
+    return DataLoader(
+        Made(lambda index: [torch.zeros(index, 3), "x" * index], 40), 2, num_workers=workers, collate_fn=as_they_are
+    )

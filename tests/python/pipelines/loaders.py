@@ -29,7 +29,9 @@ class MultiEpochs(DataLoader):
             yield next(self.iterator)
 
 
-@pipeline(resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader")
+@pipeline(
+    resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader"
+)
 def timms_multi_epochs(workers):
     return MultiEpochs(Numbers(), batch_size=8, num_workers=workers)
 

@@ -1,4 +1,4 @@
-"""Pipelines after the libraries' own tutorials, by names and features that no other file here uses: a third eight, and one more."""
+"""Pipelines after the libraries' tutorials, by names and features that no other file uses: a third eight and one."""
 
 import pathlib
 import tempfile
@@ -29,8 +29,17 @@ def torchvision_wrapped_segmentation(workers):
         Image.new("RGB", (24, 20), (number, 100, 50)).save(year / "JPEGImages" / f"{number}.jpg")
         Image.new("P", (24, 20), number % 3).save(year / "SegmentationClass" / f"{number}.png")
     (year / "ImageSets/Segmentation/train.txt").write_text("\n".join(map(str, range(12))) + "\n")
-    steps = v2.Compose([v2.RandomPhotometricDistort(), v2.RandomResizedCrop((16, 16), antialias=True), v2.ToImage(), v2.RandomErasing(1.0)])
-    voc = datasets.wrap_dataset_for_transforms_v2(datasets.VOCSegmentation(place("voc"), image_set="train", transforms=steps))
+    steps = v2.Compose(
+        [
+            v2.RandomPhotometricDistort(),
+            v2.RandomResizedCrop((16, 16), antialias=True),
+            v2.ToImage(),
+            v2.RandomErasing(1.0),
+        ]
+    )
+    voc = datasets.wrap_dataset_for_transforms_v2(
+        datasets.VOCSegmentation(place("voc"), image_set="train", transforms=steps)
+    )
     return DataLoader(voc, 3, shuffle=True, num_workers=workers)
 
 
@@ -44,11 +53,18 @@ def tensorclass_of_a_memory_map(workers):
         images: torch.Tensor
         targets: torch.Tensor
 
-    images, targets = MemoryMappedTensor.empty((24, 3, 4), dtype=torch.uint8), MemoryMappedTensor.empty((24,), dtype=torch.int64)
+    images, targets = (
+        MemoryMappedTensor.empty((24, 3, 4), dtype=torch.uint8),
+        MemoryMappedTensor.empty((24,), dtype=torch.int64),
+    )
     data = Images(images=images, targets=targets, batch_size=[24]).memmap_()
     for number in range(24):
-        data[number] = Images(images=torch.full((3, 4), number, dtype=torch.uint8), targets=torch.tensor(number), batch_size=[])
-    return DataLoader(data, 5, shuffle=True, num_workers=workers, collate_fn=lambda batch: (batch.images.float() / 255, batch.targets))
+        data[number] = Images(
+            images=torch.full((3, 4), number, dtype=torch.uint8), targets=torch.tensor(number), batch_size=[]
+        )
+    return DataLoader(
+        data, 5, shuffle=True, num_workers=workers, collate_fn=lambda batch: (batch.images.float() / 255, batch.targets)
+    )
 
 
 @pipeline(needs=("lhotse",), full=True, resumes=False)
@@ -64,9 +80,15 @@ def lhotse_sampled_in_the_workers(workers):
         def __getitem__(self, cuts):
             return {"names": [cut.id for cut in cuts], "lengths": torch.tensor([cut.num_samples for cut in cuts])}
 
-    sampler = DynamicCutSampler(DummyManifest(CutSet, begin_id=0, end_id=30), max_cuts=4, shuffle=True, drop_last=True, seed=5)
-    return DataLoader(IterableDatasetWrapper(Names(), sampler, auto_increment_epoch=False), batch_size=None, num_workers=workers,
-                      worker_init_fn=make_worker_init_fn(rank=0, world_size=1, seed=5) if workers else None)
+    sampler = DynamicCutSampler(
+        DummyManifest(CutSet, begin_id=0, end_id=30), max_cuts=4, shuffle=True, drop_last=True, seed=5
+    )
+    return DataLoader(
+        IterableDatasetWrapper(Names(), sampler, auto_increment_epoch=False),
+        batch_size=None,
+        num_workers=workers,
+        worker_init_fn=make_worker_init_fn(rank=0, world_size=1, seed=5) if workers else None,
+    )
 
 
 @pipeline(needs=("torch-geometric",), full=True)
@@ -103,9 +125,15 @@ def albumentations_with_boxes(workers):
     """Boxes that move with the image, parameters as they were drawn, a seed of its own."""
     import albumentations
 
-    steps = albumentations.Compose([albumentations.HorizontalFlip(p=0.5), albumentations.RandomCrop(12, 12),
-                                    albumentations.OneOf([albumentations.Blur(), albumentations.GaussNoise()], p=0.7)],
-                                   bbox_params=albumentations.BboxParams("pascal_voc", label_fields=["labels"]), seed=137)
+    steps = albumentations.Compose(
+        [
+            albumentations.HorizontalFlip(p=0.5),
+            albumentations.RandomCrop(12, 12),
+            albumentations.OneOf([albumentations.Blur(), albumentations.GaussNoise()], p=0.7),
+        ],
+        bbox_params=albumentations.BboxParams("pascal_voc", label_fields=["labels"]),
+        seed=137,
+    )
 
     class Boxed(Dataset):
         def __len__(self):
@@ -126,17 +154,24 @@ def documents_of(shards):
 
 def padded(rows):
     longest = max(map(len, rows["ids"]))
-    return {"input_ids": [ids + [0] * (longest - len(ids)) for ids in rows["ids"]], "label": [len(ids) for ids in rows["ids"]]}
+    return {
+        "input_ids": [ids + [0] * (longest - len(ids)) for ids in rows["ids"]],
+        "label": [len(ids) for ids in rows["ids"]],
+    }
 
 
-@pipeline(needs=("datasets", "transformers"), full=True, before_epoch=lambda loader, epoch: loader.dataset.set_epoch(epoch))
+@pipeline(
+    needs=("datasets", "transformers"), full=True, before_epoch=lambda loader, epoch: loader.dataset.set_epoch(epoch)
+)
 def huggingface_from_a_generator(workers):
     """A stream of a generator's shards, shuffled, padded by batches, collated by transformers' own function."""
     from datasets import IterableDataset
     from transformers import default_data_collator
 
     stream = IterableDataset.from_generator(documents_of, gen_kwargs={"shards": ["a", "b", "c"]})
-    stream = stream.shuffle(seed=7, buffer_size=6).map(padded, batched=True, batch_size=4, remove_columns=["shard", "ids"])
+    stream = stream.shuffle(seed=7, buffer_size=6).map(
+        padded, batched=True, batch_size=4, remove_columns=["shard", "ids"]
+    )
     return DataLoader(stream, 4, num_workers=workers, collate_fn=default_data_collator, drop_last=True)
 
 
@@ -148,7 +183,7 @@ def monai_kept_on_disk(workers):
 
     set_track_meta(False)  # which numbers objects by their addresses
     plane = numpy.arange(36, dtype=numpy.float32).reshape(1, 6, 6)
-    volumes = [{"image": plane[:, :4 + number % 3] + number, "name": f"v{number}"} for number in range(12)]
+    volumes = [{"image": plane[:, : 4 + number % 3] + number, "name": f"v{number}"} for number in range(12)]
     steps = Compose([EnsureTyped("image"), NormalizeIntensityd("image"), SpatialPadd("image", (6, 6))])
     kept = PersistentDataset(volumes, steps, cache_dir=place("persistent"))
     return DataLoader(kept, 3, num_workers=workers, collate_fn=list_data_collate)

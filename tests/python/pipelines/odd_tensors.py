@@ -1,4 +1,4 @@
-"""What a tensor can be besides its numbers: flags, gradients, attributes. Each is delivered as by a plain worker, or both refuse."""
+"""A tensor besides its numbers: flags, gradients, attributes. Each arrives as from a plain worker, or both refuse."""
 
 import torch
 from differential.pipeline import of_samples
@@ -17,8 +17,14 @@ def with_grad(index):
 
 @of_samples()
 def leaves_that_require_grad(workers):
-    return loader_of(lambda index: [row(index).requires_grad_(), torch.nn.Parameter(row(index)), torch.nn.Parameter(row(index), requires_grad=False)],
-                     workers)
+    return loader_of(
+        lambda index: [
+            row(index).requires_grad_(),
+            torch.nn.Parameter(row(index)),
+            torch.nn.Parameter(row(index), requires_grad=False),
+        ],
+        workers,
+    )
 
 
 @of_samples()
@@ -57,7 +63,9 @@ def with_attributes_of_its_own(workers):
 
 @of_samples()
 def without_bytes(workers):
-    return loader_of(lambda index: [torch.empty(0, 3), torch.empty(3, 0, 2).transpose(0, 2), torch.tensor(index)], workers)
+    return loader_of(
+        lambda index: [torch.empty(0, 3), torch.empty(3, 0, 2).transpose(0, 2), torch.tensor(index)], workers
+    )
 
 
 @of_samples()
@@ -72,4 +80,10 @@ def of_the_meta_device(workers):
 
 @of_samples()
 def negated_and_conjugated_with_grad(workers):
-    return loader_of(lambda index: [torch.complex(row(index), row(index)).requires_grad_(), torch.complex(row(index), row(index)).conj()], workers)
+    return loader_of(
+        lambda index: [
+            torch.complex(row(index), row(index)).requires_grad_(),
+            torch.complex(row(index), row(index)).conj(),
+        ],
+        workers,
+    )

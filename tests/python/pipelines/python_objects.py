@@ -35,8 +35,21 @@ class Text(str):
 def of_classes(index):
     tokens = Tokens(ids=[1, index])
     tokens.encoding = "utf-8"
-    return [Colour.RED, Level.HIGH, tokens, Words([1, 2]), Text("abc"), collections.OrderedDict(b=1, a=2), collections.deque([1], 3),
-            collections.defaultdict(list, a=[1]), collections.Counter("abca"), frozenset({index}), {index}, range(index), slice(1, index)]
+    return [
+        Colour.RED,
+        Level.HIGH,
+        tokens,
+        Words([1, 2]),
+        Text("abc"),
+        collections.OrderedDict(b=1, a=2),
+        collections.deque([1], 3),
+        collections.defaultdict(list, a=[1]),
+        collections.Counter("abca"),
+        frozenset({index}),
+        {index},
+        range(index),
+        slice(1, index),
+    ]
 
 
 @of_samples()
@@ -45,8 +58,18 @@ def subclasses_of_containers(workers):
 
 
 def of_the_library(index):
-    return [decimal.Decimal(index) / 7, fractions.Fraction(index, 7), datetime.datetime(2024, 1, 1 + index),
-            pathlib.PurePosixPath("/a") / str(index), uuid.UUID(int=index), datetime.timedelta(index), complex(index, -0.0), bytearray(b"abc"), memoryview(b"abc").tobytes(), ...]
+    return [
+        decimal.Decimal(index) / 7,
+        fractions.Fraction(index, 7),
+        datetime.datetime(2024, 1, 1 + index),
+        pathlib.PurePosixPath("/a") / str(index),
+        uuid.UUID(int=index),
+        datetime.timedelta(index),
+        complex(index, -0.0),
+        bytearray(b"abc"),
+        memoryview(b"abc").tobytes(),
+        ...,
+    ]
 
 
 @of_samples()
@@ -55,7 +78,20 @@ def objects_of_the_standard_library(workers):
 
 
 def numbers(index):
-    return [index, -index, 2 ** 70 + index, -(2 ** 63), True, None, 0.1 * index, float("nan"), float("-inf"), -0.0, 5e-324, 1 << 4000]
+    return [
+        index,
+        -index,
+        2**70 + index,
+        -(2**63),
+        True,
+        None,
+        0.1 * index,
+        float("nan"),
+        float("-inf"),
+        -0.0,
+        5e-324,
+        1 << 4000,
+    ]
 
 
 @of_samples()
@@ -64,7 +100,18 @@ def numbers_of_python(workers):
 
 
 def strings(index):
-    return ["", "a\0b", "é" * index, "\ud800 alone", "\U0001f600", "a\nb\r\n\u2028", b"", b"\xff\0" * index, '"quoted\\', "x" * 5000]
+    return [
+        "",
+        "a\0b",
+        "é" * index,
+        "\ud800 alone",
+        "\U0001f600",
+        "a\nb\r\n\u2028",
+        b"",
+        b"\xff\0" * index,
+        '"quoted\\',
+        "x" * 5000,
+    ]
 
 
 @of_samples()
@@ -73,7 +120,17 @@ def strings_and_bytes(workers):
 
 
 def keys(index):
-    return {1: "int", "1": "str", (1, "a"): "tuple", None: "none", 2.5: "float", "t": 1, b"b": 2, frozenset({1}): 3, index + 10: "i"}
+    return {
+        1: "int",
+        "1": "str",
+        (1, "a"): "tuple",
+        None: "none",
+        2.5: "float",
+        "t": 1,
+        b"b": 2,
+        frozenset({1}): 3,
+        index + 10: "i",
+    }
 
 
 @of_samples()

@@ -181,8 +181,13 @@ def make_harder(loader, number):
         loader.dataset.weights[2] += 1
 
 
-@pipeline(num_workers=(0,), each_step=make_harder, resumes=False, alone=False,
-          falls_back="its dataset was changed during a loop over it, .* the training process makes its batches")
+@pipeline(
+    num_workers=(0,),
+    each_step=make_harder,
+    resumes=False,
+    alone=False,
+    falls_back="its dataset was changed during a loop over it, .* the training process makes its batches",
+)
 def changed_by_the_program_in_its_loop(workers):
     return DataLoader(Curriculum(), 4, num_workers=workers)
 

@@ -8,8 +8,16 @@ import numpy
 import torch
 from differential.pipeline import pipeline
 from pipelines.everyday import Numbers, generator
-from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, RandomSampler, Sampler, SequentialSampler,
-                              SubsetRandomSampler, WeightedRandomSampler)
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 SIZES = [int(size) for size in numpy.random.default_rng(3).integers(1, 100, 47)]
 
@@ -25,7 +33,9 @@ def distributed(workers):
 
 @pipeline(before_epoch=set_epoch)
 def distributed_without_the_rest(workers):
-    return DataLoader(Numbers(), 4, sampler=DistributedSampler(Numbers(), 4, 3, drop_last=True, seed=3), num_workers=workers)
+    return DataLoader(
+        Numbers(), 4, sampler=DistributedSampler(Numbers(), 4, 3, drop_last=True, seed=3), num_workers=workers
+    )
 
 
 @pipeline()
@@ -35,7 +45,9 @@ def distributed_whose_epoch_is_forgotten(workers):
 
 @pipeline()
 def weighted(workers):
-    return DataLoader(Numbers(), 4, sampler=WeightedRandomSampler([1.0 + index % 3 for index in range(47)], 30), num_workers=workers)
+    return DataLoader(
+        Numbers(), 4, sampler=WeightedRandomSampler([1.0 + index % 3 for index in range(47)], 30), num_workers=workers
+    )
 
 
 @pipeline()
@@ -101,8 +113,8 @@ class RepeatedAugmentation(Sampler):
     def __iter__(self):
         order = torch.randperm(len(self.dataset), generator=torch.Generator().manual_seed(self.epoch))
         repeated = torch.repeat_interleave(order, 3).tolist()
-        repeated += repeated[:-len(repeated) % self.ranks]
-        return iter(repeated[self.rank::self.ranks][:math.ceil(len(self.dataset) / self.ranks)])
+        repeated += repeated[: -len(repeated) % self.ranks]
+        return iter(repeated[self.rank :: self.ranks][: math.ceil(len(self.dataset) / self.ranks)])
 
 
 @pipeline(before_epoch=set_epoch)

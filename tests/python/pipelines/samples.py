@@ -31,8 +31,23 @@ def loader_of(make, workers, collate_fn=as_they_are):
     return DataLoader(Made(make), 4, num_workers=workers, collate_fn=collate_fn)
 
 
-TENSOR_DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool, torch.float16, torch.bfloat16,
-                 torch.float32, torch.float64, torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.uint16, torch.uint32]
+TENSOR_DTYPES = [
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.bool,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+    torch.float8_e4m3fn,
+    torch.uint16,
+    torch.uint32,
+]
 
 
 @of_samples(spawns=True)
@@ -42,9 +57,18 @@ def tensors_of_all_dtypes(workers):
 
 def laid_out(index):
     base = torch.arange(24.0).view(4, 6) + index
-    return {"transposed": base.t(), "every second": base[:, ::2], "expanded": torch.arange(3).expand(4, 3), "a column": base[:, 1],
-            "offset": base[2:], "channels last": torch.rand(1, 2, 3, 4, generator=torch.Generator().manual_seed(index)).to(
-                memory_format=torch.channels_last), "flipped": base.flip(0), "a window": base.unfold(1, 3, 1)}
+    return {
+        "transposed": base.t(),
+        "every second": base[:, ::2],
+        "expanded": torch.arange(3).expand(4, 3),
+        "a column": base[:, 1],
+        "offset": base[2:],
+        "channels last": torch.rand(1, 2, 3, 4, generator=torch.Generator().manual_seed(index)).to(
+            memory_format=torch.channels_last
+        ),
+        "flipped": base.flip(0),
+        "a window": base.unfold(1, 3, 1),
+    }
 
 
 @of_samples()
@@ -53,8 +77,12 @@ def tensors_of_all_layouts(workers):
 
 
 def conjugated(index):
-    return [torch.tensor([1 + 2j, index]).conj(), torch.tensor([1 + 2j, index]).conj().imag,
-            torch.arange(12.0).to(torch.complex64).view(3, 4).conj().t(), torch._neg_view(torch.arange(12.0).view(3, 4)).t()]
+    return [
+        torch.tensor([1 + 2j, index]).conj(),
+        torch.tensor([1 + 2j, index]).conj().imag,
+        torch.arange(12.0).to(torch.complex64).view(3, 4).conj().t(),
+        torch._neg_view(torch.arange(12.0).view(3, 4)).t(),
+    ]
 
 
 @of_samples()
@@ -63,8 +91,16 @@ def conjugated_and_negated(workers):
 
 
 def odd_shapes(index):
-    return [torch.tensor(index), torch.empty(0), torch.empty(3, 0, 2), torch.ones(1, 1, 1), numpy.array(index), numpy.empty((0, 4)),
-            torch.empty(2, 0).t(), torch.zeros(5)[:0]]
+    return [
+        torch.tensor(index),
+        torch.empty(0),
+        torch.empty(3, 0, 2),
+        torch.ones(1, 1, 1),
+        numpy.array(index),
+        numpy.empty((0, 4)),
+        torch.empty(2, 0).t(),
+        torch.zeros(5)[:0],
+    ]
 
 
 @of_samples()
@@ -74,8 +110,13 @@ def of_no_size_and_no_dimensions(workers):
 
 @of_samples()
 def leaves_that_need_a_gradient(workers):
-    return loader_of(lambda index: [torch.arange(12.0).view(3, 4).t().requires_grad_(),
-                                    torch.nn.Parameter(torch.ones(2, index + 1))], workers)
+    return loader_of(
+        lambda index: [
+            torch.arange(12.0).view(3, 4).t().requires_grad_(),
+            torch.nn.Parameter(torch.ones(2, index + 1)),
+        ],
+        workers,
+    )
 
 
 class Image(torch.Tensor):
@@ -133,16 +174,24 @@ def arrays_of_all_dtypes(workers):
 
 @of_samples()
 def arrays_of_the_other_byte_order(workers):
-    return loader_of(lambda index: [numpy.arange(index, index + 3).astype(dtype) for dtype in (">i4", ">f8", ">U2")], workers)
+    return loader_of(
+        lambda index: [numpy.arange(index, index + 3).astype(dtype) for dtype in (">i4", ">f8", ">U2")], workers
+    )
 
 
 def arrays(index):
     base = numpy.arange(12.0).reshape(3, 4) + index
-    return {"of Fortran": numpy.asfortranarray(base), "transposed": base.T, "backwards": base[::-1], "of objects": numpy.array(
-        [index, "x", None], dtype=object), "structured": numpy.array([(index, 1.5)], dtype=[("a", "i4"), ("b", "f8")]),
-        "records": numpy.rec.array([(index, "x")], dtype=[("a", "i4"), ("b", "U3")]), "aligned": numpy.zeros(
-            2, numpy.dtype([("a", "u1"), ("b", "f8")], align=True)), "matrix": numpy.asmatrix(base),
-        "read only": numpy.frombuffer(b"abcd", "u1")}
+    return {
+        "of Fortran": numpy.asfortranarray(base),
+        "transposed": base.T,
+        "backwards": base[::-1],
+        "of objects": numpy.array([index, "x", None], dtype=object),
+        "structured": numpy.array([(index, 1.5)], dtype=[("a", "i4"), ("b", "f8")]),
+        "records": numpy.rec.array([(index, "x")], dtype=[("a", "i4"), ("b", "U3")]),
+        "aligned": numpy.zeros(2, numpy.dtype([("a", "u1"), ("b", "f8")], align=True)),
+        "matrix": numpy.asmatrix(base),
+        "read only": numpy.frombuffer(b"abcd", "u1"),
+    }
 
 
 @of_samples()
@@ -157,8 +206,10 @@ def masked_arrays(workers):
 
 @of_samples()
 def scalars_of_numpy(workers):
-    return loader_of(lambda index: [numpy.float32(index / 3), numpy.int16(index), numpy.bool_(index),
-                                    numpy.datetime64(index, "D")], workers)
+    return loader_of(
+        lambda index: [numpy.float32(index / 3), numpy.int16(index), numpy.bool_(index), numpy.datetime64(index, "D")],
+        workers,
+    )
 
 
 @of_samples(needs=("ml-dtypes",))
@@ -213,14 +264,26 @@ def dataclasses_of_tensors(workers):
 
 @of_samples()
 def collated_by_default(workers):
-    return loader_of(lambda index: {"a": [index, index / 3], "b": Point(numpy.float32(index), torch.ones(2)), "c": "x", "d": numpy.ones(3)},
-                     workers, None)
+    return loader_of(
+        lambda index: {
+            "a": [index, index / 3],
+            "b": Point(numpy.float32(index), torch.ones(2)),
+            "c": "x",
+            "d": numpy.ones(3),
+        },
+        workers,
+        None,
+    )
 
 
 @of_samples()
 def collated_by_default_convert(workers):
-    return DataLoader(Made(lambda index: {"a": numpy.ones(3) * index, "b": "x"}), batch_size=None, collate_fn=default_convert,
-                      num_workers=workers)
+    return DataLoader(
+        Made(lambda index: {"a": numpy.ones(3) * index, "b": "x"}),
+        batch_size=None,
+        collate_fn=default_convert,
+        num_workers=workers,
+    )
 
 
 class Drops:

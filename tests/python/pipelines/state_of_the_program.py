@@ -64,8 +64,15 @@ def settings_of_numpy_and_torch(workers):
     numpy.set_printoptions(precision=2)
     torch.set_printoptions(precision=2)
     torch.set_flush_denormal(True)
-    return loader_of(lambda index: (numpy.geterr(), str(numpy.array([index / 3])), str(torch.tensor([index / 3])),
-                                    torch.tensor([1e-310], dtype=torch.float64) / 2), workers)
+    return loader_of(
+        lambda index: (
+            numpy.geterr(),
+            str(numpy.array([index / 3])),
+            str(torch.tensor([index / 3])),
+            torch.tensor([1e-310], dtype=torch.float64) / 2,
+        ),
+        workers,
+    )
 
 
 @pipeline()
@@ -181,8 +188,13 @@ def the_environment_changes_between_epochs(workers):
     return loader_of(lambda index: os.environ["EPOCH"], workers)
 
 
-@pipeline(num_workers=(2,), before_epoch=strengthen, epochs=3, resumes=False,
-          after_a_death="the last one: the dataset has been changed since the loop began, which a new one would see")
+@pipeline(
+    num_workers=(2,),
+    before_epoch=strengthen,
+    epochs=3,
+    resumes=False,
+    after_a_death="the last one: the dataset has been changed since the loop began, which a new one would see",
+)
 def persistent_workers_keep_the_first_strength(workers):
     return DataLoader(Curriculum(1), 4, num_workers=workers, persistent_workers=True)
 

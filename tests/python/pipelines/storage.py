@@ -1,8 +1,23 @@
 """Datasets that read from files and data bases (stored.py), opened as it is commonly done."""
 
 from differential.pipeline import of_samples
-from pipelines.stored import (Archive, ByWorker, Database, Draws, Folder, Guarded, Held, Mapped, Memmap, OpenDatabase,
-                              OpenFile, Shards, Slices, Table, make_folder_of_images)
+from pipelines.stored import (
+    Archive,
+    ByWorker,
+    Database,
+    Draws,
+    Folder,
+    Guarded,
+    Held,
+    Mapped,
+    Memmap,
+    OpenDatabase,
+    OpenFile,
+    Shards,
+    Slices,
+    Table,
+    make_folder_of_images,
+)
 from torch.utils.data import DataLoader, get_worker_info
 
 
@@ -16,18 +31,27 @@ def sqlite_opened_at_once(workers):
     return DataLoader(OpenDatabase(), 4, num_workers=workers)
 
 
-@of_samples(num_workers=(0,), sent=False, alone=False, falls_back="its dataset holds a FileIO, which only one process can use")
+@of_samples(
+    num_workers=(0,), sent=False, alone=False, falls_back="its dataset holds a FileIO, which only one process can use"
+)
 def a_file_opened_at_once(workers):
     return DataLoader(OpenFile(), 4, num_workers=workers)
 
 
-@of_samples(num_workers=(0,), sent=False, alone=False, resumes=False,  # a state of the middle of its loop is refused
-            falls_back="its dataset holds a range_iterator, which only one process can use")
+@of_samples(
+    num_workers=(0,),
+    sent=False,
+    alone=False,
+    resumes=False,  # a state of the middle of its loop is refused
+    falls_back="its dataset holds a range_iterator, which only one process can use",
+)
 def an_iterator_of_its_own(workers):
     return DataLoader(Draws(), 4, num_workers=workers)
 
 
-@of_samples(num_workers=(0,), refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use")
+@of_samples(
+    num_workers=(0,), refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use"
+)
 def sqlite_opened_at_once_and_sent(workers):
     import multiprocessing
 
@@ -67,7 +91,9 @@ def shards_behind_lru_cache(workers):
 
 @of_samples(num_workers=(2,))
 def opened_by_worker_init_fn(workers):
-    return DataLoader(ByWorker(), 4, num_workers=workers, worker_init_fn=lambda worker: get_worker_info().dataset.open())
+    return DataLoader(
+        ByWorker(), 4, num_workers=workers, worker_init_fn=lambda worker: get_worker_info().dataset.open()
+    )
 
 
 @of_samples()
@@ -85,7 +111,9 @@ def a_dataset_with_a_lock_that_is_held(workers):
 
 @of_samples()
 def a_folder_of_classes(workers):
-    return DataLoader(Folder(make_folder_of_images("txt"), lambda path: path.read_text()), 4, shuffle=True, num_workers=workers)
+    return DataLoader(
+        Folder(make_folder_of_images("txt"), lambda path: path.read_text()), 4, shuffle=True, num_workers=workers
+    )
 
 
 def needs_pil(path):

@@ -41,7 +41,9 @@ class Database(Stored):
     def write(self):
         with sqlite3.connect(self.path) as connection:
             connection.execute("create table rows (id integer primary key, name text, weight real)")
-            connection.executemany("insert into rows values (?, ?, ?)", [(row, f"row {row}", row / 7) for row in range(ROWS)])
+            connection.executemany(
+                "insert into rows values (?, ?, ?)", [(row, f"row {row}", row / 7) for row in range(ROWS)]
+            )
         connection.close()
 
     def __getitem__(self, index):
@@ -97,7 +99,7 @@ class Mapped(Stored):
         if self.mapped is None:
             with open(self.path, "rb") as file:
                 self.mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return json.loads(self.mapped[self.offsets[index]:self.offsets[index + 1]])["text"]
+        return json.loads(self.mapped[self.offsets[index] : self.offsets[index + 1]])["text"]
 
 
 class Memmap(Stored):

@@ -17,9 +17,21 @@ def torchvision_cut_and_mix(workers):
     from torchvision.transforms import v2
 
     either = v2.RandomChoice([v2.CutMix(num_classes=10), v2.MixUp(num_classes=10)])
-    steps = v2.Compose([v2.PILToTensor(), v2.RandomResizedCrop((16, 16)), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)])
-    return DataLoader(FakeData(40, (3, 24, 24), 10, transform=steps), 4, shuffle=True, num_workers=workers,
-                      collate_fn=lambda batch: either(*default_collate(batch)))
+    steps = v2.Compose(
+        [
+            v2.PILToTensor(),
+            v2.RandomResizedCrop((16, 16)),
+            v2.RandomHorizontalFlip(),
+            v2.ToDtype(torch.float32, scale=True),
+        ]
+    )
+    return DataLoader(
+        FakeData(40, (3, 24, 24), 10, transform=steps),
+        4,
+        shuffle=True,
+        num_workers=workers,
+        collate_fn=lambda batch: either(*default_collate(batch)),
+    )
 
 
 @pipeline(needs=("torchvision",), full=True)
@@ -50,7 +62,9 @@ class Landmarks(Dataset):
         if torch.is_tensor(index):
             index = index.tolist()
         points = numpy.array([self.frame.iloc[index, 1:]], dtype=float).reshape(-1, 2)
-        return self.transform({"name": self.frame.iloc[index, 0], "image": numpy.full((24, 20, 3), index), "landmarks": points})
+        return self.transform(
+            {"name": self.frame.iloc[index, 0], "image": numpy.full((24, 20, 3), index), "landmarks": points}
+        )
 
 
 class RandomCrop:
@@ -59,8 +73,12 @@ class RandomCrop:
 
     def __call__(self, sample):
         top, left = numpy.random.randint(0, 24 - self.size), random.randint(0, 20 - self.size)
-        image = sample["image"][top:top + self.size, left:left + self.size].transpose((2, 0, 1))
-        return {**sample, "image": torch.from_numpy(image), "landmarks": torch.from_numpy(sample["landmarks"] - [left, top])}
+        image = sample["image"][top : top + self.size, left : left + self.size].transpose((2, 0, 1))
+        return {
+            **sample,
+            "image": torch.from_numpy(image),
+            "landmarks": torch.from_numpy(sample["landmarks"] - [left, top]),
+        }
 
 
 @pipeline(needs=("pandas",), full=True, random=True)
@@ -72,17 +90,36 @@ def pytorch_face_landmarks(workers):
 def monai_cached_segmentation(workers):
     """The spleen tutorial: a cache, crops by label (several from one sample), MONAI's own loader."""
     from monai.data import CacheDataset, DataLoader as MonaiLoader, set_track_meta
-    from monai.transforms import Compose, EnsureChannelFirstd, RandCropByPosNegLabeld, RandRotate90d, ScaleIntensityRanged
+    from monai.transforms import (
+        Compose,
+        EnsureChannelFirstd,
+        RandCropByPosNegLabeld,
+        RandRotate90d,
+        ScaleIntensityRanged,
+    )
 
     set_track_meta(False)  # it notes addresses of objects
-    data = [{"image": numpy.full((16, 16, 8), number, numpy.float32) + numpy.arange(8), "label": numpy.eye(16)[:, :, None].repeat(8, 2)}
-            for number in range(8)]
-    steps = Compose([EnsureChannelFirstd(["image", "label"], channel_dim="no_channel"),
-                     ScaleIntensityRanged(["image"], a_min=0, a_max=16, b_min=0.0, b_max=1.0, clip=True),
-                     RandCropByPosNegLabeld(["image", "label"], "label", (4, 4, 4), pos=1, neg=1, num_samples=2),
-                     RandRotate90d(["image", "label"], prob=0.5)])
-    return MonaiLoader(CacheDataset(data, steps, cache_rate=1.0, num_workers=0, progress=False), batch_size=2, shuffle=True,
-                       num_workers=workers)
+    data = [
+        {
+            "image": numpy.full((16, 16, 8), number, numpy.float32) + numpy.arange(8),
+            "label": numpy.eye(16)[:, :, None].repeat(8, 2),
+        }
+        for number in range(8)
+    ]
+    steps = Compose(
+        [
+            EnsureChannelFirstd(["image", "label"], channel_dim="no_channel"),
+            ScaleIntensityRanged(["image"], a_min=0, a_max=16, b_min=0.0, b_max=1.0, clip=True),
+            RandCropByPosNegLabeld(["image", "label"], "label", (4, 4, 4), pos=1, neg=1, num_samples=2),
+            RandRotate90d(["image", "label"], prob=0.5),
+        ]
+    )
+    return MonaiLoader(
+        CacheDataset(data, steps, cache_rate=1.0, num_workers=0, progress=False),
+        batch_size=2,
+        shuffle=True,
+        num_workers=workers,
+    )
 
 
 @pipeline(needs=("torch-geometric",), full=True)
@@ -91,10 +128,16 @@ def torch_geometric_dynamic_batches(workers):
     from torch_geometric.data import Data
     from torch_geometric.loader import DataLoader as GraphLoader, DynamicBatchSampler
 
-    graphs = [Data(x=torch.full((size, 3), float(size)), edge_index=torch.tensor([[0, size - 1], [size - 1, 0]]), y=size)
-              for size in (2 + number * 5 % 11 for number in range(30))]
-    return GraphLoader(graphs, batch_sampler=DynamicBatchSampler(graphs, 20, mode="node", shuffle=True), follow_batch=["x"],
-                       num_workers=workers)
+    graphs = [
+        Data(x=torch.full((size, 3), float(size)), edge_index=torch.tensor([[0, size - 1], [size - 1, 0]]), y=size)
+        for size in (2 + number * 5 % 11 for number in range(30))
+    ]
+    return GraphLoader(
+        graphs,
+        batch_sampler=DynamicBatchSampler(graphs, 20, mode="node", shuffle=True),
+        follow_batch=["x"],
+        num_workers=workers,
+    )
 
 
 @pipeline(needs=("datasets", "transformers", "tokenizers"), full=True, random=True)
@@ -104,15 +147,26 @@ def language_model_of_mixed_corpora(workers):
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-    words = {word: number for number, word in enumerate(["[PAD]", "[MASK]", "[UNK]", *(f"w{number}" for number in range(50))])}
+    words = {
+        word: number
+        for number, word in enumerate(["[PAD]", "[MASK]", "[UNK]", *(f"w{number}" for number in range(50))])
+    }
     plain = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]")
-    corpora = [library.Dataset.from_dict({"text": [" ".join(f"w{(row * 3 + place) % top}" for place in range(3 + row % 5)) for row in range(30)]})
-               for top in (20, 50)]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]"
+    )
+    corpora = [
+        library.Dataset.from_dict(
+            {"text": [" ".join(f"w{(row * 3 + place) % top}" for place in range(3 + row % 5)) for row in range(30)]}
+        )
+        for top in (20, 50)
+    ]
     mixed = library.interleave_datasets(corpora, probabilities=[0.7, 0.3], seed=3)
     encoded = mixed.map(lambda row: tokenizer(row["text"]), remove_columns=["text"])
-    return DataLoader(encoded, 4, shuffle=True, num_workers=workers, collate_fn=DataCollatorForLanguageModeling(tokenizer))
+    return DataLoader(
+        encoded, 4, shuffle=True, num_workers=workers, collate_fn=DataCollatorForLanguageModeling(tokenizer)
+    )
 
 
 @pipeline(needs=("pytorch-metric-learning", "torchvision"), full=True, resumes=False)
@@ -122,7 +176,9 @@ def metric_learning_by_class(workers):
 
     labels = [number % 5 for number in range(60)]
     pairs = torch.utils.data.TensorDataset(torch.arange(60.0), torch.tensor(labels))
-    return DataLoader(pairs, 8, sampler=MPerClassSampler(labels, m=2, batch_size=8, length_before_new_iter=32), num_workers=workers)
+    return DataLoader(
+        pairs, 8, sampler=MPerClassSampler(labels, m=2, batch_size=8, length_before_new_iter=32), num_workers=workers
+    )
 
 
 @pipeline(needs=("litdata",), full=True, resumes=False, seconds=180.0)

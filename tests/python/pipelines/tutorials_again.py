@@ -23,8 +23,15 @@ def torchvision_detection(workers):
 
     class Pedestrians(Dataset):
         def __init__(self):
-            self.transforms = v2.Compose([v2.RandomHorizontalFlip(0.5), v2.RandomIoUCrop(), v2.SanitizeBoundingBoxes(),
-                                          v2.ToDtype(torch.float32, scale=True), v2.ToPureTensor()])
+            self.transforms = v2.Compose(
+                [
+                    v2.RandomHorizontalFlip(0.5),
+                    v2.RandomIoUCrop(),
+                    v2.SanitizeBoundingBoxes(),
+                    v2.ToDtype(torch.float32, scale=True),
+                    v2.ToPureTensor(),
+                ]
+            )
 
         def __len__(self):
             return 24
@@ -34,20 +41,28 @@ def torchvision_detection(workers):
             image = tv_tensors.Image(torch.full((3, *size), index, dtype=torch.uint8))
             boxes = tv_tensors.BoundingBoxes([[1, 2, 12, 13], [3, 3, 18, 15]], format="XYXY", canvas_size=size)
             masks = tv_tensors.Mask(torch.ones(2, *size, dtype=torch.uint8))
-            return self.transforms(image, {"boxes": boxes, "masks": masks, "labels": torch.tensor([1, 2]), "image_id": index})
+            return self.transforms(
+                image, {"boxes": boxes, "masks": masks, "labels": torch.tensor([1, 2]), "image_id": index}
+            )
 
     return DataLoader(Pedestrians(), 4, shuffle=True, num_workers=workers, collate_fn=lambda batch: tuple(zip(*batch)))
 
 
 @pipeline(needs=("monai",), full=True, resumes=False)  # each iter() of the buffer counts its seed up
 def monai_grid_patches(workers):
-    """The patch tutorial: an iterable over patches of volumes, with their places, in an order that is shuffled in a buffer."""
+    """The patch tutorial: an iterable over patches of volumes, with their places, in an order shuffled in a buffer."""
     from monai.data import GridPatchDataset, PatchIterd, ShuffleBuffer
     from monai.transforms import ScaleIntensityd
 
-    volumes = [{"image": numpy.arange(1 * 8 * 8 * 4, dtype=numpy.float32).reshape(1, 8, 8, 4) + number} for number in range(6)]
-    patches = GridPatchDataset(volumes, PatchIterd(["image"], patch_size=(4, 4, None), start_pos=(0, 0)), with_coordinates=True,
-                               transform=ScaleIntensityd("image"))
+    volumes = [
+        {"image": numpy.arange(1 * 8 * 8 * 4, dtype=numpy.float32).reshape(1, 8, 8, 4) + number} for number in range(6)
+    ]
+    patches = GridPatchDataset(
+        volumes,
+        PatchIterd(["image"], patch_size=(4, 4, None), start_pos=(0, 0)),
+        with_coordinates=True,
+        transform=ScaleIntensityd("image"),
+    )
     return DataLoader(ShuffleBuffer(patches, buffer_size=5, seed=3), 3, num_workers=workers)
 
 
@@ -67,7 +82,9 @@ def torch_geometric_heterogeneous(workers):
         return data
 
     steps = Compose([ToUndirected(), NormalizeFeatures()])
-    return GraphLoader([steps(graph(number)) for number in range(24)], 5, shuffle=True, exclude_keys=["unused"], num_workers=workers)
+    return GraphLoader(
+        [steps(graph(number)) for number in range(24)], 5, shuffle=True, exclude_keys=["unused"], num_workers=workers
+    )
 
 
 @pipeline(needs=("datasets",), full=True)
@@ -75,8 +92,12 @@ def huggingface_interleaved(workers):
     """Streams of two corpora, mixed by probabilities, batched and formatted as numpy."""
     import datasets as made
 
-    corpora = [made.Dataset.from_dict({"source": [name] * 20, "value": [numpy.full(3, row).tolist() for row in range(20)]})
-               .to_iterable_dataset(num_shards=2) for name in ("a", "b")]
+    corpora = [
+        made.Dataset.from_dict(
+            {"source": [name] * 20, "value": [numpy.full(3, row).tolist() for row in range(20)]}
+        ).to_iterable_dataset(num_shards=2)
+        for name in ("a", "b")
+    ]
     mixed = made.interleave_datasets(corpora, probabilities=[0.7, 0.3], seed=5, stopping_strategy="all_exhausted")
     return DataLoader(mixed.with_format("numpy"), 4, num_workers=workers, collate_fn=list)
 
@@ -97,8 +118,14 @@ def webdataset_fluid(workers):
                     member.size = len(data)
                     tar.addfile(member, io.BytesIO(data))
     names = [place(f"fluid-{shard}.tar") for shard in range(4)]
-    made = (webdataset.WebDataset(names, shardshuffle=False).decode().rename(info="json", label="cls").to_tuple("info", "label")
-            .map_tuple(lambda info: info["row"] * 2, lambda label: label + 1).batched(4, partial=True))
+    made = (
+        webdataset.WebDataset(names, shardshuffle=False)
+        .decode()
+        .rename(info="json", label="cls")
+        .to_tuple("info", "label")
+        .map_tuple(lambda info: info["row"] * 2, lambda label: label + 1)
+        .batched(4, partial=True)
+    )
     return DataLoader(made, batch_size=None, num_workers=workers)
 
 
@@ -120,13 +147,15 @@ class Pages(IterableDataset):
 
 @pipeline(random=True, full=True)
 def pages_of_a_file(workers):
-    pathlib.Path(place("pages.txt")).write_text("".join(f"line {row} " + "word " * (row % 4) + "\n" for row in range(40)))
+    pathlib.Path(place("pages.txt")).write_text(
+        "".join(f"line {row} " + "word " * (row % 4) + "\n" for row in range(40))
+    )
     return DataLoader(Pages(place("pages.txt"), 3, 37), 4, num_workers=workers)
 
 
 @pipeline(needs=("scikit-learn",), full=True)
 def sklearn_weights(workers):
-    """Imbalanced classes: folds of scikit-learn, its scaler fitted before, a weighted sampler with a generator of its own."""
+    """Imbalanced classes: folds of scikit-learn, its scaler fitted before, a weighted sampler with a generator."""
     from sklearn.model_selection import StratifiedKFold
     from sklearn.preprocessing import StandardScaler
 
@@ -140,7 +169,9 @@ def sklearn_weights(workers):
             return len(train)
 
         def __getitem__(self, index):
-            return scaler.transform(features[train[index:index + 1]])[0].astype(numpy.float32), int(classes[train[index]])
+            return scaler.transform(features[train[index : index + 1]])[0].astype(numpy.float32), int(
+                classes[train[index]]
+            )
 
     weights = 1.0 / numpy.bincount(classes[train])[classes[train]]
     sampler = WeightedRandomSampler(weights, 36, generator=torch.Generator().manual_seed(7))
@@ -159,6 +190,12 @@ def question_answering_windows(workers):
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]")
     texts = [" ".join(f"w{(row * 7 + word) % 40}" for word in range(6 + row % 9)) for row in range(24)]
     windows = tokenizer(texts, truncation=True, max_length=8, stride=3, return_overflowing_tokens=True)
-    rows = [{"input_ids": windows["input_ids"][number], "attention_mask": windows["attention_mask"][number],
-             "example": windows["overflow_to_sample_mapping"][number]} for number in range(len(windows["input_ids"]))]
+    rows = [
+        {
+            "input_ids": windows["input_ids"][number],
+            "attention_mask": windows["attention_mask"][number],
+            "example": windows["overflow_to_sample_mapping"][number],
+        }
+        for number in range(len(windows["input_ids"]))
+    ]
     return DataLoader(rows, 5, shuffle=True, num_workers=workers, collate_fn=DataCollatorWithPadding(tokenizer))

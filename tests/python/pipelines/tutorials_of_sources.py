@@ -1,4 +1,4 @@
-"""Pipelines after the libraries' own tutorials, by names and features that no other file uses: a fourth eight, about sources."""
+"""Pipelines after the libraries' tutorials, by names and features no other file uses: a fourth eight, on sources."""
 
 import pathlib
 import tempfile
@@ -23,14 +23,24 @@ def torch_geometric_on_disk(workers):
     from torch_geometric.transforms import AddSelfLoops, Compose, Constant
 
     def graph(number):
-        return Data(x=torch.full((3 + number % 2, 2), float(number)), edge_index=torch.tensor([[0, 1], [2, number % 3]]), y=number)
+        return Data(
+            x=torch.full((3 + number % 2, 2), float(number)),
+            edge_index=torch.tensor([[0, 1], [2, number % 3]]),
+            y=number,
+        )
 
     kept = OnDiskDataset(place("on disk"), transform=Compose([AddSelfLoops(), Constant()]), log=False)
     kept.extend([graph(number) for number in range(24)])
     return GraphLoader(kept, 5, shuffle=True, follow_batch=["x"], num_workers=workers)
 
 
-@pipeline(needs=("monai",), full=True, resumes=False, sent=False, before_epoch=lambda loader, epoch: loader.dataset.renew(epoch))
+@pipeline(
+    needs=("monai",),
+    full=True,
+    resumes=False,
+    sent=False,
+    before_epoch=lambda loader, epoch: loader.dataset.renew(epoch),
+)
 def monai_smart_cache(workers):
     """A cache of which a part is replaced between two epochs."""
     from monai.data import SmartCacheDataset, set_track_meta
@@ -62,11 +72,18 @@ def lhotse_recognition(workers):
         length = 0.5 + number % 4 / 10
         soundfile.write(path, numpy.sin(numpy.arange(int(16000 * length)) * (number + 1) / 100) / 2, 16000)
         words = SupervisionSegment(f"s{number}", f"{number}", 0, length, text=f"word {number}")
-        return MonoCut(f"c{number}", 0, length, 0, [words], recording=Recording.from_file(path, recording_id=f"{number}"))
+        return MonoCut(
+            f"c{number}", 0, length, 0, [words], recording=Recording.from_file(path, recording_id=f"{number}")
+        )
 
     cuts = CutSet.from_cuts(cut(number) for number in range(16))
     spoken = K2SpeechRecognitionDataset(input_strategy=OnTheFlyFeatures(Fbank()), input_transforms=[SpecAugment(p=1.0)])
-    return DataLoader(spoken, batch_size=None, sampler=SimpleCutSampler(cuts, max_duration=2.5, shuffle=True, seed=3), num_workers=workers)
+    return DataLoader(
+        spoken,
+        batch_size=None,
+        sampler=SimpleCutSampler(cuts, max_duration=2.5, shuffle=True, seed=3),
+        num_workers=workers,
+    )
 
 
 @pipeline(needs=("litdata",), full=True, resumes=False, seconds=180.0)
@@ -83,13 +100,15 @@ def litdata_combined(workers):
         writer.merge()
         return StreamingDataset(str(place(name)), seed=3)
 
-    both = CombinedStreamingDataset([streamed("much", 30), streamed("little", 18)], weights=[0.8, 0.2], seed=5, iterate_over_all=False)
+    both = CombinedStreamingDataset(
+        [streamed("much", 30), streamed("little", 18)], weights=[0.8, 0.2], seed=5, iterate_over_all=False
+    )
     return DataLoader(both, 4, num_workers=workers)
 
 
 @pipeline(needs=("datasets", "pillow"), full=True)
 def huggingface_folder_of_images(workers):
-    """A folder of images with a table of metadata, as load_dataset reads it, shuffled, and transformed when it is read."""
+    """A folder of images with a table of metadata, as load_dataset reads it, shuffled, and transformed when read."""
     import json
 
     from datasets import load_dataset
@@ -100,7 +119,9 @@ def huggingface_folder_of_images(workers):
         Image.new("RGB", (8, 6), (number, 2 * number, 3)).save(folder / f"{number}.png")
     told = [json.dumps({"file_name": f"{row}.png", "text": f"picture {row}"}) for row in range(20)]
     (folder / "metadata.jsonl").write_text("\n".join(told))
-    pictures = load_dataset("imagefolder", data_dir=str(place("pictures")), split="train", cache_dir=str(place("cache")))
+    pictures = load_dataset(
+        "imagefolder", data_dir=str(place("pictures")), split="train", cache_dir=str(place("cache"))
+    )
 
     def shown(rows):
         rows["pixels"] = [torch.from_numpy(numpy.array(image.convert("L").resize((4, 4)))) for image in rows["image"]]
@@ -122,10 +143,19 @@ def translation_grouped_by_length(workers):
     plain = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="<pad>", unk_token="<unk>")
-    rows = [tokenizer(" ".join(f"w{(row * 3 + word) % 35}" for word in range(2 + row * 5 % 11)), text_target="w1 " * (1 + row % 6))
-            for row in range(40)]
-    return DataLoader(rows, 4, sampler=LengthGroupedSampler(4, rows), num_workers=workers,
-                      collate_fn=DataCollatorForSeq2Seq(tokenizer, pad_to_multiple_of=4))
+    rows = [
+        tokenizer(
+            " ".join(f"w{(row * 3 + word) % 35}" for word in range(2 + row * 5 % 11)), text_target="w1 " * (1 + row % 6)
+        )
+        for row in range(40)
+    ]
+    return DataLoader(
+        rows,
+        4,
+        sampler=LengthGroupedSampler(4, rows),
+        num_workers=workers,
+        collate_fn=DataCollatorForSeq2Seq(tokenizer, pad_to_multiple_of=4),
+    )
 
 
 @pipeline(needs=("webdataset", "pillow"), full=True, resumes=False, num_workers=(2,))
@@ -136,11 +166,24 @@ def webdataset_decoded_images(workers):
     for shard in range(4):
         with webdataset.TarWriter(str(place("tars") / f"images-{shard}.tar")) as writer:
             for row in range(6):
-                writer.write({"__key__": f"{shard}{row}", "png": numpy.full((5, 4, 3), (shard * 40 + row) / 255), "json": {"row": row}})
+                writer.write(
+                    {
+                        "__key__": f"{shard}{row}",
+                        "png": numpy.full((5, 4, 3), (shard * 40 + row) / 255),
+                        "json": {"row": row},
+                    }
+                )
     made = webdataset.DataPipeline(
-        webdataset.SimpleShardList(str(place("tars") / "images-{0..3}.tar")), webdataset.detshuffle(4), webdataset.split_by_node,
-        webdataset.split_by_worker, webdataset.tarfile_to_samples(), webdataset.detshuffle(5, 2), webdataset.decode("torchrgb"),
-        webdataset.to_tuple("png", "json", "__key__"), webdataset.batched(3))
+        webdataset.SimpleShardList(str(place("tars") / "images-{0..3}.tar")),
+        webdataset.detshuffle(4),
+        webdataset.split_by_node,
+        webdataset.split_by_worker,
+        webdataset.tarfile_to_samples(),
+        webdataset.detshuffle(5, 2),
+        webdataset.decode("torchrgb"),
+        webdataset.to_tuple("png", "json", "__key__"),
+        webdataset.batched(3),
+    )
     return DataLoader(made, batch_size=None, num_workers=workers)
 
 
@@ -150,12 +193,27 @@ def kornia_images_masks_and_boxes(workers):
     import kornia.augmentation as augmentation
 
     steps = augmentation.AugmentationSequential(
-        augmentation.RandomHorizontalFlip(p=0.5), augmentation.RandomAffine(20.0, p=0.7), augmentation.ColorJiggle(0.2, 0.2, p=0.5),
-        augmentation.RandomCrop((8, 8)), data_keys=["input", "mask", "bbox_xyxy", "keypoints"], same_on_batch=False)
+        augmentation.RandomHorizontalFlip(p=0.5),
+        augmentation.RandomAffine(20.0, p=0.7),
+        augmentation.ColorJiggle(0.2, 0.2, p=0.5),
+        augmentation.RandomCrop((8, 8)),
+        data_keys=["input", "mask", "bbox_xyxy", "keypoints"],
+        same_on_batch=False,
+    )
 
     def sample(number):
         image = torch.linspace(0, 1, 3 * 12 * 12).view(3, 12, 12) * (number + 1) / 20
-        return image, (image[:1] > 0.3).float(), torch.tensor([[1.0, 2.0, 7.0, 9.0]]), torch.tensor([[3.0, 4.0], [5.0, 1.0]])
+        return (
+            image,
+            (image[:1] > 0.3).float(),
+            torch.tensor([[1.0, 2.0, 7.0, 9.0]]),
+            torch.tensor([[3.0, 4.0], [5.0, 1.0]]),
+        )
 
-    return DataLoader([sample(number) for number in range(20)], 4, shuffle=True, num_workers=workers,
-                      collate_fn=lambda rows: steps(*(torch.stack(part) for part in zip(*rows))))
+    return DataLoader(
+        [sample(number) for number in range(20)],
+        4,
+        shuffle=True,
+        num_workers=workers,
+        collate_fn=lambda rows: steps(*(torch.stack(part) for part in zip(*rows))),
+    )

@@ -1,4 +1,4 @@
-"""Pipelines after the libraries' own tutorials, by names and features that no other file uses: a fifth eight and one, about tasks."""
+"""Pipelines after the libraries' tutorials, by names and features no other file uses: a fifth nine, on tasks."""
 
 import itertools
 import pathlib
@@ -34,13 +34,22 @@ def permuted_language_model(workers):
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import DataCollatorForPermutationLanguageModeling, PreTrainedTokenizerFast
 
-    words = {word: number for number, word in enumerate(["<pad>", "<mask>", "<cls>", "<sep>", *(f"w{number}" for number in range(30))])}
+    words = {
+        word: number
+        for number, word in enumerate(["<pad>", "<mask>", "<cls>", "<sep>", *(f"w{number}" for number in range(30))])
+    }
     plain = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
     plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="<pad>", mask_token="<mask>", cls_token="<cls>",
-                                        sep_token="<sep>")
-    rows = [{"input_ids": tokenizer(" ".join(f"w{(row + word) % 30}" for word in range(12)))["input_ids"]} for row in range(30)]
-    return DataLoader(rows, 4, shuffle=True, num_workers=workers, collate_fn=DataCollatorForPermutationLanguageModeling(tokenizer))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token="<pad>", mask_token="<mask>", cls_token="<cls>", sep_token="<sep>"
+    )
+    rows = [
+        {"input_ids": tokenizer(" ".join(f"w{(row + word) % 30}" for word in range(12)))["input_ids"]}
+        for row in range(30)
+    ]
+    return DataLoader(
+        rows, 4, shuffle=True, num_workers=workers, collate_fn=DataCollatorForPermutationLanguageModeling(tokenizer)
+    )
 
 
 @pipeline(needs=("monai",), full=True, random=True)
@@ -52,15 +61,20 @@ def monai_images_and_masks(workers):
     set_track_meta(False)  # which numbers objects by their addresses
     images = [numpy.arange(64, dtype=numpy.float32).reshape(1, 8, 8) + number for number in range(20)]
     masks = [(image % 3 > 1).astype(numpy.float32) for image in images]
-    pairs = ArrayDataset(images, Compose([RandFlip(0.5), RandZoom(0.5), RandAdjustContrast(0.5), RandGaussianNoise(0.5)]),
-                         masks, Compose([RandFlip(0.5), RandZoom(0.5)]), labels=list(range(20)))
+    pairs = ArrayDataset(
+        images,
+        Compose([RandFlip(0.5), RandZoom(0.5), RandAdjustContrast(0.5), RandGaussianNoise(0.5)]),
+        masks,
+        Compose([RandFlip(0.5), RandZoom(0.5)]),
+        labels=list(range(20)),
+    )
     pairs.set_random_state(seed=7)
     return DataLoader(pairs, 4, shuffle=True, num_workers=workers)
 
 
 @pipeline(needs=("torchvision", "soundfile"), full=True, random=True)
 def sounds_in_folders(workers):
-    """Words that are spoken, a folder for each; a part of each is drawn, shifted in time, turned into a spectrogram and padded."""
+    """Spoken words, a folder for each; a part of each is drawn, shifted in time, made a spectrogram and padded."""
     import soundfile
     from torch.nn.utils.rnn import pad_sequence
     from torchvision.datasets import DatasetFolder
@@ -77,11 +91,23 @@ def sounds_in_folders(workers):
 
     def spectrogram(waves):
         shifted = torch.roll(waves, int(torch.randint(100, ()))) * torch.empty(()).uniform_(0.5, 1.0)
-        return torch.stft(shifted[:600 + 50 * random.randrange(8)], 64, window=torch.hann_window(64), return_complex=True).abs().T
+        return (
+            torch.stft(shifted[: 600 + 50 * random.randrange(8)], 64, window=torch.hann_window(64), return_complex=True)
+            .abs()
+            .T
+        )
 
     sounds = DatasetFolder(str(place("sounds")), read, extensions=(".flac",), transform=spectrogram)
-    return DataLoader(sounds, 4, shuffle=True, num_workers=workers,
-                      collate_fn=lambda rows: (pad_sequence([sound for sound, _ in rows], True), torch.tensor([word for _, word in rows])))
+    return DataLoader(
+        sounds,
+        4,
+        shuffle=True,
+        num_workers=workers,
+        collate_fn=lambda rows: (
+            pad_sequence([sound for sound, _ in rows], True),
+            torch.tensor([word for _, word in rows]),
+        ),
+    )
 
 
 class Chunks(IterableDataset):
@@ -96,7 +122,9 @@ class Chunks(IterableDataset):
         info = get_worker_info()
         with pandas.read_csv(self.path, chunksize=7, dtype={"code": "category"}, parse_dates=["day"]) as reader:
             for piece in itertools.islice(reader, info.id if info else 0, None, info.num_workers if info else 1):
-                shown = pandas.get_dummies(piece, columns=["code"], dtype="float32").assign(day=piece["day"].dt.dayofyear)
+                shown = pandas.get_dummies(piece, columns=["code"], dtype="float32").assign(
+                    day=piece["day"].dt.dayofyear
+                )
                 yield {name: torch.from_numpy(column.to_numpy(copy=True)) for name, column in shown.items()}
 
 
@@ -105,8 +133,9 @@ def pandas_in_chunks(workers):
     import pandas
 
     path = place("tables") / "sales.csv"
-    pandas.DataFrame({"day": pandas.date_range("2024-01-01", periods=60), "code": list("abc") * 20, "sold": numpy.arange(60) / 3}).to_csv(
-        path, index=False)
+    pandas.DataFrame(
+        {"day": pandas.date_range("2024-01-01", periods=60), "code": list("abc") * 20, "sold": numpy.arange(60) / 3}
+    ).to_csv(path, index=False)
     return DataLoader(Chunks(path), batch_size=None, num_workers=workers)
 
 
@@ -119,7 +148,9 @@ def cells_in_stacks(workers):
     class Stack(Dataset):
         def __init__(self, name, dtype):
             path = place("stacks") / f"{name}.tif"
-            tifffile.imwrite(path, (numpy.arange(40 * 6 * 5) % 251).reshape(40, 6, 5).astype(dtype), photometric="minisblack")
+            tifffile.imwrite(
+                path, (numpy.arange(40 * 6 * 5) % 251).reshape(40, 6, 5).astype(dtype), photometric="minisblack"
+            )
             self.pages = tifffile.memmap(path, mode="r")
 
         def __len__(self):
@@ -135,17 +166,22 @@ def cells_in_stacks(workers):
 
 @pipeline(needs=("datasets", "pyarrow"), full=True)
 def huggingface_parquet_streamed(workers):
-    """Parquet files read as a stream: some rows skipped, some taken, columns renamed and cast, batched by the stream itself."""
+    """Parquet files as a stream: rows skipped and taken, columns renamed and cast, batched by the stream itself."""
     import pyarrow
     import pyarrow.parquet
     from datasets import load_dataset
 
     for part in range(4):
-        rows = {"number": range(part * 12, part * 12 + 12), "text": [f"row {row}" for row in range(12)],
-                "vector": [[row / 2] * 3 for row in range(12)]}
+        rows = {
+            "number": range(part * 12, part * 12 + 12),
+            "text": [f"row {row}" for row in range(12)],
+            "vector": [[row / 2] * 3 for row in range(12)],
+        }
         pyarrow.parquet.write_table(pyarrow.table(rows), place("parquet") / f"part-{part}.parquet", row_group_size=5)
     files = [str(place("parquet") / f"part-{part}.parquet") for part in range(4)]
-    stream = load_dataset("parquet", data_files={"train": files}, split="train", streaming=True, cache_dir=str(place("cache")))
+    stream = load_dataset(
+        "parquet", data_files={"train": files}, split="train", streaming=True, cache_dir=str(place("cache"))
+    )
     stream = stream.skip(3).take(40).rename_column("number", "id").remove_columns("text").with_format("torch").batch(5)
     return DataLoader(stream, batch_size=None, num_workers=workers)
 
@@ -175,7 +211,9 @@ def timm_views_of_an_image(workers):
         def __getitem__(self, index):
             return self.transform(Image.new("RGB", (20, 18), (index * 12, 100, 50))), index
 
-    steps = create_transform(16, is_training=True, auto_augment="augmix-m3-w2", separate=True, use_prefetcher=True, re_prob=0.0)
+    steps = create_transform(
+        16, is_training=True, auto_augment="augmix-m3-w2", separate=True, use_prefetcher=True, re_prob=0.0
+    )
     pictures = AugMixDataset(Pictures(), num_splits=3)
     pictures.transform = steps
     return DataLoader(pictures, 4, shuffle=True, num_workers=workers, collate_fn=fast_collate, drop_last=True)

@@ -19,13 +19,21 @@ from torch.utils.data import DataLoader, DistributedSampler
 def test_the_plan_as_the_launcher_writes_it():
     plan = read(str(CONTRACT / "plan.json"))
     assert (plan.run, plan.key, plan.encryption, plan.compression) == ("run", "0123456789abcdef" * 4, "plain", "zstd")
-    assert (plan.buffer_bytes, plan.units, plan.on_error, plan.loader, plan.world_size) == (1 << 30, 10, "skip", "data:train", 4)
+    assert (plan.buffer_bytes, plan.units, plan.on_error, plan.loader, plan.world_size) == (
+        1 << 30,
+        10,
+        "skip",
+        "data:train",
+        4,
+    )
     here, gone = plan.workers
     assert here == {"name": "data-worker 0", "address": "127.0.0.1", "port": 70, "unix": "/x/0"}
     assert not gone["address"] and not gone["unix"]
 
 
-@pytest.mark.parametrize("make", [lambda: DataLoader(Augmented(), 8, shuffle=True), lambda: DataLoader(Drawn(), 4, num_workers=3)])
+@pytest.mark.parametrize(
+    "make", [lambda: DataLoader(Augmented(), 8, shuffle=True), lambda: DataLoader(Drawn(), 4, num_workers=3)]
+)
 def test_the_same_bytes_as_without_workers(run, make, monkeypatch):
     run.start(2)
     seed()
@@ -61,7 +69,10 @@ def test_broken_samples_are_skipped_with_a_count(run):
     run.start(1, on_error="skip")
     with taas.register(DataLoader(Fails(), 8)) as loader:
         assert len(loop(loader)) == 12
-    assert any("batch 4 of epoch 0" in remark and "is skipped (1 so far)" in remark and "KeyError" in remark for remark in run.remarks())
+    assert any(
+        "batch 4 of epoch 0" in remark and "is skipped (1 so far)" in remark and "KeyError" in remark
+        for remark in run.remarks()
+    )
 
 
 def test_killed_workers_come_back_at_their_address(run):

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 @pytest.mark.parametrize("name", [pytest.param("plain_loader", marks=pytest.mark.gate), "loader"])
 def test_prepared_before_there_is_a_rank(run, name):
     import own_datasets
+
     run.start(2, loader=f"own_datasets:{name}")
     wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) == 2)
     prepared = of_kind(run, "prepared")
@@ -40,6 +41,7 @@ def test_prepared_before_there_is_a_rank(run, name):
 
 def test_several_loaders_are_prepared_in_turn(run):
     import own_datasets
+
     run.start(2, loader="own_datasets:plain_loader,own_datasets:another_loader")
     wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) == 2)
     assert sum({event["worker"]: event["batches"] for event in of_kind(run, "prepared")}.values()) == 26
@@ -51,8 +53,10 @@ def test_several_loaders_are_prepared_in_turn(run):
     run.write(workers=[], loader="")
     delivery._deliveries.clear()
     seed()
-    with taas.register(DataLoader(loaders[0].dataset, 8)) as first, \
-            taas.register(DataLoader(loaders[1].dataset, 8, num_workers=2)) as second:
+    with (
+        taas.register(DataLoader(loaders[0].dataset, 8)) as first,
+        taas.register(DataLoader(loaders[1].dataset, 8, num_workers=2)) as second,
+    ):
         made_here = [loop(first), loop(second)]
     assert equal(seen[0], made_here[0]) and equal(seen[1], made_here[1])
 
@@ -75,6 +79,7 @@ def test_each_of_several_loaders_has_its_batches_and_its_part_of_the_memory(run,
 
 def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypatch):
     import own_datasets
+
     run.start(1, loader="own_datasets:loader_of_rank")
     wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
     assert of_kind(run, "prepared")[-1]["batches"] == 0
@@ -86,6 +91,7 @@ def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypat
 
 def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run):
     import own_datasets
+
     run.start(1, loader="own_datasets:loader_of_floats")
     wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
     torch.set_default_dtype(torch.float64)
@@ -94,8 +100,10 @@ def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run
             assert loop(loader)[0].dtype == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
-    assert ("batches that were prepared before the ranks started are made again: torch.set_default_dtype is not as it was then"
-            in run.remarks())
+    assert (
+        "batches that were prepared before the ranks started are made again: "
+        "torch.set_default_dtype is not as it was then" in run.remarks()
+    )
 
 
 def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch):
@@ -105,7 +113,9 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
     preparation = Preparation(read(run.path), 0)
     told, answers = [], iter([False, False, True])
     monkeypatch.setattr(preparation, "_reported", float("inf"))
-    monkeypatch.setattr(events, "send", lambda report, wait: told.append((report.batches, report.done, wait)) or next(answers))
+    monkeypatch.setattr(
+        events, "send", lambda report, wait: told.append((report.batches, report.done, wait)) or next(answers)
+    )
     while not preparation.is_done:
         preparation.step()
     for _ in range(4):
@@ -113,12 +123,18 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
     assert told == [(13, True, True)] * 3
 
 
-@pytest.mark.parametrize("name, line", [
-    ("own_datasets:nothing", "ValueError: module own_datasets has no 'nothing'"),
-    ("own_datasets:numbers", "ValueError: 'numbers' of module own_datasets is of type Numbers, not a torch.utils.data.DataLoader"),
-    ("own_datasets:loader,no_such:loader", "no_such:loader: ModuleNotFoundError: No module named 'no_such'"),
-    ("no_such:loader", "ModuleNotFoundError: No module named 'no_such'"),
-])
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        ("own_datasets:nothing", "ValueError: module own_datasets has no 'nothing'"),
+        (
+            "own_datasets:numbers",
+            "ValueError: 'numbers' of module own_datasets is of type Numbers, not a torch.utils.data.DataLoader",
+        ),
+        ("own_datasets:loader,no_such:loader", "no_such:loader: ModuleNotFoundError: No module named 'no_such'"),
+        ("no_such:loader", "ModuleNotFoundError: No module named 'no_such'"),
+    ],
+)
 def test_a_loader_that_cannot_be_imported_ends_the_worker_with_a_line(run, name, line, capfd):
     run.start(1, loader=name)
     assert run.workers[0].wait(DEADLINE_SECONDS) == 1

@@ -20,10 +20,24 @@ def test_reports_have_the_form_that_the_launcher_reads(tmp_path, monkeypatch):
     monkeypatch.setenv("TAAS_EVENTS", str(tmp_path / "events"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as launcher:
         launcher.bind(str(tmp_path / "events"))
-        sent = [events.DataProgress(3, "train", samples=10, batches=2, bytes=3_000_000_000, seconds=1.5, waited=0.25, buffered=4,
-                                    workers=5, hedged=6, done=True),
-                events.DataWork(2, batches=3, busy=0.5, seconds=2.0), events.DataPrepared(1, batches=7, bytes=8, done=True),
-                events.Remark("four words for people")]
+        sent = [
+            events.DataProgress(
+                3,
+                "train",
+                samples=10,
+                batches=2,
+                bytes=3_000_000_000,
+                seconds=1.5,
+                waited=0.25,
+                buffered=4,
+                workers=5,
+                hedged=6,
+                done=True,
+            ),
+            events.DataWork(2, batches=3, busy=0.5, seconds=2.0),
+            events.DataPrepared(1, batches=7, bytes=8, done=True),
+            events.Remark("four words for people"),
+        ]
         assert all(events.send(report) for report in sent)
         heard = [json.loads(launcher.recv(1 << 16)) for _ in sent]
     assert heard == [json.loads(line) for line in (CONTRACT / "reports.jsonl").read_text().splitlines()]
@@ -42,7 +56,11 @@ def test_units_end_the_loop_with_a_line(run):
     run.start(1, units=160, world_size=2)
     with taas.register(DataLoader(numbers, 8)) as loader:
         assert [len(loop(loader)) for _ in range(3)] == [10, 0, 0]
-    assert [remark for remark in run.remarks() if "80 samples were taken, in whole batches, as asked for with --units" in remark] == run.remarks()
+    assert [
+        remark
+        for remark in run.remarks()
+        if "80 samples were taken, in whole batches, as asked for with --units" in remark
+    ] == run.remarks()
 
 
 @pytest.mark.gate
@@ -79,7 +97,10 @@ def test_the_end_of_a_loop_is_told_to_a_busy_launcher(tmp_path, monkeypatch):
         end = threading.Thread(target=lambda: told.append(events.send(events.Remark("the last"), wait=True)))
         end.start()
         wait_until(lambda: not end.is_alive() or status_of(end.native_id).startswith("S"))
-        assert [json.loads(launcher.recv(1 << 16))["text"] for _ in range(taken + 1)] == [*map(str, range(taken)), "the last"]
+        assert [json.loads(launcher.recv(1 << 16))["text"] for _ in range(taken + 1)] == [
+            *map(str, range(taken)),
+            "the last",
+        ]
         end.join()
         assert told == [True]
 

@@ -24,7 +24,7 @@ def wait_for_save(path, process):
 
 
 def kill_in_save(peer, path, whole, delay):
-    """Lets a process make some whole saves and kills it in the next one. Returns the epoch that it found, and its last whole one."""
+    """Lets a process make whole saves and kills it in the next. Returns the epoch it found, and its last whole one."""
     process = subprocess.Popen([peer, "save-for-ever", path], stdout=subprocess.PIPE, text=True)
     said = [process.stdout.readline() for _ in range(1 + whole)]
     assert all(said), "the checkpoint that a killed process has left cannot be loaded"

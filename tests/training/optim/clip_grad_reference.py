@@ -50,7 +50,9 @@ def main(peer):
     theirs = expected(gradients)
     assert ours.keys() == theirs.keys()
     for name, tensor in theirs.items():
-        assert tensor.dtype == ours[name].dtype and torch.equal(tensor, ours[name]), f"{name} is {ours[name]}, Python's {tensor}"
+        assert tensor.dtype == ours[name].dtype and torch.equal(tensor, ours[name]), (
+            f"{name} is {ours[name]}, Python's {tensor}"
+        )
     print(f"{len(NORMS)} norms are equal to Python's")
 
 

@@ -29,8 +29,16 @@ def chain(*makers):
 
 
 def cyclic(o):
-    return lr.CyclicLR(o, base_lr=[0.02, 0.01], max_lr=0.3, step_size_up=9, step_size_down=4, mode="triangular2",
-                       base_momentum=[0.7, 0.6], max_momentum=0.93)
+    return lr.CyclicLR(
+        o,
+        base_lr=[0.02, 0.01],
+        max_lr=0.3,
+        step_size_up=9,
+        step_size_down=4,
+        mode="triangular2",
+        base_momentum=[0.7, 0.6],
+        max_momentum=0.93,
+    )
 
 
 def up_and_down(o):
@@ -59,37 +67,81 @@ SCHEDULES = {
     "equal restarts": lambda o: lr.CosineAnnealingWarmRestarts(o, T_0=17),
     "one cycle": lambda o: lr.OneCycleLR(o, max_lr=0.3, total_steps=200),
     "one cycle linear": lambda o: lr.OneCycleLR(
-        o, max_lr=[0.3, 0.2], total_steps=210, pct_start=0.41, anneal_strategy="linear", base_momentum=0.8, max_momentum=0.9, div_factor=7,
-        final_div_factor=90, three_phase=True),
+        o,
+        max_lr=[0.3, 0.2],
+        total_steps=210,
+        pct_start=0.41,
+        anneal_strategy="linear",
+        base_momentum=0.8,
+        max_momentum=0.9,
+        div_factor=7,
+        final_div_factor=90,
+        three_phase=True,
+    ),
     "one cycle without momentum": lambda o: lr.OneCycleLR(o, max_lr=0.3, total_steps=201, cycle_momentum=False),
     "warm-up then cosine": sequence([30], warm_up, lambda o: lr.CosineAnnealingLR(o, T_max=170, eta_min=0.0001)),
-    "three in turn": sequence([20, 110], lambda o: lr.ConstantLR(o, factor=0.1, total_iters=300),
-                              lambda o: lr.PolynomialLR(o, total_iters=80, power=0.9), lambda o: lr.CosineAnnealingWarmRestarts(o, T_0=11)),
+    "three in turn": sequence(
+        [20, 110],
+        lambda o: lr.ConstantLR(o, factor=0.1, total_iters=300),
+        lambda o: lr.PolynomialLR(o, total_iters=80, power=0.9),
+        lambda o: lr.CosineAnnealingWarmRestarts(o, T_0=11),
+    ),
     "the others in turn": sequence(
-        [10, 40, 70, 110, 150], lambda o: lr.ExponentialLR(o, gamma=0.9), lambda o: lr.StepLR(o, 9), lambda o: lr.MultiStepLR(o, [5, 9], 0.5),
-        lambda o: lr.LinearLR(o, start_factor=0.3, end_factor=0.9, total_iters=20), lambda o: lr.LambdaLR(o, lambda step: 1.0 / (2 + step)),
-        lambda o: lr.ConstantLR(o, factor=0.2, total_iters=8)),
-    "one cycle in turn": sequence([50], lambda o: lr.ExponentialLR(o, gamma=0.99), lambda o: lr.OneCycleLR(o, max_lr=0.5, total_steps=160)),
+        [10, 40, 70, 110, 150],
+        lambda o: lr.ExponentialLR(o, gamma=0.9),
+        lambda o: lr.StepLR(o, 9),
+        lambda o: lr.MultiStepLR(o, [5, 9], 0.5),
+        lambda o: lr.LinearLR(o, start_factor=0.3, end_factor=0.9, total_iters=20),
+        lambda o: lr.LambdaLR(o, lambda step: 1.0 / (2 + step)),
+        lambda o: lr.ConstantLR(o, factor=0.2, total_iters=8),
+    ),
+    "one cycle in turn": sequence(
+        [50], lambda o: lr.ExponentialLR(o, gamma=0.99), lambda o: lr.OneCycleLR(o, max_lr=0.5, total_steps=160)
+    ),
     "cyclic": lambda o: lr.CyclicLR(o, base_lr=0.01, max_lr=[0.3, 0.2], step_size_up=13),
     "cyclic of half the height": cyclic,
     "cyclic exponential": lambda o: lr.CyclicLR(o, 0.003, 0.1, step_size_up=7, mode="exp_range", gamma=0.987),
     "cyclic scaled by cycles": lambda o: lr.CyclicLR(o, 0.01, 0.2, 17, 30, scale_fn=lambda cycle: 1.0 / (1 + cycle)),
     "cyclic scaled by steps": lambda o: lr.CyclicLR(
-        o, 0.01, 0.2, 17, 0, scale_fn=lambda step: step % 5 / 7, scale_mode="iterations", cycle_momentum=False),
+        o, 0.01, 0.2, 17, 0, scale_fn=lambda step: step % 5 / 7, scale_mode="iterations", cycle_momentum=False
+    ),
     "cyclic in turn": sequence([40, 90], warm_up, cyclic, up_and_down),
     "cyclic first": sequence([50], cyclic, lambda o: lr.ExponentialLR(o, gamma=0.98)),
     "sequence in a sequence": sequence(
-        [60, 130], sequence([1, 20], warm_up, cyclic, lambda o: lr.CosineAnnealingLR(o, T_max=30)), lambda o: lr.StepLR(o, 30), restarts),
-    "three sequences": sequence([150], sequence([90], sequence([40], restarts, cyclic), lambda o: lr.PolynomialLR(o, 70)), up_and_down),
+        [60, 130],
+        sequence([1, 20], warm_up, cyclic, lambda o: lr.CosineAnnealingLR(o, T_max=30)),
+        lambda o: lr.StepLR(o, 30),
+        restarts,
+    ),
+    "three sequences": sequence(
+        [150], sequence([90], sequence([40], restarts, cyclic), lambda o: lr.PolynomialLR(o, 70)), up_and_down
+    ),
     "chain in a sequence": sequence([50], chain(warm_up, lambda o: lr.ExponentialLR(o, gamma=0.98), restarts), cyclic),
-    "sequences in a chain": chain(lambda o: lr.ExponentialLR(o, gamma=0.99), sequence([25], warm_up, lambda o: lr.StepLR(o, 40, gamma=0.5)),
-                                  sequence([70], lambda o: lr.MultiStepLR(o, [20, 40]), up_and_down)),
+    "sequences in a chain": chain(
+        lambda o: lr.ExponentialLR(o, gamma=0.99),
+        sequence([25], warm_up, lambda o: lr.StepLR(o, 40, gamma=0.5)),
+        sequence([70], lambda o: lr.MultiStepLR(o, [20, 40]), up_and_down),
+    ),
     "chain in a chain": chain(chain(warm_up, up_and_down), lambda o: lr.ExponentialLR(o, gamma=0.98)),
     "chained": lambda o: lr.ChainedScheduler([warm_up(o), lr.ExponentialLR(o, gamma=0.98), lr.StepLR(o, 60)]),
 }
 # Whose states have nothing that only Python knows.
-ADOPTED = ("linear", "cosine", "restarts", "one cycle", "warm-up then cosine", "three in turn", "chained", "multiplicative", "cyclic",
-           "cyclic of half the height", "cyclic in turn", "three sequences", "chain in a sequence", "chain in a chain")
+ADOPTED = (
+    "linear",
+    "cosine",
+    "restarts",
+    "one cycle",
+    "warm-up then cosine",
+    "three in turn",
+    "chained",
+    "multiplicative",
+    "cyclic",
+    "cyclic of half the height",
+    "cyclic in turn",
+    "three sequences",
+    "chain in a sequence",
+    "chain in a chain",
+)
 
 
 def two_groups(adam):
@@ -98,7 +150,11 @@ def two_groups(adam):
 
 
 def seen(optimizer):
-    return [number for group in optimizer.param_groups for number in (group["lr"], group["betas"][0] if "betas" in group else group["momentum"])]
+    return [
+        number
+        for group in optimizer.param_groups
+        for number in (group["lr"], group["betas"][0] if "betas" in group else group["momentum"])
+    ]
 
 
 def followed(make, adam):
@@ -123,18 +179,29 @@ def check_rates(peer, path):
             key = f"{name}, {'Adam' if adam else 'SGD'}"
             theirs, _ = followed(make, adam)
             wrong = (theirs != ours[key]).any(dim=1).nonzero().flatten().tolist()
-            assert not wrong, f"{key}: step {wrong[0]} has {ours[key][wrong[0]].tolist()}, Python's {theirs[wrong[0]].tolist()}"
+            assert not wrong, (
+                f"{key}: step {wrong[0]} has {ours[key][wrong[0]].tolist()}, Python's {theirs[wrong[0]].tolist()}"
+            )
 
 
 def check_states(peer, one, two):
     """C++ goes on from Python's states."""
     runs = {name: followed(SCHEDULES[name], False) for name in ADOPTED}
-    torch.save({"format": "taas checkpoint", "version": 1, "epoch": 0, "model": {}, "optimizer": None,
-                "extra": {name: state for name, (_, state) in runs.items()}}, one)
+    torch.save(
+        {
+            "format": "taas checkpoint",
+            "version": 1,
+            "epoch": 0,
+            "model": {},
+            "optimizer": None,
+            "extra": {name: state for name, (_, state) in runs.items()},
+        },
+        one,
+    )
     subprocess.run([peer, "adopt-schedules", one, two], check=True)
     ours = torch.load(two, weights_only=True)["model"]
     for name, (rows, _) in runs.items():
-        assert torch.equal(ours[name], rows[SAVED + 2:SAVED + 12]), f"{name} does not go on from Python's state"
+        assert torch.equal(ours[name], rows[SAVED + 2 : SAVED + 12]), f"{name} does not go on from Python's state"
 
 
 def main(peer):

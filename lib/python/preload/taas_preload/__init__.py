@@ -6,10 +6,14 @@ import sys
 
 
 def enter(hook_file: str) -> Exception | None:
-    """Returns only in the process of a rank that is ready to run its program, with what importing the user's own `sitecustomize`
-    raised. Whatever goes wrong before is told to taas-run and ends the process."""
+    """Returns only in the process of a rank that is ready to run its program.
+
+    What it returns is what importing the user's own `sitecustomize` raised. Whatever goes wrong before is told to
+    taas-run and ends the process.
+    """
     from . import main_end, output, probe, quick_end, rank, server, site_chain, training, warm
     from .settings import Settings
+
     settings = Settings.take(os.path.dirname(hook_file))
     if settings.probing:
         probe.go_on(settings)

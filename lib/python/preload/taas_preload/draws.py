@@ -1,7 +1,8 @@
 """Finds out what modules draw at random while they are imported, which would then be the same in all ranks.
 
-A generator that was not given a seed is noticed, and gets a new one in each rank. What has been drawn already (a number,
-a UUID) lies somewhere as a value and cannot be drawn again: its module is named, and no rank is forked from here.
+A generator that was not given a seed is noticed, and gets a new one in each rank. What has been drawn already (a
+number, a UUID) lies somewhere as a value and cannot be drawn again: its module is named, and no rank is forked from
+here.
 """
 
 import gc
@@ -14,8 +15,17 @@ from typing import Any
 
 _HELPERS = ("importlib._bootstrap", "importlib._bootstrap_external", "os", "random", "secrets", "uuid")
 """Modules that draw for others, or load an extension module, which has no frame of its own."""
-_HARMLESS = ("multiprocessing", "networkx", "numpy", "scipy", "sympy", "tempfile", "torch",
-             "diffusers.utils.hub_utils", "transformers.utils.hub")
+_HARMLESS = (
+    "multiprocessing",
+    "networkx",
+    "numpy",
+    "scipy",
+    "sympy",
+    "tempfile",
+    "torch",
+    "diffusers.utils.hub_utils",
+    "transformers.utils.hub",
+)
 """What these draw at import are names within the process, or is drawn again after a fork (tempfile, and those that
 fresh_state.py takes care of), or, the last two, tells visits to a server apart."""
 _FRESH = 624  # the position of a Mersenne twister that nothing was drawn from
@@ -59,8 +69,9 @@ class Draws:
         self._watching = True
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._watching = False
         random.Random.seed = self._seed  # type: ignore[method-assign]
         for module in list(sys.modules.values()):
@@ -82,7 +93,9 @@ class Draws:
 
     def _look_at_numpys(self) -> set[str]:
         """The modules that have drawn from the system something else than seeds of generators that are still fresh."""
-        others = [(int.from_bytes(drawn, "big"), owner) for drawn, owner in self._taken if not owner.startswith("numpy.")]
+        others = [
+            (int.from_bytes(drawn, "big"), owner) for drawn, owner in self._taken if not owner.startswith("numpy.")
+        ]
         generators = _numpys(dict(others))
         _unseeded_of_numpy.extend(generator for alike in generators.values() for generator in alike)
         return {owner for drawn, owner in others if not all(map(_is_fresh, generators.get(drawn, [None])))}
@@ -119,5 +132,8 @@ def _is_harmless(owner: str) -> bool:
 
 def _is_fresh(generator: Any) -> bool:
     """That it can be renewed with its seed (from numpy 1.25 on), and that it stands where its seed has put it."""
-    return (generator is not None and isinstance(generator.__getstate__(), tuple)
-            and repr(type(generator)(generator.seed_seq).state) == repr(generator.state))
+    return (
+        generator is not None
+        and isinstance(generator.__getstate__(), tuple)
+        and repr(type(generator)(generator.seed_seq).state) == repr(generator.state)
+    )

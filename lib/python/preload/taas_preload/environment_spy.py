@@ -34,5 +34,7 @@ class Spy:
         self._kind.__getitem__ = watched  # type: ignore[method-assign]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._kind.__getitem__ = self._original  # type: ignore[method-assign]

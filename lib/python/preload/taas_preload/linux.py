@@ -25,7 +25,10 @@ def restrict_to(rules: int) -> None:
 
 
 def set_environment(entries: list[bytes]) -> None:
-    """Takes the place of all that this process has. putenv() would refuse some of what a process can be started with."""
+    """Takes the place of all that this process has.
+
+    putenv() would refuse some of what a process can be started with.
+    """
     array = (ctypes.c_char_p * (len(entries) + 1))(*entries, None)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))  # the C library reads it as long as the process lives
     ctypes.c_void_p.in_dll(_library, "environ").value = ctypes.addressof(array)

@@ -1,5 +1,8 @@
-"""Tells taas-run when the rank's main program has raised and its process does not end yet: Python waits for threads, and then runs
-what was registered with `atexit`. From outside that looks like a program that has caught its exception and waits for others."""
+"""Tells taas-run when the rank's main program has raised and its process does not end yet.
+
+Python waits for threads, and then runs what was registered with `atexit`. From outside that looks like a program that
+has caught its exception and waits for others.
+"""
 
 import atexit
 import os
@@ -22,8 +25,10 @@ def watch() -> None:
 
 
 class _Ends(list):  # type: ignore[type-arg]
-    """Python goes through this list, backwards, when the main program is over, and before it waits for threads. What is done here has
-    returned by then, so that no frame of this file is in a traceback."""
+    """Python goes through this list, backwards, when the main program is over, and before it waits for threads.
+
+    What is done here has returned by then, so that no frame of this file is in a traceback.
+    """
 
     def __init__(self, functions: list[Any], path: str) -> None:
         super().__init__(functions)
@@ -48,8 +53,10 @@ class _Ends(list):  # type: ignore[type-arg]
 
 
 def _has_raised() -> bool:
-    """Python leaves there what it has printed of an exception that nobody caught. In a session in which commands are typed it does so
-    for each of them, which are no files."""
+    """Python leaves there what it has printed of an exception that nobody caught.
+
+    In a session in which commands are typed it does so for each of them, which are no files.
+    """
     trace = getattr(sys, "last_traceback", None)
     if trace is None:
         return False
@@ -60,8 +67,9 @@ def _has_raised() -> bool:
 
 def _name_threads() -> str:
     threading = sys.modules["threading"]
-    names = [thread.name for thread in threading.enumerate()
-             if not thread.daemon and thread is not threading.main_thread()]
+    names = [
+        thread.name for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()
+    ]
     if not names:
         return ""
     more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []

@@ -28,7 +28,7 @@ class Held:
             text = os.pread(file, os.fstat(file).st_size, 0)
             with contextlib.suppress(OSError):
                 while text:
-                    text = text[os.write(stream, text):]
+                    text = text[os.write(stream, text) :]
             os.close(file)
 
     @staticmethod

@@ -1,8 +1,8 @@
 """The first execution of two.
 
-The interpreter is started with `-c` and a line that tells taas-run that this hook was passed by (-E, -I, -S, a wrapper that clears
-the environment), and the program's command line behind it. Only an interpreter that does come here gets the program's own command
-line: so the program can never run where a preloaded interpreter was meant.
+The interpreter is started with `-c` and a line that tells taas-run that this hook was passed by (-E, -I, -S, a wrapper
+that clears the environment), and the program's command line behind it. Only an interpreter that does come here gets the
+program's own command line: so the program can never run where a preloaded interpreter was meant.
 """
 
 import os
@@ -20,7 +20,7 @@ def go_on(settings: Settings) -> NoReturn:
     os.environ[VARIABLE] = settings.print_for_serving()
     _discard_output()
     os.set_inheritable(SOCKET, True)
-    os.execvp(words[0], words[:settings.options] + words[settings.options + 2:])
+    os.execvp(words[0], words[: settings.options] + words[settings.options + 2 :])
 
 
 def _discard_output() -> None:

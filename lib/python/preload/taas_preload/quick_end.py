@@ -1,9 +1,9 @@
 """A shorter end for ranks that loaded nothing more than what was preloaded.
 
-After Python has taken itself apart, torch's libraries take thousands of operators out of tables one by one. That takes a rank a
-quarter of a second, most of it for copying memory that it shares with others until then, and has no effect outside the process.
-Where a rank has loaded any other library (CUDA's driver is one, so this is for CPU programs), or one was put in front of all by
-LD_PRELOAD, its end is the usual one: these may have something to write.
+After Python has taken itself apart, torch's libraries take thousands of operators out of tables one by one. That takes
+a rank a quarter of a second, most of it for copying memory that it shares with others until then, and has no effect
+outside the process. Where a rank has loaded any other library (CUDA's driver is one, so this is for CPU programs), or
+one was put in front of all by LD_PRELOAD, its end is the usual one: these may have something to write.
 """
 
 import ctypes
@@ -21,8 +21,11 @@ def remember() -> None:
 
 
 def consider() -> None:
-    """The last of the functions that run at exit. The C library's handlers run in the opposite order of their registration: its
-    buffers are written, then the process ends with the status that it was to end with."""
+    """The last of the functions that run at exit.
+
+    The C library's handlers run in the opposite order of their registration: its buffers are written, then the process
+    ends with the status that it was to end with.
+    """
     if _preloaded is None or not _libraries() <= _preloaded:
         return
     end = ctypes.cast(_library._exit, ctypes.c_void_p)

@@ -1,5 +1,7 @@
-"""Turns the forked process into a rank, as spawn() of taas-run makes one from a fresh process. The order of things and the numbers
-of steps are those of lib/proc/spawn/spawn.cpp."""
+"""Turns the forked process into a rank, as spawn() of taas-run makes one from a fresh process.
+
+The order of things and the numbers of steps are those of lib/proc/spawn/spawn.cpp.
+"""
 
 import os
 import struct
@@ -63,5 +65,5 @@ def _take_environment(entries: list[bytes]) -> None:
 def _take_arguments(words: list[str]) -> None:
     """They differ from this process's own where a rank's number is in them."""
     kept = len(sys.argv) - 1
-    sys.argv[1:] = words[len(words) - kept:] if kept else []
+    sys.argv[1:] = words[len(words) - kept :] if kept else []
     sys.orig_argv[:] = words

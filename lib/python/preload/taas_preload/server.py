@@ -25,9 +25,11 @@ class Request(NamedTuple):
 def serve(settings: Settings, ready: str) -> Request:
     """Tells taas-run what is ready, and returns in each new rank with what is wanted of it.
 
-    Ranks are to be children of taas-run, which is the nearest subreaper: a process in between forks all those of one generation and
-    then ends, so that they become its. The one for the next generation is made beforehand. fork() of the C library is used, not a
-    bare system call with other flags, for the sake of all who have to know of it: the allocator, OpenBLAS, torch, Python's locks."""
+    Ranks are to be children of taas-run, which is the nearest subreaper: a process in between forks all those of one
+    generation and then ends, so that they become its. The one for the next generation is made beforehand. fork() of the
+    C library is used, not a bare system call with other flags, for the sake of all who have to know of it: the
+    allocator, OpenBLAS, torch, Python's locks.
+    """
     link = socket.socket(fileno=SOCKET)
     os.set_inheritable(SOCKET, False)
     between = os.fork() if ready == READY else None
@@ -72,5 +74,5 @@ def _read(descriptors: list[int]) -> Request:
     with open(words_file, "rb") as file:
         words = file.read().split(b"\0")
     count = int(words[0])
-    argv, folder, environment = words[1:count + 1], words[count + 1], words[count + 2:-1]
+    argv, folder, environment = words[1 : count + 1], words[count + 1], words[count + 2 : -1]
     return Request(socket.socket(fileno=control), streams, rules, argv, folder, environment)

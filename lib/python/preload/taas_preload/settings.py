@@ -24,7 +24,7 @@ class Settings(NamedTuple):
         sys.path.remove(folder)
         for path in (folder, os.path.join(folder, __package__)):
             sys.path_importer_cache.pop(path, None)
-        theirs = os.environ["PYTHONPATH"][len(folder) + 1:]
+        theirs = os.environ["PYTHONPATH"][len(folder) + 1 :]
         if theirs:
             os.environ["PYTHONPATH"] = theirs
         else:

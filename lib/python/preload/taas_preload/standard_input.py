@@ -13,8 +13,14 @@ def look_again() -> None:
     raw = open(0, "rb", -1, closefd=False)
     stream = raw.raw if isinstance(raw, io.BufferedReader) else raw
     stream.name = "<stdin>"
-    new = io.TextIOWrapper(raw, old.encoding, old.errors, newline="\n", write_through=unbuffered,
-                           line_buffering=not unbuffered and stream.isatty())
+    new = io.TextIOWrapper(
+        raw,
+        old.encoding,
+        old.errors,
+        newline="\n",
+        write_through=unbuffered,
+        line_buffering=not unbuffered and stream.isatty(),
+    )
     new.mode = "r"
     old.detach()
     sys.stdin = sys.__stdin__ = new

@@ -1,4 +1,7 @@
-"""The entry that Python puts in front of sys.path for a program: modules there come before all others, also for what torch imports."""
+"""The entry that Python puts in front of sys.path for a program.
+
+Modules there come before all others, also for what torch imports.
+"""
 
 import contextlib
 import os
@@ -11,7 +14,7 @@ from .settings import Settings
 @contextlib.contextmanager
 def in_path(settings: Settings) -> Iterator[None]:
     """Puts the entry there, and takes it away again since Python will put it there once more."""
-    entry = find(sys.orig_argv[settings.options:])
+    entry = find(sys.orig_argv[settings.options :])
     if entry is None or getattr(sys.flags, "safe_path", False):
         yield
         return

@@ -1,7 +1,8 @@
 """Has torch tell TrainingFacts what it does.
 
-What torch calls once on the way is replaced until its first call; it has returned before anything of the program's can fail, so
-that no frame of this file is in a traceback. Where torch has no function of that name, that fact stays unknown.
+What torch calls once on the way is replaced until its first call; it has returned before anything of the program's can
+fail, so that no frame of this file is in a traceback. Where torch has no function of that name, that fact stays
+unknown.
 """
 
 import functools
@@ -20,7 +21,9 @@ def watch(facts: TrainingFacts) -> None:
     parallel = sys.modules.get("torch.nn.parallel.data_parallel")
     groups = sys.modules.get("torch.distributed.distributed_c10d")
     _at_first_call(optimizer, "_patch_step_function", facts.made_optimizer)
-    _at_first_call(sys.modules.get("torch.autograd"), "_tensor_or_tensors_to_tuple", lambda *_: facts.computed_gradients())
+    _at_first_call(
+        sys.modules.get("torch.autograd"), "_tensor_or_tensors_to_tuple", lambda *_: facts.computed_gradients()
+    )
     _at_first_call(parallel, "_check_balance", lambda devices: facts.used_data_parallel(list(devices)))
     _watch_groups(groups, facts)
     _watch_files(sys.modules.get("torch.serialization"), facts)
@@ -65,8 +68,10 @@ def _watch_groups(groups: ModuleType | None, facts: TrainingFacts) -> None:
 
 def _watch_files(serialization: ModuleType | None, facts: TrainingFacts) -> None:
     """Each torch.save enters and leaves one of these, in microseconds beside what it writes."""
-    for kind, named in (("_open_zipfile_writer_file", lambda file: file.name),
-                        ("_open_zipfile_writer_buffer", lambda file: getattr(file.buffer, "name", None))):
+    for kind, named in (
+        ("_open_zipfile_writer_file", lambda file: file.name),
+        ("_open_zipfile_writer_buffer", lambda file: getattr(file.buffer, "name", None)),
+    ):
         opener = getattr(serialization, kind, None)
         if opener is not None:
             _watch_opener(opener, named, facts)

@@ -8,7 +8,9 @@ from . import torch_watch
 from .training_facts import TrainingFacts
 
 SWITCH = "TAAS_HINTS"
-_PLACE = "_taas_training_facts"  # in torch, for what the package `taas` notices: of this one no module is left in a rank
+_PLACE = (
+    "_taas_training_facts"  # in torch, for what the package `taas` notices: of this one no module is left in a rank
+)
 _SUFFIX = ".facts"  # as in lib/node/process/rank_process.cpp
 
 

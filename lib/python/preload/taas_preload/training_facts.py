@@ -1,5 +1,8 @@
-"""What a rank notices of its own training: taas-run compares ranks at the end, and names mistakes that none of them can see
-alone (docs/failures.md). Torch's functions are watched by `torch_watch`; nothing is imported or initialised for it."""
+"""What a rank notices of its own training.
+
+taas-run compares ranks at the end, and names mistakes that none of them can see alone (docs/failures.md). Torch's
+functions are watched by `torch_watch`; nothing is imported or initialised for it.
+"""
 
 import os
 import stat
@@ -12,7 +15,8 @@ from typing import Any, NamedTuple
 _MOST_FILES = 16
 _MOST_ORDERS = 16
 _MOST_TIMES = 8  # of one file
-# Their ranks may know each other in ways of their own. What connects ranks by torch's process group does not belong here.
+# Their ranks may know each other in ways of their own. What connects ranks by torch's process group does not belong
+# here.
 _OTHERS = ("horovod", "jax", "mpi4py", "mxnet", "paddle", "ray", "tensorflow", "torch_xla")
 _LIGHTNING = ("lightning", "lightning_fabric", "pytorch_lightning")
 
@@ -112,12 +116,18 @@ class TrainingFacts:
         """As TrainingFacts of taas-run."""
         gpus, used = _gpus(sys.modules["torch"])
         framework, counted_one = _framework()
-        return {"trained": self._trained(), "joined": self._joined or any(name in sys.modules for name in _OTHERS),
-                "framework": framework, "counted_one": counted_one,
-                "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES", "").encode(errors="replace").decode(),
-                "gpus": gpus, "gpus_used": used, "data_parallel_gpus": self._data_parallel,
-                "shuffled": [order._asdict() for order in self._orders],
-                "saved": [_print(path, file) for path, file in self._files.items() if _is_there(path, file)]}
+        return {
+            "trained": self._trained(),
+            "joined": self._joined or any(name in sys.modules for name in _OTHERS),
+            "framework": framework,
+            "counted_one": counted_one,
+            "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES", "").encode(errors="replace").decode(),
+            "gpus": gpus,
+            "gpus_used": used,
+            "data_parallel_gpus": self._data_parallel,
+            "shuffled": [order._asdict() for order in self._orders],
+            "saved": [_print(path, file) for path, file in self._files.items() if _is_there(path, file)],
+        }
 
     def _version(self) -> int:
         """A number that every step of the first optimizer raises, in all ranks of a training alike."""
@@ -132,12 +142,17 @@ class TrainingFacts:
 
 
 def _framework() -> tuple[str, bool]:
-    """What ranks that are alone would have to tell of each other, and whether it took this one for the only one: on the CPU accelerate
-    makes a process group and does not use it. transformers imports accelerate for many purposes; training by it needs its state."""
+    """What ranks that are alone would have to tell of each other, and whether it took this one for the only one.
+
+    On the CPU accelerate makes a process group and does not use it. transformers imports accelerate for many purposes;
+    training by it needs its state.
+    """
     if any(name in sys.modules for name in _LIGHTNING):
         return "lightning", False
     accelerate = sys.modules.get("accelerate.state")
-    place, training = (getattr(getattr(accelerate, name, None), "_shared_state", None) for name in ("PartialState", "AcceleratorState"))
+    place, training = (
+        getattr(getattr(accelerate, name, None), "_shared_state", None) for name in ("PartialState", "AcceleratorState")
+    )
     return ("accelerate", bool(place) and place.get("num_processes") == 1) if training else ("", False)
 
 
@@ -150,8 +165,12 @@ def _is_there(path: str, file: _File) -> bool:
 
 
 def _print(path: str, file: _File) -> dict[str, object]:
-    return {"path": path.encode(errors="replace").decode(), "device": file.device, "inode": file.inode,
-            "times": [save._asdict() for save in file.times]}
+    return {
+        "path": path.encode(errors="replace").decode(),
+        "device": file.device,
+        "inode": file.inode,
+        "times": [save._asdict() for save in file.times],
+    }
 
 
 def _gpus(torch: ModuleType) -> tuple[int, list[int]]:

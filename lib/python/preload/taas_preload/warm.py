@@ -90,7 +90,10 @@ def _check_devices() -> None:
 
 
 def _check_threads() -> None:
-    """Threads do not come along. Those of which a library takes care itself (OpenBLAS) are gone once there was a fork."""
+    """Threads do not come along.
+
+    Those of which a library takes care itself (OpenBLAS) are gone once there was a fork.
+    """
     if _count_threads() == 1:
         return
     child = os.fork()

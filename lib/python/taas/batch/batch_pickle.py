@@ -1,7 +1,8 @@
-"""Batches that are more than a few tensors: pickled as torch's own workers pickle them, with the memory of tensors beside it.
+"""Batches that are more than a few tensors: pickled as torch's own workers do it, with the memory of tensors beside it.
 
-The pickle has a hole for each tensor, array and storage. The payload is the memory, part by part; then for each hole its place
-(part, distance from the part's beginning, packed or not), then for each part where it begins and ends, then the pickle.
+The pickle has a hole for each tensor, array and storage. The payload is the memory, part by part; then for each hole
+its place (part, distance from the part's beginning, packed or not), then for each part where it begins and ends, then
+the pickle.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ KEEPS_READ_ONLY = pickle.DEFAULT_PROTOCOL >= 5
 """Whether arrays that multiprocessing sends stay read-only."""
 
 _HOLE = bytearray()
-_OF_A_GRAPH = ("a tensor of the batch belongs to an autograd graph, which stays in the process that made it: "
-               "call detach() on it in the dataset or in collate_fn")
+_OF_A_GRAPH = (
+    "a tensor of the batch belongs to an autograd graph, which stays in the process that made it: "
+    "call detach() on it in the dataset or in collate_fn"
+)
 
 
 class Pickled(NamedTuple):
@@ -62,8 +65,14 @@ def _dumped_by_value(batch: Any) -> tuple[Any, list[Extent]]:
     try:
         return _dumped(batch, _ByValue)
     except Exception as error:
-        hint = "" if pickling.CAN_SEND_BY_VALUE else "; with `pip install cloudpickle` lambdas and local classes can be sent"
-        raise pickling.Unpicklable(f"a batch holds what cannot be pickled: {pickling.first_line(error)}{hint}") from error
+        hint = (
+            ""
+            if pickling.CAN_SEND_BY_VALUE
+            else "; with `pip install cloudpickle` lambdas and local classes can be sent"
+        )
+        raise pickling.Unpicklable(
+            f"a batch holds what cannot be pickled: {pickling.first_line(error)}{hint}"
+        ) from error
 
 
 class _OfAGraph(Exception):
@@ -93,7 +102,12 @@ class _Holes:
         if kind is torch.storage.TypedStorage and value.device.type == "cpu":
             return rebuild.typed_storage, (value.untyped(), value.dtype)
         if isinstance(value, torch.Tensor) and _is_pickled_as_tensor(kind) and _is_plain(value):
-            return _rebuild_from_type_v2, (rebuild.tensor, kind, self._memory_of(value, True), torch._utils._get_obj_state(value))
+            return _rebuild_from_type_v2, (
+                rebuild.tensor,
+                kind,
+                self._memory_of(value, True),
+                torch._utils._get_obj_state(value),
+            )
         if isinstance(value, numpy.ndarray):
             return value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
         above = getattr(super(), "reducer_override", None)
@@ -123,7 +137,13 @@ class _Holes:
         order = "F" if array.flags.fnc else "C"
         array = numpy.asarray(array, order=order)  # type: ignore[call-overload]
         extent = Extent(array, _address_of(array), 1, (array.nbytes,), (1,), is_alone=True)
-        return rebuild.array, (self._hole(extent), array.dtype, array.shape, order, array.flags.writeable or not KEEPS_READ_ONLY)
+        return rebuild.array, (
+            self._hole(extent),
+            array.dtype,
+            array.shape,
+            order,
+            array.flags.writeable or not KEEPS_READ_ONLY,
+        )
 
 
 def _address_of(array: numpy.ndarray) -> int:
@@ -137,8 +157,11 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 def _is_pickled_as_tensor(kind: Any) -> bool:
     """True for a subclass whose objects are elements in memory, and attributes."""
-    return (kind.__reduce_ex__ is torch.Tensor.__reduce_ex__ and kind.__reduce__ is torch.Tensor.__reduce__
-            and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__)
+    return (
+        kind.__reduce_ex__ is torch.Tensor.__reduce_ex__
+        and kind.__reduce__ is torch.Tensor.__reduce__
+        and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    )
 
 
 class _Pickler(_Holes, pickle.Pickler):

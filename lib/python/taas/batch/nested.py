@@ -14,7 +14,10 @@ def has_to(value: Any) -> bool:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """`value` with `change` done to all that is no list, tuple, dictionary or dataclass in it. Containers are new ones."""
+    """`value` with `change` done to all that is no list, tuple, dictionary or dataclass in it.
+
+    Containers are new ones.
+    """
     if isinstance(value, (str, bytes)) or has_to(value):
         return change(value)
     if isinstance(value, collections.abc.Mapping):

@@ -8,8 +8,10 @@ from typing import Any
 
 @dataclass
 class Ready:
-    """A batch. `size` is its payload's bytes, `digest` 64 bits over them, `description` what tree.encode said; `samples` are counted
-    where the task does not say how many there are.
+    """A batch.
+
+    `size` is its payload's bytes, `digest` 64 bits over them, `description` what tree.encode said; `samples` are
+    counted where the task does not say how many there are.
     """
 
     batch: Any
@@ -21,7 +23,10 @@ class Ready:
 
 @dataclass
 class Failed:
-    """The dataset, or collate_fn, raised `error`. `text` is the traceback from where it was raised; `where` names the maker."""
+    """The dataset, or collate_fn, raised `error`.
+
+    `text` is the traceback from where it was raised; `where` names the maker.
+    """
 
     error: BaseException
     text: str

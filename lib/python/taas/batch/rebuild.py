@@ -41,8 +41,14 @@ class Part:
         self._is_packed = False
 
 
-def tensor(hole: Hole, dtype: torch.dtype, shape: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool,
-           bits: tuple[bool, bool]) -> torch.Tensor:
+def tensor(
+    hole: Hole,
+    dtype: torch.dtype,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    bits: tuple[bool, bool],
+) -> torch.Tensor:
     """`bits`: the elements are conjugated, and negated, when they are read."""
     part, offset = hole
     if math.prod(shape) == 0:
@@ -78,7 +84,7 @@ def storage(hole: Hole, size: int) -> torch.UntypedStorage:
         return torch.UntypedStorage(0)
     if offset == 0 and size == len(part.memory):
         return part.storage()
-    return torch.frombuffer(part.memory[offset:offset + size], dtype=torch.uint8).untyped_storage()
+    return torch.frombuffer(part.memory[offset : offset + size], dtype=torch.uint8).untyped_storage()
 
 
 def typed_storage(untyped: torch.UntypedStorage, dtype: torch.dtype) -> Any:

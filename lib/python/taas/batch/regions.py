@@ -1,4 +1,7 @@
-"""The memory that tensors and arrays of a batch lie in: cut into parts to send, so that what shares memory goes on sharing it."""
+"""The memory that tensors and arrays of a batch lie in.
+
+It is cut into parts to send, so that what shares memory goes on sharing it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ import numpy
 class Extent:
     """Elements in memory: the first one's address, and the way to the others in bytes. `owner` keeps the memory alive.
 
-    `grain` is what distances from others in the same part must be a multiple of. `is_alone`: it shares memory with nobody in
-    the rank, whatever it does here.
+    `grain` is what distances from others in the same part must be a multiple of. `is_alone`: it shares memory with
+    nobody in the rank, whatever it does here.
     """
 
     owner: Any
@@ -39,7 +42,9 @@ class Extent:
     def is_sparse(self) -> bool:
         """True when there is memory of others between the elements, and no element lies in another one."""
         end = self.itemsize
-        for step, size in sorted((abs(step), size) for step, size in zip(self.strides, self.shape) if step and size > 1):
+        for step, size in sorted(
+            (abs(step), size) for step, size in zip(self.strides, self.shape) if step and size > 1
+        ):
             if step < end:
                 return False
             end = step * (size - 1) + end
@@ -68,8 +73,11 @@ WHOLE, PACKED = 0, 1
 
 
 class Regions:
-    """`buffers` of all extents, and for each extent its place: the number of its buffer, the distance from its beginning to
-    the first element, and PACKED where the buffer has the elements one behind the other."""
+    """`buffers` of all extents, and the place of each extent.
+
+    A place is the number of its buffer, the distance from its beginning to the first element, and PACKED where the
+    buffer has the elements one behind the other.
+    """
 
     def __init__(self, extents: Sequence[Extent]) -> None:
         self.buffers: list[Any] = []
@@ -110,7 +118,10 @@ class Regions:
 
 
 def _low_of(members: list[Extent]) -> int | None:
-    """Where the part of several extents begins: a whole number of elements before each. None where there is no such place."""
+    """Where the part of several extents begins: a whole number of elements before each.
+
+    None where there is no such place.
+    """
     coarsest = max(members, key=lambda each: each.grain)
     lowest = min(each.low for each in members)
     low = coarsest.address - -(-(coarsest.address - lowest) // coarsest.grain) * coarsest.grain

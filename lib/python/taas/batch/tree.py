@@ -1,7 +1,7 @@
 """A batch as a description and buffers: what crosses to the rank.
 
-The description is JSON; `at` counts bytes from the start of the payload, where each buffer starts at a multiple of 64. A batch
-of few tensors and values is described itself, one node a value:
+The description is JSON; `at` counts bytes from the start of the payload, where each buffer starts at a multiple of 64.
+A batch of few tensors and values is described itself, one node a value:
 
     {"tensor": "float32", "shape": [64, 3], "at": 0}                 a tensor as torch lays it out usually
     {"array": "<f4", "shape": [64], "at": 768}                       a numpy array, the same
@@ -36,10 +36,12 @@ _descriptions = Bounded(_DESCRIPTIONS_BYTES)
 
 
 def encode(batch: Any) -> tuple[str, list[Any]]:
-    """Description and buffers of `batch`; the buffers support the buffer protocol, are contiguous, and refer to its memory.
+    """Description and buffers of `batch`.
 
-    What the rank gets is what torch's own workers would have sent. They lose something: attributes of tensors, conjugate bits,
-    the layout of numpy arrays. Raises Unpicklable.
+    The buffers support the buffer protocol, are contiguous, and refer to its memory.
+
+    What the rank gets is what torch's own workers would have sent. They lose something: attributes of tensors,
+    conjugate bits, the layout of numpy arrays. Raises Unpicklable.
     """
     simple = _Simple()
     try:

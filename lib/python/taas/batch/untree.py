@@ -27,7 +27,8 @@ _builders = Bounded(_BUILDERS_BYTES)
 def decode(description: str, payload: Any, apart: bool = True) -> Any:
     """The batch. `payload` is a writable buffer that lives as long as one of its views does. Inverse of tree.encode.
 
-    `apart`: what is small beside the payload gets memory of its own, so that a label that is kept does not keep the images.
+    `apart`: what is small beside the payload gets memory of its own, so that a label that is kept does not keep the
+    images.
     """
     take = _take_apart if apart else _take
     if description.startswith('{"object"'):
@@ -94,8 +95,12 @@ def _value(node: dict[str, Any]) -> Builder:
 
 
 _BUILDERS: dict[str, Callable[[dict[str, Any]], Builder]] = {
-    "tensor": _tensor, "array": _array, "dict": _dict, "value": _value,
-    "list": lambda node: _sequence(list, node["list"]), "tuple": lambda node: _sequence(tuple, node["tuple"]),
+    "tensor": _tensor,
+    "array": _array,
+    "dict": _dict,
+    "value": _value,
+    "list": lambda node: _sequence(list, node["list"]),
+    "tuple": lambda node: _sequence(tuple, node["tuple"]),
 }
 
 
@@ -104,7 +109,7 @@ def _unpickled(node: dict[str, Any], payload: memoryview, take: Callable[..., An
     at, size = node["object"]
     places = numpy.frombuffer(payload, "<i8", 3 * node["places"][1], node["places"][0]).reshape(-1, 3).tolist()
     table = numpy.frombuffer(payload, "<i8", 2 * node["parts"][1], node["parts"][0]).reshape(-1, 2).tolist()
-    return pickle.loads(payload[at:at + size], buffers=_holes(places, table, functools.partial(take, payload)))
+    return pickle.loads(payload[at : at + size], buffers=_holes(places, table, functools.partial(take, payload)))
 
 
 def _holes(places: list[Any], table: list[Any], take: Callable[[int, int], Any]) -> Iterator[Hole]:

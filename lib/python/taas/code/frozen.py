@@ -15,10 +15,30 @@ from typing import Any
 import numpy
 import torch
 
-FROZEN = {type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, torch.dtype, torch.device,
-           torch.Size, pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath, decimal.Decimal, fractions.Fraction,
-           uuid.UUID, datetime.date, datetime.time, datetime.timedelta,
-           *(kind for kind in numpy.sctypeDict.values() if kind not in (numpy.object_, numpy.void))}
+FROZEN = {
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(Ellipsis),
+    range,
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    pathlib.PosixPath,
+    pathlib.PurePosixPath,
+    pathlib.PureWindowsPath,
+    decimal.Decimal,
+    fractions.Fraction,
+    uuid.UUID,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    *(kind for kind in numpy.sctypeDict.values() if kind not in (numpy.object_, numpy.void)),
+}
 _MOST_COMPARED = 100_000
 
 
@@ -48,4 +68,6 @@ def are_equal(one: list[Any], other: list[Any]) -> bool:
     if len(one) != len(other) or are_one(one, other):
         return len(one) == len(other)
     exchanged = [pair for pair in zip(one, other) if pair[0] is not pair[1]]
-    return len(exchanged) <= _MOST_COMPARED and all(pickle.dumps(left) == pickle.dumps(right) for left, right in exchanged)
+    return len(exchanged) <= _MOST_COMPARED and all(
+        pickle.dumps(left) == pickle.dumps(right) for left, right in exchanged
+    )

@@ -1,6 +1,7 @@
-"""Generators that a dataset keeps for itself, in its attributes, closures and the program's globals: numpy's, random's, torch's.
+"""Generators that a dataset keeps: in its attributes, closures and the program's globals; numpy's, random's, torch's.
 
-What they give would depend on which batches a process has made before. Each batch begins with a seed of its own instead.
+What they give would depend on which batches a process has made before. Each batch begins with a seed of its own
+instead.
 """
 
 from __future__ import annotations
@@ -33,13 +34,20 @@ def _seed_numpy(generator: numpy.random.Generator, seed: int) -> None:
 
 
 _KINDS: dict[type, _Access] = {
-    numpy.random.Generator: _Access(lambda own: own.bit_generator.state,
-                                    lambda own, state: setattr(own.bit_generator, "state", state), _seed_numpy),
-    numpy.random.RandomState: _Access(lambda own: own.get_state(legacy=False), lambda own, state: own.set_state(state),
-                                      lambda own, seed: own.seed(seed & 0xFFFFFFFF)),
-    random.Random: _Access(lambda own: own.getstate(), lambda own, state: own.setstate(state), lambda own, seed: own.seed(seed)),
-    torch.Generator: _Access(lambda own: own.get_state(), lambda own, state: own.set_state(state),
-                             lambda own, seed: own.manual_seed(seed)),
+    numpy.random.Generator: _Access(
+        lambda own: own.bit_generator.state, lambda own, state: setattr(own.bit_generator, "state", state), _seed_numpy
+    ),
+    numpy.random.RandomState: _Access(
+        lambda own: own.get_state(legacy=False),
+        lambda own, state: own.set_state(state),
+        lambda own, seed: own.seed(seed & 0xFFFFFFFF),
+    ),
+    random.Random: _Access(
+        lambda own: own.getstate(), lambda own, state: own.setstate(state), lambda own, seed: own.seed(seed)
+    ),
+    torch.Generator: _Access(
+        lambda own: own.get_state(), lambda own, state: own.set_state(state), lambda own, seed: own.manual_seed(seed)
+    ),
 }
 
 
@@ -79,7 +87,10 @@ def _shared() -> tuple[Any, ...]:
 
 
 class OwnGenerators:
-    """Those of one recipe. What a batch draws from them is a function of its seed, and they are afterwards what they were."""
+    """Those of one recipe.
+
+    What a batch draws from them is a function of its seed, and they are afterwards what they were.
+    """
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
@@ -93,8 +104,8 @@ class OwnGenerators:
     def drawing(self, make: Callable[[], Any], seed: int) -> Any:
         """The batch that `make` makes.
 
-        The first one of a process is made twice where there are generators: what the dataset prepares when it is first used,
-        it prepares from them as they were, and some come into being only then.
+        The first one of a process is made twice where there are generators: what the dataset prepares when it is first
+        used, it prepares from them as they were, and some come into being only then.
         """
         if self._is_first:
             self._is_first = False
@@ -133,10 +144,12 @@ def _kept(generators: list[Any]) -> Iterator[None]:
 
 
 def _numbered(generators: list[Any]) -> list[tuple[Any, int]]:
-    """Those that are in the same state have the same number, and go on in step: those of an image and of its mask, say."""
+    """Those in the same state have the same number, and go on in step: those of an image and of its mask, say."""
     numbers: dict[bytes, int] = {}
-    return [(generator, numbers.setdefault(pickle.dumps(_known_access_to(generator).state(generator)), len(numbers)))
-            for generator in generators]
+    return [
+        (generator, numbers.setdefault(pickle.dumps(_known_access_to(generator).state(generator)), len(numbers)))
+        for generator in generators
+    ]
 
 
 def _mixed(seed: int, number: int) -> int:

@@ -43,40 +43,81 @@ class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: 
         return found
 
 
-def _with_slots(cls: type, make: Callable[..., Any], arguments: tuple[Any, ...], state: Any = None, *rest: Any) -> tuple[Any, ...]:
-    """cloudpickle makes a class without its __slots__, and sets them afterwards, when they mean nothing any more. Those of tuples are
-    empty, and named ones have theirs from typing.
+def _with_slots(
+    cls: type, make: Callable[..., Any], arguments: tuple[Any, ...], state: Any = None, *rest: Any
+) -> tuple[Any, ...]:
+    """cloudpickle makes a class without its __slots__, and sets them afterwards, when they mean nothing any more.
+
+    Those of tuples are empty, and named ones have theirs from typing.
     """
     if issubclass(cls, tuple) or make is not getattr(cloudpickle.cloudpickle, "_make_skeleton_class", None):
         return make, arguments, state, *rest
     kind, name, bases, namespace, *others = arguments
     own, of_object = state
     own = {key: part for key, part in own.items() if not isinstance(part, types.MemberDescriptorType)}
-    return make, (kind, name, bases, {**namespace, "__slots__": vars(cls)["__slots__"]}, *others), (own, of_object), *rest
+    return (
+        make,
+        (kind, name, bases, {**namespace, "__slots__": vars(cls)["__slots__"]}, *others),
+        (own, of_object),
+        *rest,
+    )
 
 
-_OPTIONS_OF_STRUCTS = ("frozen", "eq", "order", "array_like", "gc", "weakref", "dict", "cache_hash", "omit_defaults",
-                       "repr_omit_defaults", "forbid_unknown_fields", "tag", "tag_field")
+_OPTIONS_OF_STRUCTS = (
+    "frozen",
+    "eq",
+    "order",
+    "array_like",
+    "gc",
+    "weakref",
+    "dict",
+    "cache_hash",
+    "omit_defaults",
+    "repr_omit_defaults",
+    "forbid_unknown_fields",
+    "tag",
+    "tag_field",
+)
 
 
 def _struct_class(cls: Any) -> tuple[Any, ...]:
-    """A class of msgspec's is made by its own function: it takes no slots, and as a class without fields none afterwards."""
+    """A class of msgspec's is made by its own function.
+
+    It takes no slots, and as a class without fields none afterwards.
+    """
     import msgspec
 
     own = [field for field in msgspec.structs.fields(cls) if field.name in vars(cls).get("__annotations__", {})]
-    fields = [(field.name, field.type, {name: getattr(field, name) for name in ("default", "default_factory")
-                                        if getattr(field, name) is not msgspec.NODEFAULT}) for field in own]
+    fields = [
+        (
+            field.name,
+            field.type,
+            {
+                name: getattr(field, name)
+                for name in ("default", "default_factory")
+                if getattr(field, name) is not msgspec.NODEFAULT
+            },
+        )
+        for field in own
+    ]
     parameters = inspect.signature(cls).parameters
     options = {name: getattr(cls.__struct_config__, name) for name in _OPTIONS_OF_STRUCTS}
-    options["kw_only"] = bool(own) and all(parameters[field.name].kind is inspect.Parameter.KEYWORD_ONLY for field in own)
-    members = {name: part for name, part in vars(cls).items()
-               if not (name.startswith("__") or isinstance(part, types.MemberDescriptorType))}
+    options["kw_only"] = bool(own) and all(
+        parameters[field.name].kind is inspect.Parameter.KEYWORD_ONLY for field in own
+    )
+    members = {
+        name: part
+        for name, part in vars(cls).items()
+        if not (name.startswith("__") or isinstance(part, types.MemberDescriptorType))
+    }
     made = (cls.__name__, fields, cls.__bases__, cls.__module__, cls.__qualname__, options)
     tracker = cloudpickle.cloudpickle._get_or_create_tracker_id(cls)
     return _made_struct, (tracker, *made), members, None, None, _set_members
 
 
-def _made_struct(tracker: str, name: str, fields: Any, bases: Any, module: str, qualname: str, options: dict[str, Any]) -> Any:
+def _made_struct(
+    tracker: str, name: str, fields: Any, bases: Any, module: str, qualname: str, options: dict[str, Any]
+) -> Any:
     import msgspec
 
     made = [(field, kind, msgspec.field(**default)) if default else (field, kind) for field, kind, default in fields]
@@ -92,12 +133,20 @@ def _set_members(cls: Any, members: dict[str, Any]) -> None:
 def _is_of_an_own_module(function: types.FunctionType) -> bool:
     """True for a lambda or a local function of a module of the program that others can import."""
     module = sys.modules.get(function.__module__)
-    return (module is not None and function.__module__ != "__main__" and function.__globals__ is vars(module)
-            and module.__spec__ is not None and is_own(function.__module__))
+    return (
+        module is not None
+        and function.__module__ != "__main__"
+        and function.__globals__ is vars(module)
+        and module.__spec__ is not None
+        and is_own(function.__module__)
+    )
 
 
 def _function_of(module: str, make: Callable[..., Any], code: types.CodeType, own: dict[str, Any], *rest: Any) -> Any:
-    """Its globals are the module's, which functions that come by reference have as well; where there is none, its own."""
+    """Its globals are the module's, or its own where there is none.
+
+    Functions that come by reference have the module's as well.
+    """
     try:
         return make(code, vars(importlib.import_module(module)), *rest)
     except Exception:
@@ -121,7 +170,9 @@ def write_by_value(what: Any, file: Any) -> None:
 
 def hint() -> str:
     """What could help."""
-    return "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
+    return (
+        "" if cloudpickle else "; with `pip install cloudpickle` lambdas and classes of the script itself can be sent"
+    )
 
 
 def by_reference(what: Any) -> bytes:

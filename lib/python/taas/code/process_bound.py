@@ -24,28 +24,50 @@ from .sendable import slots_of
 
 _MOST_LOOKED_AT = 2000
 _MOST_ITEMS = 64
-_FREE = (types.ModuleType, torch.Tensor, torch.Generator, numpy.ndarray, logging.Logger, logging.Handler, io.BytesIO, io.StringIO,
-         mmap.mmap, memoryview, weakref.ref, threading.local, type(threading.Lock()), type(threading.RLock()))
+_FREE = (
+    types.ModuleType,
+    torch.Tensor,
+    torch.Generator,
+    numpy.ndarray,
+    logging.Logger,
+    logging.Handler,
+    io.BytesIO,
+    io.StringIO,
+    mmap.mmap,
+    memoryview,
+    weakref.ref,
+    threading.local,
+    type(threading.Lock()),
+    type(threading.RLock()),
+)
 _CACHED = type(functools.lru_cache(len))
 _CODE = (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 
 
 def found_in(part: Any, but: Any = None) -> str:
-    """The type of the first such thing that a dataset or a collate_fn can reach, or nothing; it does not look into `but`.
+    """The type of the first such thing that a dataset or a collate_fn can reach, or nothing; not looking into `but`.
 
-    Forks share the place in an open file, and each goes on by itself with a generator: batches are right only as long as one
-    process makes them all.
+    Forks share the place in an open file, and each goes on by itself with a generator: batches are right only as long
+    as one process makes them all.
     """
     return next((type(value).__name__ for value, parts in _reached(part, _parts, but) if parts is None), "")
 
 
 def iterator_in(dataset: Any) -> str:
     """The type of the first iterator of Python's own that it holds, or nothing: what it gives next is in no state."""
-    return next((type(value).__name__ for value, _ in _reached(dataset, _held)
-                 if hasattr(value, "__next__") and type(value).__module__ in ("builtins", "itertools")), "")
+    return next(
+        (
+            type(value).__name__
+            for value, _ in _reached(dataset, _held)
+            if hasattr(value, "__next__") and type(value).__module__ in ("builtins", "itertools")
+        ),
+        "",
+    )
 
 
-def _reached(part: Any, parts_of: Callable[[Any], list[Any] | None], but: Any = None) -> Iterator[tuple[Any, list[Any] | None]]:
+def _reached(
+    part: Any, parts_of: Callable[[Any], list[Any] | None], but: Any = None
+) -> Iterator[tuple[Any, list[Any] | None]]:
     """Each value with its parts; these are None for what is bound to its process."""
     waiting, seen = [part], {id(part), id(but)}
     while waiting and len(seen) < _MOST_LOOKED_AT:
@@ -63,8 +85,16 @@ def _held(value: Any) -> list[Any] | None:
 
 
 def _parts(value: Any) -> list[Any] | None:
-    """What `value` reaches; None when it is bound to its process: it has a place that moves, or says it cannot be pickled."""
-    if isinstance(value, _FREE) or value is sys.stdout or value is sys.stderr or (isinstance(value, io.IOBase) and value.closed):
+    """What `value` reaches; None when it is bound to its process.
+
+    It is so when it has a place that moves, or says it cannot be pickled.
+    """
+    if (
+        isinstance(value, _FREE)
+        or value is sys.stdout
+        or value is sys.stderr
+        or (isinstance(value, io.IOBase) and value.closed)
+    ):
         return []
     if isinstance(value, _CODE):
         return list(reached_from(value))
@@ -72,8 +102,11 @@ def _parts(value: Any) -> list[Any] | None:
         return _cached_by(value)
     if hasattr(value, "__next__") or (isinstance(value, threading.Thread) and value.is_alive()):
         return None
-    own = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots_of(type(value))),
-           *type(value).__mro__]
+    own = [
+        *getattr(value, "__dict__", {}).values(),
+        *(getattr(value, name, None) for name in slots_of(type(value))),
+        *type(value).__mro__,
+    ]
     if isinstance(value, (dict, types.MappingProxyType)):
         return list(value.values())[:_MOST_ITEMS] + own
     if isinstance(value, (list, tuple, set, collections.deque)):

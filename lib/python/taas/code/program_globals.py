@@ -29,8 +29,10 @@ def looked_up(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
 def _named_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
     """The names in code, and the texts."""
     codes = list(with_inner(code))
-    return (frozenset(name for code in codes for name in code.co_names),
-            frozenset(text for code in codes for text in code.co_consts if isinstance(text, str)))
+    return (
+        frozenset(name for code in codes for name in code.co_names),
+        frozenset(text for code in codes for text in code.co_consts if isinstance(text, str)),
+    )
 
 
 def _modules_by(names: frozenset[str], texts: frozenset[str], known: dict[str, Any]) -> list[types.ModuleType]:
@@ -41,8 +43,10 @@ def _modules_by(names: frozenset[str], texts: frozenset[str], known: dict[str, A
 
 @functools.lru_cache(maxsize=4096)
 def is_own(module: str | None) -> bool:
-    """True for modules of the program: those outside of Python's own folders and of installed packages (wherever a .pth file or
-    PYTHONPATH has them), and not taas.
+    """True for modules of the program.
+
+    These are outside of Python's own folders and of installed packages (wherever a .pth file or PYTHONPATH has them),
+    and not taas.
 
     What is of a module that is not there came by value, as only the program's own code does.
     """

@@ -1,8 +1,9 @@
 """Which samplers may be drawn ahead from a copy: those of which nothing outside the copy can notice it.
 
-A copy shares modules, functions and classes with the original. So a sampler's code may name no globals but constants, functions
-that keep to the same, and what draws and computes; and its attributes are numbers, text, tensors, generators, containers and
-samplers of these. A dataset is shared too: the copy has a view of it that gives its length and copies of plain attributes.
+A copy shares modules, functions and classes with the original. So a sampler's code may name no globals but constants,
+functions that keep to the same, and what draws and computes; and its attributes are numbers, text, tensors, generators,
+containers and samplers of these. A dataset is shared too: the copy has a view of it that gives its length and copies of
+plain attributes.
 """
 
 from __future__ import annotations
@@ -29,28 +30,42 @@ from .frozen import are_frozen
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice, torch.dtype, numpy.generic, numpy.dtype)
 _DATA = (torch.Tensor, numpy.ndarray, torch.Generator, random.Random, numpy.random.Generator, numpy.random.RandomState)
 _CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque, collections.Counter, collections.OrderedDict)
-_BUILTINS = frozenset("""abs all any bool dict divmod enumerate filter float frozenset hasattr int isinstance iter len list map
+_BUILTINS = frozenset(
+    """abs all any bool dict divmod enumerate filter float frozenset hasattr int isinstance iter len list map
     max min next pow range reversed round set slice sorted str sum super tuple zip property staticmethod
-    __build_class__ object bytes bytearray issubclass hash""".split())
-_TORCH = frozenset("""Generator Tensor arange argsort as_tensor bernoulli bincount bool cat chunk clone cumsum div empty flip
-    float float32 float64 floor full from_numpy initial_seed int int32 int64 linspace long multinomial nonzero normal ones rand
-    randint randn randperm sort split stack sum tensor topk unique where zeros""".split())
-_NUMPY_FORBIDDEN = frozenset("""save savez savez_compressed savetxt load memmap fromfile tofile seterr seterrcall setbufsize
-    set_printoptions lib ctypeslib testing core _core f2py""".split())
+    __build_class__ object bytes bytearray issubclass hash""".split()
+)
+_TORCH = frozenset(
+    """Generator Tensor arange argsort as_tensor bernoulli bincount bool cat chunk clone cumsum div empty flip
+    float float32 float64 floor full from_numpy initial_seed int int32 int64 linspace long multinomial nonzero normal
+    ones rand randint randn randperm sort split stack sum tensor topk unique where zeros""".split()
+)
+_NUMPY_FORBIDDEN = frozenset(
+    """save savez savez_compressed savetxt load memmap fromfile tofile seterr seterrcall setbufsize
+    set_printoptions lib ctypeslib testing core _core f2py""".split()
+)
 _PURE_MODULES = (math, random, numpy.random, itertools, operator, collections)
 _RANK = frozenset(("get_rank", "get_world_size", "is_available", "is_initialized"))
-_OF_EVERY_CLASS = frozenset("""__dict__ __weakref__ __doc__ __module__ __annotations__ __orig_bases__ __parameters__
+_OF_EVERY_CLASS = frozenset(
+    """__dict__ __weakref__ __doc__ __module__ __annotations__ __orig_bases__ __parameters__
     __abstractmethods__ __qualname__ __slotnames__ __static_attributes__ __firstlineno__ __annotate__ __annotate_func__
-    __annotations_cache__ __type_params__ _abc_impl""".split())
+    __annotations_cache__ __type_params__ _abc_impl""".split()
+)
 _NOT_ROOTS = frozenset(("__init__", "__new__", "__del__", "__init_subclass__", "__class_getitem__", "__repr__"))
 
 
 class Impure(BaseException):
-    """A sampler, drawn ahead, has touched what it shares with others. Not caught by a sampler's own `except Exception`."""
+    """A sampler, drawn ahead, has touched what it shares with others.
+
+    Not caught by a sampler's own `except Exception`.
+    """
 
 
 def datasets_of(sampler: Any, dataset: Any) -> list[Any]:
-    """The datasets that `sampler` holds. Raises Impure with what of it may be noticed outside of a copy that is drawn from."""
+    """The datasets that `sampler` holds.
+
+    Raises Impure with what of it may be noticed outside of a copy that is drawn from.
+    """
     inspection = _Inspection(dataset)
     inspection.value(sampler)
     return inspection.datasets
@@ -147,7 +162,10 @@ class _Inspection:
     def _names(self, code: types.CodeType, names: dict[str, Any]) -> Iterator[str]:
         module = None
         for step in dis.get_instructions(code):
-            if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_NAME") and code.co_name != "<class>":
+            if (
+                step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_NAME")
+                and code.co_name != "<class>"
+            ):
                 raise Impure(f"{code.co_name} sets or imports {step.argval}")
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 module = self._global(step.argval, names, code.co_name)
@@ -169,14 +187,22 @@ class _Inspection:
         found = names[name]
         if isinstance(found, types.ModuleType):
             return found
-        if not (isinstance(found, type) and (_is_known(found) or found in _DATA + _CONTAINERS)) and not _is_drawing(found):
+        if not (isinstance(found, type) and (_is_known(found) or found in _DATA + _CONTAINERS)) and not _is_drawing(
+            found
+        ):
             self._constant(found, f"{where}, by the name {name},")
         return None
 
 
 def _is_known(cls: type) -> bool:
     """Classes of torch's samplers, and those that every object has."""
-    return cls is object or cls.__module__ in ("torch.utils.data.sampler", "torch.utils.data.distributed", "typing", "abc", "builtins")
+    return cls is object or cls.__module__ in (
+        "torch.utils.data.sampler",
+        "torch.utils.data.distributed",
+        "typing",
+        "abc",
+        "builtins",
+    )
 
 
 def _is_drawing(found: Any) -> bool:
@@ -187,22 +213,38 @@ def _is_drawing(found: Any) -> bool:
         return False
     if not isinstance(found, (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
         return False
-    return getattr(found, "__module__", None) in ("math", "itertools", "random", "_operator", "operator", "collections", "_collections")
+    return getattr(found, "__module__", None) in (
+        "math",
+        "itertools",
+        "random",
+        "_operator",
+        "operator",
+        "collections",
+        "_collections",
+    )
 
 
 def _attribute(module: types.ModuleType, name: str, where: str) -> types.ModuleType | None:
     """The module that `module.name` is; None for something harmless in it."""
     found = getattr(module, name, None)
-    harmless = (module in _PURE_MODULES or module is torch and name in _TORCH | {"distributed", "utils"}
-                or module is torch.distributed and name in _RANK or module is numpy and name not in _NUMPY_FORBIDDEN
-                or module.__name__ in ("torch.utils", "torch.utils.data") and name in ("data", "Sampler", "RandomSampler"))
+    harmless = (
+        module in _PURE_MODULES
+        or module is torch
+        and name in _TORCH | {"distributed", "utils"}
+        or module is torch.distributed
+        and name in _RANK
+        or module is numpy
+        and name not in _NUMPY_FORBIDDEN
+        or module.__name__ in ("torch.utils", "torch.utils.data")
+        and name in ("data", "Sampler", "RandomSampler")
+    )
     if not harmless:
         raise Impure(f"{where} uses {module.__name__}.{name}")
     return found if isinstance(found, types.ModuleType) else None
 
 
 class DatasetView:
-    """What a copy of a sampler sees instead of the dataset: its length, and copies of attributes that are plain data."""
+    """What a copy of a sampler sees instead of the dataset: its length, and copies of attributes of plain data."""
 
     def __init__(self, dataset: Any) -> None:
         object.__setattr__(self, "_view", (dataset, {}))

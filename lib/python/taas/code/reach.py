@@ -1,4 +1,7 @@
-"""What objects hold, and what their code can reach: closures, defaults, the globals that it names of the program's own modules."""
+"""What objects hold, and what their code can reach.
+
+Closures, defaults, the globals that it names of the program's own modules.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,9 @@ def _function_of(member: Any) -> Any:
         return member.func
     if isinstance(member, functools.partialmethod):
         return functools.partial(member.func, *member.args, **member.keywords)
-    return getattr(member, "__wrapped__", member)  # staticmethod, classmethod, functools.lru_cache, and other decorators
+    return getattr(
+        member, "__wrapped__", member
+    )  # staticmethod, classmethod, functools.lru_cache, and other decorators
 
 
 def _is_empty(cell: Any) -> bool:

@@ -40,21 +40,34 @@ class Recipe:
 
     @property
     def needs_processes(self) -> bool:
-        """Whether each logical worker has a process of its own: its code may set something there, or keeps a place in a stream."""
+        """Whether each logical worker has a process of its own.
+
+        Its code may set something there, or keeps a place in a stream.
+        """
         return self.iterable or self.worker_init_fn is not None
 
     def logical_worker(self, number: int) -> int:
-        """Which worker of the plain loader makes the batch `number` of a map-style dataset; -1 with num_workers=0, whose code sees
-        no worker: get_worker_info() is None.
+        """Which worker of the plain loader makes the batch `number` of a map-style dataset.
+
+        It is -1 with num_workers=0, whose code sees no worker: get_worker_info() is None.
         """
         return number % self.num_workers if self.num_workers else -1
 
 
 def recipe_of(loader: DataLoader) -> Recipe:
     """The recipe of `loader` as it is now."""
-    return Recipe(loader.dataset, loader.collate_fn, loader.worker_init_fn if loader.num_workers else None, loader.batch_sampler is not None,
-                  loader.batch_size, loader.drop_last, isinstance(loader.dataset, IterableDataset), loader.num_workers,
-                  not loader.num_workers or start_method(loader) == "fork", loader.persistent_workers)
+    return Recipe(
+        loader.dataset,
+        loader.collate_fn,
+        loader.worker_init_fn if loader.num_workers else None,
+        loader.batch_sampler is not None,
+        loader.batch_size,
+        loader.drop_last,
+        isinstance(loader.dataset, IterableDataset),
+        loader.num_workers,
+        not loader.num_workers or start_method(loader) == "fork",
+        loader.persistent_workers,
+    )
 
 
 def start_method(loader: DataLoader) -> str:

@@ -1,5 +1,7 @@
-"""What other picklers refuse and forks have all the same: cached functions and properties, functools.singledispatch, locks that nobody
-holds, and wrappers that hand on what they have not themselves.
+"""What other picklers refuse and forks have all the same.
+
+Cached functions and properties, functools.singledispatch, locks that nobody holds, and wrappers that hand on what they
+have not themselves.
 """
 
 from __future__ import annotations
@@ -33,8 +35,13 @@ def reduced(value: Any) -> Any:
 
 def _leaves_it_to_object(kind: Any) -> bool:
     """Whether the class has no way of its own to be pickled."""
-    return (kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__ and hasattr(kind, "__dict__")
-            and not has_getstate(kind) and not any(hasattr(kind, name) for name in _OF_PICKLE))
+    return (
+        kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ is object.__reduce__
+        and hasattr(kind, "__dict__")
+        and not has_getstate(kind)
+        and not any(hasattr(kind, name) for name in _OF_PICKLE)
+    )
 
 
 def has_getstate(kind: Any) -> bool:
@@ -44,21 +51,28 @@ def has_getstate(kind: Any) -> bool:
 
 
 def _hands_on(value: Any) -> Any:
-    """pickle asks what it has just made for __setstate__, and a wrapper whose __getattr__ asks an attribute of its own then has none yet."""
+    """pickle asks what it has just made for __setstate__.
+
+    A wrapper whose __getattr__ asks an attribute of its own has no attributes yet then.
+    """
     slots = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
     return getattr(copyreg, "__newobj__"), (type(value),), {**slots, **vars(value)}, None, None, set_attributes
 
 
 @functools.lru_cache(maxsize=4096)
 def has_only_attributes(kind: Any) -> bool:
-    """Whether objects of this class are made of attributes and slots alone, and say nothing else of themselves but in __getstate__: the
-    class and its bases are Python's, not an extension's.
+    """Whether objects of this class are made of attributes and slots alone.
+
+    Nor do they say anything else of themselves but in __getstate__: the class and its bases are Python's, not an
+    extension's.
     """
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
         return False
     more = sum(bool(getattr(kind, place)) for place in ("__dictoffset__", "__weakrefoffset__"))
     bytes_of_slots = _POINTER * len(slots_of(kind))
-    is_derived = kind is not object and next(base for base in kind.__mro__ if not base.__flags__ & _IS_HEAP_TYPE) is object
+    is_derived = (
+        kind is not object and next(base for base in kind.__mro__ if not base.__flags__ & _IS_HEAP_TYPE) is object
+    )
     return is_derived and kind.__basicsize__ <= object.__basicsize__ + bytes_of_slots + more * _POINTER
 
 
@@ -130,6 +144,10 @@ def _importable(function: Any) -> Any:
 
 
 _REDUCERS: dict[type, Callable[[Any], Any]] = {
-    _LOCK: _lock, _RLOCK: _reentrant_lock, _CACHED_FUNCTION: _cached_function, functools.cached_property: _cached_property,
-    functools.singledispatchmethod: _by_first_argument, weakref.WeakKeyDictionary: _by_class,
+    _LOCK: _lock,
+    _RLOCK: _reentrant_lock,
+    _CACHED_FUNCTION: _cached_function,
+    functools.cached_property: _cached_property,
+    functools.singledispatchmethod: _by_first_argument,
+    weakref.WeakKeyDictionary: _by_class,
 }

@@ -1,5 +1,6 @@
-"""Large memory of a dataset, once for all workers on a machine: a memfd that nobody can change, and of which nothing is left when
-all that have it are gone.
+"""Large memory of a dataset, once for all workers on a machine.
+
+It is a memfd that nobody can change, and of which nothing is left when all that have it are gone.
 """
 
 from __future__ import annotations
@@ -18,13 +19,19 @@ _PIECE_BYTES = 64 << 20
 
 
 def memory_of(buffers: list[pickle.PickleBuffer]) -> DatasetMemory | None:
-    """None for no buffers. Raises OSError with one line where the machine has no memory, or the process no descriptor."""
+    """None for no buffers.
+
+    Raises OSError with one line where the machine has no memory, or the process no descriptor.
+    """
     try:
         return DatasetMemory(buffers) if buffers else None
     except OSError as error:
         size = sum(buffer.raw().nbytes for buffer in buffers)
-        raise OSError(error.errno, f"taas: no memory for {size / 1e6:.0f} MB of the dataset, which data workers on this machine "
-                      f"share: {error.strerror}") from error
+        raise OSError(
+            error.errno,
+            f"taas: no memory for {size / 1e6:.0f} MB of the dataset, which data workers on this machine "
+            f"share: {error.strerror}",
+        ) from error
 
 
 class DatasetMemory:
@@ -39,8 +46,9 @@ class DatasetMemory:
         for buffer in buffers:
             self._add(buffer.raw(), digest)
         self.digest = digest.hexdigest()
-        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS,
-                    fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL)
+        fcntl.fcntl(
+            self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+        )
 
     def _add(self, buffer: memoryview, digest: Any) -> None:
         begin = -(-self.size // _ALIGNMENT) * _ALIGNMENT
@@ -48,8 +56,8 @@ class DatasetMemory:
         self.size = begin + buffer.nbytes
         done = 0
         while done < buffer.nbytes:
-            written = os.pwrite(self.fd, buffer[done:done + _PIECE_BYTES], begin + done)
-            digest.update(buffer[done:done + written])
+            written = os.pwrite(self.fd, buffer[done : done + _PIECE_BYTES], begin + done)
+            digest.update(buffer[done : done + written])
             done += written
 
 
@@ -57,5 +65,7 @@ def mapped(fd: int, size: int, places: list[tuple[int, int]]) -> list[memoryview
     """In a worker: the buffers. What is written into them stays in this process."""
     if not places:
         return []
-    whole = memoryview(mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE | _WITHOUT_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE))
-    return [whole[begin:begin + length] for begin, length in places]
+    whole = memoryview(
+        mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE | _WITHOUT_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    )
+    return [whole[begin : begin + length] for begin, length in places]

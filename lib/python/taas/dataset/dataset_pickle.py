@@ -1,5 +1,6 @@
-"""A loader's parts as a pickle, for workers that are other programs: memory that is a file as that file, other large memory
-beside it.
+"""A loader's parts as a pickle, for workers that are other programs.
+
+Memory that is a file goes as that file, other large memory beside it.
 
 Tensors that share memory in the program share it in the worker, and so does all that lies in one file.
 """
@@ -27,7 +28,10 @@ _BESIDE_BYTES = 64 << 10
 
 
 class Sent(NamedTuple):
-    """`beside` are the buffers that the pickle leaves out, in order; `shared` is memory that processes share, of which it has the bytes."""
+    """`beside` are the buffers that the pickle leaves out, in order.
+
+    `shared` is memory that processes share, of which it has the bytes.
+    """
 
     pickle: bytes
     beside: list[pickle.PickleBuffer]
@@ -35,8 +39,9 @@ class Sent(NamedTuple):
 
 
 def dumped(what: Any, as_forks: bool, is_for_here: bool) -> Sent:
-    """`as_forks`: what workers write into a file that is mapped with mode r+ goes there. `is_for_here`: they are all on this machine.
-    Raises Unpicklable.
+    """`as_forks`: what workers write into a file that is mapped with mode r+ goes there.
+
+    `is_for_here`: they are all on this machine. Raises Unpicklable.
     """
     file = io.BytesIO()
     pickler = _Pickler(file, as_forks, is_for_here)
@@ -48,8 +53,10 @@ def dumped(what: Any, as_forks: bool, is_for_here: bool) -> Sent:
 
 
 def load(data: Any, beside: list[Any]) -> Any:
-    """In a worker. `beside` are writable buffers, which belong to what is made; so do classes that come by value, which would
-    otherwise be those of the definition before, with other attributes.
+    """In a worker.
+
+    `beside` are writable buffers, which belong to what is made; so do classes that come by value, which would otherwise
+    be those of the definition before, with other attributes.
     """
     pickling.forget_classes()
     return pickle.loads(data, buffers=beside)
@@ -70,8 +77,10 @@ class _Pickler(pickling.ByValue):
         if kind is numpy.memmap or kind is numpy.ndarray:
             return self._array(value)
         if isinstance(value, BaseProxy):
-            raise TypeError(f"a multiprocessing.Manager's {kind.__name__} is for forks of the program alone: run with --cpus 0, or give "
-                            "the dataset what is in it")
+            raise TypeError(
+                f"a multiprocessing.Manager's {kind.__name__} is for forks of the program alone: run with --cpus 0, or "
+                "give the dataset what is in it"
+            )
         if kind is torch.storage.TypedStorage and value._untyped_storage.device.type == "cpu":
             return rebuild.typed_storage, (self._same(value._untyped_storage), value.dtype)
         if kind is torch.UntypedStorage and value.device.type == "cpu":
@@ -126,15 +135,20 @@ class _Pickler(pickling.ByValue):
         return self._files
 
     def _shared(self, owner: Any, begin: int, end: int) -> SharedMemory:
-        """With its bytes now, if they are few. Raises TypeError for what can neither be found by workers nor sent for each loop."""
+        """With its bytes now, if they are few.
+
+        Raises TypeError for what can neither be found by workers nor sent for each loop.
+        """
         file, offset = self._in_memory().find_unnamed(begin, end) or (None, 0)
         size, content = end - begin, None
         if size <= shared_copies.MOST_BYTES:
             self.shared.append(bytes_at(owner, begin, end))
             content = self.shared[-1].tobytes()
         elif not (file and self._is_for_here):
-            raise TypeError(f"{size / 1e6:.1f} MB of {shared_copies.WHAT} are for processes of this machine alone: run with --cpus 0, or "
-                            "clone() it where nobody writes into it")
+            raise TypeError(
+                f"{size / 1e6:.1f} MB of {shared_copies.WHAT} are for processes of this machine alone: run with --cpus "
+                "0, or clone() it where nobody writes into it"
+            )
         return SharedMemory(file, offset, size, content)
 
 
@@ -143,13 +157,22 @@ def shared_storage(shared: SharedMemory) -> torch.UntypedStorage:
     return torch.from_numpy(shared_copies.arrived(shared)).untyped_storage()
 
 
-def shared_array(shared: SharedMemory, first: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> numpy.ndarray:
+def shared_array(
+    shared: SharedMemory, first: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> numpy.ndarray:
     """The same; the first element lies at the offset `first`."""
     return numpy.ndarray(shape, dtype, shared_copies.arrived(shared).data, first, strides)
 
 
-def array_of_file(file: FileMemory, offset: int, dtype: numpy.dtype, shape: tuple[int, ...], strides: tuple[int, ...],
-                  is_writable: bool, attributes: dict[str, Any] | None) -> numpy.ndarray:
+def array_of_file(
+    file: FileMemory,
+    offset: int,
+    dtype: numpy.dtype,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    is_writable: bool,
+    attributes: dict[str, Any] | None,
+) -> numpy.ndarray:
     """`attributes` of a numpy.memmap; with none in them it is one as pickled: its slices are arrays."""
     memory = file.memory()
     kind = numpy.ndarray if attributes is None else numpy.memmap

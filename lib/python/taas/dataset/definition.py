@@ -21,7 +21,10 @@ from .dataset_memory import DatasetMemory
 
 @dataclass(frozen=True)
 class Definition:
-    """`data` is a line of JSON that says how to load the rest; `digest` has 32 hexadecimal digits. `memory` goes along."""
+    """`data` is a line of JSON that says how to load the rest; `digest` has 32 hexadecimal digits.
+
+    `memory` goes along.
+    """
 
     digest: str
     data: bytes
@@ -36,26 +39,37 @@ class Definition:
         return client.open(self.digest, self.data, self.memory.fd, self.memory.size)
 
 
-def _definition(head: dict[str, Any], body: bytes = b"", memory: DatasetMemory | None = None,
-                shared: Sequence[numpy.ndarray] = ()) -> Definition:
+def _definition(
+    head: dict[str, Any], body: bytes = b"", memory: DatasetMemory | None = None, shared: Sequence[numpy.ndarray] = ()
+) -> Definition:
     data = json.dumps(head).encode() + b"\n" + body
     return Definition(hashlib.blake2b(data, digest_size=16).hexdigest(), data, memory, shared)
 
 
 def pickled(recipe: Recipe, is_for_here: bool) -> Definition:
-    """For workers that are other programs, on this machine or anywhere. Raises TypeError with the part that cannot be pickled and the way
-    out.
+    """For workers that are other programs, on this machine or anywhere.
+
+    Raises TypeError with the part that cannot be pickled and the way out.
     """
     try:
         sent = dataset_pickle.dumped(recipe, recipe.forks, is_for_here)
     except pickling.Unpicklable as error:
+
         def dump(value: Any) -> bytes:
             return dataset_pickle.dumped(value, recipe.forks, is_for_here).pickle
 
-        part = next((pickling.culprit(value, name, dump) for name, value in vars(recipe).items() if not _is_dumped(value, dump)),
-                    "the loader")
-        raise TypeError(f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "
-                        f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn") from error
+        part = next(
+            (
+                pickling.culprit(value, name, dump)
+                for name, value in vars(recipe).items()
+                if not _is_dumped(value, dump)
+            ),
+            "the loader",
+        )
+        raise TypeError(
+            f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "
+            f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn"
+        ) from error
     memory = dataset_memory.memory_of(sent.beside)
     beside = {"places": memory.places, "digest": memory.digest} if memory else {"places": []}
     head = {"kind": "pickle", "path": sys.path, "folder": os.getcwd(), "beside": beside}
@@ -126,7 +140,9 @@ def loader_named(name: str) -> DataLoader:
     if value is None:
         raise ValueError(f"module {module} has no {attribute!r}")
     if not isinstance(value, DataLoader):
-        raise ValueError(f"{attribute!r} of module {module} is of type {type(value).__name__}, not a torch.utils.data.DataLoader")
+        raise ValueError(
+            f"{attribute!r} of module {module} is of type {type(value).__name__}, not a torch.utils.data.DataLoader"
+        )
     return value
 
 

@@ -1,4 +1,7 @@
-"""Memory that is a file: as the kernel sees it in this process, and mapped again in another one, where the file is the same."""
+"""Memory that is a file: as the kernel sees it in this process, and mapped again in another one.
+
+There it is mapped only where the file is the same.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,10 @@ class FileMemory:
     _mapped: Any = field(default=None, repr=False)
 
     def memory(self) -> Any:
-        """A writable buffer of the whole file, one for all that lies in it. What is written stays in this process, unless it
-        is shared. Raises RuntimeError where the file is another one, or not there.
+        """A writable buffer of the whole file, one for all that lies in it.
+
+        What is written stays in this process, unless it is shared. Raises RuntimeError where the file is another one,
+        or not there.
         """
         if self._mapped is None:
             self._mapped = self.mapped() or self._carried()
@@ -57,8 +62,10 @@ class FileMemory:
     def _carried(self) -> bytearray:
         if self.content is not None:
             return bytearray(self.content)
-        raise RuntimeError(f"taas: the dataset has {self.path} ({self.size / 1e6:.0f} MB) mapped into memory, and this machine "
-                           f"does not have the same file there: {self._way_out()}")
+        raise RuntimeError(
+            f"taas: the dataset has {self.path} ({self.size / 1e6:.0f} MB) mapped into memory, and this machine "
+            f"does not have the same file there: {self._way_out()}"
+        )
 
     def _way_out(self) -> str:
         if self.is_shared:
@@ -74,7 +81,11 @@ def _is_there(fd: int, known: FileMemory) -> bool:
     if known.place == (_machine(), status.st_dev, status.st_ino):
         return True
     same = (status.st_size, int(status.st_mtime)) == (known.size, known.modified)
-    return same and not known.is_shared and _samples(lambda at: os.pread(fd, _SAMPLE_BYTES, at), known.size) == known.samples
+    return (
+        same
+        and not known.is_shared
+        and _samples(lambda at: os.pread(fd, _SAMPLE_BYTES, at), known.size) == known.samples
+    )
 
 
 def _samples(read: Any, size: int) -> bytes:
@@ -112,7 +123,7 @@ class SeenByOthers:
         for permission in (b"w-s ", b"wxs "):
             at = lines.find(permission)
             while at >= 0:
-                begin, end = lines[lines.rfind(b"\n", 0, at) + 1:at].split()[0].split(b"-")
+                begin, end = lines[lines.rfind(b"\n", 0, at) + 1 : at].split()[0].split(b"-")
                 self._areas.append((int(begin, 16), int(end, 16)))
                 at = lines.find(permission, at + 1)
 
@@ -127,16 +138,28 @@ class FilesInMemory:
     def __init__(self) -> None:
         with open("/proc/self/maps") as file:
             found = [match for match in map(_LINE.fullmatch, file) if match]
-        self._areas = [_Area(int(match[1], 16), int(match[2], 16), match[3] == "w", match[4] == "s", int(match[5], 16),
-                             int(match[6]), match[7]) for match in found]
+        self._areas = [
+            _Area(
+                int(match[1], 16),
+                int(match[2], 16),
+                match[3] == "w",
+                match[4] == "s",
+                int(match[5], 16),
+                int(match[6]),
+                match[7],
+            )
+            for match in found
+        ]
         self._begins = [area.begin for area in self._areas]
         self._known: dict[tuple[str, bool], FileMemory | None] = {}
         self._unnamed: dict[str, FileMemory] | None = None
         self._clean: dict[int, bool] = {}
 
     def find(self, begin: int, end: int, as_forks: bool) -> tuple[FileMemory, int] | None:
-        """The file that has these addresses, and the offset in it; None for other memory, for a file that is deleted, and for
-        pages that this process has changed for itself. `as_forks`: what is shared with the file stays so.
+        """The file that has these addresses, and the offset in it.
+
+        None for other memory, for a file that is deleted, and for pages that this process has changed for itself.
+        `as_forks`: what is shared with the file stays so.
         """
         area = self._area_of(begin)
         if area is None or end > area.end or not self._is_as_in_file(area, as_forks):
@@ -146,7 +169,10 @@ class FilesInMemory:
         return (file, offset) if file and offset + end - begin <= file.size else None
 
     def find_unnamed(self, begin: int, end: int) -> tuple[FileMemory, int] | None:
-        """The same for memory that processes share and that has no name: it can be found as long as this process has a descriptor of it."""
+        """The same for memory that processes share and that has no name.
+
+        It can be found as long as this process has a descriptor of it.
+        """
         area = self._area_of(begin)
         if area is None or end > area.end:
             return None
@@ -156,7 +182,7 @@ class FilesInMemory:
         return (file, area.offset + begin - area.begin) if file and file.place[2] == area.inode else None
 
     def is_shared(self, begin: int) -> bool:
-        """Whether this address is in writable memory that processes share, and that is no file which others could open."""
+        """Whether this address is in writable memory that processes share, and that is no file for others to open."""
         area = self._area_of(begin)
         return area is not None and area.is_shared and area.is_writable and self._file(area) is None
 
@@ -185,8 +211,18 @@ def _unnamed_files() -> Iterator[tuple[str, FileMemory]]:
         with contextlib.suppress(OSError):
             status = os.stat(int(fd))
             if stat.S_ISREG(status.st_mode) and not status.st_nlink:
-                yield os.readlink(f"/proc/self/fd/{fd}"), FileMemory(f"/proc/{os.getpid()}/fd/{fd}", status.st_size, True,
-                                                                     (machine, status.st_dev, status.st_ino), 0, b"", None)
+                yield (
+                    os.readlink(f"/proc/self/fd/{fd}"),
+                    FileMemory(
+                        f"/proc/{os.getpid()}/fd/{fd}",
+                        status.st_size,
+                        True,
+                        (machine, status.st_dev, status.st_ino),
+                        0,
+                        b"",
+                        None,
+                    ),
+                )
 
 
 def _described(path: str, is_shared: bool, inode: int) -> FileMemory | None:
@@ -196,11 +232,20 @@ def _described(path: str, is_shared: bool, inode: int) -> FileMemory | None:
             if status.st_ino != inode:
                 return None
             content = file.read() if status.st_size <= _CARRIED_BYTES else None
-            samples = b"" if is_shared else _samples(lambda at: os.pread(file.fileno(), _SAMPLE_BYTES, at), status.st_size)
+            samples = (
+                b"" if is_shared else _samples(lambda at: os.pread(file.fileno(), _SAMPLE_BYTES, at), status.st_size)
+            )
     except OSError:
         return None
-    return FileMemory(path, status.st_size, is_shared, (_machine(), status.st_dev, status.st_ino),
-                      0 if is_shared else int(status.st_mtime), samples, content)
+    return FileMemory(
+        path,
+        status.st_size,
+        is_shared,
+        (_machine(), status.st_dev, status.st_ino),
+        0 if is_shared else int(status.st_mtime),
+        samples,
+        content,
+    )
 
 
 def _is_clean(area: _Area) -> bool:

@@ -23,7 +23,10 @@ class Fingerprint:
         """Whether the last look found something else than the one before. False where that could not be told."""
 
     def shares_memory(self, loader: DataLoader, with_forks: bool) -> bool:
-        """Whether workers may see what the program writes into the loader's memory from now on, or the program what they write."""
+        """Whether workers may see what the program writes into the loader's memory from now on.
+
+        Or the program may see what they write.
+        """
         if self._seen is None:
             return with_forks or loader.persistent_workers or bool(self._last and self._last.shared)
         return self._seen.shares_memory
@@ -33,8 +36,9 @@ class Fingerprint:
         self._is_fixed = loader.persistent_workers
 
     def definition(self, loader: DataLoader, is_for_here: bool) -> Definition:
-        """What data workers that are other programs are to load, on this machine or anywhere. Raises TypeError when the loader cannot be
-        pickled.
+        """What data workers that are other programs are to load, on this machine or anywhere.
+
+        Raises TypeError when the loader cannot be pickled.
         """
         if not self._is_as_before(loader, _ANY_BYTES, as_pickled=True) or self._last is None:
             self._last = pickled(recipe_of(loader), is_for_here)
@@ -54,7 +58,10 @@ class Fingerprint:
         return is_equal
 
     def still_holds(self, recipe: Recipe) -> bool:
-        """Whether the parts of a loop that has begun are what they were then. Not a look that the next one is compared with."""
+        """Whether the parts of a loop that has begun are what they were then.
+
+        Not a look that the next one is compared with.
+        """
         return self._seen is not None and self._seen == _snapshot(recipe, _QUICK_BYTES, self._seen, as_pickled=False)
 
 

@@ -1,5 +1,7 @@
-"""What the code of a loader sees outside of the loader's own objects: globals of the program's modules, attributes of its classes and
-functions, variables of contexts and threads. Data workers are to see of it what the rank has.
+"""What the code of a loader sees outside of the loader's own objects.
+
+That is globals of the program's modules, attributes of its classes and functions, variables of contexts and threads.
+Data workers are to see of it what the rank has.
 """
 
 from __future__ import annotations
@@ -40,15 +42,16 @@ _CODE = (types.ModuleType, types.BuiltinFunctionType, types.FunctionType, type)
 
 
 class Seen(NamedTuple):
-    """By place ("module:name", "module:Class.name"; with "()" behind it that of a context variable): the texts of plain values, and
-    other objects.
+    """The texts of plain values, and other objects, by place.
+
+    A place is "module:name" or "module:Class.name"; with "()" behind it that of a context variable.
     """
 
     texts: dict[str, str]
     objects: dict[str, Any]
 
     def sendable(self) -> dict[str, str]:
-        """The texts that other processes are given: of modules that they import, but paths, which are a machine's own."""
+        """The texts for other processes: of modules that they import, but paths, which are a machine's own."""
         return {place: text for place, text in self.texts.items() if _is_imported(place) and text[1:2] != os.sep}
 
 
@@ -71,8 +74,10 @@ class Followed:
         made_here = {place for place in seen.texts if not _can_be_imported(place)}
         changed += sorted(made_here - self._made_here) if self._made_here is not None else []
         self._made_here = made_here
-        self.shares_memory = any(look.shares_memory if isinstance(look, Snapshot) else _is_shared(seen.objects[place])
-                                 for place, look in self._looks.items())
+        self.shares_memory = any(
+            look.shares_memory if isinstance(look, Snapshot) else _is_shared(seen.objects[place])
+            for place, look in self._looks.items()
+        )
         if not before or changed or before.keys() != self._looks.keys():
             self.pickles = dict(self._pickled(seen.objects))
         return seen, changed
@@ -115,7 +120,9 @@ def _is_shared(value: Any) -> bool:
 def _look(value: Any, before: Any) -> Any:
     """What tells it from its next state."""
     try:
-        return Snapshot([value], _MOST_BYTES, before if isinstance(before, Snapshot) else None, most_objects=_MOST_OBJECTS)
+        return Snapshot(
+            [value], _MOST_BYTES, before if isinstance(before, Snapshot) else None, most_objects=_MOST_OBJECTS
+        )
     except TooMuch:
         if isinstance(value, torch.Tensor):
             return id(value), value._version
@@ -144,12 +151,15 @@ _before: dict[str, Any] = {}  # by place: what there was before a rank's value w
 
 
 def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
-    """In a data worker: modules that are there have the rank's values. Where other ranks, or loaders, had one, there is what there was at
-    first.
+    """In a data worker: modules that are there have the rank's values.
+
+    Where other ranks, or loaders, had one, there is what there was at first.
     """
     wanted = {**texts, **objects}
     for place in _before.keys() - wanted.keys():
-        if (value := _before.pop(place)) is not _ABSENT or not place.endswith("()"):  # variables of contexts cannot be unset
+        if (value := _before.pop(place)) is not _ABSENT or not place.endswith(
+            "()"
+        ):  # variables of contexts cannot be unset
             _put(place, value)
     for place, value in wanted.items():
         if _owner_of(place)[0] is None:  # the module is not in use yet
@@ -237,7 +247,10 @@ def _outside_of(value: Any) -> Iterator[tuple[str, Any]]:
             yield f"{module}:{name}", found
         for number, found in enumerate((closed_over(value), value.__defaults__, value.__kwdefaults__)):
             if found:
-                yield f":{value.__module__}.{value.__qualname__}, {('closure', 'defaults', 'keyword defaults')[number]}", found
+                yield (
+                    f":{value.__module__}.{value.__qualname__}, {('closure', 'defaults', 'keyword defaults')[number]}",
+                    found,
+                )
         for name, found in vars(value).items():
             if name != "__wrapped__":
                 yield f"{value.__module__}:{value.__qualname__}.{name}", found

@@ -1,8 +1,9 @@
-"""Memory that processes share on purpose, where a data worker is no fork of the program. On the program's machine it is the same memory;
-elsewhere a copy that follows the program's values.
+"""Memory that processes share on purpose, where a data worker is no fork of the program.
 
-With `share_memory_()` and multiprocessing.Array a program tells its workers something (the epoch, say), between its loops. What workers
-write into a copy the program would not see, so that it is an error.
+On the program's machine it is the same memory; elsewhere a copy that follows the program's values.
+
+With `share_memory_()` and multiprocessing.Array a program tells its workers something (the epoch, say), between its
+loops. What workers write into a copy the program would not see, so that it is an error.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ MOST_BYTES = 64 << 10
 
 WHAT = "memory that processes share (share_memory_(), multiprocessing.Array)"
 
-_WRITTEN = (f"taas: the dataset writes into {WHAT}, of which data workers on other machines have copies: run with --cpus 0, or return "
-            "what is written in the samples")
+_WRITTEN = (
+    f"taas: the dataset writes into {WHAT}, of which data workers on other machines have copies: run with --cpus 0, or "
+    "return what is written in the samples"
+)
 
 
 @dataclass
 class SharedMemory:
-    """`size` bytes of a file without a name from `offset` on, where it can be found; and what is in it, where that is little."""
+    """`size` bytes of a file without a name from `offset` on, where it can be found.
+
+    Also what is in it, where that is little.
+    """
 
     file: FileMemory | None
     offset: int
@@ -39,8 +45,10 @@ class SharedMemory:
         if memory is not None:
             return numpy.frombuffer(memory, numpy.uint8, self.size, self.offset)
         if self.content is None:
-            raise RuntimeError(f"taas: the dataset has {self.size / 1e6:.1f} MB of {WHAT}, which is for data workers on the machine of the "
-                               "program: run with --cpus 0, or clone() it where nobody writes into it")
+            raise RuntimeError(
+                f"taas: the dataset has {self.size / 1e6:.1f} MB of {WHAT}, which is for data workers on the machine "
+                "of the program: run with --cpus 0, or clone() it where nobody writes into it"
+            )
         return None
 
 
@@ -70,8 +78,9 @@ class SharedCopies:
         return self._memory[-1]
 
     def take(self, values: list[str]) -> None:
-        """What the program has there at the beginning of its loop, in the order of the pickle. Called for each batch, with the same list
-        for those of one loop.
+        """What the program has there at the beginning of its loop, in the order of the pickle.
+
+        Called for each batch, with the same list for those of one loop.
         """
         if values is not self._values:
             self._values = values

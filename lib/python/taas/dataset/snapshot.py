@@ -33,17 +33,26 @@ class TooMuch(Exception):
 class Snapshot:
     """All that `what` consists of, down to its last part: attributes, items, the bytes of tensors and arrays, code.
 
-    Two snapshots are equal only when nothing has changed in between. They may differ where only objects were exchanged for equal
-    ones. Numbers, text, and tuples of them are kept, so that a list of a million names is compared in milliseconds; what
-    tensors hold is not kept.
+    Two snapshots are equal only when nothing has changed in between. They may differ where only objects were exchanged
+    for equal ones. Numbers, text, and tuples of them are kept, so that a list of a million names is compared in
+    milliseconds; what tensors hold is not kept.
 
-    Raises TooMuch above 20,000 objects that could change by themselves, `most_bytes` of tensors and arrays, and for what cannot be
-    looked into: open files, connections, memory of a GPU.
+    Raises TooMuch above 20,000 objects that could change by themselves, `most_bytes` of tensors and arrays, and for
+    what cannot be looked into: open files, connections, memory of a GPU.
     """
 
-    def __init__(self, what: list[Any], most_bytes: int, before: Snapshot | None = None, most_objects: int = _MOST_OBJECTS,
-                 as_pickled: bool = False) -> None:
-        """`before`, of the same objects, makes it faster. `as_pickled`: objects are what their __getstate__ says; else it is not called."""
+    def __init__(
+        self,
+        what: list[Any],
+        most_bytes: int,
+        before: Snapshot | None = None,
+        most_objects: int = _MOST_OBJECTS,
+        as_pickled: bool = False,
+    ) -> None:
+        """`before`, of the same objects, makes it faster.
+
+        `as_pickled`: objects are what their __getstate__ says; else it is not called.
+        """
         self.shares_memory = False
         """Whether some of it is memory that other processes see."""
         self._before = before._lists if before else []
@@ -66,8 +75,13 @@ class Snapshot:
         self._before, self._files, self._seen_by_others, self._private_before = [], None, None, set()
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Snapshot) and are_equal(self._plain, other._plain) and are_one(self._named, other._named)
-                and len(self._lists) == len(other._lists) and all(map(are_equal, self._lists, other._lists)))
+        return (
+            isinstance(other, Snapshot)
+            and are_equal(self._plain, other._plain)
+            and are_one(self._named, other._named)
+            and len(self._lists) == len(other._lists)
+            and all(map(are_equal, self._lists, other._lists))
+        )
 
     def _parts(self, value: Any) -> list[Any]:
         """Notes what is seen of `value` itself; returns what it holds, which is to be looked at next."""
@@ -88,7 +102,11 @@ class Snapshot:
             return self._items(value)
         if isinstance(value, numpy.ndarray):
             return self._array(value)
-        if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided and not value.is_quantized:
+        if (
+            type(value) in (torch.Tensor, torch.nn.Parameter)
+            and value.layout == torch.strided
+            and not value.is_quantized
+        ):
             return self._tensor(value)
         if isinstance(value, torch.Generator):
             return [value.get_state().numpy().tobytes()]
@@ -106,7 +124,10 @@ class Snapshot:
         return _reduced(value)
 
     def _attributes(self, value: Any) -> list[Any]:
-        """Without calling its __getstate__. Where it has one, an open file or the like among them is as long as it is there."""
+        """Without calling its __getstate__.
+
+        Where it has one, an open file or the like among them is as long as it is there.
+        """
         slots = {name: getattr(value, name) for name in sendable.slots_of(type(value)) if hasattr(value, name)}
         held = {**getattr(value, "__dict__", {}), **slots}
         if sendable.has_getstate(type(value)):
@@ -130,7 +151,9 @@ class Snapshot:
         return items + own
 
     def _array(self, value: numpy.ndarray) -> list[Any]:
-        self._plain.append((self._place(value.__array_interface__["data"][0]), str(value.dtype), value.shape, value.strides))
+        self._plain.append(
+            (self._place(value.__array_interface__["data"][0]), str(value.dtype), value.shape, value.strides)
+        )
         self._note_shared(id(value), value.__array_interface__["data"][0])
         own = [] if type(value) in (numpy.ndarray, numpy.memmap) else [type(value), getattr(value, "__dict__", None)]
         if value.dtype == object:
@@ -147,8 +170,18 @@ class Snapshot:
         storage = value.untyped_storage()
         if storage.device.type != "cpu":
             raise TooMuch
-        self._plain.append((self._place(storage.data_ptr()), value.dtype, value.shape, value.stride(), value.storage_offset(),
-                            value.requires_grad, value.is_conj(), value.is_neg()))
+        self._plain.append(
+            (
+                self._place(storage.data_ptr()),
+                value.dtype,
+                value.shape,
+                value.stride(),
+                value.storage_offset(),
+                value.requires_grad,
+                value.is_conj(),
+                value.is_neg(),
+            )
+        )
         self._note_shared(storage._cdata, storage.data_ptr())
         first, length = 0, storage.nbytes()
         if value.is_contiguous():
@@ -157,7 +190,7 @@ class Snapshot:
             return []
         self._reserve(length)
         every = torch.empty(0, dtype=torch.uint8).set_(storage)
-        self._read(every[first:first + length].numpy())
+        self._read(every[first : first + length].numpy())
         return [vars(value), value.grad if value.is_leaf else None]
 
     def _place(self, address: int) -> int:

@@ -25,7 +25,9 @@ _WINDOW_AT_MOST = 1024
 
 
 class Bundles:
-    """Tasks that one logical worker makes go together. A bundle is asked for when it is full, or when the loop would wait for it.
+    """Tasks that one logical worker makes go together.
+
+    A bundle is asked for when it is full, or when the loop would wait for it.
 
     A bundle that cannot be made is taken apart again: who is to blame for it is to be said of one batch.
     """
@@ -93,7 +95,10 @@ class Bundles:
                 self._sent.append([each])
         elif isinstance(outcome, Bundle):
             self._here.update(zip((place for place, _ in asked), outcome.outcomes))
-            self._adapt(outcome.seconds / len(asked), max((each.size for each in outcome.outcomes if isinstance(each, Ready)), default=1))
+            self._adapt(
+                outcome.seconds / len(asked),
+                max((each.size for each in outcome.outcomes if isinstance(each, Ready)), default=1),
+            )
         else:
             self._here[asked[0][0]] = outcome
             self._count_single(outcome)

@@ -1,9 +1,8 @@
-"""Where a registered loader's batches come from: the data workers of the run, processes on this machine, or this process."""
+"""Where a registered loader's batches come from: the run's data workers, processes on this machine, or this process."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from torch.utils.data import DataLoader
 
@@ -27,7 +26,9 @@ def _way_for(loader: DataLoader) -> str:
     if os.environ.get("TAAS_DATA_PLAN"):
         return "plan"
     if native.module is None:
-        events.remark_once(f"the native module is missing ({native.why_absent}): batches are made by forks of the training process")
+        events.remark_once(
+            f"the native module is missing ({native.why_absent}): batches are made by forks of the training process"
+        )
         return "process"
     if os.environ.get("TAAS_DATA_WORKERS") == "0":
         return "process"
@@ -47,7 +48,10 @@ def _new_delivery(way: str) -> Delivery:
 
 
 def _forget_in_child() -> None:
-    """A fork of this process shares neither threads nor workers with it. What there was is kept, so that nothing ends it."""
+    """A fork of this process shares neither threads nor workers with it.
+
+    What there was is kept, so that nothing ends it.
+    """
     _left_to_the_parent.append(dict(_deliveries))
     _deliveries.clear()
 

@@ -42,16 +42,23 @@ def chosen(device: Any) -> torch.device | None:
         raise ValueError(f"device={device!r}: batches can be copied to 'cuda' or 'cuda:1', or stay on the 'cpu'")
     count = torch.cuda.device_count()
     if count == 0:
-        raise ValueError(f"device={device!r}, but PyTorch sees no GPU on this machine: leave out device, or see what nvidia-smi "
-                         "and CUDA_VISIBLE_DEVICES say")
+        raise ValueError(
+            f"device={device!r}, but PyTorch sees no GPU on this machine: leave out device, or see what nvidia-smi "
+            "and CUDA_VISIBLE_DEVICES say"
+        )
     if wanted.index is not None and wanted.index >= count:
-        raise ValueError(f"device={device!r}, but PyTorch sees {count} GPU{'s' if count > 1 else ''} here, of which the last is "
-                         f"'cuda:{count - 1}'")
+        raise ValueError(
+            f"device={device!r}, but PyTorch sees {count} GPU{'s' if count > 1 else ''} here, of which the last is "
+            f"'cuda:{count - 1}'"
+        )
     return wanted
 
 
 def on_device(opening: Opening, device: torch.device) -> Opening:
-    """Opens the same streams, whose batches come on the device. Nothing is done on it before the first batch is there."""
+    """Opens the same streams, whose batches come on the device.
+
+    Nothing is done on it before the first batch is there.
+    """
     return dataclasses.replace(opening, open=lambda: DeviceStream(opening(), lambda: _copies_to(device)))
 
 
@@ -111,7 +118,10 @@ class DeviceStream:
         return True
 
     def _started(self, outcome: Outcome) -> Any:
-        """None where nothing is copied, and where that fails: it is tried again when the loop is there, and raises then."""
+        """None where nothing is copied, and where that fails.
+
+        Then it is tried again when the loop is there, and raises.
+        """
         if not isinstance(outcome, Ready):
             return None
         try:

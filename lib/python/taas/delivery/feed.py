@@ -25,7 +25,7 @@ class Stream(Protocol):
 
 
 class Rows(Protocol):
-    """A stream of rows of tasks, each of one logical worker: several that are asked for at once have one outcome, a Bundle."""
+    """A stream of rows of tasks, each of one logical worker: several asked for at once have one outcome, a Bundle."""
 
     takes_bundles: bool
 
@@ -57,8 +57,14 @@ class Feed:
     `stream` may have `submitted` in it already; `disappointed` is called when one of these was wrong.
     """
 
-    def __init__(self, order: MapOrder | ShardOrder, opening: Opening, stream: Stream | None = None,
-                 submitted: Sequence[Task] = (), disappointed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        order: MapOrder | ShardOrder,
+        opening: Opening,
+        stream: Stream | None = None,
+        submitted: Sequence[Task] = (),
+        disappointed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._order = order
         self._opening = opening
         self.stream = stream or opening()

@@ -18,7 +18,6 @@ _PATIENCE_SECONDS = 0.1
 _LINE_EVERY_SECONDS = 30.0
 
 
-
 class Epochs(Protocol):
     """What an iterator needs of its loader's registration."""
 
@@ -34,7 +33,10 @@ class Epochs(Protocol):
 
 
 class LoaderIterator:
-    """Gives an epoch's batches in the sampler's order, whoever makes them. Closed at its end, and when nobody has it."""
+    """Gives an epoch's batches in the sampler's order, whoever makes them.
+
+    Closed at its end, and when nobody has it.
+    """
 
     def __init__(self, registration: Epochs, loader: Any) -> None:
         self._registration = registration
@@ -100,7 +102,9 @@ class LoaderIterator:
                 said = time.monotonic()
                 self._registration.waits(task, said - start, stream.statistics()["workers"])
             if 0 < self._loader.timeout <= time.monotonic() - start:
-                raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: {describe(task)} is not there")
+                raise RuntimeError(
+                    f"DataLoader timed out after {self._loader.timeout} seconds: {describe(task)} is not there"
+                )
         self._progress.totals.waited += time.monotonic() - start
         return outcome
 

@@ -61,11 +61,17 @@ class Local(Delivery, Workers):
         if self.client is None:
             self.client = native.module.Client(self._run, self._key, "plain", "none", self.budget_bytes)
         if has_grown:
-            self.client.set_workers(native.addresses([{"name": self.name_of(index), "unix": path}
-                                                      for index, path in enumerate(self._pool.paths())]))
+            self.client.set_workers(
+                native.addresses(
+                    [{"name": self.name_of(index), "unix": path} for index, path in enumerate(self._pool.paths())]
+                )
+            )
         shares_memory = capture.shares_memory or registered.fingerprint.shares_memory(loader, self.is_forked)
-        return Opening(definition.digest + digest_of(state),
-                       lambda: Bundles(RemoteStream(self, definition, state, shares_memory=shares_memory)), shares_memory)
+        return Opening(
+            definition.digest + digest_of(state),
+            lambda: Bundles(RemoteStream(self, definition, state, shares_memory=shares_memory)),
+            shares_memory,
+        )
 
     def release(self, token: int) -> None:
         self._users.discard(token)
@@ -126,8 +132,9 @@ def _workers_for(loader: DataLoader) -> int:
 
 
 class Forked(Local):
-    """Workers are forks: they inherit the dataset, and the globals that its code looks at. What has changed is inherited by
-    new workers.
+    """Workers are forks: they inherit the dataset, and the globals that its code looks at.
+
+    What has changed is inherited by new workers.
     """
 
     is_forked = True
@@ -141,7 +148,9 @@ class Forked(Local):
         known = self._inherited.get(registered.token)
         if registered.fingerprint.has_changed(loader) or known is None or capture.unsendable:
             known = self._inherited[registered.token] = Inherited.add(recipe_of(loader), known)
-            self._still_hold[registered.token] = functools.partial(registered.fingerprint.still_holds, recipe_of(loader))
+            self._still_hold[registered.token] = functools.partial(
+                registered.fingerprint.still_holds, recipe_of(loader)
+            )
             if self._pool:
                 self._pool.start_anew()
         return known

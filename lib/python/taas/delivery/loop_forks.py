@@ -1,5 +1,6 @@
-"""Batches made by forks of the training process that are made when a loop begins, as torch's own workers are: `--cpus 0`, no native
-module, and datasets that hold what only one process can use.
+"""Batches made by forks of the training process that are made when a loop begins, as torch's own workers are.
+
+For `--cpus 0`, no native module, and datasets that hold what only one process can use.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ def _outcome_of(answer: Answer) -> Outcome | Bundle:
         payload = layout.joined(answer.buffers)
         if is_bundle(answer.description):
             return bundle_of(answer.description, memoryview(payload), _WHERE)
-        return Ready(untree.decode(answer.description, payload), len(payload), native.digest(payload), answer.description)
+        return Ready(
+            untree.decode(answer.description, payload), len(payload), native.digest(payload), answer.description
+        )
     if isinstance(answer, Over):
         return Ended()
     if isinstance(answer, Raised):

@@ -18,11 +18,15 @@ def why_refused(loader: DataLoader) -> str | None:
         return None
     inner = [name for name, value in vars(loader).items() if isinstance(value, DataLoader)]
     if inner and not _asks_torch(cls, "__iter__", "_get_iterator"):
-        return (f"{cls.__name__} iterates over another loader, its attribute {inner[0]}: "
-                f"call taas.register on that one, `taas.register(loader.{inner[0]})`")
+        return (
+            f"{cls.__name__} iterates over another loader, its attribute {inner[0]}: "
+            f"call taas.register on that one, `taas.register(loader.{inner[0]})`"
+        )
     if is_own(cls, "_get_iterator") and not _asks_torch(cls, "_get_iterator"):
-        return (f"{cls.__name__} has an iterator of its own (_get_iterator), which data workers cannot stand in for: "
-                "give a torch.utils.data.DataLoader, or leave this loader unregistered")
+        return (
+            f"{cls.__name__} has an iterator of its own (_get_iterator), which data workers cannot stand in for: "
+            "give a torch.utils.data.DataLoader, or leave this loader unregistered"
+        )
     if is_own(cls, "_get_iterator") and loader.persistent_workers:
         return f"{cls.__name__} keeps an iterator of its own from loop to loop: give it persistent_workers=False"
     return None
@@ -34,11 +38,15 @@ def why_plain(loader: DataLoader) -> str | None:
     if not _iterates_on_its_own(cls):
         return None
     if any(isinstance(value, _BaseDataLoaderIter) for value in vars(loader).values()):
-        return (f"{cls.__name__} made its iterator before it was registered: its batches come from the plain loader; "
-                "give a torch.utils.data.DataLoader for delivery by data workers")
+        return (
+            f"{cls.__name__} made its iterator before it was registered: its batches come from the plain loader; "
+            "give a torch.utils.data.DataLoader for delivery by data workers"
+        )
     if not _asks_torch(cls, "__iter__", "_get_iterator"):
-        return (f"{cls.__name__}.__iter__ does not call super().__iter__(): its batches come from the plain loader; "
-                "give a torch.utils.data.DataLoader for delivery by data workers")
+        return (
+            f"{cls.__name__}.__iter__ does not call super().__iter__(): its batches come from the plain loader; "
+            "give a torch.utils.data.DataLoader for delivery by data workers"
+        )
     return None
 
 
@@ -52,7 +60,7 @@ def is_own(cls: type, method: str) -> bool:
 
 
 def _asks_torch(cls: type, *methods: str) -> bool:
-    """Whether some method of a subclass calls one of `methods` of super(), or leaves it to torch's __iter__ to do so."""
+    """Whether some method of a subclass calls one of `methods` of super(), or leaves that to torch's __iter__."""
     if "_get_iterator" in methods and not is_own(cls, "__iter__") and len(methods) > 1:
         return _asks_torch(cls, "_get_iterator")
     names = [set(code.co_names) for code in _codes_of(cls)]

@@ -1,4 +1,7 @@
-"""Which batch a program has, where its loader's own __iter__ stands between: that may read ahead, leave batches out, or make others."""
+"""Which batch a program has, where its loader's own __iter__ stands between.
+
+That may read ahead, leave batches out, or make others.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ import threading
 from types import GeneratorType
 from typing import Any, Iterator
 
-_UNKNOWN = ("state_dict: {name} gives batches that it has made of others, and has been given {ahead} more than it gave: how far the loop "
-            "is cannot be told; give the batches on as they are, or read none ahead")
+_UNKNOWN = (
+    "state_dict: {name} gives batches that it has made of others, and has been given {ahead} more than it gave: how "
+    "far the loop is cannot be told; give the batches on as they are, or read none ahead"
+)
 
 
 class PassedOn:
@@ -34,7 +39,10 @@ class PassedOn:
             self._given.append((batch, state))
 
     def state(self) -> dict[str, Any]:
-        """The loader's, behind the batch that the program has had last. Raises RuntimeError when that cannot be told."""
+        """The loader's, behind the batch that the program has had last.
+
+        Raises RuntimeError when that cannot be told.
+        """
         with self._lock:
             if self._ahead:
                 raise RuntimeError(_UNKNOWN.format(name=self._name, ahead=self._ahead))

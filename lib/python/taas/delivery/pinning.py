@@ -1,7 +1,7 @@
 """Batches in page-locked memory, from which an accelerator copies without waiting.
 
-Memory of the delivery is registered with CUDA where it lies, once the program has initialised CUDA; all other batches are
-pinned as the plain loader does it, by a copy.
+Memory of the delivery is registered with CUDA where it lies, once the program has initialised CUDA; all other batches
+are pinned as the plain loader does it, by a copy.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ def pinned(batch: Any) -> Any:
 
 
 def copier() -> Any:
-    """What knows of copies out of registered memory; None as long as the program uses no GPU. Called for each batch: the
-    program may begin to use another one. Initialises nothing, so that the program can still fork."""
+    """What knows of copies out of registered memory; None as long as the program uses no GPU.
+
+    Called for each batch: the program may begin to use another one. Initialises nothing, so that the program can still
+    fork.
+    """
     global _copier
     if _copier is None and torch.cuda.is_initialized():
         _copier = _find()

@@ -25,8 +25,10 @@ def delivery_of_plan(path: str) -> Delivery:
     """What the run's plan says: batches come from its data workers, or with `--cpus 0` from forks of this process."""
     watched = Watched(path)
     if watched.plan.workers and native.module is None:
-        raise RuntimeError(f"taas: the native module is missing ({native.why_absent}), and without it this rank cannot take "
-                           "batches from data workers; run with --cpus 0, or install taas with it")
+        raise RuntimeError(
+            f"taas: the native module is missing ({native.why_absent}), and without it this rank cannot take "
+            "batches from data workers; run with --cpus 0, or install taas with it"
+        )
     delivery = FromRun(watched) if watched.plan.workers else LoopForks()
     delivery.on_error = watched.plan.on_error
     delivery.samples_wanted = -(-watched.plan.units // max(1, watched.plan.world_size))
@@ -56,11 +58,16 @@ class FromRun(Delivery, Workers):
         for place in capture.unsendable:
             if not place.startswith(("__main__:", ":__main__")) and "<" not in place:  # these come with the code
                 what = place.replace(":", ".").lstrip(".")
-                events.remark_once(f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset")
+                events.remark_once(
+                    f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset"
+                )
         state = with_shared(capture.state, values_of(meant.shared))
         shares_memory = registered.fingerprint.shares_memory(loader, with_forks=False)
-        return Opening(meant.digest + digest_of(state),
-                       lambda: Bundles(RemoteStream(self, meant, state, bool(name), shares_memory)), shares_memory)
+        return Opening(
+            meant.digest + digest_of(state),
+            lambda: Bundles(RemoteStream(self, meant, state, bool(name), shares_memory)),
+            shares_memory,
+        )
 
     def release(self, token: int) -> None:
         self._captures.forget(token)
@@ -78,7 +85,11 @@ class FromRun(Delivery, Workers):
 
     def name_of(self, index: int) -> str:
         workers = self._watched.plan.workers
-        return workers[index].get("name") or f"data worker {index}" if 0 <= index < len(workers) else f"data worker {index}"
+        return (
+            workers[index].get("name") or f"data worker {index}"
+            if 0 <= index < len(workers)
+            else f"data worker {index}"
+        )
 
     def tend(self) -> None:
         if not self._watched.is_due():
@@ -98,7 +109,9 @@ class FromRun(Delivery, Workers):
         return next((name for name in self._watched.plan.loaders() if is_named(loader, name)), "")
 
     def _take(self, plan: Plan) -> None:
-        self._present = [index for index, worker in enumerate(plan.workers) if worker.get("address") or worker.get("unix")]
+        self._present = [
+            index for index, worker in enumerate(plan.workers) if worker.get("address") or worker.get("unix")
+        ]
         self.client.set_workers(native.addresses(plan.workers))
 
 

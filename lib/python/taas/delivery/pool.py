@@ -32,8 +32,10 @@ class _Place:
 
 
 def _new_folder() -> str:
-    """Where this process may make one: in the ranks of a notebook's cell that is not above the project, whatever tempfile has found out
-    before they were kept from it.
+    """A new folder where this process may make one.
+
+    In the ranks of a notebook's cell that is not above the project, whatever tempfile has found out before they were
+    kept from it.
     """
     try:
         return tempfile.mkdtemp(prefix="taas-data-")
@@ -45,8 +47,8 @@ def _new_folder() -> str:
 class Pool:
     """Owns its processes, their listening sockets and the private folder that these are in.
 
-    A worker that died is started again in its place: its address stays. Only tend() starts processes, in the thread of the
-    loop: forking from another one could copy a lock that the loop's thread holds.
+    A worker that died is started again in its place: its address stays. Only tend() starts processes, in the thread of
+    the loop: forking from another one could copy a lock that the loop's thread holds.
     """
 
     def __init__(self) -> None:
@@ -82,8 +84,9 @@ class Pool:
             place.process, place.is_given_up = self._process(index, place.listener), False
 
     def tend(self, may_start: Callable[[], bool] = lambda: True) -> None:
-        """Starts again what has died, if it may. Raises WorkersKeepDying when that has not helped ten times in a row, or nobody
-        is left.
+        """Starts again what has died, if it may.
+
+        Raises WorkersKeepDying when that has not helped ten times in a row, or nobody is left.
         """
         for index, place in enumerate(self._places):
             if place.is_given_up or place.process.is_alive():
@@ -129,7 +132,10 @@ class Pool:
         return _Place(path, listener, self._process(index, listener))
 
     def _go_on_without(self, index: int, process: Process) -> None:
-        why = "a new one would see the dataset as it is now, which is not as it was when the loop began, or cannot be compared"
+        why = (
+            "a new one would see the dataset as it is now, which is not as it was when the loop began, or cannot be "
+            "compared"
+        )
         if all(place.is_given_up for place in self._places):
             raise WorkersKeepDying(f"taas: data worker {index} {process.why_ended()}, the last one: {why}")
         events.remark_once(f"data worker {index} {process.why_ended()}; the others go on without it: {why}")
@@ -139,8 +145,10 @@ class Pool:
         events.remark_once(f"data worker {index} {process.why_ended()}; another one has taken its place")
         self._fruitless += 1
         if self._fruitless >= _DEATHS_WITHOUT_A_BATCH:
-            raise WorkersKeepDying(f"taas: data workers died {self._fruitless} times and no batch came in between: "
-                                   f"the last one {process.why_ended()}")
+            raise WorkersKeepDying(
+                f"taas: data workers died {self._fruitless} times and no batch came in between: "
+                f"the last one {process.why_ended()}"
+            )
         now = time.monotonic()
         self._deaths = [at for at in self._deaths if now - at < _FEW_SECONDS] + [now]
         if len(self._deaths) > _DEATHS_AT_ONCE:

@@ -1,5 +1,7 @@
-"""The first batches of a loop that has not begun yet: asked for ahead, and thrown away when the loop begins otherwise. Of datasets with
-indices alone: a stream that is begun and thrown away may have taken samples from elsewhere, which nobody gets then.
+"""The first batches of a loop that has not begun yet: asked for ahead, and thrown away when the loop begins otherwise.
+
+Of datasets with indices alone: a stream that is begun and thrown away may have taken samples from elsewhere, which
+nobody gets then.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Prefetch:
         """False while there is nothing more to ask for: it has been, or was wrong too often."""
         return bool(self._budget) and self._waiting is None
 
-    def ask(self, loader: DataLoader, seeds: Seeds, opening: Opening, workers: int, resumed: bool, is_first: bool) -> None:
+    def ask(
+        self, loader: DataLoader, seeds: Seeds, opening: Opening, workers: int, resumed: bool, is_first: bool
+    ) -> None:
         """Submits the first tasks of the loop that would begin if it began now; nothing where these cannot be told.
 
         A program that has called set_epoch before is expected to do so again, except before its first loop.

@@ -93,7 +93,10 @@ class Registered:
         return iterator
 
     def followed(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """What an __iter__ of the loader's class gave. Only generators are followed: other objects may have methods of their own."""
+        """What an __iter__ of the loader's class gave.
+
+        Only generators are followed: other objects may have methods of their own.
+        """
         self._passed_on = None
         if not isinstance(batches, GeneratorType):
             return batches
@@ -108,8 +111,10 @@ class Registered:
     def begin_epoch(self, loader: DataLoader) -> Progress:
         """Makes the plain loader's draws of iter(), and opens a stream."""
         if os.getpid() != self._process and not isinstance(self._delivery, LoopForks):
-            raise RuntimeError(f"taas: {self.name}: this loop is in a fork of the process that registered the loader, which has the data "
-                               "workers: call taas.unregister(loader) in the fork first, or register it there")
+            raise RuntimeError(
+                f"taas: {self.name}: this loop is in a fork of the process that registered the loader, which has the "
+                "data workers: call taas.unregister(loader) in the fork first, or register it there"
+            )
         resume, self._resume = self._resume, None
         self._thread = threading.get_ident()
         self._prefetched.notice(loader)
@@ -148,8 +153,10 @@ class Registered:
     def _refuse_what_is_in_no_state(self, loader: DataLoader) -> None:
         """In the middle of a loop, that is: a dataset as it is made begins its own iterators anew."""
         if not isinstance(loader.dataset, IterableDataset) and (kind := process_bound.iterator_in(loader.dataset)):
-            raise ValueError(f"taas: load_state_dict: the dataset holds a {kind}, and how far that was is not in the state: load a state "
-                             "of the end of a loop, or take samples by their index")
+            raise ValueError(
+                f"taas: load_state_dict: the dataset holds a {kind}, and how far that was is not in the state: load a "
+                "state of the end of a loop, or take samples by their index"
+            )
 
     def prefetch_next(self, progress: Progress) -> None:
         """All of a loop is under way: workers go on with the next one, where that can be told already. Called often."""
@@ -165,8 +172,10 @@ class Registered:
         if self._progress is progress:
             self._progress = None
         if progress.is_enough() and speaks_for_all():
-            events.remark_once(f"{self.name}: {self.totals.samples} samples were taken, in whole batches, as asked for with --units: "
-                               "the loop ends")
+            events.remark_once(
+                f"{self.name}: {self.totals.samples} samples were taken, in whole batches, as asked for with --units: "
+                "the loop ends"
+            )
         self.report(progress, done=True)
         loader = self._loader()
         if loader is not None and not progress.epoch and isinstance(progress.order, MapOrder):
@@ -179,8 +188,10 @@ class Registered:
         if self._delivery.on_error != "skip":
             return False
         self.totals.skipped += 1
-        events.remark(f"{self.name}: {describe(task)} is skipped ({self.totals.skipped} so far): "
-                      f"{failed.where} raised {type(failed.error).__name__}: {failed.error}")
+        events.remark(
+            f"{self.name}: {describe(task)} is skipped ({self.totals.skipped} so far): "
+            f"{failed.where} raised {type(failed.error).__name__}: {failed.error}"
+        )
         return True
 
     def waits(self, task: Task, seconds: float, workers: int) -> None:
@@ -194,11 +205,19 @@ class Registered:
         passed_on = self._passed_on
         if passed_on and not passed_on.has_ended:
             return passed_on.state()
-        return {"taas": 1, "epoch": self.epoch} if passed_on or self._progress is None else self._state_in(self._progress)
+        return (
+            {"taas": 1, "epoch": self.epoch} if passed_on or self._progress is None else self._state_in(self._progress)
+        )
 
     def _state_in(self, progress: Progress) -> dict[str, Any]:
-        return {"taas": 1, "epoch": progress.epoch, "position": progress.order.position(), "digest": progress.digest,
-                "samples": self.totals.samples, "start": progress.start}
+        return {
+            "taas": 1,
+            "epoch": progress.epoch,
+            "position": progress.order.position(),
+            "digest": progress.digest,
+            "samples": self.totals.samples,
+            "start": progress.start,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError for something that state_dict has not made."""
@@ -212,27 +231,39 @@ class Registered:
         """The loader is unregistered: workers that nobody needs go."""
         self._prefetched.close()
         if 0 < self.totals.samples < self._delivery.samples_wanted and speaks_for_all():
-            events.remark(f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units "
-                          "asks of this rank were taken: the loops over it ended before")
+            events.remark(
+                f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units "
+                "asks of this rank were taken: the loops over it ended before"
+            )
         self._release()
 
     def _prefetch(self, loader: DataLoader, is_first: bool) -> None:
         if isinstance(loader.dataset, IterableDataset):  # what it reads may be gone then: a queue, a connection
             return
-        if not self._prefetched.is_open or not self._delivery.count() or self._resume or threading.get_ident() != self._thread:
+        if (
+            not self._prefetched.is_open
+            or not self._delivery.count()
+            or self._resume
+            or threading.get_ident() != self._thread
+        ):
             return
         try:
             opening = self._expected_opening(loader)
         except TypeError:  # cannot be sent: the loop will say so
             return
         self._was_looked_at = True
-        if opening.shares_memory:  # where the program may tell of the next epoch, and workers may keep what they have seen
+        if (
+            opening.shares_memory
+        ):  # where the program may tell of the next epoch, and workers may keep what they have seen
             return
-        self._prefetched.ask(loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first)
+        self._prefetched.ask(
+            loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first
+        )
 
     def _expected_opening(self, loader: DataLoader) -> Opening:
-        """Of the next loop, as if nothing had changed since the last one began: that is looked at when it begins. After the first loop it
-        is looked at here as well, to tell a change in the loop from one behind it.
+        """Of the next loop, as if nothing had changed since the last one began: that is looked at when it begins.
+
+        After the first loop it is looked at here as well, to tell a change in the loop from one behind it.
         """
         if self._opened and (loader.num_workers or self._has_compared):
             return self._opened
@@ -242,21 +273,28 @@ class Registered:
         return opening
 
     def _stay_where_it_must(self, loader: DataLoader) -> None:
-        """With num_workers up to 1 the loader's code may count on being in one process; a stream is read by one for each worker."""
+        """With num_workers up to 1 the loader's code may count on being in one process.
+
+        A stream is read by one for each worker.
+        """
         if not self._delivery.is_forked or loader.num_workers > 1 or isinstance(loader.dataset, IterableDataset):
             return
         for part in ("dataset", "collate_fn"):
             if kind := process_bound.found_in(getattr(loader, part), but=loader):
-                events.remark_once(f"{self.name}: its {part} holds a {kind}, which only one process can use: from now on one fork of the "
-                                   "training process makes its batches")
+                events.remark_once(
+                    f"{self.name}: its {part} holds a {kind}, which only one process can use: from now on one fork of "
+                    "the training process makes its batches"
+                )
                 self._delivery = LoopForks.in_the_place_of(self._delivery)
                 return
 
     def _tell_of_a_change(self, loader: DataLoader) -> None:
         """Within the process the last loop would have seen it, from the next batch on."""
         if not loader.num_workers and self.fingerprint.has_just_changed:
-            events.remark_once(f"{self.name}: its dataset has been changed since the last loop over it began: that loop has not seen it, "
-                               "and the next one does, as with num_workers=1")
+            events.remark_once(
+                f"{self.name}: its dataset has been changed since the last loop over it began: that loop has not seen "
+                "it, and the next one does, as with num_workers=1"
+            )
 
     def _opening(self, loader: DataLoader) -> Opening:
         opening = self._delivery.opener(self, loader)
@@ -265,8 +303,10 @@ class Registered:
     def _tell_of_own_generators(self, loader: DataLoader) -> None:
         recipe = recipe_of(loader)
         if self.epoch == 0 and not recipe.iterable and speaks_for_all() and own_generators.found_in(recipe):
-            events.remark_once(f"{self.name}: its dataset has random generators of its own: they are seeded for each batch, as "
-                               "torch's, numpy's and random's are, so that a batch does not depend on who makes it")
+            events.remark_once(
+                f"{self.name}: its dataset has random generators of its own: they are seeded for each batch, as "
+                "torch's, numpy's and random's are, so that a batch does not depend on who makes it"
+            )
 
     def _is_resumed(self, loader: DataLoader) -> bool:
         return loader.persistent_workers and self.epoch > 0

@@ -70,11 +70,20 @@ class Workers:
 
 
 class RemoteStream:
-    """One epoch's tasks, to be done in the program state `state`. `prepared` is True when workers may have made the batch
-    `number` already: number modulo workers. `shares_memory`: see Opening; then nothing is made twice.
+    """One epoch's tasks, to be done in the program state `state`.
+
+    `prepared` is True when workers may have made the batch `number` already: number modulo workers. `shares_memory`:
+    see Opening; then nothing is made twice.
     """
 
-    def __init__(self, workers: Workers, definition: Definition, state: bytes, prepared: bool = False, shares_memory: bool = False) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        definition: Definition,
+        state: bytes,
+        prepared: bool = False,
+        shares_memory: bool = False,
+    ) -> None:
         self.takes_bundles = not prepared
         self._workers = workers
         self._state = state
@@ -87,11 +96,14 @@ class RemoteStream:
         workers.opened(self)
 
     def submit(self, tasks: Sequence[Task]) -> None:
-        """Shards have a worker that keeps their place, and so have logical workers that others see the writing of; what may be prepared
-        has one that prepared it.
+        """Shards have a worker that keeps their place, and so have logical workers that others see the writing of.
+
+        What may be prepared has one that prepared it.
         """
         stays = tasks[0].turn >= 0 or self._shares_memory
-        preferred = self._workers.index_of(tasks[0].place if stays else tasks[0].home) if stays or self._prepared else -1
+        preferred = (
+            self._workers.index_of(tasks[0].place if stays else tasks[0].home) if stays or self._prepared else -1
+        )
         payload = payload_of([task.to_bytes() for task in tasks])
         self._connected().submit(self.number, program_state.framed(self._state, payload), preferred, stays)
 
@@ -112,7 +124,11 @@ class RemoteStream:
     def statistics(self) -> dict[str, int]:
         """For the launcher."""
         seen = self._client and self._client.statistics(self.number)
-        return {"buffered": seen.waiting if seen else 0, "workers": self._workers.count(), "hedged": seen.hedged if seen else 0}
+        return {
+            "buffered": seen.waiting if seen else 0,
+            "workers": self._workers.count(),
+            "hedged": seen.hedged if seen else 0,
+        }
 
     def tend(self) -> None:
         """Called while the loop waits."""
@@ -143,7 +159,9 @@ class RemoteStream:
         self._workers.batch_came()
         self._largest = max(self._largest, size, 1)
         if is_bundle(came.description):
-            return bundle_of(came.description, payload, self._workers.name_of(came.worker), apart=not self._workers.is_pinned)
+            return bundle_of(
+                came.description, payload, self._workers.name_of(came.worker), apart=not self._workers.is_pinned
+            )
         batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
         return Ready(batch, size, came.digest, came.description)
 
@@ -159,6 +177,8 @@ class RemoteStream:
 
 
 _OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome | Bundle]] = {
-    "Batch": RemoteStream._batch, "Raised": RemoteStream._raised, "Exhausted": RemoteStream._exhausted,
+    "Batch": RemoteStream._batch,
+    "Raised": RemoteStream._raised,
+    "Exhausted": RemoteStream._exhausted,
     "Undeliverable": RemoteStream._undeliverable,
 }

@@ -23,5 +23,17 @@ def loader_at(name: str, progress: Progress, done: bool, is_left: bool) -> None:
         return
     progress.clock()
     totals, statistics = progress.totals, progress.feed.stream.statistics()
-    events.send(events.DataProgress(rank(), name, totals.samples, totals.batches, totals.bytes, round(totals.seconds, 3),
-                                    round(totals.waited, 4), **statistics, done=done), wait=done)
+    events.send(
+        events.DataProgress(
+            rank(),
+            name,
+            totals.samples,
+            totals.batches,
+            totals.bytes,
+            round(totals.seconds, 3),
+            round(totals.waited, 4),
+            **statistics,
+            done=done,
+        ),
+        wait=done,
+    )

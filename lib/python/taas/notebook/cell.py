@@ -51,8 +51,14 @@ def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
     view = View(shell, options.ranks)
     _say_what_is_unusual(options, view)
     plan = plan_of(options)
-    found = capture(tree, shell.user_ns, hidden=shell.user_ns_hidden, gpus=plan["device"] != "cpu",
-                    without=options.no_capture, also=options.capture)
+    found = capture(
+        tree,
+        shell.user_ns,
+        hidden=shell.user_ns_hidden,
+        gpus=plan["device"] != "cpu",
+        without=options.no_capture,
+        also=options.capture,
+    )
     _check_pulled(options.pull, tree, found)
     registered = _registered(found)
     prepared = next(iter(registered), None) if _has_cpus(options) else None
@@ -63,14 +69,30 @@ def run_cell(shell: Any, line: str, text: str) -> CellResult | None:
     return _run(shell, options, text, folder, found, registered, prepared, view)
 
 
-def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found: Capture, registered: dict[str, dict[str, Any]],
-         prepared: str | None, view: View) -> CellResult | None:
+def _run(
+    shell: Any,
+    options: CellOptions,
+    text: str,
+    folder: CellFolder,
+    found: Capture,
+    registered: dict[str, dict[str, Any]],
+    prepared: str | None,
+    view: View,
+) -> CellResult | None:
     """Removes the folder in the end."""
     try:
         apart = os.getcwd() if writes_apart(options) else None
-        facts = {"registered": registered, "pull": options.pull, "seed": _seed(_tree(text)), "path": _search_path(), "apart": apart}
+        facts = {
+            "registered": registered,
+            "pull": options.pull,
+            "seed": _seed(_tree(text)),
+            "path": _search_path(),
+            "apart": apart,
+        }
         folder.write(text, found, facts)
-        run = Run(command(options, folder.path, prepared, _uses_torch(text, found)), environment(folder.path), folder, view)
+        run = Run(
+            command(options, folder.path, prepared, _uses_torch(text, found)), environment(folder.path), folder, view
+        )
         runs.append(run)
         del runs[:-_KEPT]
         code = run.execute()
@@ -79,7 +101,9 @@ def _run(shell: Any, options: CellOptions, text: str, folder: CellFolder, found:
                 view.say(f"taas: {line}")
         if code != 0:
             protected = os.getcwd() if protects(options) else None
-            raise failure_of(run.verdict or {}, run.world_size, run.failures, _cell_names(shell, folder.cell), protected)
+            raise failure_of(
+                run.verdict or {}, run.world_size, run.failures, _cell_names(shell, folder.cell), protected
+            )
         if options.pull:
             pull.take(run.pulled, shell.user_ns, options.pull, found)
     finally:
@@ -99,8 +123,10 @@ def _tree(text: str) -> ast.Module:
         if _IPYTHONS.search(line):
             why = "this is for IPython, and ranks run plain Python: put it into a cell of its own"
         elif _awaits(text):
-            why += ("; in ranks no event loop runs: put the statements into an async function, "
-                    "and call asyncio.run() with it")
+            why += (
+                "; in ranks no event loop runs: put the statements into an async function, "
+                "and call asyncio.run() with it"
+            )
         raise CellUsage(f"line {error.lineno} of the cell: {line!r}: {why}") from None
 
 
@@ -126,15 +152,22 @@ def _check_pulled(names: list[str], tree: ast.Module, found: Capture) -> None:
     """Raises CellUsage for names that rank 0 cannot have in the end: after hours of training that would be too late."""
     for name in names:
         if name not in found.values and not may_bind(tree, found.words, name):
-            raise CellUsage(f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the "
-                            "notebook's")
+            raise CellUsage(
+                f"--pull {name}: the cell has no such variable: it neither sets it nor reads one of the notebook's"
+            )
 
 
 def _registered(found: Capture) -> dict[str, dict[str, Any]]:
-    """Captured loaders that taas.register was called with, and what else it was given. Nothing is registered unless torch is there."""
+    """Captured loaders that taas.register was called with, and what else it was given.
+
+    Nothing is registered unless torch is there.
+    """
     registration = sys.modules.get("taas.registration")
-    return {name: registration.asked_for(value) for name, value in found.values.items()
-            if registration and registration.is_registered(value)}
+    return {
+        name: registration.asked_for(value)
+        for name, value in found.values.items()
+        if registration and registration.is_registered(value)
+    }
 
 
 def _uses_torch(text: str, found: Capture) -> bool:

@@ -16,7 +16,9 @@ _PIECE = 1 << 18
 class Channel:
     """Listens at `path`. `on_message` gets each message, in the order in which its rank has sent it."""
 
-    def __init__(self, path: str, selector: selectors.BaseSelector, on_message: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, path: str, selector: selectors.BaseSelector, on_message: Callable[[dict[str, Any]], None]
+    ) -> None:
         self._selector, self._on_message = selector, on_message
         self._listener = socket.socket(socket.AF_UNIX)
         with socket_path.short(path) as place:
@@ -27,7 +29,7 @@ class Channel:
         selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def drain(self) -> None:
-        """Takes what has been sent so far: whoever sends a message and then prints has sent it when the text is here."""
+        """Takes what has been sent so far: who sends a message and then prints has sent it when the text is here."""
         self._accept()
         for connection in list(self._begun):
             self._read(connection)

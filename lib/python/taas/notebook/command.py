@@ -14,8 +14,16 @@ from .files.folder import MODULE
 from .options import CellOptions
 
 _LANDLOCK_CREATE_RULESET = 444
-_CACHES = ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "MPLCONFIGDIR",
-           "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR")
+_CACHES = (
+    "XDG_CACHE_HOME",
+    "TORCH_HOME",
+    "HF_HOME",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "MPLCONFIGDIR",
+    "CUDA_CACHE_PATH",
+    "TORCH_EXTENSIONS_DIR",
+)
 
 
 def launcher() -> str:
@@ -31,7 +39,16 @@ def command(options: CellOptions, folder: str, loader: str | None, imports_torch
 
     A cell that does not use torch does not wait for a preloaded one.
     """
-    words = [launcher(), "--json", "-t", "3", "--end-with", str(os.getpid()), "--signals-to-handle", "SIGINT,SIGHUP,SIGQUIT"]
+    words = [
+        launcher(),
+        "--json",
+        "-t",
+        "3",
+        "--end-with",
+        str(os.getpid()),
+        "--signals-to-handle",
+        "SIGINT,SIGHUP,SIGQUIT",
+    ]
     if protects(options):
         words += ["--protect", os.getcwd(), *(word for place in _writable() for word in ("--protect-except", place))]
         words += ["--rank-output", options.rank_output]
@@ -44,8 +61,14 @@ def command(options: CellOptions, folder: str, loader: str | None, imports_torch
 
 def ask(words: list[str]) -> str:
     """What `taas-run --dry-run` prints. Raises CellUsage with its line when it refuses the words."""
-    asked = subprocess.run([launcher(), "--dry-run", *words], env=environment(""), stdin=subprocess.DEVNULL, capture_output=True,
-                           text=True, start_new_session=True)
+    asked = subprocess.run(
+        [launcher(), "--dry-run", *words],
+        env=environment(""),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+    )
     if asked.returncode != 0:
         raise CellUsage(asked.stderr.strip().removeprefix("taas-run: "))
     return asked.stdout
@@ -55,8 +78,13 @@ def environment(folder: str) -> dict[str, str]:
     """This process' own, with this interpreter for ranks, plots in the notebook, and the cell's module."""
     values = {name: value for name, value in os.environ.items() if name not in ("JPY_PARENT_PID", "TAAS_ROLE")}
     path = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**values, "PYTHON_EXEC": sys.executable, "PYTHONPATH": os.pathsep.join(path),
-            "MPLBACKEND": "module://taas.notebook.rank.plots", "TAAS_CELL": folder}
+    return {
+        **values,
+        "PYTHON_EXEC": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path),
+        "MPLBACKEND": "module://taas.notebook.rank.plots",
+        "TAAS_CELL": folder,
+    }
 
 
 def protects(options: CellOptions) -> bool:
@@ -81,4 +109,10 @@ def _writable() -> list[str]:
     places = [os.path.join(home, name) for name in (".cache", ".triton", ".nv", ".config", ".local")]
     places += [os.environ[name] for name in _CACHES if os.environ.get(name)] + [tempfile.gettempdir()]
     project = os.path.realpath(os.getcwd())
-    return sorted({place for place in map(os.path.realpath, places) if place.startswith(project + os.sep) and os.path.isdir(place)})
+    return sorted(
+        {
+            place
+            for place in map(os.path.realpath, places)
+            if place.startswith(project + os.sep) and os.path.isdir(place)
+        }
+    )

@@ -16,7 +16,10 @@ class CellUsage(CellError):
 
 
 class CaptureError(CellError):
-    """A variable that the cell reads cannot be sent to ranks: names it, its type and two ways out. Nothing was started."""
+    """A variable that the cell reads cannot be sent to ranks: names it, its type and two ways out.
+
+    Nothing was started.
+    """
 
 
 class PullError(CellError):
@@ -24,10 +27,18 @@ class PullError(CellError):
 
 
 class RankFailed(CellError):
-    """A rank failed: `rank` is the first one that did, `exit_code` the run's, `error_type` and `message` its exception's."""
+    """A rank failed: `rank` is the first one, `exit_code` the run's, `error_type` and `message` its exception's."""
 
-    def __init__(self, headline: str, *, rank: int | None = None, exit_code: int = 1, error_type: str = "", message: str = "",
-                 details: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        headline: str,
+        *,
+        rank: int | None = None,
+        exit_code: int = 1,
+        error_type: str = "",
+        message: str = "",
+        details: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(headline)
         self.rank, self.exit_code, self.error_type, self.message = rank, exit_code, error_type, message
         self.details = details

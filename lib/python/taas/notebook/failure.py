@@ -1,4 +1,7 @@
-"""What a failed run becomes in the kernel: one exception, with the first failing rank's traceback in the notebook's terms."""
+"""What a failed run becomes in the kernel: one exception.
+
+It has the first failing rank's traceback, in the notebook's terms.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,18 @@ from .folds import numbers
 _REFUSED = re.compile(r"ermission denied|cannot be opened")
 
 
-def failure_of(verdict: dict[str, Any], world_size: int, messages: dict[int, dict[str, Any]], cells: dict[str, str],
-               protected: str | None) -> RankFailed:
-    """The exception for the launcher's verdict. `messages` are what ranks have said of their own exceptions, `cells` gives
-    the notebook's names of files, `protected` is the directory that only rank 0 may write to."""
+def failure_of(
+    verdict: dict[str, Any],
+    world_size: int,
+    messages: dict[int, dict[str, Any]],
+    cells: dict[str, str],
+    protected: str | None,
+) -> RankFailed:
+    """The exception for the launcher's verdict.
+
+    `messages` are what ranks have said of their own exceptions, `cells` gives the notebook's names of files,
+    `protected` is the directory that only rank 0 may write to.
+    """
     rank = verdict.get("culprit")
     said = None if rank is None else messages.get(rank)
     if said is None:
@@ -26,11 +37,19 @@ def failure_of(verdict: dict[str, Any], world_size: int, messages: dict[int, dic
     headline = f"rank {rank} of {world_size}: {said['type']}{': ' * bool(last)}{last}{line}"
     details = [f"rank {rank} of {world_size} failed{line}:", *text.rstrip("\n").splitlines(), *_endings(verdict)]
     if protected and rank != 0 and _REFUSED.search(said["traceback"]):
-        details += [f"Only rank 0 may write below {protected}, so that files there have one writer. Three ways:",
-                    '  write there only if os.environ["RANK"] == "0"; write elsewhere (a temporary folder); or allow it with',
-                    "  --no-protect for this cell"]
-    return RankFailed(headline, rank=rank, exit_code=verdict["exit_code"], error_type=said["type"], message=said["message"],
-                      details=tuple(details))
+        details += [
+            f"Only rank 0 may write below {protected}, so that files there have one writer. Three ways:",
+            '  write there only if os.environ["RANK"] == "0"; write elsewhere (a temporary folder); or allow it with',
+            "  --no-protect for this cell",
+        ]
+    return RankFailed(
+        headline,
+        rank=rank,
+        exit_code=verdict["exit_code"],
+        error_type=said["type"],
+        message=said["message"],
+        details=tuple(details),
+    )
 
 
 def _endings(verdict: dict[str, Any]) -> list[str]:

@@ -60,8 +60,9 @@ class Folds:
         waits = not now and time.monotonic() - self._drawn_at < _EVERY_SECONDS
         if waits or not self._changed or not self._headline or self._shell is None:
             return
-        self._shell.display_pub.publish({"text/html": self._html(), "text/plain": self._plain()}, {}, transient=self._identity,
-                                        update=self._drawn)
+        self._shell.display_pub.publish(
+            {"text/html": self._html(), "text/plain": self._plain()}, {}, transient=self._identity, update=self._drawn
+        )
         self._changed, self._drawn, self._drawn_at = False, True, time.monotonic()
 
     def groups(self) -> list[Group]:
@@ -75,7 +76,9 @@ class Folds:
 
     def _html(self) -> str:
         return f"<small>{html.escape(self._headline)}</small>" + "".join(
-            f"<details><summary>{_title(group)}</summary><pre>{html.escape(group.text)}</pre></details>" for group in self.groups())
+            f"<details><summary>{_title(group)}</summary><pre>{html.escape(group.text)}</pre></details>"
+            for group in self.groups()
+        )
 
     def _plain(self) -> str:
         return "\n".join([self._headline, *map(_title, self.groups())])
@@ -89,7 +92,10 @@ def drawn(text: str) -> str:
 def _title(group: Group) -> str:
     lines = _count(group.lines, "line")
     if group.pictures:
-        lines += f", {_count(group.pictures, 'picture')} (--ranks {group.ranks[0]} shows {'it' if group.pictures == 1 else 'them'})"
+        lines += (
+            f", {_count(group.pictures, 'picture')} (--ranks {group.ranks[0]} shows "
+            f"{'it' if group.pictures == 1 else 'them'})"
+        )
     return f"{numbers(group.ranks)}: {lines}" + (f" ×{len(group.ranks)}" if len(group.ranks) > 1 else "")
 
 

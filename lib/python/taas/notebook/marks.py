@@ -1,4 +1,4 @@
-"""Marks in a rank's own output, invisible on a terminal: they say where between the lines something belongs that came by socket."""
+"""Marks in a rank's own output, invisible on a terminal: between which lines something belongs that came by socket."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ def mark(what: str) -> str:
 
 
 def split(text: str) -> list[tuple[str, str]]:
-    """The pieces of a line of output: ("text", …) and ("mark", …). A line that ends with a mark has no end of its own."""
+    """The pieces of a line of output: ("text", …) and ("mark", …).
+
+    A line that ends with a mark has no end of its own.
+    """
     pieces = []
     position = 0
     for found in _MARK.finditer(text):
         if found.start() > position:
-            pieces.append(("text", text[position:found.start()]))
+            pieces.append(("text", text[position : found.start()]))
         pieces.append(("mark", found[1]))
         position = found.end()
     if position < len(text) or not pieces:

@@ -12,14 +12,28 @@ from .pragma import Head, OF_PRAGMA
 _FLAGS = {"--dry-run", "--no-protect", OF_PRAGMA}
 _LISTS = {"--no-capture", "--capture", "--pull", "--ranks"}
 _VALUES = {"--shape", "--data-shape", "--rank-output"}
-_OF_THE_CELL = {"--json", "--end-with", "-t", "--tee", "--loader", "-m", "--module", "--signals-to-handle", "--rdzv-id", "--detach"}
+_OF_THE_CELL = {
+    "--json",
+    "--end-with",
+    "-t",
+    "--tee",
+    "--loader",
+    "-m",
+    "--module",
+    "--signals-to-handle",
+    "--rdzv-id",
+    "--detach",
+}
 _CPU_MACHINES = {"--cpus", "--data-workers", "--data-hosts"}
 _SIZES = ("--gpus", "--nproc-per-node", "--nproc_per_node", "--nnodes")
 
 
 @dataclass
 class CellOptions:
-    """`launcher` holds the words for taas-run. The cell's own: which names go in and come back, whose output is shown."""
+    """`launcher` holds the words for taas-run.
+
+    The cell's own: which names go in and come back, whose output is shown.
+    """
 
     launcher: list[str] = field(default_factory=list)
     shape: shapes.Shape | None = None
@@ -131,8 +145,10 @@ def _add_data_shape(options: CellOptions, shape: shapes.Shape) -> None:
     if not _names(options.launcher) & _CPU_MACHINES:
         raise CellUsage(f"--data-shape {shape.name}: only with --cpus N, the number of CPU machines")
     if shape.taken_for or not shape.cores:
-        raise CellUsage(f"--data-shape {shape.name}: how many cores it has is not known here; --data-cores N says how many data "
-                        "workers each CPU machine has")
+        raise CellUsage(
+            f"--data-shape {shape.name}: how many cores it has is not known here; --data-cores N says how many data "
+            "workers each CPU machine has"
+        )
     _add_workers(options, shape.cores)
 
 

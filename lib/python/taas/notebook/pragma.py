@@ -72,8 +72,11 @@ def misplaced(text: str) -> int | None:
 def say_misplaced(info: Any) -> None:
     """For IPython's pre_run_cell: a pragma without effect would be noticed by nobody."""
     if number := misplaced(info.raw_cell or ""):
-        print(f"taas: line {number} of the cell: #pragma taas has no effect here: it belongs above the cell's first "
-              "statement", file=sys.stderr)
+        print(
+            f"taas: line {number} of the cell: #pragma taas has no effect here: it belongs above the cell's first "
+            "statement",
+            file=sys.stderr,
+        )
 
 
 def as_magic(lines: list[str]) -> list[str]:

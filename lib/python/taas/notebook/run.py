@@ -22,9 +22,11 @@ _TICK_SECONDS = 0.5
 _PIECE = 1 << 16
 _OF_THE_MACHINE = ("no GPU here", "accelerators that taas-run does not count")
 """In what taas-run says of a machine without GPUs: it is true of every cell."""
-_STEPS = ((signal.SIGINT, "SIGINT to all ranks; interrupt again for SIGTERM"),
-          (signal.SIGTERM, "SIGTERM to all ranks; interrupt again for SIGKILL"),
-          (signal.SIGQUIT, "SIGKILL to all ranks"))
+_STEPS = (
+    (signal.SIGINT, "SIGINT to all ranks; interrupt again for SIGTERM"),
+    (signal.SIGTERM, "SIGTERM to all ranks; interrupt again for SIGKILL"),
+    (signal.SIGQUIT, "SIGKILL to all ranks"),
+)
 
 
 class Run:
@@ -61,8 +63,11 @@ class Run:
             self._process.send_signal(signal.SIGQUIT)
 
     def execute(self) -> int:
-        """Starts the run and shows it until it ends; returns its exit code. Raises Interrupted, and CellUsage for a refused
-        command. No process is left, however this ends: the launcher's keeper kills what the launcher leaves."""
+        """Starts the run and shows it until it ends; returns its exit code.
+
+        Raises Interrupted, and CellUsage for a refused command. No process is left, however this ends: the launcher's
+        keeper kills what the launcher leaves.
+        """
         try:
             with self._interrupts():
                 process = self._start()
@@ -84,8 +89,14 @@ class Run:
         return code
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = self._process = subprocess.Popen(self._command, env=self._environment, stdin=subprocess.DEVNULL,
-                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        process = self._process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         if self.interrupts:
             process.kill()
         return process
@@ -132,8 +143,14 @@ class Run:
             handler(event)
 
     def _on_output(self, event: dict[str, Any]) -> None:
-        self._view.line(event["rank"], event["stream"], event["text"], progress=event.get("progress", False),
-                        is_open=event.get("open", False), fetch=self._channel.drain)
+        self._view.line(
+            event["rank"],
+            event["stream"],
+            event["text"],
+            progress=event.get("progress", False),
+            is_open=event.get("open", False),
+            fetch=self._channel.drain,
+        )
 
     def _on_message(self, event: dict[str, Any]) -> None:
         if event["level"] == "debug" or self.interrupts:  # then it is this package that says what is happening

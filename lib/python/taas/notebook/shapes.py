@@ -18,8 +18,20 @@ from typing import Any, Iterator
 
 from .errors import CellUsage
 
-_KNOWN_GPUS = {"g1.1": 1, "g1.2": 2, "g1.4": 4, "g2.mig": 1, "g2.1": 1, "g2.2": 2, "g2.4": 4, "g2.8": 8,
-               "c1.4": 0, "c1.8": 0, "c1.32": 0, "c1.80": 0}
+_KNOWN_GPUS = {
+    "g1.1": 1,
+    "g1.2": 2,
+    "g1.4": 4,
+    "g2.mig": 1,
+    "g2.1": 1,
+    "g2.2": 2,
+    "g2.4": 4,
+    "g2.8": 8,
+    "c1.4": 0,
+    "c1.8": 0,
+    "c1.32": 0,
+    "c1.80": 0,
+}
 _KNOWN_CORES = {"c1.4": 4, "c1.8": 8, "c1.32": 32, "c1.80": 80}
 _FAMILY_AND_SIZE = re.compile(r"([a-zA-Z]+)\d*\.(\d+)$")
 PROJECT_FILE = "taas-shapes.toml"
@@ -27,7 +39,10 @@ PROJECT_FILE = "taas-shapes.toml"
 
 @dataclass(frozen=True)
 class Shape:
-    """`gpus` and `cores` of each node, None where only the machine knows; `taken_for` says what an unknown name was taken for."""
+    """`gpus` and `cores` of each node, None where only the machine knows.
+
+    `taken_for` says what an unknown name was taken for.
+    """
 
     name: str
     gpus: int | None
@@ -37,7 +52,10 @@ class Shape:
 
 
 def find(name: str) -> Shape:
-    """The shape of that name: from the files, a known one, or what the name looks like. Raises CellUsage for a wrong file."""
+    """The shape of that name: from the files, a known one, or what the name looks like.
+
+    Raises CellUsage for a wrong file.
+    """
     tables = list(_tables())
     for written in dict.fromkeys([name, name.lower()]):
         for path, table in tables:
@@ -60,8 +78,10 @@ def refusal(shape: Shape) -> str:
     """Why a cell that names an unknown shape, and not how many ranks there are to be, does not run."""
     names = [name for _, table in _tables() for name in table]
     known = ", ".join(dict.fromkeys([*names, *_KNOWN_GPUS]))
-    return (f"unknown shape {shape.name}: say how many GPUs the cell wants, as in #pragma taas --gpus 8, or describe "
-            f'the shape in a table ["{shape.name}"] in {_user_file()}; known are {known}')
+    return (
+        f"unknown shape {shape.name}: say how many GPUs the cell wants, as in #pragma taas --gpus 8, or describe "
+        f'the shape in a table ["{shape.name}"] in {_user_file()}; known are {known}'
+    )
 
 
 def _guessed(name: str) -> Shape:
@@ -69,11 +89,17 @@ def _guessed(name: str) -> Shape:
     how_to = f'; a table ["{name}"] in {_user_file()} says otherwise'
     found = _FAMILY_AND_SIZE.match(name)
     if found and found[1].lower().startswith("c"):
-        return Shape(name, 0, taken_for=f"unknown shape {name}: taken for CPU machines without GPUs{how_to}",
-                     cores=int(found[2]) or None)
+        return Shape(
+            name,
+            0,
+            taken_for=f"unknown shape {name}: taken for CPU machines without GPUs{how_to}",
+            cores=int(found[2]) or None,
+        )
     if found and int(found[2]) > 0:
         size = int(found[2])
-        return Shape(name, size, taken_for=f"unknown shape {name}: taken for nodes with {size} GPU{'s' * (size > 1)}{how_to}")
+        return Shape(
+            name, size, taken_for=f"unknown shape {name}: taken for nodes with {size} GPU{'s' * (size > 1)}{how_to}"
+        )
     return Shape(name, None, taken_for=f"unknown shape {name}: taken for this machine as it is{how_to}")
 
 
@@ -85,7 +111,9 @@ def _shape(name: str, values: Any, path: Path) -> Shape:
         if key not in known:
             raise CellUsage(f"{path}: {name} has {key!r}; known are: {', '.join(known)}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
-            raise CellUsage(f"{path}: {key} of {name} is {value!r}, not a {'number' if known[key] is int else 'list of texts'}")
+            raise CellUsage(
+                f"{path}: {key} of {name} is {value!r}, not a {'number' if known[key] is int else 'list of texts'}"
+            )
     if values.get("cores", 1) < 1:
         raise CellUsage(f"{path}: cores of {name} is {values['cores']}: at least 1 is needed")
     gpus = values.get("gpus", _guessed(name).gpus)

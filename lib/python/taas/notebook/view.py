@@ -115,5 +115,6 @@ class View:
         elif kind == "clear":
             self._shell.display_pub.clear_output(message["wait"])
         else:
-            self._shell.display_pub.publish(message["data"], message["metadata"], transient=message["transient"],
-                                            update=message["update"])
+            self._shell.display_pub.publish(
+                message["data"], message["metadata"], transient=message["transient"], update=message["update"]
+            )

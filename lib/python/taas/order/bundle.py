@@ -25,6 +25,6 @@ def tasks_in(payload: bytes) -> list[bytes]:
     sizes = struct.unpack_from(f"<{count}I", payload, _HEAD.size)
     tasks, at = [], _HEAD.size + 4 * count
     for size in sizes:
-        tasks.append(payload[at:at + size])
+        tasks.append(payload[at : at + size])
         at += size
     return tasks

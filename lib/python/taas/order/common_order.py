@@ -32,7 +32,10 @@ class NoMeetingPlace(RuntimeError):
 
 
 class CommonOrder:
-    """The order of one shared loader's loops, in one rank. Shared loaders and their loops are counted: all ranks have the same ones."""
+    """The order of one shared loader's loops, in one rank.
+
+    Shared loaders and their loops are counted: all ranks have the same ones.
+    """
 
     def __init__(self, loader: DataLoader[Any], name: str, rank: int) -> None:
         self.name = name
@@ -51,24 +54,30 @@ class CommonOrder:
             self._forget(self._loop - 2)
 
     def batches(self, sampler: Any) -> Iterator[Any]:
-        """Those that `sampler` draws in rank 0, at the same instants there as without sharing. Elsewhere nothing is drawn from the
-        process' own random states."""
+        """Those that `sampler` draws in rank 0, at the same instants there as without sharing.
+
+        Elsewhere nothing is drawn from the process' own random states.
+        """
         return self._said(sampler) if self._rank == 0 else self._followed(sampler)
 
     def compare(self, where: str, drawn: tuple[int, int]) -> None:
         """Raises UnequalOrder when another rank has drawn something else until this place in the stream."""
         if (other := self._another(where, f"{drawn[0]} {drawn[1]}")) is not None:
             raise UnequalOrder(
-                f"taas: rank {self._rank} draws another order for {self.name} than rank {other}, so its batches cannot be "
-                "shared: the dataset, the sampler or its seeds differ between the ranks, or the sampler draws from random states that "
-                "the program draws from as well: give it a torch.Generator of its own, with the same seed in all ranks")
+                f"taas: rank {self._rank} draws another order for {self.name} than rank {other}, so its batches cannot "
+                "be shared: the dataset, the sampler or its seeds differ between the ranks, or the sampler draws from "
+                "random states that the program draws from as well: give it a torch.Generator of its own, with the "
+                "same seed in all ranks"
+            )
 
     def compare_samples(self, where: str, read: str) -> None:
         """The same for the samples of an iterable dataset."""
         if (other := self._another(where, read)) is not None:
             raise UnequalOrder(
-                f"taas: rank {self._rank} reads other samples of {self.name} than rank {other}, so they cannot be shared: the dataset "
-                "differs between the ranks, or its __iter__ gives each rank a part already: leave that to shared=True, or leave shared out")
+                f"taas: rank {self._rank} reads other samples of {self.name} than rank {other}, so they cannot be "
+                "shared: the dataset differs between the ranks, or its __iter__ gives each rank a part already: leave "
+                "that to shared=True, or leave shared out"
+            )
 
     def agreed(self, own: str) -> str:
         """What rank 0 has said for this loop: its `own`."""
@@ -117,8 +126,10 @@ class CommonOrder:
                 return str(self._store.get(self._key("start")).decode())
             except torch.distributed.DistStoreError:
                 waited += _PATIENCE.total_seconds()
-                events.remark(f"{self.name}: rank {self._rank} has waited {waited:.0f} s for rank 0 to begin its loop over this loader, which "
-                              "all ranks share")
+                events.remark(
+                    f"{self.name}: rank {self._rank} has waited {waited:.0f} s for rank 0 to begin its loop over this "
+                    "loader, which all ranks share"
+                )
 
     def _its_loader(self) -> DataLoader[Any]:
         loader = self._loader()
@@ -133,16 +144,23 @@ class CommonOrder:
 
 
 def meeting_place(purpose: str) -> Any:
-    """The group's store, or the launcher's, for keys of one purpose and of this generation of ranks. Raises NoMeetingPlace."""
+    """The group's store, or the launcher's, for keys of one purpose and of this generation of ranks.
+
+    Raises NoMeetingPlace.
+    """
     from torch._C._distributed_c10d import PrefixStore, TCPStore
 
     if place.group():
         store: Any = torch.distributed.distributed_c10d._get_default_store()
     elif os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, wait_for_workers=False)
+        store = TCPStore(
+            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, wait_for_workers=False
+        )
     else:
-        raise NoMeetingPlace("taas: ranks that share a loader have no store to agree through: call "
-                             "torch.distributed.init_process_group before the first loop")
+        raise NoMeetingPlace(
+            "taas: ranks that share a loader have no store to agree through: call "
+            "torch.distributed.init_process_group before the first loop"
+        )
     return PrefixStore(f"taas/{purpose}/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
 
 

@@ -1,7 +1,7 @@
 """An iterable dataset whose batches are dealt over the ranks: `taas.register(loader, shared=True)`.
 
-Each logical worker's shard is dealt by itself, by whoever reads it: see worker.dealt_shard. The ranks read with the same seeds, and
-compare what they have read.
+Each logical worker's shard is dealt by itself, by whoever reads it: see worker.dealt_shard. The ranks read with the
+same seeds, and compare what they have read.
 """
 
 from __future__ import annotations

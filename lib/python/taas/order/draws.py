@@ -1,8 +1,8 @@
 """The plain loader's own draws: which random numbers it takes, and at which instants.
 
-With num_workers=0 torch's loader draws one index batch in each next(); with workers it draws prefetch_factor * num_workers
-of them in iter(), and one more at the end of each next(). A registered loader draws at these instants too, so that the
-process' random states are at any time what they would have been.
+With num_workers=0 torch's loader draws one index batch in each next(); with workers it draws prefetch_factor *
+num_workers of them in iter(), and one more at the end of each next(). A registered loader draws at these instants too,
+so that the process' random states are at any time what they would have been.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ class Unknown(Exception):
 class PlainDraws:
     """Index batches of one epoch, drawn from `sampler` when the plain loader would have drawn them.
 
-    `resumed` is True for a further epoch with persistent_workers: its workers keep their base seed. `note` is told of each
-    batch that is drawn.
+    `resumed` is True for a further epoch with persistent_workers: its workers keep their base seed. `note` is told of
+    each batch that is drawn.
     """
 
-    def __init__(self, loader: DataLoader, sampler: Any, generator: torch.Generator | None, resumed: bool = False,
-                 note: Callable[[Any], None] = lambda indices: None) -> None:
+    def __init__(
+        self,
+        loader: DataLoader,
+        sampler: Any,
+        generator: torch.Generator | None,
+        resumed: bool = False,
+        note: Callable[[Any], None] = lambda indices: None,
+    ) -> None:
         self._note = note
         self._lookahead = loader.num_workers * (loader.prefetch_factor or 0)
         self._drawn: collections.deque[Any] = collections.deque()
@@ -66,7 +72,10 @@ class PlainDraws:
         return self._drawn.popleft()
 
     def ahead(self, position: int) -> Any:
-        """The batch that is `position` places behind the next one, drawn now if need be. Raises StopIteration at the end."""
+        """The batch that is `position` places behind the next one, drawn now if need be.
+
+        Raises StopIteration at the end.
+        """
         while len(self._drawn) <= position and not self._ended:
             self._draw()
         if len(self._drawn) <= position:

@@ -1,4 +1,7 @@
-"""Ranks that all have the same shuffled samples: eight GPUs that do the work of one. taas-run compares what they tell."""
+"""Ranks that all have the same shuffled samples: eight GPUs that do the work of one.
+
+taas-run compares what they tell.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ _SHUFFLED = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 
 
 def tell(loader: DataLoader[Any], name: str, digest: str) -> None:
-    """The first loop over `loader` has ended. Told of loaders of which a rank is expected to have a part: those that shuffle."""
+    """The first loop over `loader` has ended.
+
+    Told of loaders of which a rank is expected to have a part: those that shuffle.
+    """
     facts = getattr(torch, "_taas_training_facts", None)  # of a preloaded rank
     sampler = loader._index_sampler
     sampler = sampler.sampler if type(sampler) is BatchSampler else sampler

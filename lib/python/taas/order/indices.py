@@ -16,8 +16,8 @@ from .shared_batches import shared_batches_of
 class Indices:
     """Index batches of one epoch of a map-style dataset, in the sampler's order.
 
-    Made in iter() of the loader, which calls `begin` once the dataset is taken as it is. Each next() of the loop calls `certain`
-    and, when it has its batch, `delivered`.
+    Made in iter() of the loader, which calls `begin` once the dataset is taken as it is. Each next() of the loop calls
+    `certain` and, when it has its batch, `delivered`.
     """
 
     def __init__(self, loader: DataLoader, budget: PredictionBudget, resumed: bool = False) -> None:

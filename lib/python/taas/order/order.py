@@ -52,14 +52,22 @@ class MapOrder:
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
         digest = self._indices.digest
-        return {"batch": self._number, "ranks": self._indices.ranks, "taken": digest.state_behind(self._number), "order": digest.state()}
+        return {
+            "batch": self._number,
+            "ranks": self._indices.ranks,
+            "taken": digest.state_behind(self._number),
+            "order": digest.state(),
+        }
 
     def digest(self) -> str:
         """Of all batches that were drawn."""
         return "{}:{:x}".format(*self._indices.digest.state())
 
     def skip_to(self, position: dict[str, Any]) -> None:
-        """Draws, and drops, what the loop has had before it was interrupted. Raises AnotherOrder where that is not the same."""
+        """Draws, and drops, what the loop has had before it was interrupted.
+
+        Raises AnotherOrder where that is not the same.
+        """
         _check_ranks(position, self._indices.ranks)
         for _ in range(position["batch"]):
             try:
@@ -75,8 +83,9 @@ class MapOrder:
 
 
 class ShardOrder:
-    """Tasks of an iterable dataset: its shards take turns, and one that has ended is left out from then on. With `dealing` a turn of
-    a shard is the next batch of those that are dealt to one rank.
+    """Tasks of an iterable dataset: its shards take turns, and one that has ended is left out from then on.
+
+    With `dealing` a turn of a shard is the next batch of those that are dealt to one rank.
     """
 
     def __init__(self, recipe: Recipe, seeds: Seeds, dealing: Dealing | None = None) -> None:
@@ -143,13 +152,16 @@ class ShardOrder:
 
 def _check_ranks(position: dict[str, Any], ranks: int) -> None:
     if (saved := position.get("ranks", 1)) != ranks:
-        raise ValueError(f"taas: load_state_dict: this state was saved in the middle of a loop that {saved} ranks shared, and now there "
-                         f"are {ranks}: load it with {saved}, or load a state of the end of a loop")
+        raise ValueError(
+            f"taas: load_state_dict: this state was saved in the middle of a loop that {saved} ranks shared, and now "
+            f"there are {ranks}: load it with {saved}, or load a state of the end of a loop"
+        )
 
 
-def order_of(loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool,
-             dealing: Dealing | None = None) -> MapOrder | ShardOrder:
-    """The epoch that begins now: makes the draws of the plain loader's iter() that come before its workers are started."""
+def order_of(
+    loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool, dealing: Dealing | None = None
+) -> MapOrder | ShardOrder:
+    """The epoch that begins now: makes the draws of the plain loader's iter() from before its workers are started."""
     recipe = recipe_of(loader)
     if not recipe.iterable:
         return MapOrder(loader, seeds, budget, resumed)

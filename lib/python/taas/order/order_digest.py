@@ -20,9 +20,11 @@ class AnotherOrder(ValueError):
     """What has been drawn is not what was drawn before."""
 
     def __init__(self) -> None:
-        super().__init__("taas: load_state_dict: the sampler does not draw the order again in which this state was saved; either the "
-                         "dataset, the batch size or the seed is another one, or the sampler draws from random states that the "
-                         "program draws from as well: give it a torch.Generator of its own")
+        super().__init__(
+            "taas: load_state_dict: the sampler does not draw the order again in which this state was saved; either "
+            "the dataset, the batch size or the seed is another one, or the sampler draws from random states that the "
+            "program draws from as well: give it a torch.Generator of its own"
+        )
 
 
 class OrderDigest:
@@ -44,7 +46,10 @@ class OrderDigest:
         return self._count, self._values[-1]
 
     def state_behind(self, count: int) -> tuple[int, int]:
-        """The same as it was when so many were drawn: as many as the loop has had. No more than 4,096 are drawn ahead of it."""
+        """The same as it was when so many were drawn: as many as the loop has had.
+
+        No more than 4,096 are drawn ahead of it.
+        """
         return count, self._values[-1 - (self._count - count)]
 
     def expect(self, state: tuple[int, int]) -> None:

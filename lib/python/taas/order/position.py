@@ -14,10 +14,12 @@ from ..program import random_states
 def start_of(loader: DataLoader) -> dict[str, Any]:
     """What an epoch's order depends on, as it is now: plain tensors, numbers and tuples, for torch.save."""
     sampler = loader.sampler
-    return {"random": _portable(random_states.capture()),
-            "generators": [generator.get_state() for generator in _generators_of(loader)],
-            "sampler_epoch": getattr(sampler, "epoch", None),
-            "sampler": sampler.state_dict() if hasattr(sampler, "state_dict") else None}
+    return {
+        "random": _portable(random_states.capture()),
+        "generators": [generator.get_state() for generator in _generators_of(loader)],
+        "sampler_epoch": getattr(sampler, "epoch", None),
+        "sampler": sampler.state_dict() if hasattr(sampler, "state_dict") else None,
+    }
 
 
 @contextlib.contextmanager

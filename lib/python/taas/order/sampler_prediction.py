@@ -9,15 +9,30 @@ from typing import Any, Callable, Iterator
 
 import numpy
 import torch
-from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, RandomSampler, SequentialSampler,
-                              SubsetRandomSampler, WeightedRandomSampler)
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from ..code.purity import DatasetView, Impure, datasets_of
 from ..program import random_states
 from .draws import PlainDraws, Unknown
 from .shared_batches import own_sampler
 
-_SELF_CONTAINED = (SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler, list, tuple, range)
+_SELF_CONTAINED = (
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    DistributedSampler,
+    list,
+    tuple,
+    range,
+)
 _STATELESS = (SequentialSampler, DistributedSampler, list, tuple, range)
 _LISTS = (list, tuple, range, torch.Tensor, numpy.ndarray)
 _MISTAKES_ALLOWED = 3
@@ -35,7 +50,7 @@ def is_settled_at_first_draw(sampler: Any) -> bool:
 
 
 def needs_no_state(loader: DataLoader) -> bool:
-    """True when the order of the next epoch does not depend on the process' random states: it can be told at any time."""
+    """True when the next epoch's order does not depend on the process' random states: it can be told at any time."""
     sampler = own_sampler(loader._index_sampler)
     sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
     if type(sampler) in _STATELESS:
@@ -75,13 +90,19 @@ def copy_of_sampler(loader: DataLoader) -> tuple[Any, Any]:
 class Rehearsal:
     """Draws from a copy of the sampler, with random states of its own. What it says is a prediction.
 
-    A copy that raises knows nothing from then on: the sampler itself will raise in its place, or will not. Nor does one that is asked
-    by another thread than it was made by: the process' random states, which it needs for a while, are in use by the program then.
-    `states` are the random states that it starts with; `changed` may change the copy of the sampler, or give another.
+    A copy that raises knows nothing from then on: the sampler itself will raise in its place, or will not. Nor does one
+    that is asked by another thread than it was made by: the process' random states, which it needs for a while, are in
+    use by the program then. `states` are the random states that it starts with; `changed` may change the copy of the
+    sampler, or give another.
     """
 
-    def __init__(self, loader: DataLoader, states: random_states.RandomStates, resumed: bool = False,
-                 changed: Callable[[Any], Any] = lambda sampler: sampler) -> None:
+    def __init__(
+        self,
+        loader: DataLoader,
+        states: random_states.RandomStates,
+        resumed: bool = False,
+        changed: Callable[[Any], Any] = lambda sampler: sampler,
+    ) -> None:
         sampler, generator = copy_of_sampler(loader)
         sampler = changed(sampler)
         self._states = states

@@ -17,8 +17,8 @@ _BATCH, _WORKER, _PART = 0, 1, 2
 class Seeds(NamedTuple):
     """Where the seeds of one rank's epoch over one loader come from.
 
-    `initial` (64 bits) is what the program was seeded with, `rank` the rank's number in the run, `ordinal` the loader's place
-    among the registered ones, `epoch` the count of loops over it.
+    `initial` (64 bits) is what the program was seeded with, `rank` the rank's number in the run, `ordinal` the loader's
+    place among the registered ones, `epoch` the count of loops over it.
     """
 
     initial: int

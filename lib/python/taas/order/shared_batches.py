@@ -28,8 +28,8 @@ class Agreement(Protocol):
 class SharedBatches(Sampler[Any]):
     """Stands in the place of a loader's index sampler: gives those of its batches that are this rank's.
 
-    Rank r has the batches r, r + ranks, r + 2 * ranks … of the stream, and all ranks have the same number of them: see `rounds`.
-    Everything else that is asked of it is asked of `inner`, the loader's own sampler.
+    Rank r has the batches r, r + ranks, r + 2 * ranks … of the stream, and all ranks have the same number of them: see
+    `rounds`. Everything else that is asked of it is asked of `inner`, the loader's own sampler.
     """
 
     def __init__(self, inner: Any, rank: int, ranks: int, drop_last: bool, agreement: Agreement | None = None) -> None:
@@ -82,18 +82,23 @@ class SharedBatches(Sampler[Any]):
                 yield of_all[self.rank]
             if self._agreement and of_all[-1] is NOTHING:
                 first = next(rank for rank in range(self.ranks) if of_all[rank] is NOTHING)
-                events.remark_once(f"{self._agreement.name}: rank {first} and those behind it get one batch less than the others: what "
-                                   "is left of the stream cannot be divided; drop_last=True leaves it out")
+                events.remark_once(
+                    f"{self._agreement.name}: rank {first} and those behind it get one batch less than the others: "
+                    "what is left of the stream cannot be divided; drop_last=True leaves it out"
+                )
         if self._agreement:
             self._agreement.compare("end", digest.state())
 
 
 def rounds(batches: Iterator[Any], ranks: int, drop_last: bool) -> Iterator[list[Any]]:
-    """The stream in rounds of one batch for each rank. Every index is in exactly one batch, but for what `drop_last` leaves out.
+    """The stream in rounds of one batch for each rank.
 
-    Where the batches do not come out even, the samples of the last rounds are dealt anew, so that no rank has a batch more than
-    another, for which it would wait at an all-reduce: one round of smaller batches, or two where there are fewer samples left than
-    ranks. What cannot be divided (batch_size=1 or None, a loader with fewer samples than ranks) goes to the first ranks.
+    Every index is in exactly one batch, but for what `drop_last` leaves out.
+
+    Where the batches do not come out even, the samples of the last rounds are dealt anew, so that no rank has a batch
+    more than another, for which it would wait at an all-reduce: one round of smaller batches, or two where there are
+    fewer samples left than ranks. What cannot be divided (batch_size=1 or None, a loader with fewer samples than ranks)
+    goes to the first ranks.
     """
     held: list[Any] = []
     while len(of_all := list(itertools.islice(batches, ranks))) == ranks:

@@ -34,7 +34,10 @@ def is_wanted(loader: DataLoader[Any], shared: bool | None) -> bool:
 
 
 def begin(loader: DataLoader[Any], name: str) -> tuple[int, CommonStream | None]:
-    """From now on `loader` gives this rank's batches only: how many ranks share it, and for an iterable dataset what they share."""
+    """From now on `loader` gives this rank's batches only.
+
+    How many ranks share it, and for an iterable dataset what they share.
+    """
     group = place.group()
     own, count = group[1:] if group else (rank(), ranks())
     if count > 1 and is_stream(loader):
@@ -48,8 +51,10 @@ def check(name: str, count: int) -> None:
     """Raises NoMeetingPlace where a group has been made since, of another size than the loader is shared by."""
     group = place.group()
     if group and group[2] != count:
-        raise NoMeetingPlace(f"taas: {name} was registered with shared=True for {count} {'rank' if count == 1 else 'ranks'}, and the process "
-                             f"group has {group[2]}: register it after init_process_group")
+        raise NoMeetingPlace(
+            f"taas: {name} was registered with shared=True for {count} {'rank' if count == 1 else 'ranks'}, and the "
+            f"process group has {group[2]}: register it after init_process_group"
+        )
 
 
 def note(loader: DataLoader[Any], wanted: bool) -> None:

@@ -26,9 +26,10 @@ class Dealing(NamedTuple):
 class Task(NamedTuple):
     """One batch of an epoch.
 
-    `indices` is what the loader's index sampler gave: a list of indices, or one index with batch_size=None. For an iterable
-    dataset it is None, and the batch is the `turn`th of the shard `logical_worker`; with `dealt`, the `turn`th of those of the shard
-    that are dealt to one rank. `logical_worker` is the worker that the plain loader would have had for it, -1 with num_workers=0.
+    `indices` is what the loader's index sampler gave: a list of indices, or one index with batch_size=None. For an
+    iterable dataset it is None, and the batch is the `turn`th of the shard `logical_worker`; with `dealt`, the `turn`th
+    of those of the shard that are dealt to one rank. `logical_worker` is the worker that the plain loader would have
+    had for it, -1 with num_workers=0.
     """
 
     seeds: Seeds
@@ -80,9 +81,11 @@ def from_bytes(payload: bytes) -> Task:
     """The task that `payload` stands for. Raises ValueError for bytes of another release."""
     version, kind, _, logical, number, epoch, initial, rank, ordinal = _HEAD.unpack_from(payload)
     if version != _VERSION:
-        raise ValueError(f"a task of version {version} came from the rank, this data worker knows {_VERSION}: "
-                         "use the same release of taas on all machines")
-    seeds, body = Seeds(initial, rank, ordinal, epoch), payload[_HEAD.size:]
+        raise ValueError(
+            f"a task of version {version} came from the rank, this data worker knows {_VERSION}: "
+            "use the same release of taas on all machines"
+        )
+    seeds, body = Seeds(initial, rank, ordinal, epoch), payload[_HEAD.size :]
     if kind == _SHARD:
         return Task(seeds, number, logical, turn=_TURN.unpack(body)[0])
     if kind == _DEALT:
@@ -93,4 +96,4 @@ def from_bytes(payload: bytes) -> Task:
 
 def content_of(payload: bytes) -> bytes:
     """The part of a payload that says what the batch is made of, without seeds and its place in the epoch."""
-    return payload[1:2] + payload[4:8] + payload[_HEAD.size:]
+    return payload[1:2] + payload[4:8] + payload[_HEAD.size :]

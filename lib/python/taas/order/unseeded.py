@@ -1,7 +1,8 @@
-"""Generators that a dataset makes without a seed: random.Random(), numpy.random.default_rng(), RandomState() and their like.
+"""Generators that a dataset makes without a seed: random.Random(), numpy.random.default_rng(), RandomState() and so on.
 
-They would be seeded by the operating system, and a batch that is made again would be another one. While dataset code runs they
-are seeded by what seed_all() was called with last. random.SystemRandom, secrets and os.urandom stay what they are.
+They would be seeded by the operating system, and a batch that is made again would be another one. While dataset code
+runs they are seeded by what seed_all() was called with last. random.SystemRandom, secrets and os.urandom stay what they
+are.
 """
 
 from __future__ import annotations
@@ -96,8 +97,9 @@ class Repeatable:
 
 
 def stay() -> None:
-    """In a data worker: the functions that seed are not put in their places anew for each batch. A class that is changed
-    costs all that is done with it next.
+    """In a data worker: the functions that seed are not put in their places anew for each batch.
+
+    A class that is changed costs all that is done with it next.
     """
     _exchange()
     _source.stays = True
@@ -106,9 +108,13 @@ def stay() -> None:
 def _exchange() -> list[tuple[Any, str, Any]]:
     """Puts in their places those that are not there yet; returns what was there."""
     before = []
-    for where, name, function in ((random.Random, "seed", _seed), (random, "seed", _seed_the_global_one),
-                                  (torch, "seed", _seed_torch), (torch.random, "seed", _seed_torch),
-                                  (sys.modules.get("numpy.random.bit_generator"), "randbits", _randbits)):
+    for where, name, function in (
+        (random.Random, "seed", _seed),
+        (random, "seed", _seed_the_global_one),
+        (torch, "seed", _seed_torch),
+        (torch.random, "seed", _seed_torch),
+        (sys.modules.get("numpy.random.bit_generator"), "randbits", _randbits),
+    ):
         found = getattr(where, name, function)
         if found is not function:
             before.append((where, name, found))

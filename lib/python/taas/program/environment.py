@@ -9,8 +9,21 @@ from typing import Any
 
 from . import place
 
-_OF_THE_PROCESS = frozenset(["PYTHONHASHSEED", "PYTHONPATH", "OMP_NUM_THREADS", "_", "SHLVL", "PWD", "OLDPWD",
-                            "WANDB_RUN_GROUP", "ACCELERATE_USE_CPU", "PL_TRAINER_DEVICES", "PL_TRAINER_NUM_NODES"])
+_OF_THE_PROCESS = frozenset(
+    [
+        "PYTHONHASHSEED",
+        "PYTHONPATH",
+        "OMP_NUM_THREADS",
+        "_",
+        "SHLVL",
+        "PWD",
+        "OLDPWD",
+        "WANDB_RUN_GROUP",
+        "ACCELERATE_USE_CPU",
+        "PL_TRAINER_DEVICES",
+        "PL_TRAINER_NUM_NODES",
+    ]
+)
 """Set for each process when it starts, and of no use to it later."""
 
 _OF_THE_LAUNCHER = ("TAAS_", "TORCHELASTIC_", "TORCH_NCCL_", "TORCH_FR_", "NCCL_", "GLOO_")
@@ -25,7 +38,10 @@ def _is_own(name: str) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _at_the_start() -> dict[str, str]:
-    """What this process was started with. Of a preloaded rank it is what that was forked from had, without the launcher's."""
+    """What this process was started with.
+
+    Of a preloaded rank it is what that was forked from had, without the launcher's.
+    """
     try:
         with open("/proc/self/environ", "rb") as file:
             pairs = (entry.partition("=") for entry in os.fsdecode(file.read()).split("\0") if entry)
@@ -42,8 +58,10 @@ def of_this_machine(now: dict[str, str]) -> dict[str, Any]:
 def of_the_script(now: dict[str, str]) -> dict[str, Any]:
     """What the program has changed since it was started: for workers on machines with variables of their own."""
     start = _at_the_start()
-    return {"changed": {name: value for name, value in now.items() if start.get(name) != value and not _is_own(name)},
-            "removed": sorted(name for name in start if name not in now and not _is_own(name))}
+    return {
+        "changed": {name: value for name, value in now.items() if start.get(name) != value and not _is_own(name)},
+        "removed": sorted(name for name in start if name not in now and not _is_own(name)),
+    }
 
 
 def take(wanted: dict[str, Any], rank: dict[str, str]) -> None:

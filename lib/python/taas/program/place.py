@@ -8,21 +8,26 @@ import torch.distributed
 
 VARIABLES = frozenset(
     "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK NNODES GROUP_RANK GROUP_WORLD_SIZE ROLE_NAME ROLE_RANK "
-    "ROLE_WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_SIZE CROSS_RANK CROSS_SIZE TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT "
-    "TORCHELASTIC_MAX_RESTARTS SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_NTASKS SLURM_NPROCS SLURM_NNODES PMI_RANK PMI_SIZE "
-    "PMIX_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE "
-    "OMPI_COMM_WORLD_NODE_RANK MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE MV2_COMM_WORLD_LOCAL_RANK JAX_PROCESS_ID "
-    "JAX_NUM_PROCESSES CUDA_VISIBLE_DEVICES TAAS_DEVICES_PER_RANK".split())
+    "ROLE_WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_SIZE CROSS_RANK CROSS_SIZE TORCHELASTIC_RUN_ID "
+    "TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_NTASKS "
+    "SLURM_NPROCS SLURM_NNODES PMI_RANK PMI_SIZE PMIX_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE "
+    "OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE OMPI_COMM_WORLD_NODE_RANK MV2_COMM_WORLD_RANK "
+    "MV2_COMM_WORLD_SIZE MV2_COMM_WORLD_LOCAL_RANK JAX_PROCESS_ID JAX_NUM_PROCESSES CUDA_VISIBLE_DEVICES "
+    "TAAS_DEVICES_PER_RANK".split()
+)
 """What launchers tell a rank about itself. A data worker has the values of the rank that it works for, or none."""
 
 _COLLECTIVES = (
-    "_allgather_base _get_backend _reduce_scatter_base all_gather_single all_to_all_single allgather allgather_coalesced "
-    "allgather_into_tensor_coalesced allreduce allreduce_coalesced alltoall alltoall_base barrier broadcast gather "
-    "monitored_barrier recv recv_anysource reduce reduce_scatter reduce_scatter_tensor_coalesced scatter send "
-    "split_group".split())
+    "_allgather_base _get_backend _reduce_scatter_base all_gather_single all_to_all_single allgather "
+    "allgather_coalesced allgather_into_tensor_coalesced allreduce allreduce_coalesced alltoall alltoall_base barrier "
+    "broadcast gather monitored_barrier recv recv_anysource reduce reduce_scatter reduce_scatter_tensor_coalesced "
+    "scatter send split_group".split()
+)
 
-_REFUSAL = ("taas: a data worker cannot communicate through torch.distributed: it works for rank {rank} of {size}, but is not "
-            "that process. Communicate in the training process and hand the result to the dataset")
+_REFUSAL = (
+    "taas: a data worker cannot communicate through torch.distributed: it works for rank {rank} of {size}, but is not "
+    "that process. Communicate in the training process and hand the result to the dataset"
+)
 
 Group = tuple[str, int, int]
 """The backend of the default group, the rank in it and its size."""

@@ -1,7 +1,7 @@
 """The state of the training program that its data workers are to have: it travels with every task.
 
-A run's workers serve several ranks, and these may change what they have set from loop to loop. What a loop begins with holds
-for all its batches, as in workers of the plain loader that are started for it.
+A run's workers serve several ranks, and these may change what they have set from loop to loop. What a loop begins with
+holds for all its batches, as in workers of the plain loader that are started for it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,23 @@ _PROBE = "taas"
 
 
 def captured(same_machine: bool, values: dict[str, str] | None = None, objects: dict[str, str] | None = None) -> bytes:
-    """In a rank: the state as it is now. The loader's code sees the globals `values`, and `objects`, which are pickles."""
+    """In a rank: the state as it is now.
+
+    The loader's code sees the globals `values`, and `objects`, which are pickles.
+    """
     now = settings.read_all()
     variables = dict(os.environ)
     of_program = environment.of_this_machine(variables) if same_machine else environment.of_the_script(variables)
-    state: dict[str, Any] = {"settings": now, "environment": of_program, "place": place.variables(variables),
-                             "group": place.group(),
-                             "path": [os.path.abspath(folder) for folder in sys.path], "main": _main_file(),
-                             "globals": values or {}, "objects": objects or {}}
+    state: dict[str, Any] = {
+        "settings": now,
+        "environment": of_program,
+        "place": place.variables(variables),
+        "group": place.group(),
+        "path": [os.path.abspath(folder) for folder in sys.path],
+        "main": _main_file(),
+        "globals": values or {},
+        "objects": objects or {},
+    }
     if not same_machine:
         state["hash"] = hash(_PROBE)
     return json.dumps(state, sort_keys=True).encode()
@@ -69,8 +78,18 @@ def digest_of(state: bytes) -> str:
     return hashlib.blake2b(state, digest_size=16).hexdigest()
 
 
-_OF_NO_MATTER = frozenset(["sys.argv", "the umask", "logging", "the recursion limit", "the start method of multiprocessing", "the warning filters",
-                           "torch.set_printoptions", "numpy.set_printoptions"])
+_OF_NO_MATTER = frozenset(
+    [
+        "sys.argv",
+        "the umask",
+        "logging",
+        "the recursion limit",
+        "the start method of multiprocessing",
+        "the warning filters",
+        "torch.set_printoptions",
+        "numpy.set_printoptions",
+    ]
+)
 
 
 @functools.lru_cache(maxsize=64)
@@ -98,7 +117,7 @@ class Payloads:
         """The state, which may be empty, and the task."""
         if not (self._frame and payload.startswith(self._frame)):
             self._frame, self._state = _frame_of(payload)
-        return self._state, payload[len(self._frame):]
+        return self._state, payload[len(self._frame) :]
 
 
 def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
@@ -107,12 +126,14 @@ def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
         return b"", b""
     _, size = _HEAD.unpack_from(payload)
     end = _HEAD.size + size
-    return payload[:end], payload[_HEAD.size:end]
+    return payload[:end], payload[_HEAD.size : end]
 
 
 class Capture(NamedTuple):
-    """The state that a loop begins with; and the places of objects that the loader's code sees in modules, that have changed since the
-    last loop, and that are not in it: workers can only inherit them. `shares_memory`: forks see what is written into some of them.
+    """The state that a loop begins with, and the places of objects that have changed and are not in it.
+
+    The loader's code sees these objects in modules. They have changed since the last loop, and workers can only inherit
+    them. `shares_memory`: forks see what is written into some of them.
     """
 
     state: bytes
@@ -121,7 +142,9 @@ class Capture(NamedTuple):
 
 
 class Captures:
-    """In a rank: the states that its registered loaders' loops begin with; with persistent_workers, that of the first one.
+    """In a rank: the states that its registered loaders' loops begin with.
+
+    With persistent_workers, that of the first one.
 
     Workers that are forks inherit objects.
     """
@@ -133,14 +156,21 @@ class Captures:
         self._followed: dict[int, outside.Followed] = {}
 
     def capture(self, token: int, loader: DataLoader, has_begun: bool) -> Capture:
-        """For a loop that begins now over `loader`, whose registration has this token; `has_begun`: it is not the first one."""
+        """For a loop that begins now over `loader`, whose registration has this token.
+
+        `has_begun`: it is not the first one.
+        """
         if loader.persistent_workers and has_begun and token in self._last:
             return Capture(self._last[token], [], self._followed[token].shares_memory)
         followed = self._followed.setdefault(token, outside.Followed())
         seen, changed = followed.look(recipe_of(loader))
         objects = {} if self._are_forks else followed.pickles
         self._last[token] = captured(self._same_machine, seen.sendable(), objects)
-        return Capture(self._last[token], [place for place in changed if place not in objects], self._are_forks and followed.shares_memory)
+        return Capture(
+            self._last[token],
+            [place for place in changed if place not in objects],
+            self._are_forks and followed.shares_memory,
+        )
 
     def forget(self, token: int) -> None:
         """The loader is not registered any more."""
@@ -194,8 +224,10 @@ class ProgramState:
         sys.modules["__main__"] = main
 
     def use(self, recipe: Recipe) -> None:
-        """It was loaded, or another one was used before: its modules have the rank's globals, and the main module has the functions and
-        classes of the program's: what its code pickles is found there.
+        """It was loaded, or another one was used before.
+
+        Its modules have the rank's globals, and the main module has the functions and classes of the program's: what
+        its code pickles is found there.
         """
         if self._in_force:
             outside.take(parsed(self._in_force[1])["globals"], self._objects)

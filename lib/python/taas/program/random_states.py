@@ -44,8 +44,10 @@ def same(one: RandomStates, other: RandomStates) -> bool:
         return False
     if one.numpy is None or other.numpy is None:
         return one.numpy is other.numpy
-    return all(bool((left == right).all()) if hasattr(left, "all") else left == right
-               for left, right in zip(one.numpy, other.numpy))
+    return all(
+        bool((left == right).all()) if hasattr(left, "all") else left == right
+        for left, right in zip(one.numpy, other.numpy)
+    )
 
 
 @contextlib.contextmanager

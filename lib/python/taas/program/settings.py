@@ -18,7 +18,10 @@ import torch
 
 @dataclass(frozen=True)
 class Setting:
-    """One of them. `read` gives what JSON can hold, or None where this process has no such thing; `write` takes that."""
+    """One of them.
+
+    `read` gives what JSON can hold, or None where this process has no such thing; `write` takes that.
+    """
 
     read: Callable[[], Any]
     write: Callable[[Any], object]
@@ -26,18 +29,28 @@ class Setting:
 
 def _attribute(module: str, name: str) -> Setting:
     """A module's attribute. Read where the module is in use, written where it can be imported."""
-    return Setting(lambda: getattr(sys.modules.get(module), name, None),
-                   lambda value: setattr(importlib.import_module(module), name, value))
+    return Setting(
+        lambda: getattr(sys.modules.get(module), name, None),
+        lambda value: setattr(importlib.import_module(module), name, value),
+    )
 
 
 def _called(module: str, read: str, write: str) -> Setting:
-    """What two functions of a module read and write. Read where the module is in use, written where it can be imported."""
-    return Setting(lambda: getattr(sys.modules.get(module), read, lambda: None)(),
-                   lambda value: getattr(importlib.import_module(module), write)(value))
+    """What two functions of a module read and write.
+
+    Read where the module is in use, written where it can be imported.
+    """
+    return Setting(
+        lambda: getattr(sys.modules.get(module), read, lambda: None)(),
+        lambda value: getattr(importlib.import_module(module), write)(value),
+    )
 
 
 def _pandas_options() -> dict[str, Any] | None:
-    """Those that have plain values; None while nobody uses pandas. pandas.get_option warns of each that is deprecated."""
+    """Those that have plain values; None while nobody uses pandas.
+
+    pandas.get_option warns of each that is deprecated.
+    """
     values = getattr(sys.modules.get("pandas._config.config"), "_global_config", None)
     return None if values is None else dict(_flat(values, ""))
 
@@ -75,7 +88,9 @@ def _torch_print_options() -> dict[str, Any]:
 
 
 def _numpy_print_options() -> dict[str, Any]:
-    return {name: value for name, value in numpy.get_printoptions().items() if isinstance(value, (bool, int, float, str))}
+    return {
+        name: value for name, value in numpy.get_printoptions().items() if isinstance(value, (bool, int, float, str))
+    }
 
 
 def _set_start_method(value: str) -> None:
@@ -92,16 +107,21 @@ def _compiled(value: Any) -> Any:
 
 def _warning_filters() -> list[Any]:
     filters: list[Any] = list(warnings.filters)
-    return [[action, _pattern(message), category.__module__, category.__qualname__, _pattern(module), line]
-            for action, message, category, module, line in filters]
+    return [
+        [action, _pattern(message), category.__module__, category.__qualname__, _pattern(module), line]
+        for action, message, category, module, line in filters
+    ]
 
 
 def _set_warning_filters(wanted: list[Any]) -> None:
     """Categories of modules that are not in use here cannot be warned of."""
     known = [(filter, getattr(sys.modules.get(filter[2]), filter[3], None)) for filter in wanted]
     filters: Any = warnings.filters  # a list, whatever its stub says
-    filters[:] = [(action, _compiled(message), category, _compiled(module), line)
-                  for (action, message, _, _, module, line), category in known if isinstance(category, type)]
+    filters[:] = [
+        (action, _compiled(message), category, _compiled(module), line)
+        for (action, message, _, _, module, line), category in known
+        if isinstance(category, type)
+    ]
     getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", lambda: None))()
 
 
@@ -135,7 +155,11 @@ def _logging() -> dict[str, Any] | None:
     known = {"root": logging.root, **logging.root.manager.loggerDict}
     levels = {name: logger.level for name, logger in known.items() if getattr(logger, "level", 0)}
     formatters = [handler.formatter for handler in logging.root.handlers if type(handler) is logging.StreamHandler]
-    written = [[each._fmt, each.datefmt, type(each._style).default_format[:1]] for each in formatters[:1] if type(each) is logging.Formatter]
+    written = [
+        [each._fmt, each.datefmt, type(each._style).default_format[:1]]
+        for each in formatters[:1]
+        if type(each) is logging.Formatter
+    ]
     return {"levels": levels, "written": written}
 
 
@@ -165,24 +189,35 @@ SETTINGS: dict[str, Setting] = {
     "the recursion limit": Setting(sys.getrecursionlimit, sys.setrecursionlimit),
     "the umask": Setting(_umask, os.umask),
     "logging": Setting(_logging, _set_logging),
-    "the locale": Setting(lambda: locale.setlocale(locale.LC_ALL), lambda value: locale.setlocale(locale.LC_ALL, value)),
-    "the start method of multiprocessing": Setting(lambda: multiprocessing.get_start_method(allow_none=True), _set_start_method),
+    "the locale": Setting(
+        lambda: locale.setlocale(locale.LC_ALL), lambda value: locale.setlocale(locale.LC_ALL, value)
+    ),
+    "the start method of multiprocessing": Setting(
+        lambda: multiprocessing.get_start_method(allow_none=True), _set_start_method
+    ),
     "the decimal context": Setting(_decimal_context, _set_decimal_context),
     "the warning filters": Setting(_warning_filters, _set_warning_filters),
-    "torch.set_default_dtype": Setting(lambda: str(torch.get_default_dtype()),
-                                       lambda value: torch.set_default_dtype(_named_dtype(value))),
+    "torch.set_default_dtype": Setting(
+        lambda: str(torch.get_default_dtype()), lambda value: torch.set_default_dtype(_named_dtype(value))
+    ),
     "torch.set_grad_enabled": Setting(torch.is_grad_enabled, torch.set_grad_enabled),
     "torch.use_deterministic_algorithms": Setting(
         lambda: [torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()],
-        lambda value: torch._C._set_deterministic_algorithms(value[0], warn_only=value[1])),
+        lambda value: torch._C._set_deterministic_algorithms(value[0], warn_only=value[1]),
+    ),
     "torch.utils.deterministic.fill_uninitialized_memory": Setting(
-        torch._C._get_deterministic_fill_uninitialized_memory, torch._C._set_deterministic_fill_uninitialized_memory),
+        torch._C._get_deterministic_fill_uninitialized_memory, torch._C._set_deterministic_fill_uninitialized_memory
+    ),
     "torch.backends.cudnn.deterministic": Setting(torch._C._get_cudnn_deterministic, torch._C._set_cudnn_deterministic),
     "torch.backends.cudnn.benchmark": Setting(torch._C._get_cudnn_benchmark, torch._C._set_cudnn_benchmark),
-    "torch.set_float32_matmul_precision": Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "torch.set_float32_matmul_precision": Setting(
+        torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
+    ),
     "torch.set_flush_denormal": Setting(_flushes_denormals, torch.set_flush_denormal),
     "torch.backends.mkldnn.enabled": Setting(torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
-    "torch.set_printoptions": Setting(_torch_print_options, lambda value: vars(torch._tensor_str.PRINT_OPTS).update(value)),
+    "torch.set_printoptions": Setting(
+        _torch_print_options, lambda value: vars(torch._tensor_str.PRINT_OPTS).update(value)
+    ),
     "numpy.seterr": Setting(numpy.geterr, lambda value: numpy.seterr(**value)),
     "numpy.set_printoptions": Setting(_numpy_print_options, lambda value: numpy.set_printoptions(**value)),
     "PIL.ImageFile.LOAD_TRUNCATED_IMAGES": _attribute("PIL.ImageFile", "LOAD_TRUNCATED_IMAGES"),

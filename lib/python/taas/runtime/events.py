@@ -9,7 +9,10 @@ import struct
 import sys
 from dataclasses import asdict, dataclass
 
-_PATIENCE = 0, 200_000  # seconds and µs, for a launcher that is busy: its socket takes ten datagrams, from all ranks together
+_PATIENCE = (
+    0,
+    200_000,
+)  # seconds and µs, for a launcher that is busy: its socket takes ten datagrams, from all ranks together
 _socket: socket.socket | None = None
 _said: set[str] = set()
 
@@ -63,7 +66,10 @@ _KINDS = {DataProgress: "data", DataWork: "work", DataPrepared: "prepared", Rema
 
 
 def send(report: Report, wait: bool = False) -> bool:
-    """Sends `report`; False when there is nobody to send it to, or its queue is full and stays so: what tells an end may wait a moment."""
+    """Sends `report`; False when there is nobody to send it to, or its queue is full and stays so.
+
+    What tells an end may wait a moment.
+    """
     global _socket
     path = os.environ.get("TAAS_EVENTS")
     if not path:

@@ -16,8 +16,12 @@ except ImportError as error:  # not built: batches are made in the training proc
 
 def addresses(workers: list[dict[str, Any]]) -> list[Any]:
     """A plan's workers as the client takes them."""
-    return [module.WorkerAddress(worker.get("name", ""), worker.get("address", ""), worker.get("port", 0), worker.get("unix", ""))
-            for worker in workers]
+    return [
+        module.WorkerAddress(
+            worker.get("name", ""), worker.get("address", ""), worker.get("port", 0), worker.get("unix", "")
+        )
+        for worker in workers
+    ]
 
 
 def digest(data: Any) -> int:

@@ -1,4 +1,7 @@
-"""Files whose paths other processes of this user know, such as ranks: what they may have put in their place is not touched."""
+"""Files whose paths other processes of this user know, such as ranks.
+
+What they may have put in their place is not touched.
+"""
 
 from __future__ import annotations
 

@@ -44,12 +44,17 @@ def read(path: str) -> Plan:
             values = json.load(file)
         return Plan(**{name: value for name, value in values.items() if name in Plan.__dataclass_fields__})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RuntimeError(f"taas: the data plan {path} cannot be read ({error}); TAAS_DATA_PLAN is set by taas-run, "
-                           "unset it for a program that runs without") from error
+        raise RuntimeError(
+            f"taas: the data plan {path} cannot be read ({error}); TAAS_DATA_PLAN is set by taas-run, "
+            "unset it for a program that runs without"
+        ) from error
 
 
 def write_new(path: str, plan: Plan) -> None:
-    """A plan of a program that is its own launcher, for the owner's eyes only. Raises FileExistsError where there is one."""
+    """A plan of a program that is its own launcher, for the owner's eyes only.
+
+    Raises FileExistsError where there is one.
+    """
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump(asdict(plan), file)
 

@@ -66,8 +66,11 @@ class Store:
 
 
 def hold_port(address: str) -> socket.socket:
-    """A socket that keeps a free port for a server of this process: bound, never listened on. The kernel gives the port to
-    nobody, and a server that sets SO_REUSEADDR, as servers do, can bind it all the same."""
+    """A socket that keeps a free port for a server of this process: bound, never listened on.
+
+    The kernel gives the port to nobody, and a server that sets SO_REUSEADDR, as servers do, can bind it all the
+    same.
+    """
     held = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind((address, 0))

@@ -62,8 +62,12 @@ def raised(error: BaseException, index: Any = None) -> Raised:
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     pickled = _pickled(error)
     if len(pickled) > _MOST_BYTES:
-        return raised(UndeliverableBatch(f"taas: the dataset raised a {type(error).__name__} of {len(pickled) / 1e6:.0f} MB, of which a "
-                                         f"data worker can send {_MOST_BYTES / 1e6:.0f} MB"))
+        return raised(
+            UndeliverableBatch(
+                f"taas: the dataset raised a {type(error).__name__} of {len(pickled) / 1e6:.0f} MB, of which a "
+                f"data worker can send {_MOST_BYTES / 1e6:.0f} MB"
+            )
+        )
     return Raised(type(error).__name__, text[-_MOST_TEXT:], pickled)
 
 

@@ -50,7 +50,10 @@ def _joined(answers: Sequence[Answer], seconds: float) -> Answer:
             entries.append([])
         else:
             entries.append([each.type, each.text, base64.b64encode(each.pickled).decode()])
-    return Made(json.dumps({"bundle": entries, "descriptions": list(descriptions), "seconds": seconds}, separators=(",", ":")), buffers)
+    return Made(
+        json.dumps({"bundle": entries, "descriptions": list(descriptions), "seconds": seconds}, separators=(",", ":")),
+        buffers,
+    )
 
 
 def is_bundle(description: str) -> bool:
@@ -77,4 +80,4 @@ class Unbundled:
                 yield Raised(entry[0], entry[1], base64.b64decode(entry[2]))
             else:
                 number, start, size = entry
-                yield self._descriptions[number], self._payload[start:start + size]
+                yield self._descriptions[number], self._payload[start : start + size]

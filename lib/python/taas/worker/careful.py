@@ -32,7 +32,9 @@ def answer_to(task: Task, recipe: Recipe, stream: Any, in_child: Callable[[], No
         where = _index_at(task, _PLACE.unpack(begun)[0])
         if os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL:
             return NoMemory(f"{where} {processes.described(ended.status)}")
-        return raised(UndeliverableBatch(f"taas: {where} {processes.described(ended.status)}, and a data worker before"))
+        return raised(
+            UndeliverableBatch(f"taas: {where} {processes.described(ended.status)}, and a data worker before")
+        )
     finally:
         process.end()
         process.has_ended()

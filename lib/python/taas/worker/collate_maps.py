@@ -8,7 +8,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 
 class CollateMaps:
-    """One for each recipe: a data worker serves several loaders, and what the code of one registers is not for the others."""
+    """One for each recipe: a data worker serves several loaders, and what one's code registers is for that one only."""
 
     def __init__(self) -> None:
         self._first = dict(default_collate_fn_map)

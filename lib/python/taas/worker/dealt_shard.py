@@ -1,7 +1,7 @@
 """One logical worker's part of an iterable dataset that the ranks share: what is dealt to one of them.
 
-All of the shard is read for each rank, and what is not the rank's is dropped: how many batches there are, and how the last ones are
-divided, is known to whoever has read them.
+All of the shard is read for each rank, and what is not the rank's is dropped: how many batches there are, and how the
+last ones are divided, is known to whoever has read them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class DealtShard(Shard):
         self._is_over = False
 
     def batch(self, task: Task) -> Any:
-        """The batch `task.turn`; behind the last one its place is taken by None, and then there is nothing: raises Exhausted."""
+        """The batch `task.turn`.
+
+        Behind the last one its place is taken by None, and then there is nothing: raises Exhausted.
+        """
         while self.turn < task.turn:
             self._skip()
         samples = self._draw()
@@ -56,7 +59,9 @@ class DealtShard(Shard):
             return self._with_facts(0, None)
         count = 1 if isinstance(samples, _Single) else len(samples)
         with self._active():
-            return self._with_facts(count, self._recipe.collate_fn(samples.sample if isinstance(samples, _Single) else samples))
+            return self._with_facts(
+                count, self._recipe.collate_fn(samples.sample if isinstance(samples, _Single) else samples)
+            )
 
     def _with_facts(self, count: int, batch: Any) -> tuple[Any, Any]:
         """The digest of all samples that were read, and how many are in the batch."""
@@ -88,8 +93,10 @@ class DealtShard(Shard):
         if of_all is None:
             return NOTHING
         if of_all[-1] is NOTHING and self._dealing.rank == 0:
-            events.remark_once(f"rank {of_all.index(NOTHING)} and those behind it get one batch less than the others of a shared stream: "
-                               "what is left of it cannot be divided; drop_last=True leaves it out")
+            events.remark_once(
+                f"rank {of_all.index(NOTHING)} and those behind it get one batch less than the others of a shared "
+                "stream: what is left of it cannot be divided; drop_last=True leaves it out"
+            )
         return of_all[self._dealing.rank]
 
     def _all_batches(self) -> Iterator[Any]:

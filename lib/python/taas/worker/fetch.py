@@ -86,8 +86,9 @@ class Fetcher:
             return None
         if self._initialised:
             return self._initialised
-        info = WorkerInfo(task.logical_worker, self.recipe.num_workers, task.seeds.of_worker(task.logical_worker),
-                          self.recipe.dataset)
+        info = WorkerInfo(
+            task.logical_worker, self.recipe.num_workers, task.seeds.of_worker(task.logical_worker), self.recipe.dataset
+        )
         if self.recipe.worker_init_fn:
             info.initialise(self.recipe.worker_init_fn)
             self._initialised = info

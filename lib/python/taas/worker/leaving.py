@@ -1,4 +1,7 @@
-"""How a data worker ends that is told to: it finishes what it is at, and what is to be done at a process' end, as torch's own do."""
+"""How a data worker ends that is told to.
+
+It finishes what it is at, and what is to be done at a process' end, as torch's own do.
+"""
 
 from __future__ import annotations
 

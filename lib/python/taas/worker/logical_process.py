@@ -1,6 +1,7 @@
 """A logical worker in a process of its own: what its code sets there, no other logical worker sees.
 
-The plain loader's workers are such processes, too. One data worker may stand in for several of them, of several ranks and epochs.
+The plain loader's workers are such processes, too. One data worker may stand in for several of them, of several ranks
+and epochs.
 """
 
 from __future__ import annotations
@@ -39,13 +40,15 @@ class Ended(Exception):
 class LogicalProcess:
     """A fork of this process that makes the batches of one logical worker. Belongs to whoever made it, who ends it.
 
-    `in_child` is called in the fork first, and `begins` there with the place in its batch of each sample that is begun. Raises
-    OSError where there can be no further process.
+    `in_child` is called in the fork first, and `begins` there with the place in its batch of each sample that is begun.
+    Raises OSError where there can be no further process.
     """
 
     _all: ClassVar[set[LogicalProcess]] = set()
 
-    def __init__(self, recipe: Recipe, in_child: Callable[[], None], begins: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, in_child: Callable[[], None], begins: Callable[[int], None] | None = None
+    ) -> None:
         self._begins = begins
         self._status: int | None = None
         self._connection, others = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -65,7 +68,10 @@ class LogicalProcess:
         return self.receive()
 
     def ask(self, payload: bytes, stream: Any) -> None:
-        """It makes what it was asked for in this order; a few may be asked for before the first is received. Raises Ended."""
+        """It makes what it was asked for in this order; a few may be asked for before the first is received.
+
+        Raises Ended.
+        """
         try:
             self._packets.send((payload, stream))
         except OSError:
@@ -133,7 +139,7 @@ class LogicalProcess:
 def _split(memory: memoryview, sizes: list[int]) -> list[Any]:
     buffers, at = [], 0
     for size in sizes:
-        buffers.append(memory[at:at + size])
+        buffers.append(memory[at : at + size])
         at += size
     return buffers
 
@@ -162,19 +168,19 @@ class _Packets:
         if not count:
             raise EOFError
         memory = _mapped(ancillary[0][2]) if ancillary else memoryview(bytearray(memoryview(self._memory)[:count]))
-        size, = _SIZE.unpack_from(memory)
+        (size,) = _SIZE.unpack_from(memory)
         start = _SIZE.size + size
-        return pickle.loads(memory[_SIZE.size:start]), memory[start:]
+        return pickle.loads(memory[_SIZE.size : start]), memory[start:]
 
 
 def _write(file: io.FileIO, view: memoryview) -> None:
     left = view.cast("B") if view.nbytes else view
     while left.nbytes:
-        left = left[file.write(left):]
+        left = left[file.write(left) :]
 
 
 def _mapped(descriptors: bytes) -> memoryview:
-    descriptor, = array.array("i", descriptors)
+    (descriptor,) = array.array("i", descriptors)
     try:
         return memoryview(mmap.mmap(descriptor, 0))
     finally:

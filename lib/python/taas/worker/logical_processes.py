@@ -30,7 +30,9 @@ class LogicalProcesses:
         self._ended: list[LogicalProcess] = []
 
     def answer(self, name: str, recipe: Recipe, state: bytes, payload: bytes, task: Task, stream: Any) -> Answer:
-        """What comes of `task`, whose bytes are `payload`. `name` tells recipes apart; this process is in the state `state`.
+        """What comes of `task`, whose bytes are `payload`.
+
+        `name` tells recipes apart; this process is in the state `state`.
 
         Raises logical_process.Ended.
         """
@@ -45,8 +47,13 @@ class LogicalProcesses:
         running = self._running.get(_key(name, recipe, state, task, stream))
         return running is not None and not running.is_past(task, stream)
 
-    def process_for(self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any, last: Task | None = None) -> LogicalProcess:
-        """That which makes `task` next, and those up to `last`. Raises OSError where there can be no further process."""
+    def process_for(
+        self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any, last: Task | None = None
+    ) -> LogicalProcess:
+        """That which makes `task` next, and those up to `last`.
+
+        Raises OSError where there can be no further process.
+        """
         key = _key(name, recipe, state, task, stream)
         running = self._running.get(key)
         if running is not None and running.is_past(task, stream):
@@ -67,7 +74,7 @@ class LogicalProcesses:
 
     def _started(self, key: Key, recipe: Recipe) -> _Running:
         siblings = [other for other in self._running if other[0] == key[0]]
-        for other in siblings[:len(siblings) + 1 - _KEPT_OF_EACH]:
+        for other in siblings[: len(siblings) + 1 - _KEPT_OF_EACH]:
             self._end(other)
         while len(self._running) >= _KEPT:
             self._end(next(iter(self._running)))
@@ -103,7 +110,10 @@ class _Running:
 
 
 class OfADataWorker(LogicalProcesses):
-    """They die with this process, and it with one of them. Its links close when it dies: they have nothing to do with them."""
+    """They die with this process, and it with one of them.
+
+    Its links close when it dies: they have nothing to do with them.
+    """
 
     def __init__(self) -> None:
         super().__init__(self.begin)

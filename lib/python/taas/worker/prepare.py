@@ -1,7 +1,7 @@
-"""What `--loader module:attribute` prepares on data workers before there are ranks: the first epoch's batches of all of them.
+"""What `--loader module:attribute` prepares on data workers before there are ranks: every rank's first epoch.
 
-Each worker imports the loader, draws every rank's index batches, and makes those whose number modulo the workers is its own.
-It is a cache by what a rank will ask for: a rank that asks for something else gets that.
+Each worker imports the loader, draws every rank's index batches, and makes those whose number modulo the workers is its
+own. It is a cache by what a rank will ask for: a rank that asks for something else gets that.
 """
 
 from __future__ import annotations
@@ -51,10 +51,14 @@ class Preparation:
         notice_initial_seed()
         notice_place()
         names = plan.loaders()
-        loaders = [_imported(name, alone=len(names) == 1) for name in names]  # all of them first: a module may seed the program
+        loaders = [
+            _imported(name, alone=len(names) == 1) for name in names
+        ]  # all of them first: a module may seed the program
         self._worker = worker
-        self._loaders = [LoaderPreparation(name, loader, ordinal, plan, worker)
-                         for ordinal, (name, loader) in enumerate(zip(names, loaders))]
+        self._loaders = [
+            LoaderPreparation(name, loader, ordinal, plan, worker)
+            for ordinal, (name, loader) in enumerate(zip(names, loaders))
+        ]
         self._by_digest = {loader.digest: loader for loader in self._loaders}
         self._turns = collections.deque(self._loaders)  # those with batches to be made
         self._reported = 0.0
@@ -79,16 +83,22 @@ class Preparation:
             self.report()
 
     def report(self) -> None:
-        """Tells the launcher, which starts the ranks when all are done: the end is told until it got through, and then no more."""
+        """Tells the launcher, which starts the ranks when all are done.
+
+        The end is told until it got through, and then no more.
+        """
         if not self._is_end_told:
-            batches, size = (sum(getattr(loader.store, what) for loader in self._loaders) for what in ("count", "bytes"))
+            batches, size = (
+                sum(getattr(loader.store, what) for loader in self._loaders) for what in ("count", "bytes")
+            )
             told = events.send(events.DataPrepared(self._worker, batches, size, self.is_done), wait=self.is_done)
             self._is_end_told = told and self.is_done
 
 
 class LoaderPreparation:
-    """The share of one data worker in one loader, with an equal part of the memory. `ordinal` counts the loaders, as ranks do
-    that register them in the same order.
+    """The share of one data worker in one loader, with an equal part of the memory.
+
+    `ordinal` counts the loaders, as ranks do that register them in the same order.
     """
 
     def __init__(self, name: str, loader: DataLoader, ordinal: int, plan: Plan, worker: int) -> None:
@@ -110,11 +120,13 @@ class LoaderPreparation:
         self._asks_for_its_rank = False
 
     def take(self, state: bytes, payload: bytes) -> Prepared | None:
-        """The batch of a rank's task, if it was made already and would be the same in the rank's state of the program."""
+        """The batch of a rank's task, if it was made already and would be the same in the rank's program state."""
         differences = program_state.differences(state, self._made_in)
         if differences and self.store.count and self._worker == 0:
-            events.remark_once(f"batches{self._which} that were prepared before the ranks started are made again: "
-                               f"{differences[0]} is not as it was then")
+            events.remark_once(
+                f"batches{self._which} that were prepared before the ranks started are made again: "
+                f"{differences[0]} is not as it was then"
+            )
         return None if differences else self.store.take(payload)
 
     def step(self) -> None:
@@ -148,7 +160,9 @@ class LoaderPreparation:
         """There is no rank yet that the dataset could ask for."""
         self._asks_for_its_rank = True
         if self._worker == 0:
-            events.remark_once(f"nothing{self._which} is prepared before the ranks start: the dataset asks for its rank")
+            events.remark_once(
+                f"nothing{self._which} is prepared before the ranks start: the dataset asks for its rank"
+            )
 
     def _drew_nothing(self, task: Task) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""
@@ -186,11 +200,18 @@ def _tasks_of_rank(loader: DataLoader, ordinal: int, rank: int, world_size: int)
     seeds = Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, ordinal, 0)
     shared = world_size > 1 and sharing.is_noted(loader)
     if recipe.iterable:
-        order = ShardOrder(recipe, seeds._replace(rank=0), Dealing(rank, world_size)) if shared else ShardOrder(recipe, seeds)
+        order = (
+            ShardOrder(recipe, seeds._replace(rank=0), Dealing(rank, world_size))
+            if shared
+            else ShardOrder(recipe, seeds)
+        )
         yield from (order.certain() for _ in range(_SHARD_TURNS))
         return
-    own = (lambda sampler: SharedBatches(sampler, rank, world_size, loader.drop_last)) if shared else (
-        lambda sampler: _of_rank(sampler, rank, world_size))
+    own = (
+        (lambda sampler: SharedBatches(sampler, rank, world_size, loader.drop_last))
+        if shared
+        else (lambda sampler: _of_rank(sampler, rank, world_size))
+    )
     try:
         rehearsal = Rehearsal(loader, random_states.capture(), changed=own)
     except Exception as error:  # a sampler that cannot be copied, or may do more than draw
@@ -207,7 +228,9 @@ def _of_rank(sampler: Any, rank: int, world_size: int) -> Any:
         return BatchSampler(_of_rank(sampler.sampler, rank, world_size), sampler.batch_size, sampler.drop_last)
     if type(sampler) is not DistributedSampler:
         return sampler
-    mine: DistributedSampler[Any] = DistributedSampler(sampler.dataset, world_size, rank, sampler.shuffle, sampler.seed, sampler.drop_last)
+    mine: DistributedSampler[Any] = DistributedSampler(
+        sampler.dataset, world_size, rank, sampler.shuffle, sampler.seed, sampler.drop_last
+    )
     mine.set_epoch(sampler.epoch)
     return mine
 

@@ -17,7 +17,10 @@ from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 
 class Process:
-    """A child of this process. Belongs to whoever made it, who ends it. It is told to leave by an eventfd: see leaving.py."""
+    """A child of this process.
+
+    Belongs to whoever made it, who ends it. It is told to leave by an eventfd: see leaving.py.
+    """
 
     def __init__(self, pid: int, leaving: io.FileIO) -> None:
         self.pid = pid
@@ -94,8 +97,10 @@ def _eventfd() -> io.FileIO:
 
 
 def forked(run: Callable[[], None]) -> int:
-    """The process id of a fork in which `run` is called, and which ends when that returns. To its code it is what a worker process
-    of torch is: a daemonic process of multiprocessing, whose hooks after a fork and at the end have run.
+    """The process id of a fork in which `run` is called, and which ends when that returns.
+
+    To its code it is what a worker process of torch is: a daemonic process of multiprocessing, whose hooks after a fork
+    and at the end have run.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -119,7 +124,7 @@ def _child(process: Any) -> NoReturn:
 
 
 def begin_as_torch_does() -> None:
-    """What torch's own workers do first: a line for a SIGSEGV, SIGBUS or SIGFPE, and one thread for torch's operators."""
+    """What torch's own workers do first: a line for a SIGSEGV, SIGBUS or SIGFPE, and one thread for torch's work."""
     torch._C._set_worker_signal_handlers()
     torch.set_num_threads(1)
 
@@ -133,7 +138,7 @@ def _parent() -> int | None:
 
 
 def _run_and_leave(run: Callable[[], None]) -> None:
-    """What is to be done at the end (queues that are flushed, threads that are waited for) has as long as torch gives it."""
+    """What is to be done at the end has as long as torch gives it: queues are flushed, threads are waited for."""
     try:
         run()
     finally:
@@ -142,17 +147,33 @@ def _run_and_leave(run: Callable[[], None]) -> None:
 
 
 def program(plan: str) -> Starter:
-    """Workers that are `python -m taas.worker` and read the file `plan`. Strings have the same hashes in all of them."""
+    """Workers that are `python -m taas.worker` and read the file `plan`.
+
+    Strings have the same hashes in all of them.
+    """
 
     def start(index: int, listener: socket.socket) -> Process:
         leaving = _eventfd()
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-        environment = {"PYTHONHASHSEED": "0", **os.environ, "PYTHONPATH": path, "TAAS_ROLE": "data-worker", "TAAS_DATA_PLAN": plan,
-                       "TAAS_DATA_WORKER": str(index), "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
-                       "TAAS_DATA_PARENT": str(os.getpid()), "TAAS_DATA_LEAVING": str(leaving.fileno())}
-        started = subprocess.Popen([sys.executable, "-u", "-m", "taas.worker"], env=environment, stdin=subprocess.DEVNULL,
-                                   pass_fds=[listener.fileno(), leaving.fileno()], start_new_session=True)
+        environment = {
+            "PYTHONHASHSEED": "0",
+            **os.environ,
+            "PYTHONPATH": path,
+            "TAAS_ROLE": "data-worker",
+            "TAAS_DATA_PLAN": plan,
+            "TAAS_DATA_WORKER": str(index),
+            "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
+            "TAAS_DATA_PARENT": str(os.getpid()),
+            "TAAS_DATA_LEAVING": str(leaving.fileno()),
+        }
+        started = subprocess.Popen(
+            [sys.executable, "-u", "-m", "taas.worker"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[listener.fileno(), leaving.fileno()],
+            start_new_session=True,
+        )
         return Process(started.pid, leaving)
 
     return start

@@ -1,4 +1,4 @@
-"""Whether a stream gives the same samples when it is read again: only then can it go on elsewhere, or from a state_dict."""
+"""Whether a stream gives the same samples when read again: only then can it go on elsewhere, or from a state_dict."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ class Unrepeatable(RuntimeError):
     """The stream has given other samples."""
 
     def __init__(self) -> None:
-        super().__init__("taas: this stream gives other samples when it is read again, so it cannot go on where a data worker "
-                         "died, or from a state_dict: seed its generators from torch.initial_seed(), not from the operating system")
+        super().__init__(
+            "taas: this stream gives other samples when it is read again, so it cannot go on where a data worker "
+            "died, or from a state_dict: seed its generators from torch.initial_seed(), not from the operating system"
+        )
 
 
 class SecondReading:

@@ -20,10 +20,12 @@ class Exhausted(Exception):
 
 
 class Shard:
-    """Walks through a shard from its beginning. A task further on is reached by drawing, and dropping, what lies before.
+    """Walks through a shard from its beginning.
 
-    The dataset's first iter() happens under the shard's seed, and each batch is drawn under its own, so that a walk on another
-    machine draws the same.
+    A task further on is reached by drawing, and dropping, what lies before.
+
+    The dataset's first iter() happens under the shard's seed, and each batch is drawn under its own, so that a walk on
+    another machine draws the same.
     """
 
     def __init__(self, recipe: Recipe, task: Task, begun: WorkerInfo | None = None) -> None:

@@ -23,7 +23,10 @@ class Prepared:
 
 
 class Store:
-    """Keeps batches by what they were asked for with. Not more than `memory_bytes` of memory and `disk_bytes` of disk."""
+    """Keeps batches by what they were asked for with.
+
+    Not more than `memory_bytes` of memory and `disk_bytes` of disk.
+    """
 
     def __init__(self, memory_bytes: int, disk_bytes: int) -> None:
         self._memory_left = memory_bytes

@@ -113,10 +113,14 @@ class Worker:
             return self._ask(job, fetcher.recipe, state, payload, wanted, stream)
         self._finish_all()
         if job.has_ended_a_worker and wanted[0].turn < 0:
-            return bundled.answered(payload, lambda each: careful.answer_to(each, fetcher.recipe, stream, self._processes.begin))
+            return bundled.answered(
+                payload, lambda each: careful.answer_to(each, fetcher.recipe, stream, self._processes.begin)
+            )
         return bundled.answer_all(payload, fetcher, stream)
 
-    def _ask(self, job: Any, recipe: Recipe, state: bytes, payload: bytes, wanted: list[task.Task], stream: Any) -> Answer | None:
+    def _ask(
+        self, job: Any, recipe: Recipe, state: bytes, payload: bytes, wanted: list[task.Task], stream: Any
+    ) -> Answer | None:
         """The answer, where it is there already. While a process makes a quick batch it is given the next ones.
 
         Whoever has ended a worker is alone under way, so that nobody else is taken for the culprit.
@@ -183,7 +187,7 @@ class Worker:
         self._fetchers.move_to_end(digest)
         self._last_of[loader] = digest
         old = [digest for digest in self._fetchers if digest not in self._last_of.values()]
-        for digest in old[:max(0, len(self._fetchers) - _RECIPES_KEPT)]:
+        for digest in old[: max(0, len(self._fetchers) - _RECIPES_KEPT)]:
             del self._fetchers[digest]
             self._collate_maps.forget(digest)
             self._server.unloaded(digest)
@@ -207,10 +211,19 @@ class Worker:
                 os.close(memory_fd)
 
 
-def serve(server: Any, name: str, parent: int, preparation: Preparation | None = None,
-          report: Callable[[Worker], None] = lambda _: None, is_fork: bool = False, leaving: int = -1) -> None:
-    """Works until the process that started this one is gone, `parent`, which may be so already, or tells it to leave by the eventfd
-    `leaving`. Whenever no rank asks for something, it prepares. `report` is called about once a second.
+def serve(
+    server: Any,
+    name: str,
+    parent: int,
+    preparation: Preparation | None = None,
+    report: Callable[[Worker], None] = lambda _: None,
+    is_fork: bool = False,
+    leaving: int = -1,
+) -> None:
+    """Works until it is to end: the process that started it is gone, or tells it to leave by the eventfd `leaving`.
+
+    That process is `parent`, which may be gone already. Whenever no rank asks for something, it prepares. `report` is
+    called about once a second.
     """
     native.module.tune_allocator()
     unseeded.stay()
@@ -255,7 +268,11 @@ class _Report:
         self._began = time.monotonic()
 
     def __call__(self, worker: Worker) -> None:
-        events.send(events.DataWork(self._index, worker.batches, round(worker.busy, 3), round(time.monotonic() - self._began, 3)))
+        events.send(
+            events.DataWork(
+                self._index, worker.batches, round(worker.busy, 3), round(time.monotonic() - self._began, 3)
+            )
+        )
 
 
 def main() -> None:
@@ -267,6 +284,11 @@ def main() -> None:
     parent = int(os.environ.get("TAAS_DATA_PARENT") or os.getppid())  # the launcher's workers die with it anyhow
     preparation = _preparation(plan, index)
     processes.begin_as_torch_does()  # forks have done so
-    serve(server, f"data worker {index}", parent, preparation, _Report(index),
-          leaving=int(os.environ.get("TAAS_DATA_LEAVING") or -1))
-
+    serve(
+        server,
+        f"data worker {index}",
+        parent,
+        preparation,
+        _Report(index),
+        leaving=int(os.environ.get("TAAS_DATA_LEAVING") or -1),
+    )

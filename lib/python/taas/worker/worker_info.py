@@ -62,7 +62,10 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def _collate_tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    """Collates tensors as the plain loader's training process does: torch puts what a worker collates into shared memory."""
+    """Collates tensors as the plain loader's training process does.
+
+    torch puts what a worker collates into shared memory.
+    """
     info, torch_worker._worker_info = torch_worker._worker_info, None
     try:
         return _torch_collate_tensors(batch, collate_fn_map=collate_fn_map)

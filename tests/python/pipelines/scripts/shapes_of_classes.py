@@ -1,4 +1,4 @@
-"""Samples of classes that the script itself defines: with slots, frozen, that reduce themselves, generic, made by attrs and pydantic."""
+"""Samples of the script's own classes: slotted, frozen, generic, reducing themselves, made by attrs and pydantic."""
 
 import dataclasses
 import enum
@@ -106,9 +106,19 @@ class HandsOn:
         return getattr(self.inner, name)
 
 
-SHAPES = [lambda x: Slotted(x, [x]), lambda x: FrozenSlotted(x, torch.tensor(x)), Frozen, Inherits, InheritsAsDataclass, OneSlot, Reduces,
-          lambda x: NamesItsArguments(x=x), lambda x: Pair(x, 2), lambda x: Pair[int](x, 2),
-          lambda x: {Colour.RED: x, Parts.LEFT | Parts.RIGHT: Colour.BLUE}]
+SHAPES = [
+    lambda x: Slotted(x, [x]),
+    lambda x: FrozenSlotted(x, torch.tensor(x)),
+    Frozen,
+    Inherits,
+    InheritsAsDataclass,
+    OneSlot,
+    Reduces,
+    lambda x: NamesItsArguments(x=x),
+    lambda x: Pair(x, 2),
+    lambda x: Pair[int](x, 2),
+    lambda x: {Colour.RED: x, Parts.LEFT | Parts.RIGHT: Colour.BLUE},
+]
 if importlib.util.find_spec("attrs"):
     import attrs
 

@@ -46,8 +46,12 @@ def classes_of_the_script(workers):
 
 @pipeline()
 def lambdas_of_the_script(workers):
-    return DataLoader(Samples(lambda value: value * SCALE), 4, num_workers=workers,
-                      collate_fn=lambda samples: [each[0] for each in samples])
+    return DataLoader(
+        Samples(lambda value: value * SCALE),
+        4,
+        num_workers=workers,
+        collate_fn=lambda samples: [each[0] for each in samples],
+    )
 
 
 def set_kind(loader, epoch):

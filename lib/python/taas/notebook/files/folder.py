@@ -1,12 +1,12 @@
 """A cell's folder: the cell as a file, what it captured, and the socket. Lives as long as the cell runs.
 
-    cell.py        the cell's text, line for line
-    cell.json      what ranks have to know (rank/cell.py reads it)
-    values         the captured variables, pickled
-    memory         the memory of their tensors and arrays, mapped by ranks; in /dev/shm where that has room
-    taas_cell.py   the variables as a module: for data workers, and for processes that ranks spawn
-    ranks          the Unix socket to the kernel
-    lock           held by the kernel (kept.py)
+cell.py        the cell's text, line for line
+cell.json      what ranks have to know (rank/cell.py reads it)
+values         the captured variables, pickled
+memory         the memory of their tensors and arrays, mapped by ranks; in /dev/shm where that has room
+taas_cell.py   the variables as a module: for data workers, and for processes that ranks spawn
+ranks          the Unix socket to the kernel
+lock           held by the kernel (kept.py)
 """
 
 from __future__ import annotations
@@ -65,8 +65,15 @@ class CellFolder:
         Path(self.path, f"{MODULE}.py").write_text(_MODULE_TEXT)
         Path(self.path, "values").write_bytes(capture.data)
         self._write_memory(capture)
-        facts = {**facts, "names": capture.names, "places": capture.places, "modules": capture.modules,
-                 "sources": capture.sources, "memory": self.memory, "socket": self.socket}
+        facts = {
+            **facts,
+            "names": capture.names,
+            "places": capture.places,
+            "modules": capture.modules,
+            "sources": capture.sources,
+            "memory": self.memory,
+            "socket": self.socket,
+        }
         Path(self.path, "cell.json").write_text(json.dumps(facts))
 
     def _write_memory(self, capture: Capture) -> None:

@@ -2,7 +2,8 @@
 
 Their names cannot be foreseen, so that nobody else can take them. Their maker holds a lock (flock) for life, which the
 system takes back when it ends, and which is seen from other containers and, where the storage is shared, from other
-machines; a process number means something else there. What nobody holds a lock on is left over: the next cell removes it.
+machines; a process number means something else there. What nobody holds a lock on is left over: the next cell removes
+it.
 """
 
 from __future__ import annotations

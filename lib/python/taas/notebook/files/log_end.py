@@ -14,8 +14,10 @@ _LONGEST_LINE = 1 << 12
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """At most `count` lines; of the first one only the end where it is very long. Reads as much as these need. Raises OSError
-    where the path leads to no file of its own."""
+    """At most `count` lines; of the first one only the end where it is very long.
+
+    Reads as much as these need. Raises OSError where the path leads to no file of its own.
+    """
     with own_files.open_file(str(path)) as file:
         size = file.seek(0, os.SEEK_END)
         most = min(size, _PIECE + count * _LONGEST_LINE)

@@ -16,8 +16,11 @@ _MOST_NAMES = 3
 
 
 def sort_private_files(run_folder: str, project: str, began: float) -> list[str]:
-    """Removes the files that rank 0 has written, too, since `began` (seconds since 1970), and keeps the others. Returns a line for
-    each of the two kinds that there is. What ranks have put in the place of their folders is not followed."""
+    """Removes the files that rank 0 has written, too, since `began` (seconds since 1970), and keeps the others.
+
+    Returns a line for each of the two kinds that there is. What ranks have put in the place of their folders is not
+    followed.
+    """
     dropped: dict[str, list[int]] = {}
     kept: dict[str, list[int]] = {}
     private = Path(run_folder, "private")
@@ -35,7 +38,10 @@ def sort_private_files(run_folder: str, project: str, began: float) -> list[str]
     if dropped:
         lines.append(f"{_who_wrote_what(dropped)}, too: only what rank 0 wrote was kept")
     if kept:
-        lines.append(f"{_who_wrote_what(kept)}, but rank 0 did not: see {private}; --no-protect lets every rank write to the project")
+        lines.append(
+            f"{_who_wrote_what(kept)}, but rank 0 did not: see {private}; --no-protect lets every rank write to the "
+            "project"
+        )
     return lines
 
 
@@ -49,8 +55,11 @@ def _opened(path: str, dir_fd: int | None = None) -> Iterator[int]:
 
 
 def _entries(folder: int) -> Iterator[tuple[str, int, str, bool]]:
-    """What is below an open folder of ranks: its place there, an open folder, the name in that, and whether it is a folder, which
-    comes after what is in it. Other file systems that are mounted there are left out."""
+    """What is below an open folder of ranks.
+
+    Of each: its place there, an open folder, the name in that, and whether it is a folder, which comes after what is in
+    it. Other file systems that are mounted there are left out.
+    """
     device = os.fstat(folder).st_dev
     for place, folders, names, within in os.fwalk(".", topdown=False, dir_fd=folder):
         if os.fstat(within).st_dev == device:
@@ -58,7 +67,9 @@ def _entries(folder: int) -> Iterator[tuple[str, int, str, bool]]:
             yield from ((place, within, name, True) for name in folders)
 
 
-def _sort_rank(own: int, rank: int, project: str, began: float, dropped: dict[str, list[int]], kept: dict[str, list[int]]) -> None:
+def _sort_rank(
+    own: int, rank: int, project: str, began: float, dropped: dict[str, list[int]], kept: dict[str, list[int]]
+) -> None:
     """`own` is the open folder of the rank."""
     for place, within, name, is_folder in _entries(own):
         path = os.path.normpath(os.path.join(place, name))

@@ -11,8 +11,9 @@ import contextlib
 import os
 import subprocess
 
-# A line is an inode's number and a path, which ranks know: what they have put there instead stays. A folder is emptied from within,
-# since its path may change meanwhile. What is mounted in there by then is not a cell's; busybox has no such option, and no such line.
+# A line is an inode's number and a path, which ranks know: what they have put there instead stays. A folder is emptied
+# from within, since its path may change meanwhile. What is mounted in there by then is not a cell's; busybox has no
+# such option, and no such line.
 _SCRIPT = """
 is() { found=$(ls -di -- "$2") && found=${found#"${found%%[! ]*}"} && [ "${found%% *}" = "$1" ]; }
 while IFS= read -r line; do set -- "$@" "$line"; done
@@ -35,9 +36,15 @@ class Remover:
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):
-            self._shell = subprocess.Popen(["/bin/sh", "-c", _SCRIPT, "taas-cell-remover"], bufsize=0, cwd="/",
-                                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                           start_new_session=True)
+            self._shell = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT, "taas-cell-remover"],
+                bufsize=0,
+                cwd="/",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
 
     def add(self, path: str) -> None:
         """What has the path by now is removed when this process has ended before close()."""

@@ -13,8 +13,11 @@ _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, 
 
 
 def restore(namespace: dict[str, Any], file: str) -> None:
-    """Fills the module `file` of a cell's folder. A data worker seeds torch as the cell does; a spawned process has the cell's
-    own imports, functions and classes as well, but does not run it."""
+    """Fills the module `file` of a cell's folder.
+
+    A data worker seeds torch as the cell does; a spawned process has the cell's own imports, functions and classes as
+    well, but does not run it.
+    """
     facts = Facts.read(os.path.dirname(os.path.abspath(file)))
     find_modules_as_the_kernel(facts)
     if os.environ.get("TAAS_ROLE") == "data-worker":

@@ -13,15 +13,25 @@ from .connection import Connection
 from .on_import import when_imported
 from .picture import picture
 
-_METHODS = {"_repr_html_": "text/html", "_repr_markdown_": "text/markdown", "_repr_svg_": "image/svg+xml",
-            "_repr_png_": "image/png", "_repr_jpeg_": "image/jpeg", "_repr_latex_": "text/latex", "_repr_json_": "application/json",
-            "_repr_javascript_": "application/javascript"}
+_METHODS = {
+    "_repr_html_": "text/html",
+    "_repr_markdown_": "text/markdown",
+    "_repr_svg_": "image/svg+xml",
+    "_repr_png_": "image/png",
+    "_repr_jpeg_": "image/jpeg",
+    "_repr_latex_": "text/latex",
+    "_repr_json_": "application/json",
+    "_repr_javascript_": "application/javascript",
+}
 _connection: Connection | None = None
 _at_end: list[Callable[[], None]] = []
 
 
 def install(connection: Connection) -> None:
-    """From now on display() is known everywhere, and IPython.display's functions are these, if the cell imports them."""
+    """From now on display() is known everywhere.
+
+    IPython.display's functions are these, if the cell imports them.
+    """
     global _connection
     _connection = connection
     builtins.display = display  # type: ignore[attr-defined]
@@ -85,16 +95,30 @@ class DisplayHandle:
         display(value, display_id=self.display_id, update=True, **options)
 
 
-def display(*values: Any, include: Any = None, exclude: Any = None, metadata: Any = None, transient: Any = None,
-            display_id: Any = None, raw: bool = False, clear: bool = False, update: bool = False, **_: Any) -> DisplayHandle | None:
+def display(
+    *values: Any,
+    include: Any = None,
+    exclude: Any = None,
+    metadata: Any = None,
+    transient: Any = None,
+    display_id: Any = None,
+    raw: bool = False,
+    clear: bool = False,
+    update: bool = False,
+    **_: Any,
+) -> DisplayHandle | None:
     """As in IPython. Where no kernel can be reached, it prints."""
     handle = DisplayHandle(None if display_id is True else display_id) if display_id else None
     if clear:
         clear_output(wait=True)
     for value in values:
         data, about = (value, {}) if raw else bundle_of(value, include, exclude)
-        publish_display_data(data, {**about, **(metadata or {})}, update=update,
-                             transient={**(transient or {}), **({"display_id": handle.display_id} if handle else {})})
+        publish_display_data(
+            data,
+            {**about, **(metadata or {})},
+            update=update,
+            transient={**(transient or {}), **({"display_id": handle.display_id} if handle else {})},
+        )
     return handle
 
 
@@ -103,11 +127,13 @@ def update_display(value: Any, *, display_id: str, **options: Any) -> None:
     display(value, display_id=display_id, update=True, **options)
 
 
-def publish_display_data(data: dict[str, Any], metadata: Any = None, *_: Any, transient: Any = None, update: bool = False,
-                         **__: Any) -> None:
+def publish_display_data(
+    data: dict[str, Any], metadata: Any = None, *_: Any, transient: Any = None, update: bool = False, **__: Any
+) -> None:
     """As in IPython."""
-    if not _connection or not _connection.send_in_place("display", data=data, metadata=metadata or {}, transient=transient or {},
-                                                        update=update):
+    if not _connection or not _connection.send_in_place(
+        "display", data=data, metadata=metadata or {}, transient=transient or {}, update=update
+    ):
         print(data.get("text/plain", ""), flush=True)
 
 

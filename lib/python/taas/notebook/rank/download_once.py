@@ -1,7 +1,7 @@
 """`download=True` of torchvision in all ranks: rank 0 downloads, and the others then find the files.
 
-Left alone, eight ranks unpack the same archive in the same place at the same time. A rank whose machine does not see what rank 0
-has downloaded downloads after it.
+Left alone, eight ranks unpack the same archive in the same place at the same time. A rank whose machine does not see
+what rank 0 has downloaded downloads after it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def _in_turn(download: Callable[..., Any]) -> Callable[..., Any]:
 
 def _identity(dataset: Any) -> str:
     """The same in all ranks: the class, and what of the dataset is set before it downloads."""
-    facts = {name: str(value) for name, value in vars(dataset).items() if isinstance(value, (str, int, bool, os.PathLike))}
+    facts = {
+        name: str(value) for name, value in vars(dataset).items() if isinstance(value, (str, int, bool, os.PathLike))
+    }
     place = os.path.abspath(facts.pop("root", ""))
     text = f"{type(dataset).__module__}.{type(dataset).__qualname__} {place} {sorted(facts.items())}"
     return hashlib.blake2s(text.encode()).hexdigest()
@@ -66,14 +68,21 @@ def _say(what: str, state: str) -> None:
 
 
 def _wait_for_rank_0(what: str, dataset: Any) -> None:
-    """Without limit once rank 0 has begun. Where it does not, as in a program that lets another rank download, this rank goes on."""
+    """Without limit once rank 0 has begun.
+
+    Where it does not, as in a program that lets another rank download, this rank goes on.
+    """
     try:
         with Store(_PATIENCE_SECONDS) as store:
             store.get(f"taas/download/{what}/begun")
         with Store(_DAYS_SECONDS) as store:
             store.get(f"taas/download/{what}/ended")
     except TimeoutError:
-        print(f"taas: rank {os.environ.get('RANK')} downloads {type(dataset).__name__} itself: rank 0 has not begun to in "
-              f"{_PATIENCE_SECONDS:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"taas: rank {os.environ.get('RANK')} downloads {type(dataset).__name__} itself: rank 0 has not begun to "
+            f"in {_PATIENCE_SECONDS:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
     except (NoStore, OSError):
         return

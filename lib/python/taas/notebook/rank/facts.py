@@ -55,6 +55,8 @@ def load_variables(facts: Facts, namespace: dict[str, Any]) -> dict[str, Any]:
             try:
                 namespace[name] = receiver.load()
             except Exception as error:
-                raise RuntimeError(f"the captured variable {name} cannot be loaded in this rank: {type(error).__name__}: {error}; "
-                                   f"define it in the cell, or leave it out with --no-capture {name}") from error
+                raise RuntimeError(
+                    f"the captured variable {name} cannot be loaded in this rank: {type(error).__name__}: {error}; "
+                    f"define it in the cell, or leave it out with --no-capture {name}"
+                ) from error
     return {name: namespace[name] for name in facts["names"] if isinstance(namespace[name], (types.FunctionType, type))}

@@ -32,7 +32,9 @@ def send(connection: Connection, facts: Facts, captured: dict[str, Any], namespa
     path = os.path.join(facts.folder, "pulled")
     with own_files.new_file(path) as out:
         memory.write(out)
-    connection.send("pulled", names=names, troubles=troubles, values=file.getvalue().hex(), places=sender.places, memory=path)
+    connection.send(
+        "pulled", names=names, troubles=troubles, values=file.getvalue().hex(), places=sender.places, memory=path
+    )
 
 
 def _dump(sender: Sender, file: io.BytesIO, name: str, namespace: dict[str, Any]) -> str | None:
@@ -45,5 +47,8 @@ def _dump(sender: Sender, file: io.BytesIO, name: str, namespace: dict[str, Any]
     except Exception as error:
         file.truncate(end)
         why = str(error) if isinstance(error, Uncapturable) else f"{error}".splitlines()[0]
-        return (f"--pull {name} ({type(namespace[name]).__qualname__}): cannot be brought back: {why}\n"
-                f"  either pull a part of it that can (of a DistributedDataParallel its .module), or save it to a file in rank 0")
+        return (
+            f"--pull {name} ({type(namespace[name]).__qualname__}): cannot be brought back: {why}\n"
+            "  either pull a part of it that can (of a DistributedDataParallel its .module), or save it to a file in "
+            "rank 0"
+        )

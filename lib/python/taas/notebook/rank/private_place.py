@@ -11,8 +11,10 @@ _lstat, _stat = os.lstat, os.stat  # private_writes replaces them
 
 
 class PrivatePlace:
-    """A folder that stands for the project where only rank 0 may write there. What this rank was refused to write is in it, under
-    the same names. Paths count as they are written: links are not followed.
+    """A folder that stands for the project where only rank 0 may write there.
+
+    What this rank was refused to write is in it, under the same names. Paths count as they are written: links are not
+    followed.
     """
 
     def __init__(self, project: str, run_folder: str, folder: str) -> None:
@@ -20,8 +22,10 @@ class PrivatePlace:
         self._used = False
 
     def own_version(self, path: Any) -> str | None:
-        """The private version of a file, or of a folder that the project does not have, or the place of a new entry of such a
-        folder. None: there is only the project's version."""
+        """The private version of a file, or of a folder that the project does not have.
+
+        Or the place of a new entry of such a folder. None: there is only the project's version.
+        """
         if not self._used or (place := self.of(path)) is None:
             return None
         if (mode := _mode(_lstat, place)) is not None:

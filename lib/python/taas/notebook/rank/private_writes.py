@@ -1,8 +1,8 @@
 """Programs in which all ranks save run as they stand, though only rank 0 may write to the project.
 
-Where the kernel refuses a write of Python's in the project (Landlock), it is made in a folder of this rank's own instead; what the rank
-has written there, it finds there. Everything that is not refused stays as it is. Libraries that open files by themselves, except
-torch.save, stay refused.
+Where the kernel refuses a write of Python's in the project (Landlock), it is made in a folder of this rank's own
+instead; what the rank has written there, it finds there. Everything that is not refused stays as it is. Libraries that
+open files by themselves, except torch.save, stay refused.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def _opening_descriptor(original: Any, place: PrivatePlace) -> Any:
     @wraps(original)
     def open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         keeps = not flags & (os.O_TRUNC | os.O_EXCL)
-        opened: int = _instead(lambda where: original(where, flags, mode, dir_fd=dir_fd), path, place, dir_fd is not None, keeps)
+        opened: int = _instead(
+            lambda where: original(where, flags, mode, dir_fd=dir_fd), path, place, dir_fd is not None, keeps
+        )
         return opened
 
     return open
@@ -106,7 +108,9 @@ def _moving(original: Any, place: PrivatePlace) -> Any:
 def _linking(original: Any, place: PrivatePlace) -> Any:
     @wraps(original)
     def link(src: Any, dst: Any, *arguments: Any, **named: Any) -> Any:
-        return _instead(lambda where: original(src, where, *arguments, **named), dst, place, _is_relative_to_folder(named))
+        return _instead(
+            lambda where: original(src, where, *arguments, **named), dst, place, _is_relative_to_folder(named)
+        )
 
     return link
 
@@ -136,7 +140,7 @@ def _scanning(original: Any, place: PrivatePlace) -> Any:
 
 
 def _folders(path: Any, place: PrivatePlace) -> list[Any]:
-    """Where a folder's entries are: in the rank's own one, or in the project's and perhaps in the private one beside it."""
+    """Where a folder's entries are: in the rank's own one, or in the project's and perhaps the private one as well."""
     own = place.own_version(path)
     beside = place.listed(path) if own is None else None
     typed = os.fsencode if isinstance(path, bytes) else os.fsdecode  # as the names are to be
@@ -166,9 +170,14 @@ class _Entries:
         """Nothing is open."""
 
 
-def _instead(call: Callable[[Any], Any], path: Any, place: PrivatePlace, is_elsewhere: bool = False, keeps: bool = False) -> Any:
-    """Calls with the path, or with the rank's own place for it: where there is one already, or when the path is refused.
-    `keeps`: what is there is changed, and not replaced."""
+def _instead(
+    call: Callable[[Any], Any], path: Any, place: PrivatePlace, is_elsewhere: bool = False, keeps: bool = False
+) -> Any:
+    """Calls with the path, or with the rank's own place for it.
+
+    That is where there is one already, or when the path is refused. `keeps`: what is there is changed, and not
+    replaced.
+    """
     own = None if is_elsewhere else place.own_version(path)
     if own is not None:
         return call(own)

@@ -52,12 +52,14 @@ def _facts(folder: str) -> Facts:
     try:
         return Facts.read(folder)
     except FileNotFoundError:
-        sys.exit(f"{os.uname().nodename} does not see the cell's folder {folder}: start the kernel in a folder that "
-                 "all machines share, or go there with %cd")
+        sys.exit(
+            f"{os.uname().nodename} does not see the cell's folder {folder}: start the kernel in a folder that "
+            "all machines share, or go there with %cd"
+        )
 
 
 def _end_at_once() -> None:
-    """The user waits: what was registered for the end is done, but a torch with its groups is not taken down piece by piece."""
+    """The user waits: what was registered for the end is done, but torch is not taken down piece by piece."""
     try:
         display.finish()
         atexit._run_exitfuncs()
@@ -111,7 +113,9 @@ def _run(facts: Facts, namespace: dict[str, Any]) -> None:
     exec(code, namespace)
     if last is not None:
         expression = ast.Expression(last)
-        value = eval(compile(expression, facts.cell, "eval", flags=code.co_flags & _OF_FUTURE, dont_inherit=True), namespace)
+        value = eval(
+            compile(expression, facts.cell, "eval", flags=code.co_flags & _OF_FUTURE, dont_inherit=True), namespace
+        )
         if value is not None:
             display.result(value)
 
@@ -129,8 +133,9 @@ def _tell(connection: Connection, facts: Facts, error: Exception) -> None:
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames))
     inside = [frame.lineno for frame in traceback.extract_tb(frames) if frame.filename == facts.cell]
-    heard = connection.send("failure", type=type(error).__name__, message=str(error), traceback=text,
-                            line=inside[-1] if inside else None)
+    heard = connection.send(
+        "failure", type=type(error).__name__, message=str(error), traceback=text, line=inside[-1] if inside else None
+    )
     sys.stdout.flush()
     connection.mark("mute", sys.stderr if heard else None)
     print(text, end="", file=sys.stderr, flush=True)

@@ -31,10 +31,20 @@ class Capture:
     words: set[str] = field(default_factory=set)
 
 
-def capture(tree: ast.Module, namespace: dict[str, Any], *, hidden: dict[str, Any], gpus: bool, without: Sequence[str] = (),
-            also: Sequence[str] = ()) -> Capture:
-    """The variables of `namespace` for a cell. `hidden` are the shell's own, `without` and `also` the user's choice; ranks have
-    `gpus` or not. Raises CaptureError that names all variables that cannot be captured."""
+def capture(
+    tree: ast.Module,
+    namespace: dict[str, Any],
+    *,
+    hidden: dict[str, Any],
+    gpus: bool,
+    without: Sequence[str] = (),
+    also: Sequence[str] = (),
+) -> Capture:
+    """The variables of `namespace` for a cell.
+
+    `hidden` are the shell's own, `without` and `also` the user's choice; ranks have `gpus` or not. Raises CaptureError
+    that names all variables that cannot be captured.
+    """
     found = Capture()
     file = io.BytesIO()
     sender = Sender(file, namespace, found.memory, gpus=gpus)
@@ -78,8 +88,10 @@ def _trouble(sender: Sender, name: str, value: Any, line: int, error: Exception)
     fix = error.fix if isinstance(error, Uncapturable) else "define it in the cell"
     where = f"line {line} of the cell reads" if line else "what the cell calls reads"
     inside = "" if path == name else f", and in it {path} ({_type(part)})"
-    return (f"{where} {name} ({_type(value)}){inside}, which cannot be sent to ranks: {why}\n"
-            f"  either {fix}, or leave it out with --no-capture {name}")
+    return (
+        f"{where} {name} ({_type(value)}){inside}, which cannot be sent to ranks: {why}\n"
+        f"  either {fix}, or leave it out with --no-capture {name}"
+    )
 
 
 def _culprit(sender: Sender, path: str, value: Any, error: Exception, depth: int = 5) -> tuple[str, Any, Exception]:
@@ -108,7 +120,9 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
 
 def _type(value: Any) -> str:
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def _first_line(error: BaseException) -> str:
@@ -121,7 +135,7 @@ def _submodules(values: dict[str, Any], words: set[str]) -> list[str]:
     found = []
     for name in list(sys.modules):
         root = next((root for root in roots if name.startswith(root + ".")), None)
-        if root and set(name[len(root) + 1:].split(".")) <= words:
+        if root and set(name[len(root) + 1 :].split(".")) <= words:
             found.append(name)
     return sorted(found)
 

@@ -46,7 +46,8 @@ def may_bind(tree: ast.Module, words: set[str], name: str) -> bool:
 def _binds(code: types.CodeType, name: str, opcodes: frozenset[str] = frozenset(_BINDING)) -> bool:
     steps = dis.get_instructions(code)
     return any(step.opname in opcodes and step.argval == name for step in steps) or any(
-        _binds(inner, name, frozenset({"STORE_GLOBAL"})) for inner in _inner(code))
+        _binds(inner, name, frozenset({"STORE_GLOBAL"})) for inner in _inner(code)
+    )
 
 
 def reads_of(tree: ast.Module) -> dict[str, int]:
@@ -128,8 +129,17 @@ class _Reads:
     def _match(self, node: ast.Match, bound: set[str]) -> set[str]:
         bound = self._expression(node.subject, bound)
         for case in node.cases:
-            lone = ast.copy_location(ast.Match(subject=ast.copy_location(ast.Constant(None), node.subject), cases=[
-                ast.match_case(pattern=case.pattern, guard=case.guard, body=[ast.copy_location(ast.Pass(), node)])]), node)
+            lone = ast.copy_location(
+                ast.Match(
+                    subject=ast.copy_location(ast.Constant(None), node.subject),
+                    cases=[
+                        ast.match_case(
+                            pattern=case.pattern, guard=case.guard, body=[ast.copy_location(ast.Pass(), node)]
+                        )
+                    ],
+                ),
+                node,
+            )
             self.block(case.body, self._run(_compiled(lone), bound))
         return bound
 

@@ -1,9 +1,9 @@
-"""Objects of one program's main namespace as bytes, and back in another's: from the kernel to ranks, and from rank 0 back.
+"""Objects of one program's main namespace as bytes, and back in another's: from kernel to ranks, and from rank 0 back.
 
-What the notebook itself defines goes by value, what can be imported by reference. Functions come back with the receiving
-program's main namespace as their globals, so that a name means the same to the cell and to what it calls. The memory of
-tensors and numpy arrays goes into one file beside the pickle, which the receiver maps: all ranks of a machine share it, and
-a rank that writes gets pages of its own.
+What the notebook itself defines goes by value, what can be imported by reference. Functions come back with the
+receiving program's main namespace as their globals, so that a name means the same to the cell and to what it calls. The
+memory of tensors and numpy arrays goes into one file beside the pickle, which the receiver maps: all ranks of a machine
+share it, and a rank that writes gets pages of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _SMALL = 1 << 10
 
 
 class Uncapturable(Exception):
-    """Why the object `about` cannot be sent, in words that go on after its name; `fix` says where to make it instead."""
+    """Why the object `about` cannot be sent, in words that go on after its name.
+
+    `fix` says where to make it instead.
+    """
 
     def __init__(self, about: Any, why: str, fix: str) -> None:
         super().__init__(why)
@@ -32,11 +35,21 @@ class Uncapturable(Exception):
 
 
 class Sender(cloudpickle.Pickler):
-    """Pickles objects of `namespace`. `names` are the global names that the functions among them read, `words` everything
-    that their code mentions. `known` gives the name under which the receiver has an object already, or None."""
+    """Pickles objects of `namespace`.
 
-    def __init__(self, file: BinaryIO, namespace: dict[str, Any], memory: Memory, *, gpus: bool,
-                 known: Callable[[Any], str | None] = lambda _: None) -> None:
+    `names` are the global names that the functions among them read, `words` everything that their code mentions.
+    `known` gives the name under which the receiver has an object already, or None.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        namespace: dict[str, Any],
+        memory: Memory,
+        *,
+        gpus: bool,
+        known: Callable[[Any], str | None] = lambda _: None,
+    ) -> None:
         super().__init__(file, protocol=5, buffer_callback=self._out_of_band)
         self.names: dict[str, int] = {}
         self.words: set[str] = set()
@@ -64,14 +77,20 @@ class Sender(cloudpickle.Pickler):
         if hasattr(obj, "fileno") and hasattr(obj, "closed") and not obj.closed:
             raise Uncapturable(obj, f"an open file ({getattr(obj, 'name', '?')!r})", "open it in the cell")
         if isinstance(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
-            raise Uncapturable(obj, f"a {type(obj).__name__}, which stands in the middle of its code",
-                               "make it in the cell, or capture list(…) of it")
+            raise Uncapturable(
+                obj,
+                f"a {type(obj).__name__}, which stands in the middle of its code",
+                "make it in the cell, or capture list(…) of it",
+            )
         if type(obj).__module__ == "_thread":
             raise Uncapturable(obj, "a lock, which only the threads of one process share", "make it in the cell")
         torch = sys.modules.get("torch")
         if torch and isinstance(obj, torch.Tensor) and obj.device.type == "cuda" and not self._gpus:
-            raise Uncapturable(obj, f"a tensor on {obj.device}, and the cell's ranks have no GPU",
-                               "capture its .cpu() under another name")
+            raise Uncapturable(
+                obj,
+                f"a tensor on {obj.device}, and the cell's ranks have no GPU",
+                "capture its .cpu() under another name",
+            )
 
     def _function(self, function: types.FunctionType) -> Any:
         from .names import globals_of, words_of
@@ -79,8 +98,10 @@ class Sender(cloudpickle.Pickler):
         self.names |= globals_of(function.__code__)
         self.words |= words_of(function.__code__)
         cells = function.__closure__ or ()
-        attributes = {name: getattr(function, name) for name in
-                      ("__defaults__", "__kwdefaults__", "__module__", "__qualname__", "__doc__", "__annotations__")}
+        attributes = {
+            name: getattr(function, name)
+            for name in ("__defaults__", "__kwdefaults__", "__module__", "__qualname__", "__doc__", "__annotations__")
+        }
         state = attributes, dict(function.__dict__), [_content(cell) for cell in cells]
         return _new_function, (function.__code__, function.__name__, len(cells)), state, None, None, _complete_function
 
@@ -111,12 +132,21 @@ def _content(cell: Any) -> Any:
 
 
 class Receiver:
-    """Loads what a Sender has pickled. `namespace` becomes the functions' globals; `known` has what was sent as a name."""
+    """Loads what a Sender has pickled.
+
+    `namespace` becomes the functions' globals; `known` has what was sent as a name.
+    """
 
     _current: Receiver
 
-    def __init__(self, file: BinaryIO, places: list[tuple[int, int, bool]], memory: str, namespace: dict[str, Any],
-                 known: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        places: list[tuple[int, int, bool]],
+        memory: str,
+        namespace: dict[str, Any],
+        known: dict[str, Any] | None = None,
+    ) -> None:
         self.namespace, self.known = namespace, known or {}
         self._mapped = mapped(memory)
         self._storages: dict[tuple[int, int], Any] = {}
@@ -129,7 +159,7 @@ class Receiver:
 
     def bytes_at(self, place: int, size: int, readonly: bool = False) -> memoryview:
         """A part of the file."""
-        part = memoryview(self._mapped)[place:place + size]
+        part = memoryview(self._mapped)[place : place + size]
         return part.toreadonly() if readonly else part
 
     def storage_at(self, place: int, size: int, device: str) -> Any:
@@ -137,8 +167,11 @@ class Receiver:
         import torch
 
         if (place, size) not in self._storages:
-            found: Any = (torch.frombuffer(self._mapped, dtype=torch.uint8, count=size, offset=place).untyped_storage() if size
-                          else torch.UntypedStorage(0))
+            found: Any = (
+                torch.frombuffer(self._mapped, dtype=torch.uint8, count=size, offset=place).untyped_storage()
+                if size
+                else torch.UntypedStorage(0)
+            )
             if device == "cuda":
                 found = found.cuda(_first_device() % torch.cuda.device_count())
             self._storages[place, size] = found
@@ -155,7 +188,9 @@ def _known_as(name: str) -> Any:
 
 
 def _new_function(code: types.CodeType, name: str, cells: int) -> types.FunctionType:
-    return types.FunctionType(code, Receiver._current.namespace, name, None, tuple(types.CellType() for _ in range(cells)))
+    return types.FunctionType(
+        code, Receiver._current.namespace, name, None, tuple(types.CellType() for _ in range(cells))
+    )
 
 
 def _complete_function(function: types.FunctionType, state: Any) -> None:
