@@ -73,21 +73,21 @@ def single_device() -> Axes:
 
 
 def data_parallel() -> Axes:
-    axes = canvas(8.6, 4.6)
-    process(axes, 1.6, 0.1, 5.4, 4.4, "one process, a thread for each device")
-    box(axes, 0.1, 1.85, 1.1, 0.7, "batch\nof 30", DATA)
-    box(axes, 7.4, 1.85, 1.1, 0.7, "output\nof 30", DATA)
-    for index, size in enumerate((8, 8, 8, 6)):
-        y = 3.2 - index
+    axes = canvas(8.6, 3.6)
+    process(axes, 1.6, 0.1, 5.4, 3.4, "one process, a thread for each device")
+    box(axes, 0.1, 1.18, 1.1, 0.7, "batch\nof 16", DATA)
+    box(axes, 7.4, 1.18, 1.1, 0.7, "output\nof 16", DATA)
+    for index, size in enumerate((6, 6, 4)):
+        y = 2.2 - index
         device(axes, 3.2, y, 2.1, 0.9, f"cuda:{index}")
         box(axes, 3.4, y + 0.12, 1.7, 0.42, "copy of the model" if index else "model", MODEL)
         box(axes, 2.2, y + 0.12, 0.5, 0.42, str(size), DATA)
         box(axes, 5.8, y + 0.12, 0.5, 0.42, str(size), DATA)
         middle = y + 0.33
-        arrow(axes, (1.2, 2.2), (2.2, middle))
+        arrow(axes, (1.2, 1.53), (2.2, middle))
         arrow(axes, (2.7, middle), (3.4, middle))
         arrow(axes, (5.1, middle), (5.8, middle))
-        arrow(axes, (6.3, middle), (7.4, 2.2))
+        arrow(axes, (6.3, middle), (7.4, 1.53))
     return axes
 
 

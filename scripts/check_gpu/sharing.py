@@ -87,8 +87,8 @@ def notebook(session: Session) -> Seen:
         shape=" ".join(session.shape(EIGHT)),
     )
     done = session.run(session.python, "-c", text, limit=600, TAAS_RUN=session.bin / "taas-run")
-    done.need(done.code == 0 and "Total time" in done.out, f"the notebook ended with {done.code}")
-    return Seen(next(line for line in done.out.splitlines() if "Total time" in line))
+    done.need(done.code == 0 and " epochs in " in done.out, f"the notebook ended with {done.code}")
+    return Seen(next(line for line in done.out.splitlines() if " epochs in " in line))
 
 
 FRAMEWORKS = {

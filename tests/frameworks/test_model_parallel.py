@@ -13,9 +13,9 @@ MEASURED = {
     "title": "made up",
     "ylabel": "seconds",
     "bars": [
-        {"label": "Model Parallel", "seconds": [3.0, 5.0]},
-        {"label": "Single GPU", "seconds": [1.0, 1.5, 2.0]},
-        {"label": "Pipelined", "seconds": [2.0]},
+        {"label": "two halves", "seconds": [3.0, 5.0]},
+        {"label": "whole", "seconds": [1.0, 1.5, 2.0]},
+        {"label": "pipelined", "seconds": [2.0]},
     ],
     "curve": {"split_size": [1, 4], "seconds": [[2.0, 4.0], [1.0, 1.0]]},
 }
@@ -57,7 +57,7 @@ def test_pictures_are_what_was_measured(plot):
     check_bars(bars, MEASURED["bars"])
     check_curve(curve, MEASURED["curve"])
     assert bars.get_ylabel() == "seconds"
-    (only,) = plot.make_figure(MEASURED, ["Model Parallel", "Single GPU"]).axes
+    (only,) = plot.make_figure(MEASURED, ["two halves", "whole"]).axes
     check_bars(only, MEASURED["bars"][:2])
     (alone,) = plot.make_figure({"ylabel": "s", "bars": MEASURED["bars"]}).axes
     check_bars(alone, MEASURED["bars"])
@@ -75,7 +75,7 @@ def test_plot_from_a_file(plot, tmp_path, monkeypatch, capsys):
         run("measured.json", name)
         assert (tmp_path / name).read_bytes().startswith(begin)
     for arguments, words in (
-        (("measured.json", "no.png", "--bars", "Double GPU"), "measured.json has no bar 'Double GPU', only "),
+        (("measured.json", "no.png", "--bars", "thirds"), "measured.json has no bar 'thirds', only "),
         (("missing.json", "no.png"), "missing.json has no measurements: "),
     ):
         with pytest.raises(SystemExit) as ended:
@@ -93,11 +93,11 @@ def test_halves_compute_what_the_whole_does(monkeypatch):
     cpu = torch.device("cpu")
     torch.manual_seed(0)
     whole = program.resnet50(num_classes=program.CLASSES).eval()
-    halves, pipelined = program.ModelParallelResNet50(cpu, cpu).eval(), program.PipelinedResNet50(cpu, cpu).eval()
+    halves, pipelined = program.HalvedResNet(whole, cpu, cpu).eval(), program.PipelinedResNet(whole, cpu, cpu).eval()
     pipelined.split_size = 2
-    for model in (halves, pipelined):
-        left = model.load_state_dict(whole.state_dict(), strict=False)
-        assert not left.unexpected_keys and all(key.startswith(("seq1.", "seq2.")) for key in left.missing_keys)
+    for model in (halves, pipelined):  # no layer is left out, and none is there twice
+        assert list(map(id, model.parameters())) == list(map(id, whole.parameters()))
+    assert [len(half) for half in (halves.lower, halves.upper)] == [6, 5]
     images = torch.randn(5, 3, 32, 32)
     with torch.no_grad():
         expected = whole(images)
@@ -112,14 +112,14 @@ def test_resnet50_is_measured_and_drawn(runner, plot):
     )
     assert result.returncode == 0, result.stderr
     measured = json.loads((runner.folder / "model_parallel.json").read_text())
-    assert [bar["label"] for bar in measured["bars"]] == ["Model Parallel", "Single GPU", "Pipelined"]
+    assert [bar["label"] for bar in measured["bars"]] == ["two halves", "whole", "pipelined"]
     assert measured["curve"]["split_size"] == [1, 2]
     samples = [*(bar["seconds"] for bar in measured["bars"]), *measured["curve"]["seconds"]]
     assert all(len(seconds) == 2 and min(seconds) > 0 for seconds in samples)
     assert measured["title"] == "both halves on cpu: there is no second GPU"
-    assert measured["ylabel"] == "ResNet50 Execution Time (Second)"
-    for name in ("mp_vs_rn.png", "pipeline.png"):
+    assert measured["ylabel"] == "seconds for a step"
+    for name in ("halves.png", "pipeline.png"):
         assert (runner.folder / name).read_bytes().startswith(PNG)
-    for label, line in zip(("Model Parallel", "Single GPU", "Pipelined"), result.stdout.splitlines()[1:], strict=True):
+    for label, line in zip(("two halves", "whole", "pipelined"), result.stdout.splitlines()[1:], strict=True):
         mean = next(statistics.fmean(bar["seconds"]) for bar in measured["bars"] if bar["label"] == label)
         assert line.startswith(f"{label}: {mean:.4f} s")

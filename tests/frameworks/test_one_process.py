@@ -1,7 +1,13 @@
 """Programs of one process are what they are without a launcher."""
 
+import pathlib
+import sys
+
 import pytest
 from conftest import PROGRAMS, need
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from free_port import free_port
 
 
 def test_data_parallel_is_unchanged(runner):
@@ -25,9 +31,20 @@ def test_workers_of_a_program_find_each_other(runner, way):
     """With the program's MASTER_PORT, as in PyTorch's tutorials, with what was there, over torch.distributed.rpc."""
     need("torch")
     script = PROGRAMS / "spawn_workers.py"
-    alone, below = runner.python(script, way), runner.taas_run(script, way)
-    assert alone.returncode == below.returncode == 0, below.stderr
-    assert below.stdout == alone.stdout == "total 6\n"
+    alone = runner.python(script, way)
+    assert (alone.returncode, alone.stdout) == (0, "total 6\n"), alone.stderr
+    for options in ((), ("--gpus", 1), ("--nproc-per-node", 1)):
+        below = runner.taas_run(*options, script, way)
+        assert (below.returncode, below.stdout) == (0, alone.stdout), f"{options}\n{below.stderr}"
+
+
+def test_two_of_such_programs_cannot_have_one_port(runner):
+    """Each of them serves a store there for its workers, and the second one finds the port taken."""
+    need("torch")
+    result = runner.taas_run(
+        "--nproc-per-node", 2, "--store", "rank0", PROGRAMS / "spawn_workers.py", "own", free_port()
+    )
+    assert result.returncode == 1 and "EADDRINUSE" in result.stderr, f"{result.stdout}\n{result.stderr}"
 
 
 def test_one_process_that_joins_a_group_alone(runner):

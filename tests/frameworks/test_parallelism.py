@@ -36,8 +36,8 @@ def test_data_parallel(runner):
     assert told.splitlines() == [
         "no GPU: each batch stays whole, on the CPU",
         *(
-            f"{where}: input ({size}, 5), output ({size}, 2)"
-            for size in (30, 30, 30, 10)
+            f"{where}: input ({size}, 6), output ({size}, 3)"
+            for size in (16, 16, 12)
             for where in ("  inside the model", "outside")
         ),
     ]

@@ -1,11 +1,9 @@
-"""Digits in the files that torchvision's MNIST reads: real ones where the folder of them is, drawn ones elsewhere."""
+"""Digits in the files that torchvision's MNIST reads: drawn in seven segments, with noise around them."""
 
-import gzip
 import pathlib
 
 import numpy
 
-REAL = pathlib.Path(__file__).parents[3] / "shared" / "data" / "mnist"
 _SEGMENTS = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg"]
 _BOXES = {
     "a": (4, 6, 8, 20),
@@ -20,20 +18,12 @@ _BOXES = {
 
 def write(folder: pathlib.Path, train: int, test: int):
     """So many digits of each kind below `folder`."""
-    images, labels = _real() if REAL.exists() else _drawn(train + test)
+    images, labels = _drawn(train + test)
     raw = folder / "MNIST" / "raw"
     raw.mkdir(parents=True)
     for name, part in (("train", slice(0, train)), ("t10k", slice(train, train + test))):
         _write(raw / f"{name}-images-idx3-ubyte", images[part])
         _write(raw / f"{name}-labels-idx1-ubyte", labels[part])
-
-
-def _real():
-    images = gzip.decompress((REAL / "t10k-images-idx3-ubyte.gz").read_bytes())
-    labels = gzip.decompress((REAL / "t10k-labels-idx1-ubyte.gz").read_bytes())
-    return numpy.frombuffer(images, numpy.uint8, offset=16).reshape(-1, 28, 28), numpy.frombuffer(
-        labels, numpy.uint8, offset=8
-    )
 
 
 def _drawn(count):

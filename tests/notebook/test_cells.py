@@ -1,9 +1,12 @@
 """Distributed cells in a real kernel: what goes in, what comes back, and where errors point."""
 
 import json
+import pathlib
 import re
 
 import pytest
+
+PROGRAMS = pathlib.Path(__file__).parents[1] / "frameworks" / "programs"
 
 
 @pytest.mark.gate
@@ -309,3 +312,12 @@ def test_caches_within_the_project_stay_writable(kernel, project):
     done = kernel.run('%%taas --gpus 2\npathlib.Path(".cache", os.environ["RANK"]).write_text("x")')
     kernel.run("os.environ['HOME'] = home").check()
     assert done.check() and {path.name for path in (project / ".cache").iterdir()} == {"0", "1"}
+
+
+def test_lightning_trains_in_a_cell(kernel):
+    pytest.importorskip("lightning")
+    program = (PROGRAMS / "lightning_devices.py").read_text()
+    arguments = "devices, nodes = map(int, sys.argv[1:])\n"
+    assert arguments in program
+    done = kernel.run("#!g2.8\n#pragma taas --gpus 2\n" + program.replace(arguments, "devices, nodes = 2, 1\n"))
+    assert "2 ranks on 1 machines, 2 steps\n" in done.check().stream(), done.stream()

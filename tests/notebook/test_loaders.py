@@ -56,6 +56,12 @@ def test_the_order_is_the_plain_loaders(kernel):
     assert kernel.run("seen == plain[:24]").check().result == "True"
 
 
+def test_the_loop_ends_with_the_epoch_where_units_are_more_than_that(kernel):
+    kernel.run(REGISTER).check()
+    kernel.run(TRAIN.replace("--units 48", "--units 100000")).check()
+    assert kernel.run("sorted(seen) == list(range(64)), me not in makers").check().result == "(True, True)"
+
+
 def test_without_cpus_ranks_make_the_batches_themselves(kernel):
     kernel.run(REGISTER).check()
     kernel.run(TRAIN.replace("--cpus 1 --units 48 ", "")).check()

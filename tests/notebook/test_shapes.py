@@ -26,7 +26,7 @@ def launcher_words(line, *lines):
     [
         ["#!g2.8\n", "x\n"],
         ["#!g2.8\n", "#pragma taas --gpus 8\n", "x\n"],
-        ["#pragma taas --gpus 8 --cpus 1 --units 20480000\n"],
+        ["#pragma taas --gpus 8 --cpus 2 --units 4000000\n"],
         ["# pragma taas\n"],
         ["#!c1.4\n", "#pragma taas --gpus 2\n"],
         ["#!mystery\n"],

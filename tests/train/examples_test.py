@@ -64,22 +64,20 @@ def auto_mode(folder):
 
 
 def sizes(folder):
-    """On the CPU, the lines of four devices; lines of the replicas of one batch come in any order."""
-    lines = run("--nproc-per-node", "1", "data_parallel_sizes", folder=folder)
-    if lines[0].startswith("Let's use"):
+    """On the CPU, the lines of three devices; lines of the replicas of one batch come in any order."""
+    first, *lines = run("--nproc-per-node", "1", "data_parallel_sizes", folder=folder)
+    if first.endswith(" GPUs: each batch is split over them"):
         return
+    assert first == "no two GPUs: each batch is split as for three devices, on the CPU", first
 
-    def inner(size):
-        return f"\tIn Model: input size torch.Size([{size}, 5]) output size torch.Size([{size}, 2])"
+    def told(where, size):
+        return f"{where}: input ({size}, 6), output ({size}, 3)"
 
-    def outer(size):
-        return f"Outside: input size torch.Size([{size}, 5]) output_size torch.Size([{size}, 2])"
-
-    batch, rest = [8, 8, 8, 6], [3, 3, 3, 1]
-    for parts, size in ((batch, 30), (batch, 30), (batch, 30), (rest, 10)):
-        assert collections.Counter(lines[:4]) == collections.Counter(map(inner, parts)), lines
-        assert lines[4] == outer(size), lines
-        lines = lines[5:]
+    for parts in ([6, 6, 4], [6, 6, 4], [4, 4, 4]):
+        inside = collections.Counter(told("  inside the model", size) for size in parts)
+        assert collections.Counter(lines[:3]) == inside, lines
+        assert lines[3] == told("outside", sum(parts)), lines
+        lines = lines[4:]
     assert not lines, lines
 
 

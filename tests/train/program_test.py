@@ -6,11 +6,14 @@ usage: program_test.py TRAIN CASE
 import filecmp
 import json
 import os
+import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from free_port import free_port
 
 TINY = ("--train-images", "256", "--test-images", "128", "--threads", "1")
 
@@ -98,12 +101,6 @@ def stopped(folder):
     train(*long, TAAS_OUTPUT_DIR=parts, TORCHELASTIC_RESTART_COUNT="1")
     same = filecmp.cmp(os.path.join(straight, "checkpoint.pt"), os.path.join(parts, "checkpoint.pt"), shallow=False)
     assert same, "the resumed run differs"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def two_ranks(folder):

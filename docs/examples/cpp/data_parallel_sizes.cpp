@@ -1,10 +1,10 @@
-// How DataParallel cuts batches: each replica and the loop around it say what sizes they see.
+// DataParallel cuts each batch: every replica prints the sizes that it sees, and the loop prints those of the whole.
 //
-//     data_parallel_sizes        # on all GPUs; with fewer than two, on the CPU as if it were four devices
+//     data_parallel_sizes        # on all GPUs; with fewer than two, on the CPU as if it were three devices
 #include <torch/nn/modules/linear.h>
 
 #include <iostream>
-#include <sstream>
+#include <string>
 #include <taas/data.hpp>
 #include <taas/data_parallel.hpp>
 #include <taas/error.hpp>
@@ -12,55 +12,57 @@
 
 namespace {
 
-constexpr std::int64_t kInputSize = 5, kOutputSize = 2, kBatchSize = 30, kDataSize = 100;
+constexpr std::int64_t kSamples = 44, kBatchSize = 16, kInputs = 6, kOutputs = 3;
 
-struct RandomDataset : taas::Dataset {
-  std::size_t size() const override { return static_cast<std::size_t>(kDataSize); }
-  taas::Tensors get(std::size_t index) override { return {data[static_cast<std::int64_t>(index)]}; }
-  at::Tensor data = at::randn({kDataSize, kInputSize});
+struct Samples : taas::Dataset {
+  std::size_t size() const override { return static_cast<std::size_t>(kSamples); }
+  taas::Tensors get(std::size_t index) override { return {rows[static_cast<std::int64_t>(index)]}; }
+  at::Tensor rows = at::randn({kSamples, kInputs});
 };
 
-/// As Python writes it.
-std::string text_of(at::IntArrayRef sizes) {
-  std::ostringstream text;
-  text << "torch.Size(" << sizes << ")";
-  return text.str();
+/// The sizes of a matrix, as Python writes a tuple.
+std::string sizes_of(const at::Tensor& matrix) {
+  return "(" + std::to_string(matrix.size(0)) + ", " + std::to_string(matrix.size(1)) + ")";
 }
 
-struct ModelImpl : torch::nn::Cloneable<ModelImpl> {
-  ModelImpl() { reset(); }
-  void reset() override { fc = register_module("fc", torch::nn::Linear(kInputSize, kOutputSize)); }
+void tell(const std::string& where, const at::Tensor& input, const at::Tensor& output) {
+  // One write for the whole line: replicas write at the same time.
+  std::cout << where + ": input " + sizes_of(input) + ", output " + sizes_of(output) + "\n" << std::flush;
+}
+
+/// A layer that prints what it was given and what it returns.
+struct TellingModelImpl : torch::nn::Cloneable<TellingModelImpl> {
+  TellingModelImpl() { reset(); }
+  void reset() override { layer = register_module("layer", torch::nn::Linear(kInputs, kOutputs)); }
   at::Tensor forward(const at::Tensor& input) {
-    auto output = fc(input);
-    // One write for the whole line: replicas write at the same time.
-    std::cout << "\tIn Model: input size " + text_of(input.sizes()) + " output size " + text_of(output.sizes()) + "\n"
-              << std::flush;
+    auto output = layer(input);
+    tell("  inside the model", input, output);
     return output;
   }
-  torch::nn::Linear fc = nullptr;
+  torch::nn::Linear layer = nullptr;
 };
-TORCH_MODULE(Model);
+TORCH_MODULE(TellingModel);
 
 }  // namespace
 
 int main() try {
   auto devices = taas::visible_devices();
   if (devices.size() > 1) {
-    std::cout << "Let's use " << devices.size() << " GPUs!" << std::endl;
+    std::cout << devices.size() << " GPUs: each batch is split over them" << std::endl;
   } else {
-    devices.assign(4, c10::kCPU);
+    std::cout << "no two GPUs: each batch is split as for three devices, on the CPU" << std::endl;
+    devices.assign(3, c10::kCPU);
   }
-  Model module;
+  TellingModel module;
   module->to(devices.front());
   taas::DataParallel model(module, devices);
 
-  taas::DataLoader loader("random", std::make_shared<RandomDataset>(), {.batch_size = kBatchSize});
-  taas::DistributedSampler sampler(static_cast<std::size_t>(kDataSize), {});  // one rank, shuffled
+  taas::DataLoader loader("samples", std::make_shared<Samples>(), {.batch_size = kBatchSize});
+  taas::DistributedSampler sampler(static_cast<std::size_t>(kSamples), {});  // one rank, shuffled
   for (auto& batch : loader.batches(sampler)) {
     auto input = batch[0].to(devices.front());
     auto output = model(input);
-    std::cout << "Outside: input size " + text_of(input.sizes()) + " output_size " + text_of(output.sizes())
-              << std::endl;
+    tell("outside", input, output);
   }
 } catch (const taas::Exception& error) {
   std::cerr << "data_parallel_sizes: " << error.what() << '\n';

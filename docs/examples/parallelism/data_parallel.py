@@ -38,12 +38,12 @@ def spread(model: nn.Module) -> nn.Module:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--samples", type=int, default=100)
-    parser.add_argument("--batch-size", type=int, default=30)
+    parser.add_argument("--samples", type=int, default=44)
+    parser.add_argument("--batch-size", type=int, default=16)
     options = parser.parse_args()
-    model = spread(TellingModel(5, 2))
+    model = spread(TellingModel(6, 3))
     device = next(model.parameters()).device  # where batches begin and where outputs come back to
-    loader = DataLoader(TensorDataset(torch.randn(options.samples, 5)), batch_size=options.batch_size, shuffle=True)
+    loader = DataLoader(TensorDataset(torch.randn(options.samples, 6)), batch_size=options.batch_size, shuffle=True)
     for (batch,) in loader:
         output = model(batch.to(device))
         print(f"outside: input {tuple(batch.shape)}, output {tuple(output.shape)}")

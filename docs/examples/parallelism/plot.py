@@ -1,7 +1,7 @@
 """`plot.py MEASURED.json PICTURE`: draws step times as bars and, where there is one, the curve over split sizes.
 
     python docs/examples/parallelism/plot.py model_parallel.json pipeline.png
-    python docs/examples/parallelism/plot.py model_parallel.json mp_vs_rn.svg --bars "Model Parallel" "Single GPU"
+    python docs/examples/parallelism/plot.py model_parallel.json halves.svg --bars "two halves" whole
 
 Bars and points are means; the lines through them reach one standard deviation up and down. The JSON is described in
 docs/parallelism.md.
@@ -20,6 +20,9 @@ from matplotlib import pyplot  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
+FILL, LINE, SPREAD = "#8fb8de", "#31628f", "#444444"
+WHISKERS = {"elinewidth": 1.2, "capsize": 4}
+
 
 def means_and_deviations(samples: list[list[float]]) -> tuple[list[float], list[float]]:
     return [statistics.fmean(each) for each in samples], [statistics.pstdev(each) for each in samples]
@@ -27,19 +30,22 @@ def means_and_deviations(samples: list[list[float]]) -> tuple[list[float], list[
 
 def draw_bars(axes: Axes, bars: list[dict], ylabel: str) -> None:
     means, deviations = means_and_deviations([bar["seconds"] for bar in bars])
-    axes.bar([bar["label"] for bar in bars], means, yerr=deviations, alpha=0.5, ecolor="red", capsize=10, width=0.6)
+    names = [bar["label"] for bar in bars]
+    axes.bar(names, means, 0.5, yerr=deviations, color=FILL, edgecolor=LINE, ecolor=SPREAD, error_kw=WHISKERS)
     axes.set_ylabel(ylabel)
-    axes.yaxis.grid(True)
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color="#dddddd")
 
 
 def draw_curve(axes: Axes, curve: dict) -> None:
     means, deviations = means_and_deviations(curve["seconds"])
-    axes.errorbar(curve["split_size"], means, yerr=deviations, marker="o", ecolor="red", capsize=4)
-    axes.set_xlabel("Pipeline Split Size")
+    sizes = curve["split_size"]
+    axes.errorbar(sizes, means, yerr=deviations, color=LINE, marker="s", markersize=4, ecolor=SPREAD, **WHISKERS)
+    axes.set_xlabel("samples in a part of the pipeline")
     axes.set_xscale("log", base=2)
-    axes.set_xticks(curve["split_size"], [str(size) for size in curve["split_size"]], minor=False)
+    axes.set_xticks(sizes, [str(size) for size in sizes], minor=False)
     axes.set_ylim(bottom=0)
-    axes.grid(True)
+    axes.grid(color="#dddddd")
 
 
 def make_figure(results: dict, labels: list[str] | None = None) -> Figure:

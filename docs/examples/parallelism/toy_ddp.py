@@ -16,18 +16,20 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+INPUTS, HIDDEN, OUTPUTS, BATCH_SIZE = 6, 12, 3, 16
 
-class ToyModel(nn.Module):
-    """Two layers."""
+
+class TwoLayers(nn.Sequential):
+    """A model so small that its numbers can be looked at."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.net1 = nn.Linear(10, 10)
-        self.relu = nn.ReLU()
-        self.net2 = nn.Linear(10, 5)
+        super().__init__(nn.Linear(INPUTS, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, OUTPUTS))
 
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        return self.net2(self.relu(self.net1(batch)))
+
+def draw_batch(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points, and the products that the model is to learn. They are drawn on the CPU, so that GPUs see the same."""
+    points = torch.randn(BATCH_SIZE, INPUTS)
+    return points.to(device), (points[:, :OUTPUTS] * points[:, OUTPUTS:]).to(device)
 
 
 def choose_device(local_rank: int) -> torch.device:
@@ -40,11 +42,12 @@ def train(device: torch.device, steps: int, **meeting_point: Any) -> None:
     on_gpu = device.type == "cuda"
     dist.init_process_group("nccl" if on_gpu else "gloo", device_id=device if on_gpu else None, **meeting_point)
     torch.manual_seed(dist.get_rank())
-    model = DistributedDataParallel(ToyModel().to(device), device_ids=[device] if on_gpu else None)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    model = DistributedDataParallel(TwoLayers().to(device), device_ids=[device] if on_gpu else None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(steps):
+        points, products = draw_batch(device)
+        loss = nn.functional.mse_loss(model(points), products)
         optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(torch.randn(20, 10, device=device)), torch.randn(20, 5, device=device))
         loss.backward()
         optimizer.step()
     weights = sum(weight.detach().double().sum().item() for weight in model.parameters())
@@ -55,8 +58,8 @@ def train(device: torch.device, steps: int, **meeting_point: Any) -> None:
     dist.destroy_process_group()
 
 
-def train_in_spawned_process(rank: int, world_size: int, port: int, steps: int) -> None:
-    train(choose_device(rank), steps, init_method=f"tcp://localhost:{port}", rank=rank, world_size=world_size)
+def train_in_spawned_process(rank: int, processes: int, port: int, steps: int) -> None:
+    train(choose_device(rank), steps, init_method=f"tcp://localhost:{port}", rank=rank, world_size=processes)
 
 
 def main() -> None:
@@ -65,7 +68,7 @@ def main() -> None:
     parser.add_argument(
         "--processes", type=int, default=torch.cuda.device_count() or 2, help="to spawn, without a launcher"
     )
-    parser.add_argument("--port", type=int, default=12355, help="where these meet on this machine")
+    parser.add_argument("--port", type=int, default=29517, help="where these meet on this machine")
     options = parser.parse_args()
     if "RANK" in os.environ:
         train(choose_device(int(os.environ["LOCAL_RANK"])), options.steps)

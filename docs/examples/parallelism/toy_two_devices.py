@@ -15,21 +15,21 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 DEVICES = 2  # of a replica
+INPUTS, HIDDEN, OUTPUTS, BATCH_SIZE = 6, 12, 3, 16
 
 
-class ToyModelOnTwoDevices(nn.Module):
+class TwoLayers(nn.Module):
     """A layer on each device; what goes between them is moved in forward(), and its gradient comes back that way."""
 
     def __init__(self, first: torch.device, second: torch.device) -> None:
         super().__init__()
         self.first, self.second = first, second
-        self.net1 = nn.Linear(10, 10).to(first)
-        self.relu = nn.ReLU()
-        self.net2 = nn.Linear(10, 5).to(second)
+        self.lower = nn.Linear(INPUTS, HIDDEN).to(first)
+        self.upper = nn.Linear(HIDDEN, OUTPUTS).to(second)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        hidden = self.relu(self.net1(batch.to(self.first)))
-        return self.net2(hidden.to(self.second))
+        hidden = torch.tanh(self.lower(batch.to(self.first)))
+        return self.upper(hidden.to(self.second))
 
 
 def own_gpus(visible: int, per_rank: int, local_rank: int, local_world_size: int) -> range:
@@ -57,12 +57,13 @@ def choose_devices() -> list[torch.device]:
 def train(devices: list[torch.device], steps: int) -> None:
     torch.manual_seed(dist.get_rank())
     # A module over several devices takes no device_ids: DDP leaves inputs to the module.
-    model = DistributedDataParallel(ToyModelOnTwoDevices(*devices), device_ids=None)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    model = DistributedDataParallel(TwoLayers(*devices), device_ids=None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(steps):
+        points = torch.randn(BATCH_SIZE, INPUTS)
+        products = points[:, :OUTPUTS] * points[:, OUTPUTS:]  # what the model is to learn
+        loss = nn.functional.mse_loss(model(points), products.to(devices[-1]))
         optimizer.zero_grad()
-        outputs = model(torch.randn(20, 10))
-        loss = nn.functional.mse_loss(outputs, torch.randn(20, 5, device=outputs.device))
         loss.backward()
         optimizer.step()
     weights = sum(weight.detach().double().sum().item() for weight in model.parameters())

@@ -1,7 +1,12 @@
-"""One process that starts workers of its own, as PyTorch's tutorials do: with a port of its own, or the given one."""
+"""One process that starts workers of its own, as PyTorch's tutorials do: spawn_workers.py WAY [PORT].
+
+WAY is own (a port of the program's own), given (what is in the environment) or rpc. With a PORT the workers stay until
+they are stopped, as those of a long training do.
+"""
 
 import datetime
 import os
+import signal
 import socket
 import sys
 
@@ -29,12 +34,14 @@ def call(rank: int, world_size: int) -> int:
     return sum(answers)
 
 
-def work(rank: int, way: str, port: str):
+def work(rank: int, way: str, port: str, stay: bool):
     if way != "given":
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=port)
     total = call(rank, 3) if way == "rpc" else reduce(rank, 3)
     if rank == 0:
-        print("total", total)
+        print("total", total, flush=True)
+    if stay:
+        signal.pause()
 
 
 def free_port() -> str:
@@ -45,4 +52,5 @@ def free_port() -> str:
 if __name__ == "__main__":
     os.environ.setdefault("MASTER_ADDR", "localhost")
     os.environ.setdefault("MASTER_PORT", free_port())
-    mp.spawn(work, (sys.argv[1], free_port()), nprocs=3)
+    way, *fixed = sys.argv[1:]
+    mp.spawn(work, (way, *(fixed or [free_port()]), bool(fixed)), nprocs=3)
