@@ -2,12 +2,14 @@
 
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from free_port import free_port
 
 TAAS_RUN = os.environ["TAAS_RUN"]
 RANK_PROGRAM = os.environ["TAAS_RANK_PROGRAM"]
@@ -150,11 +152,6 @@ def assert_ranks(touched: pathlib.Path, count: int):
     assert found == {str(rank) for rank in range(count)}
     for path in touched.iterdir():
         path.unlink()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def succeeds(launcher, *arguments, env=None):

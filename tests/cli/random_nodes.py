@@ -12,12 +12,13 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from free_port import free_port
 from random_publishing import version_of
 from random_runs import (
     DEADLINE_SECONDS,
@@ -66,12 +67,6 @@ def draw(number: int) -> Plan:
         rng.randrange(1, nodes),
         2 * rng.random(),
     )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def order_of(launchers: list, folder: pathlib.Path) -> list:

@@ -120,7 +120,7 @@ def ordinary(monkeypatch):
     processes of an ordinary user's own tests would count."""
     if os.geteuid() != 0:
         pytest.skip("only root can become a user who has no other process")
-    user = 50000 + os.getpid() % 10000
+    user = 60000 + os.getpid() % 5000
     with tempfile.TemporaryDirectory(prefix="taas-limits-") as folder:  # pytest's own is closed to other users
         shutil.copy2(TAAS_RUN, folder)
         monkeypatch.setattr("conftest.TAAS_RUN", f"{folder}/taas-run")

@@ -39,7 +39,6 @@ def outcome(launcher, process):
     return err, (folder / "output/model.pt").read_text(), folder / ".staging/model.pt"
 
 
-@pytest.mark.gate
 def test_what_an_exception_has_cut_off_does_not_replace_a_whole_file(launcher):
     (launcher.folder / "train.py").write_text(
         WRITE

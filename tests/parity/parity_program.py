@@ -4,12 +4,14 @@ import argparse
 import os
 import pathlib
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from free_port import free_port
 
 STEPS, BATCH, INPUTS, CLASSES = 10, 4, 64, 10
 
@@ -63,12 +65,6 @@ def python_rank(folder, train):
         (folder / f"python.{name}.{rank}.bin").write_bytes(to_bytes(state_of(net)))
     torch.distributed.barrier()
     os._exit(0)  # gloo's threads may outlive Python's end, which aborts a rank that has done all its work
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def run_ranks(ranks, command):

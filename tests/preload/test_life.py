@@ -1,5 +1,6 @@
 """A preloaded interpreter through a run's life: restarts, stops, kills, limits, and what it falls back from."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -59,8 +60,10 @@ def started(machine):
 
 
 def family(pid) -> list[int]:
-    lists = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for text in lists for child in text.read_text().split()]
+    children = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has just ended
+            children += map(int, task.read_text().split())
     return [pid] + [member for child in children for member in family(child)]
 
 
@@ -70,11 +73,11 @@ def preloader(pid) -> int | None:
         try:
             command = pathlib.Path(f"/proc/{member}/environ").read_bytes()
             descriptors = os.listdir(f"/proc/{member}/fd")
-        except OSError:
+            if PRELOADER in command and b"serve" in command and "3" in descriptors and os.getsid(member) == member:
+                if os.readlink(f"/proc/{member}/fd/1").startswith("/memfd:"):
+                    return member
+        except OSError:  # it has just ended
             continue
-        if PRELOADER in command and b"serve" in command and "3" in descriptors and os.getsid(member) == member:
-            if os.readlink(f"/proc/{member}/fd/1").startswith("/memfd:"):
-                return member
     return None
 
 
