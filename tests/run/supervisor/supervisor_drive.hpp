@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -26,8 +26,6 @@ inline std::string list(const std::vector<Rank>& chosen) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-inline long ms(Instant at) { return std::chrono::duration_cast<std::chrono::milliseconds>(at - at_ms(0)).count(); }
-
 inline std::string brief(const GatherNodes& a) { return fmt::format("gather {}", a.generation.value); }
 inline std::string brief(const RequestStop& a) { return fmt::format("request stop {}", a.signal); }
 inline std::string brief(const StartGeneration& a) { return fmt::format("start {}", a.generation.value); }
@@ -38,8 +36,8 @@ inline std::string brief(const KillGeneration&) { return "kill"; }
 inline std::string brief(const SweepGeneration& a) {
   return a.signal == 0 ? "await leftovers" : fmt::format("sweep {}", signal_name(a.signal));
 }
-inline std::string brief(const SetDeadline& a) { return fmt::format("deadline {}", ms(a.at)); }
-inline std::string brief(const ClearDeadline&) { return "no deadline"; }
+inline std::string brief(const SetDeadline&) { return {}; }
+inline std::string brief(const ClearDeadline&) { return {}; }
 inline std::string brief(const SettleOutput& a) { return a.publish ? "settle" : "settle nothing"; }
 inline std::string brief(const Notify& a) { return "say " + a.text; }
 inline std::string brief(const ReportFailure& a) {
@@ -49,8 +47,8 @@ inline std::string brief(const Finish& a) {
   return fmt::format("finish {} {}", a.verdict.exit_code, a.verdict.summary);
 }
 
-/// One run, driven by hand. Every function returns what was decided, in short. Nodes are there when they are asked for,
-/// unless the test gathers them itself.
+/// One run, driven by hand. Every function returns what was decided, in short; deadlines are left out, of which the
+/// last one that was set is `due`. Nodes are there when they are asked for, unless the test gathers them itself.
 class Drive {
  public:
   explicit Drive(const Policy& policy, bool gathers = true)
@@ -77,15 +75,19 @@ class Drive {
   Strings gone(long when) { return feed(GenerationGone{generation, at_ms(when)}); }
   Strings signal(int number, long when) { return feed(SignalReceived{number, at_ms(when)}); }
   Strings deadline(long when) { return feed(DeadlineReached{at_ms(when)}); }
+  Strings time_is_up() { return feed(DeadlineReached{due.value()}); }
   Strings settled(long when, std::string error = "") { return feed(OutputSettled{std::move(error), at_ms(when)}); }
 
   Strings feed(const Event& event) {
     Strings decided;
     bool asked = false;
     for (const auto& action : supervisor_.handle(event)) {
-      bool gather = gathers_ && std::holds_alternative<GatherNodes>(action);
+      if (const auto* set = std::get_if<SetDeadline>(&action)) due = set->at;
+      if (std::holds_alternative<ClearDeadline>(action)) due.reset();
+      const bool gather = gathers_ && std::holds_alternative<GatherNodes>(action);
       asked = asked || gather;
-      if (!gather) decided.push_back(std::visit([](const auto& chosen) { return brief(chosen); }, action));
+      auto text = std::visit([](const auto& chosen) { return brief(chosen); }, action);
+      if (!gather && !text.empty()) decided.push_back(std::move(text));
     }
     if (!asked) return decided;
     for (auto& then : gathered(0)) decided.push_back(std::move(then));
@@ -93,6 +95,7 @@ class Drive {
   }
 
   Generation generation{0};
+  std::optional<Instant> due;
 
  private:
   int world_size_;

@@ -26,11 +26,10 @@ TEST_CASE("a rank that has raised and does not end is told, fails after its time
   Drive run(policy_for(3));
   run.begin();
   CHECK(run.feed(lingers(1, 4000, Lingering::kFailed, "thread \"writer\"")) ==
-        Strings{"say rank 1 raised ValueError: bad shape and has not ended: waits for thread \"writer\"",
-                "deadline 34000"});
-  CHECK(run.deadline(34000) ==
+        Strings{"say rank 1 raised ValueError: bad shape and has not ended: waits for thread \"writer\""});
+  CHECK(run.time_is_up() ==
         Strings{"say rank 1 counts as failed: it has not ended within 30 s of its exception (--exit-timeout)",
-                "SIGTERM to 0,1,2", "deadline 64000"});
+                "SIGTERM to 0,1,2"});
   run.exited(0, 34010, kTerminated);
   run.exited(1, 34010, kTerminated);
   CHECK(run.exited(2, 34010, kTerminated) == Strings{"sweep SIGTERM"});
@@ -42,10 +41,10 @@ TEST_CASE("it is restarted as if it had ended") {
   Drive run(policy_for(2, 1));
   run.begin();
   run.feed(lingers(0, 4000, Lingering::kFailed));
-  run.deadline(34000);
+  run.time_is_up();
   run.exited(0, 34010, kTerminated);
   run.exited(1, 34010, kTerminated);
-  CHECK(run.gone(34020) == Strings{"report rank 0 raised ValueError: bad shape, restarting", "no deadline", "start 1"});
+  CHECK(run.gone(34020) == Strings{"report rank 0 raised ValueError: bad shape, restarting", "start 1"});
 }
 
 TEST_CASE("where it is not certain that a rank has failed, that is all that is said") {
@@ -67,14 +66,14 @@ TEST_CASE("who seemed to have failed for certain and goes on all the same is lef
   run.begin();
   run.feed(lingers(1, 4000, Lingering::kFailed));
   run.feed(lingers(1, 20000, Lingering::kGoesOn));
-  CHECK(run.deadline(34000) == Strings{});
+  CHECK(run.time_is_up() == Strings{});
 }
 
 TEST_CASE("a rank that ends before its time fails as ever") {
   Drive run(policy_for(2));
   run.begin();
   run.feed(lingers(1, 4000, Lingering::kFailed));
-  CHECK(run.exited(1, 5000, {1}) == Strings{"SIGTERM to 0", "deadline 35000"});
+  CHECK(run.exited(1, 5000, {1}) == Strings{"SIGTERM to 0"});
   run.exited(0, 5010, kTerminated);
   CHECK(run.gone(5020).front() == "report rank 1 raised ValueError: bad shape");
 }
@@ -92,14 +91,15 @@ TEST_CASE("a rank that looked like one that had failed and then ends well is not
 TEST_CASE("its time begins when it was told, not with an older traceback that it had caught") {
   Drive run(policy_for(2));
   run.begin();
-  CHECK(run.feed(lingers(1, 90000, Lingering::kFailed, "", 1000)).back() == "deadline 120000");
+  run.feed(lingers(1, 90000, Lingering::kFailed, "", 1000));
+  CHECK(run.due == at_ms(90000) + Policy().exit_timeout);
 }
 
 TEST_CASE("the user's stop just after a rank counted as failed leaves it a failure") {
   Drive run(policy_for(2));
   run.begin();
   run.feed(lingers(1, 4000, Lingering::kFailed));
-  run.deadline(34000);
+  run.time_is_up();
   CHECK(run.signal(SIGINT, 34500).front() == "say SIGINT: killing what is left");
   run.exited(0, 34510, {0, SIGKILL});
   run.exited(1, 34510, {0, SIGKILL});
@@ -143,20 +143,18 @@ TEST_CASE("ranks that live on after the others ended well are named, once and th
   Drive run(policy_for(4));
   run.begin();
   CHECK(run.exited(0, 1000) == Strings{});
-  CHECK(run.exited(2, 2000) == Strings{"deadline 32000"});
-  CHECK(run.exited(3, 3000) == Strings{"deadline 33000"});
-  CHECK(run.deadline(33000) ==
-        Strings{"say ranks 0, 2, 3 ended well 30 s ago; rank 1 has not ended", "deadline 1833000"});
-  CHECK(run.deadline(1833000) ==
-        Strings{"say ranks 0, 2, 3 ended well 30 min ago; rank 1 has not ended", "deadline 3633000"});
-  CHECK(run.exited(1, 1900000) == Strings{"await leftovers", "deadline 2200000"});
+  CHECK(run.exited(2, 2000) == Strings{});
+  CHECK(run.exited(3, 3000) == Strings{});
+  CHECK(run.time_is_up() == Strings{"say ranks 0, 2, 3 ended well 30 s ago; rank 1 has not ended"});
+  CHECK(run.time_is_up() == Strings{"say ranks 0, 2, 3 ended well 30 min ago; rank 1 has not ended"});
+  CHECK(run.exited(1, 1900000) == Strings{"await leftovers"});
 }
 
 TEST_CASE("of many ranks that ended well their number is told") {
   Drive run(policy_for(40));
   run.begin();
   for (int rank = 1; rank < 40; ++rank) run.exited(rank, 1000);
-  CHECK(run.deadline(31000).front() == "say 39 ranks ended well 30 s ago; rank 0 has not ended");
+  CHECK(run.time_is_up().front() == "say 39 ranks ended well 30 s ago; rank 0 has not ended");
 }
 
 }  // namespace supervisor_lingering_test

@@ -16,22 +16,41 @@ using supervisor_drive::Strings;
 TEST_CASE("a run without trouble") {
   Drive run(policy_for(2));
   CHECK(run.begin() == Strings{"start 0"});
-  CHECK(run.exited(0, 1000) == Strings{"deadline 31000"});
-  CHECK(run.exited(1, 1500) == Strings{"await leftovers", "deadline 301500"});
-  CHECK(run.gone(1501) == Strings{"settle", "deadline 31501"});
-  CHECK(run.settled(1600) == Strings{"no deadline", "finish 0 "});
+  CHECK(run.exited(0, 1000) == Strings{});
+  CHECK(run.exited(1, 1500) == Strings{"await leftovers"});
+  CHECK(run.gone(1501) == Strings{"settle"});
+  CHECK(run.settled(1600) == Strings{"finish 0 "});
+}
+
+TEST_CASE("how long is waited in each state of a run") {
+  Drive run(policy_for(2));
+  run.begin();
+  run.joined(0, 500);
+  CHECK(run.due == at_ms(500 + 15000));
+  run.joined(1, 600);
+  run.exited(0, 1000);
+  CHECK(run.due == at_ms(1000 + 30000));  // the other one is named
+  run.exited(1, 1500);
+  CHECK(run.due == at_ms(1500) + Policy().leftover_timeout);
+  run.signal(SIGTERM, 1600);
+  CHECK(run.due == at_ms(1600) + Policy().shutdown_timeout);
+  run.signal(SIGTERM, 2000);
+  CHECK(run.due == at_ms(2000 + 1000));  // killed once more
+  run.gone(2100);
+  CHECK(run.due == at_ms(2100 + 30000));  // slow output is mentioned
+  run.settled(2200);
+  CHECK_FALSE(run.due);
 }
 
 TEST_CASE("what ranks leave behind is waited for, then told to end, then killed, and the run has succeeded") {
   Drive run(policy_for(1));
   run.begin();
-  CHECK(run.exited(0, 1000) == Strings{"await leftovers", "deadline 301000"});
-  CHECK(run.deadline(301000) ==
+  CHECK(run.exited(0, 1000) == Strings{"await leftovers"});
+  CHECK(run.time_is_up() ==
         Strings{"say what ranks left behind did not end within 300 s (--leftover-timeout): it is ended",
-                "sweep SIGTERM", "deadline 303000"});
-  CHECK(run.deadline(303000) ==
-        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 304000"});
-  CHECK(run.gone(303010) == Strings{"settle", "deadline 333010"});
+                "sweep SIGTERM"});
+  CHECK(run.time_is_up() == Strings{"say processes that ranks left behind did not end: killing them", "kill"});
+  CHECK(run.gone(303010) == Strings{"settle"});
   CHECK(run.settled(303020).back() == "finish 0 ");
 }
 
@@ -40,19 +59,18 @@ TEST_CASE("with --leftover-timeout 0 nothing that ranks leave behind is waited f
   policy.leftover_timeout = {};
   Drive run(policy);
   run.begin();
-  CHECK(run.exited(0, 1000) == Strings{"sweep SIGTERM", "deadline 3000"});
-  CHECK(run.deadline(3000) ==
-        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 4000"});
+  CHECK(run.exited(0, 1000) == Strings{"sweep SIGTERM"});
+  CHECK(run.time_is_up() == Strings{"say processes that ranks left behind did not end: killing them", "kill"});
 }
 
 TEST_CASE("a failure stops the others at once, and what they leave behind has what is left of their time") {
   Drive run(policy_for(3));
   run.begin();
-  CHECK(run.exited(1, 1000, {42}) == Strings{"SIGTERM to 0,2", "deadline 31000"});
+  CHECK(run.exited(1, 1000, {42}) == Strings{"SIGTERM to 0,2"});
   CHECK(run.exited(0, 1010, kTerminated) == Strings{});
   CHECK(run.exited(2, 1020, kTerminated) == Strings{"sweep SIGTERM"});
-  CHECK(run.gone(1021) == Strings{"report rank 1 exited with code 42", "settle nothing", "deadline 31021"});
-  CHECK(run.settled(1030) == Strings{"no deadline", "finish 42 rank 1 exited with code 42"});
+  CHECK(run.gone(1021) == Strings{"report rank 1 exited with code 42", "settle nothing"});
+  CHECK(run.settled(1030) == Strings{"finish 42 rank 1 exited with code 42"});
 }
 
 TEST_CASE("a rank that ignores SIGTERM is killed after the shutdown timeout") {
@@ -61,9 +79,9 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the shutdown timeout") {
   Drive run(policy);
   run.begin();
   run.exited(0, 1000, {3});
-  CHECK(run.deadline(2000) == Strings{"kill", "deadline 3000"});
+  CHECK(run.time_is_up() == Strings{"kill"});
   CHECK(run.exited(1, 2001, kKilled) == Strings{});
-  CHECK(run.gone(2002) == Strings{"report rank 0 exited with code 3", "settle nothing", "deadline 32002"});
+  CHECK(run.gone(2002) == Strings{"report rank 0 exited with code 3", "settle nothing"});
 }
 
 TEST_CASE("what is left of a rank's group at the end of the ranks' time is killed") {
@@ -74,23 +92,22 @@ TEST_CASE("what is left of a rank's group at the end of the ranks' time is kille
   run.signal(SIGTERM, 1000);
   run.exited(0, 1010, kTerminated);
   CHECK(run.exited(1, 1020, kTerminated) == Strings{"sweep SIGTERM"});
-  CHECK(run.deadline(9000) ==
-        Strings{"say processes that ranks left behind did not end: killing them", "kill", "deadline 10000"});
+  CHECK(run.time_is_up() == Strings{"say processes that ranks left behind did not end: killing them", "kill"});
 }
 
 TEST_CASE("all are gone before the last exit is told") {
   Drive run(policy_for(2));
   run.begin();
   run.exited(0, 1000, {3});
-  run.deadline(31000);
-  CHECK(run.gone(31001) == Strings{"report rank 0 exited with code 3", "settle nothing", "deadline 61001"});
+  run.time_is_up();
+  CHECK(run.gone(31001) == Strings{"report rank 0 exited with code 3", "settle nothing"});
   CHECK(run.exited(1, 31002, kKilled) == Strings{});
 }
 
 TEST_CASE("the first rank cannot be started: nobody is to be stopped") {
   Drive run(policy_for(2));
   run.start();
-  CHECK(run.unspawned(0, 10) == Strings{"sweep SIGTERM", "deadline 30010"});
+  CHECK(run.unspawned(0, 10) == Strings{"sweep SIGTERM"});
 }
 
 TEST_CASE("a rank that appears while the others are being stopped is stopped too") {
@@ -107,9 +124,9 @@ TEST_CASE("a rank that appears while the others are being stopped is stopped too
 TEST_CASE("ranks that do not join are named once, with their node") {
   Drive run(policy_for(4, 0, 2));
   run.begin();
-  CHECK(run.joined(0, 1000) == Strings{"deadline 16000"});
+  CHECK(run.joined(0, 1000) == Strings{});
   CHECK(run.joined(2, 1500) == Strings{});
-  CHECK(run.deadline(16000) == Strings{"say waiting for ranks 1 (node 0), 3 (node 1) to join: 2 of 4 have"});
+  CHECK(run.time_is_up() == Strings{"say waiting for ranks 1 (node 0), 3 (node 1) to join: 2 of 4 have"});
   CHECK(run.joined(1, 17000) == Strings{});
   CHECK(run.deadline(40000) == Strings{});
 }
@@ -118,17 +135,18 @@ TEST_CASE("nobody is waited for once all have joined") {
   Drive run(policy_for(2));
   run.begin();
   run.joined(0, 1000);
-  CHECK(run.joined(1, 1500) == Strings{"no deadline"});
+  run.joined(1, 1500);
+  CHECK_FALSE(run.due);
 }
 
 TEST_CASE("a rank that cannot be killed is named, and the run ends without it") {
   Drive run(policy_for(2, 3));
   run.begin();
   run.exited(0, 0, {9});
-  run.deadline(30000);
+  run.time_is_up();
   Strings said;
-  for (long second = 31; second <= 60; ++second) {
-    for (auto& decided : run.deadline(second * 1000)) {
+  for (int kills = 0; kills < 30; ++kills) {
+    for (auto& decided : run.time_is_up()) {
       if (decided.starts_with("say ") || decided.starts_with("report ")) said.push_back(decided);
     }
   }
@@ -144,8 +162,8 @@ TEST_CASE("killing is repeated every second") {
   run.begin();
   run.signal(SIGINT, 0);
   run.signal(SIGINT, 300);
-  CHECK(run.deadline(1300) == Strings{"kill", "deadline 2300"});
-  CHECK(run.deadline(2300) == Strings{"kill", "deadline 3300"});
+  CHECK(run.time_is_up() == Strings{"kill"});
+  CHECK(run.time_is_up() == Strings{"kill"});
 }
 
 TEST_CASE("output that is not on disk fails a run that had ended well") {
@@ -163,7 +181,7 @@ TEST_CASE("output that is not on disk does not hide an earlier failure") {
   run.exited(0, 1000, {3});
   run.gone(1001);
   CHECK(run.settled(1002, "cannot write model.pt") ==
-        Strings{"say cannot write model.pt", "no deadline", "finish 3 rank 0 exited with code 3"});
+        Strings{"say cannot write model.pt", "finish 3 rank 0 exited with code 3"});
 }
 
 TEST_CASE("slow output is mentioned again and again") {
@@ -171,7 +189,7 @@ TEST_CASE("slow output is mentioned again and again") {
   run.begin();
   run.exited(0, 1000);
   run.gone(1001);
-  CHECK(run.deadline(31001) == Strings{"say output is still being put on disk", "deadline 61001"});
+  CHECK(run.time_is_up() == Strings{"say output is still being put on disk"});
 }
 
 TEST_CASE("doubled events, and ranks that do not exist, change nothing") {
@@ -187,7 +205,7 @@ TEST_CASE("doubled events, and ranks that do not exist, change nothing") {
   run.exited(0, 2);
   CHECK(run.exited(0, 3, {1}) == Strings{});
   CHECK(run.unspawned(1, 3) == Strings{});
-  CHECK(run.exited(1, 4) == Strings{"await leftovers", "deadline 300004"});
+  CHECK(run.exited(1, 4) == Strings{"await leftovers"});
 }
 
 }  // namespace supervisor_test
