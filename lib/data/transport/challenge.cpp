@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/transport/openssl_call.hpp"
+
 namespace taas::data {
 
 namespace {
@@ -21,6 +23,7 @@ constexpr std::size_t kProofBytes = 32;
 std::string hmac(std::string_view key, std::string_view text) {
   std::string proof(kProofBytes, '\0');
   unsigned size = 0;
+  const OpensslCall call;
   ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
          text.size(), reinterpret_cast<unsigned char*>(proof.data()), &size);
   return proof;
@@ -44,6 +47,7 @@ bool is_equal(std::string_view one, std::string_view other) {
 
 Result<std::string> make_nonce() {
   std::string nonce(kNonceBytes, '\0');
+  const OpensslCall call;
   if (::RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), kNonceBytes) != 1) {
     return unavailable_error("this machine has no random numbers");
   }

@@ -1,6 +1,7 @@
 #include "data/transport/handshake.hpp"
 
 #include "data/transport/challenge.hpp"
+#include "data/transport/openssl_call.hpp"
 #include "data/transport/sockets.hpp"
 #include "data/transport/tls_transport.hpp"
 
@@ -8,6 +9,7 @@ namespace taas::data {
 
 Result<Handshake> Handshake::make(net::Role role, net::Secret secret, Encryption encryption) {
   if (encryption == Encryption::kPlain) return Handshake(role, std::move(secret), nullptr);
+  const OpensslCall call;
   auto tls = net::Tls::make(role, secret);
   if (!tls) return tls.error();
   return Handshake(role, std::move(secret), std::move(*tls));

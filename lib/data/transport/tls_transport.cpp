@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "data/transport/openssl_call.hpp"
 #include "data/transport/receive_low_watermark.hpp"
 #include "data/transport/tls_socket.hpp"
 
@@ -15,15 +16,23 @@ namespace taas::data {
 namespace {
 
 struct Free {
-  void operator()(SSL* connection) const { ::SSL_free(connection); }
+  void operator()(SSL* connection) const {
+    const OpensslCall call;
+    ::SSL_free(connection);
+  }
 };
+
+SSL* make_connection(net::Tls& tls) {
+  const OpensslCall call;
+  return ::SSL_new(tls.context().native_handle());
+}
 
 constexpr std::size_t kLargestRecord = std::size_t{17} << 10;  // OpenSSL may have so much of what is awaited already
 
 class TlsTransport : public Transport {
  public:
   TlsTransport(Fd socket, std::shared_ptr<net::Tls> tls)
-      : socket_(std::move(socket)), tls_(std::move(tls)), ssl_(::SSL_new(tls_->context().native_handle())) {}
+      : socket_(std::move(socket)), tls_(std::move(tls)), ssl_(make_connection(*tls_)) {}
 
   Result<> shake_hands(const Wakeup& wakeup, Instant deadline);
   Result<std::size_t> read(std::span<std::byte> into) override;
@@ -48,6 +57,7 @@ class TlsTransport : public Transport {
 };
 
 bool TlsTransport::prepare() {
+  const OpensslCall call;
   auto* bio = ssl_ ? socket_.make_bio() : nullptr;
   if (!bio) return false;
   ::SSL_set_bio(ssl_.get(), bio, bio);
@@ -76,11 +86,15 @@ Error TlsTransport::failure() const {
 Result<> TlsTransport::shake_hands(const Wakeup& wakeup, Instant deadline) {
   if (!prepare()) return unavailable_error("OpenSSL has no memory for a link");
   for (;;) {
-    ::ERR_clear_error();
-    const int outcome = ::SSL_do_handshake(ssl_.get());
-    if (outcome == 1) break;
-    const auto ready = wanted(outcome);
-    if (!ready) return failure();
+    std::optional<Ready> ready;
+    {
+      const OpensslCall call;
+      ::ERR_clear_error();
+      const int outcome = ::SSL_do_handshake(ssl_.get());
+      if (outcome == 1) break;
+      ready = wanted(outcome);
+      if (!ready) return failure();
+    }
     if (!wait_until_ready(socket_.fd(), *ready, wakeup, deadline - steady_now()))
       return unavailable_error("no answer in time");
   }
@@ -90,6 +104,7 @@ Result<> TlsTransport::shake_hands(const Wakeup& wakeup, Instant deadline) {
 }
 
 Result<std::size_t> TlsTransport::read(std::span<std::byte> into) {
+  const OpensslCall call;
   std::size_t all = 0;
   while (all < into.size()) {
     std::size_t got = 0;
@@ -103,6 +118,7 @@ Result<std::size_t> TlsTransport::read(std::span<std::byte> into) {
 }
 
 Result<std::size_t> TlsTransport::write(std::span<const iovec> parts) {
+  const OpensslCall call;
   std::size_t all = 0;
   for (const auto& part : parts) {
     for (std::size_t done = 0; done < part.iov_len;) {

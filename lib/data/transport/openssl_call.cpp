@@ -1,0 +1,24 @@
+#include "data/transport/openssl_call.hpp"
+
+#include <pthread.h>
+
+namespace taas::data {
+
+namespace {
+
+// Readers are calls of OpenSSL; who forks is the writer, before whom no new reader is let in.
+pthread_rwlock_t fork_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+void before_fork() { ::pthread_rwlock_wrlock(&fork_lock); }
+void after_fork_in_parent() { ::pthread_rwlock_unlock(&fork_lock); }
+// An unlock would hand it to threads that wait for it in the parent, and that the child does not have.
+void after_fork_in_child() { fork_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP; }
+
+[[maybe_unused]] const int registered = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+
+}  // namespace
+
+OpensslCall::OpensslCall() { ::pthread_rwlock_rdlock(&fork_lock); }
+OpensslCall::~OpensslCall() { ::pthread_rwlock_unlock(&fork_lock); }
+
+}  // namespace taas::data
