@@ -1,33 +1,28 @@
 # shellcheck shell=bash
 # The parts of the full tier. Sourced by scripts/test.
 
-parts=(launcher clusters frameworks data libtaas package random sanitizers tidy fuzz)
-
-# What a part is, and about how many minutes it takes on two cores when everything is built.
-declare -A part_is=(
-  [launcher]="all suites of the launcher, its store, its screen, preloading and notebooks"
-  [clusters]="machines in network namespaces, and a SLURM"
-  [frameworks]="Lightning, DeepSpeed, accelerate, transformers, TensorFlow, JAX; docs/examples"
-  [data]="all suites of data delivery"
-  [libtaas]="all suites of libtaas and train, parity with Python's DDP, an installed libtaas"
-  [package]="wheels, Debian and conda packages, in empty environments"
-  [random]="the harnesses with seeds, many runs of each"
-  [sanitizers]="the launcher under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer"
-  [tidy]="clang-tidy over the launcher"
-  [fuzz]="all fuzzers"
+# A part's name, about how many minutes it takes on two cores when everything is built, its suites as CTest's regular
+# expression ("-" where it has none), and what it is.
+parts_table=$(
+  cat <<'TABLE'
+launcher    10 ^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|store_torch_client|store_same_answers|storage|node|launch|plan\..*|cli\..*|preload\..*|torch\.(hints|scripts)|notebook\..*|scripts\..*|configure|corpus|fuzz_.*)$ the launcher, its store, its screen, preloading and notebooks
+clusters    10 ^cluster\. machines in network namespaces, and a SLURM
+frameworks  20 ^frameworks\. Lightning, DeepSpeed, accelerate, transformers, TensorFlow, JAX; docs/examples
+data        20 ^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$ data delivery
+libtaas     10 ^(training|training\..*|parity\..*|train|train\..*|install\..*|store_cpp_client)$ libtaas and train, parity with Python's DDP, an installed libtaas
+package      5 ^package\. wheels, Debian and conda packages, in empty environments
+random      60 - the harnesses with seeds, many runs of each
+sanitizers  30 - the launcher under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer
+tidy         5 - clang-tidy over the launcher
+fuzz         5 - all fuzzers
+TABLE
 )
-declare -A part_minutes=(
-  [launcher]=10 [clusters]=10 [frameworks]=5 [data]=20 [libtaas]=10 [package]=5 [random]=60 [sanitizers]=30 [tidy]=5 [fuzz]=5
-)
-# The suites of a part, as CTest's regular expression.
-declare -A part_suites=(
-  [launcher]='^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|store_torch_client|store_same_answers|storage|node|launch|plan\..*|cli\..*|preload\..*|torch\.(hints|scripts)|notebook\..*|scripts\..*|configure|corpus|fuzz_.*)$'
-  [clusters]='^cluster\.'
-  [frameworks]='^frameworks$'
-  [data]='^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$'
-  [libtaas]='^(training|training\..*|parity\..*|train|train\..*|install\..*|store_cpp_client)$'
-  [package]='^package\.'
-)
+parts=()
+declare -A part_minutes part_suites part_is
+while read -r name minutes suites words; do
+  parts+=("$name")
+  part_minutes[$name]=$minutes part_suites[$name]=$suites part_is[$name]=$words
+done <<<"$parts_table"
 
 list_parts() {
   local part
