@@ -4,17 +4,18 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
+import uuid
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from free_port import free_port
+from waiting import DEADLINE_SECONDS, wait_until
 
 TAAS_RUN = os.environ["TAAS_RUN"]
 RANK_PROGRAM = os.environ["TAAS_RANK_PROGRAM"]
 REPEATS = int(os.environ.get("TAAS_REPEATS", "3"))
-DEADLINE_SECONDS = 180  # only a hang takes so long, not a busy machine
+UNKNOWN_NAME = "x" * 64  # no part of a name is so long: no name server is asked, which might be slow or know it
 
 repeated = pytest.mark.parametrize("attempt", range(REPEATS))
 
@@ -82,21 +83,32 @@ class Launcher:
         return [int(path.read_text()) for path in ready]
 
 
-def wait_until(condition, what: str, seconds: float = DEADLINE_SECONDS):
-    """Waits for a condition of the outside world, with a deadline."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.005)
+def agent_of(keeper: int) -> int:
+    """The agent is the keeper's only child."""
+    return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
 
 
-def is_gone(pid: int) -> bool:
-    """True when the process has ended with all its threads, be it as a zombie that nobody has reaped yet."""
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return fields[0] in "ZX" and int(fields[17]) <= 1  # a killed thread may still accept a connection
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+MEMORY_LIMIT = 512 << 20  # of which keeper, agent and three ranks under AddressSanitizer need a good part
+
+
+@pytest.fixture
+def memory_group():
+    """A memory cgroup with that limit: a function that enters it."""
+    for base, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        folder = pathlib.Path(base) / f"taas-test-{uuid.uuid4().hex[:8]}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        if (folder / limit).exists():
+            break
+        folder.rmdir()
+    else:
+        pytest.skip("no memory cgroup can be made here (needs root and the memory controller)")
+    (folder / limit).write_text(str(MEMORY_LIMIT))
+    yield lambda: (folder / "cgroup.procs").write_text(str(os.getpid()))
+    wait_until(lambda: not (folder / "cgroup.procs").read_text().strip(), "the cgroup is empty")
+    folder.rmdir()
 
 
 @pytest.fixture
@@ -115,8 +127,6 @@ TOUCH = (
     "             'ROLE_WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'TORCHELASTIC_RESTART_COUNT',\n"
     "             'TORCHELASTIC_MAX_RESTARTS', 'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_USE_AGENT_STORE'):\n"
     "    assert os.environ[name], name\n"
-    "if '--fail' in sys.argv:\n"
-    "    raise RuntimeError('asked to')\n"
     "pathlib.Path(sys.argv[1], os.environ['RANK']).write_text(' '.join(sys.argv[2:]))\n"
 )
 SHELL = (

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from conftest import wait_until
+from waiting import wait_until
 
 STAND_IN = pathlib.Path(__file__).with_name("data_worker.py")
 RANK = """
@@ -33,8 +33,8 @@ class Data:
     def start(self, *arguments, env=None, **options):
         return self.launcher.start(*arguments, env={**self.environment, **(env or {})}, **options)
 
-    def run(self, *arguments, env=None):
-        return self.launcher.run(*arguments, env={**self.environment, **(env or {})})
+    def run(self, *arguments, env=None, **options):
+        return self.launcher.run(*arguments, env={**self.environment, **(env or {})}, **options)
 
     def executable(self, text):
         """A program that is not Python's to the launcher: the same file is rank and worker."""

@@ -17,11 +17,8 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from free_port import free_port
 from random_publishing import version_of
 from random_runs import (
-    DEADLINE_SECONDS,
     HERE,
     agent_of,
     end,
@@ -31,8 +28,9 @@ from random_runs import (
     parser,
     print_at_once,
     send,
-    wait_until,
 )
+from waiting import DEADLINE_SECONDS, wait_until
+from free_port import free_port
 
 KILLED = 128 + signal.SIGKILL  # what the keeper of an agent that was killed ends with
 EVENTS = ("rank killed", "agent killed", "first agent killed", "agent frozen", "rank frozen", "nothing", "stopped")
@@ -170,7 +168,7 @@ def run(number: int, apart: bool) -> tuple:
             codes = [one.wait(timeout=DEADLINE_SECONDS) for one in launchers]
             consoles = "".join((folder / f"console-{node}").read_text(errors="replace") for node in range(plan.nodes))
             wrong += judge(plan, folder, places if apart else [folder], codes, consoles)
-        except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError, StopIteration) as error:
+        except (AssertionError, subprocess.TimeoutExpired, FileNotFoundError, StopIteration) as error:
             wrong.append(f"it hung or did not begin: {error}")
         finally:
             for one in launchers:

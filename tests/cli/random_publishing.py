@@ -17,7 +17,6 @@ import tempfile
 import time
 
 from random_runs import (
-    DEADLINE_SECONDS,
     HERE,
     agent_of,
     end,
@@ -27,8 +26,8 @@ from random_runs import (
     parser,
     print_at_once,
     send,
-    wait_until,
 )
+from waiting import DEADLINE_SECONDS, wait_until
 
 RANKS = 2
 PIECES, PIECE_BYTES = 24, 4096  # as publishing_rank.py writes them
@@ -135,7 +134,7 @@ def run(number: int) -> tuple:
             befall(plan, launcher, [int(path.read_text()) if path.exists() else 1 << 30 for path in ready])
             launcher.wait(timeout=DEADLINE_SECONDS)
             wrong += judge(plan, folder, (folder / "console").read_text(errors="replace"))
-        except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError) as error:
+        except (AssertionError, subprocess.TimeoutExpired, FileNotFoundError) as error:
             wrong.append(f"it hung or did not begin: {error}")
         finally:
             end(launcher)

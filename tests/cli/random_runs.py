@@ -6,10 +6,9 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 
-HERE = pathlib.Path(__file__).parent
-DEADLINE_SECONDS = 240  # only a hang takes so long, not a busy machine
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))  # who imports this finds waiting.py and free_port.py
 FOREIGN = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_")
 
 
@@ -17,14 +16,6 @@ def environment(**more) -> dict:
     """Of this process, without what belongs to another run, and with this interpreter first."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     return {**own, "PATH": f"{pathlib.Path(sys.executable).parent}:{own['PATH']}", **more}
-
-
-def wait_until(condition, what: str):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.01)
 
 
 def send(pid: int, number: int):

@@ -17,7 +17,6 @@ import tempfile
 import time
 
 from random_runs import (
-    DEADLINE_SECONDS,
     HERE,
     end,
     environment,
@@ -26,8 +25,8 @@ from random_runs import (
     parser,
     print_at_once,
     send,
-    wait_until,
 )
+from waiting import DEADLINE_SECONDS, wait_until
 
 RANKS = 2
 WHOLE = 20 * 16 * 256  # bytes of a save, as stopping_rank.py writes it
@@ -199,7 +198,7 @@ def run(number: int, with_torch: bool) -> tuple:
             if left := marked(folder):
                 wrong.append(f"processes are left: {left}")
             wrong += judge(plan, folder)
-        except (TimeoutError, subprocess.TimeoutExpired, FileNotFoundError) as error:
+        except (AssertionError, subprocess.TimeoutExpired, FileNotFoundError) as error:
             wrong.append(f"it hung or did not begin: {error}")
         finally:
             end(launcher)

@@ -5,7 +5,7 @@
 // Every rank announces itself in DIR and waits there until all have; then it does the ACTION of its rank:
 //   exit:N            returns N
 //   after:R:N         ignores SIGTERM, waits until rank R is dead, then 30 ms, then returns N
-//   segfault | kill   dies of a bad access | of SIGKILL
+//   segfault          dies of a bad access
 //   hog               takes memory until it is killed
 //   stay              waits for ever, SIGTERM ends it
 //   stubborn          waits for ever, ignores SIGTERM and SIGINT
@@ -13,9 +13,6 @@
 //   orphan            leaves a grandchild in a session of its own, writes its id to DIR/orphan-RANK, then stays
 //   print:TEXT        prints TEXT and returns 0
 //   flood:BYTES       writes that many bytes to stdout and returns 0
-//   stamp             appends "start RANK GENERATION NANOSECONDS" to DIR/stamps, then fails in rank 0's first
-//   generation
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -126,19 +123,6 @@ int flood(long bytes) {
   return 0;
 }
 
-int stamp() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  std::string line = "start " + std::to_string(rank_number()) + " " + generation() + " " +
-                     std::to_string(now.tv_sec * 1000000000L + now.tv_nsec) + "\n";
-  int file = ::open((directory + "/stamps").c_str(), O_WRONLY | O_APPEND | O_CREAT, 0644);
-  if (::write(file, line.data(), line.size()) < 0) return 8;
-  if (generation() != "0") return 0;
-  barrier();
-  if (rank_number() == 0) return 5;
-  stay();
-}
-
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -155,12 +139,10 @@ int act(const std::string& action) {
   if (name == "exit") return std::stoi(parts[1]);
   if (name == "after") return after_death_of(std::stoi(parts[1]), std::stoi(parts[2]));
   if (name == "segfault") *static_cast<volatile int*>(nullptr) = 1;
-  if (name == "kill") ::kill(::getpid(), SIGKILL);
   if (name == "hog") hog_memory();
   if (name == "graceful") return graceful(std::stoi(parts[1]));
   if (name == "orphan") leave_an_orphan();
   if (name == "flood") return flood(std::stol(parts[1]));
-  if (name == "stamp") return stamp();
   if (name == "print") {
     std::printf("%s\n", action.substr(6).c_str());
     return 0;
@@ -188,6 +170,6 @@ int main(int argc, char** argv) {
     if (who == "*" && action == "stay") action = word.substr(equals + 1);
     if (who == std::to_string(rank_number())) action = word.substr(equals + 1);
   }
-  if (!directory.empty() && action != "stamp") barrier();
+  if (!directory.empty()) barrier();
   return act(action);
 }

@@ -3,7 +3,8 @@
 WAY is `handler` (saves within the handler), `flag` (the handler sets one, and the next step saves), `raises` (the
 handler raises, and what catches it saves) or `polls` (ignores the signal and looks for the file of
 TAAS_STOP_REQUESTED). With WORKERS its steps take batches from a DataLoader with so many. In FOLDER appear `ready-RANK`
-(with the process id), `begun-RANK` and `saved-RANK`; a save is written to `$TAAS_OUTPUT_DIR/save-RANK`, piece by piece.
+(with the process id), `begun-RANK` and `saved-RANK`; a save is written to `$TAAS_OUTPUT_DIR/save-RANK`, piece by piece,
+and does not end as long as there is a file `hold` in FOLDER.
 """
 
 import os
@@ -39,6 +40,8 @@ def save():
             file.write(PIECE)
             file.flush()
             time.sleep(seconds / PIECES)
+        while (folder / "hold").exists():
+            time.sleep(0.01)
     note("saved")
     sys.stdout.flush()
     os._exit(0)

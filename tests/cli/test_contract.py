@@ -4,7 +4,8 @@ import json
 import os
 
 import pytest
-from conftest import DEADLINE_SECONDS, RANK_PROGRAM
+from conftest import RANK_PROGRAM
+from waiting import DEADLINE_SECONDS
 
 DUMP = "import json, os, sys\nprint(json.dumps({**os.environ, 'argv': sys.argv}), flush=True)\n"
 

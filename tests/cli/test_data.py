@@ -10,20 +10,20 @@ import stat
 
 import pytest
 
-from conftest import is_gone, wait_until
+from waiting import DEADLINE_SECONDS, is_gone, wait_until
 from data_runs import RANK, STAND_IN, STAY, data, journal  # noqa: F401
 
 
 def ask(family, address):
     with socket.socket(family, socket.SOCK_STREAM) as to:
-        to.settimeout(20)
+        to.settimeout(DEADLINE_SECONDS)
         to.connect(address)
         return json.loads(to.recv(65536))
 
 
 def end(process):
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=DEADLINE_SECONDS)
 
 
 @pytest.mark.gate
@@ -64,14 +64,10 @@ def test_ranks_and_workers_share_a_plan(data):
     end(process)
 
 
-def test_more_workers_than_memory_is_there_for_are_said(data):
-    available = next(int(line.split()[1]) << 10 for line in open("/proc/meminfo") if line.startswith("MemAvailable"))
-    workers = available // 2 // 300_000_000 + 4
-    done = data.run("--cpus", 1, "--data-cores", workers, data.launcher.python(RANK))
+def test_more_workers_than_memory_is_there_for_are_said(memory_group, data):
+    done = data.run("--cpus", 1, "--data-cores", 3, data.launcher.python(RANK), preexec_fn=memory_group)
     assert done.returncode == 0
-    assert f"{workers} data workers take about" in done.stderr and "with a smaller number starts fewer" in done.stderr
-    done = data.run("--cpus", 1, "--data-cores", 1, data.launcher.python(RANK))
-    assert "data workers take" not in done.stderr
+    assert "3 data workers take about" in done.stderr and "with a smaller number starts fewer" in done.stderr
 
 
 @pytest.mark.gate
@@ -121,7 +117,7 @@ def test_a_killed_worker_comes_back_at_its_address(data):
     assert data.plan(rank)["workers"][0] == entry
     assert not is_gone(rank["pid"]) and not is_gone(other["pid"])
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
     named = [line for line in err.splitlines() if "data worker 0 (CPU machine 0)" in line]
     assert len(named) == 1 and "was killed by SIGKILL" in named[0]
     assert any('"data_worker_ended"' in line for line in journal(data))
@@ -140,7 +136,7 @@ def test_the_folder_of_a_worker_that_comes_back_is_not_made_elsewhere(data):
     entry = data.plan(rank)["workers"][0]
     assert ask(socket.AF_INET, (entry["address"], entry["port"]))["pid"] != first["pid"], "it runs without log files"
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=DEADLINE_SECONDS)
     assert list(victim.iterdir()) == []
 
 
@@ -204,7 +200,7 @@ def test_a_killed_launcher_leaves_no_worker(data, victim):
     everybody = data.wait_for("rank-0", "worker-0", "worker-1")
     target = process.pid if victim == "keeper" else parent_of(everybody[1]["pid"])
     os.kill(target, signal.SIGKILL)
-    process.wait(timeout=60)
+    process.wait(timeout=DEADLINE_SECONDS)
     wait_until(lambda: all(is_gone(one["pid"]) for one in everybody), "nobody is left")
 
 

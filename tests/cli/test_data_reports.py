@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from conftest import wait_until
 from data_runs import RANK, data, journal  # noqa: F401
+from waiting import DEADLINE_SECONDS, wait_until
 
 
 @pytest.mark.gate
@@ -16,7 +16,7 @@ def test_ranks_wait_for_a_loader(data):
     wait_until(lambda: (data.launcher.folder / "taas-runs" / "latest" / "journal.jsonl").exists(), "the run is there")
     assert not (data.seen / "rank-0").exists()
     (data.seen / "go").touch()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
     assert (data.seen / "rank-0").exists()
     assert "preparing data:train before ranks start" in err and "prepared data:train: 4 batches" in err

@@ -3,17 +3,11 @@
 import re
 
 import pytest
-from conftest import repeated
+from conftest import UNKNOWN_NAME, repeated
 
 
 def report_lines(result):
     return result.stderr.strip().splitlines()
-
-
-@repeated
-def test_success(launcher, attempt):
-    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("*=exit:0"))
-    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.gate
@@ -32,20 +26,6 @@ def test_segmentation_fault(launcher, attempt):
     assert "rank 6 was killed by SIGSEGV" in result.stderr
 
 
-@repeated
-def test_kill_9_of_a_rank(launcher, attempt):
-    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("0=kill"))
-    assert result.returncode == 128 + 9, result.stderr
-    assert "rank 0 was killed by SIGKILL" in result.stderr
-
-
-@repeated
-def test_two_failures_30_ms_apart_name_the_first(launcher, attempt):
-    result = launcher.run("--nproc-per-node", 8, *launcher.ranks("5=exit:7", "2=after:5:9"))
-    assert result.returncode == 7, result.stderr
-    assert "rank 5 exited with code 7" in result.stderr
-
-
 @pytest.mark.gate
 @repeated
 def test_program_that_cannot_be_executed(launcher, attempt):
@@ -56,15 +36,6 @@ def test_program_that_cannot_be_executed(launcher, attempt):
     assert result.returncode == 127, result.stderr
     assert "cannot execute" in result.stderr and str(program) in result.stderr
     assert "restarting" not in result.stderr
-
-
-@repeated
-def test_file_without_permission_to_execute(launcher, attempt):
-    program = launcher.folder / "program"
-    program.write_text("true\n")
-    result = launcher.run("--nproc-per-node", 2, "--no-python", program)
-    assert result.returncode == 126, result.stderr
-    assert str(program) in result.stderr
 
 
 @pytest.mark.gate
@@ -105,23 +76,12 @@ def test_an_exception_before_the_store_is_not_tried_again(launcher):
     assert "not restarted: no rank had reached the store" in result.stderr
 
 
-def test_restart_that_cures(launcher):
-    result = launcher.run(
-        "--nproc-per-node", 4, "--max-restarts", 1, launcher.ranks()[0], "--barrier", launcher.barrier, "*=stamp"
-    )
-    assert result.returncode == 0, result.stderr
-    starts = (launcher.barrier / "stamps").read_text().splitlines()
-    assert len(starts) == 8
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param("missing.py", marks=pytest.mark.gate), "./missing", "no-such-program-anywhere"]
-)
+@pytest.mark.gate
 @pytest.mark.parametrize("flags", [[], ["--no-python"], ["--run-path"]])
-def test_a_program_that_does_not_exist_is_127(launcher, name, flags):
-    result = launcher.run(*flags, name)
+def test_a_program_that_does_not_exist_is_127(launcher, flags):
+    result = launcher.run(*flags, "missing.py")
     assert result.returncode == 127 and len(report_lines(result)) == 1, result.stderr
-    assert name in result.stderr
+    assert "missing.py" in result.stderr
     assert not (launcher.folder / "taas-runs").exists(), "a refused run leaves nothing behind"
 
 
@@ -160,7 +120,6 @@ NO_PROCESS = 2**22 + 1  # above the largest number that Linux gives
         pytest.param(
             ["-t", "5:3"], "--tee 5:3: there is no local rank 5; the largest of a node is 1", marks=pytest.mark.gate
         ),
-        (["--local-ranks-filter", "7"], "--local-ranks-filter 7: there is no local rank 7"),
         pytest.param(
             ["--protect-except", "/usr"], "--protect-except /usr: only with --protect", marks=pytest.mark.gate
         ),
@@ -169,7 +128,7 @@ NO_PROCESS = 2**22 + 1  # above the largest number that Linux gives
             "--interface nope0: no address that others can reach on an interface 'nope0'",
             marks=pytest.mark.gate,
         ),
-        (["--local-addr", "nope.invalid"], "--local-addr nope.invalid: no address is known for this name"),
+        (["--local-addr", UNKNOWN_NAME], f"--local-addr {UNKNOWN_NAME}: no address is known for this name"),
         pytest.param(
             ["--local-addr", "203.0.113.9"],
             "--local-addr 203.0.113.9: not an address of this machine",

@@ -13,7 +13,8 @@ import subprocess
 import tempfile
 
 import pytest
-from conftest import DEADLINE_SECONDS, TAAS_RUN, Launcher
+from conftest import TAAS_RUN, Launcher
+from waiting import DEADLINE_SECONDS, next_line
 
 ORDINARY_USER = 54321
 WORK = "weeks of work"
@@ -166,7 +167,7 @@ def test_the_wish_to_stop_is_told_whatever_has_the_files_name(hostile, plant):
         trap '[ -f "$file" ] && [ ! -L "$file" ] && echo told; exit 0' TERM
         echo ready; while :; do sleep 0.1; done"""
     process = hostile.start("--nproc-per-node", 1, "--no-python", "/bin/sh", "-c", text)
-    assert process.stdout.readline() == "ready\n"
+    assert next_line(process.stdout) == "ready\n"
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert out == "told\n", err

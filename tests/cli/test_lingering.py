@@ -2,9 +2,11 @@
 
 import json
 import pathlib
+import re
 import signal
 
 import pytest
+from waiting import DEADLINE_SECONDS, next_line
 
 TORCH = "import torch\n"
 WRITER = """
@@ -36,12 +38,6 @@ def journal(launcher) -> list:
 
 def lingering(launcher) -> list:
     return [entry for entry in journal(launcher) if entry.get("event") == "rank_lingers"]
-
-
-def wait_for_line(process, words: str) -> str:
-    while words not in (line := process.stderr.readline()):
-        assert line, f"no line with {words}"
-    return line
 
 
 @pytest.mark.gate
@@ -89,9 +85,9 @@ def test_a_rank_that_raised_and_does_not_end_is_restarted(launcher):
 @pytest.mark.parametrize("timeout", ["60", "off"])
 def test_a_stop_before_the_timeout_names_it_first(launcher, timeout):
     process = launcher.start("--nproc-per-node", 2, "--exit-timeout", timeout, launcher.python(TORCH + WRITER + WAITS))
-    wait_for_line(process, "has not ended")
+    next_line(process.stderr, "has not ended")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 130, err
     assert "rank 1 had raised ValueError: bad shape and not ended when the run was stopped by SIGINT" in err, err
     assert "raise ValueError" in err, "the report has the traceback"
@@ -179,12 +175,12 @@ def test_where_it_is_not_certain_a_line_says_so_and_nothing_is_done(launcher):
     process = launcher.start(
         "--nproc-per-node", 2, "--exit-timeout", 1, "--preload", "none", launcher.python(WRITER + WAITS)
     )
-    line = wait_for_line(process, "has done nothing since")
+    line = next_line(process.stderr, "has done nothing since")
     assert (
         "rank 1 printed ValueError: bad shape and has done nothing since; it may have failed, and has not ended" in line
     )
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 130, err
     assert (
         "rank 1 had printed ValueError: bad shape and done nothing since when the run was stopped by SIGINT" in err
@@ -192,12 +188,11 @@ def test_where_it_is_not_certain_a_line_says_so_and_nothing_is_done(launcher):
 
 
 def test_ranks_that_live_after_all_others_are_named(launcher):
-    program = "import os, time\nif os.environ['RANK'] == '1':\n    " + WAITS.replace("\n    ", "\n        ")
-    process = launcher.start("--nproc-per-node", 4, "--exit-timeout", 1, launcher.python(program))
-    assert "ranks 0, 2, 3 ended well 1 s ago; rank 1 has not ended" in wait_for_line(process, "has not ended")
-    (launcher.folder / "finish").touch()
-    _, err = process.communicate()
-    assert process.returncode == 0, err
+    process = launcher.start("--nproc-per-node", 4, "--exit-timeout", 2, *launcher.ranks("1=graceful:0", "*=exit:0"))
+    line = next_line(process.stderr, "has not ended")
+    assert re.search(r"ranks 0, 2, 3 ended well \d+ s ago; rank 1 has not ended", line), line
+    process.terminate()
+    assert process.wait(DEADLINE_SECONDS) == 143
 
 
 @pytest.mark.gate

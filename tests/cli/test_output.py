@@ -2,10 +2,9 @@
 
 import json
 import os
-import signal
 
 import pytest
-from conftest import DEADLINE_SECONDS, TAAS_RUN, wait_until
+from conftest import TAAS_RUN
 
 
 def published(launcher):
@@ -25,12 +24,6 @@ def test_console_shows_rank_0_and_files_hold_all(launcher):
     for rank in range(3):
         assert (launcher.run_folder() / f"generation-0/rank-{rank:04}.out").read_text() == f"hello from {rank}\n"
         assert (launcher.run_folder() / f"generation-0/rank-{rank:04}.err").read_text() == f"trouble in {rank}\n"
-
-
-def test_same_line_of_many_ranks_is_folded(launcher):
-    result = launcher.run("--nproc-per-node", 4, "-t", "3", *launcher.ranks("*=print:loading"))
-    assert result.stdout.count("loading") < 4
-    assert "0-3" in result.stdout
 
 
 EXACT = {
@@ -83,12 +76,6 @@ def test_progress_bar_ends_in_its_last_state(launcher):
     assert "\r" not in result.stdout
 
 
-def test_long_lines_and_missing_newlines_arrive_whole(launcher):
-    script = launcher.python("import sys\nsys.stdout.write('x' * 300000 + '\\n' + 'no newline at the end')\n")
-    result = launcher.run("--nproc-per-node", 1, script)
-    assert result.stdout == "x" * 300000 + "\nno newline at the end"
-
-
 @pytest.mark.gate
 def test_a_run_that_a_rank_starts_is_not_the_latest(launcher):
     script = launcher.python("import subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n")
@@ -120,25 +107,6 @@ def test_journal_tells_the_run(launcher):
     names = [line.get("event") or line.get("action") for line in lines]
     for name in ("run_started", "rank_spawned", "rank_exited", "finish"):
         assert name in names, names
-
-
-def test_torchrun_layout_with_log_dir(launcher):
-    launcher.run("--nproc-per-node", 2, "--rdzv-id", "job7", "--log-dir", "logs", *launcher.ranks("*=print:hi"))
-    found = sorted(str(p.relative_to(launcher.folder / "logs")) for p in (launcher.folder / "logs").rglob("stdout.log"))
-    assert found == ["job7/attempt_0/0/stdout.log", "job7/attempt_0/1/stdout.log"]
-
-
-def test_output_is_published_when_the_run_ends_well(launcher):
-    script = launcher.python(
-        "import os\n"
-        "if os.environ['RANK'] == '0':\n"
-        "    folder = os.environ['TAAS_OUTPUT_DIR']\n"
-        "    os.makedirs(folder + '/sub')\n"
-        "    open(folder + '/sub/model.bin', 'wb').write(b'm' * 1000000)\n"
-    )
-    result = launcher.run("--nproc-per-node", 2, script)
-    assert result.returncode == 0, result.stderr
-    assert (published(launcher) / "sub/model.bin").read_bytes() == b"m" * 1000000
 
 
 @pytest.mark.gate
@@ -261,12 +229,3 @@ def test_dry_run_starts_nothing(launcher):
     assert "MASTER_ADDR" in result.stdout and "WORLD_SIZE" in result.stdout
     assert not list(launcher.barrier.iterdir())
     assert not (launcher.folder / "taas-runs").exists()
-
-
-def test_waits_for_missing_ranks_are_told(launcher):
-    process = launcher.start("--nproc-per-node", 2, "--verbose", *launcher.ranks("*=stay"))
-    launcher.wait_for_ranks(2)
-    journal = launcher.run_folder() / "journal.jsonl"
-    wait_until(lambda: journal.read_text().count("rank_spawned") == 2, "the journal is written as things happen")
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=DEADLINE_SECONDS)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import random_nodes
 import random_publishing
-from conftest import DEADLINE_SECONDS, wait_until
+from waiting import DEADLINE_SECONDS, next_line, wait_until
 
 FULL = "TAAS_FULL" in os.environ
 
@@ -82,7 +82,7 @@ save("ha", wait)
 """
     )
     process = run_to_publication(launcher)
-    assert [process.stdout.readline() for _ in range(2)] == ["saved\n", "writing\n"]
+    assert [next_line(process.stdout) for _ in range(2)] == ["saved\n", "writing\n"]
     process.send_signal(signal.SIGINT)
     err, published, staged = outcome(launcher, process)
     assert process.returncode == 130
@@ -105,7 +105,7 @@ while True: time.sleep(0.01)
 """
     )
     process = run_to_publication(launcher)
-    assert [process.stdout.readline() for _ in range(2)] == ["saved\n", "ready\n"]
+    assert [next_line(process.stdout) for _ in range(2)] == ["saved\n", "ready\n"]
     process.send_signal(signal.SIGTERM)
     err, published, _ = outcome(launcher, process)
     assert (process.returncode, published) == (143, "saved by the handler"), err

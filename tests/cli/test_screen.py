@@ -15,7 +15,8 @@ import termios
 import time
 
 import pytest
-from conftest import DEADLINE_SECONDS, TAAS_RUN, wait_until
+from conftest import TAAS_RUN
+from waiting import DEADLINE_SECONDS, wait_until
 
 pyte = pytest.importorskip("pyte", reason="no pyte here: scripts/requirements-test.txt has it")
 
@@ -209,15 +210,6 @@ def test_less_has_the_screen(launcher, terminal, gate, both):
     assert not screen.showed_footer()
 
 
-def test_script_records_what_a_terminal_shows(launcher, terminal, gate):
-    run = words(TAAS_RUN, launcher.python(PRINT_LINES + gate.rank_waits()))
-    screen = terminal(need("script"), "-qec", run, "log")
-    rows = screen.wait_for(lambda rows: LINES[-1] in rows and FOOTER.search(rows[-1]), "lines and the footer are there")
-    assert rows[:-1] == LINES
-    gate.open()
-    assert screen.finish()[:-1] == LINES
-
-
 def test_tmux_shows_what_a_terminal_shows(launcher, terminal, gate):
     tmux = [need("tmux"), "-S", str(launcher.folder / "tmux"), "-f", "/dev/null"]
     run = words(TAAS_RUN, launcher.python(PRINT_LINES + gate.rank_waits()))
@@ -295,29 +287,6 @@ def test_bars_of_eight_ranks_end_as_a_line_each(launcher, terminal):
     bars = sorted(row for row in rows[:-1] if "| 20/20" in row)
     assert [row.split("%|")[0] for row in bars] == [f"[{i}] rank {i}: 100" for i in range(8)]
     assert all(re.match(r"^\[\d\] rank \d: +\d+%\|.*\| \d+/20$", row) for row in rows[:-1]), rows
-
-
-RICH = """
-from rich.console import Console
-from rich.progress import Progress
-with Progress(console=Console(force_terminal=True, width=70), auto_refresh=False) as progress:
-    tasks = [progress.add_task(f"task {i}", total=20) for i in range(2)]
-    for step in range(20):
-        for task in tasks:
-            progress.update(task, advance=1, refresh=True)
-        if step == 10:
-            progress.console.print("half way")
-print("after")
-"""
-
-
-def test_rich_draws_what_it_draws_alone(launcher, terminal):
-    pytest.importorskip("rich", reason="no rich here: scripts/requirements-test.txt has it")
-    script = launcher.python(RICH)
-    expected = alone(launcher, terminal, script)
-    assert expected[0] == "half way" and expected[-1] == "after" and len(expected) == 4
-    rows = terminal(TAAS_RUN, script).finish()
-    assert [row for row in rows if not DONE.search(row)] == expected
 
 
 def no_footer_below(screen: Terminal, question: str):

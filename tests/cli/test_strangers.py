@@ -6,7 +6,8 @@ import socket
 import struct
 
 import pytest
-from conftest import DEADLINE_SECONDS, free_port, wait_until
+from conftest import free_port
+from waiting import DEADLINE_SECONDS, wait_until
 
 LIMIT = 1024
 LEAST_FOR_8_RANKS = 112

@@ -9,7 +9,8 @@ import sys
 import zipapp
 
 import pytest
-from conftest import DEADLINE_SECONDS, TOUCH, assert_ranks, join_alone, succeeds
+from conftest import TOUCH, assert_ranks, join_alone, succeeds
+from waiting import DEADLINE_SECONDS
 
 
 # --- programs ---
@@ -87,27 +88,12 @@ def test_a_huge_program_is_not_read_to_find_out_what_it_imports(launcher):
         assert f"preload  {preload}\n" in result.stdout
 
 
-def test_executable_without_python(launcher, shell, touched):
-    succeeds(launcher, "--nproc-per-node=4", "--no-python", shell, touched)
-    assert_ranks(touched, 4)
-
-
 @pytest.mark.gate
 def test_module_and_no_python_contradict_each_other(launcher, shell, touched):
     for arguments, env in ((["--no-python", "--module"], {}), ([], {"PET_NO_PYTHON": "1", "PET_MODULE": "1"})):
         result = launcher.run("--nproc-per-node=2", *arguments, shell, touched, env=env)
         assert result.returncode == 2 and "--no-python" in result.stderr, result.stderr
     assert_ranks(touched, 0)
-
-
-def test_module_with_arguments(launcher, touched):
-    package = launcher.folder / "package"
-    package.mkdir()
-    (package / "__main__.py").write_text(TOUCH)
-    succeeds(
-        launcher, "--nproc-per-node=2", "-m", "package", touched, "--lr", "1", env={"PYTHONPATH": str(launcher.folder)}
-    )
-    assert (touched / "1").read_text() == "--lr 1"
 
 
 @pytest.mark.gate
@@ -126,12 +112,12 @@ def test_standalone(launcher, script, touched):
 # --- sizes and PET_ variables ---
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "wanted, count",
     [
-        ("4", 4),
-        pytest.param("cpu", len(os.sched_getaffinity(0)), marks=pytest.mark.gate),
-        pytest.param(None, 1, marks=pytest.mark.gate),
+        ("cpu", len(os.sched_getaffinity(0))),
+        (None, 1),
     ],
 )
 def test_number_of_processes(launcher, shell, touched, wanted, count):
@@ -269,13 +255,6 @@ def test_plug_in_for_logs_is_refused(launcher, script):
 
 
 # --- failures ---
-
-
-def test_exception_of_a_worker(launcher, script, touched):
-    result = launcher.run("--nproc-per-node=4", "--max-restarts=0", script, touched, "--fail")
-    assert result.returncode == 1
-    assert "RuntimeError: asked to" in result.stderr
-    assert_ranks(touched, 0)
 
 
 @pytest.mark.gate

@@ -4,7 +4,8 @@ import os
 import socket
 
 import pytest
-from conftest import DEADLINE_SECONDS, assert_ranks, free_port, join_alone
+from conftest import assert_ranks, free_port, join_alone
+from waiting import DEADLINE_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ class Seen:
         wait_until(
             lambda: all(self.of(rank) == workers for rank in range(ranks)),
             f"{workers} at each of {ranks} ranks, not {[self.of(rank) for rank in range(ranks)]}",
-            60,
         )
 
     def wait_for_hosts(self, hosts, ranks=2):
@@ -34,4 +33,4 @@ class Seen:
         def hosts_of(rank):
             return sorted(str(entry and entry[0]) for entry in self.of(rank) or [])
 
-        wait_until(lambda: all(hosts_of(rank) == hosts for rank in range(ranks)), f"{hosts}", 60)
+        wait_until(lambda: all(hosts_of(rank) == hosts for rank in range(ranks)), f"{hosts}")

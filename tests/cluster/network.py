@@ -19,6 +19,7 @@ def address(place: int, version: int = 4) -> str:
 class Network:
     def __init__(self, folder: pathlib.Path):
         self._switch = Node("switch", folder / "switch")
+        self._nodes = {}
         self._ports = {}  # name of a node → its port of the bridge
         self._dropped = set()  # pairs (from, to) of names; None is anyone
         self._command("ip", "link", "add", "br0", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
@@ -26,6 +27,7 @@ class Network:
 
     def attach(self, node: Node, place: int):
         """Gives a node its link and its addresses."""
+        self._nodes[node.name] = node
         port = self._ports[node.name] = f"port{place}"
         self._command("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
         self._command("ip", "link", "set", port, "master", "br0", "up")
@@ -53,6 +55,12 @@ class Network:
         """Ends what was cut for these nodes, without names for all."""
         self._dropped = {pair for pair in self._dropped if names and not set(pair) & set(names)}
         self._apply()
+
+    def slow_down(self, rate: str, *names: str):
+        """What these nodes send is queued for a second at most, and goes out at that rate (as in tc: 8mbit)."""
+        for name in names:
+            shape = ("tbf", "rate", rate, "burst", "64k", "latency", "1s")
+            self._nodes[name].check("tc", "qdisc", "add", "dev", "eth0", "root", *shape)
 
     def link_down(self, name: str):
         """The cable is out: the node sees that it has no carrier."""

@@ -10,7 +10,6 @@ import signal
 import subprocess
 
 from processes import (
-    DEADLINE_SECONDS,
     Process,
     alive_in,
     command_line,
@@ -111,8 +110,8 @@ class Node:
         ]
         return Process(inside, env={**environment_of_a_user(), "HOME": str(self.home), **(env or {})}, **options)
 
-    def run(self, *argv, seconds: float = DEADLINE_SECONDS, **options) -> subprocess.CompletedProcess:
-        return self.start(*argv, **options).end_within(seconds)
+    def run(self, *argv, **options) -> subprocess.CompletedProcess:
+        return self.start(*argv, **options).end()
 
     def check(self, *argv, **options) -> str:
         """Runs a command of the test's own that has to succeed; returns its output."""

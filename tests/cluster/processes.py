@@ -6,9 +6,9 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
-DEADLINE_SECONDS = 180  # only a hang takes so long, not a busy machine
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from waiting import DEADLINE_SECONDS, is_gone, wait_until  # noqa: F401
 
 FOREIGN = ("PET_", "SLURM_", "TORCHELASTIC_", "TAAS_", "SSH_")
 FOREIGN_NAMES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"}
@@ -29,15 +29,6 @@ def environment_of_a_user() -> dict:
     return kept
 
 
-def wait_until(condition, what: str, seconds: float = DEADLINE_SECONDS):
-    """Waits for a condition of the outside world, with a deadline; returns what made it true."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.01)
-    return answer
-
-
 class Process(subprocess.Popen):
     """A command on a node. Signals go to the command, not to the process in front of it, which waits for its end."""
 
@@ -54,15 +45,14 @@ class Process(subprocess.Popen):
 
     def end(self) -> subprocess.CompletedProcess:
         """Waits for the end; a command that does not come to one fails the test with what it has printed."""
-        return self.end_within(DEADLINE_SECONDS)
-
-    def end_within(self, seconds: float = DEADLINE_SECONDS) -> subprocess.CompletedProcess:
         try:
-            out, err = self.communicate(timeout=seconds)
+            out, err = self.communicate(timeout=DEADLINE_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             out, err = self.communicate()
-            raise AssertionError(f"{self.args} did not end in {seconds} s\nstdout: {out}\nstderr: {err}") from None
+            raise AssertionError(
+                f"{self.args} did not end in {DEADLINE_SECONDS} s\nstdout: {out}\nstderr: {err}"
+            ) from None
         return subprocess.CompletedProcess(self.args, self.returncode, out, err)
 
 
@@ -86,15 +76,6 @@ def command_line(pid: int) -> str:
         return pathlib.Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
     except OSError:
         return ""
-
-
-def is_gone(pid: int) -> bool:
-    """True when the process has ended with all its threads, be it as a zombie that nobody has reaped yet."""
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return fields[0] in "ZX" and int(fields[17]) <= 1  # a killed thread may still accept a connection
-    except OSError:
-        return True
 
 
 def alive_in(namespace: str) -> list:

@@ -3,9 +3,8 @@
 import json
 import pathlib
 import re
-import time
 
-from processes import DEADLINE_SECONDS, wait_until
+from processes import wait_until
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
@@ -23,10 +22,8 @@ class Records:
     def names(self, pattern: str) -> list:
         return sorted(path.name for path in self.folder.glob(pattern))
 
-    def wait_for(self, pattern: str, count: int, seconds: float = DEADLINE_SECONDS):
-        wait_until(
-            lambda: len(self.names(pattern)) >= count, f"{count} times {pattern}, not only {self.names('*')}", seconds
-        )
+    def wait_for(self, pattern: str, count: int):
+        wait_until(lambda: len(self.names(pattern)) >= count, f"{count} times {pattern} in {self.folder}")
 
     def environments(self) -> list:
         """Of all ranks, in their order; for report_rank.py."""
@@ -48,9 +45,9 @@ class Records:
                 lives[int(rank)] = (host, int(signs[0]) / 1e9, int(signs[-1]) / 1e9)
         return lives
 
-    def wait_for_generation(self, generation: int, ranks: int, seconds: float = DEADLINE_SECONDS) -> float:
+    def wait_for_generation(self, generation: int, ranks: int) -> float:
         """When the last rank of the generation gave its first sign of life."""
-        wait_until(lambda: len(self.lives(generation)) == ranks, f"{ranks} ranks of generation {generation}", seconds)
+        wait_until(lambda: len(self.lives(generation)) == ranks, f"{ranks} ranks of generation {generation}")
         return max(first for _, first, _ in self.lives(generation).values())
 
     def assert_one_generation_at_a_time(self):
@@ -61,21 +58,13 @@ class Records:
             assert last < first, f"generation {former} lived {last - first:.3f} s into generation {later}"
 
 
-class Stopwatch:
-    def __init__(self):
-        self.start = time.monotonic()
-
-    def seconds(self, until: float | None = None) -> float:
-        return (time.monotonic() if until is None else until) - self.start
-
-
 def lines_about(host: str, text: str) -> list:
     return [line for line in text.splitlines() if re.search(rf"\b{host}\b", line)]
 
 
-def assert_nothing_left(cluster, *patterns):
+def assert_nothing_left(cluster):
     """No process of a run is left on any machine, or is about to end."""
-    patterns = patterns or ("taas-run", str(PROGRAMS), "rank_program")
+    patterns = ("taas-run", str(PROGRAMS), "rank_program")
     try:
         wait_until(lambda: not cluster.processes(*patterns), "all processes of the run are gone")
     except AssertionError as error:

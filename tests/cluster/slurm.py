@@ -7,10 +7,9 @@ has four (`uneven`, with g0).
 import pathlib
 import shlex
 import shutil
-import subprocess
 
 from namespaces import Cluster
-from processes import DEADLINE_SECONDS, wait_until
+from processes import wait_until
 from slurm_daemons import CPU_NODES, GPU_NODES, SMALL_NODE, start, write_files
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL"}
@@ -36,18 +35,15 @@ class Slurm:
         path.write_text(script)
         return int(self.cluster.login.check("sbatch", "--parsable", *options, path).strip())
 
-    def srun(self, *arguments, seconds: float = DEADLINE_SECONDS, **options) -> subprocess.CompletedProcess:
-        return self.cluster.login.run("srun", *arguments, seconds=seconds, **options)
-
     def scancel(self, job: int, *options):
         self.cluster.login.check("scancel", *options, job)
 
-    def wait_for_requeue(self, job: int, seconds: float = DEADLINE_SECONDS):
+    def wait_for_requeue(self, job: int):
         """Waits until the job is in the queue again, and lets it start soon: SLURM itself would wait two minutes.
 
         Not at once: in the second in which the first start was revoked the nodes refuse it ("Job credential revoked").
         """
-        self.wait_for(job, {"PENDING"}, seconds)
+        self.wait_for(job, {"PENDING"})
         self.cluster.login.check("scontrol", "update", f"JobId={job}", "StartTime=now+2")
 
     # --- what tests look at ---
@@ -60,17 +56,17 @@ class Slurm:
     def state(self, job: int) -> str:
         return self.job(job)["JobState"]
 
-    def wait_for(self, job: int, states, seconds: float = DEADLINE_SECONDS) -> dict:
+    def wait_for(self, job: int, states) -> dict:
         """Waits until the job is in one of the states; fails with all that SLURM has to say about it."""
         try:
-            wait_until(lambda: self.state(job) in states, f"job {job} is in {states}", seconds)
+            wait_until(lambda: self.state(job) in states, f"job {job} is in {states}")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.report(job)}") from None
         return self.job(job)
 
-    def wait(self, job: int, seconds: float = DEADLINE_SECONDS) -> dict:
+    def wait(self, job: int) -> dict:
         """Waits for the job's end."""
-        return self.wait_for(job, ENDED, seconds)
+        return self.wait_for(job, ENDED)
 
     def output(self, job: int) -> str:
         return (self.cluster.home / f"slurm-{job}.out").read_text()
@@ -98,10 +94,10 @@ class Slurm:
         self.cluster.login.check("scancel", "--user=root")
         self.wait_until_idle()
 
-    def wait_until_idle(self, seconds: float = DEADLINE_SECONDS):
+    def wait_until_idle(self):
         states = lambda: set(self.cluster.login.check("sinfo", "-h", "-N", "-o", "%t").split())
         try:
-            wait_until(lambda: states() == {"idle"}, "all nodes are idle", seconds)
+            wait_until(lambda: states() == {"idle"}, "all nodes are idle")
         except AssertionError as error:
             raise AssertionError(
                 f"{error}\n{self.cluster.login.run('sinfo', '-N', '-l').stdout}{self._tail('slurmctld.log')}"

@@ -80,11 +80,6 @@ class Ssh:
         self._servers.pop(node.name).kill()
         wait_until(lambda: not _listens(node), f"the end of sshd of {node.name}")
 
-    def refuse_our_key(self, node: Node):
-        """The node lets another user in, not this one."""
-        other = self.make_key(f"key_of_{node.name}")
-        shutil.copy(f"{other}.pub", node.folder / "sshd" / "authorized_keys")
-
     def change_host_key(self, node: Node):
         """The node is not the one that the clients know."""
         (node.folder / "sshd" / "host_key").write_text(self.make_key(f"host_key_of_{node.name}").read_text())

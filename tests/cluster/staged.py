@@ -5,10 +5,9 @@ import pathlib
 import shlex
 import shutil
 
-from conftest import TAAS_RUN
+from conftest import LAUNCH, assert_sound
 from data_records import Seen
 from processes import wait_until
-from runs import assert_nothing_left
 
 FLAGS = (
     "--slurm",
@@ -49,7 +48,7 @@ class Staged:
         return tuple(map(int, run.stdout.split()))
 
     def command(self, *flags) -> list:
-        return [TAAS_RUN, *FLAGS, *flags, *self.seen.command]
+        return [*LAUNCH, *FLAGS, *flags, *self.seen.command]
 
     def prepare(self):
         (self.records.folder / "prepare").touch()
@@ -82,12 +81,9 @@ class Staged:
         return (told["JobState"], told["Reason"]) == ("PENDING", "JobHeldUser")
 
     def assert_ended(self, *jobs):
-        """Nothing of the jobs is left, and all nodes take the next one."""
         for job in jobs:
             self.slurm.wait(job)
-        self.slurm.wait_until_idle()
-        assert self.slurm.drained() == ""
-        assert_nothing_left(self.slurm.cluster)
+        assert_sound(self.slurm, *jobs)
 
     def assert_no_ranks(self):
         assert self.records.names("seen-*") == []

@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from conftest import TAAS_RUN
+from conftest import NODE_TIMEOUT, TAAS_RUN
 from processes import wait_until
 from runs import assert_nothing_left
 
@@ -34,7 +34,9 @@ def log(cluster, rank: int) -> str:
 
 
 def start(cluster, hosts: str, *words, **options):
-    return cluster.login.start(TAAS_RUN, "--rdzv-id", "run", "--hosts", hosts, *words, **options)
+    return cluster.login.start(
+        TAAS_RUN, "--node-timeout", NODE_TIMEOUT, "--rdzv-id", "run", "--hosts", hosts, *words, **options
+    )
 
 
 def test_all_ranks_of_many_nodes_may_print_at_once(cluster):
@@ -47,15 +49,12 @@ def test_all_ranks_of_many_nodes_may_print_at_once(cluster):
 
 
 def test_heartbeats_pass_output_on_a_slow_network(cluster):
-    """8 Mbit/s: what rank 0 prints needs longer than the patience with a silent node."""
-    for name in ("n0", "n1"):
-        cluster[name].check(
-            "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit", "burst", "32k", "latency", "2s"
-        )
-    result = start(cluster, "n0:1,n1:1", *flood(80, rank=0)).end()
+    """What rank 0 prints needs nearly twice the patience with a silent node."""
+    cluster.network.slow_down("8mbit", "n0", "n1")
+    result = start(cluster, "n0:1,n1:1", *flood(160, rank=0)).end()
     assert result.returncode == 0, result.stderr
     assert "lost" not in result.stderr, result.stderr
-    assert result.stdout == printed(80, 0) == log(cluster, 0)
+    assert result.stdout == printed(160, 0) == log(cluster, 0)
 
 
 def test_a_console_that_nobody_reads_for_a_while_loses_no_node(cluster):
@@ -66,7 +65,7 @@ def test_a_console_that_nobody_reads_for_a_while_loses_no_node(cluster):
     with open(reader, encoding="utf-8") as console:
         first = console.readline()
         wait_until(lambda: (cluster.home / "taas-runs/run/generation-0/rank-0000.out").exists(), "rank 0 prints")
-        time.sleep(4)  # the time that nobody reads is what is tested
+        time.sleep(NODE_TIMEOUT + 1)  # the time that nobody reads is what is tested
         shown = first + console.read()
     result = run.end()
     assert result.returncode == 0, result.stderr

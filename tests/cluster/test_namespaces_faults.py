@@ -5,11 +5,10 @@ import time
 
 import pytest
 
-from conftest import TAAS_RUN, some
+from conftest import NODE_TIMEOUT, TAAS_RUN, some
 from processes import send, wait_until
-from runs import Stopwatch, assert_nothing_left
+from runs import assert_nothing_left
 
-NODE_TIMEOUT = 2.5  # seconds: what --node-timeout is by default
 RANKS = 6  # on three nodes; the fourth one stands by
 
 
@@ -27,6 +26,8 @@ class Run:
             RANKS,
             "--gpus-per-node",
             2,
+            "--node-timeout",
+            NODE_TIMEOUT,
             *(arguments or ("--spares", 1)),
             *records.command("living_rank.py"),
         )
@@ -62,11 +63,9 @@ def run(cluster, records):
 
 
 @pytest.mark.parametrize("lost", some(["n0", "n1", "n2"], 2))
-def test_kill_9_of_an_agent_and_its_ranks(cluster, run, record_property, lost):
-    watch = Stopwatch()
+def test_kill_9_of_an_agent_and_its_ranks(cluster, run, lost):
     assert len(cluster[lost].kill_all()) >= 3, "the agent and two ranks"
-    seconds = watch.seconds(run.wait_for_generation(1))
-    record_property("seconds", seconds)
+    run.wait_for_generation(1)
     assert run.hosts(1) == [("n3" if host == lost else host) for host in run.hosts(0)], "the others keep their ranks"
     run.finish()
 
@@ -91,15 +90,6 @@ def test_a_frozen_coordinator_blames_nobody(cluster, run):
     assert "no sign of life" not in result.stderr and "lost its connection" not in result.stderr, result.stderr
 
 
-@pytest.mark.parametrize("lost", some(["n1", "n0"]))
-def test_a_machine_that_loses_power(cluster, run, lost):
-    cluster[lost].crash()
-    run.wait_for_generation(1)
-    assert run.hosts(1) == [("n3" if host == lost else host) for host in run.hosts(0)]
-    result = run.finish()
-    assert lost in result.stderr, "the lost node is named"
-
-
 @pytest.mark.parametrize("how", some([pytest.param("both ways", marks=pytest.mark.gate), "out", "in", "carrier"], 2))
 @pytest.mark.parametrize("lost", some(["n1", "n0"]))
 def test_a_link_that_is_cut_and_heals(cluster, run, lost, how):
@@ -114,15 +104,15 @@ def test_a_link_that_is_cut_and_heals(cluster, run, lost, how):
     cluster.network.heal()
     cluster.network.link_up(lost)
     wait_until(lambda: cluster[lost].processes("--as-agent"), "the lost node has an agent again, or still")
-    run.finish()
+    result = run.finish()
+    assert lost in result.stderr, "the lost node is named"
 
 
 def test_a_cut_is_outlived_with_a_longer_node_timeout(cluster, records):
     """docs/faults.md says four times the cut; more here, since test machines are slow."""
     run = Run(cluster, records, "--spares", 1, "--max-restarts", 3, "--node-timeout", 16)
-    watch = Stopwatch()
     cluster.network.cut("n1")
-    wait_until(lambda: watch.seconds() >= 2, "the end of the cut")
+    time.sleep(2)  # the time of the cut is what is tested
     cluster.network.heal()
     run.finish()
     assert not records.lives(1), "nobody was started again"
@@ -175,6 +165,8 @@ def test_a_disk_that_takes_nothing_for_a_while(cluster, records, frozen_disk):
             4,
             "--gpus-per-node",
             2,
+            "--node-timeout",
+            NODE_TIMEOUT,
             "--output",
             output,
             *records.command("living_rank.py", "--print"),

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from conftest import FULL, TAAS_RUN
+from conftest import FULL, LAUNCH
 from names import Names
 from processes import wait_until
 from runs import Records, assert_nothing_left
@@ -40,7 +40,7 @@ class Pods:
         for pod in pods:
             with open(self._folder / pod, "w") as errors:
                 self._runs[pod] = self.cluster[pod].start(
-                    TAAS_RUN,
+                    *LAUNCH,
                     *self._way(PODS.index(pod), self._name),
                     "--nproc-per-node",
                     1,
@@ -62,7 +62,7 @@ class Pods:
     def stop(self, pod: str, number: int) -> int:
         run = self._runs.pop(pod)
         run.send_signal(number)
-        return run.end_within(60).returncode
+        return run.end().returncode
 
 
 def static(place: int, name: str) -> list:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from conftest import TAAS_RUN
+from conftest import LAUNCH, NODE_TIMEOUT
 from processes import wait_until
 from programs.writing_rank import content
 from runs import assert_nothing_left
@@ -38,7 +38,7 @@ class Runs:
 
     def start(self, files: dict, *words, hosts="n0,n1", options=()):
         return self.cluster.login.start(
-            TAAS_RUN,
+            *LAUNCH,
             "--rdzv-id",
             "run",
             "--hosts",
@@ -181,10 +181,8 @@ def test_a_link_that_leads_out_of_the_output_is_refused(cluster, runs, apart):
 def test_a_machine_that_is_lost_while_it_sends(cluster, runs, apart, records):
     """Its file has not come, which the run says; what came of it is gone."""
     apart("n0", "n1")
-    cluster["n1"].check(
-        "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst", "64k", "latency", "1s"
-    )
-    run = runs.start({0: {"model": "m"}, 1: {"big": BIG}}, "wait")
+    cluster.network.slow_down("40mbit", "n1")
+    run = runs.start({0: {"model": "m"}, 1: {"big": BIG}}, "wait", options=("--node-timeout", NODE_TIMEOUT))
     wait_until(lambda: len(records.names("wrote-*")) == 2, "both ranks have written")
     wait_until(lambda: list(runs.folder.glob(".delivered/*")), "the big file has begun to come")
     cluster["n1"].crash()
@@ -198,10 +196,9 @@ def test_a_machine_that_is_lost_while_it_sends(cluster, runs, apart, records):
 def test_a_link_that_is_cut_while_a_file_comes(cluster, runs, apart, records):
     """The file comes again over the next link, whole."""
     apart("n0", "n1")
-    cluster["n1"].check(
-        "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "80mbit", "burst", "64k", "latency", "1s"
-    )
-    run = runs.start({0: {"model": "m"}, 1: {"big": BIG}}, "wait", options=("--max-restarts", 1))
+    cluster.network.slow_down("40mbit", "n1")
+    options = ("--max-restarts", 1, "--node-timeout", NODE_TIMEOUT)
+    run = runs.start({0: {"model": "m"}, 1: {"big": BIG}}, "wait", options=options)
     wait_until(lambda: list(runs.folder.glob(".delivered/*")), "the big file has begun to come")
     (records.folder / "wrote-1").unlink()
     cluster.network.cut("n1")
@@ -217,14 +214,11 @@ def test_a_link_that_is_cut_while_a_file_comes(cluster, runs, apart, records):
 
 
 def test_heartbeats_pass_a_large_file_on_a_slow_network(cluster, runs, apart):
-    """8 Mbit/s: what the file needs is four times the patience with a silent node."""
+    """The file needs twice the patience with a silent node."""
     apart("n0", "n1")
-    for name in ("n0", "n1"):
-        cluster[name].check(
-            "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit", "burst", "32k", "latency", "2s"
-        )
-    size = 10_000_000
-    result = runs.run({1: {"big": size}})
+    cluster.network.slow_down("8mbit", "n0", "n1")
+    size = 2 * NODE_TIMEOUT * 1_000_000
+    result = runs.run({1: {"big": size}}, options=("--node-timeout", NODE_TIMEOUT))
     assert result.returncode == 0, result.stderr
     assert runs.output() == {"big": content(size)}
     assert "lost" not in result.stderr, result.stderr
@@ -233,9 +227,7 @@ def test_heartbeats_pass_a_large_file_on_a_slow_network(cluster, runs, apart):
 def test_a_signal_while_output_is_on_its_way(cluster, runs, apart, records):
     """The first one waits for the output, the second one gives it up."""
     apart("n0", "n1")
-    cluster["n1"].check(
-        "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "16mbit", "burst", "32k", "latency", "2s"
-    )
+    cluster.network.slow_down("16mbit", "n1")
     run = runs.start({1: {"big": BIG}})
     wait_until(lambda: list(runs.folder.glob(".delivered/*")), "the big file has begun to come")
     run.send_signal(signal.SIGTERM)

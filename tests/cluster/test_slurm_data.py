@@ -4,9 +4,8 @@ import shlex
 
 import pytest
 
-from conftest import TAAS_RUN
+from conftest import LAUNCH, assert_sound
 from data_records import Seen
-from runs import assert_nothing_left
 
 SMALL = ("--gpus", "4", "--gpus-per-node", "2", "--cpus", "2", "--data-cores", "1")
 
@@ -16,25 +15,19 @@ def seen(records):
     return Seen(records)
 
 
-def assert_sound(slurm):
-    slurm.wait_until_idle()
-    assert slurm.drained() == ""
-    assert_nothing_left(slurm.cluster)
-
-
 @pytest.mark.gate
 def test_the_second_component_makes_batches(slurm, seen, records):
-    command = shlex.join(map(str, [TAAS_RUN, *SMALL, *seen.command]))
+    command = shlex.join(map(str, [*LAUNCH, *SMALL, *seen.command]))
     job = slurm.sbatch(f"#!/bin/sh\nexec {command}\n", "-N2", "--gpus-per-node=2", ":", "-p", "cpu", "-N2")
     seen.wait_for_hosts(["c0", "c1"], ranks=4)
     records.finish()
     slurm.wait_until_idle()
     assert "done in" in slurm.output(job), slurm.report(job)
-    assert_sound(slurm)
+    assert_sound(slurm, job)
 
 
 def test_a_job_is_submitted_with_both_components(slurm, seen, records):
-    run = slurm.cluster.login.start(TAAS_RUN, "--slurm", "--data-partition", "cpu", *SMALL, *seen.command)
+    run = slurm.cluster.login.start(*LAUNCH, "--slurm", "--data-partition", "cpu", *SMALL, *seen.command)
     seen.wait_for_hosts(["c0", "c1"], ranks=4)
     records.finish()
     result = run.end()
@@ -43,7 +36,7 @@ def test_a_job_is_submitted_with_both_components(slurm, seen, records):
 
 
 def test_without_a_second_component_a_job_is_refused(slurm, seen):
-    command = shlex.join(map(str, [TAAS_RUN, *SMALL, *seen.command]))
+    command = shlex.join(map(str, [*LAUNCH, *SMALL, *seen.command]))
     job = slurm.sbatch(f"#!/bin/sh\nexec {command}\n", "-N2", "--gpus-per-node=2")
     assert slurm.wait(job)["ExitCode"] == "2:0", slurm.report(job)
     assert "--cpus 2: a job of SLURM needs a second component of CPU nodes" in slurm.output(job)

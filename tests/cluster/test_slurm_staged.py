@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from conftest import TAAS_RUN, some
+from conftest import LAUNCH, some
 from data_records import PROGRAM
 from processes import wait_until
 from runs import PROGRAMS
@@ -95,7 +95,7 @@ def test_ranks_of_torch_take_batches_that_were_prepared(slurm, tmp_path):
         shutil.copy(PROGRAMS / name, tmp_path)
     smaller = ("--gpus", 1, "--cpus", 1)  # each process of torch takes its time
     result = slurm.cluster.login.run(
-        TAAS_RUN,
+        *LAUNCH,
         *FLAGS[:-1],
         "prepared_data:loader",
         *smaller,
@@ -222,7 +222,7 @@ def test_a_cpu_machine_that_is_lost_leaves_the_others(slurm, staged, records):
     cpus, gpus = staged.wait_for_preparation()
     slurm.cluster["c1"].kill_all("--as-staged-node", PROGRAM)  # on c0 there is the job's script as well
     staged.prepare()
-    wait_until(lambda: all(staged.hosts_of(rank) == ["None", "c0"] for rank in range(RANKS)), "c1 is missing", 60)
+    wait_until(lambda: all(staged.hosts_of(rank) == ["None", "c0"] for rank in range(RANKS)), "c1 is missing")
     records.finish()
     assert "CPU machine c1 was lost" in ends_with(run, 0)
     staged.assert_ended(cpus, gpus)

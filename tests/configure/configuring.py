@@ -3,6 +3,10 @@
 import os
 import pathlib
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from waiting import DEADLINE_SECONDS
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CMAKE = os.environ.get("TAAS_CMAKE", "cmake")
@@ -26,7 +30,7 @@ def configure(source: pathlib.Path, build: pathlib.Path, *definitions: str, **en
         ],
         env={**os.environ, **environment},
         text=True,
-        timeout=120,
+        timeout=DEADLINE_SECONDS,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )

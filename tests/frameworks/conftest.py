@@ -14,6 +14,9 @@ import sys
 
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from free_port import free_port  # noqa: F401
+
 TAAS_RUN = os.environ["TAAS_RUN"]
 HERE = pathlib.Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -24,7 +27,7 @@ HINTS = re.compile(
     "trained without a process group|trained as if there were no others|each used nn.DataParallel|all used GPU 0|"
     "saved to the same file|had the same samples"
 )
-DEADLINE_SECONDS = 600  # only a hang takes so long, not a busy machine
+DEADLINE_SECONDS = 600  # to import some of them takes minutes on a busy machine
 
 TWO_NODES = ("--nnodes", "2", "--nproc-per-node", "2")
 EIGHT_RANKS = ("--nproc-per-node", "8")

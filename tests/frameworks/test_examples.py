@@ -1,10 +1,12 @@
 """docs/examples: every command that they name."""
 
+import pathlib
 import re
+import shutil
 
 import pytest
 
-from conftest import EXAMPLES, full_only, need
+from conftest import EXAMPLES, TAAS_RUN, need
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -28,17 +30,20 @@ def test_auto_mode(runner):
     need("torch")
     script = EXAMPLES / "auto_mode.py"
     alone, below = runner.python(script, "--epochs", 3), runner.taas_run(script, "--epochs", 3)
-    many = runner.taas_run("--nproc-per-node", 2, script, "--epochs", 3)
     assert re.fullmatch(r"one process on cpu: loss 0\.\d+\n", alone.stdout), alone.stderr
     assert below.stdout == alone.stdout, below.stderr
-    assert re.fullmatch(r"2 processes on cpu: loss 0\.\d+\n", many.stdout), many.stderr
 
 
-@full_only
-@pytest.mark.parametrize("name, package", [("lightning_digits.py", "lightning"), ("deepspeed_zero.py", "deepspeed")])
-def test_trainers_alone_and_as_their_first_lines_say(runner, name, package):
-    need(package)
-    for shape in (("--nproc-per-node", 1), ("--nnodes", 2, "--nproc-per-node", 2)):
-        result = runner.taas_run(*shape, EXAMPLES / name)
-        assert result.returncode == 0, result.stderr
-        assert re.search(r"^\d ranks, \d+ steps, loss ", result.stdout, re.MULTILINE), result.stdout
+def test_steps_of_the_workflow_train_two_ranks(runner):
+    """But for those that install packages."""
+    need("torch", "yaml")
+    import yaml
+
+    runner.environment["PATH"] = f"{pathlib.Path(TAAS_RUN).parent}:{runner.environment['PATH']}"
+    shutil.copy(EXAMPLES / "auto_mode.py", runner.folder / "train.py")
+    (job,) = yaml.safe_load((EXAMPLES / "ci/smoke-test.yml").read_text())["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if step.get("run", "").startswith("taas-run ")]
+    done = runner.command("bash", "-ec", "\n".join(commands), **job["env"])
+    assert done.returncode == 0 and len(commands) == 2, done.stderr
+    assert "2 processes on cpu: loss 0." in done.stdout
+    assert (runner.folder / job["steps"][-1]["with"]["path"] / "latest").is_dir(), "the logs that the last step keeps"

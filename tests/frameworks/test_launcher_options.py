@@ -76,20 +76,6 @@ def test_defaults_that_tools_read(runner, script):
         assert each["TORCH_FR_DUMP_TEMP_FILE"] == f"{run}/generation-0/flight-record-"
 
 
-def test_defaults_give_way(runner, script):
-    own = {
-        "WANDB_RUN_GROUP": "mine",
-        "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
-        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
-        "TORCH_NCCL_TRACE_BUFFER_SIZE": "7",
-        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "/tmp/x",
-        "TF_CONFIG": "{}",
-    }
-    for each in told(runner, script, **own):
-        assert {name: each[name] for name in own} == own
-        assert "TORCH_FR_BUFFER_SIZE" not in each and "TORCH_FR_DUMP_TEMP_FILE" not in each
-
-
 def test_names_of_the_flight_recorder_are_torchs():
     need("torch")
     folder = pathlib.Path(importlib.util.find_spec("torch").origin).parent
@@ -115,17 +101,6 @@ def test_a_bad_line_of_deepspeed_env_is_named(runner, script):
     (runner.folder / "ours.env").write_text("A=1\nexport\n")
     result = runner.taas_run("--framework", "deepspeed", script, DS_ENV_FILE="ours.env")
     assert (result.returncode, "ours.env: line 2 is not NAME=value" in result.stderr) == (2, True), result.stderr
-
-
-def test_tf_config(runner, script):
-    configurations = [
-        json.loads(each["TF_CONFIG"]) for each in told(runner, script, "--framework", "tf", TF_CONFIG="{}")
-    ]
-    workers = configurations[0]["cluster"]["worker"]
-    assert len(set(workers)) == 2
-    assert configurations == [
-        {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}} for rank in (0, 1)
-    ]
 
 
 def test_dry_run_shows_it(runner, script):

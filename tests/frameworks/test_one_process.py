@@ -1,13 +1,7 @@
 """Programs of one process are what they are without a launcher."""
 
-import pathlib
-import sys
-
 import pytest
-from conftest import PROGRAMS, need
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from free_port import free_port
+from conftest import PROGRAMS, free_port, need
 
 
 def test_data_parallel_is_unchanged(runner):

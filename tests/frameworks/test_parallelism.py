@@ -2,21 +2,15 @@
 
 import pathlib
 import re
-import socket
 import sys
 
 import pytest
 
-from conftest import EXAMPLES, FULL, TAAS_RUN, need
+from conftest import EXAMPLES, FULL, TAAS_RUN, free_port, need
 
 PROGRAMS = EXAMPLES / "parallelism"
 # Without the ends of lines: two processes that write into one pipe may both have written before either ends its line.
 WEIGHTS = re.compile(r"rank (\d) of (\d) on (\S+(?: and \S+)?): loss (\d+\.\d{4}), weights (-?\d+\.\d{6})")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def written(folder: pathlib.Path, code: str) -> pathlib.Path:

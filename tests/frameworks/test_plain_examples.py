@@ -82,6 +82,12 @@ fabric.backward(model(torch.ones(2, 4)).sum())
 optimizer.step()
 """
 TOGETHER = {"accelerate": ACCELERATE, "lightning": LIGHTNING, "transformers": TRANSFORMERS, "deepspeed": DEEPSPEED}
+# Threads of gloo that outlive Python's end abort a rank that has done all its work.
+LEAVE = """
+import torch.distributed
+if torch.distributed.is_initialized():
+    torch.distributed.destroy_process_group()
+"""
 ALONE = {
     "accelerate, asked for its place first": (
         "accelerate",
@@ -119,15 +125,13 @@ def write(runner, text):
     return program
 
 
-@pytest.mark.parametrize("shape", [("--nproc-per-node", "2"), TWO_NODES], ids=["2 ranks", "2 nodes of 2"])
 @pytest.mark.parametrize("framework", TOGETHER)
-def test_it_trains_one_model(runner, framework, shape):
+def test_it_trains_one_model(runner, framework):
     need(framework)
-    ranks = 2 if shape != TWO_NODES else 4
-    result = runner.taas_run(*shape, write(runner, TOGETHER[framework]))
+    result = runner.taas_run(*TWO_NODES, write(runner, TOGETHER[framework] + LEAVE))
     assert result.returncode == 0, result.stderr
-    told = [(runner.reports / str(rank)).read_text().split() for rank in range(ranks)]
-    assert [world for world, _ in told] == [str(ranks)] * ranks
+    told = [(runner.reports / str(rank)).read_text().split() for rank in range(4)]
+    assert [world for world, _ in told] == ["4"] * 4
     assert len({parameters for _, parameters in told}) == 1, told
 
 

@@ -38,12 +38,6 @@ def test_init_methods_detection_and_local_ranks(runner, shape, way):
         }
 
 
-def test_a_script_alone_is_not_launched(runner):
-    need("torch")
-    result = runner.python("-c", "import torch.distributed as dist; print(dist.is_torchelastic_launched())")
-    assert result.stdout == "False\n", result.stderr
-
-
 CONFIGURED = {"ACCELERATE_MIXED_PRECISION": "bf16"}  # what `accelerate config` would do is environment
 
 

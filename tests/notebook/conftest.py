@@ -7,9 +7,8 @@ import tempfile
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-from kernel import Kernel  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from kernel import Kernel
 
 CLEAN = """
 %load_ext taas

@@ -3,12 +3,10 @@
 import os
 import pathlib
 import signal
-import time
 import uuid
 
 from jupyter_client import KernelManager
-
-DEADLINE_SECONDS = 180  # only a hang takes so long, not a busy machine
+from waiting import DEADLINE_SECONDS, wait_until
 
 
 class Outcome:
@@ -106,16 +104,10 @@ class Kernel:
         return found
 
     def wait_for_no_process(self):
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while self.processes():
-            assert time.monotonic() < deadline, f"still there: {[command_of(pid) for pid in self.processes()]}"
-            time.sleep(0.01)
+        wait_until(lambda: not self.processes(), "no process is left")
 
     def wait_for_processes(self, count: int):
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while len(self.processes()) < count:
-            assert time.monotonic() < deadline, f"there are only {[command_of(pid) for pid in self.processes()]}"
-            time.sleep(0.01)
+        wait_until(lambda: len(self.processes()) >= count, f"{count} processes are there")
 
     def end(self):
         self._client.stop_channels()
@@ -126,10 +118,3 @@ class Kernel:
             return f"TAAS_TEST_MARK={self.mark}".encode() in (entry / "environ").read_bytes()
         except (OSError, ProcessLookupError):
             return False
-
-
-def command_of(pid: int) -> str:
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return f"{pid} (gone)"

@@ -167,15 +167,6 @@ def test_with_the_magic_lines_count_from_the_magic(kernel):
     assert "line 3 of the cell" in kernel.run("%%taas --gpus 2\n\n1 / 0").error["evalue"]
 
 
-def test_a_rank_that_dies_without_an_exception(kernel):
-    kernel.run("import os, signal, time").check()
-    done = kernel.run(
-        '%%taas --gpus 2\nif os.environ["RANK"] == "1":\n    os.kill(os.getpid(), signal.SIGSEGV)\ntime.sleep(600)'
-    )
-    assert done.error["ename"] == "RankFailed"
-    assert "rank 1 was killed by SIGSEGV" in done.error["evalue"]
-
-
 def test_exit_codes_of_the_cell(kernel):
     assert kernel.run("%%taas --gpus 2\nimport sys\nsys.exit(0)").error is None
     assert "exited with code 3" in kernel.run("%%taas --gpus 2\nimport sys\nsys.exit(3)").error["evalue"]

@@ -7,6 +7,7 @@ import digits
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from waiting import DEADLINE_SECONDS
 
 pytest.importorskip("torchvision")
 
@@ -29,7 +30,7 @@ def executed(tmp_path, monkeypatch):
                 cell.source += "\n" + "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
             cell.source = cell.source.replace("--gpus 8", "--gpus 2").replace("--units 4000000", "--units 512")
         NotebookClient(
-            notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(project)}}
+            notebook, timeout=DEADLINE_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(project)}}
         ).execute()
         return ["".join(output.get("text", "") for output in cell.get("outputs", ())) for cell in notebook.cells]
 

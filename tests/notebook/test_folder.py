@@ -2,7 +2,6 @@
 
 import errno
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from taas.notebook.files.private_files import sort_private_files
 from taas.notebook.variables.capture import Capture
 from taas.notebook.variables.memory import Memory, mapped
 from taas.runtime import own_files
+from waiting import is_gone, next_line, wait_until
 
 NOBODYS_PROCESS = 1 << 22  # above the highest number that Linux gives
 FOREIGN_USER = 65534
@@ -86,7 +86,7 @@ def kernel(places):
     process = subprocess.Popen(
         [sys.executable, "-c", KERNEL, places[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    left, remover = process.stdout.readline().split()
+    left, remover = next_line(process.stdout).split()
     yield process, left, int(remover)
     process.kill()
     process.communicate()
@@ -95,20 +95,17 @@ def kernel(places):
 def test_what_a_killed_kernel_has_left_goes_with_it(places, kernel):
     process, left, remover = kernel
     assert os.path.exists(left) and len(os.listdir(places[1])) == 1, "it lives"
-    end = os.pidfd_open(remover)
     process.kill()
-    assert select.select([end], [], [], 180)[0], "the remover has ended"
-    os.close(end)
+    wait_until(lambda: is_gone(remover), "the remover has ended")
     assert names(places) == [[], []]
 
 
 def test_the_remover_ends_with_the_cell_and_removes_nothing_of_others(places):
     (places[0] / "theirs").write_text("x")
     cell = written()
-    end = os.pidfd_open(cell._remover._shell.pid)
+    remover = cell._remover._shell.pid
     cell.remove()
-    assert select.select([end], [], [], 180)[0]
-    os.close(end)
+    wait_until(lambda: is_gone(remover), "the remover has ended")
     assert names(places) == [["theirs"], []]
 
 
@@ -116,10 +113,8 @@ def test_what_a_killed_kernel_has_left_goes_with_the_next_cell_where_the_remover
     process, left, remover = kernel
     written().remove()
     assert os.path.exists(left) and len(os.listdir(places[1])) == 1, "it lives"
-    end = os.pidfd_open(remover)
     os.kill(remover, signal.SIGKILL)
-    select.select([end], [], [])
-    os.close(end)
+    wait_until(lambda: is_gone(remover), "the remover has ended")
     process.kill()
     process.communicate()
     assert [len(left) for left in names(places)] == [1, 1]
@@ -194,10 +189,8 @@ def test_what_has_taken_the_place_of_a_killed_kernels_files_stays(places, tmp_pa
     memory.unlink()
     (tmp_path / "model.pt").write_text("weeks of work")
     os.rename(tmp_path / "model.pt", memory)
-    end = os.pidfd_open(remover)
     process.kill()
-    assert select.select([end], [], [], 180)[0], "the remover has ended"
-    os.close(end)
+    wait_until(lambda: is_gone(remover), "the remover has ended")
     if way == "folder":
         os.rename(left, victim)
     assert memory.read_text() == "weeks of work"

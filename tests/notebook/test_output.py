@@ -165,18 +165,6 @@ def test_the_two_streams_are_shown_in_their_order(monkeypatch):
     assert shown == ["\r0%\r100%\n", "after\nmore\n", "\r0%"]
 
 
-def test_a_bar_that_has_ended_stands_above_what_is_printed_then(kernel):
-    done = kernel.run("""%%taas --gpus 2
-import sys
-for state in range(3):
-    print(f"\\r{state} of 2", end="", file=sys.stderr, flush=True)
-print(file=sys.stderr, flush=True)
-print("after")
-""").check()
-    said = "".join(output["text"] for output in done.of("stream"))
-    assert "2 of 2\nafter\n" in said
-
-
 def test_that_there_is_no_gpu_is_said_once_in_a_kernel_and_in_no_red(new_kernel):
     kernel = new_kernel()
     kernel.run("import os\nos.environ['CUDA_VISIBLE_DEVICES'] = ''").check()

@@ -10,7 +10,7 @@ from typing import Callable
 
 import pytest
 
-from environments import BUILD, SOURCE, Environment
+from environments import BUILD, COMPILATION, SOURCE, Environment
 
 
 def pip_wheel(folder: pathlib.Path, source: str, **settings: object) -> pathlib.Path:
@@ -33,7 +33,7 @@ def pip_wheel(folder: pathlib.Path, source: str, **settings: object) -> pathlib.
             folder,
         ],
         check=True,
-        timeout=1500,
+        timeout=COMPILATION,
     )
     (wheel,) = folder.glob("taas_run-*.whl")
     return wheel

@@ -8,6 +8,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("TAAS_BUILD_FOLDER", ""))
 HANG = 180
+COMPILATION = 1500  # seconds, for the launcher on two cores
 
 
 class Environment:

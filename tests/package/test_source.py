@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 from conftest import pip_wheel
-from environments import BUILD, HANG, SOURCE, Environment
+from environments import BUILD, COMPILATION, HANG, SOURCE, Environment
 
 # Of the C library alone: what every machine has.
 SYSTEM = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
@@ -113,7 +113,9 @@ def test_one_wheel_serves_python_3_12_and_later(tmp_path: pathlib.Path) -> None:
     if python is None:
         pytest.skip("no Python from 3.12 on with headers here")
     # With build isolation, as users have it: pip fetches what building takes.
-    subprocess.run([python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, SOURCE], check=True, timeout=1500)
+    subprocess.run(
+        [python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, SOURCE], check=True, timeout=COMPILATION
+    )
     (wheel,) = tmp_path.glob("*.whl")
     assert "-cp312-abi3-" in wheel.name
     assert "taas/_native.abi3.so" in zipfile.ZipFile(wheel).namelist()

@@ -6,22 +6,15 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import pytest
 
-from conftest import DEADLINE_SECONDS, TAAS_RUN
+from conftest import TAAS_RUN
+from waiting import DEADLINE_SECONDS, is_gone, wait_until
 
 MODULES = "multiprocessing,decimal"
 RESTARTS = ("--store", "rank0", "--max-restarts")  # else nobody in the store means that a restart cannot help
 PRELOADER = b"TAAS_PRELOAD="
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -79,15 +72,6 @@ def preloader(pid) -> int | None:
         except OSError:  # it has just ended
             continue
     return None
-
-
-def is_gone(pid) -> bool:
-    """True when the process has ended with all its threads, be it as a zombie that nobody has reaped yet."""
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return fields[0] in "ZX" and int(fields[17]) <= 1
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 @pytest.mark.gate
@@ -179,8 +163,7 @@ def test_the_end_of_a_run_takes_the_interpreter_along(started, script, machine):
         1,
         script("import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"),
     )
-    wait_until(lambda: preloader(process.pid), "there is an interpreter")
-    waiting = preloader(process.pid)
+    waiting = wait_until(lambda: preloader(process.pid), "there is an interpreter")
     (machine.folder / "go").touch()
     process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0 and is_gone(waiting)
@@ -365,6 +348,7 @@ def test_a_wrong_value_is_refused_before_anything_starts(machine, script, value)
         text=True,
         env=machine.environment,
         stdin=subprocess.DEVNULL,
+        timeout=DEADLINE_SECONDS,
     )
     assert result.returncode == 2 and result.stderr.count("\n") == 1 and "--preload" in result.stderr
     assert not (machine.folder / "taas-runs").exists()
@@ -382,6 +366,7 @@ def test_the_dry_run_and_the_environment_have_it(machine, script):
             text=True,
             env={**machine.environment, **(env or {})},
             check=True,
+            timeout=DEADLINE_SECONDS,
         ).stdout
 
     assert "preload  torch\n" in dry()

@@ -3,9 +3,14 @@
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from waiting import DEADLINE_SECONDS  # noqa: F401
+
+SETUP_SECONDS = 600  # an environment may be made
 ROOT = pathlib.Path(__file__).parent.parent.parent
 
 
@@ -23,7 +28,7 @@ def shell(tmp_path):
             cwd=called_from,
             text=True,
             capture_output=True,
-            timeout=600,
+            timeout=SETUP_SECONDS,
             env=inherited | {"TAAS_BUILD": str(tmp_path / "build"), **environment},
         )
 

@@ -1,13 +1,12 @@
 """What needs no GPU in scripts/check-gpu: its list, its words without one, how it reads others' output, its report."""
 
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
+from conftest import DEADLINE_SECONDS, ROOT
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from check_gpu import __main__ as command  # noqa: E402
@@ -25,7 +24,7 @@ def run(*arguments, **variables):
         [ROOT / "scripts" / "check-gpu", *arguments],
         text=True,
         capture_output=True,
-        timeout=60,
+        timeout=DEADLINE_SECONDS,
         env=os.environ | variables,
     )
 

@@ -49,6 +49,3 @@ def test_what_apt_cannot_do_is_not_tried_again(apt):
     done, calls = apt("Unable to locate package zsh", 2)
     assert done.returncode == 1 and len(calls) == 1
     assert "Unable to locate package" in done.stderr
-
-
-WITHOUT_HASHES = {"requirements.txt", "requirements-frameworks.txt", "requirements-pipelines.txt"}

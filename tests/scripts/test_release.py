@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from conftest import DEADLINE_SECONDS, ROOT
 
 CHANGES = ROOT / "CHANGELOG.md"
 VERSIONS = {
@@ -56,7 +56,7 @@ def clone(tmp_path):
 
 def release(clone, *words) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [clone / "scripts/release", *words], cwd=clone.parent, capture_output=True, text=True, timeout=300
+        [clone / "scripts/release", *words], cwd=clone.parent, capture_output=True, text=True, timeout=DEADLINE_SECONDS
     )
 
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 import torch
+from waiting import DEADLINE_SECONDS
 
 TAAS_RUN = os.environ["TAAS_RUN"]
-DEADLINE_SECONDS = 240
 
 TRAIN = """
 import os, torch, torch.distributed as dist

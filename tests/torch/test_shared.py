@@ -8,8 +8,9 @@ import sys
 import pytest
 import torch
 from shared_script import BATCH, SAMPLES, SEED, Numbers
-from test_scripts import DEADLINE_SECONDS, HERE, TAAS_RUN, taas_run_to_the_end
+from test_scripts import HERE, TAAS_RUN, taas_run_to_the_end
 from torch.utils.data import DataLoader
+from waiting import DEADLINE_SECONDS
 
 WORKERS = ("0", "1", "2", "4")
 

@@ -5,6 +5,7 @@ import sys
 
 sys.path.insert(0, os.environ["EXAMPLES"])
 import lightning_digits  # noqa: E402
+import torch  # noqa: E402
 from lightning.fabric.utilities.rank_zero import rank_zero_only  # noqa: E402
 from reporting import digest, report  # noqa: E402
 
@@ -26,6 +27,7 @@ def main():
         loss=model.last_loss.hex(),
         parameters=digest(model.parameters()),
     )
+    torch.distributed.destroy_process_group()  # gloo's threads, where they outlive Python's end, abort a rank
 
 
 if __name__ == "__main__":

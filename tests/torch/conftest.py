@@ -1,0 +1,6 @@
+"""Where to find what all tests share."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
