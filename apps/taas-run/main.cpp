@@ -23,7 +23,6 @@
 #include "parse/cli.hpp"
 #include "plan/environment/data_environment.hpp"
 #include "plan/launch_plan.hpp"
-#include "plan/options/loader_names.hpp"
 #include "proc/machine/gpus.hpp"
 #include "proc/machine/machine.hpp"
 #include "proc/spawn/open_files.hpp"
@@ -108,8 +107,7 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
   auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
   if (!program) return program.error();
-  auto loaders = program->python ? plan::check_python_loaders(plan.options.data.loader) : Result<>();
-  if (!loaders) return loaders.error();
+  if (auto data = plan::check_data_workers(*program, plan.options); !data) return data.error();
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
   for (auto& note :
        {cli::note_on_accelerate(*program, machine), cli::note_on_ray_train(*program, machine, plan.world_size())}) {

@@ -30,9 +30,4 @@ class CheckpointError : public Exception {
   using Exception::Exception;
 };
 
-/// A batch could not be made: the dataset's code has thrown, here or in a data worker, or no worker could make it.
-class DataError : public Exception {
-  using Exception::Exception;
-};
-
 }  // namespace taas

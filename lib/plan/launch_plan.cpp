@@ -9,7 +9,6 @@
 #include "plan/decide_launch_mode.hpp"
 #include "plan/environment/rank_environment.hpp"
 #include "plan/launch_mode/rendezvous.hpp"
-#include "plan/options/loader_names.hpp"
 #include "plan/sizes/size_request.hpp"
 #include "plan/streams.hpp"
 
@@ -88,8 +87,6 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine, std
   if (auto job = read_slurm(machine.environment)) plan.job = std::move(*job);  // the way has judged it
   auto data = decide_data_machines(options.data, plan.launch_mode, plan.job);
   if (!data) return data.error();
-  auto loaders = is_python(options.program) ? check_python_loaders(options.data.loader) : Result<>();
-  if (!loaders) return loaders.error();
   plan.device = counts->device;
   plan.min_nodes = counts->min_nodes;
   plan.spares = counts->spares;

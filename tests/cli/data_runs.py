@@ -36,16 +36,6 @@ class Data:
     def run(self, *arguments, env=None, **options):
         return self.launcher.run(*arguments, env={**self.environment, **(env or {})}, **options)
 
-    def executable(self, text):
-        """A program that is not Python's to the launcher: the same file is rank and worker."""
-        program = self.launcher.folder / "program"
-        program.write_text(
-            f"#!/usr/bin/env python3\nimport os\nif os.environ['TAAS_ROLE'] == 'data-worker':\n"
-            f"    exec(open({str(STAND_IN)!r}).read())\n    run()\n" + text
-        )
-        program.chmod(0o755)
-        return program
-
     def about(self, name):
         return json.loads((self.seen / name).read_text())
 

@@ -96,12 +96,15 @@ def test_cpus_0_starts_nobody(data):
 
 
 @pytest.mark.gate
-def test_an_executable_is_its_own_worker(data):
-    program = data.executable(STAY)
-    process = data.start("--cpus", 1, "--data-cores", 1, program, "--flag", "value")
-    worker, _ = data.wait_for("worker-0", "rank-0")
-    assert worker["argv"][1:] == ["--flag", "value"]
-    end(process)
+@pytest.mark.parametrize("hosts", [(), ("--nnodes", 2)], ids=["here", "two nodes"])
+def test_an_executable_has_no_data_workers(data, hosts):
+    program = data.launcher.folder / "program"
+    program.write_text("#!/bin/sh\ntouch started\n")
+    program.chmod(0o755)
+    done = data.run("--cpus", 1, *hosts, program)
+    assert done.returncode == 2
+    assert f"--cpus 1: data workers make batches for Python programs, and {program} is an executable" in done.stderr
+    assert not (data.launcher.folder / "started").exists()
 
 
 @pytest.mark.gate
@@ -181,7 +184,7 @@ def test_a_worker_that_dies_again_and_again_is_told_of_once(data):
 
 @pytest.mark.gate
 def test_workers_outlive_a_generation_and_end_with_the_run(data):
-    script = data.executable(
+    script = data.launcher.python(
         "import os, sys, time, pathlib\nseen = pathlib.Path(os.environ['SEEN'])\n"
         "while not (seen / 'worker-0').exists(): time.sleep(0.01)\n"
         "generation = os.environ['TORCHELASTIC_RESTART_COUNT']\n"

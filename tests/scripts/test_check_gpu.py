@@ -100,12 +100,12 @@ def test_bus_bandwidth_is_counted_as_nccl_tests_count_it():
 def test_outcomes_are_read_from_ctest():
     said = """    Start  9: training.nccl_on_gpus
 1/3 Test  #9: training.nccl_on_gpus ..................   Passed    3.79 sec
-2/3 Test #61: training.data_on_gpu .........***Skipped   0.61 sec
+2/3 Test #61: training.trained_on_gpus .........***Skipped   0.61 sec
 3/3 Test #62: python.device_gpu .......***Failed    2.00 sec
 """
     assert sharing.parse_ctest(said) == {
         "training.nccl_on_gpus": "Passed",
-        "training.data_on_gpu": "Skipped",
+        "training.trained_on_gpus": "Skipped",
         "python.device_gpu": "Failed",
     }
 
@@ -214,6 +214,6 @@ def test_a_machine_with_gpus_and_nothing_built_says_what_to_do(with_gpus, tmp_pa
     done = run("--no-build", PATH=with_gpus, TAAS_BUILD=str(tmp_path / "build"))
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert (
-        "not built: taas-run, train, nccl_gpu_test, dist_rank, training_gpu_test, data_gpu_test; leave --no-build out"
+        "not built: taas-run, train, nccl_gpu_test, dist_rank, training_gpu_test; leave --no-build out"
         in done.stderr
     )

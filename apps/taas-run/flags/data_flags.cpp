@@ -58,8 +58,7 @@ constexpr Flag kDataFlags[] = {
      [](auto& options, const auto& values) { return store(options.data.units, read_count(values.back())); },
      Origin::kOwn},
     {"loader", 0, "NAME",
-     "Loader whose first batches are prepared before the ranks start: MODULE:NAME in Python, its own name in C++; "
-     "may be repeated",
+     "Loader whose first batches are prepared before the ranks start, as MODULE:NAME; may be repeated",
      [](auto& options, const auto& values) { return store_loaders(options, values); }, Origin::kOwn,
      Flag::Kind::kRepeatable},
     {"split", 0, "",

@@ -115,9 +115,7 @@ Result<> DataDelivery::State::start_workers() {
   return {};
 }
 
-/// A program that is no Python program decides itself what its workers hold.
 void DataDelivery::State::warn_of_memory() {
-  if (!options.program.python) return;
   auto available = available_memory();
   if (!available) return;
   auto warning = plan::data_memory_warning(static_cast<int>(list.places().size()), options.machine.cores, *available);

@@ -7,13 +7,6 @@ namespace {
 
 constexpr auto kNewsEvery = std::chrono::seconds(1);
 
-/// Without what C++ puts before the text of an exception that nobody has caught.
-std::string last_words(std::string_view line) {
-  constexpr std::string_view kUncaught = "  what():  ";
-  if (line.starts_with(kUncaught)) line.remove_prefix(kUncaught.size());
-  return std::string(line);
-}
-
 }  // namespace
 
 void LoaderWatch::begin(int workers, std::int64_t buffer_bytes) {
@@ -38,7 +31,7 @@ std::optional<run::AgentMessage> LoaderWatch::check() {
 std::optional<run::AgentMessage> LoaderWatch::ended(const DataWorkerEnd& end) {
   if (preparation_ && !failed_ && !end.killed && !preparation_->began(end.worker)) {
     failed_ = true;
-    auto why = end.last_line.empty() ? fmt::format("{} {}", end.name, end.why) : last_words(end.last_line);
+    auto why = end.last_line.empty() ? fmt::format("{} {}", end.name, end.why) : end.last_line;
     outcome_ = run::LoaderFailed{fmt::format("--loader {}: {}", loader_, why)};
     return outcome_;
   }

@@ -107,8 +107,16 @@ Result<ResolvedProgram> run_by_name(const ProgramOptions& options, const Program
 }  // namespace
 
 std::vector<std::string> data_worker_command(const ResolvedProgram& program) {
-  if (!program.python) return program.command;
   return {program.command.front(), "-u", "-m", "taas.worker"};
+}
+
+Result<> check_data_workers(const ResolvedProgram& program, const Options& options) {
+  const int cpus = options.data.cpus.value_or(0);
+  if (program.python || cpus == 0) return {};
+  return usage_error(fmt::format(
+      "--cpus {}: data workers make batches for Python programs, and {} is an executable: name its .py file "
+      "or -m MODULE, or leave --cpus out",
+      cpus, options.program.program));
 }
 
 Result<ResolvedProgram> resolve_program(const ProgramOptions& options, const ProgramFinder& finder) {

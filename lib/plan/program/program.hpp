@@ -12,8 +12,7 @@ namespace taas::plan {
 enum class FileKind { kMissing, kDirectory, kDevice, kFile, kExecutable };
 
 /// Programs that come with taas-run where libtaas is built, which belongs to one release of torch.
-inline constexpr std::string_view kShippedPrograms[] = {"train", "auto_mode", "collectives_tour", "data_parallel_sizes",
-                                                        "sampler_tour"};
+inline constexpr std::string_view kShippedPrograms[] = {"train", "auto_mode", "collectives_tour", "sampler_tour"};
 
 /// What resolving a program asks of the world. The launcher has the real one, tests a table.
 class ProgramFinder {
@@ -41,9 +40,11 @@ struct ResolvedProgram {
   bool python = false;               ///< command begins with the interpreter and -u
 };
 
-/// What a data worker executes: the package's own worker under the same interpreter, or the program itself, which knows
-/// its role from the environment.
+/// What a data worker of a Python program executes: the package's worker, under the same interpreter.
 std::vector<std::string> data_worker_command(const ResolvedProgram& program);
+
+/// Data workers belong to programs of Python: another one with --cpus is an error.
+Result<> check_data_workers(const ResolvedProgram& program, const Options& options);
 
 /// Finds out what PROGRAM is. A .py file, a module and a file that is not executable are given to Python (`python -u`,
 /// as torchrun does); an executable is run as it is. A name without a slash is looked for among the programs shipped

@@ -22,7 +22,6 @@ struct Plugin {
   MakeNccl make = nullptr;
   GpuUuid uuid = nullptr;
   MakeStepGraph make_graph = nullptr;
-  CudaStreams streams = nullptr;
   std::string problem;
   bool broken = false;  ///< there is a driver, but no plugin
 };
@@ -53,7 +52,6 @@ Plugin load() {
   loaded.make = reinterpret_cast<MakeNccl>(::dlsym(library, kMakeNccl));
   loaded.uuid = reinterpret_cast<GpuUuid>(::dlsym(library, kGpuUuid));
   loaded.make_graph = reinterpret_cast<MakeStepGraph>(::dlsym(library, kMakeStepGraph));
-  loaded.streams = reinterpret_cast<CudaStreams>(::dlsym(library, kCudaStreams));
   return loaded;
 }
 
@@ -100,12 +98,6 @@ int cuda_device_count() {
   warn_once_if_broken();
   if (!plugin().make || !at::hasCUDA()) return 0;
   return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
-}
-
-std::vector<void*> cuda_streams(int device) {
-  std::vector<void*> streams;
-  if (plugin().streams) plugin().streams(device, streams);
-  return streams;
 }
 
 std::string gpu_name(int index) {

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "training/backend/backends.hpp"
 #include "training/backend/step_graph.hpp"
@@ -16,9 +15,6 @@ namespace taas {
 /// CUDA_VISIBLE_DEVICES does not hide all GPUs, it is loaded before main(): ATen and autograd look once for CUDA, on
 /// their first use, and would not find it later.
 int cuda_device_count();
-
-/// All streams that torch has for a visible GPU, as cudaStream_t: the default one and its pools.
-std::vector<void*> cuda_streams(int device);
 
 /// A name of a visible GPU that no other one has: its host, as NCCL tells hosts apart, and its UUID.
 std::string gpu_name(int index);

@@ -1,10 +1,8 @@
 #include "training/backend/nccl_plugin.hpp"
 
 #include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
@@ -23,19 +21,5 @@ extern "C" void taas_gpu_uuid(int index, std::string& result) {
     std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
     result += digits;
     if (i == 3 || i == 5 || i == 7 || i == 9) result += '-';
-  }
-}
-
-/// Pools deal their streams out in turn.
-extern "C" void taas_cuda_streams(int device, std::vector<void*>& result) {
-  auto index = static_cast<c10::DeviceIndex>(device);
-  result = {c10::cuda::getDefaultCUDAStream(index).stream()};
-  auto [least, greatest] = c10::cuda::CUDAStream::priority_range();
-  for (int priority = greatest; priority <= least; ++priority) {
-    for (;;) {
-      void* stream = c10::cuda::getStreamFromPool(priority, index).stream();
-      if (std::find(result.begin(), result.end(), stream) != result.end()) break;
-      result.push_back(stream);
-    }
   }
 }

@@ -7,8 +7,6 @@ namespace taas {
 
 int cuda_device_count() { return 0; }
 
-std::vector<void*> cuda_streams(int) { return {}; }
-
 std::string gpu_name(int) { return {}; }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments&, int) {

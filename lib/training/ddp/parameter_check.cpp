@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "taas/error.hpp"
-#include "training/agreement/rank_texts.hpp"
+#include "training/group/rank_texts.hpp"
 #include "training/group/tensor_checks.hpp"
 
 namespace taas {

@@ -55,10 +55,6 @@ std::vector<std::string> keys_of_all(const Environment& environment) {
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> connect_client(const Environment& environment, std::chrono::milliseconds timeout) {
-  return of_this_start(environment, connect_tcp(environment, timeout, /*serve=*/false));
-}
-
 c10::intrusive_ptr<c10d::Store> connect_store(const Environment& environment, const std::string& group,
                                               std::chrono::milliseconds timeout) {
   const bool serve = environment.store_host == StoreHost::kRankZero && environment.rank == 0;

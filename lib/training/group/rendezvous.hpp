@@ -19,10 +19,6 @@ namespace taas {
 c10::intrusive_ptr<c10d::Store> connect_store(const Environment& environment, const std::string& group,
                                               std::chrono::milliseconds timeout);
 
-/// The same, without the name space of the group: a second connection, for what is no collective. Whoever is to serve
-/// the store does so already.
-c10::intrusive_ptr<c10d::Store> connect_client(const Environment& environment, std::chrono::milliseconds timeout);
-
 /// Publishes `value` for this rank and returns those of all ranks, by rank, when all have come. Each rank SETs
 /// backend/<rank>, by which the launcher sees who has joined. Throws CommunicationError naming the missing ranks.
 std::vector<std::string> exchange(c10d::Store& store, const Environment& environment, const std::string& value,

@@ -8,7 +8,7 @@
 
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
-#include "training/agreement/rank_texts.hpp"
+#include "training/group/rank_texts.hpp"
 #include "training/backend/c10_error.hpp"
 #include "training/zero/shard_pieces.hpp"
 #include "training/zero/shard_values.hpp"

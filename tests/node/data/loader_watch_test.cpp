@@ -41,11 +41,6 @@ TEST_CASE("a worker that ends before it has prepared anything has failed, in its
     REQUIRE(told);
     CHECK(std::get<run::LoaderFailed>(*told).message == "--loader load.py:train: NameError: name 'x' is not defined");
   }
-  SECTION("with an exception of C++ that nobody has caught") {
-    const auto told = watch.ended(end_of(0, false, "  what():  no loader is called 'x'"));
-    REQUIRE(told);
-    CHECK(std::get<run::LoaderFailed>(*told).message == "--loader load.py:train: no loader is called 'x'");
-  }
   SECTION("without") {
     const auto told = watch.ended(end_of(0, false));
     REQUIRE(told);

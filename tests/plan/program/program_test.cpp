@@ -193,4 +193,17 @@ TEST_CASE("a program that comes through a descriptor is for one rank on this mac
   CHECK(check_streamed_program(program("/dev/fd/5"), 1, false).has_error());
 }
 
+TEST_CASE("data workers are for programs of Python") {
+  Options options{.program = program("train")};
+  CHECK(check_data_workers({.python = false}, options).has_value());
+  options.data.cpus = 0;
+  CHECK(check_data_workers({.python = false}, options).has_value());
+  options.data.cpus = 2;
+  CHECK(check_data_workers({.python = true}, options).has_value());
+  const auto refused = check_data_workers({.python = false}, options);
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().code == ErrorCode::kUsage);
+  CHECK_THAT(refused.error().message, ContainsSubstring("--cpus 2: ") && ContainsSubstring("train is an executable"));
+}
+
 }  // namespace program_test

@@ -1,4 +1,4 @@
-#include "training/agreement/rank_texts.hpp"
+#include "training/group/rank_texts.hpp"
 
 #include <ATen/ATen.h>
 
