@@ -27,12 +27,14 @@ struct Digits {
   DigitSet test;
 };
 
-/// Reads images and labels in the IDX format (http://yann.lecun.com/exdb/mnist), plain or gzip.
-/// Throws InputError when either file is missing, damaged, or not of this kind, or when they do not belong together.
-DigitSet read_idx(const std::filesystem::path& images, const std::filesystem::path& labels);
-
-/// Reads the standard files of a folder: {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz].
+/// Reads the standard files of a folder, in the IDX format (http://yann.lecun.com/exdb/mnist), plain or gzip:
+/// {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]. Throws InputError when a file is missing, damaged, or not of this
+/// kind, or when two do not belong together.
 /// A folder that holds only the t10k pair is split: the first 80 % to train, the rest to test.
 Digits read_digits(const std::filesystem::path& folder);
+
+/// Draws digit-like images: pen strokes turned, slanted, scaled and shifted at random, of random thickness, with
+/// noise. Image i depends on `seed` and i alone, and shows digit i mod 10; so a larger set begins with the smaller one.
+DigitSet generate_digits(std::uint64_t seed, std::size_t count);
 
 }  // namespace taas::train

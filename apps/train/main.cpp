@@ -1,111 +1,257 @@
-// The reference training program: by default a small convolutional network on digits, over any number of ranks.
-// run() is all that a training needs; what is distributed in it is init, DistributedSampler and the SpreadModel.
+// The reference training program: a small convolutional network on digits, over any number of ranks. run() is all that
+// a training needs; what is distributed in it is init, DistributedSampler and DistributedDataParallel.
 #include <ATen/Parallel.h>
+#include <torch/nn/functional/activation.h>
+#include <torch/nn/functional/pooling.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
 #include <iostream>
-#include <memory>
-#include <optional>
+#include <map>
+#include <random>
 #include <string>
+#include <system_error>
+#include <tuple>
 #include <vector>
 
-#include "batch_source.hpp"
-#include "comparison.hpp"
+#include "digits.hpp"
 #include "input_error.hpp"
-#include "job.hpp"
 #include "options.hpp"
 #include "progress.hpp"
-#include "step_times.hpp"
+#include "taas/adadelta.hpp"
+#include "taas/checkpoint.hpp"
 #include "taas/collectives.hpp"
+#include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
-#include "taas/graphed_step.hpp"
 #include "taas/process_group.hpp"
 #include "taas/sampler.hpp"
 #include "taas/stop.hpp"
-#include "trainer.hpp"
 
 namespace taas::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr double kMean = 0.1307, kDeviation = 0.3081;   // of the pixels of MNIST, 0…1
+constexpr std::uint64_t kTrainSeed = 1, kTestSeed = 2;  // of the generated digits: whatever --seed is, the same data
+constexpr std::int64_t kStepsBetweenQuestions = 8;      // on a GPU, which the answer has to wait for
 
 enum ExitCode { kDone = 0, kFailed = 1, kWrongInput = 2, kBelowTarget = 3, kSignalled = 128 };
 
-Backend backend_of(const Options& options) {
-  if (options.backend == "gloo") return Backend::kGloo;
-  return options.backend == "nccl" ? Backend::kNccl : Backend::kAuto;
+/// The folder of --data, or generated digits; the same on every rank. Throws InputError.
+Digits load_digits(const Options& options) {
+  if (options.data.empty())
+    return {generate_digits(kTrainSeed, options.train_images.value_or(8000)),
+            generate_digits(kTestSeed, options.test_images.value_or(2000))};
+  auto digits = read_digits(options.data);
+  digits.train = digits.train.slice(0, std::min(digits.train.size(), options.train_images.value_or(SIZE_MAX)));
+  digits.test = digits.test.slice(0, std::min(digits.test.size(), options.test_images.value_or(SIZE_MAX)));
+  return digits;
 }
 
-/// What there is to learn from and, of digits, to be judged by.
+/// A small convolutional network for digits: images (N, 1, 28, 28) in, log-probabilities (N, 10) out.
+class NetworkImpl : public torch::nn::Module {
+ public:
+  torch::Tensor forward(torch::Tensor x) {
+    x = conv1(x).relu_();
+    x = torch::max_pool2d(conv2(x), 2).relu_();  // the same as the pool of the relu, on a quarter of the numbers
+    x = dropout1(x).flatten(1);
+    x = batchnorm(fc1(x)).relu_();
+    return torch::log_softmax(fc2(dropout2(x)), 1);
+  }
+
+ private:
+  torch::nn::Conv2d conv1 = register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 32, 3)));
+  torch::nn::Conv2d conv2 = register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(32, 64, 3)));
+  torch::nn::Dropout2d dropout1 = register_module("dropout1", torch::nn::Dropout2d(0.25));
+  torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(9216, 128));
+  torch::nn::BatchNorm1d batchnorm = register_module("batchnorm", torch::nn::BatchNorm1d(128));
+  torch::nn::Dropout dropout2 = register_module("dropout2", torch::nn::Dropout(0.5));
+  torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(128, 10));
+};
+TORCH_MODULE(Network);
+
+/// Digits on one device.
 struct Examples {
-  std::unique_ptr<BatchSource> train;
-  std::unique_ptr<BatchSource> test;  ///< null: nothing is tested
+  torch::Tensor images;  ///< uint8 (size, 1, 28, 28)
+  torch::Tensor labels;  ///< int64 (size)
+
+  Examples(const DigitSet& digits, c10::Device device)
+      : images(torch::tensor(digits.pixels).view({-1, 1, kDigitSide, kDigitSide}).to(device)),
+        labels(torch::tensor(digits.labels).to(device, torch::kInt64)) {}
+
+  struct Batch {
+    torch::Tensor images;  ///< float (n, 1, 28, 28), mean 0 and deviation 1
+    torch::Tensor labels;  ///< int64 (n)
+  };
+  [[nodiscard]] Batch batch(const torch::Tensor& indices) const {
+    auto chosen = images.index_select(0, indices).to(torch::kFloat);
+    return {chosen.div_(255).sub_(kMean).div_(kDeviation), labels.index_select(0, indices)};
+  }
 };
 
-Examples make_examples(const Options& options, const Digits& digits, c10::Device device) {
-  if (!options.learns_digits()) return {make_random_source(options, device), nullptr};
-  return {make_digit_source(digits.train, device), make_digit_source(digits.test, device)};
-}
-
-std::string describe_examples(const Options& options, const Digits& digits) {
-  if (!options.learns_digits()) return std::to_string(options.train_images.value_or(0)) + " random examples";
-  return std::to_string(digits.train.size()) + " train and " + std::to_string(digits.test.size()) + " test images " +
-         (options.data.empty() ? "generated" : "from " + options.data);
-}
+/// How far a training is.
+struct Position {
+  int epoch = 0;          ///< epochs that are done
+  std::int64_t step = 0;  ///< steps of the next one that are done
+};
 
 /// All that a training consists of.
 struct Training {
   const Options& options;
   ProcessGroup group;
-  SpreadModel model;
-  Examples examples;
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
-  Progress& progress;
-  GraphedStep learn;  // indices → loss
-  StopQuestion stop{group};
-  std::vector<double> seconds{};    // of each step, for a plot
+  Examples train;
+  Examples test;
+  Network network;
+  DistributedDataParallel<NetworkImpl> model;
+  Adadelta optimizer;
+  Progress progress;
   bool checkpoint_written = false;  // on demand: once is enough
 };
+
+/// This rank's order of an epoch in batches. A last batch of one example is left out: batch norm cannot learn from one.
+std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_t batch_size) {
+  auto batches = order.split(batch_size);
+  if (batches.back().numel() < 2) batches.pop_back();
+  if (batches.empty())
+    throw InputError("there are fewer than two examples per rank: give more images or use fewer ranks");
+  return batches;
+}
+
+/// Sets the seed of dropout, another one for each rank and step: a resumed run goes on as if it had never stopped.
+void start_step(const Position& position, const Training& training) {
+  std::seed_seq words{static_cast<std::int64_t>(training.options.seed), std::int64_t{position.epoch}, position.step,
+                      std::int64_t{training.group.rank()}};
+  std::array<std::uint32_t, 1> seed{};
+  words.generate(seed.begin(), seed.end());
+  torch::manual_seed(seed[0]);
+}
+
+/// Whether any rank should write a checkpoint, and which signal any of them was told to end by: one answer for all.
+std::array<std::int64_t, 2> ask_to_stop(const ProcessGroup& group, std::int64_t step) {
+  if (group.device().is_cuda() && step % kStepsBetweenQuestions != 0) return {};
+  auto wish = torch::tensor({std::int64_t{should_checkpoint()}, std::int64_t{stop_signal()}}, group.device());
+  all_reduce(group, wish, ReduceOp::kMax);
+  wish = wish.cpu();
+  return {wish[0].item<std::int64_t>(), wish[1].item<std::int64_t>()};
+}
+
+/// Each rank judges its share of the images, in batches, with the buffers of rank 0, the ones that a checkpoint holds.
+Score evaluate(Training& training) {
+  torch::NoGradGuard no_grad;
+  const auto& [options, group] = std::tie(training.options, training.group);
+  for (auto& buffer : training.network->buffers()) broadcast(group, buffer);
+  training.network->eval();
+  const auto count = training.test.labels.size(0);
+  auto sums = torch::zeros({2}, torch::dtype(torch::kFloat64).device(group.device()));  // loss, correct answers
+  auto share = torch::arange(group.rank(), count, group.world_size()).to(group.device());
+  for (const auto& indices : share.split(options.test_batch_size)) {
+    if (indices.numel() == 0) continue;
+    auto [images, labels] = training.test.batch(indices);
+    auto output = training.network->forward(images);
+    sums[0] += torch::nll_loss(output, labels, {}, at::Reduction::Sum);
+    sums[1] += output.argmax(1).eq(labels).sum();
+  }
+  training.network->train();
+  all_reduce(group, sums);
+  return {sums[0].item<double>() / static_cast<double>(count), static_cast<std::int64_t>(sums[1].item<double>()),
+          count};
+}
+
+/// Rank 0 makes the output folder, so that a wrong one is known before the training. Throws InputError.
+void prepare_output(const Options& options, const ProcessGroup& group) {
+  if (group.rank() != 0 || options.output.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(options.output, error);
+  if (!error && ::access(options.output.c_str(), W_OK) != 0) error = {errno, std::generic_category()};
+  if (error) throw InputError("cannot write to the output folder " + options.output + ": " + error.message());
+}
+
+/// Rank 0 writes the checkpoint, when there is a folder for it.
+void save(const Training& training, const Position& position) {
+  const auto& options = training.options;
+  if (training.group.rank() != 0 || options.output.empty()) return;
+  std::int64_t samples = position.step * options.batch_size * training.group.world_size();  // of the epoch
+  save_checkpoint(options.checkpoint(),
+                  {.epoch = position.epoch,
+                   .model = module_state(*training.network, StateTensors::kShared),
+                   .optimizer = optimizer_state(training.optimizer, StateTensors::kShared),
+                   .extra = {{"seed", static_cast<std::int64_t>(options.seed)}, {"samples", samples}}});
+}
+
+/// To the bit.
+bool same_on_all_ranks(const ProcessGroup& group, const torch::Tensor& value) {
+  auto least = value.flatten().view(torch::kByte).to(group.device(), /*non_blocking=*/false, /*copy=*/true);
+  auto most = least.clone();
+  all_reduce(group, least, ReduceOp::kMin);
+  all_reduce(group, most, ReduceOp::kMax);
+  return torch::equal(least, most);
+}
+
+/// Loads the checkpoint, when there is one to resume from. Within an epoch, a run with another number of ranks goes on
+/// after as many samples. Throws CheckpointError when the ranks do not find the same one.
+Position resume(Training& training) {
+  Position position;
+  std::int64_t samples = 0;
+  if (training.options.resume) {
+    auto checkpoint = load_checkpoint(*training.options.resume);
+    load_module_state(*training.network, checkpoint.model);
+    load_optimizer_state(training.optimizer, std::move(checkpoint.optimizer));
+    position.epoch = static_cast<int>(checkpoint.epoch);
+    if (auto found = checkpoint.extra.find("samples"); found != checkpoint.extra.end()) samples = found->second.toInt();
+    position.step = samples / (training.options.batch_size * training.group.world_size());
+  }
+  if (!same_on_all_ranks(training.group, torch::tensor({std::int64_t{position.epoch}, samples}))) {
+    throw CheckpointError("the ranks found different checkpoints: the output folder must be shared by all nodes");
+  }
+  return position;
+}
+
+std::string describe(const Options& options, const Digits& digits, const ProcessGroup& group) {
+  const auto ranks = group.world_size();
+  const std::string backend(group.backend());
+  return "training on " + std::to_string(ranks) + (ranks == 1 ? " rank (" : " ranks (") + group.device().str() + ", " +
+         (backend == "none" ? "alone" : backend) + "), batch " + std::to_string(options.batch_size) + " per rank; " +
+         std::to_string(digits.train.size()) + " train and " + std::to_string(digits.test.size()) + " test images " +
+         (options.data.empty() ? "generated" : "from " + options.data);
+}
 
 /// DDP rebuilds its gradient buckets after the first pass, and then sums in another order. With a pass ahead of the
 /// training that changes nothing, each step of a resumed run has the same buckets as in a run that was never stopped.
 void settle_buckets(Training& training) {
-  if (training.options.parallel != "ddp") return;
-  training.model.module->eval();
-  auto [inputs, labels] = training.examples.train->batch(torch::zeros({2}, torch::kInt64));
-  training.examples.train->loss(training.model.forward(inputs), labels).backward();
+  training.model.eval();
+  auto [images, labels] = training.train.batch(torch::zeros({2}, training.train.labels.options()));
+  torch::nll_loss(training.model.forward(images), labels).backward();
   training.model.zero_grad();
-  training.model.module->train();
-}
-
-/// One step, timed when there is a plot to make: it then waits for the device.
-torch::Tensor learn(Training& training, const torch::Tensor& indices) {
-  const auto start = Clock::now();
-  auto loss = training.learn({indices});
-  if (training.options.plot.empty()) return loss;
-  loss.item<double>();
-  training.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  return loss;
+  training.model.train();
 }
 
 /// One step. Returns the signal that ends the training, or 0.
 int train_step(Training& training, const torch::Tensor& indices, Position& position, std::int64_t& samples) {
-  start_step(position, training.options, training.group);
-  auto loss = learn(training, indices);
+  start_step(position, training);
+  auto [images, labels] = training.train.batch(indices);
+  training.model.zero_grad();
+  auto loss = torch::nll_loss(training.model.forward(images), labels);
+  loss.backward();
+  training.optimizer.step();
   samples += indices.numel();
   ++position.step;
-  if (training.progress.wants_loss(position.step)) {
-    training.progress.show(position.step, loss.item<double>(), samples);
-  }
-  auto wish = training.stop.ask(position.step);
-  if (wish.signal != 0 || (wish.checkpoint && !training.checkpoint_written)) {
-    save(training.options, training.group, *training.model.module, *training.optimizer, position);
+  if (training.progress.wants_loss(position.step)) training.progress.show(position.step, loss.item<double>(), samples);
+  const auto [checkpoint, signal] = ask_to_stop(training.group, position.step);
+  if (signal != 0 || (checkpoint != 0 && !training.checkpoint_written)) {
+    save(training, position);
     barrier(training.group);  // what rank 0 closes while others end would not count as whole
     training.progress.say("checkpoint written on demand after step " + std::to_string(position.step));
     training.checkpoint_written = true;
   }
-  return wish.signal;
+  return static_cast<int>(signal);
 }
 
 int train_epoch(Training& training, const std::vector<torch::Tensor>& batches, Position& position) {
@@ -117,83 +263,59 @@ int train_epoch(Training& training, const std::vector<torch::Tensor>& batches, P
   return 0;
 }
 
-std::optional<Score> test(Training& training) {
-  if (!training.examples.test) return std::nullopt;
-  return evaluate(*training.model.module, training.group, *training.examples.test, training.options.test_batch_size);
-}
-
-int finish(Training& training, const std::optional<Score>& score) {
-  const auto& options = training.options;
-  const auto& progress = training.progress;
-  progress.end_run(score, options);
-  if (options.check_equal) {
-    if (!equal_on_all_ranks(*training.model.module, training.group)) {
-      throw Exception("the parameters are not equal on all ranks");
-    }
-    progress.say("parameters equal on all " + std::to_string(training.group.world_size()) + " ranks");
-  }
-  if (!options.plot.empty() && training.group.rank() == 0) {
-    write_plot(options.plot, make_plot(options, training.group, *training.examples.train, training.seconds));
-    progress.say("step times: " + options.plot);
-  }
-  return options.target_accuracy && score->accuracy() < *options.target_accuracy ? kBelowTarget : kDone;
-}
-
 int run_epochs(Training& training, DistributedSampler& sampler) {
   const auto& options = training.options;
-  const auto& group = training.group;
-  auto position = resume(options, group, *training.model.module, *training.optimizer);
+  auto position = resume(training);
   catch_stop_signals();
-  auto score = test(training);
+  auto score = evaluate(training);
   while (position.epoch < options.epochs) {
     sampler.set_epoch(static_cast<std::uint64_t>(position.epoch));
-    auto batches = split_batches(sampler.indices().to(training.model.device), options.batch_size);
-    start_epoch(position.epoch, options, *training.optimizer);
+    auto batches = split_batches(sampler.indices().to(training.group.device()), options.batch_size);
+    for (auto& parameters : training.optimizer.param_groups()) {
+      parameters.options().set_lr(options.lr * std::pow(options.gamma, position.epoch));
+    }
     training.progress.begin_epoch(position.epoch, static_cast<std::int64_t>(batches.size()));
     if (int signal = train_epoch(training, batches, position)) return kSignalled + signal;
-    score = test(training);
+    score = evaluate(training);
     training.progress.end_epoch(score);
     position = {position.epoch + 1, 0};
-    save(options, group, *training.model.module, *training.optimizer, position);
+    save(training, position);
   }
-  return finish(training, score);
+  training.progress.end_run(score);
+  if (options.check_equal) {
+    for (const auto& [name, tensor] : module_state(*training.network)) {
+      if (!same_on_all_ranks(training.group, tensor)) throw Exception(name + " is not equal on all ranks");
+    }
+    training.progress.say("parameters equal on all " + std::to_string(training.group.world_size()) + " ranks");
+  }
+  return options.target_accuracy && score.accuracy() < *options.target_accuracy ? kBelowTarget : kDone;
 }
 
 int run(const Options& options) {
   if (options.threads > 0) at::set_num_threads(options.threads);
-  auto digits = options.learns_digits() ? load_digits(options) : Digits{};
-  auto group = taas::init({.backend = backend_of(options)});
+  auto digits = load_digits(options);
+  const std::map<std::string, Backend> backends{
+      {"auto", Backend::kAuto}, {"gloo", Backend::kGloo}, {"nccl", Backend::kNccl}};
+  auto group = taas::init({.backend = backends.at(options.backend)});
   prepare_output(options, group);
-  if (!options.plot.empty() && group.rank() == 0) check_plot_file(options.plot);
-  Progress progress(group.rank(), group.world_size(), options.epochs, options.log_every);
-  progress.begin_run(group.device().str(), group.backend(), describe_examples(options, digits), options);
-
-  // Threads and copies between devices are not for a graph.
-  const bool graph = options.graph && options.parallel == "ddp" && GraphedStep::is_possible(group);
-  std::optional<OwnStream> stream;
-  if (graph) stream.emplace(group.device());
+  Progress progress(group.rank(), group.world_size(), options);
+  progress.say(describe(options, digits, group));
+  if (options.resume) progress.say("going on from " + *options.resume);
 
   torch::manual_seed(options.seed);
-  auto model = make_spread_model(options, group);
-  auto examples = make_examples(options, digits, model.device);
-  auto [optimizer, recordable] = make_optimizer(options, *model.module, graph);
-  const auto count = static_cast<std::size_t>(examples.train->size());
-  Training training{options,
-                    group,
-                    std::move(model),
-                    std::move(examples),
-                    std::move(optimizer),
-                    progress,
-                    GraphedStep(group,
-                                [&](const auto& inputs) {
-                                  return learn_from(training.model, *training.optimizer, *training.examples.train,
-                                                    inputs[0]);
-                                },
-                                {recordable}, {.enabled = graph})};
-  DistributedSampler sampler(count, {.num_replicas = static_cast<std::size_t>(group.world_size()),
-                                     .rank = static_cast<std::size_t>(group.rank()),
-                                     .seed = options.seed});
-  if (training.learn.uses_graph()) progress.say("steps are replayed from a CUDA graph");
+  Network network;
+  network->to(group.device());
+  Training training{.options = options,
+                    .group = group,
+                    .train = Examples(digits.train, group.device()),
+                    .test = Examples(digits.test, group.device()),
+                    .network = network,
+                    .model = {network, group, {.gradient_as_bucket_view = true}},
+                    .optimizer = Adadelta(network->parameters(), options.lr),
+                    .progress = progress};
+  DistributedSampler sampler(digits.train.size(), {.num_replicas = static_cast<std::size_t>(group.world_size()),
+                                                   .rank = static_cast<std::size_t>(group.rank()),
+                                                   .seed = options.seed});
   settle_buckets(training);
   return run_epochs(training, sampler);
 }

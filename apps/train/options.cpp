@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "input_error.hpp"
-#include "option_rules.hpp"
 
 namespace taas::train {
 namespace {
@@ -18,65 +17,28 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-bool is_file(const std::string& path) {
-  std::error_code ignored;
-  return !path.empty() && std::filesystem::is_regular_file(path, ignored);
-}
-
-void add_model_options(CLI::App& app, Options& options, std::string& preset) {
-  app.add_option("--preset", preset,
-                 "Settings of a known run: mnist is 9 epochs, test batches of 1000, a line every 200 steps")
-      ->check(CLI::IsMember({"mnist"}));
-  app.add_option("--model", options.model,
-                 "mnist learns digits; toy (two layers), resnet50 and dummy (one layer) learn random numbers")
-      ->check(CLI::IsMember({"mnist", "toy", "resnet50", "dummy"}));
-  app.add_option("--parallel", options.parallel,
-                 "ddp: a replica per rank; dp: a replica per device of one process; model: resnet50 cut in two, on two "
-                 "devices; pipeline: the same, with batches cut as well")
-      ->check(CLI::IsMember({"ddp", "dp", "model", "pipeline"}));
-  app.add_option("--devices", options.devices, "Devices of --parallel dp (default: all GPUs, or the CPU once)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--split-size", options.split_sizes,
-                 "Images in a part of --parallel pipeline (default: a sixth of the batch); with --plot also a list, as "
-                 "in 4,8,16, each of which is measured")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20));
-}
-
 void add_data_options(CLI::App& app, Options& options) {
   app.add_option("--data", options.data, "Folder of IDX files, plain or gzip (default: generated digits)")
       ->type_name("DIR");
-  app.add_option("--train-images", options.train_images,
-                 "Train on so many images, or random examples (default: all; 8000 generated; 20 of toy, 360 of "
-                 "resnet50, 32 of dummy)")
+  app.add_option("--train-images", options.train_images, "Train on so many images (default: all; 8000 generated)")
       ->check(CLI::Range(1, 100'000'000));
   app.add_option("--test-images", options.test_images, "Test on so many images (default: all; 2000 generated)")
       ->check(CLI::Range(1, 100'000'000));
   app.add_option("--test-batch-size", options.test_batch_size, "Images per rank and step of a test")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--image-size", options.image_size, "Height and width of the images of resnet50")
-      ->check(CLI::Range(32, 4096));
 }
 
 void add_training_options(CLI::App& app, Options& options) {
   app.add_option("--epochs", options.epochs, "How often to go through the data")->check(CLI::Range(0, 1'000'000));
-  app.add_option("--batch-size", options.batch_size,
-                 "Examples per rank and step (default: also 20 of toy, 120 of resnet50, 8 of dummy)")
-      ->check(CLI::Range(2, 1 << 20));
-  app.add_option("--lr", options.lr, "Learning rate of Adadelta (mnist) or SGD (others: 0.001)")
-      ->check(CLI::Range(0.0, 1000.0));
+  app.add_option("--batch-size", options.batch_size, "Images per rank and step")->check(CLI::Range(2, 1 << 20));
+  app.add_option("--lr", options.lr, "Learning rate of Adadelta")->check(CLI::Range(0.0, 1000.0));
   app.add_option("--gamma", options.gamma, "Factor on the learning rate after each epoch")
       ->check(CLI::Range(0.0, 1000.0));
   app.add_option("--seed", options.seed, "Seed of everything random");
-}
-
-void add_machine_options(CLI::App& app, Options& options) {
   app.add_option("--threads", options.threads, "Threads per rank (default: OMP_NUM_THREADS, or one a core)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--backend", options.backend, "How ranks talk to each other: auto, gloo or nccl")
       ->check(CLI::IsMember({"auto", "gloo", "nccl"}));
-  app.add_flag("--graph,!--no-graph", options.graph,
-               "On a GPU, alone or over nccl, record a step as a CUDA graph and replay it");
 }
 
 void add_output_options(CLI::App& app, Options& options) {
@@ -90,44 +52,32 @@ void add_output_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--log-every", options.log_every, "A line every so many steps (default: every two seconds)")
       ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--plot", options.plot,
-                 "Write the seconds of each step to a JSON file; model and pipeline are also compared with one device")
-      ->type_name("FILE");
 }
 
 /// Asked for with --resume; or after a restart by the launcher, when there is something to go on from.
 std::optional<std::string> choose_resume(const Options& options, bool asked) {
   auto path = options.resume.value_or("");
   if (path.empty()) path = options.checkpoint();
-  if (!asked) {
-    auto restarts = environment("TORCHELASTIC_RESTART_COUNT");
-    bool restarted = !restarts.empty() && restarts != "0";
-    return restarted && is_file(path) ? std::optional(path) : std::nullopt;
-  }
+  std::error_code ignored;
+  const bool there = std::filesystem::is_regular_file(path, ignored);
+  const auto restarts = environment("TORCHELASTIC_RESTART_COUNT");
+  if (!asked) return there && !restarts.empty() && restarts != "0" ? std::optional(path) : std::nullopt;
   if (path.empty())
     throw InputError("--resume does not know where the checkpoint is: give --resume=PATH or --output DIR");
-  if (!is_file(path))
+  if (!there)
     throw InputError(fmt::format("no checkpoint at {}: give --resume=PATH, or leave --resume out to start anew", path));
   return path;
 }
 
 }  // namespace
 
-std::string Options::checkpoint() const {
-  return output.empty() ? "" : (std::filesystem::path(output) / "checkpoint.pt").string();
-}
-
 ParsedOptions parse_options(int argc, char** argv) {
   Options options;
   options.output = environment("TAAS_OUTPUT_DIR");
-  CLI::App app{"Trains a network, by default one for digits, on one rank or many (under taas-run or torchrun)",
-               "train"};
+  CLI::App app{"Trains a network for digits, on one rank or many (under taas-run or torchrun)", "train"};
   app.option_defaults()->always_capture_default();
-  std::string preset;
-  add_model_options(app, options, preset);
   add_data_options(app, options);
   add_training_options(app, options);
-  add_machine_options(app, options);
   add_output_options(app, options);
   try {
     app.parse(argc, argv);
@@ -136,9 +86,6 @@ ParsedOptions parse_options(int argc, char** argv) {
     fmt::print(stderr, "train: {} (train --help lists the options)\n", error.what());
     return {options, 2};
   }
-  auto given = [&](const std::string& name) { return app.count(name) > 0; };
-  check_rules(options, preset, given);
-  apply_defaults(options, preset, given);
   options.resume = choose_resume(options, app.count("--resume") > 0);
   return {options, std::nullopt};
 }

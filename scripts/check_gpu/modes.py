@@ -62,36 +62,14 @@ def replicas(session: Session) -> Seen:
     return Seen(done.out.strip().splitlines()[-1])
 
 
-@check(
-    "model parallel", "ResNet-50 in two halves and pipelined, over two GPUs or one of them twice, in Python and in C++"
-)
+@check("model parallel", "ResNet-50 in two halves and pipelined, over two GPUs or one of them twice")
 def model_parallel(session: Session) -> Seen:
     session.need_module("torchvision", "matplotlib")
     done = session.run(
         session.python, MODES / "resnet50_model_parallel.py", *SMALL, "--split-sizes", 4, "--output", session.folder
     )
     done.need(done.code == 0, f"resnet50_model_parallel.py ended with {done.code}")
-    for mode in ("dp", "model", "pipeline"):
-        train = session.run(
-            session.bin / "taas-run",
-            "--gpus",
-            1,
-            "train",
-            "--model",
-            "resnet50",
-            "--parallel",
-            mode,
-            "--epochs",
-            1,
-            "--batch-size",
-            8,
-            "--image-size",
-            64,
-            "--train-images",
-            16,
-        )
-        train.need(train.code == 0, f"train --parallel {mode} ended with {train.code}")
-    return Seen("Python, and train --parallel dp, model, pipeline")
+    return Seen("in two halves, and pipelined")
 
 
 @check(

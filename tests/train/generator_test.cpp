@@ -1,4 +1,4 @@
-#include "generator.hpp"
+#include "digits.hpp"
 
 #include <numeric>
 
