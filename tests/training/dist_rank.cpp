@@ -31,15 +31,8 @@ int main(int argc, char** argv) try {
   scenarios.merge(taas::test::checkpoint_scenarios());
   scenarios.merge(taas::test::scaled_scenarios());
   scenarios.merge(taas::test::shard_scenarios());
-  scenarios.merge(taas::test::shard_file_scenarios());
-  scenarios.merge(taas::test::shard_kill_scenarios());
-  scenarios.merge(taas::test::shard_world_scenarios());
   scenarios.merge(taas::test::sums_scenarios());
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
-  scenarios.merge(taas::test::zero_parity_scenarios());
-  scenarios.merge(taas::test::zero_step_scenarios());
-  scenarios.merge(taas::test::zero_gather_scenarios());
-  scenarios.merge(taas::test::zero_join_scenarios());
   scenarios.merge(taas::test::zero_scenarios());
   const auto found = scenarios.find(argc == 2 ? argv[1] : "");
   if (found == scenarios.end()) {

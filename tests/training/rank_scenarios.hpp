@@ -21,16 +21,9 @@ std::map<std::string, Scenario> loss_scenarios();
 std::map<std::string, Scenario> sub_group_scenarios();
 std::map<std::string, Scenario> type_scenarios();
 std::map<std::string, Scenario> zero_world_scenarios();
-std::map<std::string, Scenario> zero_parity_scenarios();
-std::map<std::string, Scenario> zero_step_scenarios();
-std::map<std::string, Scenario> zero_gather_scenarios();
-std::map<std::string, Scenario> zero_join_scenarios();
 std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> scaled_scenarios();
 std::map<std::string, Scenario> shard_scenarios();
-std::map<std::string, Scenario> shard_file_scenarios();
-std::map<std::string, Scenario> shard_kill_scenarios();
-std::map<std::string, Scenario> shard_world_scenarios();
 std::map<std::string, Scenario> sums_scenarios();
 std::map<std::string, Scenario> sync_batch_norm_scenarios();
 

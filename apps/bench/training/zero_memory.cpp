@@ -1,19 +1,20 @@
 // zero_memory: what the state of a sharded optimizer takes on this rank, beside that of the whole one. One line from
-// rank 0: bytes of both, and their ratio, for four Linear(1024) under AdamW.
+// rank 0: numbers of both, and their ratio, for four Linear(1024) under AdamW.
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adamw.h>
 
 #include <iostream>
 
-#include "taas/optimizers.hpp"
 #include "taas/zero.hpp"
 
 namespace {
 
-std::int64_t whole_bytes(const torch::nn::Sequential& network) {
-  std::int64_t bytes = 0;
-  for (const auto& parameter : network->parameters()) bytes += 2 * static_cast<std::int64_t>(parameter.nbytes());
-  return bytes;  // Adam's two moments
+template <class Parameters>
+std::int64_t numbers_of(const Parameters& parameters) {
+  std::int64_t count = 0;
+  for (const auto& parameter : parameters) count += 2 * parameter.numel();  // Adam's two moments
+  return count;
 }
 
 }  // namespace
@@ -22,13 +23,12 @@ int main() try {
   const auto group = taas::init({.backend = taas::Backend::kGloo});
   torch::nn::Sequential network;
   for (int i = 0; i < 4; ++i) network->push_back(torch::nn::Linear(1024, 1024));
-  taas::ZeroOptimizer optimizer(network->parameters(), group, torch::optim::AdamWOptions(1e-3));
-  network->forward(at::randn({8, 1024})).square().mean().backward();
-  optimizer.step();
-  const auto whole = whole_bytes(network);
-  const auto share = optimizer.state_bytes();
+  taas::ZeroRedundancyOptimizer optimizer(
+      network->parameters(), group, taas::optimizer_of<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-3)));
+  const auto whole = numbers_of(network->parameters());
+  const auto part = numbers_of(optimizer.local().param_groups()[0].params());
   if (group.rank() == 0) {
-    std::cout << share << " bytes of " << whole << ": " << static_cast<double>(share) / static_cast<double>(whole)
+    std::cout << part << " numbers of " << whole << ": " << static_cast<double>(part) / static_cast<double>(whole)
               << '\n';
   }
   return 0;

@@ -71,9 +71,7 @@ class PlainValue {
   c10::IValue value_;
 };
 
-using ReadTensor = std::function<at::DataPtr(const std::string& name)>;
-
-c10::IValue unpickle(const std::string& script, std::uint64_t version, const ReadTensor& read_tensor) {
+c10::IValue unpickle(const std::string& script, caffe2::serialize::PyTorchStreamReader& file) {
   std::size_t read = 0;
   const auto read_script = [&](char* place, std::size_t most) {
     const auto count = script.copy(place, most, read);
@@ -83,12 +81,12 @@ c10::IValue unpickle(const std::string& script, std::uint64_t version, const Rea
   bool damaged = false;
   const auto read_memory = [&](const std::string& name) {
     damaged = true;
-    auto data = read_tensor(name);
+    auto [data, size] = file.getRecord("data/" + name);
     damaged = false;
-    return data;
+    return std::move(data);
   };
   torch::jit::Unpickler unpickler(read_script, nullptr, nullptr, read_memory, at::Device(at::kCPU));
-  unpickler.set_version(version);
+  unpickler.set_version(file.version());
   try {
     return unpickler.parse_ivalue();
   } catch (const std::exception& error) {
@@ -97,24 +95,14 @@ c10::IValue unpickle(const std::string& script, std::uint64_t version, const Rea
   }
 }
 
-c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& file, const ReadTensor& read_tensor) {
+c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& file) {
   const auto [bytes, size] = file.getRecord("data.pkl");
   const std::string_view pickled(static_cast<const char*>(bytes.get()), size);
   const auto instructions = instructions_of(pickled);
   if (!instructions && pickled.starts_with(kProtocol)) throw std::runtime_error("an unknown instruction");
-  if (!instructions) return unpickle(std::string(pickled), file.version(), read_tensor);
+  if (!instructions) return unpickle(std::string(pickled), file);
   if (auto name = foreign_class(*instructions)) throw UnknownObject{"an object of Python's class " + *name};
-  return without_attributes(unpickle(without_ordered_dicts(*instructions), file.version(), read_tensor));
-}
-
-at::DataPtr memory_of(caffe2::serialize::PyTorchStreamReader& file, const std::string& name) {
-  auto [data, size] = file.getRecord("data/" + name);
-  return std::move(data);
-}
-
-/// No memory, but the name of that in the file.
-at::DataPtr promise_of(const std::string& name) {
-  return {nullptr, new std::string(name), [](void* kept) { delete static_cast<std::string*>(kept); }, at::kCPU};
+  return without_attributes(unpickle(without_ordered_dicts(*instructions), file));
 }
 
 }  // namespace
@@ -147,21 +135,12 @@ void pickle(const c10::IValue& value, const std::function<void(std::string_view)
 
 c10::IValue unpickle(const std::string& path) {
   caffe2::serialize::PyTorchStreamReader file(path);
-  return unpickle(file, [&file](const std::string& name) { return memory_of(file, name); });
+  return unpickle(file);
 }
 
-PickledFile::PickledFile(const std::string& path)
-    : reader_(std::make_unique<caffe2::serialize::PyTorchStreamReader>(path)), value_(unpickle(*reader_, promise_of)) {}
-PickledFile::~PickledFile() = default;
-
-at::Tensor PickledFile::read(const at::Tensor& tensor) {
-  const auto& storage = tensor.storage();
-  const auto* name = static_cast<const std::string*>(storage.data_ptr().get_context());
-  if (!name) return tensor;  // of no elements
-  auto [data, size] = reader_->getRecord("data/" + *name);
-  if (size < storage.nbytes()) throw std::runtime_error("a tensor is shorter than its description");
-  c10::Storage memory(c10::Storage::use_byte_size_t(), size, std::move(data));
-  return at::empty({0}, tensor.options()).set_(memory, tensor.storage_offset(), tensor.sizes(), tensor.strides());
+c10::IValue unpickle(std::istream& stream) {
+  caffe2::serialize::PyTorchStreamReader file(&stream);
+  return unpickle(file);
 }
 
 }  // namespace taas

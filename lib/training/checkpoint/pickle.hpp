@@ -3,13 +3,9 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
-#include <memory>
+#include <iosfwd>
 #include <string>
 #include <string_view>
-
-namespace caffe2::serialize {
-class PyTorchStreamReader;
-}
 
 namespace taas {
 
@@ -25,24 +21,8 @@ void pickle(const c10::IValue& value, const std::function<void(std::string_view)
 /// Reads such a file, or one of torch.save. Tensors are on the CPU, wherever they were when they were saved, and each
 /// is read straight into its memory. Throws UnknownObject for a whole file, and what libtorch throws for a damaged one.
 c10::IValue unpickle(const std::string& path);
-
-/// Such a file, of which tensors are read one by one. The constructor throws as unpickle() does.
-class PickledFile {
- public:
-  explicit PickledFile(const std::string& path);
-  ~PickledFile();
-  PickledFile(const PickledFile&) = delete;
-  PickledFile& operator=(const PickledFile&) = delete;
-
-  /// Its tensors say how large they are and have no memory.
-  [[nodiscard]] const c10::IValue& value() const { return value_; }
-  /// Reads the memory of a tensor of value(). Throws what libtorch throws for a damaged file.
-  [[nodiscard]] at::Tensor read(const at::Tensor& tensor);
-
- private:
-  std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
-  c10::IValue value_;
-};
+/// The same from a stream that can seek.
+c10::IValue unpickle(std::istream& file);
 
 /// The file holds something that only Python knows.
 struct UnknownObject {

@@ -194,13 +194,17 @@ TEST_CASE("a program that comes through a descriptor is for one rank on this mac
 }
 
 TEST_CASE("data workers are for programs of Python") {
-  Options options{.program = program("train")};
-  CHECK(check_data_workers({.python = false}, options).has_value());
+  ResolvedProgram executable;
+  ResolvedProgram script;
+  script.python = true;
+  Options options;
+  options.program = program("train");
+  CHECK(check_data_workers(executable, options).has_value());
   options.data.cpus = 0;
-  CHECK(check_data_workers({.python = false}, options).has_value());
+  CHECK(check_data_workers(executable, options).has_value());
   options.data.cpus = 2;
-  CHECK(check_data_workers({.python = true}, options).has_value());
-  const auto refused = check_data_workers({.python = false}, options);
+  CHECK(check_data_workers(script, options).has_value());
+  const auto refused = check_data_workers(executable, options);
   REQUIRE(refused.has_error());
   CHECK(refused.error().code == ErrorCode::kUsage);
   CHECK_THAT(refused.error().message, ContainsSubstring("--cpus 2: ") && ContainsSubstring("train is an executable"));

@@ -4,11 +4,12 @@
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adamw.h>
 
 #include <array>
 #include <functional>
 #include <limits>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "../group/scenario_tensors.hpp"
@@ -17,7 +18,6 @@
 #include "taas/clip_grad.hpp"
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
-#include "taas/optimizers.hpp"
 #include "taas/zero.hpp"
 
 namespace taas::test {
@@ -94,14 +94,13 @@ struct ScaledTraining {
 
 enum class Clips { kNo, kYes };
 
-GradScalerOptions scaler_options(std::optional<ProcessGroup> group = std::nullopt) {
-  return {.init_scale = kScales[0], .growth_interval = 2, .group = std::move(group)};
-}
+const GradScalerOptions kScalerOptions{.init_scale = kScales[0], .growth_interval = 2};
 
-std::vector<at::Tensor> scaled_whole(const ProcessGroup& group, Clips clips) {
+std::vector<at::Tensor> train_scaled(const ProcessGroup& group, Clips clips,
+                                     const std::function<std::unique_ptr<torch::optim::Optimizer>(const ScaledNet&)>& make) {
   const auto net = scaled_net();
   DistributedDataParallel model(net, group);
-  AdamW optimizer(net->parameters(), kScaledOptions);
+  const auto optimizer = make(net);
   const auto clip = [&] {
     if (clips == Clips::kYes) clip_grad_norm_(net->parameters(), kClippedNorm);
   };
@@ -110,23 +109,8 @@ std::vector<at::Tensor> scaled_whole(const ProcessGroup& group, Clips clips) {
                           [&](const at::Tensor& inputs) { return model(inputs); },
                           [&] { model.zero_grad(); },
                           clip,
-                          optimizer,
-                          GradScaler(scaler_options())};
-  return training.run();
-}
-
-/// With stage 1 each rank has the gradients of all; with stage 2 ranks have to tell each other.
-std::vector<at::Tensor> scaled_shards(const ProcessGroup& group, Clips clips, int stage) {
-  auto net = scaled_net();
-  std::optional<DistributedDataParallel<torch::nn::SequentialImpl>> model;
-  if (stage == 1) model.emplace(net, group);
-  ZeroOptimizer optimizer(net->parameters(), group, kScaledOptions, {.stage = stage});
-  const auto forward = [&](const at::Tensor& inputs) { return model ? (*model)(inputs) : net->forward(inputs); };
-  const auto clip = [&] {
-    if (clips == Clips::kYes) optimizer.clip_grad_norm(kClippedNorm);
-  };
-  const auto options = stage == 1 ? scaler_options() : scaler_options(group);
-  ScaledTraining training{group, net, forward, [&] { optimizer.zero_grad(); }, clip, optimizer, GradScaler(options)};
+                          *optimizer,
+                          GradScaler(kScalerOptions)};
   return training.run();
 }
 
@@ -134,14 +118,15 @@ void scaled_training() {
   at::set_num_threads(1);
   const auto group = join_as_asked();
   for (const auto clips : {Clips::kNo, Clips::kYes}) {
-    const auto whole = scaled_whole(group, clips);
-    for (const int stage : {1, 2}) {
-      const auto shards = scaled_shards(group, clips, stage);
-      const auto same = clips == Clips::kYes ? are_near : same_here();  // the norm is summed in another order
-      for (std::size_t i = 0; i < whole.size(); ++i) {
-        expect(same(shards[i], whole[i]),
-               "stage " + std::to_string(stage) + ": parameter " + std::to_string(i) + " is not that of DDP");
-      }
+    const auto whole = train_scaled(group, clips, [](const ScaledNet& net) {
+      return std::make_unique<torch::optim::AdamW>(net->parameters(), kScaledOptions);
+    });
+    const auto sharded = train_scaled(group, clips, [&](const ScaledNet& net) {
+      return std::make_unique<ZeroRedundancyOptimizer>(net->parameters(), group,
+                                                       optimizer_of<torch::optim::AdamW>(kScaledOptions));
+    });
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      expect(same_here()(sharded[i], whole[i]), "parameter " + std::to_string(i) + " is not that of DDP");
     }
   }
 }

@@ -1,29 +1,19 @@
-// What the training library does otherwise on a GPU: sharded optimizers, their files, SyncBatchNorm, mixed precision.
+// What the training library does otherwise on a GPU: sharded optimizers, SyncBatchNorm, mixed precision.
 // The scenarios are those of the tests over gloo. Ranks have a GPU each, or where there is one alone they share it.
 // Without any: 77, which means skipped.
 #include <iostream>
 #include <string>
 
 #include "gpu/gpu_scenarios.hpp"
-#include "zero/shard_files_folder.hpp"
 
 namespace {
 
 constexpr const char* kScenarios[] = {
-    // sharded optimizers beside DistributedDataParallel, fused kernels and others
+    // sharded optimizers beside DistributedDataParallel
     "zero_parity",
-    "zero_scatter",
-    "zero_clip",
     "zero_reload",
+    "zero_files",
     "zero_memory",
-    "zero_without_gradients",
-    "zero_not_averaged",
-    "zero_accumulated_branch",
-    "zero_failed_backward",
-    "zero_join_parity",
-    "zero_join_clip",
-    "zero_lasting_gathers",
-    "zero_closed_parameters",
     // SyncBatchNorm beside BatchNorm on the whole batch
     "sync_batch_norm",
     "sync_batch_norm_empty",
@@ -56,13 +46,7 @@ int main() {
   // A power of two: numbers that are averaged can be told in advance to the bit.
   const int ranks = gpus >= 4 ? 4 : 2;
   const taas::test::SpawnOptions all{.world_size = ranks, .on_gpu = true, .share_gpu = gpus == 1};
-  auto fewer = all;
-  fewer.world_size = ranks / 2;
   std::string text;
   for (const char* scenario : kScenarios) text += run(scenario, all);
-  const taas::test::ShardFilesFolder folder;
-  text += run("first_shard_world", all);
-  text += run("second_shard_world", fewer);
-  text += run("third_shard_world", all);
   return taas::test::end_with(text);
 }

@@ -19,6 +19,6 @@ PeerTasks clip_peer_tasks();
 PeerTasks optimizer_peer_tasks();
 PeerTasks sampler_peer_tasks();
 PeerTasks schedule_peer_tasks();
-PeerTasks shard_peer_tasks();
+PeerTasks zero_peer_tasks();
 
 }  // namespace taas::test

@@ -1,6 +1,13 @@
 #include <ATen/ATen.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/sgd.h>
+#include <unistd.h>
 
-#include <limits>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <string>
 
 #include "rank_scenarios.hpp"
@@ -8,7 +15,6 @@
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
-#include "taas/optimizers.hpp"
 #include "taas/zero.hpp"
 #include "zero/zero_network.hpp"
 
@@ -19,52 +25,116 @@ using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
 using torch::optim::SGDOptions;
 
+constexpr int kZeroSteps = 6;
+
+struct Trained {
+  std::vector<at::Tensor> parameters;
+  c10::IValue state;
+};
+
+/// Half of the steps give step() a closure, and a rate changes on the way.
+void train_with(const ProcessGroup& group, DistributedDataParallel<MixedNetImpl>& model,
+                torch::optim::Optimizer& optimizer) {
+  for (int step = 0; step < kZeroSteps; ++step) {
+    const auto backward = [&] {
+      model.zero_grad();
+      auto loss = zero_loss(model(zero_images(step, group.rank()), true), step, group.rank());
+      loss.backward();
+      return loss;
+    };
+    if (step % 2 == 0) {
+      backward();
+      optimizer.step();
+    } else {
+      expect(optimizer.step(backward).defined(), "step() returns the closure's loss");
+    }
+    if (step == 3) optimizer.param_groups()[1].options().set_lr(0.003);
+  }
+}
+
+template <class Kind, class Options>
+Trained train_whole(const ProcessGroup& group, const Options& defaults) {
+  auto net = same_net();
+  DistributedDataParallel model(net, group);
+  Kind optimizer(decayed_weights(net, defaults), defaults);
+  train_with(group, model, optimizer);
+  return {copies_of(net), optimizer_state(optimizer)};
+}
+
+template <class Kind, class Options>
+Trained train_sharded(const ProcessGroup& group, const Options& defaults) {
+  auto net = same_net();
+  DistributedDataParallel model(net, group);
+  ZeroRedundancyOptimizer optimizer(decayed_weights(net, defaults), group, optimizer_of<Kind>(defaults));
+  train_with(group, model, optimizer);
+  return {copies_of(net), optimizer.consolidated_state()};
+}
+
+template <class Kind, class Options>
+void compare(const ProcessGroup& group, const std::string& what, const Options& defaults) {
+  const auto whole = train_whole<Kind>(group, defaults);
+  const auto sharded = train_sharded<Kind>(group, defaults);
+  for (std::size_t i = 0; i < whole.parameters.size(); ++i) {
+    expect(same_here()(sharded.parameters[i], whole.parameters[i]), what + ": parameter " + std::to_string(i));
+  }
+  if (group.rank() != 0) return expect(sharded.state.isNone(), what + ": the root alone has the state");
+  expect(same_values(whole.state, sharded.state, same_here()), what + ": the consolidated state differs");
+}
+
+void zero_parity() {
+  at::set_num_threads(1);
+  auto group = join_as_asked();
+  compare<torch::optim::SGD>(group, "SGD", SGDOptions(0.05).momentum(0.9));
+  compare<torch::optim::Adam>(group, "Adam", AdamOptions(1e-2).eps(eps_here()));
+  compare<torch::optim::AdamW>(group, "AdamW", AdamWOptions(1e-2).eps(eps_here()).amsgrad(true));
+}
+
 void zero_refusals() {
   auto group = join_as_asked();
   auto net = same_net();
-  const auto stage =
-      text_of<InvalidArgument>([&] { ZeroOptimizer(net->parameters(), group, AdamOptions(), {.stage = 3}); });
-  expect(stage == "stage must be 1 or 2, not 3", stage);
-  const auto none = text_of<InvalidArgument>([&] { ZeroOptimizer({at::ones({2}, here())}, group, AdamOptions()); });
-  expect(contains(none, "no parameter needs a gradient"), none);
-  ZeroOptimizer optimizer(net->parameters(), group, AdamOptions());
-  const auto unused =
-      text_of<Exception>([&] { zero_loss(net->forward(zero_images(0, group.rank()), false), 0, 0).backward(); });
-  expect(contains(unused, "parameters that got no gradient in this backward on rank") &&
-             contains(unused, ": 11, 12 (by their place"),
-         unused);
+  const auto refusal = [&](std::vector<at::Tensor> parameters, const MakeLocalOptimizer& make) {
+    return text_of<InvalidArgument>([&] { ZeroRedundancyOptimizer(std::move(parameters), group, make); });
+  };
+  const auto adam = optimizer_of<torch::optim::Adam>(AdamOptions());
+  expect(refusal({}, adam) == "there is no parameter: nothing to optimize", "no parameters");
+  const auto one = at::ones({2}, here());
+  expect(refusal({one, one}, adam) == "parameter 1 is there twice", "a parameter twice");
+  const auto lbfgs = optimizer_of<torch::optim::LBFGS>(torch::optim::LBFGSOptions());
+  expect(contains(refusal(net->parameters(), lbfgs), "LBFGS looks at all parameters at once"), "LBFGS");
+  if (group.world_size() > 1) {
+    const auto own = at::ones({group.rank() + 1}, here());
+    expect(contains(refusal({own}, adam), "parameter 0"), "parameters that differ between ranks");
+  }
+  ZeroRedundancyOptimizer optimizer(net->parameters(), group, adam);
+  optimizer.add_param_group({{at::ones({2}, here())}});
+  expect(contains(text_of<InvalidArgument>([&] { optimizer.step(); }), "parameters were added"), "an added group");
+  torch::serialize::OutputArchive archive;
+  expect(contains(text_of<Exception>([&] { optimizer.save(archive); }), "consolidated_state()"), "save()");
 }
 
-void zero_clip() {
-  auto group = join_as_asked();
-  auto net = same_net();
-  auto other = same_net();
-  DistributedDataParallel model(other, group);
-  ZeroOptimizer optimizer(net->parameters(), group, SGDOptions(0.1));
-  SGD plain(other->parameters(), SGDOptions(0.1));
-  zero_loss(net->forward(zero_images(0, group.rank()), true), 0, group.rank()).backward();
-  zero_loss(model(zero_images(0, group.rank()), true), 0, group.rank()).backward();
-  for (const auto& parameter : net->parameters()) expect(!parameter.grad().defined(), "a gradient was kept");
-  std::vector<at::Tensor> all;
-  for (const auto& parameter : other->parameters()) all.push_back(parameter.grad().flatten());
-  const auto norm = at::cat(all).norm().item<double>();
-  const auto largest = at::cat(all).abs().max().item<double>();
-  const auto found = optimizer.clip_grad_norm(1e9, std::numeric_limits<double>::infinity());
-  expect(group_device.is_cuda() ? std::abs(found - largest) < 1e-5 * largest : found == largest, "the largest");
-  expect(std::abs(optimizer.clip_grad_norm(norm / 2) - norm) < 1e-5 * norm, "the norm");
-  expect(std::abs(optimizer.clip_grad_norm(1e9) - norm / 2) < 1e-4 * norm, "the norm once clipped");
+/// Of AdamW with amsgrad over two groups, three steps on.
+ZeroRedundancyOptimizer stepped(const MixedNet& net, const ProcessGroup& group) {
+  const auto defaults = AdamWOptions(1e-2).amsgrad(true);
+  DistributedDataParallel model(net, group);
+  ZeroRedundancyOptimizer optimizer(decayed_weights(net, defaults), group,
+                                    optimizer_of<torch::optim::AdamW>(defaults));
+  for (int step = 0; step < 3; ++step) {
+    zero_loss(model(zero_images(step, group.rank()), true), step, group.rank()).backward();
+    optimizer.step();
+    model.zero_grad();
+  }
+  return optimizer;
+}
+
+ZeroRedundancyOptimizer fresh(const MixedNet& net, const ProcessGroup& group) {
+  const auto defaults = AdamWOptions(0.5).amsgrad(true);
+  return {decayed_weights(net, defaults), group, optimizer_of<torch::optim::AdamW>(defaults)};
 }
 
 void zero_reload() {
   auto group = join_as_asked();
-  const auto defaults = AdamWOptions(1e-2).amsgrad(true);
   auto net = same_net();
-  ZeroOptimizer first(decayed_weights(net, defaults), group, defaults);
-  for (int step = 0; step < 3; ++step) {
-    zero_loss(net->forward(zero_images(step, group.rank()), true), step, group.rank()).backward();
-    first.step();
-    first.zero_grad();
-  }
+  auto first = stepped(net, group);
   c10::IValue of_each;
   for (int root = 0; root < group.world_size(); ++root) {
     const auto state = first.consolidated_state(root);
@@ -72,37 +142,86 @@ void zero_reload() {
     if (group.rank() == root) of_each = state;
   }
   auto copy = same_net();
-  ZeroOptimizer second(decayed_weights(copy, defaults), group, defaults, {.bucket_cap_mb = 0.01});
+  auto second = fresh(copy, group);
   second.load_state(of_each);
+  expect(second.param_groups()[0].options().get_lr() == 1e-2, "the rate is that of the state");
   const auto again = second.consolidated_state();
   if (group.rank() == 0) expect(same_values(again, of_each), "what was loaded is what was saved");
-  AdamW whole(decayed_weights(copy, defaults), defaults);
+  torch::optim::AdamW whole(decayed_weights(copy, AdamWOptions(1e-2)), AdamWOptions(1e-2));
   load_optimizer_state(whole, of_each);
   expect(same_values(optimizer_state(whole), of_each), "an optimizer that is not sharded takes it");
-  ZeroOptimizer other(copy->parameters(), group, defaults);
+  ZeroRedundancyOptimizer other(copy->parameters(), group, optimizer_of<torch::optim::AdamW>(AdamWOptions()));
   expect(contains(text_of<CheckpointError>([&] { other.load_state(of_each); }), "has 2 parameter groups"),
          "other groups");
+}
+
+void zero_files() {
+  namespace fs = std::filesystem;
+  auto group = join_as_asked();
+  const auto folder = (fs::temp_directory_path() / ("taas-zero-files-" + std::to_string(::getppid()))).string();
+  auto net = same_net();
+  auto first = stepped(net, group);
+  first.save_files(folder, 7);
+  auto second = fresh(same_net(), group);
+  expect(second.load_files(folder) == 7, "the epoch");
+  const auto saved = first.consolidated_state(), loaded = second.consolidated_state();
+  if (group.rank() == 0) expect(same_values(loaded, saved), "what was loaded is what was saved");
+
+  const auto last = group.world_size() - 1;
+  const auto path = (fs::path(folder) / ("optimizer-" + std::to_string(last) + ".pt")).string();
+  const auto refusal = [&](const std::function<void()>& spoil) {
+    barrier(group);
+    if (group.rank() == 0) spoil();
+    barrier(group);
+    return text_of<CheckpointError>([&] { second.load_files(folder); });
+  };
+  if (last > 0) {
+    const auto other = refusal([&] {
+      auto file = load_checkpoint(path);
+      file.epoch = 6;
+      save_checkpoint(path, file);
+    });
+    expect(contains(other, path + " is of another save than"), other);
+  }
+  const auto damaged = refusal([&] { std::ofstream(path) << "half"; });
+  expect(contains(damaged, "rank 0: ") && contains(damaged, path), damaged);
+  const auto missing = refusal([&] { fs::remove(path); });
+  expect(contains(missing, path), missing);
+  const auto unchanged = second.consolidated_state();
+  if (group.rank() == 0) expect(same_values(unchanged, saved), "a load that failed has changed something");
+  const auto place = group.rank() == last ? "/dev/null/here" : folder;
+  const auto failed = text_of<CheckpointError>([&] { first.save_files(place, 8); });
+  expect(contains(failed, "rank " + std::to_string(last) + ": ") && contains(failed, "/dev/null/here"), failed);
+  if (group.rank() == 0) fs::remove_all(folder);
 }
 
 void zero_memory() {
   auto group = join_as_asked();
   auto net = same_net();
-  ZeroOptimizer optimizer(net->parameters(), group, AdamOptions());
-  expect(optimizer.state_bytes() == 0, "state before the first step");
-  zero_loss(net->forward(zero_images(0, group.rank()), true), 0, group.rank()).backward();
+  DistributedDataParallel model(net, group);
+  ZeroRedundancyOptimizer optimizer(net->parameters(), group, optimizer_of<torch::optim::Adam>(AdamOptions()));
+  expect(optimizer.local().state().empty(), "state before the first step");
+  zero_loss(model(zero_images(0, group.rank()), true), 0, group.rank()).backward();
   optimizer.step();
-  std::int64_t whole = 0;
-  for (const auto& parameter : net->parameters()) whole += parameter.numel() * 2 * 4;
-  const double ratio = static_cast<double>(optimizer.state_bytes()) / static_cast<double>(whole);
-  expect(ratio < 1.0 / group.world_size() + 0.05, "this rank has " + std::to_string(ratio) + " of the state");
+  std::int64_t whole = 0, largest = 0, own = 0;
+  for (const auto& parameter : net->parameters()) {
+    whole += parameter.numel();
+    largest = std::max(largest, parameter.numel());
+  }
+  for (const auto& parameter : optimizer.local().param_groups()[0].params()) own += parameter.numel();
+  expect(own <= whole / group.world_size() + largest, "this rank has the state of " + std::to_string(own) + " numbers");
+  auto all = at::scalar_tensor(own, here(at::kLong));
+  all_reduce(group, all);
+  expect(all.item<std::int64_t>() == whole, "each parameter has one owner");
 }
 
 }  // namespace
 
 std::map<std::string, Scenario> zero_scenarios() {
-  return {{"zero_refusals", zero_refusals},
-          {"zero_clip", zero_clip},
+  return {{"zero_parity", zero_parity},
+          {"zero_refusals", zero_refusals},
           {"zero_reload", zero_reload},
+          {"zero_files", zero_files},
           {"zero_memory", zero_memory}};
 }
 

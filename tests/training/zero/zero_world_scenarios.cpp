@@ -1,6 +1,7 @@
-// A sharded optimizer whose state goes from one number of ranks to another: 2, then 8, then 4.
+// A sharded optimizer whose state goes from one number of ranks to another: 4, then 2, then 8.
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adamw.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,7 +9,7 @@
 #include "rank_scenarios.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/collectives.hpp"
-#include "taas/optimizers.hpp"
+#include "taas/distributed_data_parallel.hpp"
 #include "taas/zero.hpp"
 
 namespace taas::test {
@@ -32,10 +33,11 @@ nn::Sequential make_zero_world_network() {
 const torch::optim::AdamWOptions kZeroWorldOptions = torch::optim::AdamWOptions(0.01).weight_decay(0.1);
 
 /// A loss that is the same in every world: that of rank 0 alone, in the average over a power of two of them.
-template <class Optimizer>
-void zero_world_step(nn::Sequential& network, Optimizer& optimizer, int number, double share) {
+at::Tensor zero_world_inputs(int number) { return at::linspace(-1, 1 + number, 30).view({6, 5}); }
+
+void zero_world_step(nn::Sequential& network, torch::optim::Optimizer& optimizer, int number) {
   optimizer.zero_grad();
-  (network->forward(at::linspace(-1, 1 + number, 30).view({6, 5})).square().mean() * share).backward();
+  network->forward(zero_world_inputs(number)).square().mean().backward();
   optimizer.step();
 }
 
@@ -48,9 +50,10 @@ void expect_same_parameters(const nn::Sequential& expected, const nn::Sequential
 void train_in_zero_world(int steps_before) {
   auto group = init({.backend = Backend::kGloo});
   auto straight = make_zero_world_network(), network = make_zero_world_network();
-  AdamW whole(straight->parameters(), kZeroWorldOptions);
-  for (int step = 0; step < steps_before; ++step) zero_world_step(straight, whole, step, 1);
-  ZeroOptimizer sharded(network->parameters(), group, kZeroWorldOptions, {.stage = 2});
+  torch::optim::AdamW whole(straight->parameters(), kZeroWorldOptions);
+  for (int step = 0; step < steps_before; ++step) zero_world_step(straight, whole, step);
+  DistributedDataParallel model(network, group);
+  ZeroRedundancyOptimizer sharded(network->parameters(), group, optimizer_of<torch::optim::AdamW>(kZeroWorldOptions));
   const auto path = path_of_zero_worlds();
   if (steps_before > 0) {
     const auto checkpoint = load_checkpoint(path);
@@ -60,8 +63,11 @@ void train_in_zero_world(int steps_before) {
     expect_same_parameters(straight, network, "after loading");
   }
   for (int step = steps_before; step < steps_before + kStepsInEachZeroWorld; ++step) {
-    zero_world_step(straight, whole, step, 1);
-    zero_world_step(network, sharded, step, group.rank() == 0 ? group.world_size() : 0);
+    zero_world_step(straight, whole, step);
+    const double share = group.rank() == 0 ? group.world_size() : 0;
+    model.zero_grad();
+    (model(zero_world_inputs(step)).square().mean() * share).backward();
+    sharded.step();
   }
   expect_same_parameters(straight, network, "after training");
   auto state = sharded.consolidated_state();

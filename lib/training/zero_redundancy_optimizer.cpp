@@ -1,0 +1,308 @@
+#include <ATen/ATen.h>
+#include <torch/optim/lbfgs.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <utility>
+
+#include "taas/checkpoint.hpp"
+#include "taas/collectives.hpp"
+#include "taas/error.hpp"
+#include "taas/zero.hpp"
+#include "training/backend/c10_error.hpp"
+#include "training/checkpoint/pickle.hpp"
+#include "training/ddp/parameter_check.hpp"
+#include "training/group/process_group_state.hpp"
+#include "training/group/rank_texts.hpp"
+#include "training/optim/state_values.hpp"
+
+namespace taas {
+namespace {
+
+using Dict = c10::impl::GenericDict;
+using List = c10::impl::GenericList;
+using Groups = ZeroRedundancyOptimizer::Groups;
+
+constexpr std::size_t kBroadcastBytes = std::size_t{25} << 20;
+
+void check_parameters(const Groups& groups, const ProcessGroup& group) {
+  std::vector<NamedTensor> named;
+  std::set<const void*> seen;
+  for (const auto& one : groups) {
+    for (const auto& parameter : one.params()) {
+      const auto name = "parameter " + std::to_string(named.size());
+      named.emplace_back(name, parameter);
+      if (!seen.insert(parameter.unsafeGetTensorImpl()).second) throw InvalidArgument(name + " is there twice");
+      if (parameter.device() == group.device()) continue;
+      throw InvalidArgument(name + " is on " + parameter.device().str() + " but this group works on " +
+                            group.device().str() + ": move the module there first, with module->to(group.device())");
+    }
+  }
+  if (named.empty()) throw InvalidArgument("there is no parameter: nothing to optimize");
+  if (group.native()) check_same_parameters(group, named);
+}
+
+/// A group with the options of `from`, where it has some.
+torch::optim::OptimizerParamGroup with_options_of(const torch::optim::OptimizerParamGroup& from,
+                                                  std::vector<at::Tensor> parameters) {
+  if (!from.has_options()) return torch::optim::OptimizerParamGroup(std::move(parameters));
+  return {std::move(parameters), from.options().clone()};
+}
+
+Dict state_dict_of(const Dict& states, const List& groups) {
+  auto all = plain_dict();
+  all.insert("state", states);
+  all.insert("param_groups", groups);
+  return all;
+}
+
+/// The groups' options with other numbers in place of the parameters'.
+List with_numbers(const List& groups, const std::vector<std::vector<std::size_t>>& numbers) {
+  auto all = plain_list();
+  for (std::size_t g = 0; g < numbers.size(); ++g) {
+    auto parameters = plain_list();
+    for (const auto number : numbers[g]) parameters.push_back(static_cast<std::int64_t>(number));
+    auto one = groups.get(g).toGenericDict().copy();
+    one.insert_or_assign(kParams, parameters);
+    all.push_back(one);
+  }
+  return all;
+}
+
+/// 0, 1, 2, … over groups of these sizes.
+std::vector<std::vector<std::size_t>> counted(const std::vector<std::size_t>& sizes) {
+  std::vector<std::vector<std::size_t>> numbers;
+  std::size_t next = 0;
+  for (const auto size : sizes) {
+    auto& one = numbers.emplace_back(size);
+    for (auto& number : one) number = next++;
+  }
+  return numbers;
+}
+
+void check_groups(const List& groups, const std::vector<std::size_t>& sizes) {
+  if (groups.size() != sizes.size()) {
+    throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
+                          " parameter groups but the optimizer " + std::to_string(sizes.size()));
+  }
+  for (std::size_t g = 0; g < sizes.size(); ++g) {
+    const auto saved = groups.get(g).toGenericDict().at(kParams).toListRef().size();
+    if (saved == sizes[g]) continue;
+    throw CheckpointError("parameter group " + std::to_string(g) + " has " + std::to_string(saved) +
+                          " parameters in the checkpoint but " + std::to_string(sizes[g]) + " in the optimizer");
+  }
+}
+
+void send_value(const ProcessGroup& group, const c10::IValue& value, int root) {
+  std::string bytes;
+  pickle(value, [&bytes](std::string_view part) { bytes += part; });
+  send(group, at::scalar_tensor(static_cast<std::int64_t>(bytes.size()), at::kLong), root);
+  send(group, at::from_blob(bytes.data(), {static_cast<std::int64_t>(bytes.size())}, at::kByte), root);
+}
+
+c10::IValue receive_value(const ProcessGroup& group, int source) {
+  auto size = at::zeros({}, at::kLong);
+  recv(group, size, source);
+  auto bytes = at::empty({size.item<std::int64_t>()}, at::kByte);
+  recv(group, bytes, source);
+  std::istringstream file(std::string(static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())));
+  return unpickle(file);
+}
+
+void add_states(Dict& states, const c10::IValue& state) {
+  for (const auto& entry : state.toGenericDict().at("state").toGenericDict()) {
+    states.insert(entry.key(), entry.value());
+  }
+}
+
+std::string file_of(const std::string& folder, std::int64_t rank) {
+  return (std::filesystem::path(folder) / ("optimizer-" + std::to_string(rank) + ".pt")).string();
+}
+
+/// Throws on every rank when `work` has failed on one, with the rank.
+template <class Work>
+void on_all_ranks(const ProcessGroup& group, Work&& work) {
+  std::string failure;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    failure = "rank " + std::to_string(group.rank()) + ": " + one_line(error);
+  }
+  const auto first = first_text(group, failure);
+  if (!first.empty()) throw CheckpointError(first);
+}
+
+}  // namespace
+
+ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const Groups& groups, const ProcessGroup& group,
+                                                 const MakeLocalOptimizer& make)
+    : ZeroRedundancyOptimizer(groups, group, prepare(groups, group, make)) {}
+
+ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const Groups& groups, const ProcessGroup& group, Prepared prepared)
+    : Optimizer(groups, prepared.local->defaults().clone()),
+      group_(group),
+      parts_(std::move(prepared.parts)),
+      local_(std::move(prepared.local)) {
+  for (const auto& one : groups) sizes_.push_back(one.params().size());
+}
+
+/// Deals as Python's _partition_parameters: over all groups, in each the largest first.
+ZeroRedundancyOptimizer::Prepared ZeroRedundancyOptimizer::prepare(const Groups& groups, const ProcessGroup& group,
+                                                                   const MakeLocalOptimizer& make) {
+  check_parameters(groups, group);
+  Parts parts(static_cast<std::size_t>(group.world_size()));
+  std::vector<std::int64_t> sizes(parts.size(), 0);
+  Groups own_groups;
+  std::size_t index = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::vector<Owned> dealt;
+    for (const auto& parameter : groups[g].params()) dealt.push_back({parameter, index++, g});
+    std::stable_sort(dealt.begin(), dealt.end(),
+                     [](const Owned& a, const Owned& b) { return a.parameter.numel() > b.parameter.numel(); });
+    std::vector<at::Tensor> own;
+    for (auto& one : dealt) {
+      const auto least = std::min_element(sizes.begin(), sizes.end());
+      const auto rank = least - sizes.begin();
+      *least += one.parameter.numel();
+      if (rank == group.rank()) own.push_back(one.parameter);
+      parts[static_cast<std::size_t>(rank)].push_back(std::move(one));
+    }
+    own_groups.push_back(with_options_of(groups[g], std::move(own)));
+  }
+  auto local = make(std::move(own_groups));
+  if (dynamic_cast<torch::optim::LBFGS*>(local.get()) != nullptr) {
+    throw InvalidArgument("LBFGS looks at all parameters at once and cannot be spread over the ranks: use it as it is");
+  }
+  return {std::move(parts), std::move(local)};
+}
+
+torch::Tensor ZeroRedundancyOptimizer::step(LossClosure closure) {
+  bool same = param_groups().size() == sizes_.size();
+  for (std::size_t g = 0; same && g < sizes_.size(); ++g) same = param_groups()[g].params().size() == sizes_[g];
+  if (!same) throw InvalidArgument("parameters were added: make a ZeroRedundancyOptimizer of all of them instead");
+  for (std::size_t g = 0; g < sizes_.size(); ++g) {
+    local_->param_groups()[g].set_options(param_groups()[g].options().clone());
+  }
+  auto loss = local_->step(std::move(closure));
+  if (!group_.native()) return loss;
+  const at::NoGradGuard no_grad;
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    std::vector<at::Tensor> values;
+    for (const auto& one : parts_[rank]) {
+      if (one.parameter.requires_grad()) values.push_back(one.parameter.detach());
+    }
+    if (values.empty()) continue;
+    communicating("broadcast of stepped parameters", [&] {
+      c10d::broadcast_coalesced(group_.state().group, values, kBroadcastBytes, static_cast<int>(rank));
+    });
+  }
+  return loss;
+}
+
+/// As the whole optimizer's, with the states of this rank's parameters alone.
+c10::IValue ZeroRedundancyOptimizer::own_state(StateTensors tensors) const {
+  const auto local = optimizer_state(*local_, tensors).toGenericDict();
+  auto states = plain_dict();
+  for (const auto& entry : local.at("state").toGenericDict()) {
+    states.insert(static_cast<std::int64_t>(own()[static_cast<std::size_t>(entry.key().toInt())].index), entry.value());
+  }
+  return state_dict_of(states, with_numbers(local.at("param_groups").toList(), counted(sizes_)));
+}
+
+c10::IValue ZeroRedundancyOptimizer::consolidated_state(int root) {
+  const auto mine = own_state(StateTensors::kCopied);
+  if (group_.rank() != root) {
+    send_value(group_, mine, root);
+    return {};
+  }
+  auto states = plain_dict();
+  for (int rank = 0; rank < group_.world_size(); ++rank) {
+    add_states(states, rank == root ? mine : receive_value(group_, rank));
+  }
+  return state_dict_of(states, mine.toGenericDict().at("param_groups").toList());
+}
+
+void ZeroRedundancyOptimizer::load_state(const c10::IValue& state) try {
+  const auto all = state.toGenericDict();
+  const auto saved = all.at("state").toGenericDict();
+  const auto groups = all.at("param_groups").toList();
+  check_groups(groups, sizes_);
+  for (const auto& part : parts_) {  // those of all ranks: what does not fit is refused by all
+    for (const auto& one : part) {
+      const auto index = static_cast<std::int64_t>(one.index);
+      if (saved.contains(index)) check_shapes(index, one.parameter, saved.at(index).toGenericDict());
+    }
+  }
+  auto states = plain_dict();
+  std::vector<std::size_t> own_sizes(sizes_.size(), 0);
+  for (std::size_t i = 0; i < own().size(); ++i) {
+    ++own_sizes[own()[i].group];
+    const auto index = static_cast<std::int64_t>(own()[i].index);
+    if (saved.contains(index)) states.insert(static_cast<std::int64_t>(i), saved.at(index));
+  }
+  load_optimizer_state(*local_, c10::IValue(state_dict_of(states, with_numbers(groups, counted(own_sizes)))));
+  for (std::size_t g = 0; g < sizes_.size(); ++g) {
+    param_groups()[g].set_options(local_->param_groups()[g].options().clone());
+  }
+} catch (const CheckpointError&) {
+  throw;
+} catch (const std::exception&) {
+  throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
+}
+
+void ZeroRedundancyOptimizer::save_files(const std::string& folder, std::int64_t epoch) {
+  on_all_ranks(group_, [&] {
+    std::error_code failure;
+    std::filesystem::create_directories(folder, failure);
+    if (failure) throw CheckpointError("cannot make the folder " + folder + ": " + failure.message());
+    save_checkpoint(file_of(folder, group_.rank()), {.epoch = epoch,
+                                                     .optimizer = own_state(StateTensors::kShared),
+                                                     .extra = {{"rank", std::int64_t{group_.rank()}},
+                                                               {"world_size", std::int64_t{group_.world_size()}}}});
+  });
+}
+
+std::int64_t ZeroRedundancyOptimizer::load_files(const std::string& folder) {
+  std::int64_t epoch = 0;
+  c10::IValue whole;
+  on_all_ranks(group_, [&] {
+    auto states = plain_dict();
+    std::int64_t ranks = 1;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      const auto path = file_of(folder, rank);
+      auto file = load_checkpoint(path);
+      const auto extra = [&](const char* name) {
+        const auto found = file.extra.find(name);
+        if (found == file.extra.end()) throw CheckpointError(path + " is not a rank's part of an optimizer");
+        return found->second.toInt();
+      };
+      if (rank == 0) {
+        epoch = file.epoch;
+        ranks = extra("world_size");
+      }
+      if (file.epoch != epoch || extra("world_size") != ranks || extra("rank") != rank) {
+        throw CheckpointError(path + " is of another save than " + file_of(folder, 0) +
+                              ": give each save a folder of its own");
+      }
+      add_states(states, file.optimizer);
+      if (rank == 0) whole = file.optimizer;
+    }
+    whole = state_dict_of(states, whole.toGenericDict().at("param_groups").toList());
+  });
+  on_all_ranks(group_, [&] { load_state(whole); });
+  return epoch;
+}
+
+void ZeroRedundancyOptimizer::save(torch::serialize::OutputArchive& /*archive*/) const {
+  throw Exception("a ZeroRedundancyOptimizer has a part of the state only: use consolidated_state()");
+}
+
+void ZeroRedundancyOptimizer::load(torch::serialize::InputArchive& /*archive*/) {
+  throw Exception("a ZeroRedundancyOptimizer has a part of the state only: use load_state()");
+}
+
+}  // namespace taas
