@@ -59,7 +59,8 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer {
   /// state of one rank after the other. A collective.
   c10::IValue consolidated_state(int root = 0);
   /// Takes this rank's part of such a state, saved by any number of ranks or by an optimizer that is not sharded. Every
-  /// rank gives all of it. Throws CheckpointError, before anything is changed, when groups, parameters or shapes differ.
+  /// rank gives all of it. Throws CheckpointError, before anything is changed, when groups, parameters or shapes
+  /// differ.
   void load_state(const c10::IValue& state);
 
   /// Each rank writes its part of the state into `folder`, which is made where it is missing: optimizer-<rank>.pt, a

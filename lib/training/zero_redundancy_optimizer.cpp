@@ -109,7 +109,8 @@ c10::IValue receive_value(const ProcessGroup& group, int source) {
   recv(group, size, source);
   auto bytes = at::empty({size.item<std::int64_t>()}, at::kByte);
   recv(group, bytes, source);
-  std::istringstream file(std::string(static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())));
+  std::istringstream file(
+      std::string(static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())));
   return unpickle(file);
 }
 

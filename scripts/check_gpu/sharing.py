@@ -17,8 +17,7 @@ def parse_ctest(text: str) -> dict[str, str]:
 
 @check(
     "gpu tests",
-    "the tests labelled gpu: collectives and DDP over nccl, sharded optimizers, SyncBatchNorm, mixed "
-    "precision",
+    "the tests labelled gpu: collectives and DDP over nccl, sharded optimizers, SyncBatchNorm, mixed precision",
 )
 def gpu_tests(session: Session) -> Seen:
     if shutil.which("ctest") is None:

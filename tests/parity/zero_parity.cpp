@@ -18,8 +18,7 @@ constexpr double kZeroSmall = 0.001;  // MiB: many buckets
 void train_sharded(const std::shared_ptr<Model>& module, bool branched, torch::optim::Optimizer& optimizer,
                    const taas::ProcessGroup& group, const at::Tensor& data) {
   taas::DistributedDataParallel<Model> model(
-      module, group,
-      {.bucket_cap_mb = kZeroSmall, .find_unused_parameters = branched, .broadcast_buffers = false});
+      module, group, {.bucket_cap_mb = kZeroSmall, .find_unused_parameters = branched, .broadcast_buffers = false});
   for (int step = 0; step < kSteps; ++step) {
     const auto batch = data[step][group.rank()];
     const auto scores = model(batch.slice(1, 0, kInputs).contiguous(), (step + group.rank()) % 3 == 0);

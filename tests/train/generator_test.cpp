@@ -1,8 +1,7 @@
-#include "digits.hpp"
-
 #include <numeric>
 
 #include "catch.hpp"
+#include "digits.hpp"
 
 namespace generator_test {
 

@@ -23,8 +23,8 @@ int main() try {
   const auto group = taas::init({.backend = taas::Backend::kGloo});
   torch::nn::Sequential network;
   for (int i = 0; i < 4; ++i) network->push_back(torch::nn::Linear(1024, 1024));
-  taas::ZeroRedundancyOptimizer optimizer(
-      network->parameters(), group, taas::optimizer_of<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-3)));
+  taas::ZeroRedundancyOptimizer optimizer(network->parameters(), group,
+                                          taas::optimizer_of<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-3)));
   const auto whole = numbers_of(network->parameters());
   const auto part = numbers_of(optimizer.local().param_groups()[0].params());
   if (group.rank() == 0) {

@@ -18,10 +18,10 @@
 #include "base/ids.hpp"
 #include "base/log/log_line.hpp"
 #include "taas/collectives.hpp"
-#include "training/group/rank_texts.hpp"
 #include "training/backend/environment.hpp"
 #include "training/group/group_setup.hpp"
 #include "training/group/process_group_state.hpp"
+#include "training/group/rank_texts.hpp"
 
 namespace taas {
 namespace {

@@ -96,8 +96,9 @@ enum class Clips { kNo, kYes };
 
 const GradScalerOptions kScalerOptions{.init_scale = kScales[0], .growth_interval = 2};
 
-std::vector<at::Tensor> train_scaled(const ProcessGroup& group, Clips clips,
-                                     const std::function<std::unique_ptr<torch::optim::Optimizer>(const ScaledNet&)>& make) {
+std::vector<at::Tensor> train_scaled(
+    const ProcessGroup& group, Clips clips,
+    const std::function<std::unique_ptr<torch::optim::Optimizer>(const ScaledNet&)>& make) {
   const auto net = scaled_net();
   DistributedDataParallel model(net, group);
   const auto optimizer = make(net);

@@ -1,5 +1,5 @@
-"""Python reads what a sharded optimizer of C++ has saved: the files of its ranks, which together are the whole state, and
-that state, which Python's ZeroRedundancyOptimizer takes.
+"""Python reads what a sharded optimizer of C++ has saved: the files of its ranks, which together are the whole state,
+and that state, which Python's ZeroRedundancyOptimizer takes.
 
 usage: zero_reference.py PYTHON_PEER
 """

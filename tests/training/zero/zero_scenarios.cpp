@@ -116,8 +116,7 @@ void zero_refusals() {
 ZeroRedundancyOptimizer stepped(const MixedNet& net, const ProcessGroup& group) {
   const auto defaults = AdamWOptions(1e-2).amsgrad(true);
   DistributedDataParallel model(net, group);
-  ZeroRedundancyOptimizer optimizer(decayed_weights(net, defaults), group,
-                                    optimizer_of<torch::optim::AdamW>(defaults));
+  ZeroRedundancyOptimizer optimizer(decayed_weights(net, defaults), group, optimizer_of<torch::optim::AdamW>(defaults));
   for (int step = 0; step < 3; ++step) {
     zero_loss(model(zero_images(step, group.rank()), true), step, group.rank()).backward();
     optimizer.step();
