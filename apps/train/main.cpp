@@ -127,16 +127,17 @@ std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_
 
 /// Sets the seed of dropout, another one for each rank and step: a resumed run goes on as if it had never stopped.
 void start_step(const Position& position, const Training& training) {
-  std::seed_seq words{static_cast<std::int64_t>(training.options.seed), std::int64_t{position.epoch}, position.step,
-                      std::int64_t{training.group.rank()}};
+  const auto seed_of_run = training.options.seed;
+  std::seed_seq words{seed_of_run, seed_of_run >> 32U, static_cast<std::uint64_t>(position.epoch),
+                      static_cast<std::uint64_t>(position.step), static_cast<std::uint64_t>(training.group.rank())};
   std::array<std::uint32_t, 1> seed{};
   words.generate(seed.begin(), seed.end());
   torch::manual_seed(seed[0]);
 }
 
 /// Whether any rank should write a checkpoint, and which signal any of them was told to end by: one answer for all.
-std::array<std::int64_t, 2> ask_to_stop(const ProcessGroup& group, std::int64_t step) {
-  if (group.device().is_cuda() && step % kStepsBetweenQuestions != 0) return {};
+std::array<std::int64_t, 2> ask_to_stop(const ProcessGroup& group, std::int64_t step, std::int64_t steps) {
+  if (group.device().is_cuda() && step % kStepsBetweenQuestions != 0 && step != steps) return {};
   auto wish = torch::tensor({std::int64_t{should_checkpoint()}, std::int64_t{stop_signal()}}, group.device());
   all_reduce(group, wish, ReduceOp::kMax);
   wish = wish.cpu();
@@ -234,8 +235,10 @@ void settle_buckets(Training& training) {
 }
 
 /// One step. Returns the signal that ends the training, or 0.
-int train_step(Training& training, const torch::Tensor& indices, Position& position, std::int64_t& samples) {
+int train_step(Training& training, const std::vector<torch::Tensor>& batches, Position& position,
+               std::int64_t& samples) {
   start_step(position, training);
+  const auto& indices = batches[static_cast<std::size_t>(position.step)];
   auto [images, labels] = training.train.batch(indices);
   training.model.zero_grad();
   auto loss = torch::nll_loss(training.model.forward(images), labels);
@@ -244,7 +247,7 @@ int train_step(Training& training, const torch::Tensor& indices, Position& posit
   samples += indices.numel();
   ++position.step;
   if (training.progress.wants_loss(position.step)) training.progress.show(position.step, loss.item<double>(), samples);
-  const auto [checkpoint, signal] = ask_to_stop(training.group, position.step);
+  const auto [checkpoint, signal] = ask_to_stop(training.group, position.step, std::ssize(batches));
   if (signal != 0 || (checkpoint != 0 && !training.checkpoint_written)) {
     save(training, position);
     barrier(training.group);  // what rank 0 closes while others end would not count as whole
@@ -256,9 +259,8 @@ int train_step(Training& training, const torch::Tensor& indices, Position& posit
 
 int train_epoch(Training& training, const std::vector<torch::Tensor>& batches, Position& position) {
   std::int64_t samples = 0;
-  for (auto next = position.step; next < static_cast<std::int64_t>(batches.size()); ++next) {
-    int signal = train_step(training, batches[static_cast<std::size_t>(next)], position, samples);
-    if (signal != 0) return signal;
+  while (position.step < std::ssize(batches)) {
+    if (int signal = train_step(training, batches, position, samples)) return signal;
   }
   return 0;
 }
@@ -274,7 +276,7 @@ int run_epochs(Training& training, DistributedSampler& sampler) {
     for (auto& parameters : training.optimizer.param_groups()) {
       parameters.options().set_lr(options.lr * std::pow(options.gamma, position.epoch));
     }
-    training.progress.begin_epoch(position.epoch, static_cast<std::int64_t>(batches.size()));
+    training.progress.begin_epoch(position.epoch, std::ssize(batches));
     if (int signal = train_epoch(training, batches, position)) return kSignalled + signal;
     score = evaluate(training);
     training.progress.end_epoch(score);

@@ -42,7 +42,7 @@ MakeLocalOptimizer optimizer_of(Options defaults) {
 /// param_groups()[i].options().set_lr().
 ///
 /// Throws InvalidArgument for parameters that are not on group.device(), are there twice, or differ between the ranks,
-/// for none at all, and for LBFGS, which looks at all parameters at once.
+/// for none at all, and for LBFGS, which looks at all parameters at once. Not for a Join: step() sends to all ranks.
 class ZeroRedundancyOptimizer : public torch::optim::Optimizer {
  public:
   using Groups = std::vector<torch::optim::OptimizerParamGroup>;
@@ -56,7 +56,8 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer {
 
   /// All of the state on rank `root` (None on the others), as optimizer_state() of the whole optimizer has it: for
   /// Checkpoint::optimizer, load_optimizer_state() and Python, ZeroRedundancyOptimizer included. The root receives the
-  /// state of one rank after the other. A collective.
+  /// state of one rank after the other, so that the last one waits for all others: a collective of large states needs
+  /// InitOptions::timeout, or save_files().
   c10::IValue consolidated_state(int root = 0);
   /// Takes this rank's part of such a state, saved by any number of ranks or by an optimizer that is not sharded. Every
   /// rank gives all of it. Throws CheckpointError, before anything is changed, when groups, parameters or shapes
@@ -94,7 +95,10 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer {
   ZeroRedundancyOptimizer(const Groups& groups, const ProcessGroup& group, Prepared prepared);
   static Prepared prepare(const Groups& groups, const ProcessGroup& group, const MakeLocalOptimizer& make);
   [[nodiscard]] const std::vector<Owned>& own() const { return parts_[static_cast<std::size_t>(group_.rank())]; }
-  [[nodiscard]] c10::IValue own_state(StateTensors tensors) const;
+  void hand_options_on();
+  [[nodiscard]] c10::IValue own_state(StateTensors tensors);
+  [[nodiscard]] c10::IValue own_part(const c10::impl::GenericDict& saved, const c10::impl::GenericList& groups) const;
+  void take(const c10::IValue& part);
 
   ProcessGroup group_;
   std::vector<std::size_t> sizes_;  ///< parameters of each group

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <utility>
 
+#include "base/ids.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
@@ -28,21 +30,32 @@ using List = c10::impl::GenericList;
 using Groups = ZeroRedundancyOptimizer::Groups;
 
 constexpr std::size_t kBroadcastBytes = std::size_t{25} << 20;
+constexpr int kDigitsOfSave = 16;
 
+/// What is wrong on this rank; empty: nothing.
+std::string problem_of(const std::vector<NamedTensor>& parameters, c10::Device device) {
+  if (parameters.empty()) return "there is no parameter: nothing to optimize";
+  std::set<const void*> seen;
+  for (const auto& [name, parameter] : parameters) {
+    if (!seen.insert(parameter.unsafeGetTensorImpl()).second) return name + " is there twice";
+    if (parameter.device() == device) continue;
+    return name + " is on " + parameter.device().str() + " but this group works on " + device.str() +
+           ": move the module there first, with module->to(group.device())";
+  }
+  return "";
+}
+
+/// The same error on all ranks.
 void check_parameters(const Groups& groups, const ProcessGroup& group) {
   std::vector<NamedTensor> named;
-  std::set<const void*> seen;
-  for (const auto& one : groups) {
-    for (const auto& parameter : one.params()) {
-      const auto name = "parameter " + std::to_string(named.size());
-      named.emplace_back(name, parameter);
-      if (!seen.insert(parameter.unsafeGetTensorImpl()).second) throw InvalidArgument(name + " is there twice");
-      if (parameter.device() == group.device()) continue;
-      throw InvalidArgument(name + " is on " + parameter.device().str() + " but this group works on " +
-                            group.device().str() + ": move the module there first, with module->to(group.device())");
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const auto& parameter : groups[g].params()) {
+      const auto of_group = g == 0 ? "" : " of group " + std::to_string(g);
+      named.emplace_back("parameter " + std::to_string(named.size()) + of_group, parameter);
     }
   }
-  if (named.empty()) throw InvalidArgument("there is no parameter: nothing to optimize");
+  const auto problem = first_text(group, problem_of(named, group.device()));
+  if (!problem.empty()) throw InvalidArgument(problem);
   if (group.native()) check_same_parameters(group, named);
 }
 
@@ -84,19 +97,6 @@ std::vector<std::vector<std::size_t>> counted(const std::vector<std::size_t>& si
   return numbers;
 }
 
-void check_groups(const List& groups, const std::vector<std::size_t>& sizes) {
-  if (groups.size() != sizes.size()) {
-    throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
-                          " parameter groups but the optimizer " + std::to_string(sizes.size()));
-  }
-  for (std::size_t g = 0; g < sizes.size(); ++g) {
-    const auto saved = groups.get(g).toGenericDict().at(kParams).toListRef().size();
-    if (saved == sizes[g]) continue;
-    throw CheckpointError("parameter group " + std::to_string(g) + " has " + std::to_string(saved) +
-                          " parameters in the checkpoint but " + std::to_string(sizes[g]) + " in the optimizer");
-  }
-}
-
 void send_value(const ProcessGroup& group, const c10::IValue& value, int root) {
   std::string bytes;
   pickle(value, [&bytes](std::string_view part) { bytes += part; });
@@ -107,16 +107,38 @@ void send_value(const ProcessGroup& group, const c10::IValue& value, int root) {
 c10::IValue receive_value(const ProcessGroup& group, int source) {
   auto size = at::zeros({}, at::kLong);
   recv(group, size, source);
-  auto bytes = at::empty({size.item<std::int64_t>()}, at::kByte);
-  recv(group, bytes, source);
-  std::istringstream file(
-      std::string(static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())));
+  std::string bytes(static_cast<std::size_t>(size.item<std::int64_t>()), '\0');
+  auto there = at::from_blob(bytes.data(), {size.item<std::int64_t>()}, at::kByte);
+  recv(group, there, source);
+  std::istringstream file(std::move(bytes));
   return unpickle(file);
 }
 
-void add_states(Dict& states, const c10::IValue& state) {
-  for (const auto& entry : state.toGenericDict().at("state").toGenericDict()) {
-    states.insert(entry.key(), entry.value());
+using States = std::map<std::int64_t, c10::IValue>;  // by the index among all parameters
+
+/// All of `from`, or those that are wanted.
+void add_states(States& states, const Dict& from, const std::set<std::int64_t>* wanted = nullptr) {
+  for (const auto& entry : from.at("state").toGenericDict()) {
+    const auto index = entry.key().toInt();
+    if (!wanted || wanted->count(index) != 0) states.emplace(index, entry.value());
+  }
+}
+
+Dict dict_of(const States& states) {
+  auto dict = plain_dict();
+  for (const auto& [index, state] : states) dict.insert(index, state);
+  return dict;
+}
+
+/// For what may be of any form.
+template <class Read>
+auto understood(Read&& read) {
+  try {
+    return read();
+  } catch (const CheckpointError&) {
+    throw;
+  } catch (const std::exception&) {
+    throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
   }
 }
 
@@ -124,14 +146,15 @@ std::string file_of(const std::string& folder, std::int64_t rank) {
   return (std::filesystem::path(folder) / ("optimizer-" + std::to_string(rank) + ".pt")).string();
 }
 
-/// Throws on every rank when `work` has failed on one, with the rank.
+/// Throws on every rank when `work` has failed on one, with the rank and the path at fault.
 template <class Work>
-void on_all_ranks(const ProcessGroup& group, Work&& work) {
+void on_all_ranks(const ProcessGroup& group, const std::string& path, Work&& work) {
   std::string failure;
   try {
     work();
   } catch (const std::exception& error) {
-    failure = "rank " + std::to_string(group.rank()) + ": " + one_line(error);
+    const auto text = one_line(error);
+    failure = "rank " + std::to_string(group.rank()) + ": " + (text.find(path) == text.npos ? path + ": " : "") + text;
   }
   const auto first = first_text(group, failure);
   if (!first.empty()) throw CheckpointError(first);
@@ -185,17 +208,13 @@ torch::Tensor ZeroRedundancyOptimizer::step(LossClosure closure) {
   bool same = param_groups().size() == sizes_.size();
   for (std::size_t g = 0; same && g < sizes_.size(); ++g) same = param_groups()[g].params().size() == sizes_[g];
   if (!same) throw InvalidArgument("parameters were added: make a ZeroRedundancyOptimizer of all of them instead");
-  for (std::size_t g = 0; g < sizes_.size(); ++g) {
-    local_->param_groups()[g].set_options(param_groups()[g].options().clone());
-  }
+  hand_options_on();
   auto loss = local_->step(std::move(closure));
   if (!group_.native()) return loss;
   const at::NoGradGuard no_grad;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     std::vector<at::Tensor> values;
-    for (const auto& one : parts_[rank]) {
-      if (one.parameter.requires_grad()) values.push_back(one.parameter.detach());
-    }
+    for (const auto& one : parts_[rank]) values.push_back(one.parameter.detach());
     if (values.empty()) continue;
     communicating("broadcast of stepped parameters", [&] {
       c10d::broadcast_coalesced(group_.state().group, values, kBroadcastBytes, static_cast<int>(rank));
@@ -204,8 +223,16 @@ torch::Tensor ZeroRedundancyOptimizer::step(LossClosure closure) {
   return loss;
 }
 
+/// What was set on the groups that the user sees.
+void ZeroRedundancyOptimizer::hand_options_on() {
+  for (std::size_t g = 0; g < sizes_.size(); ++g) {
+    local_->param_groups()[g].set_options(param_groups()[g].options().clone());
+  }
+}
+
 /// As the whole optimizer's, with the states of this rank's parameters alone.
-c10::IValue ZeroRedundancyOptimizer::own_state(StateTensors tensors) const {
+c10::IValue ZeroRedundancyOptimizer::own_state(StateTensors tensors) {
+  hand_options_on();
   const auto local = optimizer_state(*local_, tensors).toGenericDict();
   auto states = plain_dict();
   for (const auto& entry : local.at("state").toGenericDict()) {
@@ -220,19 +247,18 @@ c10::IValue ZeroRedundancyOptimizer::consolidated_state(int root) {
     send_value(group_, mine, root);
     return {};
   }
-  auto states = plain_dict();
+  States states;
   for (int rank = 0; rank < group_.world_size(); ++rank) {
-    add_states(states, rank == root ? mine : receive_value(group_, rank));
+    add_states(states, (rank == root ? mine : receive_value(group_, rank)).toGenericDict());
   }
-  return state_dict_of(states, mine.toGenericDict().at("param_groups").toList());
+  return state_dict_of(dict_of(states), mine.toGenericDict().at("param_groups").toList());
 }
 
-void ZeroRedundancyOptimizer::load_state(const c10::IValue& state) try {
-  const auto all = state.toGenericDict();
-  const auto saved = all.at("state").toGenericDict();
-  const auto groups = all.at("param_groups").toList();
-  check_groups(groups, sizes_);
-  for (const auto& part : parts_) {  // those of all ranks: what does not fit is refused by all
+/// What this rank's optimizer is to take of states by global index. Those of other ranks' parameters are checked as
+/// well, where they are there: what does not fit is refused by all.
+c10::IValue ZeroRedundancyOptimizer::own_part(const Dict& saved, const List& groups) const {
+  check_group_sizes(groups, sizes_);
+  for (const auto& part : parts_) {
     for (const auto& one : part) {
       const auto index = static_cast<std::int64_t>(one.index);
       if (saved.contains(index)) check_shapes(index, one.parameter, saved.at(index).toGenericDict());
@@ -245,56 +271,70 @@ void ZeroRedundancyOptimizer::load_state(const c10::IValue& state) try {
     const auto index = static_cast<std::int64_t>(own()[i].index);
     if (saved.contains(index)) states.insert(static_cast<std::int64_t>(i), saved.at(index));
   }
-  load_optimizer_state(*local_, c10::IValue(state_dict_of(states, with_numbers(groups, counted(own_sizes)))));
+  return state_dict_of(states, with_numbers(groups, counted(own_sizes)));
+}
+
+void ZeroRedundancyOptimizer::take(const c10::IValue& part) {
+  load_optimizer_state(*local_, part);
   for (std::size_t g = 0; g < sizes_.size(); ++g) {
     param_groups()[g].set_options(local_->param_groups()[g].options().clone());
   }
-} catch (const CheckpointError&) {
-  throw;
-} catch (const std::exception&) {
-  throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
+}
+
+void ZeroRedundancyOptimizer::load_state(const c10::IValue& state) {
+  take(understood([&] {
+    const auto all = state.toGenericDict();
+    return own_part(all.at("state").toGenericDict(), all.at("param_groups").toList());
+  }));
 }
 
 void ZeroRedundancyOptimizer::save_files(const std::string& folder, std::int64_t epoch) {
-  on_all_ranks(group_, [&] {
+  const auto save = broadcast_text(group_, random_hex(kDigitsOfSave));
+  const auto path = file_of(folder, group_.rank());
+  on_all_ranks(group_, path, [&] {
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
-    if (failure) throw CheckpointError("cannot make the folder " + folder + ": " + failure.message());
-    save_checkpoint(file_of(folder, group_.rank()), {.epoch = epoch,
-                                                     .optimizer = own_state(StateTensors::kShared),
-                                                     .extra = {{"rank", std::int64_t{group_.rank()}},
-                                                               {"world_size", std::int64_t{group_.world_size()}}}});
+    if (failure) throw CheckpointError("the folder cannot be made: " + failure.message());
+    save_checkpoint(path, {.epoch = epoch,
+                           .optimizer = own_state(StateTensors::kShared),
+                           .extra = {{"save", save}, {"world_size", std::int64_t{group_.world_size()}}}});
   });
 }
 
+/// Of each file only the states of this rank's parameters are kept.
 std::int64_t ZeroRedundancyOptimizer::load_files(const std::string& folder) {
   std::int64_t epoch = 0;
-  c10::IValue whole;
-  on_all_ranks(group_, [&] {
-    auto states = plain_dict();
+  c10::IValue part;
+  on_all_ranks(group_, folder, [&] {
+    std::set<std::int64_t> wanted;
+    for (const auto& one : own()) wanted.insert(static_cast<std::int64_t>(one.index));
+    States states;
+    auto groups = plain_list();
+    std::string save;
     std::int64_t ranks = 1;
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
       const auto path = file_of(folder, rank);
       auto file = load_checkpoint(path);
-      const auto extra = [&](const char* name) {
-        const auto found = file.extra.find(name);
-        if (found == file.extra.end()) throw CheckpointError(path + " is not a rank's part of an optimizer");
-        return found->second.toInt();
-      };
+      const auto &of = file.extra["save"], &world = file.extra["world_size"];
+      if (!of.isString() || !world.isInt()) throw CheckpointError(path + " is not a rank's part of an optimizer");
       if (rank == 0) {
         epoch = file.epoch;
-        ranks = extra("world_size");
+        save = of.toStringRef();
+        ranks = world.toInt();
       }
-      if (file.epoch != epoch || extra("world_size") != ranks || extra("rank") != rank) {
+      if (of.toStringRef() != save) {
         throw CheckpointError(path + " is of another save than " + file_of(folder, 0) +
                               ": give each save a folder of its own");
       }
-      add_states(states, file.optimizer);
-      if (rank == 0) whole = file.optimizer;
+      understood([&] {
+        const auto all = file.optimizer.toGenericDict();
+        groups = all.at("param_groups").toList();
+        add_states(states, all, &wanted);
+      });
     }
-    whole = state_dict_of(states, whole.toGenericDict().at("param_groups").toList());
+    part = understood([&] { return own_part(dict_of(states), groups); });
   });
-  on_all_ranks(group_, [&] { load_state(whole); });
+  on_all_ranks(group_, folder, [&] { take(part); });
   return epoch;
 }
 

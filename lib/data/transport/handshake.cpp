@@ -12,7 +12,12 @@ Result<Handshake> Handshake::make(net::Role role, net::Secret secret, Encryption
   const OpensslCall call;
   auto tls = net::Tls::make(role, secret);
   if (!tls) return tls.error();
-  return Handshake(role, std::move(secret), std::move(*tls));
+  auto* made = tls->get();
+  auto release = [kept = std::move(*tls)](net::Tls*) mutable {
+    const OpensslCall call_of_release;
+    kept.reset();
+  };
+  return Handshake(role, std::move(secret), std::shared_ptr<net::Tls>(made, std::move(release)));
 }
 
 Result<std::unique_ptr<Transport>> Handshake::run(Fd socket, AddressFamily family, const Wakeup& wakeup,

@@ -85,12 +85,14 @@ Error TlsTransport::failure() const {
 
 Result<> TlsTransport::shake_hands(const Wakeup& wakeup, Instant deadline) {
   if (!prepare()) return unavailable_error("OpenSSL has no memory for a link");
+  bool proved = false;
   for (;;) {
     std::optional<Ready> ready;
     {
       const OpensslCall call;
       ::ERR_clear_error();
       const int outcome = ::SSL_do_handshake(ssl_.get());
+      proved = outcome == 1 && net::has_proved_secret(ssl_.get());
       if (outcome == 1) break;
       ready = wanted(outcome);
       if (!ready) return failure();
@@ -98,7 +100,7 @@ Result<> TlsTransport::shake_hands(const Wakeup& wakeup, Instant deadline) {
     if (!wait_until_ready(socket_.fd(), *ready, wakeup, deadline - steady_now()))
       return unavailable_error("no answer in time");
   }
-  if (!net::has_proved_secret(ssl_.get())) return protocol_error("wrong secret");
+  if (!proved) return protocol_error("wrong secret");
   is_up_ = true;
   return {};
 }

@@ -16,20 +16,6 @@ namespace {
 
 using OptimizerStateGroups = c10::impl::GenericList;
 
-void check_groups(const torch::optim::Optimizer& optimizer, const OptimizerStateGroups& groups) {
-  auto own = optimizer.param_groups().size();
-  if (groups.size() != own)
-    throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
-                          " parameter groups but the optimizer " + std::to_string(own));
-  for (std::size_t i = 0; i < own; ++i) {
-    auto saved = groups.get(i).toGenericDict().at("params").toListRef().size();
-    auto wanted = optimizer.param_groups()[i].params().size();
-    if (saved != wanted)
-      throw CheckpointError("parameter group " + std::to_string(i) + " has " + std::to_string(saved) +
-                            " parameters in the checkpoint but " + std::to_string(wanted) + " in the optimizer");
-  }
-}
-
 /// Of no known kind: all tensors of a state have the shape of its parameter.
 void check_states(const torch::optim::Optimizer& optimizer, const StateKind* kind, const StateFields& states) {
   const auto parameters = parameters_of(optimizer);
@@ -88,7 +74,9 @@ void load_state(torch::optim::Optimizer& optimizer, const c10::IValue& state, bo
     const auto all = state.toGenericDict();
     const auto states = all.at("state").toGenericDict();
     const auto groups = all.at("param_groups").toList();
-    check_groups(optimizer, groups);
+    std::vector<std::size_t> sizes;
+    for (const auto& group : optimizer.param_groups()) sizes.push_back(group.params().size());
+    check_group_sizes(groups, sizes);
     const auto* kind = known_kind_of(optimizer);
     check_states(optimizer, kind, states);
     if (kind) {
@@ -127,6 +115,19 @@ void check_shapes(std::int64_t index, const at::Tensor& parameter, const StateFi
     if (is_moment(field) && field.value().toTensor().sizes() != parameter.sizes())
       throw CheckpointError("the optimizer state of parameter " + std::to_string(index) + " has another shape (" +
                             field.key().toStringRef() + ") than the parameter");
+  }
+}
+
+void check_group_sizes(const c10::impl::GenericList& groups, const std::vector<std::size_t>& sizes) {
+  if (groups.size() != sizes.size()) {
+    throw CheckpointError("the checkpoint has " + std::to_string(groups.size()) +
+                          " parameter groups but the optimizer " + std::to_string(sizes.size()));
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto saved = groups.get(i).toGenericDict().at(kParams).toListRef().size();
+    if (saved == sizes[i]) continue;
+    throw CheckpointError("parameter group " + std::to_string(i) + " has " + std::to_string(saved) +
+                          " parameters in the checkpoint but " + std::to_string(sizes[i]) + " in the optimizer");
   }
 }
 

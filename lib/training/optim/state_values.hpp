@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
 #include <torch/optim/optimizer.h>
 
 #include <cstdint>
@@ -25,6 +26,9 @@ double number_from(const c10::IValue& value);
 
 /// All parameters of all groups, in the order of their indices in Python's layout.
 std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
+
+/// A saved state must have groups of these numbers of parameters. Throws CheckpointError.
+void check_group_sizes(const c10::impl::GenericList& groups, const std::vector<std::size_t>& sizes);
 
 /// The state of parameter `index` must have the parameter's shape. Throws CheckpointError.
 void check_shapes(std::int64_t index, const at::Tensor& parameter, const StateFields& fields);

@@ -46,7 +46,7 @@ def main(peer):
         files = [torch.load(os.path.join(parts, f"optimizer-{rank}.pt"), weights_only=True) for rank in range(RANKS)]
     together = {}
     for rank, file in enumerate(files):
-        assert file["epoch"] == 3 and file["extra"] == {"rank": rank, "world_size": RANKS}, file["extra"]
+        assert file["epoch"] == 3 and file["extra"] == {**files[0]["extra"], "world_size": RANKS}, (rank, file["extra"])
         assert file["optimizer"]["param_groups"] == expected["param_groups"] and file["optimizer"]["state"]
         assert not together.keys() & file["optimizer"]["state"].keys(), "a parameter has two owners"
         together |= file["optimizer"]["state"]

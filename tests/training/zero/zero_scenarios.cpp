@@ -32,7 +32,7 @@ struct Trained {
   c10::IValue state;
 };
 
-/// Half of the steps give step() a closure, and a rate changes on the way.
+/// Half of the steps give step() a closure, and a rate changes on the way and at the end.
 void train_with(const ProcessGroup& group, DistributedDataParallel<MixedNetImpl>& model,
                 torch::optim::Optimizer& optimizer) {
   for (int step = 0; step < kZeroSteps; ++step) {
@@ -48,7 +48,7 @@ void train_with(const ProcessGroup& group, DistributedDataParallel<MixedNetImpl>
     } else {
       expect(optimizer.step(backward).defined(), "step() returns the closure's loss");
     }
-    if (step == 3) optimizer.param_groups()[1].options().set_lr(0.003);
+    if (step == 3 || step == kZeroSteps - 1) optimizer.param_groups()[1].options().set_lr(0.003 / step);
   }
 }
 
@@ -146,6 +146,9 @@ void zero_reload() {
   expect(second.param_groups()[0].options().get_lr() == 1e-2, "the rate is that of the state");
   const auto again = second.consolidated_state();
   if (group.rank() == 0) expect(same_values(again, of_each), "what was loaded is what was saved");
+  for (const auto& parameter : copy->parameters()) parameter.mutable_grad() = at::ones_like(parameter);
+  second.step();
+  if (group.rank() == 0) expect(same_values(again, of_each), "a step has changed the state that was loaded");
   torch::optim::AdamW whole(decayed_weights(copy, AdamWOptions(1e-2)), AdamWOptions(1e-2));
   load_optimizer_state(whole, of_each);
   expect(same_values(optimizer_state(whole), of_each), "an optimizer that is not sharded takes it");
@@ -177,7 +180,7 @@ void zero_files() {
   if (last > 0) {
     const auto other = refusal([&] {
       auto file = load_checkpoint(path);
-      file.epoch = 6;
+      file.extra["save"] = "another";
       save_checkpoint(path, file);
     });
     expect(contains(other, path + " is of another save than"), other);
