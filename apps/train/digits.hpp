@@ -21,7 +21,6 @@ struct DigitSet {
   [[nodiscard]] DigitSet slice(std::size_t begin, std::size_t end) const;
 };
 
-/// What one run trains on and what it is judged by.
 struct Digits {
   DigitSet train;
   DigitSet test;

@@ -127,12 +127,12 @@ std::vector<torch::Tensor> split_batches(const torch::Tensor& order, std::int64_
 
 /// Sets the seed of dropout, another one for each rank and step: a resumed run goes on as if it had never stopped.
 void start_step(const Position& position, const Training& training) {
-  const auto seed_of_run = training.options.seed;
-  std::seed_seq words{seed_of_run, seed_of_run >> 32U, static_cast<std::uint64_t>(position.epoch),
-                      static_cast<std::uint64_t>(position.step), static_cast<std::uint64_t>(training.group.rank())};
-  std::array<std::uint32_t, 1> seed{};
-  words.generate(seed.begin(), seed.end());
-  torch::manual_seed(seed[0]);
+  const auto of_run = training.options.seed;
+  std::seed_seq words{of_run, of_run >> 32U, static_cast<std::uint64_t>(position.epoch),
+                      static_cast<std::uint64_t>(position.step * training.group.world_size() + training.group.rank())};
+  std::uint32_t seed = 0;
+  words.generate(&seed, &seed + 1);
+  torch::manual_seed(seed);
 }
 
 /// Whether any rank should write a checkpoint, and which signal any of them was told to end by: one answer for all.
