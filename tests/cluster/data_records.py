@@ -5,15 +5,15 @@ import json
 from processes import wait_until
 from runs import PROGRAMS
 
-PROGRAM = str(PROGRAMS / "data_program.py")
-
 
 class Seen:
     """What each rank sees of the workers."""
 
     def __init__(self, records):
         self.folder = records.folder
-        self.command = ["--no-python", PROGRAM, str(records.folder)]
+        # Before the launcher, and behind its flags.
+        self.environment = ["env", f"PYTHONPATH={PROGRAMS / 'packages'}", f"FOLDER={records.folder}"]
+        self.command = ["--preload", "none", str(PROGRAMS / "data_program.py")]
 
     def of(self, rank):
         try:

@@ -48,7 +48,7 @@ class Staged:
         return tuple(map(int, run.stdout.split()))
 
     def command(self, *flags) -> list:
-        return [*LAUNCH, *FLAGS, *flags, *self.seen.command]
+        return [*self.seen.environment, *LAUNCH, *FLAGS, *flags, *self.seen.command]
 
     def prepare(self):
         (self.records.folder / "prepare").touch()

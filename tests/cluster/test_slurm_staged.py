@@ -6,7 +6,6 @@ import signal
 import pytest
 
 from conftest import LAUNCH, some
-from data_records import PROGRAM
 from processes import wait_until
 from runs import PROGRAMS
 from slurm_daemons import CPU_NODES
@@ -220,7 +219,7 @@ def test_a_killed_launcher_leaves_a_held_job_that_says_why(slurm, staged):
 def test_a_cpu_machine_that_is_lost_leaves_the_others(slurm, staged, records):
     run = staged.start()
     cpus, gpus = staged.wait_for_preparation()
-    slurm.cluster["c1"].kill_all("--as-staged-node", PROGRAM)  # on c0 there is the job's script as well
+    slurm.cluster["c1"].kill_all("--as-staged-node", "taas.worker")  # on c0 there is the job's script as well
     staged.prepare()
     wait_until(lambda: all(staged.hosts_of(rank) == ["None", "c0"] for rank in range(RANKS)), "c1 is missing")
     records.finish()
