@@ -5,16 +5,16 @@
 # expression ("-" where it has none), and what it is.
 parts_table=$(
   cat <<'TABLE'
-launcher    10 ^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|store_torch_client|store_same_answers|storage|node|launch|plan\..*|cli\..*|preload\..*|torch\.(hints|scripts)|notebook\..*|scripts\..*|configure|corpus|fuzz_.*)$ the launcher, its store, its screen, preloading and notebooks
-clusters    10 ^cluster\. machines in network namespaces, and a SLURM
-frameworks  20 ^frameworks\. Lightning, DeepSpeed, accelerate, transformers, TensorFlow, JAX; docs/examples
-data        20 ^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$ data delivery
-libtaas     10 ^(training|training\..*|parity\..*|train|train\..*|install\..*|store_cpp_client)$ libtaas and train, parity with Python's DDP, an installed libtaas
-package      5 ^package\. wheels, Debian and conda packages, in empty environments
+launcher     5 ^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|store_torch_client|store_same_answers|storage|node|launch|plan\..*|cli\..*|preload\..*|torch\.(hints|scripts)|notebook\..*|scripts\..*|configure|corpus|fuzz_.*)$ the launcher, its store, its screen, preloading and notebooks
+clusters    35 ^cluster\. machines in network namespaces, and a SLURM
+frameworks  10 ^frameworks\. Lightning, DeepSpeed, accelerate, transformers, TensorFlow, JAX; docs/examples
+data        17 ^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$ data delivery
+libtaas      7 ^(training|training\..*|parity\..*|train|train\..*|install\..*|store_cpp_client)$ libtaas and train, parity with Python's DDP, an installed libtaas
+package      4 ^package\. wheels, Debian and conda packages, in empty environments
 random      60 - the harnesses with seeds, many runs of each
-sanitizers  30 - the launcher under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer
-tidy         5 - clang-tidy over the launcher
-fuzz         5 - all fuzzers
+sanitizers  12 - the launcher under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer
+tidy         2 - clang-tidy over the launcher
+fuzz         7 - all fuzzers
 TABLE
 )
 parts=()
