@@ -105,9 +105,8 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   auto readable = plan::check_streamed_program(plan.options.program, plan.world_size(), here);
   if (!readable) return readable.error();
   if (!here && !plan.options.dry_run) return plan::ResolvedProgram();
-  auto program = plan::resolve_program(plan.options.program, LocalPrograms(machine.environment));
+  auto program = plan::resolve_program(plan.options, LocalPrograms(machine.environment));
   if (!program) return program.error();
-  if (auto data = plan::check_data_workers(*program, plan.options); !data) return data.error();
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
   for (auto& note :
        {cli::note_on_accelerate(*program, machine), cli::note_on_ray_train(*program, machine, plan.world_size())}) {

@@ -84,7 +84,6 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer {
   struct Owned {
     at::Tensor parameter;
     std::size_t index = 0;  ///< among all parameters of all groups
-    std::size_t group = 0;
   };
   using Parts = std::vector<std::vector<Owned>>;  // by rank, in the order of the groups of its optimizer
 

@@ -130,18 +130,6 @@ Dict dict_of(const States& states) {
   return dict;
 }
 
-/// For what may be of any form.
-template <class Read>
-auto understood(Read&& read) {
-  try {
-    return read();
-  } catch (const CheckpointError&) {
-    throw;
-  } catch (const std::exception&) {
-    throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
-  }
-}
-
 std::string file_of(const std::string& folder, std::int64_t rank) {
   return (std::filesystem::path(folder) / ("optimizer-" + std::to_string(rank) + ".pt")).string();
 }
@@ -171,7 +159,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const Groups& groups, const Pro
       group_(group),
       parts_(std::move(prepared.parts)),
       local_(std::move(prepared.local)) {
-  for (const auto& one : groups) sizes_.push_back(one.params().size());
+  sizes_ = group_sizes(*this);
 }
 
 /// Deals as Python's _partition_parameters: over all groups, in each the largest first.
@@ -184,7 +172,7 @@ ZeroRedundancyOptimizer::Prepared ZeroRedundancyOptimizer::prepare(const Groups&
   std::size_t index = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::vector<Owned> dealt;
-    for (const auto& parameter : groups[g].params()) dealt.push_back({parameter, index++, g});
+    for (const auto& parameter : groups[g].params()) dealt.push_back({parameter, index++});
     std::stable_sort(dealt.begin(), dealt.end(),
                      [](const Owned& a, const Owned& b) { return a.parameter.numel() > b.parameter.numel(); });
     std::vector<at::Tensor> own;
@@ -205,9 +193,9 @@ ZeroRedundancyOptimizer::Prepared ZeroRedundancyOptimizer::prepare(const Groups&
 }
 
 torch::Tensor ZeroRedundancyOptimizer::step(LossClosure closure) {
-  bool same = param_groups().size() == sizes_.size();
-  for (std::size_t g = 0; same && g < sizes_.size(); ++g) same = param_groups()[g].params().size() == sizes_[g];
-  if (!same) throw InvalidArgument("parameters were added: make a ZeroRedundancyOptimizer of all of them instead");
+  if (group_sizes(*this) != sizes_) {
+    throw InvalidArgument("parameters were added: make a ZeroRedundancyOptimizer of all of them instead");
+  }
   hand_options_on();
   auto loss = local_->step(std::move(closure));
   if (!group_.native()) return loss;
@@ -265,13 +253,11 @@ c10::IValue ZeroRedundancyOptimizer::own_part(const Dict& saved, const List& gro
     }
   }
   auto states = plain_dict();
-  std::vector<std::size_t> own_sizes(sizes_.size(), 0);
   for (std::size_t i = 0; i < own().size(); ++i) {
-    ++own_sizes[own()[i].group];
     const auto index = static_cast<std::int64_t>(own()[i].index);
     if (saved.contains(index)) states.insert(static_cast<std::int64_t>(i), saved.at(index));
   }
-  return state_dict_of(states, with_numbers(groups, counted(own_sizes)));
+  return state_dict_of(states, with_numbers(groups, counted(group_sizes(*local_))));
 }
 
 void ZeroRedundancyOptimizer::take(const c10::IValue& part) {

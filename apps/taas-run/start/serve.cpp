@@ -44,10 +44,7 @@ Result<plan::ResolvedProgram> resolve_here(const node::Launch& launch, plan::Mac
     return system_error(fmt::format("the working directory {} cannot be used there", launch.settings.working_directory),
                         failed.value());
   }
-  auto program = plan::resolve_program(launch.settings.options.program, LocalPrograms(machine.environment));
-  if (!program) return program;
-  if (auto data = plan::check_data_workers(*program, launch.settings.options); !data) return data.error();
-  return program;
+  return plan::resolve_program(launch.settings.options, LocalPrograms(machine.environment));
 }
 
 Result<int> serve(node::Bootstrap bootstrap, plan::Machine machine, Resolve resolve) {

@@ -110,15 +110,6 @@ std::vector<std::string> data_worker_command(const ResolvedProgram& program) {
   return {program.command.front(), "-u", "-m", "taas.worker"};
 }
 
-Result<> check_data_workers(const ResolvedProgram& program, const Options& options) {
-  const int cpus = options.data.cpus.value_or(0);
-  if (program.python || cpus == 0) return {};
-  return usage_error(fmt::format(
-      "--cpus {}: data workers make batches for Python programs, and {} is an executable: name its .py file "
-      "or -m MODULE, or leave --cpus out",
-      cpus, options.program.program));
-}
-
 Result<ResolvedProgram> resolve_program(const ProgramOptions& options, const ProgramFinder& finder) {
   if (options.program.empty()) return usage_error("the program's name is empty");
   if (options.script) return run_script(options, finder);
@@ -133,6 +124,16 @@ Result<ResolvedProgram> resolve_program(const ProgramOptions& options, const Pro
   if (!has_slash(options.program)) return run_by_name(options, finder);
   if (finder.kind(options.program) == FileKind::kExecutable) return run_as_it_is(options.program, options);
   return run_as_python(options, finder);
+}
+
+Result<ResolvedProgram> resolve_program(const Options& options, const ProgramFinder& finder) {
+  auto program = resolve_program(options.program, finder);
+  const int cpus = options.data.cpus.value_or(0);
+  if (!program || program->python || cpus == 0) return program;
+  return usage_error(fmt::format(
+      "--cpus {}: data workers make batches for Python programs, and {} is an executable: name its .py file "
+      "or -m MODULE, or leave --cpus out",
+      cpus, options.program.program));
 }
 
 Result<> check_streamed_program(const ProgramOptions& options, int ranks, bool is_here) {

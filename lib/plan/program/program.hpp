@@ -43,15 +43,15 @@ struct ResolvedProgram {
 /// What a data worker of a Python program executes: the package's worker, under the same interpreter.
 std::vector<std::string> data_worker_command(const ResolvedProgram& program);
 
-/// Data workers belong to programs of Python: another one with --cpus is an error.
-Result<> check_data_workers(const ResolvedProgram& program, const Options& options);
-
 /// Finds out what PROGRAM is. A .py file, a module and a file that is not executable are given to Python (`python -u`,
 /// as torchrun does); an executable is run as it is. A name without a slash is looked for among the programs shipped
 /// with taas-run, then in the working directory, then in PATH. A folder with a __main__.py is given to Python too. What
 /// cannot be found or executed is an error before anything starts (ErrorCode::kCannotExecute), and so is a file that is
 /// not executable and does not look like Python.
 Result<ResolvedProgram> resolve_program(const ProgramOptions& options, const ProgramFinder& finder);
+
+/// The same for a whole run: data workers belong to programs of Python, so that another one with --cpus is an error.
+Result<ResolvedProgram> resolve_program(const Options& options, const ProgramFinder& finder);
 
 /// A program that comes through a descriptor of the launcher (/dev/stdin) can be read once.
 Result<> check_streamed_program(const ProgramOptions& options, int ranks, bool is_here);

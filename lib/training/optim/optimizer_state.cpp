@@ -70,13 +70,11 @@ void load_kind(torch::optim::Optimizer& optimizer, const StateKind& kind, const 
 }
 
 void load_state(torch::optim::Optimizer& optimizer, const c10::IValue& state, bool takes) {
-  try {
+  understood([&] {
     const auto all = state.toGenericDict();
     const auto states = all.at("state").toGenericDict();
     const auto groups = all.at("param_groups").toList();
-    std::vector<std::size_t> sizes;
-    for (const auto& group : optimizer.param_groups()) sizes.push_back(group.params().size());
-    check_group_sizes(groups, sizes);
+    check_group_sizes(groups, group_sizes(optimizer));
     const auto* kind = known_kind_of(optimizer);
     check_states(optimizer, kind, states);
     if (kind) {
@@ -84,11 +82,7 @@ void load_state(torch::optim::Optimizer& optimizer, const c10::IValue& state, bo
     } else {
       load_by_archive(optimizer, states, groups);
     }
-  } catch (const CheckpointError&) {
-    throw;
-  } catch (const std::exception&) {
-    throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
-  }
+  });
 }
 
 /// What belongs to each element of the parameter, which may be a scalar itself.
@@ -116,6 +110,12 @@ void check_shapes(std::int64_t index, const at::Tensor& parameter, const StateFi
       throw CheckpointError("the optimizer state of parameter " + std::to_string(index) + " has another shape (" +
                             field.key().toStringRef() + ") than the parameter");
   }
+}
+
+std::vector<std::size_t> group_sizes(const torch::optim::Optimizer& optimizer) {
+  std::vector<std::size_t> sizes;
+  for (const auto& group : optimizer.param_groups()) sizes.push_back(group.params().size());
+  return sizes;
 }
 
 void check_group_sizes(const c10::impl::GenericList& groups, const std::vector<std::size_t>& sizes) {

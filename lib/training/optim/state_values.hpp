@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "taas/checkpoint.hpp"
+#include "taas/error.hpp"
 
 // An optimizer's state in Python's layout, and what all kinds of optimizers do with it alike.
 
@@ -26,6 +27,21 @@ double number_from(const c10::IValue& value);
 
 /// All parameters of all groups, in the order of their indices in Python's layout.
 std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
+
+/// The number of parameters in each group.
+std::vector<std::size_t> group_sizes(const torch::optim::Optimizer& optimizer);
+
+/// Reads a saved state, which may be of any form: whatever is thrown but a CheckpointError becomes one.
+template <class Read>
+auto understood(Read&& read) {
+  try {
+    return read();
+  } catch (const CheckpointError&) {
+    throw;
+  } catch (const std::exception&) {
+    throw CheckpointError("the optimizer state of the checkpoint is not of this kind of optimizer");
+  }
+}
 
 /// A saved state must have groups of these numbers of parameters. Throws CheckpointError.
 void check_group_sizes(const c10::impl::GenericList& groups, const std::vector<std::size_t>& sizes);

@@ -194,20 +194,21 @@ TEST_CASE("a program that comes through a descriptor is for one rank on this mac
 }
 
 TEST_CASE("data workers are for programs of Python") {
-  ResolvedProgram executable;
-  ResolvedProgram script;
-  script.python = true;
+  Table table;
+  table.shipped["train"] = "/opt/bin/train";
+  table.files["train.py"] = FileKind::kFile;
   Options options;
   options.program = program("train");
-  CHECK(check_data_workers(executable, options).has_value());
+  CHECK(resolve_program(options, table).has_value());
   options.data.cpus = 0;
-  CHECK(check_data_workers(executable, options).has_value());
+  CHECK(resolve_program(options, table).has_value());
   options.data.cpus = 2;
-  CHECK(check_data_workers(script, options).has_value());
-  const auto refused = check_data_workers(executable, options);
+  const auto refused = resolve_program(options, table);
   REQUIRE(refused.has_error());
   CHECK(refused.error().code == ErrorCode::kUsage);
   CHECK_THAT(refused.error().message, ContainsSubstring("--cpus 2: ") && ContainsSubstring("train is an executable"));
+  options.program = program("train.py");
+  CHECK(resolve_program(options, table).has_value());
 }
 
 }  // namespace program_test
