@@ -55,7 +55,7 @@ enum class SlotMemory {
 };
 enum class Room {
   kWithinBudget,
-  kAnyway,  ///< a loop stands and waits for just this batch
+  kAnyway,  ///< a loop stands and waits for just this batch, or for one behind it in the same socket
 };
 
 /// Slots of what batches need, under a budget. A batch that the program holds on to is the program's memory and counts
