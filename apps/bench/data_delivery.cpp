@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "data/client/client.hpp"
-#include "data/memory/memory.hpp"
 #include "data/server/server.hpp"
 #include "data/transport/sockets.hpp"
 #include "data/wire/digest.hpp"

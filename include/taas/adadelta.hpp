@@ -3,11 +3,8 @@
 #include <torch/optim/optimizer.h>
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
-
-#include "taas/recordable_optimizer.hpp"
 
 namespace taas {
 
@@ -39,27 +36,18 @@ struct AdadeltaParamState : torch::optim::OptimizerCloneableParamState<AdadeltaP
 };
 
 /// Adadelta (Zeiler 2012, arXiv:1212.5701), which libtorch lacks: the same operations in the same order as Python's
-/// torch.optim.Adadelta, so the same parameters to the bit. Dense real gradients only: a sparse one
+/// torch.optim.Adadelta with foreach=False, so the same parameters to the bit. Dense real gradients only: a sparse one
 /// is an InvalidArgument.
-class Adadelta : public torch::optim::Optimizer, public RecordableOptimizer {
+class Adadelta : public torch::optim::Optimizer {
  public:
-  /// Throws InvalidArgument for a negative lr, eps or weight_decay or a rho outside 0…1, and for `fused`: torch has no
-  /// such kernel.
-  explicit Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults = {},
-                    const OptimizerKernels& kernels = {});
-  explicit Adadelta(std::vector<torch::Tensor> parameters, const AdadeltaOptions& defaults = {},
-                    const OptimizerKernels& kernels = {})
-      : Adadelta({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults, kernels) {}
+  /// Throws InvalidArgument for a negative lr, eps or weight_decay or a rho outside 0…1.
+  explicit Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults = {});
+  explicit Adadelta(std::vector<torch::Tensor> parameters, const AdadeltaOptions& defaults = {})
+      : Adadelta({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
 
   torch::Tensor step(LossClosure closure = nullptr) override;
-  /// As libtorch's, also with DDP's gradient_as_bucket_view. Through a torch::optim::Optimizer& libtorch's own is
-  /// called.
-  void zero_grad(bool set_to_none = true) { detail::zero_gradients(*this, set_to_none); }
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
-  void before_recording() override;
-  void before_replay() override;
-  bool still_recorded() override;
 };
 
 }  // namespace taas

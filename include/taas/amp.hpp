@@ -6,11 +6,9 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <optional>
 #include <vector>
-
-#include "taas/process_group.hpp"
 
 namespace torch::optim {
 class Optimizer;
@@ -51,9 +49,6 @@ struct GradScalerOptions {
   double backoff_factor = 0.5;  ///< below 1: after a step with them, which is left out
   std::int64_t growth_interval = 2000;
   bool enabled = true;  ///< false: each function does what a program without a scaler would
-  /// Ranks that leave out a step together: needed where each has gradients of its own (a sharded optimizer). With
-  /// DistributedDataParallel they have the same gradients, and need nothing.
-  std::optional<ProcessGroup> group{};
 };
 
 /// Multiplies the loss so that gradients in float16 do not become 0, as Python's torch.amp.GradScaler, with the same
@@ -64,18 +59,17 @@ struct GradScalerOptions {
 ///     scaler.step(optimizer);
 ///     scaler.update();
 ///
-/// Functions called in another order throw InvalidArgument.
+/// Functions called in another order throw InvalidArgument. Ranks with DistributedDataParallel have the same gradients,
+/// and so leave out the same steps.
 class GradScaler {
  public:
   /// Throws InvalidArgument for factors on the wrong side of 1.
   explicit GradScaler(const GradScalerOptions& options = {});
-  GradScaler(GradScaler&&) noexcept;
-  GradScaler& operator=(GradScaler&&) noexcept;
-  ~GradScaler();
+  GradScaler(GradScaler&&) noexcept = default;
+  GradScaler& operator=(GradScaler&&) noexcept = default;
 
   /// `outputs` times the scale. The scale's own tensor, float32, is made on the device of the first outputs.
   at::Tensor scale(const at::Tensor& outputs);
-  std::vector<at::Tensor> scale(const std::vector<at::Tensor>& outputs);
 
   /// Divides the optimizer's gradients by the scale, in place, and notes whether one is infinite or not a number. Once
   /// for each step. Throws InvalidArgument for gradients in float16.
@@ -92,7 +86,7 @@ class GradScaler {
   [[nodiscard]] double get_scale() const;
   /// Steps in a row without infinite gradients.
   [[nodiscard]] std::int64_t growth_tracker() const;
-  [[nodiscard]] bool is_enabled() const;
+  [[nodiscard]] bool is_enabled() const { return options_.enabled; }
 
   /// For Checkpoint::extra, with the names of Python's state_dict(): "scale", "growth_factor", "backoff_factor",
   /// "growth_interval", "_growth_tracker". To be called after update(). An empty dictionary where it is not enabled.
@@ -101,8 +95,18 @@ class GradScaler {
   void load_state(const c10::IValue& state);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  enum class Stage { kReady, kUnscaled, kStepped };
+  struct ScaledOptimizer {
+    Stage stage = Stage::kReady;
+    std::vector<at::Tensor> found;  ///< by device and type of the gradients: 1 where one is not finite, otherwise 0
+  };
+
+  GradScalerOptions options_;
+  std::int64_t first_tracker_ = 0;
+  /// Undefined before the first outputs.
+  at::Tensor scale_, tracker_;
+  /// Those that were unscaled or stepped since the last update().
+  std::map<const torch::optim::Optimizer*, ScaledOptimizer> optimizers_;
 };
 
 }  // namespace taas

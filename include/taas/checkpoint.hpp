@@ -52,9 +52,9 @@ StateDict module_state(const torch::nn::Module& module, StateTensors tensors = S
 /// missing or unknown or a shape or dtype differs.
 void load_module_state(torch::nn::Module& module, const StateDict& state);
 
-/// What an optimizer of any kind remembers, as in Python's Optimizer.state_dict(): {"state": {index: {name: value}},
-/// "param_groups": [{"lr": …, "params": [index, …]}]}. SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta and LBFGS are read
-/// where they are; others are always copied, on the way through their own save().
+/// What an optimizer remembers, as in Python's Optimizer.state_dict(): {"state": {index: {name: value}},
+/// "param_groups": [{"lr": …, "params": [index, …]}]}. For libtorch's SGD, Adam, AdamW, RMSprop and Adagrad, and for
+/// Adadelta. Throws CheckpointError for others, which torch::save() saves.
 c10::IValue optimizer_state(const torch::optim::Optimizer& optimizer, StateTensors tensors = StateTensors::kCopied);
 
 /// Copies it into an optimizer of the same kind over the same parameters, on their device. Throws CheckpointError,

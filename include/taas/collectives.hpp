@@ -3,9 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "taas/process_group.hpp"
 
@@ -74,24 +72,12 @@ void scatter(const ProcessGroup& group, at::Tensor& output, const at::Tensor& in
 Work scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root = 0);
 
 /// Point to point; `tag` tells messages between the same two ranks apart (gloo only: nccl keeps the order of the
-/// calls).
+/// calls). Under gloo, ranks that exchange tensors may all begin with send_async(). Under nccl one of two has to begin
+/// with recv(): from some size on, a message waits until the other rank receives it.
 void send(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0);
 Work send_async(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag = 0);
 void recv(const ProcessGroup& group, at::Tensor& tensor, int source, int tag = 0);
 Work recv_async(const ProcessGroup& group, at::Tensor& tensor, int source, int tag = 0);
-
-/// A tensor on its way from or to rank `peer`.
-struct Message {
-  at::Tensor tensor;
-  int peer = 0;
-  int tag = 0;  ///< as in send() and recv()
-};
-
-/// All of these at once, in no order: what ranks that exchange tensors call. Under nccl, a rank that calls send_async()
-/// and then recv_async() waits for ever, from some size on, for one that does the same.
-void send_recv(const ProcessGroup& group, const std::vector<Message>& sends, const std::vector<Message>& receives);
-Work send_recv_async(const ProcessGroup& group, const std::vector<Message>& sends,
-                     const std::vector<Message>& receives);
 
 /// Returns when every rank has called it.
 void barrier(const ProcessGroup& group);

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -11,12 +12,44 @@
 #include <vector>
 
 #include "taas/comm_hooks.hpp"
-#include "taas/ddp/options.hpp"
-#include "taas/join.hpp"
 #include "taas/output_tensors.hpp"
 #include "taas/process_group.hpp"
 
+namespace c10d {
+class Logger;
+class Reducer;
+}  // namespace c10d
+
 namespace taas {
+
+/// The options of torch.nn.parallel.DistributedDataParallel, with its names, defaults and results.
+struct DistributedDataParallelOptions {
+  /// Size of a gradient bucket in MiB; unset means 25, with a first bucket of 1 MiB.
+  std::optional<double> bucket_cap_mb = std::nullopt;
+  /// Parameters that get no gradient in an iteration are found from the outputs of forward, instead of being an error.
+  bool find_unused_parameters = false;
+  /// The set of used parameters and the graph are the same in every iteration.
+  bool static_graph = false;
+  /// Gradients live in the buckets: one copy of them less. zero_grad() has to be the wrapper's, not that of an
+  /// optimizer.
+  bool gradient_as_bucket_view = false;
+  /// Buffers (batch norm's running statistics) become those of rank 0 at construction and before each forward.
+  bool broadcast_buffers = true;
+  /// Check at construction that all ranks have the same parameters, and give all those of rank 0.
+  bool init_sync = true;
+  /// As broadcast_buffers, whose place it takes, but only for forward: at construction buffers become those of rank 0.
+  std::optional<bool> forward_sync_buffers = std::nullopt;
+  /// A size in MiB for each bucket, the last one for all further; instead of bucket_cap_mb.
+  std::vector<double> bucket_cap_mb_list = {};
+  /// Buckets of which no parameter was found to be used are not reduced; these must be the same on all ranks.
+  bool skip_all_reduce_unused_params = false;
+  /// Gradients go to a bucket, and back, in one operation for all of it. Needs libtorch 2.15.
+  bool batched_grad_copy = false;
+  /// Buckets have memory only during backward. Needs libtorch 2.15.
+  bool lazy_bucket_allocation = false;
+};
+
+class CommHookAdapter;
 
 namespace detail {
 
@@ -32,62 +65,61 @@ concept HasForward = !requires {
   &BothForwards<M>::forward;
 };
 
-}  // namespace detail
-
-/// What can be wrapped: a class derived from torch::nn::Module with a function `forward`.
-template <class M>
-concept TrainableModule = std::derived_from<M, torch::nn::Module> && detail::HasForward<M>;
-
-namespace detail {
+struct BackwardSink;
 
 /// The part of the wrapper that knows only torch::nn::Module. In a group of one process it does nothing.
-class DataParallelCore : public Joinable {
+class DataParallel {
  public:
-  DataParallelCore(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
-                   const DistributedDataParallelOptions& options);
-  ~DataParallelCore() override;
+  DataParallel(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
+               const DistributedDataParallelOptions& options);
+  ~DataParallel();
+  DataParallel(const DataParallel&) = delete;
+  DataParallel& operator=(const DataParallel&) = delete;
 
   void before_forward();
-  /// Whether inputs have to go through change_input.
-  bool changes_inputs() const;
-  /// To the device of the module, when that is one GPU.
-  void change_input(at::Tensor& input) const;
-  /// Whether after_forward has to be given the outputs.
+  /// Whether inputs go through move_input(), to the GPU of the module.
+  bool moves_inputs() const { return moves_inputs_; }
+  void move_input(at::Tensor& input) const;
+  /// Whether after_forward() has to be given the outputs.
   bool wants_outputs() const;
   /// Prepares the reduction of the backward that follows; may replace `outputs` by tensors to be returned in their
   /// place.
   void after_forward(const std::vector<at::Tensor*>& outputs);
   void zero_grad();
   /// Returns what it was.
-  bool set_gradient_sync(bool sync);
+  bool set_gradient_sync(bool sync) { return std::exchange(gradient_sync_, sync); }
   void register_comm_hook(const std::shared_ptr<CommHook>& hook);
-  void register_comm_hook(BuiltinCommHook hook);
-  void register_buffer_comm_hook(BufferHook hook, BufferHookLocation location);
-  void backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph, bool create_graph);
-  void set_static_graph();
-  void set_sink_clone(bool clone);
-  void update_process_group(const ProcessGroup& group);
-  void remove_autograd_hooks();
-  void check_reducer_finalized();
-  void require_manual_backward_finalization(bool required);
-  bool should_finalize_after_backward() const;
-  void finalize_backward();
-  void set_runtime_logging_sample_rate(int rate);
-  DataParallelLog logging_data() const;
-
-  std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) override;
-  const ProcessGroup& join_process_group() const override;
-  void leave_join() override;
+  void backward(const at::Tensor& loss, const at::Tensor& gradient, bool retain_graph, bool create_graph) const;
 
   [[noreturn]] static void refuse_output_type(std::string_view type);
 
  private:
-  class Impl;
-  class ShadowHook;
-  std::unique_ptr<Impl> impl_;
+  using Tensors = std::vector<at::Tensor>;
+
+  void replace_by_sink(const std::vector<at::Tensor*>& outputs);
+  void synchronize_buffers() const;
+  /// From rank 0.
+  void broadcast(const Tensors& tensors) const;
+
+  std::shared_ptr<torch::nn::Module> module_;
+  ProcessGroup group_;
+  DistributedDataParallelOptions options_;
+  bool syncs_buffers_;                      ///< in forward
+  std::shared_ptr<c10d::Reducer> reducer_;  ///< null in a group of one process
+  std::shared_ptr<c10d::Logger> logger_;
+  CommHookAdapter* hook_ = nullptr;  ///< the reducer's
+  c10::intrusive_ptr<BackwardSink> sink_;
+  bool moves_inputs_ = false;
+  bool has_hook_ = false;
+  bool gradient_sync_ = true;
+  bool buffer_sync_ = true;  ///< the forward before was one whose gradients were to be reduced
 };
 
 }  // namespace detail
+
+/// What can be wrapped: a class derived from torch::nn::Module with a function `forward`.
+template <class M>
+concept TrainableModule = std::derived_from<M, torch::nn::Module> && detail::HasForward<M>;
 
 /// Trains one replica of a module per rank: backward() leaves in each parameter's grad the average over all ranks,
 /// summed in buckets while backward is still running. Numerics are those of Python's DistributedDataParallel, to the
@@ -112,7 +144,7 @@ class DistributedDataParallel {
                           const DistributedDataParallelOptions& options = {})
       : module_(std::move(module)),
         group_(std::move(group)),
-        core_(std::make_unique<detail::DataParallelCore>(module_, group_, options)) {}
+        core_(std::make_unique<detail::DataParallel>(module_, group_, options)) {}
 
   DistributedDataParallel(const torch::nn::ModuleHolder<M>& module, ProcessGroup group,
                           const DistributedDataParallelOptions& options = {})
@@ -137,13 +169,13 @@ class DistributedDataParallel {
   /// it reduce the sum. Both forward and backward of the accumulated steps belong into the scope.
   class [[nodiscard]] NoSync {
    public:
-    explicit NoSync(detail::DataParallelCore& core) : core_(core), before_(core.set_gradient_sync(false)) {}
+    explicit NoSync(detail::DataParallel& core) : core_(core), before_(core.set_gradient_sync(false)) {}
     ~NoSync() { core_.set_gradient_sync(before_); }
     NoSync(const NoSync&) = delete;
     NoSync& operator=(const NoSync&) = delete;
 
    private:
-    detail::DataParallelCore& core_;
+    detail::DataParallel& core_;
     bool before_;
   };
   NoSync no_sync() { return NoSync(*core_); }
@@ -154,12 +186,6 @@ class DistributedDataParallel {
   /// Once, before the first backward: `hook` reduces the gradients, instead of the average. In a group of one process
   /// no hook runs. Throws InvalidArgument for a second one.
   void register_comm_hook(const std::shared_ptr<CommHook>& hook) { core_->register_comm_hook(hook); }
-  void register_builtin_comm_hook(BuiltinCommHook hook) { core_->register_comm_hook(hook); }
-
-  /// Instead of the broadcast of buffers from rank 0.
-  void register_buffer_comm_hook(BufferHook hook, BufferHookLocation location = BufferHookLocation::kAfterForward) {
-    core_->register_buffer_comm_hook(std::move(hook), location);
-  }
 
   /// loss.backward(), whose errors are c10::Error, with errors that are taas::Exception: for a parameter that is used
   /// twice, a changed static graph, ranks that are gone.
@@ -167,35 +193,6 @@ class DistributedDataParallel {
                 bool create_graph = false) {
     core_->backward(loss, gradient, retain_graph, create_graph);
   }
-
-  /// As the option, before the first forward.
-  void set_static_graph() { core_->set_static_graph(); }
-  /// Outputs pass a node of the graph for find_unused_parameters and for the first iteration of a static graph, which
-  /// copies them; without the copy they must not be changed in place.
-  void set_sink_clone(bool clone) { core_->set_sink_clone(clone); }
-
-  /// Between two iterations: gradients are averaged over `group` from now on. All its ranks call it; hooks keep the
-  /// group that they have. Throws InvalidArgument for a group without communication (of one process).
-  void update_process_group(const ProcessGroup& group) {
-    core_->update_process_group(group);
-    group_ = group;
-  }
-  /// Gradients stay as they are on each rank from now on.
-  void remove_autograd_hooks() { core_->remove_autograd_hooks(); }
-  /// After backward. Throws Exception when it has not reduced all gradients.
-  void check_reducer_finalized() { core_->check_reducer_finalized(); }
-
-  /// Backward does not wait for the reductions: finalize_backward() does, once after each backward that is reduced, and
-  /// writes the gradients. With should_finalize_after_backward() (asked after forward) not before backward returns,
-  /// else as soon as all gradients are there. Needs libtorch 2.15.
-  void require_manual_backward_finalization(bool required) { core_->require_manual_backward_finalization(required); }
-  bool should_finalize_after_backward() const { return core_->should_finalize_after_backward(); }
-  void finalize_backward() { core_->finalize_backward(); }
-
-  /// From now on DDP measures itself in the first ten iterations and in each `rate`th. A step waits for the GPU then,
-  /// and none that is being recorded (GraphedStep) is measured.
-  void set_runtime_logging_sample_rate(int rate) { core_->set_runtime_logging_sample_rate(rate); }
-  DataParallelLog logging_data() const { return core_->logging_data(); }
 
   /// What the module has, by the names that it gives: without the "module." of Python's wrapper.
   void train(bool on = true) { module_->train(on); }
@@ -209,9 +206,6 @@ class DistributedDataParallel {
   operator torch::nn::Module&() { return *module_; }
   operator const torch::nn::Module&() const { return *module_; }
 
-  /// For taas::Join.
-  operator Joinable&() { return *core_; }
-
   M& module() { return *module_; }
   const M& module() const { return *module_; }
   const std::shared_ptr<M>& module_ptr() const { return module_; }
@@ -220,19 +214,19 @@ class DistributedDataParallel {
  private:
   template <class... Inputs>
   auto run(Inputs&&... inputs) {
-    if constexpr (requires { module_->forward(changed(std::forward<Inputs>(inputs))...); }) {
-      if (core_->changes_inputs()) return module_->forward(changed(std::forward<Inputs>(inputs))...);
+    if constexpr (requires { module_->forward(moved(std::forward<Inputs>(inputs))...); }) {
+      if (core_->moves_inputs()) return module_->forward(moved(std::forward<Inputs>(inputs))...);
     }
     return module_->forward(std::forward<Inputs>(inputs)...);
   }
 
-  /// A copy with other tensors of what may hold some; all else as it is.
+  /// A copy with tensors on the module's device of what may hold some; all else as it is.
   template <class Input>
-  decltype(auto) changed(Input&& input) {
+  decltype(auto) moved(Input&& input) {
     using Value = std::remove_cvref_t<Input>;
     if constexpr (OutputTensors<Value>::kKnown && std::is_copy_constructible_v<Value>) {
       Value copy = input;
-      OutputTensors<Value>::visit(copy, [&](at::Tensor& tensor) { core_->change_input(tensor); });
+      OutputTensors<Value>::visit(copy, [&](at::Tensor& tensor) { core_->move_input(tensor); });
       return copy;
     } else {
       return std::forward<Input>(input);
@@ -245,14 +239,14 @@ class DistributedDataParallel {
     if constexpr (OutputTensors<Output>::kKnown) {
       OutputTensors<Output>::visit(output, [&](at::Tensor& tensor) { found.push_back(&tensor); });
     } else {
-      detail::DataParallelCore::refuse_output_type(typeid(Output).name());
+      detail::DataParallel::refuse_output_type(typeid(Output).name());
     }
     return found;
   }
 
   std::shared_ptr<M> module_;
   ProcessGroup group_;
-  std::unique_ptr<detail::DataParallelCore> core_;
+  std::unique_ptr<detail::DataParallel> core_;
 };
 
 template <class Holder>

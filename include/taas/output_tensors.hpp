@@ -20,9 +20,8 @@ namespace taas {
 /// calls `visit` on each of its own.
 template <class T>
 struct OutputTensors {
-  static constexpr bool kKnown = std::is_arithmetic_v<T> || std::is_enum_v<T>;
-  template <class Visit>
-  static void visit(T&, Visit&&) {}
+  static constexpr bool kKnown = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>;
+  static void visit(auto&&, auto&&) {}
 };
 
 namespace detail {
@@ -36,9 +35,8 @@ concept VisitsTensors = requires(T& value, void (&visit)(at::Tensor&)) {
 template <class T>
 struct ElementTensors {
   static constexpr bool kKnown = OutputTensors<T>::kKnown;
-  template <class Container, class Visit>
-  static void visit(Container& values, Visit&& visit) {
-    for (auto& value : values) OutputTensors<T>::visit(value, visit);
+  static void visit(auto& values, auto&& visit) {
+    for (auto&& value : values) OutputTensors<T>::visit(value, visit);
   }
 };
 
@@ -46,8 +44,7 @@ struct ElementTensors {
 template <class T>
 struct MappedTensors {
   static constexpr bool kKnown = OutputTensors<T>::kKnown;
-  template <class Container, class Visit>
-  static void visit(Container& values, Visit&& visit) {
+  static void visit(auto& values, auto&& visit) {
     for (auto& [key, value] : values) OutputTensors<T>::visit(value, visit);
   }
 };
@@ -56,8 +53,7 @@ struct MappedTensors {
 template <class... T>
 struct MemberTensors {
   static constexpr bool kKnown = (OutputTensors<T>::kKnown && ...);
-  template <class Tuple, class Visit>
-  static void visit(Tuple& values, Visit&& visit) {
+  static void visit(auto& values, auto&& visit) {
     std::apply([&](auto&... value) { (OutputTensors<std::decay_t<decltype(value)>>::visit(value, visit), ...); },
                values);
   }
@@ -68,24 +64,13 @@ struct MemberTensors {
 template <>
 struct OutputTensors<at::Tensor> {
   static constexpr bool kKnown = true;
-  template <class Visit>
-  static void visit(at::Tensor& value, Visit&& visit) {
-    visit(value);
-  }
-};
-
-template <>
-struct OutputTensors<std::string> {
-  static constexpr bool kKnown = true;
-  template <class Visit>
-  static void visit(std::string&, Visit&&) {}
+  static void visit(at::Tensor& value, auto&& visit) { visit(value); }
 };
 
 template <class T>
 struct OutputTensors<std::optional<T>> {
   static constexpr bool kKnown = OutputTensors<T>::kKnown;
-  template <class Visit>
-  static void visit(std::optional<T>& value, Visit&& visit) {
+  static void visit(std::optional<T>& value, auto&& visit) {
     if (value) OutputTensors<T>::visit(*value, visit);
   }
 };
@@ -93,19 +78,11 @@ struct OutputTensors<std::optional<T>> {
 template <detail::VisitsTensors T>
 struct OutputTensors<T> {
   static constexpr bool kKnown = true;
-  template <class Visit>
-  static void visit(T& value, Visit&& visit) {
-    value.visit_tensors(visit);
-  }
+  static void visit(T& value, auto&& visit) { value.visit_tensors(visit); }
 };
 
 template <class T, class A>
 struct OutputTensors<std::vector<T, A>> : detail::ElementTensors<T> {};
-template <class A>
-struct OutputTensors<std::vector<bool, A>> : OutputTensors<bool> {
-  template <class Visit>
-  static void visit(std::vector<bool, A>&, Visit&&) {}
-};
 template <class T, std::size_t N>
 struct OutputTensors<std::array<T, N>> : detail::ElementTensors<T> {};
 template <class K, class T, class... Rest>

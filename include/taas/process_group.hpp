@@ -50,7 +50,8 @@ class ProcessGroup {
   /// "gloo", "nccl", or "none" for a group of one process.
   std::string_view backend() const;
 
-  /// The c10d group underneath, for calls this library does not wrap; null in a group of one process.
+  /// The c10d group underneath; over gloo it has the calls of collectives.hpp and of c10d's reducer alone. Null in a
+  /// group of one process.
   c10d::ProcessGroup* native() const;
 
   /// Ends the group on this rank, once its collectives are through; every rank calls it. No copy may be used for a

@@ -31,7 +31,7 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
   /// How many samples each rank gets in an epoch: the same number on all of them.
-  [[nodiscard]] std::size_t size() const { return samples_; }
+  [[nodiscard]] std::size_t size() const;
 
   /// This rank's share of the present epoch: int64 on the CPU, [size()]; fit for index_select.
   [[nodiscard]] at::Tensor indices() const;
@@ -63,7 +63,6 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
 
   DistributedSamplerOptions options_;
   std::size_t dataset_size_ = 0;
-  std::size_t samples_ = 0;
   std::uint64_t epoch_ = 0;
   std::vector<std::int64_t> order_;  // dealt out by the last reset() or load_state()
   std::uint64_t order_epoch_ = 0;    // whose order it is

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <utility>
 
 #include "taas/process_group.hpp"
 
@@ -32,11 +33,9 @@ class SyncBatchNormImpl : public torch::nn::NormImplBase<1, SyncBatchNormImpl, t
   /// For a module that is built before the group is there.
   void set_group(const ProcessGroup& group) { group_ = group; }
 
-  /// Has the same tensors as a BatchNorm1d, 2d or 3d: an optimizer of that one's parameters works for this one.
-  template <std::size_t D, class Derived>
-  void share(const torch::nn::BatchNormImplBase<D, Derived>& other) {
-    share_tensors(other.weight, other.bias, other.running_mean, other.running_var, other.num_batches_tracked);
-  }
+  /// Has the same tensors as a BatchNorm1d, 2d or 3d of the same options: an optimizer of that one's parameters works
+  /// for this one.
+  void share(const torch::nn::Module& batch_norm);
 
   void pretty_print(std::ostream& stream) const override;
 
@@ -44,8 +43,6 @@ class SyncBatchNormImpl : public torch::nn::NormImplBase<1, SyncBatchNormImpl, t
   void _check_input_dim(const at::Tensor& input) override;
 
  private:
-  void share_tensors(const at::Tensor& other_weight, const at::Tensor& other_bias, const at::Tensor& mean,
-                     const at::Tensor& variance, const at::Tensor& batches);
   double next_momentum();
 
   std::optional<ProcessGroup> group_;

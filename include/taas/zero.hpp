@@ -32,8 +32,8 @@ MakeLocalOptimizer optimizer_of(Options defaults) {
 /// are those of the whole optimizer, to the bit.
 ///
 ///     taas::DistributedDataParallel model(net, group);
-///     taas::ZeroRedundancyOptimizer optimizer(net->parameters(), group,
-///                                             taas::optimizer_of<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-3)));
+///     taas::ZeroRedundancyOptimizer optimizer(
+///         net->parameters(), group, taas::optimizer_of<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-3)));
 ///     loss(model(images), labels).backward();
 ///     optimizer.step();
 ///     model.zero_grad();
@@ -42,7 +42,7 @@ MakeLocalOptimizer optimizer_of(Options defaults) {
 /// param_groups()[i].options().set_lr().
 ///
 /// Throws InvalidArgument for parameters that are not on group.device(), are there twice, or differ between the ranks,
-/// for none at all, and for LBFGS, which looks at all parameters at once. Not for a Join: step() sends to all ranks.
+/// for none at all, and for LBFGS, which looks at all parameters at once.
 class ZeroRedundancyOptimizer : public torch::optim::Optimizer {
  public:
   using Groups = std::vector<torch::optim::OptimizerParamGroup>;
@@ -57,7 +57,7 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer {
   /// All of the state on rank `root` (None on the others), as optimizer_state() of the whole optimizer has it: for
   /// Checkpoint::optimizer, load_optimizer_state() and Python, ZeroRedundancyOptimizer included. The root receives the
   /// state of one rank after the other, so that the last one waits for all others: a collective of large states needs
-  /// InitOptions::timeout, or save_files().
+  /// InitOptions::timeout, or save_files(). CheckpointError: as optimizer_state().
   c10::IValue consolidated_state(int root = 0);
   /// Takes this rank's part of such a state, saved by any number of ranks or by an optimizer that is not sharded. Every
   /// rank gives all of it. Throws CheckpointError, before anything is changed, when groups, parameters or shapes

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "taas/error.hpp"
@@ -13,16 +14,9 @@
 namespace taas {
 namespace {
 
-void check(const DistributedSamplerOptions& options) {
-  if (options.rank < options.num_replicas) return;
-  throw InvalidArgument("rank " + std::to_string(options.rank) +
-                        " of a DistributedSampler must be below num_replicas, " + std::to_string(options.num_replicas));
-}
-
 std::size_t samples_per_rank(std::size_t dataset_size, const DistributedSamplerOptions& options) {
-  auto whole = dataset_size / options.num_replicas;
-  bool uneven = dataset_size % options.num_replicas != 0;
-  return whole + (uneven && !options.drop_last ? 1 : 0);
+  const auto whole = dataset_size / options.num_replicas;
+  return options.drop_last || dataset_size % options.num_replicas == 0 ? whole : whole + 1;
 }
 
 /// What Python's torch.randperm gives for a generator with this seed.
@@ -32,8 +26,6 @@ at::Tensor shuffled(std::int64_t size, std::uint64_t seed) {
 
 constexpr const char* kStateNames[] = {"epoch", "position", "dataset_size", "world_size",
                                        "seed",  "shuffle",  "drop_last"};
-
-c10::IValue number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 std::uint64_t number_in(const c10::impl::GenericDict& state, const char* name) {
   const auto value = state.find(name);
@@ -55,10 +47,15 @@ void require_equal(const char* what, std::uint64_t saved, std::uint64_t now) {
 
 DistributedSampler::DistributedSampler(std::size_t dataset_size, const DistributedSamplerOptions& options)
     : options_(options), dataset_size_(dataset_size) {
-  check(options);
-  samples_ = samples_per_rank(dataset_size, options);
+  if (options.rank >= options.num_replicas) {
+    throw InvalidArgument("rank " + std::to_string(options.rank) +
+                          " of a DistributedSampler must be below num_replicas, " +
+                          std::to_string(options.num_replicas));
+  }
   reset();
 }
+
+std::size_t DistributedSampler::size() const { return samples_per_rank(dataset_size_, options_); }
 
 at::Tensor DistributedSampler::indices() const { return share_after(0); }
 
@@ -81,10 +78,7 @@ void DistributedSampler::deal(std::size_t taken) {
 }
 
 void DistributedSampler::reset(std::optional<std::size_t> new_size) {
-  if (new_size) {
-    dataset_size_ = *new_size;
-    samples_ = samples_per_rank(dataset_size_, options_);
-  }
+  if (new_size) dataset_size_ = *new_size;
   deal(0);
 }
 
@@ -100,14 +94,17 @@ c10::IValue DistributedSampler::state() const {
   const bool is_over = position_ == order_.size();
   const bool begins = epoch_ != order_epoch_ && (is_over || taken_before_ + position_ == 0);
   const auto taken = is_over ? dataset_size_ : taken_before_ + position_ * options_.num_replicas;
+  const std::uint64_t values[] = {begins ? epoch_ : order_epoch_,
+                                  begins ? 0 : taken,
+                                  dataset_size_,
+                                  options_.num_replicas,
+                                  options_.seed,
+                                  options_.shuffle,
+                                  options_.drop_last};
   auto state = plain_dict();
-  state.insert("epoch", number(begins ? epoch_ : order_epoch_));
-  state.insert("position", number(begins ? 0 : taken));
-  state.insert("dataset_size", number(dataset_size_));
-  state.insert("world_size", number(options_.num_replicas));
-  state.insert("seed", number(options_.seed));
-  state.insert("shuffle", number(options_.shuffle));
-  state.insert("drop_last", number(options_.drop_last));
+  for (std::size_t i = 0; i < std::size(values); ++i) {
+    state.insert(kStateNames[i], static_cast<std::int64_t>(values[i]));
+  }
   return state;
 }
 

@@ -16,11 +16,11 @@
 #include "taas/error.hpp"
 #include "taas/zero.hpp"
 #include "training/backend/c10_error.hpp"
+#include "training/checkpoint/optimizer_state.hpp"
 #include "training/checkpoint/pickle.hpp"
-#include "training/ddp/parameter_check.hpp"
+#include "training/ddp/module_tensors.hpp"
 #include "training/group/process_group_state.hpp"
 #include "training/group/rank_texts.hpp"
-#include "training/optim/state_values.hpp"
 
 namespace taas {
 namespace {

@@ -59,14 +59,13 @@ list(GET TAAS_TORCH_FACTS 2 TAAS_TORCH_VERSION)
 
 # One shared library: a program then needs neither our own static parts nor the packages they are made with. libtorch is
 # found where it was at build time; the nccl plugin lies beside the library.
-add_library(taas SHARED $<TARGET_OBJECTS:taas_training> $<TARGET_OBJECTS:taas_data> $<TARGET_OBJECTS:taas_net>
-                        $<TARGET_OBJECTS:taas_base>)
+add_library(taas SHARED $<TARGET_OBJECTS:taas_training> $<TARGET_OBJECTS:taas_base>)
 set_target_properties(taas PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN")
 target_compile_features(taas PUBLIC cxx_std_20)
 target_include_directories(taas INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(taas PRIVATE $<BUILD_INTERFACE:taas_options> $<BUILD_INTERFACE:taas_torch> fmt::fmt Boost::json OpenSSL::SSL
-                                   OpenSSL::Crypto ${TAAS_LZ4} ${TAAS_ZSTD} Threads::Threads ${CMAKE_DL_LIBS}
+target_link_libraries(taas PRIVATE $<BUILD_INTERFACE:taas_options> $<BUILD_INTERFACE:taas_torch> fmt::fmt Boost::json
+                                   Threads::Threads ${CMAKE_DL_LIBS}
                            INTERFACE $<INSTALL_INTERFACE:taas::libtorch>)
 
 install(TARGETS taas EXPORT taas LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT Development)

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/memory.hpp"
 #include "data/memory/memory.hpp"
 #include "worker.hpp"
 

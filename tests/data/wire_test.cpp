@@ -1,13 +1,11 @@
 // FrameWriter and inbox at the two ends of a socket.
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <numeric>
 #include <random>
 
+#include "base/memory.hpp"
 #include "catch.hpp"
-#include "data/memory/memory.hpp"
 #include "data/wire/frame_reader.hpp"
 #include "data/wire/frame_writer.hpp"
 
@@ -165,12 +163,6 @@ TEST_CASE("descriptors travel with their frames") {
     CHECK(is_shared_memory(line.kept.descriptors[2 * i], 4096 * (i + 1)));
     CHECK_FALSE(is_shared_memory(line.kept.descriptors[2 * i], 4096 * (i + 1) + 1));
   }
-}
-
-TEST_CASE("memory that could shrink under our hands is none") {
-  Fd file(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  REQUIRE(::ftruncate(file.get(), 4096) == 0);
-  CHECK_FALSE(is_shared_memory(file, 4096));
 }
 
 TEST_CASE("a chunk that is not what it says is refused") {

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from binaries import compiling_faults, elf_files, linking_faults, search_faults
+from binaries import Binary, compiling_faults, elf_files, linking_faults, search_faults
 from environments import BUILD, HANG
 
 FOLDERS = [BUILD / name for name in ("bin", "lib", "python", "tests", "apps")]
@@ -39,6 +39,12 @@ def test_nothing_that_is_built_looks_for_libraries_in_the_current_folder(folder:
 def test_nothing_that_is_installed_looks_for_libraries_in_the_current_folder(installed: pathlib.Path) -> None:
     assert installed / "bin/taas-run" in elf_files(installed)
     assert search_faults(installed) == {}
+
+
+def test_libtaas_and_programs_on_it_need_none_of_the_libraries_of_data_delivery(installed: pathlib.Path) -> None:
+    on_torch = [path for path in elf_files(installed) if path.name.startswith("libtaas.so") or path.name == "train"]
+    others = ("libssl.", "libcrypto.", "liblz4.", "libzstd.")
+    assert [name for path in on_torch for name in Binary(path).needed() if name.startswith(others)] == []
 
 
 @hardened

@@ -1,22 +1,22 @@
-// The models of hook_parity.py and option_parity.py: each takes (batch, 64) numbers and gives (batch, 10) scores.
+// The models of ddp_parity.py: each but Gan takes (batch, 64) numbers and gives (batch, 10) scores.
 // Modules are called in the order of the Python half, one in each expression: backward adds gradients in the order of
 // forward, and C++ may evaluate arguments from the right.
 #pragma once
 
 #include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/rnn.h>
-#include <torch/nn/modules/transformercoder.h>
-#include <torch/nn/modules/transformerlayer.h>
 
-#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
+
+#include "taas/sync_batch_norm.hpp"
 
 namespace parity {
 
@@ -30,14 +30,18 @@ struct Model : nn::Module {
   virtual at::Tensor forward(const at::Tensor& x, bool more) = 0;
 };
 
-/// As Python's module: libtorch's rounds 16 bit products before it adds the bias, where inputs have three dimensions.
-inline at::Tensor through(const nn::Linear& layer, const at::Tensor& x) {
-  return at::linear(x, layer->weight, layer->bias);
-}
+struct Mlp : Model {
+  nn::Linear first = register_module("first", nn::Linear(kInputs, 48));
+  nn::Linear second = register_module("second", nn::Linear(48, 32));
+  nn::Linear output = register_module("output", nn::Linear(32, kClasses));
 
-struct Convolutional : Model {
+  at::Tensor forward(const at::Tensor& x, bool) override { return output(at::relu(second(at::relu(first(x))))); }
+};
+
+template <class Norm>
+struct ConvolutionalWith : Model {
   nn::Conv2d conv = register_module("conv", nn::Conv2d(1, 4, 3));
-  nn::BatchNorm2d norm = register_module("norm", nn::BatchNorm2d(4));
+  Norm norm = register_module("norm", Norm(4));
   nn::Linear hidden = register_module("hidden", nn::Linear(4 * 6 * 6, 32));
   nn::Linear output = register_module("output", nn::Linear(32, kClasses));
 
@@ -46,6 +50,8 @@ struct Convolutional : Model {
     return output(at::relu(hidden(maps)));
   }
 };
+using Convolutional = ConvolutionalWith<nn::BatchNorm2d>;
+using SyncCnn = ConvolutionalWith<taas::SyncBatchNorm>;
 
 struct Branched : Model {
   nn::Linear hidden = register_module("hidden", nn::Linear(kInputs, 32));
@@ -59,25 +65,30 @@ struct Branched : Model {
   }
 };
 
+/// Sparse gradients, of an embedding and of the means of an embedding.
 struct Sparse : Model {
   nn::Embedding words = register_module("words", nn::Embedding(nn::EmbeddingOptions(50, 16).sparse(true)));
+  nn::EmbeddingBag bags = register_module("bags", nn::EmbeddingBag(nn::EmbeddingBagOptions(50, 16).sparse(true)));
   nn::Linear output = register_module("output", nn::Linear(16, kClasses));
 
   at::Tensor forward(const at::Tensor& x, bool) override {
-    return output(words((x.abs() * 7).to(at::kLong).remainder(50)).mean(1));
+    const auto chosen = (x.abs() * 7).to(at::kLong).remainder(50);
+    const auto mean = words(chosen).mean(1);
+    return output(mean + bags(chosen));
   }
 };
 
-/// One weight used twice, and a layer of 16 bit numbers.
+/// A layer that is used twice and has two names, and one of 16 bit numbers.
 struct Tied : Model {
   nn::Linear mix = register_module("mix", nn::Linear(kInputs, kInputs));
+  nn::Linear again = register_module("again", mix);
   nn::Linear narrow = register_module("narrow", nn::Linear(kInputs, 16));
   nn::Linear output = register_module("output", nn::Linear(16, kClasses));
   Tied() { narrow->to(at::kBFloat16); }
 
   at::Tensor forward(const at::Tensor& x, bool) override {
     const auto there = at::tanh(mix(x));
-    const auto mixed = at::tanh(at::linear(there, mix->weight.t()));
+    const auto mixed = at::tanh(again(there));
     return output(at::relu(narrow(mixed.to(at::kBFloat16)).to(at::kFloat)));
   }
 };
@@ -91,79 +102,25 @@ struct Recurrent : Model {
   }
 };
 
-struct Transformer : Model {
-  static constexpr int kWidth = 16;
-  nn::Linear inner = register_module("inner", nn::Linear(8, kWidth));
-  nn::Linear query = register_module("query", nn::Linear(kWidth, kWidth));
-  nn::Linear key = register_module("key", nn::Linear(nn::LinearOptions(kWidth, kWidth).bias(false)));
-  nn::Linear value = register_module("value", nn::Linear(kWidth, kWidth));
-  nn::LayerNorm norm = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({kWidth})));
-  nn::Linear wide = register_module("wide", nn::Linear(kWidth, 4 * kWidth));
-  nn::Linear narrow = register_module("narrow", nn::Linear(4 * kWidth, kWidth));
-  nn::Linear output = register_module("output", nn::Linear(kWidth, kClasses));
-
-  at::Tensor forward(const at::Tensor& x, bool) override {
-    const auto h = through(inner, x.view({-1, 8, 8}));
-    const auto q = through(query, h), k = through(key, h), v = through(value, h);
-    const auto weights = at::softmax(at::matmul(q, k.transpose(1, 2)) / 4.0, -1);
-    const auto attended = norm(h + at::matmul(weights, v));
-    return output((attended + through(narrow, at::gelu(through(wide, attended)))).mean(1));
-  }
-};
-
-/// Rows of 16 numbers by the words of a batch, and where the four bags of each row begin.
-template <bool kSparse>
-struct BagsOf : Model {
-  nn::EmbeddingBag words = register_module("words", nn::EmbeddingBag(nn::EmbeddingBagOptions(50, 16).sparse(kSparse)));
-  nn::Linear output = register_module("output", nn::Linear(4 * 16, kClasses));
-
-  at::Tensor forward(const at::Tensor& x, bool) override {
-    const auto chosen = (x.abs() * 7).to(at::kLong).remainder(50).flatten();
-    const auto starts = at::arange(0, chosen.numel(), 16, at::kLong);
-    return output(words(chosen, starts).view({-1, 4 * 16}));
-  }
-};
-using Bags = BagsOf<false>;
-using SparseBags = BagsOf<true>;
-
-/// libtorch's own layers. Their attention computes weights first, as Python's does where weights are asked for.
-struct Encoder : Model {
-  static constexpr int kWidth = 16;
-  nn::Linear inner = register_module("inner", nn::Linear(8, kWidth));
-  nn::TransformerEncoder layers =
-      register_module("layers", nn::TransformerEncoder(nn::TransformerEncoderOptions(
-                                    nn::TransformerEncoderLayerOptions(kWidth, 2).dim_feedforward(32).dropout(0), 2)));
-  nn::Linear output = register_module("output", nn::Linear(kWidth, kClasses));
-
-  at::Tensor forward(const at::Tensor& x, bool) override {
-    return output(layers(inner(x.view({-1, 8, 8})).transpose(0, 1)).mean(0));
-  }
-};
-
-/// A layer of 64 bit numbers under two names, and one of 32.
-struct Doubled : Model {
-  nn::Linear mix = register_module("mix", nn::Linear(kInputs, kInputs));
-  nn::Linear again = register_module("again", mix);
-  nn::Linear output = register_module("output", nn::Linear(kInputs, kClasses));
-  Doubled() { mix->to(at::kDouble); }
-
-  at::Tensor forward(const at::Tensor& x, bool) override {
-    const auto there = at::tanh(mix(x.to(at::kDouble)));
-    return output(at::tanh(again(there)).to(at::kFloat));
-  }
+/// Makes 64 numbers of 16, and scores by how much 64 numbers look like those of the data.
+struct Gan : nn::Module {
+  static constexpr int kNoise = 16;
+  nn::Sequential generator = register_module(
+      "generator",
+      nn::Sequential(nn::Linear(kNoise, 32), nn::BatchNorm1d(32), nn::ReLU(), nn::Linear(32, kInputs), nn::Tanh()));
+  nn::Sequential discriminator = register_module(
+      "discriminator", nn::Sequential(nn::Linear(kInputs, 32),
+                                      nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)), nn::Linear(32, 1)));
 };
 
 inline std::shared_ptr<Model> make_model(const std::string& name) {
+  if (name == "mlp") return std::make_shared<Mlp>();
   if (name == "convolutional") return std::make_shared<Convolutional>();
+  if (name == "sync_cnn") return std::make_shared<SyncCnn>();
   if (name == "branched") return std::make_shared<Branched>();
   if (name == "sparse") return std::make_shared<Sparse>();
   if (name == "tied") return std::make_shared<Tied>();
   if (name == "recurrent") return std::make_shared<Recurrent>();
-  if (name == "transformer") return std::make_shared<Transformer>();
-  if (name == "bags") return std::make_shared<Bags>();
-  if (name == "sparsebags") return std::make_shared<SparseBags>();
-  if (name == "encoder") return std::make_shared<Encoder>();
-  if (name == "doubled") return std::make_shared<Doubled>();
   throw std::invalid_argument("no model " + name);
 }
 

@@ -6,17 +6,80 @@ from torch import nn
 INPUTS, CLASSES = 64, 10
 
 
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(INPUTS, 48)
+        self.second = nn.Linear(48, 32)
+        self.output = nn.Linear(32, CLASSES)
+
+    def forward(self, x, more):
+        return self.output(torch.relu(self.second(torch.relu(self.first(x)))))
+
+
 class Convolutional(nn.Module):
+    NORM = nn.BatchNorm2d
+
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv2d(1, 4, 3)
-        self.norm = nn.BatchNorm2d(4)
+        self.norm = self.NORM(4)
         self.hidden = nn.Linear(4 * 6 * 6, 32)
         self.output = nn.Linear(32, CLASSES)
 
     def forward(self, x, more):
         maps = torch.relu(self.norm(self.conv(x.view(-1, 1, 8, 8)))).flatten(1)
         return self.output(torch.relu(self.hidden(maps)))
+
+
+def beside(channels):
+    return channels.float().view(1, -1, 1, 1)
+
+
+class SyncNormFunction(torch.autograd.Function):
+    """torch.nn.SyncBatchNorm refuses the CPU: the operations of lib/training/norm/sync_norm.cpp there, in its order."""
+
+    @staticmethod
+    def forward(context, x, weight, bias, norm):
+        x = x.contiguous()
+        channels, count = x.shape[1], float(x.numel() // x.shape[1])
+        variance, mean = torch.var_mean(x, (0, 2, 3), unbiased=False)
+        row = torch.cat([mean.double(), variance.double() * count, torch.full((1,), count, dtype=torch.float64)])
+        rows = [torch.empty_like(row) for _ in range(torch.distributed.get_world_size())]
+        torch.distributed.all_gather(rows, row)
+        means, squares, counts = torch.stack(rows).split(channels, 1)
+        total = counts.sum()
+        mean = (means * counts).sum(0) / total
+        squares = (squares + counts * (means - mean).square()).sum(0)
+        for running, now in ((norm.running_mean, mean), (norm.running_var, squares / (total - 1))):
+            running.mul_(1 - norm.momentum).add_(now.float(), alpha=norm.momentum)
+        inverse_deviation = (squares / total + norm.eps).rsqrt()
+        context.save_for_backward(x, weight, mean, inverse_deviation, total)
+        return (x - beside(mean)) * beside(inverse_deviation * weight) + beside(bias)
+
+    @staticmethod
+    def backward(context, gradient):
+        x, weight, mean, inverse_deviation, total = context.saved_tensors
+        gradient = gradient.contiguous()
+        xmu = x - beside(mean)
+        gradients = gradient.sum((0, 2, 3), dtype=torch.float64)
+        times_xmu = (gradient * xmu).sum((0, 2, 3), dtype=torch.float64)
+        both = torch.cat([gradients, times_xmu])
+        torch.distributed.all_reduce(both)
+        of_all, of_all_times_xmu = both.split(len(mean))
+        slope = of_all_times_xmu / total * inverse_deviation.square()
+        centred = gradient - beside(of_all / total) - xmu * beside(slope)
+        of_x = centred * beside(inverse_deviation * weight)
+        return of_x, (times_xmu * inverse_deviation).float(), gradients.float(), None
+
+
+class SyncNorm(nn.BatchNorm2d):
+    def forward(self, x):
+        return SyncNormFunction.apply(x, self.weight, self.bias, self)
+
+
+class SyncCnn(Convolutional):
+    NORM = SyncNorm
 
 
 class Branched(nn.Module):
@@ -35,22 +98,24 @@ class Sparse(nn.Module):
     def __init__(self):
         super().__init__()
         self.words = nn.Embedding(50, 16, sparse=True)
+        self.bags = nn.EmbeddingBag(50, 16, sparse=True)
         self.output = nn.Linear(16, CLASSES)
 
     def forward(self, x, more):
-        return self.output(self.words((x.abs() * 7).long().remainder(50)).mean(1))
+        chosen = (x.abs() * 7).long().remainder(50)
+        return self.output(self.words(chosen).mean(1) + self.bags(chosen))
 
 
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
         self.mix = nn.Linear(INPUTS, INPUTS)
+        self.again = self.mix
         self.narrow = nn.Linear(INPUTS, 16).bfloat16()
         self.output = nn.Linear(16, CLASSES)
 
     def forward(self, x, more):
-        there = torch.tanh(self.mix(x))
-        mixed = torch.tanh(nn.functional.linear(there, self.mix.weight.t()))
+        mixed = torch.tanh(self.again(torch.tanh(self.mix(x))))
         return self.output(torch.relu(self.narrow(mixed.bfloat16()).float()))
 
 
@@ -64,86 +129,23 @@ class Recurrent(nn.Module):
         return self.output(self.lstm(x.view(-1, 8, 8))[0].select(1, -1))
 
 
-class Transformer(nn.Module):
-    WIDTH = 16
+class Gan(nn.Module):
+    NOISE = 16
 
     def __init__(self):
         super().__init__()
-        width = self.WIDTH
-        self.inner = nn.Linear(8, width)
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width, bias=False)  # it would have no effect, and rounding errors as gradients
-        self.value = nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width)
-        self.wide = nn.Linear(width, 4 * width)
-        self.narrow = nn.Linear(4 * width, width)
-        self.output = nn.Linear(width, CLASSES)
-
-    def forward(self, x, more):
-        h = self.inner(x.view(-1, 8, 8))
-        q, k, v = self.query(h), self.key(h), self.value(h)
-        weights = torch.softmax(torch.matmul(q, k.transpose(1, 2)) / 4.0, -1)
-        attended = self.norm(h + torch.matmul(weights, v))
-        return self.output((attended + self.narrow(nn.functional.gelu(self.wide(attended)))).mean(1))
+        self.generator = nn.Sequential(
+            nn.Linear(self.NOISE, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, INPUTS), nn.Tanh()
+        )
+        self.discriminator = nn.Sequential(nn.Linear(INPUTS, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
 
 
-class Bags(nn.Module):
-    SPARSE = False
-
-    def __init__(self):
-        super().__init__()
-        self.words = nn.EmbeddingBag(50, 16, sparse=self.SPARSE)
-        self.output = nn.Linear(4 * 16, CLASSES)
-
-    def forward(self, x, more):
-        chosen = (x.abs() * 7).long().remainder(50).flatten()
-        starts = torch.arange(0, chosen.numel(), 16)
-        return self.output(self.words(chosen, starts).view(-1, 4 * 16))
-
-
-class SparseBags(Bags):
-    SPARSE = True
-
-
-class WeighingAttention(nn.MultiheadAttention):
-    """Computes attention's weights, as libtorch's does: scaled_dot_product_attention() would round differently."""
-
-    def forward(self, *arguments, **options):
-        return super().forward(*arguments, **{**options, "need_weights": True})
-
-
-class Encoder(nn.Module):
-    WIDTH = 16
-
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(8, self.WIDTH)
-        layer = nn.TransformerEncoderLayer(self.WIDTH, 2, 32, dropout=0)
-        layer.self_attn = WeighingAttention(self.WIDTH, 2, dropout=0)
-        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.output = nn.Linear(self.WIDTH, CLASSES)
-
-    def forward(self, x, more):
-        return self.output(self.layers(self.inner(x.view(-1, 8, 8)).transpose(0, 1)).mean(0))
-
-
-class Doubled(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mix = nn.Linear(INPUTS, INPUTS).double()
-        self.again = self.mix
-        self.output = nn.Linear(INPUTS, CLASSES)
-
-    def forward(self, x, more):
-        there = torch.tanh(self.mix(x.double()))
-        return self.output(torch.tanh(self.again(there)).float())
-
-
-OF_ALL_CASES = (Convolutional, Branched, Sparse, Tied, Recurrent, Transformer)
-OF_SOME_CASES = (Bags, SparseBags, Encoder, Doubled)
-MODELS = {model.__name__.lower(): model for model in OF_ALL_CASES + OF_SOME_CASES}
-NAMES = [model.__name__.lower() for model in OF_ALL_CASES]
-FURTHER = [model.__name__.lower() for model in OF_SOME_CASES]
-
-# How far two numbers may lie apart that are not equal to the bit: docs/ddp.md has the reason.
-ROUNDED = {"encoder": 1e-7}
+MODELS = {
+    "mlp": Mlp,
+    "convolutional": Convolutional,
+    "sync_cnn": SyncCnn,
+    "branched": Branched,
+    "sparse": Sparse,
+    "tied": Tied,
+    "recurrent": Recurrent,
+}

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "group/scenario_tensors.hpp"
@@ -13,12 +14,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// (2, 3), each element different, and different on each rank.
-at::Tensor numbers(int rank, at::ScalarType type = at::kFloat) {
-  return (at::arange(6, here(type)) + 10 * rank + 1).view({2, 3});
+at::Tensor bits(const at::Tensor& tensor) { return tensor.reshape(-1).view(at::kByte); }
+
+void expect_equal(const at::Tensor& got, const at::Tensor& wanted, const std::string& what) {
+  expect(at::equal(got.cpu(), wanted.cpu()), what + " gave " + got.toString() +
+                                                 " that differs: " + std::to_string(got.sum().item<double>()) +
+                                                 " in all, not " + std::to_string(wanted.sum().item<double>()));
 }
 
-at::Tensor all_numbers(int ranks, at::ScalarType type = at::kFloat) {
+/// (2, 3), each element different, and different on each rank.
+at::Tensor numbers(int rank, at::ScalarType type) { return (at::arange(6, here(type)) + 10 * rank + 1).view({2, 3}); }
+
+at::Tensor all_numbers(int ranks, at::ScalarType type) {
   std::vector<at::Tensor> all;
   for (int rank = 0; rank < ranks; ++rank) all.push_back(numbers(rank, type));
   return at::stack(all);
@@ -64,46 +71,96 @@ void reductions() {
   }
 }
 
-void movements() {
+/// Complex numbers are pairs; what is conjugated only when it is read is not sent as it lies in memory; 16 bit numbers
+/// have room for their average, not for their sum.
+void reduced_types() {
   auto group = join_here();
   const int size = group.world_size();
-  for (int root = 0; root < size; ++root) {
-    auto tensor = numbers(group.rank());
-    broadcast(group, tensor, root);
-    expect_equal(tensor, numbers(root), "broadcast");
-
-    auto gathered = group.rank() == root ? at::empty({size, 2, 3}, here()) : at::Tensor();
-    gather(group, gathered, numbers(group.rank()), root);
-    if (group.rank() == root) expect_equal(gathered, all_numbers(size), "gather");
-
-    auto part = at::empty({2, 3}, here());
-    scatter(group, part, group.rank() == root ? all_numbers(size) : at::Tensor(), root);
-    expect_equal(part, numbers(group.rank()), "scatter");
+  const c10::complex<float> one(1, 2);
+  for (auto type : {at::kComplexFloat, at::kComplexDouble}) {
+    auto tensor = at::full({3}, one, here(type)) * (group.rank() + 1), average = tensor.clone();
+    all_reduce(group, tensor);
+    all_reduce(group, average, ReduceOp::kAverage);
+    expect_equal(bits(tensor), bits(at::full({3}, one, here(type)) * (size * (size + 1) / 2)),
+                 "sum of complex numbers");
+    expect(at::allclose(average, at::full({3}, one, here(type)) * ((size + 1) / 2.0)), "average of complex numbers");
   }
-  auto rows = at::empty({size, 2, 3}, here());
-  all_gather(group, rows, numbers(group.rank()));
-  expect_equal(rows, all_numbers(size), "all_gather");
+  auto conjugated = at::full({2}, one, here(at::kComplexFloat)).conj();
+  auto rows = at::zeros({size, 2}, here(at::kComplexFloat));
+  all_gather(group, rows, conjugated);
+  expect_equal(bits(rows), bits(conjugated.resolve_conj().expand({size, 2}).contiguous()),
+               "all_gather of a conjugated tensor");
+  for (auto type : {at::kHalf, at::kBFloat16}) {
+    auto large = at::full({2}, 40000, here(type)), part = at::zeros({2}, here(type));
+    reduce_scatter(group, part, at::full({size, 2}, 40000, here(type)), ReduceOp::kAverage);
+    all_reduce(group, large, ReduceOp::kAverage);
+    expect(at::allclose(large.to(at::kFloat), at::full({2}, 40000.0f, here()), 0.01), "average of 16 bit numbers");
+    expect(at::allclose(part.to(at::kFloat), at::full({2}, 40000.0f, here()), 0.01),
+           "scattered average of 16 bit numbers");
+  }
+  auto any = at::full({2}, group.rank() == 0, here(at::kBool));
+  all_reduce(group, any, ReduceOp::kMax);
+  expect(any.all().item<bool>(), "kMax of Bool is any");
+  const auto refused = [&](at::Tensor tensor, ReduceOp op) {
+    return text_of<InvalidArgument>([&] { all_reduce(group, tensor, op); });
+  };
+  expect(contains(refused(conjugated, ReduceOp::kSum), "is a conjugated view"), "conjugated output");
+  expect(contains(refused(at::ones({2}, here(at::kShort)), ReduceOp::kSum), "no backend reduces Short"), "Short");
+  expect(contains(refused(any, ReduceOp::kSum), "Bool is reduced by kMin"), "sum of Bool");
+  expect(contains(refused(rows, ReduceOp::kMax), "complex numbers are reduced by kSum"), "maximum of complex numbers");
   barrier(group);
 }
 
-/// Each rank to the next one, all at once; then two messages told apart by their tag.
-void point_to_point() {
-  auto group = join_here();
-  const int size = group.world_size();
-  const int next = (group.rank() + 1) % size;
-  const int before = (group.rank() + size - 1) % size;
-  auto received = at::empty({2, 3}, here());
-  const auto sent = numbers(group.rank());
-  auto sending = send_async(group, sent, next);
-  recv(group, received, before);
-  sending.wait();
-  expect_equal(received, numbers(before), "recv");
+constexpr at::ScalarType kMoved[] = {at::kBool,        at::kByte,          at::kChar,         at::kShort,  at::kInt,
+                                     at::kLong,        at::kUInt16,        at::kUInt32,       at::kUInt64, at::kHalf,
+                                     at::kBFloat16,    at::kFloat8_e4m3fn, at::kFloat8_e5m2,  at::kFloat,  at::kDouble,
+                                     at::kComplexHalf, at::kComplexFloat,  at::kComplexDouble};
 
-  if (group.backend() == "nccl") return;  // which has no tags
-  const auto first = at::full({1}, 1.0f, here()), second = at::full({1}, 2.0f, here());
+/// (2, 3) of any type, the bytes of which differ between ranks.
+at::Tensor of_type(int rank, at::ScalarType type) {
+  return (at::arange(6, here()) + 2 * rank).view({2, 3}).remainder(type == at::kBool ? 2 : 7).to(type);
+}
+
+/// What is only moved may have any type. Each rank is the root of some.
+void movements() {
+  auto group = join_here();
+  const int size = group.world_size(), next = (group.rank() + 1) % size, before = (group.rank() + size - 1) % size;
+  int root = 0;
+  for (auto type : kMoved) {
+    root = (root + 1) % size;
+    const bool is_root = group.rank() == root;
+    const std::string name = c10::toString(type);
+    auto mine = of_type(group.rank(), type);
+    auto rows = at::zeros({size, 2, 3}, here(type));
+    auto gathered = is_root ? at::zeros({size, 2, 3}, here(type)) : at::Tensor();
+    all_gather(group, rows, mine);
+    gather(group, gathered, mine, root);
+    auto tensor = mine.clone(), part = at::zeros({2, 3}, here(type)), received = at::zeros({2, 3}, here(type));
+    broadcast(group, tensor, root);
+    scatter(group, part, is_root ? rows : at::Tensor(), root);
+    expect_equal(bits(tensor), bits(of_type(root, type)), "broadcast of " + name);
+    expect_equal(bits(part), bits(mine), "scatter of " + name);
+    if (size > 1) {
+      auto sending = send_async(group, mine, next);
+      recv(group, received, before);
+      sending.wait();
+      expect_equal(bits(received), bits(of_type(before, type)), "recv of " + name);
+    }
+    for (int rank = 0; rank < size; ++rank) {
+      expect_equal(bits(rows[rank]), bits(of_type(rank, type)), "all_gather of " + name);
+      if (is_root) expect_equal(bits(gathered[rank]), bits(of_type(rank, type)), "gather of " + name);
+    }
+  }
+}
+
+/// Two messages to the next rank, told apart by their tag. nccl has none.
+void tags() {
+  auto group = init({.backend = Backend::kGloo});
+  const int size = group.world_size(), next = (group.rank() + 1) % size, before = (group.rank() + size - 1) % size;
+  const auto first = at::full({1}, 1.0f), second = at::full({1}, 2.0f);
   auto send_first = send_async(group, first, next, 1);
   auto send_second = send_async(group, second, next, 2);
-  auto one = at::empty({1}, here()), two = at::empty({1}, here());
+  auto one = at::empty({1}), two = at::empty({1});
   recv(group, two, before, 2);
   recv(group, one, before, 1);
   send_first.wait();
@@ -155,29 +212,10 @@ void refusals() {
   expect(contains(refused([&] { reduce_scatter(group, good, wrong); }), "reduce_scatter: input is"), "rows of input");
   expect(contains(refused([&] { send(group, good, group.rank()); }), "is this rank itself"), "self");
   expect(contains(refused([&] { recv(group, good, -1); }), "recv: source -1 is not a rank"), "negative");
+  expect(contains(refused([&] { new_group(group, {}); }), "a group needs a rank at least"), "empty group");
+  expect(contains(refused([&] { new_group(group, {0, 9}); }), "rank 9 is not a rank of this group"), "outside");
+  expect(contains(refused([&] { new_group(group, {0, 0}); }), "rank 0 is named twice"), "twice");
   barrier(group);
-}
-
-/// Each pair sends and receives at once, more than any buffer holds.
-void exchange() {
-  auto group = join_here();
-  constexpr std::int64_t kMany = 1 << 20;
-  std::vector<Message> sends, receives;
-  for (int peer = 0; peer < group.world_size(); ++peer) {
-    if (peer == group.rank()) continue;
-    sends.push_back({at::full({kMany}, static_cast<float>(group.rank()), here()), peer});
-    receives.push_back({at::empty({kMany}, here()), peer});
-  }
-  send_recv(group, sends, receives);
-  for (const auto& received : receives) {
-    expect_equal(received.tensor, at::full({kMany}, static_cast<float>(received.peer)), "send_recv");
-  }
-  auto self = at::ones({1}, here());
-  expect(contains(text_of<InvalidArgument>([&] {
-                    send_recv(group, {{self, group.rank()}}, {});
-                  }),
-                  "is this rank itself"),
-         "self");
 }
 
 /// The last rank comes when the others have given up waiting once.
@@ -203,9 +241,8 @@ void patience() {
 }  // namespace
 
 std::map<std::string, Scenario> collective_scenarios() {
-  return {{"reductions", reductions},   {"movements", movements}, {"point_to_point", point_to_point},
-          {"overlapping", overlapping}, {"refusals", refusals},   {"exchange", exchange},
-          {"patience", patience}};
+  return {{"reductions", reductions},   {"reduced_types", reduced_types}, {"movements", movements}, {"tags", tags},
+          {"overlapping", overlapping}, {"refusals", refusals},           {"patience", patience}};
 }
 
 }  // namespace taas::test

@@ -1,17 +1,18 @@
-#include <torch/nn/functional/loss.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/optim/sgd.h>
-#include <torch/utils.h>
 
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <tuple>
+#include <type_traits>
+#include <vector>
 
 #include "rank_scenarios.hpp"
 #include "taas/collectives.hpp"
+#include "taas/comm_hooks.hpp"
 #include "taas/distributed_data_parallel.hpp"
 #include "taas/error.hpp"
-#include "taas/graphed_step.hpp"
-#include "taas/optimizers.hpp"
 
 namespace taas::test {
 namespace {
@@ -32,132 +33,51 @@ struct TwoImpl : torch::nn::Module {
 };
 TORCH_MODULE(Two);
 
-at::Tensor input_of(int rank) { return at::arange(3, at::kFloat) + static_cast<float>(rank + 1); }
-
-at::Tensor mean_input(int ranks) {
-  auto sum = at::zeros({3});
-  for (int rank = 0; rank < ranks; ++rank) sum += input_of(rank);
-  return sum / ranks;
-}
+at::Tensor some_input() { return at::arange(3, at::kFloat) + 1; }
 
 void expect_close(const at::Tensor& got, const at::Tensor& wanted, const std::string& what) {
   expect(got.defined() && at::allclose(got, wanted), what);
 }
 
-Options every_option(int number) {
-  Options options;
-  if (number == 1) options.find_unused_parameters = true;
-  if (number == 2) options.static_graph = true;
-  if (number == 3) options.gradient_as_bucket_view = true;
-  if (number == 4) options.bucket_cap_mb = 0.000001;
-  return options;
-}
-
-void average() {
-  auto group = init();
-  for (int number = 0; number < 5; ++number) {
-    DistributedDataParallel model(Two(), group, every_option(number));
-    const auto mean = mean_input(group.world_size());
-    for (int step = 0; step < 3; ++step) {
-      model.zero_grad();
-      model(input_of(group.rank()), true).backward();
-      expect_close(model.module().a.grad(), mean, "gradient of a, option " + std::to_string(number));
-      expect_close(model.module().b.grad(), mean, "gradient of b, option " + std::to_string(number));
-    }
-  }
-}
-
-constexpr int kGraphedSteps = 16;
-
-/// Some steps of data-parallel training, with or without GraphedStep; returns the parameters.
-at::Tensor trained_parameters(const ProcessGroup& group, bool graphed) {
-  OwnStream stream(group.device());
-  torch::manual_seed(group.rank() + 1);
-  torch::nn::Linear linear(3, 2);
-  linear->to(group.device());
-  DistributedDataParallel model(linear, group, {.gradient_as_bucket_view = true});
-  const bool possible = GraphedStep::is_possible(group);
-  Adam optimizer(linear->parameters(), torch::optim::AdamOptions(0.05), {.capturable = possible});
-  auto learn = [&](const std::vector<at::Tensor>& inputs) {
-    model.zero_grad();
-    auto loss = model(inputs[0]).square().mean();
-    loss.backward();
-    optimizer.step();
-    return loss;
-  };
-  GraphedStep step(group, learn, {&optimizer}, {.enabled = graphed});
-  for (int number = 0; number < kGraphedSteps; ++number) {
-    if (number == 13) optimizer.param_groups()[0].options().set_lr(0.02);
-    step({at::linspace(-1, number + group.rank(), 12).view({4, 3}).to(group.device())});
-  }
-  expect(step.replayed() == (graphed && possible), "the last step was replayed where that is possible");
-  return at::cat({linear->weight.flatten(), linear->bias}).detach().cpu();
-}
-
-void graphed_step() {
-  auto group = init();
-  expect(!GraphedStep::is_possible(group), "gloo works on the CPU");
-  expect(at::equal(trained_parameters(group, true), trained_parameters(group, false)), "parameters with GraphedStep");
-}
-
-/// Needs a GPU for each rank.
-void nccl_graph() {
-  auto group = init({.backend = Backend::kNccl});
-  expect(GraphedStep::is_possible(group), "nccl works on a GPU");
-  expect_close(trained_parameters(group, true), trained_parameters(group, false), "parameters with GraphedStep");
-}
-
-/// Rank 0's values win at construction, in buffers as well.
-void initial_values() {
-  auto group = init();
-  torch::nn::BatchNorm1d norm(2);
-  norm->running_mean.fill_(group.rank() + 1);
-  at::NoGradGuard no_grad;
-  norm->weight.fill_(group.rank() + 5);
-  DistributedDataParallel model(norm, group);
-  expect_close(norm->weight, at::full({2}, 5.0f), "weight of rank 0");
-  expect_close(norm->running_mean, at::full({2}, 1.0f), "buffer of rank 0");
-}
-
-void no_sync() {
-  auto group = init();
-  DistributedDataParallel model(Two(), group);
-  const auto mine = input_of(group.rank());
-  const auto mean = mean_input(group.world_size());
-  for (int round = 0; round < 2; ++round) {
-    model.zero_grad();
-    {
-      auto scope = model.no_sync();
-      model(mine, true).backward();
-      expect_close(model.module().a.grad(), mine, "own gradient inside no_sync");
-    }
-    model(mine, true).backward();
-    expect_close(model.module().a.grad(), 2 * mean, "sum over both after no_sync");
-  }
-}
-
+/// With advice that fits the options.
 void unused_parameter() {
   auto group = init();
-  DistributedDataParallel strict(Two(), group);
-  strict(input_of(group.rank()), false).backward();
-  const auto text = text_of<Exception>([&] { strict(input_of(group.rank()), false); });
-  expect(text == "parameters that got no gradient in the last backward on rank " + std::to_string(group.rank()) +
-                     ": b: use them in the loss, or set find_unused_parameters",
+  const auto text_with = [&](const Options& options) {
+    DistributedDataParallel model(Two(), group, options);
+    if (options.static_graph) model.backward(model(some_input(), true));
+    return text_of<Exception>([&] {
+      for (int step = 0; step < 2; ++step) model.backward(model(some_input(), false));
+    });
+  };
+  const auto begin =
+      "parameters that got no gradient in the last backward on rank " + std::to_string(group.rank()) + ": b: ";
+  auto text = text_with({});
+  expect(text == begin + "use them in the loss, or set find_unused_parameters", text);
+  text = text_with({.static_graph = true});
+  expect(text == begin +
+                     "they had one in the first iteration, and static_graph is for the same parameters in each; "
+                     "use them in the loss, or leave static_graph out",
          text);
-
-  DistributedDataParallel lenient(Two(), group, {.find_unused_parameters = true});
-  for (int step = 0; step < 3; ++step) {
-    lenient.zero_grad();
-    lenient(input_of(group.rank()), group.rank() == 0).backward();  // b: only rank 0 uses it
-    expect_close(lenient.module().a.grad(), mean_input(group.world_size()), "gradient of a");
-    expect_close(lenient.module().b.grad(), input_of(0) / group.world_size(), "gradient of b from rank 0 alone");
-  }
 }
 
+/// A tensor that forward does not return hides a parameter that is used: libtorch's error in backward is ours.
+void hidden_output() {
+  auto group = init();
+  Two module;
+  DistributedDataParallel model(module, group, {.find_unused_parameters = true});
+  const auto text = text_of<Exception>([&] {
+    const auto returned = model(some_input(), false);
+    model.backward(returned + (module->b * some_input()).sum());
+  });
+  expect(contains(text, "parameter b got its gradient twice in one backward") && contains(text, "return from forward"),
+         text);
+}
+
+/// Of modules and options that no wrapper can be made of, those that differ between ranks on every rank.
 void mismatch() {
   auto group = init();
-  const auto refused = [&](auto module) {
-    return text_of<InvalidArgument>([&] { DistributedDataParallel model(module, group); });
+  const auto refused = [&](auto module, const Options& options = {}) {
+    return text_of<InvalidArgument>([&] { DistributedDataParallel model(module, group, options); });
   };
   const int last = group.world_size() - 1;
   auto text = refused(Two(group.rank() == last ? 4 : 3));
@@ -174,8 +94,12 @@ void mismatch() {
   for (auto& parameter : frozen->parameters()) parameter.requires_grad_(false);
   text = refused(frozen);
   expect(contains(text, "no parameter that needs a gradient"), text);
-  text = text_of<InvalidArgument>([&] { DistributedDataParallel model(Two(), group, {.bucket_cap_mb = 0}); });
+  text = refused(std::shared_ptr<TwoImpl>());
+  expect(contains(text, "module to be wrapped is null"), text);
+  text = refused(Two(), {.bucket_cap_mb = 0});
   expect(contains(text, "bucket_cap_mb must be above 0"), text);
+  text = refused(Two(), {.bucket_cap_mb_list = {1, 0}});
+  expect(contains(text, "bucket_cap_mb_list must be above 0"), text);
 }
 
 struct Named {
@@ -185,29 +109,22 @@ struct Named {
     visit(value);
   }
 };
+using Nested = std::tuple<std::map<std::string, std::vector<Named>>, int, std::optional<at::Tensor>>;
 struct Opaque {
   at::Tensor value;
 };
 
 template <class Output>
 struct ReturnsImpl : torch::nn::Module {
-  ReturnsImpl() { linear = register_module("linear", torch::nn::Linear(2, 2)); }
-  Output forward(const at::Tensor& x);
-  torch::nn::Linear linear = nullptr;
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
+  Output forward(const at::Tensor& x) {
+    if constexpr (std::is_same_v<Output, Nested>) {
+      return {{{"out", {Named{linear(x)}}}}, 7, std::nullopt};
+    } else {
+      return {linear(x)};
+    }
+  }
 };
-using Nested = std::tuple<std::map<std::string, std::vector<at::Tensor>>, int, std::optional<at::Tensor>>;
-template <>
-Nested ReturnsImpl<Nested>::forward(const at::Tensor& x) {
-  return {{{"out", {linear(x)}}}, 7, std::nullopt};
-}
-template <>
-Named ReturnsImpl<Named>::forward(const at::Tensor& x) {
-  return {linear(x)};
-}
-template <>
-Opaque ReturnsImpl<Opaque>::forward(const at::Tensor& x) {
-  return {linear(x)};
-}
 
 /// Tensors are found in what forward returns, whatever it is made of; where they cannot be, that is said.
 void outputs() {
@@ -215,11 +132,8 @@ void outputs() {
   const auto x = at::ones({1, 2});
   const Options find{.find_unused_parameters = true};
   DistributedDataParallel nested(std::make_shared<ReturnsImpl<Nested>>(), group, find);
-  std::get<0>(nested(x))["out"][0].sum().backward();
-  expect_close(nested.module().linear->bias.grad(), at::ones({2}), "tensor inside a tuple, map and vector");
-  DistributedDataParallel named(std::make_shared<ReturnsImpl<Named>>(), group, find);
-  named(x).value.sum().backward();
-  expect_close(named.module().linear->bias.grad(), at::ones({2}), "tensor of a struct");
+  std::get<0>(nested(x))["out"][0].value.sum().backward();
+  expect_close(nested.module().linear->bias.grad(), at::ones({2}), "tensor of a struct inside a tuple, map and vector");
   DistributedDataParallel opaque(std::make_shared<ReturnsImpl<Opaque>>(), group, find);
   const auto text = text_of<InvalidArgument>([&] { opaque(x); });
   expect(contains(text, "Opaque") && contains(text, "visit_tensors"), text);
@@ -228,36 +142,47 @@ void outputs() {
   expect_close(plain.module().linear->bias.grad(), at::ones({2}), "no search, no demand");
 }
 
-/// In a group of one process the wrapper changes nothing and refuses nothing but nonsense.
+/// In a group of one process the wrapper stands for its module: no hook runs, and no parameter has to be used.
 void alone() {
   auto group = init();
   DistributedDataParallel model(Two(), group, {.find_unused_parameters = true, .gradient_as_bucket_view = true});
-  for (int step = 0; step < 2; ++step) {
+  model.register_comm_hook(make_comm_hook([](GradBucket& bucket) { return at::zeros_like(bucket.buffer()); }));
+  const auto step = [&] {
     model.zero_grad();
-    auto scope = model.no_sync();
-    model(input_of(0), false).backward();
-    expect_close(model.module().a.grad(), input_of(0), "gradient");
+    model(some_input(), false).backward();
+    expect_close(model.module().a.grad(), some_input(), "gradient");
     expect(!model.module().b.grad().defined(), "no gradient");
-  }
+  };
+  step();
+  const auto scope = model.no_sync();
+  step();
+  model.eval();
+  expect(!model.is_training() && !model.module().is_training(), "eval");
+  model.train();
+  expect(model.is_training() && model.parameters().size() == 2, "train and parameters");
+  expect(model.named_parameters().contains("a"), "names without a prefix");
+  const torch::nn::Module& module = model;
+  expect(&module == &model.module(), "the module itself");
 }
 
 /// A GPU for each rank: everything happens there, and CPU tensors can be communicated too.
 void nccl() {
   auto group = init({.backend = Backend::kNccl});
+  const auto ranks = static_cast<float>(group.world_size());
   expect(group.device().is_cuda(), "device");
   expect(group.backend() == "nccl", "backend");
   for (const auto device : {group.device(), c10::Device(c10::kCPU)}) {
     auto tensor = at::ones({1000}, device);
     all_reduce(group, tensor);
-    expect_close(tensor.cpu(), at::full({1000}, static_cast<float>(group.world_size())), "all_reduce");
+    expect_close(tensor.cpu(), at::full({1000}, ranks), "all_reduce");
   }
   Two module;
   module->to(group.device());
   DistributedDataParallel model(module, group);
   for (int step = 0; step < 3; ++step) {
     model.zero_grad();
-    model(input_of(group.rank()).to(group.device()), true).backward();
-    expect_close(model.module().a.grad().cpu(), mean_input(group.world_size()), "gradient");
+    model((some_input() * (group.rank() + 1)).to(group.device()), true).backward();
+    expect_close(model.module().a.grad().cpu(), some_input() * ((ranks + 1) / 2), "average gradient");
   }
   barrier(group);
 }
@@ -265,16 +190,12 @@ void nccl() {
 }  // namespace
 
 std::map<std::string, Scenario> data_parallel_scenarios() {
-  return {{"average", average},
-          {"initial_values", initial_values},
-          {"graphed_step", graphed_step},
-          {"no_sync", no_sync},
-          {"unused_parameter", unused_parameter},
+  return {{"unused_parameter", unused_parameter},
+          {"hidden_output", hidden_output},
           {"mismatch", mismatch},
           {"outputs", outputs},
           {"alone", alone},
-          {"nccl", nccl},
-          {"nccl_graph", nccl_graph}};
+          {"nccl", nccl}};
 }
 
 }  // namespace taas::test

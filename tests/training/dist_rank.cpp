@@ -19,18 +19,10 @@ int main(int argc, char** argv) try {
   auto scenarios = taas::test::collective_scenarios();
   scenarios.merge(taas::test::data_parallel_scenarios());
   scenarios.merge(taas::test::group_scenarios());
-  scenarios.merge(taas::test::wrapper_scenarios());
-  scenarios.merge(taas::test::precision_scenarios());
   scenarios.merge(taas::test::hook_scenarios());
-  scenarios.merge(taas::test::power_sgd_scenarios());
-  scenarios.merge(taas::test::join_scenarios());
   scenarios.merge(taas::test::loss_scenarios());
-  scenarios.merge(taas::test::sub_group_scenarios());
-  scenarios.merge(taas::test::type_scenarios());
-  scenarios.merge(taas::test::zero_world_scenarios());
   scenarios.merge(taas::test::checkpoint_scenarios());
   scenarios.merge(taas::test::scaled_scenarios());
-  scenarios.merge(taas::test::shard_scenarios());
   scenarios.merge(taas::test::sums_scenarios());
   scenarios.merge(taas::test::sync_batch_norm_scenarios());
   scenarios.merge(taas::test::zero_scenarios());

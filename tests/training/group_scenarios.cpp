@@ -6,8 +6,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <stdexcept>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "group/scenario_tensors.hpp"
 #include "rank_scenarios.hpp"
 #include "taas/collectives.hpp"
 #include "taas/error.hpp"
@@ -33,6 +36,7 @@ void identity() {
 
 /// Only the first rank comes: a second one might itself be late in the eyes of the first.
 void missing_rank() {
+  if (std::string(std::getenv("RANK")) != "0") return;
   const auto text =
       text_of<CommunicationError>([] { init({.backend = Backend::kGloo, .timeout = milliseconds(3000)}); });
   expect(contains(text, "waited in vain for ranks 1, 2 of 3 to join through the store at 127.0.0.1:"), text);
@@ -41,16 +45,6 @@ void missing_rank() {
 void no_store() {
   const auto text = text_of<CommunicationError>([] { init({.timeout = milliseconds(500)}); });
   expect(contains(text, "cannot reach the store at 127.0.0.1:") && !contains(text, "\n"), text);
-}
-
-/// Rank 0 leaves; the others are told so instead of waiting for ever.
-void lost_rank() {
-  auto group = init({.backend = Backend::kGloo, .timeout = std::chrono::seconds(60)});
-  auto tensor = at::ones({4});
-  all_reduce(group, tensor);
-  if (group.rank() == 0) return;
-  const auto text = text_of<CommunicationError>([&] { all_reduce(group, tensor); });
-  expect(contains(text, "rank " + std::to_string(group.rank()) + ", all_reduce of (4) Float: "), text);
 }
 
 /// Rank 0 drops the group in the middle: nobody waits for it until a timeout.
@@ -69,7 +63,7 @@ void aborted() {
   }
 }
 
-/// One group after the other, and two at once.
+/// One group after the other, and two at once. A group ends once, on all its copies.
 void second_init() {
   for (int round = 0; round < 3; ++round) {
     auto first = init({.backend = Backend::kGloo});
@@ -79,7 +73,9 @@ void second_init() {
       all_reduce(group, tensor);
       expect(tensor[0].item<int>() == group.world_size(), "a sum over " + std::to_string(round));
     }
+    const auto copy = first;
     first.shutdown();
+    copy.shutdown();
   }
 }
 
@@ -116,18 +112,55 @@ void different_wishes() {
   expect(text == "rank 0 asks for nccl but rank 1 asks for gloo", text);
 }
 
-void shutdown() {
-  auto group = init();
-  auto tensor = at::ones({4});
+/// The sum of the members' ranks in the whole run.
+int sum_of_ranks(const ProcessGroup& group, int rank) {
+  auto tensor = at::full({3}, rank, here(at::kInt));
   all_reduce(group, tensor);
-  auto copy = group;
-  group.shutdown();
-  copy.shutdown();  // the same group: nothing is left to do
-  try {
-    auto other = group;
-    throw std::runtime_error("unwinds");
-  } catch (const std::runtime_error&) {
+  return tensor[0].item<int>();
+}
+
+/// Some ranks in an order of their own, next to a group of all; a group of one; one within another.
+void sub_groups() {
+  auto all = join_here();
+  auto backwards = new_group(all, {3, 1, 0});
+  expect(backwards.has_value() == (all.rank() != 2), "rank 2 is in no group");
+  auto alone = new_group(all, {2}, {.timeout = std::chrono::seconds(5)});
+  if (backwards) {
+    expect(backwards->ranks() == std::vector<int>{3, 1, 0}, "ranks");
+    expect(backwards->ranks()[static_cast<std::size_t>(backwards->rank())] == all.rank(), "rank");
+    expect(backwards->local_rank() == all.local_rank() && backwards->device() == all.device(), "place");
+    expect(sum_of_ranks(*backwards, all.rank()) == 4, "sum of the ranks 0, 1 and 3");
+    auto inner = new_group(*backwards, {0, 2});  // 3 and 0 of the run
+    if (inner) expect(inner->ranks() == std::vector<int>{3, 0} && sum_of_ranks(*inner, all.rank()) == 3, "nested");
+  } else {
+    expect(alone && alone->world_size() == 1 && sum_of_ranks(*alone, 2) == 2, "a group of one");
   }
+  expect(sum_of_ranks(all, all.rank()) == 6, "the first group");
+}
+
+/// Even and odd ranks, the highest first; rank 3 in none.
+void split_groups() {
+  auto all = join_here();
+  const auto color = all.rank() == 3 ? std::nullopt : std::optional<int>(all.rank() % 2);
+  auto part = split(all, color, -all.rank());
+  expect(part.has_value() == color.has_value(), "a rank without a color is in no group");
+  if (part) expect(part->ranks() == (all.rank() % 2 == 0 ? std::vector<int>{2, 0} : std::vector<int>{1}), "members");
+  if (part && part->world_size() == 2) expect(sum_of_ranks(*part, all.rank()) == 2, "sum of 0 and 2");
+  auto again = split(all, 0);
+  expect(again && again->ranks() == all.ranks(), "all of one color");
+}
+
+/// Another shape and another operation on one rank.
+void mismatches() {
+  auto all = init({.backend = Backend::kGloo, .timeout = std::chrono::seconds(60), .check_collectives = true});
+  auto tensor = at::ones({4});
+  all_reduce(all, tensor);
+  expect(tensor[0].item<int>() == all.world_size(), "what fits is done");
+  auto other = at::ones({all.rank() == 1 ? 8765 : 4});
+  const auto text =
+      text_of<CommunicationError>([&] { all.rank() == 1 ? all_reduce(all, other) : broadcast(all, other); });
+  expect(contains(text, "BROADCAST") && contains(text, "ALLREDUCE"), text);
+  expect(contains(text, "8765") && !contains(text, "\n"), text);
 }
 
 }  // namespace
@@ -136,13 +169,14 @@ std::map<std::string, Scenario> group_scenarios() {
   return {{"identity", identity},
           {"missing_rank", missing_rank},
           {"no_store", no_store},
-          {"lost_rank", lost_rank},
           {"aborted", aborted},
           {"second_init", second_init},
           {"broken_pipe", broken_pipe},
           {"broken_pipe_handled", broken_pipe_handled},
           {"different_wishes", different_wishes},
-          {"shutdown", shutdown}};
+          {"sub_groups", sub_groups},
+          {"split_groups", split_groups},
+          {"mismatches", mismatches}};
 }
 
 }  // namespace taas::test

@@ -9,8 +9,8 @@
 int main(int argc, char** argv) {
   using namespace taas::test;
   PeerTasks tasks;
-  for (const auto of : {amp_peer_tasks, checkpoint_peer_tasks, clip_peer_tasks, optimizer_peer_tasks,
-                        sampler_peer_tasks, schedule_peer_tasks, zero_peer_tasks}) {
+  for (const auto of : {amp_peer_tasks, checkpoint_peer_tasks, clip_peer_tasks, sampler_peer_tasks, schedule_peer_tasks,
+                        zero_peer_tasks}) {
     tasks.merge(of());
   }
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -1,29 +1,22 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
 namespace taas::test {
 
 /// What one rank of a test does; run by dist_rank in processes started by spawn_ranks. A failure throws.
-using Scenario = void (*)();
+using Scenario = std::function<void()>;
 
 std::map<std::string, Scenario> checkpoint_scenarios();
 std::map<std::string, Scenario> collective_scenarios();
 std::map<std::string, Scenario> data_parallel_scenarios();
 std::map<std::string, Scenario> group_scenarios();
-std::map<std::string, Scenario> wrapper_scenarios();
-std::map<std::string, Scenario> precision_scenarios();
 std::map<std::string, Scenario> hook_scenarios();
-std::map<std::string, Scenario> power_sgd_scenarios();
-std::map<std::string, Scenario> join_scenarios();
 std::map<std::string, Scenario> loss_scenarios();
-std::map<std::string, Scenario> sub_group_scenarios();
-std::map<std::string, Scenario> type_scenarios();
-std::map<std::string, Scenario> zero_world_scenarios();
 std::map<std::string, Scenario> zero_scenarios();
 std::map<std::string, Scenario> scaled_scenarios();
-std::map<std::string, Scenario> shard_scenarios();
 std::map<std::string, Scenario> sums_scenarios();
 std::map<std::string, Scenario> sync_batch_norm_scenarios();
 

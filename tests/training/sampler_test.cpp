@@ -21,83 +21,6 @@ using Indices = std::vector<std::size_t>;
 
 Indices all(DistributedSampler sampler) { return sampler.next(1'000'000).value_or(Indices{}); }
 
-DistributedSampler in_order(std::size_t size, std::size_t world, std::size_t rank, bool drop_last = false) {
-  return {size, {.num_replicas = world, .rank = rank, .shuffle = false, .drop_last = drop_last}};
-}
-
-}  // namespace
-
-TEST_CASE("each rank takes every world-size-th index") {
-  CHECK(all(in_order(6, 2, 0)) == Indices{0, 2, 4});
-  CHECK(all(in_order(6, 2, 1)) == Indices{1, 3, 5});
-}
-
-TEST_CASE("an uneven tail is filled up from the front, or dropped") {
-  CHECK(all(in_order(5, 2, 1)) == Indices{1, 3, 0});
-  CHECK(all(in_order(5, 2, 1, true)) == Indices{1, 3});
-}
-
-TEST_CASE("a dataset smaller than the world goes round as often as it takes, or is empty") {
-  CHECK(all(in_order(3, 8, 7)) == Indices{1});
-  CHECK(in_order(3, 8, 7, true).size() == 0);
-  CHECK(all(in_order(3, 8, 7, true)).empty());
-}
-
-TEST_CASE("an empty dataset gives no batch") {
-  CHECK(all(in_order(0, 4, 3)).empty());
-  CHECK(all(DistributedSampler(0, {.num_replicas = 2, .rank = 1})).empty());
-}
-
-TEST_CASE("the ranks share a shuffled epoch without overlap") {
-  std::vector<bool> seen(1000);
-  for (std::size_t rank = 0; rank < 8; ++rank)
-    for (auto index : all(DistributedSampler(1000, {.num_replicas = 8, .rank = rank, .seed = 3}))) {
-      CHECK_FALSE(seen[index]);
-      seen[index] = true;
-    }
-  CHECK(std::find(seen.begin(), seen.end(), false) == seen.end());
-}
-
-TEST_CASE("an epoch has its own order, which set_epoch brings back") {
-  DistributedSampler sampler(100, {.seed = 5});
-  auto first = sampler.indices();
-  sampler.set_epoch(1);
-  CHECK_FALSE(at::equal(first, sampler.indices()));
-  sampler.set_epoch(0);
-  CHECK(at::equal(first, sampler.indices()));
-}
-
-TEST_CASE("batches have the size asked for, the last one the rest") {
-  auto sampler = in_order(10, 2, 0);
-  CHECK(sampler.next(2) == Indices{0, 2});
-  CHECK(sampler.next(2) == Indices{4, 6});
-  CHECK(sampler.next(2) == Indices{8});
-  CHECK_FALSE(sampler.next(2));
-  sampler.reset();
-  CHECK(sampler.next(2) == Indices{0, 2});
-  sampler.reset(4);
-  CHECK(all(sampler) == Indices{0, 2});
-}
-
-TEST_CASE("epoch and position go through an archive") {
-  DistributedSampler sampler(50, {.num_replicas = 2, .rank = 1});
-  sampler.set_epoch(3);
-  sampler.reset();
-  sampler.next(7);
-  torch::serialize::OutputArchive written;
-  sampler.save(written);
-  std::stringstream stream;
-  written.save_to(stream);
-  torch::serialize::InputArchive archive;
-  archive.load_from(stream);
-  DistributedSampler other(50, {.num_replicas = 2, .rank = 1});
-  other.load(archive);
-  CHECK(other.epoch() == 3);
-  CHECK(all(other) == all(sampler));
-}
-
-namespace {
-
 DistributedSampler of_rank(std::size_t world, std::size_t rank, std::size_t size = 50, bool shuffle = true) {
   return {size, {.num_replicas = world, .rank = rank, .shuffle = shuffle, .seed = 4}};
 }
@@ -120,30 +43,62 @@ std::int64_t in_state(const DistributedSampler& sampler, const char* name) {
   return sampler.state().toGenericDict().at(name).toInt();
 }
 
+torch::serialize::InputArchive reopened(torch::serialize::OutputArchive& written) {
+  std::stringstream stream;
+  written.save_to(stream);
+  torch::serialize::InputArchive archive;
+  archive.load_from(stream);
+  return archive;
+}
+
 }  // namespace
 
-TEST_CASE("a sampler goes on in the middle of an epoch, through a checkpoint file") {
-  auto sampler = of_rank(3, 2);
+TEST_CASE("an empty dataset gives no batch") {
+  CHECK(all(of_rank(4, 3, 0, false)).empty());
+  CHECK(all(of_rank(2, 1, 0)).empty());
+}
+
+TEST_CASE("batches have the size asked for, the last one the rest") {
+  auto sampler = of_rank(2, 0, 10, false);
+  CHECK(sampler.next(2) == Indices{0, 2});
+  CHECK(sampler.next(2) == Indices{4, 6});
+  CHECK(sampler.next(2) == Indices{8});
+  CHECK_FALSE(sampler.next(2));
+  sampler.reset();
+  CHECK(sampler.next(2) == Indices{0, 2});
+  sampler.reset(4);
+  CHECK(all(sampler) == Indices{0, 2});
+}
+
+TEST_CASE("a sampler goes on in the middle of an epoch, through a checkpoint file or an archive") {
+  auto sampler = of_rank(3, 2), from_file = of_rank(3, 2), from_archive = of_rank(3, 2);
   sampler.set_epoch(7);
   sampler.reset();
   sampler.next(5);
   const auto path = (std::filesystem::temp_directory_path() / ("sampler_test_" + std::to_string(::getpid()))).string();
   taas::save_checkpoint(path, {.extra = {{"sampler", sampler.state()}}});
-  auto loaded = taas::load_checkpoint(path).extra.at("sampler");
+  from_file.load_state(taas::load_checkpoint(path).extra.at("sampler"));
   std::filesystem::remove(path);
-  auto other = of_rank(3, 2);
-  other.load_state(loaded);
-  CHECK(other.epoch() == 7);
-  CHECK(other.size() == sampler.size());
-  CHECK(all(other) == all(sampler));
+  torch::serialize::OutputArchive written;
+  sampler.save(written);
+  auto archive = reopened(written);
+  from_archive.load(archive);
   CHECK(in_state(sampler, "position") == 15);
-  CHECK(in_state(other, "position") == 15);
+  auto whole = sampler;
+  whole.reset();
+  const auto epoch = all(whole);
+  const auto indices = torch::tensor(std::vector<std::int64_t>(epoch.begin(), epoch.end()));
   sampler.next(3);
-  other.next(3);
-  CHECK(other.state() == sampler.state());
-  other.reset();
-  sampler.reset();
-  CHECK(all(other) == all(sampler));
+  for (auto* other : {&from_file, &from_archive}) {
+    CHECK(other->epoch() == 7);
+    CHECK(other->size() == sampler.size());
+    other->next(3);
+    CHECK(other->state() == sampler.state());
+    CHECK(all(*other) == all(sampler));
+    CHECK(at::equal(other->indices(), indices));
+    other->reset();
+    CHECK(all(*other) == epoch);
+  }
 }
 
 TEST_CASE("ranks of another number share what is left of an epoch") {
@@ -160,7 +115,7 @@ TEST_CASE("ranks of another number share what is left of an epoch") {
 }
 
 TEST_CASE("the state at the end of an epoch has nothing left, for any number of ranks") {
-  auto sampler = in_order(5, 2, 0, true);
+  DistributedSampler sampler(5, {.num_replicas = 2, .shuffle = false, .drop_last = true});
   while (sampler.next(2)) continue;
   DistributedSampler alone(5, {.shuffle = false, .drop_last = true});
   alone.load_state(sampler.state());
@@ -207,13 +162,6 @@ TEST_CASE("a state that does not fit is refused with both values, and changes no
 }
 
 TEST_CASE("an archive of something else, or of another dataset, is refused") {
-  const auto reopened = [](torch::serialize::OutputArchive& written) {
-    std::stringstream stream;
-    written.save_to(stream);
-    torch::serialize::InputArchive archive;
-    archive.load_from(stream);
-    return archive;
-  };
   torch::serialize::OutputArchive other, foreign;
   of_rank(2, 1, 49).save(other);
   foreign.write("epoch", c10::IValue(1));

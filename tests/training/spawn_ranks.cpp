@@ -106,9 +106,8 @@ std::vector<RankResult> spawn_ranks(const std::string& program, const std::strin
     store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", served);
   }
   const std::uint16_t port = store ? store->getPort() : free_port();
-  const int started = options.started < 0 ? options.world_size : options.started;
   std::vector<Running> running;
-  for (int rank = 0; rank < started; ++rank) {
+  for (int rank = 0; rank < options.world_size; ++rank) {
     running.push_back(start(program, argument, environment_of(rank, options, port)));
   }
   std::vector<RankResult> results;

@@ -13,7 +13,6 @@ enum class Meeting {
 
 struct SpawnOptions {
   int world_size = 1;
-  int started = -1;  ///< only ranks below this; -1: all
   Meeting meeting = Meeting::kServed;
   bool on_gpu = false;     ///< scenarios that work on either device (join_as_asked) do it on a GPU, over nccl
   bool share_gpu = false;  ///< nccl takes each rank for a host of its own, so that several may have one GPU

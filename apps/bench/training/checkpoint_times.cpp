@@ -2,6 +2,7 @@
 // it took, and by how many KiB the memory of this process grew meanwhile. The benchmark is checkpoint.py.
 #include <sys/resource.h>
 #include <torch/nn/module.h>
+#include <torch/optim/adam.h>
 
 #include <chrono>
 #include <fstream>
@@ -10,7 +11,6 @@
 #include <string>
 
 #include "taas/checkpoint.hpp"
-#include "taas/optimizers.hpp"
 
 namespace {
 
@@ -48,20 +48,20 @@ long resident_kibibytes() {
   return resident * (4096 / 1024);
 }
 
-void save(const std::string& path, Weights& weights, taas::Adam& optimizer) {
+void save(const std::string& path, Weights& weights, torch::optim::Adam& optimizer) {
   taas::save_checkpoint(path, {.epoch = 1,
                                .model = taas::module_state(weights, taas::StateTensors::kShared),
                                .optimizer = taas::optimizer_state(optimizer, taas::StateTensors::kShared)});
 }
 
-void load(const std::string& path, Weights& weights, taas::Adam& optimizer) {
+void load(const std::string& path, Weights& weights, torch::optim::Adam& optimizer) {
   auto checkpoint = taas::load_checkpoint(path);
   taas::load_module_state(weights, checkpoint.model);
   taas::load_optimizer_state(optimizer, std::move(checkpoint.optimizer));
 }
 
 /// What was loaded is what was saved.
-bool is_whole(const taas::Adam& optimizer) {
+bool is_whole(const torch::optim::Adam& optimizer) {
   int number = 0;
   for (const auto& parameter : optimizer.param_groups()[0].params()) {
     const auto& state = optimizer.state().at(parameter.unsafeGetTensorImpl());
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const std::string task = argv[1], path = argv[2];
   Weights weights(std::stoi(argv[3]) / 12);
-  taas::Adam optimizer(weights.parameters(), torch::optim::AdamOptions(0.1));
+  torch::optim::Adam optimizer(weights.parameters(), torch::optim::AdamOptions(0.1));
   if (task == "save") {
     give_state(optimizer);
   } else {

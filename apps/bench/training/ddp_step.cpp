@@ -6,6 +6,7 @@
 #include <torch/nn/functional/pooling.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -17,7 +18,6 @@
 
 #include "taas/collectives.hpp"
 #include "taas/distributed_data_parallel.hpp"
-#include "taas/optimizers.hpp"
 
 namespace {
 
@@ -77,7 +77,7 @@ long peak_kibibytes() {
 template <class Holder>
 void measure(Holder network, const at::Tensor& input, const taas::ProcessGroup& group, int steps) {
   taas::DistributedDataParallel model(network, group);
-  taas::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  torch::optim::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   const auto step = [&] {
     model.zero_grad();
     model(input).square().mean().backward();

@@ -6,6 +6,7 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
 #include <torch/utils.h>
 
 #include <iomanip>
@@ -39,7 +40,7 @@ double train(const taas::ProcessGroup& group, const at::Tensor& points, const at
   Classifier network;
   network->to(group.device());
   taas::DistributedDataParallel model(network, group);  // alone it does nothing
-  taas::Adam optimizer(network->parameters(), torch::optim::AdamOptions(0.01));
+  torch::optim::Adam optimizer(network->parameters(), torch::optim::AdamOptions(0.01));
   auto sampler = sampler_for(group);
   double mean = 0;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {

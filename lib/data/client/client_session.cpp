@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/memory.hpp"
 #include "data/client/client_state.hpp"
 
 namespace taas::data {
@@ -247,7 +248,7 @@ Result<> ClientSession::send_definition(const std::string& digest) {
     frame.descriptor = &memory->descriptor;
   } else if (memory) {
     auto mapping = Mapping::to_read(memory->descriptor, memory->bytes);
-    if (!mapping) return mapping.error();
+    if (!mapping) return no_memory(memory->bytes, mapping.error().system_errno);
     kept->memory = std::move(*mapping);
     frame.buffers.emplace_back(kept->memory.bytes());
   }

@@ -2,8 +2,23 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+
+#include "data/memory/memory.hpp"
 
 namespace taas::data {
+
+namespace {
+
+/// Where memory is short, with the error in the words of data delivery.
+Result<Fd> make_memory_for_slots(std::size_t bytes) {
+  auto memory = make_shared_memory(bytes);
+  if (memory) return memory;
+  const int status = memory.error().system_errno;
+  return status == ENOMEM || status == ENOSPC || status == EFBIG ? no_memory(bytes, status) : memory.error();
+}
+
+}  // namespace
 
 std::size_t slot_size(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
@@ -19,12 +34,12 @@ Result<std::unique_ptr<Arena>> Arena::make(SlotMemory kind, std::size_t slot_byt
   arena->free = count;
   const auto bytes = slot_bytes * count;
   if (kind == SlotMemory::kShared) {
-    auto memory = make_shared_memory(bytes);
+    auto memory = make_memory_for_slots(bytes);
     if (!memory) return memory.error();
     arena->memory = std::move(*memory);
   }
   auto mapping = kind == SlotMemory::kShared ? Mapping::of(arena->memory, bytes) : Mapping::of_own_memory(bytes);
-  if (!mapping) return mapping.error();
+  if (!mapping) return no_memory(bytes, mapping.error().system_errno);
   arena->mapping = std::move(*mapping);
   for (std::size_t i = 0; i < count; ++i) {
     std::unique_ptr<Slot> slot(new Slot);

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "data/memory/copier.hpp"
-#include "data/memory/memory.hpp"
 #include "data/memory/slots.hpp"
 
 namespace taas::data {

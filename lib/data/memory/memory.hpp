@@ -8,33 +8,8 @@
 
 namespace taas::data {
 
-/// Pages mapped into this process, unmapped at the end of its life. All of them are there already: no page faults
-/// later.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  ~Mapping();
-
-  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
-
-  /// Memory of this process alone, in huge pages where the machine gives them.
-  static Result<Mapping> of_own_memory(std::size_t bytes);
-  /// The first `bytes` of what `memory` is.
-  static Result<Mapping> of(const Fd& memory, std::size_t bytes);
-  /// The same, to be read and not written. Pages come as they are read.
-  static Result<Mapping> to_read(const Fd& memory, std::size_t bytes);
-
- private:
-  explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}
-  std::span<std::byte> bytes_;
-};
-
-/// Memory that another process can map too. It can neither grow nor shrink.
-Result<Fd> make_shared_memory(std::size_t bytes);
-/// Whether a descriptor from elsewhere is such memory of at least this size, so that no access to it can end in SIGBUS.
-bool is_shared_memory(const Fd& memory, std::size_t bytes);
+/// What data delivery says where the machine has no memory for so many bytes, and why: batches take the most of it.
+Error no_memory(std::size_t bytes, int system_errno);
 
 /// Memory that processes on this machine map and none can change any more: what is large of a dataset.
 struct SealedMemory {

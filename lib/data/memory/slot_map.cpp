@@ -1,5 +1,7 @@
 #include "data/memory/slot_map.hpp"
 
+#include "data/memory/memory.hpp"
+
 namespace taas::data {
 
 Result<> SlotMap::add(std::uint32_t slot, const SlotPlace& place, const Fd& memory) {
@@ -7,7 +9,7 @@ Result<> SlotMap::add(std::uint32_t slot, const SlotPlace& place, const Fd& memo
     if (!is_shared_memory(memory, place.arena_bytes))
       return protocol_error("what was offered as a slot's memory is none");
     auto mapping = Mapping::of(memory, place.arena_bytes);
-    if (!mapping) return mapping.error();
+    if (!mapping) return no_memory(place.arena_bytes, mapping.error().system_errno);
     forget_arena(place.arena);
     arenas_.emplace(place.arena, std::move(*mapping));
   }

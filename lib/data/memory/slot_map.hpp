@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "data/memory/memory.hpp"
+#include "base/memory.hpp"
 #include "data/wire/frame.hpp"
 
 namespace taas::data {

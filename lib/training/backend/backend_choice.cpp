@@ -5,63 +5,59 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <utility>
+#include <string_view>
 
 #include "taas/error.hpp"
 
 namespace taas {
 namespace {
 
-constexpr std::array<std::pair<Backend, const char*>, 3> kWishes{
-    {{Backend::kAuto, "auto"}, {Backend::kGloo, "gloo"}, {Backend::kNccl, "nccl"}}};
+constexpr std::array<std::string_view, 3> kWishes{"auto", "gloo", "nccl"};  // by Backend
 constexpr char kSeparator = '\t';
 
 std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank); }
 
-std::optional<std::size_t> first_with(const std::vector<Offer>& offers, Backend wish) {
-  auto found = std::ranges::find(offers, wish, &Offer::wish);
+std::optional<std::size_t> first_with(const std::vector<BackendOffer>& offers, Backend wish) {
+  auto found = std::ranges::find(offers, wish, &BackendOffer::wish);
   if (found == offers.end()) return std::nullopt;
   return static_cast<std::size_t>(found - offers.begin());
 }
 
-std::string without_gpu(std::size_t rank, const Offer& offer) {
-  return rank_text(rank) + " has no GPU" + (offer.problem.empty() ? "" : ": " + offer.problem);
-}
-
 /// Why these ranks cannot use nccl; empty: they can.
-std::string obstacle(const std::vector<Offer>& offers) {
+std::string obstacle(const std::vector<BackendOffer>& offers) {
   std::map<std::string, std::size_t> owners;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
-    if (offers[rank].gpu.empty()) return without_gpu(rank, offers[rank]);
-    auto [owner, first] = owners.emplace(offers[rank].gpu, rank);
+    const auto& [wish, gpu, problem] = offers[rank];
+    if (gpu.empty()) return rank_text(rank) + " has no GPU" + (problem.empty() ? "" : ": " + problem);
+    auto [owner, first] = owners.emplace(gpu, rank);
     if (!first) {
-      return "ranks " + std::to_string(owner->second) + " and " + std::to_string(rank) + " have the same GPU, " +
-             offers[rank].gpu + ": give each its own, or let them share it with taas-run --oversubscribe";
+      return "ranks " + std::to_string(owner->second) + " and " + std::to_string(rank) + " have the same GPU, " + gpu +
+             ": give each its own, or let them share it with taas-run --oversubscribe";
     }
   }
   return {};
 }
 
-bool knows_gpus(const Offer& offer) { return !offer.gpu.empty() || !offer.problem.empty(); }
+bool knows_gpus(const BackendOffer& offer) { return !offer.gpu.empty() || !offer.problem.empty(); }
 
 }  // namespace
 
-std::string print_offer(const Offer& offer) {
-  auto wish = std::ranges::find(kWishes, offer.wish, &std::pair<Backend, const char*>::first);
-  return wish->second + std::string(1, kSeparator) + offer.gpu + kSeparator + offer.problem;
+std::string print_offer(const BackendOffer& offer) {
+  const std::string wish(kWishes[static_cast<std::size_t>(offer.wish)]);
+  return wish + kSeparator + offer.gpu + kSeparator + offer.problem;
 }
 
-Offer parse_offer(const std::string& text) {
-  auto first = text.find(kSeparator);
-  auto second = first == text.npos ? text.npos : text.find(kSeparator, first + 1);
-  auto wish = std::ranges::find_if(kWishes, [&](const auto& known) { return text.substr(0, first) == known.second; });
-  if (second == text.npos || wish == kWishes.end()) {
+BackendOffer parse_offer(const std::string& text) {
+  const auto first = text.find(kSeparator), second = text.find(kSeparator, first + 1);
+  const auto wish = std::ranges::find(kWishes, std::string_view(text).substr(0, first));
+  if (first == text.npos || second == text.npos || wish == kWishes.end()) {
     throw ConfigError("a rank does not speak as this libtaas does: use the same release on all nodes");
   }
-  return {wish->first, text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+  return {static_cast<Backend>(wish - kWishes.begin()), text.substr(first + 1, second - first - 1),
+          text.substr(second + 1)};
 }
 
-BackendChoice choose_backend(const std::vector<Offer>& offers) {
+BackendChoice choose_backend(const std::vector<BackendOffer>& offers) {
   auto nccl = first_with(offers, Backend::kNccl);
   auto gloo = first_with(offers, Backend::kGloo);
   if (nccl && gloo) {

@@ -8,15 +8,15 @@
 namespace taas {
 
 /// What a rank tells the others before they choose a backend.
-struct Offer {
+struct BackendOffer {
   Backend wish = Backend::kAuto;
   std::string gpu;      ///< the one that it would use, by a name that no other GPU of the run has; empty: it has none
   std::string problem;  ///< why it has none although its machine has GPUs; else empty
 };
 
-std::string print_offer(const Offer& offer);
+std::string print_offer(const BackendOffer& offer);
 /// Throws ConfigError: the other side is another release.
-Offer parse_offer(const std::string& text);
+BackendOffer parse_offer(const std::string& text);
 
 struct BackendChoice {
   bool nccl = false;
@@ -25,7 +25,7 @@ struct BackendChoice {
 
 /// By rank. Left alone, ranks take nccl when each has a GPU of its own. Throws ConfigError naming two ranks: when one
 /// asks for nccl and another one cannot, or will not.
-BackendChoice choose_backend(const std::vector<Offer>& offers);
+BackendChoice choose_backend(const std::vector<BackendOffer>& offers);
 
 /// Which of the visible GPUs is this rank's first: the first one where it sees no more than its own, else that of its
 /// local rank. -1: there are too few.

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,14 @@
 namespace taas {
 
 /// The text of a libtorch error without its backtrace, on one line.
-std::string one_line(const std::exception& error);
+inline std::string one_line(const std::exception& error) {
+  const auto* ours = dynamic_cast<const c10::Error*>(&error);
+  std::string text = ours ? ours->what_without_backtrace() : error.what();
+  // Some messages of libtorch carry the C++ stack trace in their text.
+  text = text.substr(0, text.find("\nException raised from"));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
 
 /// Runs `call`; an exception of libtorch comes out as a CommunicationError "<doing>: <its text>".
 template <class Call>

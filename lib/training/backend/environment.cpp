@@ -56,8 +56,7 @@ Environment read_environment(const Lookup& lookup) {
   environment.master_address = required(lookup, "MASTER_ADDR");
   environment.master_port = static_cast<std::uint16_t>(
       number("MASTER_PORT", required(lookup, "MASTER_PORT"), 1, std::numeric_limits<std::uint16_t>::max()));
-  environment.store_host =
-      lookup("TORCHELASTIC_USE_AGENT_STORE") == "True" ? StoreHost::kLauncher : StoreHost::kRankZero;
+  environment.launcher_has_store = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
   environment.restart_count = number_or(lookup, "TORCHELASTIC_RESTART_COUNT", 0, 0, kMany);
   return environment;
 }

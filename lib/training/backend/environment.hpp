@@ -7,12 +7,6 @@
 
 namespace taas {
 
-/// Who hosts the store where the ranks find each other.
-enum class StoreHost {
-  kLauncher,  ///< it is up already (TORCHELASTIC_USE_AGENT_STORE): every rank is a client
-  kRankZero,
-};
-
 /// What the launcher's variables say about this process.
 struct Environment {
   int rank = 0;
@@ -22,7 +16,7 @@ struct Environment {
   int devices_per_rank = 1;  ///< TAAS_DEVICES_PER_RANK
   std::string master_address;
   std::uint16_t master_port = 0;
-  StoreHost store_host = StoreHost::kRankZero;
+  bool launcher_has_store = false;  ///< TORCHELASTIC_USE_AGENT_STORE: it is up already, and every rank is a client
   int restart_count = 0;
 };
 

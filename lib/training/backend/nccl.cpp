@@ -1,5 +1,3 @@
-#include "training/backend/nccl.hpp"
-
 #include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
@@ -7,21 +5,25 @@
 
 #include <array>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "base/ids.hpp"
 #include "taas/error.hpp"
-#include "training/backend/nccl_plugin.hpp"
+#include "training/backend/backends.hpp"
 
 namespace taas {
 namespace {
+
+/// What the plugin exports (nccl_plugin.cpp); both let c10 exceptions pass.
+using MakeNccl = void (*)(const BackendArguments& arguments, c10::intrusive_ptr<c10d::Backend>& result);
+using GpuUuid = void (*)(int index, std::string& result);
 
 /// The plugin and why it is not there. Never unloaded: libtorch registers itself in tables that outlive everything.
 struct Plugin {
   MakeNccl make = nullptr;
   GpuUuid uuid = nullptr;
-  MakeStepGraph make_graph = nullptr;
   std::string problem;
   bool broken = false;  ///< there is a driver, but no plugin
 };
@@ -29,12 +31,11 @@ struct Plugin {
 /// On the run path of the program, or in a library folder beside the program's own ($ORIGIN is the loader's word for
 /// it): that of an installation, or that of the build tree, which is always called lib.
 void* open_plugin() {
-  void* library = nullptr;
   for (const char* folder : {"", "$ORIGIN/../" TAAS_LIBDIR "/", "$ORIGIN/../lib/"}) {
-    library = ::dlopen((std::string(folder) + kNcclPlugin).c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (library) break;
+    const auto path = std::string(folder) + "libtaas_nccl.so";
+    if (void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
   }
-  return library;
+  return nullptr;
 }
 
 Plugin load() {
@@ -43,27 +44,19 @@ Plugin load() {
     loaded.problem = "this machine has no NVIDIA driver";
     return loaded;
   }
-  void* library = open_plugin();
-  if (!library) {
+  if (void* library = open_plugin()) {
+    loaded.make = reinterpret_cast<MakeNccl>(::dlsym(library, "taas_make_nccl"));
+    loaded.uuid = reinterpret_cast<GpuUuid>(::dlsym(library, "taas_gpu_uuid"));
+  } else {
     loaded.problem = ::dlerror();
     loaded.broken = true;
-    return loaded;
   }
-  loaded.make = reinterpret_cast<MakeNccl>(::dlsym(library, kMakeNccl));
-  loaded.uuid = reinterpret_cast<GpuUuid>(::dlsym(library, kGpuUuid));
-  loaded.make_graph = reinterpret_cast<MakeStepGraph>(::dlsym(library, kMakeStepGraph));
   return loaded;
 }
 
 const Plugin& plugin() {
   static const Plugin loaded = load();
   return loaded;
-}
-
-void warn_once_if_broken() {
-  static const bool broken = plugin().broken;
-  if (!broken) return;
-  TORCH_WARN_ONCE("this machine has an NVIDIA driver, but its GPUs cannot be used: ", plugin().problem);
 }
 
 bool hides_all_gpus() {
@@ -80,9 +73,9 @@ std::string host_name() {
   return std::string(name.data()) + "/" + boot_id();
 }
 
-void require_gpu(const char* what) {
+void require_gpu() {
   if (cuda_device_count() > 0) return;
-  throw ConfigError(std::string(what) + " cannot be used: " + (plugin().make ? "no GPU is visible" : plugin().problem));
+  throw ConfigError("nccl cannot be used: " + (plugin().make ? "no GPU is visible" : plugin().problem));
 }
 
 /// The launcher's default, or nobody's choice.
@@ -95,7 +88,9 @@ void end_with_the_process() {
 }  // namespace
 
 int cuda_device_count() {
-  warn_once_if_broken();
+  if (plugin().broken) {
+    TORCH_WARN_ONCE("this machine has an NVIDIA driver, but its GPUs cannot be used: ", plugin().problem);
+  }
   if (!plugin().make || !at::hasCUDA()) return 0;
   return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
 }
@@ -107,7 +102,7 @@ std::string gpu_name(int index) {
 }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments& arguments, int gpu) {
-  require_gpu("nccl");
+  require_gpu();
   end_with_the_process();
   c10::intrusive_ptr<c10d::Backend> backend;
   plugin().make(arguments, backend);
@@ -116,13 +111,6 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments& arguments, i
   backend->setBoundDeviceId(device);
   backend->eagerConnectSingleDevice(device);
   return backend;
-}
-
-std::unique_ptr<detail::StepGraph> make_step_graph(int gpu) {
-  require_gpu("a CUDA graph");
-  std::unique_ptr<detail::StepGraph> graph;
-  plugin().make_graph(gpu, graph);
-  return graph;
 }
 
 }  // namespace taas

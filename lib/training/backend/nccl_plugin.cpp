@@ -1,10 +1,13 @@
-#include "training/backend/nccl_plugin.hpp"
-
 #include <c10/cuda/CUDAException.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
+#include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "training/backend/backends.hpp"
+
+// nccl.cpp finds these by their names.
 
 extern "C" void taas_make_nccl(const taas::BackendArguments& arguments, c10::intrusive_ptr<c10d::Backend>& result) {
   auto options = c10d::ProcessGroupNCCL::Options::create();
@@ -12,6 +15,7 @@ extern "C" void taas_make_nccl(const taas::BackendArguments& arguments, c10::int
   result = c10::make_intrusive<c10d::ProcessGroupNCCL>(arguments.store, arguments.rank, arguments.world_size, options);
 }
 
+/// "GPU-8a1b…" of a visible GPU, as nvidia-smi has it.
 extern "C" void taas_gpu_uuid(int index, std::string& result) {
   cudaDeviceProp properties{};
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));

@@ -1,7 +1,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "taas/error.hpp"
-#include "training/backend/nccl.hpp"
+#include "training/backend/backends.hpp"
 
 namespace taas {
 
@@ -11,10 +11,6 @@ std::string gpu_name(int) { return {}; }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendArguments&, int) {
   throw ConfigError("nccl cannot be used: this libtaas was built with a torch that has no CUDA");
-}
-
-std::unique_ptr<detail::StepGraph> make_step_graph(int) {
-  throw ConfigError("a CUDA graph cannot be used: this libtaas was built with a torch that has no CUDA");
 }
 
 }  // namespace taas

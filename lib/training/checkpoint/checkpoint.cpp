@@ -77,7 +77,7 @@ Checkpoint from_value(const c10::IValue& value) {
   if (!ours) {
     throw CheckpointError(" is neither a checkpoint of taas nor a state dict: it holds a dictionary with " +
                           (all.empty() ? "no keys" : keys_of(all)) +
-                          "; in Python, save the state dict alone, or what docs/training.md describes");
+                          "; in Python, save the state dict alone, or what docs/cpp/training.md describes");
   }
   check_version(all);
   Checkpoint checkpoint;
@@ -107,7 +107,7 @@ StateDict tensors_of(const torch::nn::Module& module) {
   return tensors;
 }
 
-std::string describe(const at::Tensor& tensor) {
+std::string form_text(const at::Tensor& tensor) {
   std::string text = std::string(c10::toString(tensor.scalar_type())) + "[";
   for (auto size : tensor.sizes()) text += (text.back() == '[' ? "" : ", ") + std::to_string(size);
   return text + "]";
@@ -119,7 +119,7 @@ void check_same_tensors(const StateDict& own, const StateDict& saved) {
   for (const auto& [name, tensor] : own) {
     auto found = saved.find(name);
     if (found == saved.end()) throw CheckpointError("the checkpoint has no tensor named " + name);
-    auto mine = describe(tensor), theirs = describe(found->second);
+    auto mine = form_text(tensor), theirs = form_text(found->second);
     if (mine != theirs)
       throw CheckpointError(name + " is " + theirs + " in the checkpoint but " + mine + " in the model");
   }

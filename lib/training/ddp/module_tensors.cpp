@@ -3,32 +3,56 @@
 #include <torch/nn/modules/embedding.h>
 
 #include <algorithm>
+#include <sstream>
 #include <unordered_set>
 
 #include "taas/error.hpp"
+#include "training/group/rank_texts.hpp"
+#include "training/group/tensor_checks.hpp"
 
 namespace taas {
 namespace {
 
-using NamedTensorDict = torch::OrderedDict<std::string, at::Tensor>;
+using Lines = std::vector<std::string>;
 
-std::vector<NamedTensor> all_but(const NamedTensorDict& tensors, const IgnoredNames& ignored) {
-  std::vector<NamedTensor> kept;
-  for (const auto& item : tensors) {
-    if (item.value().defined() && !ignored.contains(item.key())) kept.emplace_back(item.key(), item.value());
+/// "conv1.weight (32, 1, 3, 3) Float, strides (9, 9, 3, 1)", one for each parameter.
+Lines describe_parameters(const std::vector<NamedTensor>& parameters) {
+  Lines lines;
+  for (const auto& [name, tensor] : parameters) {
+    lines.push_back(name + " " + describe(tensor) + ", strides " + describe_shape(tensor.strides()));
   }
-  return kept;
+  return lines;
+}
+
+std::string in_one_text(const Lines& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + '\n';
+  return text;
+}
+
+Lines lines_of(const std::string& text) {
+  Lines lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// What is different in `theirs` against `first`: empty when nothing is.
+std::string first_difference(const Lines& first, const Lines& theirs, int rank) {
+  const auto on_rank = " on rank " + std::to_string(rank);
+  for (std::size_t i = 0; i < std::min(first.size(), theirs.size()); ++i) {
+    if (first[i] != theirs[i]) {
+      return "parameters differ between ranks: " + first[i] + " on rank 0, but " + theirs[i] + on_rank;
+    }
+  }
+  if (first.size() == theirs.size()) return "";
+  const auto& longer = first.size() > theirs.size() ? first : theirs;
+  return "parameters differ between ranks: " + std::to_string(first.size()) + " on rank 0, but " +
+         std::to_string(theirs.size()) + on_rank + "; the first of one side alone is " +
+         longer[std::min(first.size(), theirs.size())];
 }
 
 }  // namespace
-
-std::vector<NamedTensor> named_parameters_of(const torch::nn::Module& module, const IgnoredNames& ignored) {
-  return all_but(module.named_parameters(), ignored);
-}
-
-std::vector<NamedTensor> named_buffers_of(const torch::nn::Module& module, const IgnoredNames& ignored) {
-  return all_but(module.named_buffers(), ignored);
-}
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
   std::vector<at::Tensor> tensors;
@@ -37,13 +61,15 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
   return tensors;
 }
 
-std::vector<NamedTensor> trained_parameters(const torch::nn::Module& module, const IgnoredNames& ignored) {
-  auto parameters = named_parameters_of(module, ignored);
+std::vector<NamedTensor> trained_parameters(const torch::nn::Module& module) {
+  std::vector<NamedTensor> trained;
   std::unordered_set<const at::TensorImpl*> seen;
-  std::erase_if(parameters, [&](const NamedTensor& named) {
-    return !named.second.requires_grad() || !seen.insert(named.second.unsafeGetTensorImpl()).second;
-  });
-  return parameters;
+  for (const auto& item : module.named_parameters()) {
+    const auto& parameter = item.value();
+    if (!parameter.defined() || !parameter.requires_grad()) continue;
+    if (seen.insert(parameter.unsafeGetTensorImpl()).second) trained.emplace_back(item.key(), parameter);
+  }
+  return trained;
 }
 
 std::vector<bool> expect_sparse(const torch::nn::Module& module, const std::vector<NamedTensor>& parameters) {
@@ -57,16 +83,6 @@ std::vector<bool> expect_sparse(const torch::nn::Module& module, const std::vect
   std::vector<bool> expected;
   for (const auto& [name, tensor] : parameters) expected.push_back(sparse.contains(tensor.unsafeGetTensorImpl()));
   return expected;
-}
-
-void check_names(const torch::nn::Module& module, const std::vector<std::string>& names, const std::string& option) {
-  if (names.empty()) return;
-  const auto parameters = module.named_parameters();
-  const auto buffers = module.named_buffers();
-  for (const auto& name : names) {
-    if (parameters.contains(name) || buffers.contains(name)) continue;
-    throw InvalidArgument(option + " names " + name + ", which the module does not have: see named_parameters()");
-  }
 }
 
 bool on_one_device(const std::vector<NamedTensor>& parameters) {
@@ -85,6 +101,13 @@ void check_devices(const std::vector<NamedTensor>& parameters, c10::Device group
                           (several ? ": a module on several devices has to be on devices of that kind alone"
                                    : ": move the module there first, with module->to(group.device())"));
   }
+}
+
+void check_same_parameters(const ProcessGroup& group, const std::vector<NamedTensor>& parameters) {
+  const auto mine = describe_parameters(parameters);
+  const auto first = lines_of(broadcast_text(group, in_one_text(mine)));
+  const auto difference = first_text(group, first_difference(first, mine, group.rank()));
+  if (!difference.empty()) throw InvalidArgument(difference);
 }
 
 }  // namespace taas

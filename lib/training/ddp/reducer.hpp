@@ -1,102 +1,55 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 
-#include <cstdint>
-#include <map>
+#include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "taas/comm_hooks.hpp"
-#include "taas/process_group.hpp"
-#include "training/ddp/parameter_check.hpp"
+#include "taas/distributed_data_parallel.hpp"
+#include "training/backend/c10_error.hpp"
+#include "training/ddp/module_tensors.hpp"
 
-namespace c10d {
-class Reducer;
-class Work;
-}  // namespace c10d
+// The one place that knows c10d::Reducer, whose constructor grows from release to release.
 
 namespace taas {
 
-struct ReducerOptions {
-  std::int64_t bucket_bytes = 0;
-  std::int64_t first_bucket_bytes = 0;
-  std::vector<std::int64_t> bucket_bytes_list = {};  ///< a limit for each bucket; empty: the two above
-  bool find_unused_parameters = false;
-  bool static_graph = false;
-  bool gradient_as_bucket_view = false;
-  bool skip_all_reduce_unused_params = false;
-  bool batched_grad_copy = false;
-  bool lazy_bucket_allocation = false;
-  std::optional<at::ScalarType> param_dtype = std::nullopt;  ///< of gradients; unset: those of the parameters
-  bool share_memory = false;                                 ///< for small sums of ranks on one machine; a collective
-  bool broadcast_buffers = false;                            ///< only for the log
-  std::string module_name = {};                              ///< only for the log
+struct BuiltReducer {
+  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Logger> logger;  ///< the reducer looks for it, and does not own it
 };
+
+/// Averages the gradients of `parameters`, which need some, each there once, while backward runs. A collective. Throws
+/// ConfigError for options that this libtorch does not have.
+BuiltReducer build_reducer(const ProcessGroup& group, const torch::nn::Module& module,
+                           const std::vector<NamedTensor>& parameters, const DistributedDataParallelOptions& options);
+
+/// Throws InvalidArgument for sizes of buckets that are none.
+void check_bucket_limits(const DistributedDataParallelOptions& options);
 
 /// The parameters in each bucket until the first backward is over, by their place in `tensors`. All of a bucket are of
 /// one device and one type.
 std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& tensors,
                                                     const std::vector<bool>& expect_sparse,
-                                                    const ReducerOptions& options);
+                                                    const DistributedDataParallelOptions& options);
 
-/// Averages gradients over the ranks while backward runs. The one place that knows c10d::Reducer, whose constructor
-/// grows from release to release; an own reducer can stand beside it behind the same functions.
-class Reducer {
- public:
-  /// `parameters` need gradients, each is there once; `expect_sparse` says for each whether its gradient is sparse.
-  Reducer(const ProcessGroup& group, const std::vector<NamedTensor>& parameters, const std::vector<bool>& expect_sparse,
-          const ReducerOptions& options);
-  ~Reducer();
+/// What is wrong and what to do, from the text of an error of the reducer: its own advice is for the options of Python,
+/// and in part wrong (a static graph is told to look for unused parameters).
+std::string advice_for(const std::string& reducer_text, bool static_graph);
 
-  void start_forward();
-  /// Once, after the first backward, buckets are made anew in the order in which gradients came. A collective.
-  void rebuild_buckets();
-  /// The next backward will be reduced; `outputs` only where unused parameters are to be found.
-  void prepare_for_backward(const std::vector<at::Tensor>& outputs);
-  /// Static graph: at the end of the first backward, reduces everything at once.
-  void delay_all_reduce();
-  /// Before the first forward.
-  void set_static_graph();
-
-  /// Once, before the first backward.
-  void register_comm_hook(const std::shared_ptr<CommHook>& hook);
-  void register_comm_hook(BuiltinCommHook hook);
-  /// Backward waits for `futures` before it is over.
-  void wait_in_backward(const std::vector<GradientFuture>& futures);
-
-  /// Join: for the logger.
-  void note_join();
-  /// Join: the sum of the ranks that have inputs in this iteration, on its way. Gradients are divided by it, or by the
-  /// world size for `divide_by_world_size`. None: by the world size, from here on.
-  void set_active_ranks(c10::intrusive_ptr<c10d::Work> sum, bool divide_by_world_size);
-  /// Join: takes part in the reductions of a backward of other ranks, with zeros. `keep`: parameters get the averages,
-  /// and those that no rank used get none.
-  void shadow_backward(const ProcessGroup& group, bool find_unused_parameters, bool keep);
-
-  /// From the next iteration on; buckets are made anew in it.
-  void use_group(const ProcessGroup& group);
-  void remove_autograd_hooks();
-  /// Throws Exception when the last backward was not able to reduce all.
-  void check_finalized();
-
-  /// Backward ends without waiting for the reduction; finalize() waits and writes the gradients.
-  void require_manual_finalization(bool required);
-  bool should_finalize_after_backward() const;
-  void finalize();
-
-  /// Measures the first ten iterations and then each `rate`th; without a call none is.
-  void measure_every(int rate);
-  std::map<std::string, std::string> logged_texts() const;
-  std::map<std::string, std::int64_t> logged_numbers() const;
-
-  c10d::Reducer& native() const;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
-};
+/// Runs `call`; an error of the reducer comes out as a taas::Exception with our advice.
+template <class Call>
+void reducing(bool static_graph, Call&& call) {
+  try {
+    call();
+  } catch (const Exception&) {
+    throw;
+  } catch (const c10::DistError& error) {
+    throw CommunicationError(one_line(error));
+  } catch (const c10::Error& error) {
+    throw Exception(advice_for(one_line(error), static_graph));
+  }
+}
 
 }  // namespace taas

@@ -17,9 +17,9 @@
 
 #include "base/ids.hpp"
 #include "base/log/log_line.hpp"
+#include "base/memory.hpp"
 #include "taas/collectives.hpp"
 #include "training/backend/environment.hpp"
-#include "training/group/group_setup.hpp"
 #include "training/group/process_group_state.hpp"
 #include "training/group/rank_texts.hpp"
 
@@ -56,13 +56,13 @@ struct Key {
   }
 };
 
-std::optional<data::Mapping> mapped(const Fd& memory, std::size_t bytes) {
-  if (!memory || !data::is_shared_memory(memory, bytes)) return std::nullopt;
-  auto mapping = data::Mapping::of(memory, bytes);
+std::optional<Mapping> mapped(const Fd& memory, std::size_t bytes) {
+  if (!memory || !is_shared_memory(memory, bytes)) return std::nullopt;
+  auto mapping = Mapping::of(memory, bytes);
   return mapping ? std::optional(std::move(*mapping)) : std::nullopt;
 }
 
-std::optional<data::Mapping> find(const Key& key, std::size_t bytes) {
+std::optional<Mapping> find(const Key& key, std::size_t bytes) {
   if (key.space.empty() || key.space != process_space()) return std::nullopt;
   const auto path = "/proc/" + std::to_string(key.process) + "/fd/" + std::to_string(key.descriptor);
   auto mapping = mapped(Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC)), bytes);
@@ -73,7 +73,7 @@ std::optional<data::Mapping> find(const Key& key, std::size_t bytes) {
 /// Rank 0's memory, with the secret in it.
 struct Offer {
   Fd descriptor;  ///< what the others open
-  std::optional<data::Mapping> memory;
+  std::optional<Mapping> memory;
   Key key;
 
   /// Empty where there is no memory.
@@ -82,7 +82,7 @@ struct Offer {
 
 Offer make_offer(std::size_t bytes) {
   Offer offer;
-  auto memory = data::make_shared_memory(bytes);
+  auto memory = make_shared_memory(bytes);
   if (!memory) return offer;
   offer.descriptor = std::move(*memory);
   offer.memory = mapped(offer.descriptor, bytes);

@@ -1,17 +1,175 @@
 #include "taas/collectives.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
+#include <vector>
 
-#include "training/group/process_group_state.hpp"
+#include "taas/error.hpp"
+#include "training/backend/c10_error.hpp"
 #include "training/group/tensor_checks.hpp"
-#include "training/group/tensor_forms.hpp"
-#include "training/group/work.hpp"
 
 namespace taas {
+namespace {
+
+constexpr std::chrono::microseconds kBetweenQuestions{200};
+
+using TensorVector = std::vector<at::Tensor>;
+
+c10::Stream current_stream() {
+  const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
+  return cuda.getStream(cuda.getDevice());
+}
+
+}  // namespace
+
+/// A collective as torch has it, and the sum that is left to divide by the number of ranks when it is through. Without
+/// a work, as in a group of one process, everything is done before it has begun.
+class Work::Impl {
+ public:
+  Impl(const char* name, c10::intrusive_ptr<c10d::Work> work, at::Tensor sum, int ranks)
+      : name_(name), work_(std::move(work)), sum_(std::move(sum)), ranks_(ranks) {}
+
+  /// Each call orders the stream that is current then. The first one divides, and later ones come after that.
+  void wait() {
+    if (!work_) return;
+    communicating(name_, [&] { work_->wait(); });
+    if (sum_.defined()) divide();
+    if (divided_) divided_->block(current_stream());
+  }
+
+  void wait(std::chrono::milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    while (work_ && !work_->isCompleted()) {
+      if (std::chrono::steady_clock::now() >= end) {
+        throw CommunicationError(std::string(name_) + ": not through after " + std::to_string(timeout.count()) + " ms");
+      }
+      std::this_thread::sleep_for(kBetweenQuestions);
+    }
+    wait();
+  }
+
+ private:
+  void divide() {
+    sum_.div_(ranks_);
+    if (sum_.is_cuda()) {
+      divided_.emplace(c10::DeviceType::CUDA);
+      divided_->record(current_stream());
+    }
+    sum_.reset();
+  }
+
+  const char* name_;
+  c10::intrusive_ptr<c10d::Work> work_;
+  at::Tensor sum_;
+  int ranks_;
+  std::optional<c10::Event> divided_;  // on the stream of the first wait
+};
+
+Work::Work(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+void Work::wait() { impl_->wait(); }
+void Work::wait(std::chrono::milliseconds timeout) { impl_->wait(timeout); }
 
 namespace {
+
+/// `sum` is divided at the end where it is defined.
+template <class Call>
+Work start(const ProcessGroup& group, const char* name, Call&& call, at::Tensor sum = {}) {
+  c10::intrusive_ptr<c10d::Work> work;
+  if (group.native()) work = communicating(name, call);
+  return Work(std::make_shared<Work::Impl>(name, std::move(work), std::move(sum), group.world_size()));
+}
+
+// Refusals: each throws InvalidArgument "<call>: …" naming what it got.
+
+constexpr c10::ScalarType kReduced[] = {at::kByte, at::kChar,     at::kBool,  at::kInt,   at::kLong,
+                                        at::kHalf, at::kBFloat16, at::kFloat, at::kDouble};
+
+[[noreturn]] void refuse(const char* call, const std::string& what) {
+  throw InvalidArgument(std::string(call) + ": " + what);
+}
+
+/// Defined, dense, contiguous, and on the CPU or the group's device.
+void check_tensor(const ProcessGroup& group, const char* call, const at::Tensor& tensor) {
+  if (!tensor.defined()) refuse(call, "a tensor is undefined");
+  if (tensor.layout() != c10::kStrided) refuse(call, "a tensor is sparse; only dense ones can be communicated");
+  if (!tensor.is_contiguous()) refuse(call, "the tensor " + describe(tensor) + " is not contiguous");
+  if (!tensor.is_cpu() && tensor.device() != group.device()) {
+    refuse(call, "the tensor " + describe(tensor) + " is on " + tensor.device().str() + ", but this group works on " +
+                     group.device().str());
+  }
+}
+
+/// `all` has shape (world_size, *one.shape) and the dtype and device of `one`; both pass check_tensor.
+void check_rows(const ProcessGroup& group, const char* call, const char* all_name, const at::Tensor& all,
+                const char* one_name, const at::Tensor& one) {
+  check_tensor(group, call, all);
+  check_tensor(group, call, one);
+  std::vector<std::int64_t> wanted{group.world_size()};
+  wanted.insert(wanted.end(), one.sizes().begin(), one.sizes().end());
+  if (all.sizes() != c10::IntArrayRef(wanted) || all.scalar_type() != one.scalar_type()) {
+    refuse(call, std::string(all_name) + " is " + describe(all) + " but must be " + describe_shape(wanted) + " " +
+                     c10::toString(one.scalar_type()) + ", a row of " + one_name + "'s shape for each rank");
+  }
+  if (all.device() != one.device()) {
+    refuse(call,
+           std::string(all_name) + " is on " + all.device().str() + ", " + one_name + " on " + one.device().str());
+  }
+}
+
+/// In the group, and not this rank itself.
+void check_other_rank(const ProcessGroup& group, const char* call, const char* name, int rank) {
+  check_rank(group, call, name, rank);
+  if (rank == group.rank()) refuse(call, std::string(name) + " " + std::to_string(rank) + " is this rank itself");
+}
+
+/// For a tensor that is written to: not a view that is conjugated or negated as it is read.
+void check_output(const ProcessGroup& group, const char* call, const at::Tensor& tensor) {
+  check_tensor(group, call, tensor);
+  if (!tensor.is_conj() && !tensor.is_neg()) return;
+  refuse(call, "the tensor " + describe(tensor) + " is a " + (tensor.is_conj() ? "conjugated" : "negated") +
+                   " view, which cannot be written to: give the tensor that it is a view of, or a copy (clone())");
+}
+
+/// The type is one that backends reduce in this way, and an average needs one that can hold it.
+void check_operation(const char* call, const at::Tensor& tensor, ReduceOp op) {
+  const auto type = tensor.scalar_type();
+  const bool orders = op == ReduceOp::kMin || op == ReduceOp::kMax;
+  if (op == ReduceOp::kAverage && !tensor.is_floating_point() && !tensor.is_complex()) {
+    refuse(call, std::string("kAverage needs a floating point tensor, not ") + c10::toString(type));
+  }
+  if (tensor.is_complex() && op != ReduceOp::kSum && op != ReduceOp::kAverage) {
+    refuse(call, std::string("complex numbers are reduced by kSum and kAverage alone, and the tensor is ") +
+                     c10::toString(type));
+  }
+  if (type == at::kBool && !orders) refuse(call, "Bool is reduced by kMin (all) and kMax (any) alone");
+  if (std::ranges::find(kReduced, c10::toRealValueType(type)) == std::end(kReduced)) {
+    refuse(call, std::string("no backend reduces ") + c10::toString(type) +
+                     ": convert it, for example to Int, Long, Half or Float");
+  }
+}
+
+// The forms in which tensors are communicated: backends know few types, and what is only moved needs none.
+
+/// Without a gradient, and with a conjugation or negation that was only noted carried out (a copy, then).
+at::Tensor resolved(const at::Tensor& input) { return input.detach().resolve_conj().resolve_neg(); }
+
+/// The memory of a contiguous tensor as bytes, in one dimension.
+at::Tensor as_bytes(const at::Tensor& tensor) { return tensor.detach().reshape(-1).view(at::kByte); }
+
+/// The memory of a contiguous tensor in a type that backends reduce: pairs for complex numbers.
+at::Tensor reducible(const at::Tensor& tensor) {
+  auto plain = tensor.detach();
+  return plain.is_complex() ? at::view_as_real(plain) : plain;
+}
 
 c10d::ReduceOp native(ReduceOp op) {
   switch (op) {
@@ -28,10 +186,15 @@ c10d::ReduceOp native(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
-/// What is left to do for an average.
-Work::Impl::Finish division(const ProcessGroup& group, const at::Tensor& tensor, ReduceOp op) {
-  if (op != ReduceOp::kAverage || divides_first(tensor, op)) return nullptr;
-  return [tensor, size = group.world_size()]() mutable { tensor.div_(size); };
+/// Whether an average is divided before it is summed: the sum of 16 bit numbers is soon too large for them.
+bool divides_first(const at::Tensor& tensor, ReduceOp op) {
+  const auto type = c10::toRealValueType(tensor.scalar_type());
+  return op == ReduceOp::kAverage && (type == at::kHalf || type == at::kBFloat16);
+}
+
+/// The tensor, where it is to be divided when it is summed.
+at::Tensor divided_last(const at::Tensor& tensor, ReduceOp op) {
+  return op == ReduceOp::kAverage && !divides_first(tensor, op) ? tensor : at::Tensor();
 }
 
 // Rows lie one after the other, so these two see flat tensors. Their names changed between torch 2.11 and 2.15.
@@ -64,23 +227,22 @@ std::vector<TensorVector> rows_on_root(const ProcessGroup& group, const at::Tens
 Work all_reduce_async(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op) {
   check_output(group, "all_reduce", tensor);
   check_operation("all_reduce", tensor, op);
-  if (!group.native()) return done("all_reduce");
   c10d::AllreduceOptions options;
   options.reduceOp = native(op);
   TensorVector tensors{reducible(tensor)};
-  if (divides_first(tensor, op)) tensors.front().div_(group.world_size());
+  auto& mine = tensors.front();
+  if (group.native() && divides_first(mine, op)) mine.div_(group.world_size());
   return start(
-      "all_reduce", [&] { return group.native()->allreduce(tensors, options); }, division(group, tensors.front(), op));
+      group, "all_reduce", [&] { return group.native()->allreduce(tensors, options); }, divided_last(mine, op));
 }
 
 Work broadcast_async(const ProcessGroup& group, at::Tensor& tensor, int root) {
   check_output(group, "broadcast", tensor);
   check_rank(group, "broadcast", "root", root);
-  if (!group.native()) return done("broadcast");
   c10d::BroadcastOptions options;
   options.rootRank = root;
   TensorVector tensors{as_bytes(tensor)};
-  return start("broadcast", [&] { return group.native()->broadcast(tensors, options); });
+  return start(group, "broadcast", [&] { return group.native()->broadcast(tensors, options); });
 }
 
 Work all_gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input) {
@@ -88,11 +250,8 @@ Work all_gather_async(const ProcessGroup& group, at::Tensor& output, const at::T
   check_output(group, "all_gather", output);
   auto all = as_bytes(output);
   auto one = as_bytes(resolved(input));
-  if (!group.native()) {
-    all.copy_(one);
-    return done("all_gather");
-  }
-  return start("all_gather", [&] { return gather_rows(*group.native(), all, one); });
+  if (!group.native()) all.copy_(one);
+  return start(group, "all_gather", [&] { return gather_rows(*group.native(), all, one); });
 }
 
 Work reduce_scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, ReduceOp op) {
@@ -101,15 +260,12 @@ Work reduce_scatter_async(const ProcessGroup& group, at::Tensor& output, const a
   check_operation("reduce_scatter", input, op);
   auto one = reducible(output).view(-1);
   auto all = reducible(resolved(input)).view(-1);
-  if (!group.native()) {
-    one.copy_(all);
-    return done("reduce_scatter");
-  }
-  if (divides_first(input, op)) all = all.div(group.world_size());
+  if (!group.native()) one.copy_(all);
+  if (divides_first(all, op)) all = all.div(group.world_size());
   c10d::ReduceScatterOptions options;
   options.reduceOp = native(op);
   return start(
-      "reduce_scatter", [&] { return scatter_rows(*group.native(), one, all, options); }, division(group, one, op));
+      group, "reduce_scatter", [&] { return scatter_rows(*group.native(), one, all, options); }, divided_last(one, op));
 }
 
 Work gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
@@ -121,13 +277,10 @@ Work gather_async(const ProcessGroup& group, at::Tensor& output, const at::Tenso
   }
   auto rows = rows_on_root(group, output, root);
   TensorVector inputs{as_bytes(resolved(input))};
-  if (!group.native()) {
-    rows[0][0].copy_(inputs[0]);
-    return done("gather");
-  }
+  if (!group.native()) rows[0][0].copy_(inputs[0]);
   c10d::GatherOptions options;
   options.rootRank = root;
-  return start("gather", [&] { return group.native()->gather(rows, inputs, options); });
+  return start(group, "gather", [&] { return group.native()->gather(rows, inputs, options); });
 }
 
 Work scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
@@ -136,13 +289,24 @@ Work scatter_async(const ProcessGroup& group, at::Tensor& output, const at::Tens
   if (group.rank() == root) check_rows(group, "scatter", "input", input, "output", output);
   auto rows = rows_on_root(group, group.rank() == root ? resolved(input) : input, root);
   TensorVector outputs{as_bytes(output)};
-  if (!group.native()) {
-    outputs[0].copy_(rows[0][0]);
-    return done("scatter");
-  }
+  if (!group.native()) outputs[0].copy_(rows[0][0]);
   c10d::ScatterOptions options;
   options.rootRank = root;
-  return start("scatter", [&] { return group.native()->scatter(outputs, rows, options); });
+  return start(group, "scatter", [&] { return group.native()->scatter(outputs, rows, options); });
+}
+
+Work send_async(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {
+  check_tensor(group, "send", tensor);
+  check_other_rank(group, "send", "destination", destination);
+  TensorVector tensors{as_bytes(resolved(tensor))};
+  return start(group, "send", [&] { return group.native()->send(tensors, destination, tag); });
+}
+
+Work recv_async(const ProcessGroup& group, at::Tensor& tensor, int source, int tag) {
+  check_output(group, "recv", tensor);
+  check_other_rank(group, "recv", "source", source);
+  TensorVector tensors{as_bytes(tensor)};
+  return start(group, "recv", [&] { return group.native()->recv(tensors, source, tag); });
 }
 
 void all_reduce(const ProcessGroup& group, at::Tensor& tensor, ReduceOp op) {
@@ -161,12 +325,17 @@ void gather(const ProcessGroup& group, at::Tensor& output, const at::Tensor& inp
 void scatter(const ProcessGroup& group, at::Tensor& output, const at::Tensor& input, int root) {
   scatter_async(group, output, input, root).wait();
 }
+void send(const ProcessGroup& group, const at::Tensor& tensor, int destination, int tag) {
+  send_async(group, tensor, destination, tag).wait();
+}
+void recv(const ProcessGroup& group, at::Tensor& tensor, int source, int tag) {
+  recv_async(group, tensor, source, tag).wait();
+}
 void barrier(const ProcessGroup& group) {
-  if (!group.native()) return;
   c10d::BarrierOptions options;
   options.device = group.device();
   if (group.device().is_cuda()) options.device_ids = {group.device().index()};
-  start("barrier", [&] { return group.native()->barrier(options); }).wait();
+  start(group, "barrier", [&] { return group.native()->barrier(options); }).wait();
 }
 
 }  // namespace taas

@@ -4,14 +4,14 @@
 
 #include <memory>
 
-#include "training/group/peer_watch.hpp"
-#include "training/sums/shared_sums.hpp"
-
 namespace c10d {
 class Backend;
 }
 
 namespace taas {
+
+class PeerWatch;
+class SharedSums;
 
 /// The same backend with errors that are CommunicationErrors, "rank 1, all_reduce: rank 2 is gone (…)": those of its
 /// calls, of its works and of their futures, which c10d's reducer waits for in backward. `watch` may be null.

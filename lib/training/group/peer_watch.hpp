@@ -7,16 +7,17 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "base/fd.hpp"
 #include "training/backend/environment.hpp"
-#include "training/group/knocking.hpp"
 
 namespace taas {
 
 /// Finds out why a collective has failed: which rank is gone, or has left with an error of its own. gloo alone knows
 /// that a connection is closed, maybe by a rank that gave up for the same reason.
 ///
-/// Each rank has a door bell (knocking.hpp): the kernel answers for as long as the process lives, and refuses once it
-/// is gone. Why a rank leaves, it writes into the store, under left/<rank>.
+/// Each rank has a door bell, a socket that listens and never accepts, and writes its address into the store under
+/// bell/<rank>: the kernel answers for as long as the process lives, and refuses once it is gone. Why a rank leaves, it
+/// writes under left/<rank>.
 class PeerWatch {
  public:
   /// Publishes this rank's door bell.
@@ -36,7 +37,7 @@ class PeerWatch {
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;
   int world_size_;
-  DoorBell bell_;
+  Fd bell_;
   std::mutex mutex_;
   std::optional<std::string> found_;
 };

@@ -16,8 +16,11 @@
 
 namespace taas {
 
+class SharedSums;
+
 /// The group of the first init() of a process, by the name that torch gives it.
 inline constexpr const char* kFirstGroup = "default_pg";
+inline constexpr const char* kGlooName = "gloo";
 
 /// What a ProcessGroup handle points to.
 struct ProcessGroupState {
@@ -44,5 +47,8 @@ struct ProcessGroupState {
   void shut_down() const;
   void abort() const;
 };
+
+/// The ranks of a gloo group once more, whose all_reduce makes small sums by `sums`.
+c10::intrusive_ptr<c10d::ProcessGroup> summing_by(const ProcessGroupState& state, std::shared_ptr<SharedSums> sums);
 
 }  // namespace taas

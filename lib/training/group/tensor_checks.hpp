@@ -4,27 +4,26 @@
 
 #include <string>
 
-#include "taas/collectives.hpp"
+#include "taas/error.hpp"
+#include "taas/process_group.hpp"
 
 namespace taas {
 
-// Refusals of the collectives: each throws InvalidArgument "<call>: …" naming what it got.
+// For messages: "(64, 10)" and "(64, 10) Float".
+inline std::string describe_shape(c10::IntArrayRef sizes) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
+  return text + ")";
+}
+inline std::string describe(const at::Tensor& tensor) {
+  return describe_shape(tensor.sizes()) + " " + c10::toString(tensor.scalar_type());
+}
 
-/// Defined, dense, contiguous, and on the CPU or the group's device.
-void check_tensor(const ProcessGroup& group, const char* call, const at::Tensor& tensor);
-/// The same for a tensor that is written to: not a view that is conjugated or negated as it is read.
-void check_output(const ProcessGroup& group, const char* call, const at::Tensor& tensor);
-/// `all` has shape (world_size, *one.shape) and the dtype and device of `one`; both pass check_tensor.
-void check_rows(const ProcessGroup& group, const char* call, const char* all_name, const at::Tensor& all,
-                const char* one_name, const at::Tensor& one);
-void check_rank(const ProcessGroup& group, const char* call, const char* name, int rank);
-/// In the group, and not this rank itself.
-void check_other_rank(const ProcessGroup& group, const char* call, const char* name, int rank);
-/// The type is one that backends reduce in this way, and an average needs one that can hold it.
-void check_operation(const char* call, const at::Tensor& tensor, ReduceOp op);
-
-// For messages: "(64, 10) Float" and "(64, 10)".
-std::string describe(const at::Tensor& tensor);
-std::string describe_shape(c10::IntArrayRef sizes);
+/// Throws InvalidArgument "<call>: <name> 9 is not a rank of this group of 4".
+inline void check_rank(const ProcessGroup& group, const char* call, const char* name, int rank) {
+  if (rank >= 0 && rank < group.world_size()) return;
+  throw InvalidArgument(std::string(call) + ": " + name + " " + std::to_string(rank) +
+                        " is not a rank of this group of " + std::to_string(group.world_size()));
+}
 
 }  // namespace taas

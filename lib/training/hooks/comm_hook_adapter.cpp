@@ -16,7 +16,7 @@ std::string form_of(c10::IntArrayRef shape, const at::TensorOptions& options) {
 /// The works of c10d hold a list of one tensor.
 bool is_tensor_of_work(const c10::IValue& result) { return result.isTensorList() && result.toTensorList().size() == 1; }
 
-/// The reducer copies floating point numbers of any size into the gradients: fp16_compress_wrapper gives 16 bits.
+/// The reducer copies floating point numbers of any size into the gradients: a hook may give 16 bits.
 bool is_converted(c10::ScalarType given, const at::TensorOptions& wanted) {
   const auto type = c10::typeMetaToScalarType(wanted.dtype());
   return given == type || (c10::isFloatingType(given) && c10::isFloatingType(type));

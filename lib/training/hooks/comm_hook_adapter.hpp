@@ -21,8 +21,7 @@ class CommHookAdapter : public c10d::CommHookInterface {
  public:
   explicit CommHookAdapter(std::shared_ptr<CommHook> hook) : hook_(std::move(hook)) {}
 
-  /// Buckets whose results were not asked for, because a backward failed or this rank has only taken part in one of
-  /// others, are not waited for any longer.
+  /// Buckets whose results were not asked for, because a backward failed, are not waited for any longer.
   void begin_backward() { running_.clear(); }
 
   /// The reducer's bucket ends with the call: the hook gets a copy, of the same tensors.

@@ -15,36 +15,17 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// The same tensor under another handle, where one module takes over those of another.
-void take_over(at::Tensor& own, const at::Tensor& other) {
-  if (own.defined()) own.set_data(other);
-}
-
-template <class BatchNormImpl>
-std::shared_ptr<nn::Module> converted_as(const nn::Module& module, const ProcessGroup& group) {
-  const auto* batch_norm = module.as<BatchNormImpl>();
-  if (!batch_norm) return nullptr;
-  auto made = std::make_shared<SyncBatchNormImpl>(batch_norm->options, group);
-  made->share(*batch_norm);
-  made->train(batch_norm->is_training());
-  return made;
-}
-
-/// Null: it is no BatchNorm.
-std::shared_ptr<SyncBatchNormImpl> converted(const nn::Module& module, const ProcessGroup& group) {
-  std::shared_ptr<nn::Module> made = converted_as<nn::BatchNorm1dImpl>(module, group);
-  if (!made) made = converted_as<nn::BatchNorm2dImpl>(module, group);
-  if (!made) made = converted_as<nn::BatchNorm3dImpl>(module, group);
-  return std::dynamic_pointer_cast<SyncBatchNormImpl>(made);
-}
-
-bool is_batch_norm(const nn::Module& module) {
-  return module.as<nn::BatchNorm1dImpl>() || module.as<nn::BatchNorm2dImpl>() || module.as<nn::BatchNorm3dImpl>();
+/// Null: `module` is no BatchNorm.
+const nn::BatchNormOptions* batch_norm_options(const nn::Module& module) {
+  if (const auto* norm = module.as<nn::BatchNorm1dImpl>()) return &norm->options;
+  if (const auto* norm = module.as<nn::BatchNorm2dImpl>()) return &norm->options;
+  if (const auto* norm = module.as<nn::BatchNorm3dImpl>()) return &norm->options;
+  return nullptr;
 }
 
 void refuse_batch_norm_within(const nn::Module& module, const std::string& name) {
   for (const auto& item : module.named_modules(name, /*include_self=*/false)) {
-    if (is_batch_norm(*item.value()))
+    if (batch_norm_options(*item.value()))
       throw InvalidArgument("convert_sync_batchnorm cannot replace " + item.key() + ", a member of the class " +
                             module.name() + ": declare it as taas::SyncBatchNorm there");
   }
@@ -79,13 +60,12 @@ at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
                                             is_training() || !running_mean.defined(), momentum, options.eps());
 }
 
-void SyncBatchNormImpl::share_tensors(const at::Tensor& other_weight, const at::Tensor& other_bias,
-                                      const at::Tensor& mean, const at::Tensor& variance, const at::Tensor& batches) {
-  if (weight.defined()) weight = parameters_["weight"] = other_weight;
-  if (bias.defined()) bias = parameters_["bias"] = other_bias;
-  take_over(running_mean, mean);
-  take_over(running_var, variance);
-  take_over(num_batches_tracked, batches);
+void SyncBatchNormImpl::share(const nn::Module& batch_norm) {
+  for (const auto& item : batch_norm.named_parameters(/*recurse=*/false)) parameters_[item.key()] = item.value();
+  weight = parameters_["weight"];
+  bias = parameters_["bias"];
+  const auto own = named_buffers(/*recurse=*/false);
+  for (const auto& item : batch_norm.named_buffers(/*recurse=*/false)) own[item.key()].set_data(item.value());
 }
 
 void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {
@@ -104,10 +84,14 @@ torch::nn::Sequential convert_sync_batchnorm(const torch::nn::Sequential& module
   const auto names = module->named_children().keys();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto& child = *std::next(module->begin(), static_cast<std::ptrdiff_t>(i));
-    if (auto made = converted(*child.ptr(), group)) {
+    const auto inner = child.ptr();
+    if (const auto* options = batch_norm_options(*inner)) {
+      auto made = std::make_shared<SyncBatchNormImpl>(*options, group);
+      made->share(*inner);
+      made->train(inner->is_training());
       result->push_back(names[i], made);
     } else {
-      refuse_batch_norm_within(*child.ptr(), names[i]);
+      refuse_batch_norm_within(*inner, names[i]);
       result->push_back(names[i], child);
     }
   }

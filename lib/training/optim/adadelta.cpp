@@ -1,136 +1,102 @@
 #include "taas/adadelta.hpp"
 
-#include <ATen/ops/_foreach_add.h>
-#include <ATen/ops/_foreach_addcmul.h>
-#include <ATen/ops/_foreach_div.h>
-#include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ATen.h>
+#include <ATen/ScalarOps.h>
 #include <torch/optim/serialize.h>
 #include <torch/serialize/archive.h>
 
+#include <memory>
 #include <string>
 
 #include "taas/error.hpp"
-#include "training/optim/optimizer_step.hpp"
+#include "training/checkpoint/optimizer_fields.hpp"
 
 namespace taas {
 namespace {
+
+using torch::serialize::InputArchive;
+using torch::serialize::OutputArchive;
 
 void check(bool good, const char* name, double value) {
   if (!good) throw InvalidArgument("Adadelta cannot work with " + std::string(name) + " " + std::to_string(value));
 }
 
-/// torch's helper macros call torch::optim::serialize, which has no overload for a double: these are the same by name.
-void write(torch::serialize::OutputArchive& archive, const char* key, double value) {
-  archive.write(key, c10::IValue(value));
-}
-
-double read(torch::serialize::InputArchive& archive, const char* key) {
-  c10::IValue value;
-  archive.read(key, value);
-  return value.toDouble();
-}
-
-/// `rate` is undefined where the one of the options is meant.
-void update_all(const ParameterLists<AdadeltaParamState>& lists, const at::Tensor& rate, const AdadeltaOptions& options,
-                const OptimizerKernels& kernels) {
-  auto grads = lists.grads;
-  std::vector<at::Tensor> squares, updates;
-  count_on_host(lists);
-  for (auto* state : lists.states) {
-    squares.push_back(state->square_avg());
-    updates.push_back(state->acc_delta());
+struct ArchiveWriter {
+  OutputArchive& archive;
+  void operator()(const char* name, const auto& value) const { archive.write(name, c10::IValue(value)); }
+};
+struct ArchiveReader {
+  InputArchive& archive;
+  template <class Value>
+  void operator()(const char* name, Value& place) const {
+    c10::IValue value;
+    archive.read(name, value);
+    place = value.to<Value>();
   }
-  if (options.weight_decay() != 0) grads = at::_foreach_add(grads, lists.parameters, options.weight_decay());
-  multiply(squares, options.rho(), kernels);
-  at::_foreach_addcmul_(squares, grads, grads, 1 - options.rho());
-  auto deviations = at::_foreach_add(squares, options.eps());
-  at::_foreach_sqrt_(deviations);
-  auto deltas = at::_foreach_add(updates, options.eps());
-  at::_foreach_sqrt_(deltas);
-  at::_foreach_div_(deltas, deviations);
-  at::_foreach_mul_(deltas, grads);
-  multiply(updates, options.rho(), kernels);
-  at::_foreach_addcmul_(updates, deltas, deltas, 1 - options.rho());
-  if (rate.defined()) {
-    at::_foreach_mul_(deltas, rate.neg());
-    at::_foreach_add_(lists.parameters, deltas);
-  } else {
-    at::_foreach_add_(lists.parameters, deltas, -options.lr());
-  }
+};
+
+/// In place, as Python multiplies a tensor by a number: C++'s mul_(double) rounds the number to the tensor's type.
+void multiply(const at::Tensor& tensor, double factor) { tensor.mul_(at::native::wrapped_scalar_tensor(factor)); }
+
+/// As torch/optim/adadelta.py, _single_tensor_adadelta.
+void update(const at::Tensor& parameter, at::Tensor grad, AdadeltaParamState& state, const AdadeltaOptions& options) {
+  state.step(state.step() + 1);
+  auto &square = state.square_avg(), &acc_delta = state.acc_delta();
+  if (options.weight_decay() != 0) grad = grad.add(parameter, options.weight_decay());
+  multiply(square, options.rho());
+  square.addcmul_(grad, grad, 1 - options.rho());
+  const auto deviation = square.add(options.eps()).sqrt_();
+  const auto delta = acc_delta.add(options.eps()).sqrt_().div_(deviation).mul_(grad);
+  multiply(acc_delta, options.rho());
+  acc_delta.addcmul_(delta, delta, 1 - options.rho());
+  parameter.add_(delta, -options.lr());
 }
 
-std::vector<at::Tensor> kept_by_adadelta(const AdadeltaParamState& state) {
-  return {state.square_avg(), state.acc_delta()};
-}
-
-AdadeltaParamState fresh_state(const torch::Tensor& parameter) {
-  AdadeltaParamState state;
-  state.square_avg(torch::zeros_like(parameter, at::MemoryFormat::Preserve));
-  state.acc_delta(torch::zeros_like(parameter, at::MemoryFormat::Preserve));
+std::unique_ptr<AdadeltaParamState> fresh_state(const at::Tensor& parameter) {
+  auto state = std::make_unique<AdadeltaParamState>();
+  state->square_avg(at::zeros_like(parameter, at::MemoryFormat::Preserve));
+  state->acc_delta(at::zeros_like(parameter, at::MemoryFormat::Preserve));
   return state;
 }
 
 }  // namespace
 
-void AdadeltaOptions::serialize(torch::serialize::OutputArchive& archive) const {
-  write(archive, "lr", lr());
-  write(archive, "rho", rho());
-  write(archive, "eps", eps());
-  write(archive, "weight_decay", weight_decay());
-}
+void AdadeltaOptions::serialize(OutputArchive& archive) const { each_field(*this, ArchiveWriter{archive}); }
+void AdadeltaOptions::serialize(InputArchive& archive) { each_field(*this, ArchiveReader{archive}); }
+void AdadeltaParamState::serialize(OutputArchive& archive) const { each_field(*this, ArchiveWriter{archive}); }
+void AdadeltaParamState::serialize(InputArchive& archive) { each_field(*this, ArchiveReader{archive}); }
 
-void AdadeltaOptions::serialize(torch::serialize::InputArchive& archive) {
-  lr(read(archive, "lr"));
-  rho(read(archive, "rho"));
-  eps(read(archive, "eps"));
-  weight_decay(read(archive, "weight_decay"));
-}
-
-void AdadeltaParamState::serialize(torch::serialize::OutputArchive& archive) const {
-  archive.write("step", c10::IValue(step()));
-  archive.write("square_avg", square_avg());
-  archive.write("acc_delta", acc_delta());
-}
-
-void AdadeltaParamState::serialize(torch::serialize::InputArchive& archive) {
-  c10::IValue steps;
-  archive.read("step", steps);
-  step(steps.toInt());
-  archive.read("square_avg", square_avg());
-  archive.read("acc_delta", acc_delta());
-}
-
-Adadelta::Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults,
-                   const OptimizerKernels& kernels)
-    : Optimizer(groups, std::make_unique<AdadeltaOptions>(defaults)), RecordableOptimizer(kernels) {
+Adadelta::Adadelta(const std::vector<torch::optim::OptimizerParamGroup>& groups, const AdadeltaOptions& defaults)
+    : Optimizer(groups, std::make_unique<AdadeltaOptions>(defaults)) {
   check(defaults.lr() >= 0, "lr", defaults.lr());
   check(defaults.rho() >= 0 && defaults.rho() <= 1, "rho", defaults.rho());
   check(defaults.eps() >= 0, "eps", defaults.eps());
   check(defaults.weight_decay() >= 0, "weight_decay", defaults.weight_decay());
-  if (kernels.fused) throw InvalidArgument("Adadelta cannot be fused: torch has no kernel for it");
 }
 
 torch::Tensor Adadelta::step(LossClosure closure) {
-  return step_lists<AdadeltaOptions, AdadeltaParamState>(
-      *this, "Adadelta", *mirror_, closure, fresh_state, kept_by_adadelta,
-      [&](const auto& lists, const at::Tensor& rate, const auto& options) {
-        update_all(lists, rate, options, kernels());
-      });
+  torch::Tensor loss;
+  if (closure) loss = closure();  // with gradients on, as the caller left them
+  const at::NoGradGuard no_grad;
+  for (auto& group : param_groups()) {
+    const auto& options = static_cast<const AdadeltaOptions&>(group.options());
+    for (const auto& parameter : group.params()) {
+      const auto& grad = parameter.grad();
+      if (!grad.defined()) continue;
+      if (grad.is_sparse()) throw InvalidArgument("Adadelta takes dense gradients only, and one is sparse");
+      auto& state = state_[parameter.unsafeGetTensorImpl()];
+      if (!state) state = fresh_state(parameter);
+      update(parameter, grad, static_cast<AdadeltaParamState&>(*state), options);
+    }
+  }
+  return loss;
 }
 
-void Adadelta::before_recording() { refresh_mirror<AdadeltaParamState>(*this, *mirror_); }
-void Adadelta::before_replay() {
-  before_recording();
-  count_replay<AdadeltaParamState>(*this, *mirror_, /*mirrored=*/false);
-}
-bool Adadelta::still_recorded() { return is_still_recorded<AdadeltaParamState>(*this, *mirror_, kept_by_adadelta); }
-
-void Adadelta::save(torch::serialize::OutputArchive& archive) const {
+void Adadelta::save(OutputArchive& archive) const {
   torch::optim::serialize<AdadeltaParamState, AdadeltaOptions>(archive, *this);
 }
 
-void Adadelta::load(torch::serialize::InputArchive& archive) {
+void Adadelta::load(InputArchive& archive) {
   torch::optim::serialize<AdadeltaParamState, AdadeltaOptions>(archive, *this);
 }
 

@@ -14,17 +14,6 @@ void add_two(const Number* a, const Number* b, Number* sum, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
 }
 
-template <class Number>
-void add_chunks(const std::vector<const Number*>& parts, Number* sum, std::size_t count) {
-  const auto ranks = parts.size();
-  for (std::size_t chunk = 0; chunk < ranks; ++chunk) {
-    const auto [begin, end] = ring_chunk(count, sizeof(Number), ranks, chunk);
-    const auto part = [&, at = begin](std::size_t step) { return parts[(chunk + 2 * ranks - 1 - step) % ranks] + at; };
-    add_two(part(0), part(1), sum + begin, end - begin);
-    for (std::size_t step = 2; step < ranks; ++step) add_two(sum + begin, part(step), sum + begin, end - begin);
-  }
-}
-
 }  // namespace
 
 RingChunk ring_chunk(std::size_t count, std::size_t element_bytes, std::size_t ranks, std::size_t chunk) {
@@ -36,11 +25,18 @@ RingChunk ring_chunk(std::size_t count, std::size_t element_bytes, std::size_t r
   return {std::min(chunk * size, count), std::min((chunk + 1) * size, count)};
 }
 
-void add_in_ring_order(const std::vector<const float*>& parts, float* sum, std::size_t count) {
-  add_chunks(parts, sum, count);
+template <class Number>
+void add_in_ring_order(const std::vector<const Number*>& parts, Number* sum, std::size_t count) {
+  const auto ranks = parts.size();
+  for (std::size_t chunk = 0; chunk < ranks; ++chunk) {
+    const auto [begin, end] = ring_chunk(count, sizeof(Number), ranks, chunk);
+    const auto part = [&, at = begin](std::size_t step) { return parts[(chunk + 2 * ranks - 1 - step) % ranks] + at; };
+    add_two(part(0), part(1), sum + begin, end - begin);
+    for (std::size_t step = 2; step < ranks; ++step) add_two(sum + begin, part(step), sum + begin, end - begin);
+  }
 }
-void add_in_ring_order(const std::vector<const double*>& parts, double* sum, std::size_t count) {
-  add_chunks(parts, sum, count);
-}
+
+template void add_in_ring_order(const std::vector<const float*>& parts, float* sum, std::size_t count);
+template void add_in_ring_order(const std::vector<const double*>& parts, double* sum, std::size_t count);
 
 }  // namespace taas

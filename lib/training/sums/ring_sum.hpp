@@ -15,8 +15,9 @@ struct RingChunk {
 RingChunk ring_chunk(std::size_t count, std::size_t element_bytes, std::size_t ranks, std::size_t chunk);
 
 /// The sum of all ranks' parts, `count` elements each, to the bit as gloo's ring has it: chunk c begins with the part
-/// of rank c - 1, goes down from rank to rank and ends with that of rank c. `sum` overlaps with no part.
-void add_in_ring_order(const std::vector<const float*>& parts, float* sum, std::size_t count);
-void add_in_ring_order(const std::vector<const double*>& parts, double* sum, std::size_t count);
+/// of rank c - 1, goes down from rank to rank and ends with that of rank c. `sum` overlaps with no part. Of float or
+/// double.
+template <class Number>
+void add_in_ring_order(const std::vector<const Number*>& parts, Number* sum, std::size_t count);
 
 }  // namespace taas

@@ -69,7 +69,7 @@ std::size_t SharedSums::memory_bytes(int ranks) {
   return static_cast<std::size_t>(ranks) * (sizeof(Part) + 2 * most_bytes(ranks));
 }
 
-SharedSums::SharedSums(data::Mapping memory, int rank, std::vector<Fd> processes, std::chrono::milliseconds timeout)
+SharedSums::SharedSums(Mapping memory, int rank, std::vector<Fd> processes, std::chrono::milliseconds timeout)
     : memory_(std::move(memory)),
       rank_(rank),
       ranks_(static_cast<int>(processes.size())),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
-#include "data/memory/memory.hpp"
+#include "base/memory.hpp"
 
 namespace taas {
 
@@ -26,7 +26,7 @@ class SharedSums {
   static std::size_t memory_bytes(int ranks);
 
   /// `memory` has memory_bytes() and is zero at first; `processes` are pidfds of all ranks.
-  SharedSums(data::Mapping memory, int rank, std::vector<Fd> processes, std::chrono::milliseconds timeout);
+  SharedSums(Mapping memory, int rank, std::vector<Fd> processes, std::chrono::milliseconds timeout);
   ~SharedSums() { leave(); }
   SharedSums(const SharedSums&) = delete;
   SharedSums& operator=(const SharedSums&) = delete;
@@ -53,7 +53,7 @@ class SharedSums {
   template <class Number>
   void add_all(at::Tensor& tensor) const;
 
-  data::Mapping memory_;
+  Mapping memory_;
   int rank_;
   int ranks_;
   std::vector<Fd> processes_;

@@ -1,5 +1,5 @@
-// Groups of some ranks by new_group, split and a mesh, and DistributedDataParallel along one dimension of the mesh: the
-// ranks of one shard train one model together, the ranks of another shard another one. For 2, 4, 6, … ranks.
+// Groups of some ranks by new_group and split, and DistributedDataParallel over one of them: the ranks of one shard
+// train one model together, the ranks of another shard another one. For 2, 4, 6, … ranks.
 #include <torch/torch.h>
 
 #include <taas/taas.hpp>
@@ -10,7 +10,7 @@ void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-// What this rank's place in the mesh trains with: [inputs, targets].
+// What a replica of a shard trains with: [inputs, targets].
 std::pair<at::Tensor, at::Tensor> make_batch(int replica, int shard, int step) {
   torch::manual_seed(10'000 + 100 * replica + 10 * shard + step);
   return {torch::randn({8, 3}), torch::randn({8, 1})};
@@ -40,35 +40,40 @@ int main() {
   const int expected_sum = (size / 2) * (size / 2 - 1) + (group.rank() % 2) * (size / 2);
   require(sum.item<std::int64_t>() == expected_sum, "the sum over half of the ranks is wrong");
 
-  const taas::DeviceMesh mesh(group, {{"replicate", 2}, {"shard", size / 2}});
-  const int shard = mesh.coordinate("shard");
+  // A grid: two rows of ranks, each with a replica of all shards.
+  const int shards = size / 2;
+  const int shard = group.rank() % shards;
+  const auto replicas_of_shard = *taas::split(group, shard, group.rank());
+  const auto shards_of_replica = *taas::split(group, group.rank() / shards, group.rank());
+  const int replicas = replicas_of_shard.world_size();
+  require(replicas == 2 && shards_of_replica.world_size() == shards, "split made a grid of another form");
   torch::manual_seed(shard);
   torch::nn::Linear network(3, 1), reference(3, 1);
   taas::load_module_state(*reference, taas::module_state(*network));
-  taas::DistributedDataParallel model(network, mesh["replicate"]);
-  taas::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.1));
-  taas::SGD reference_optimizer(reference->parameters(), torch::optim::SGDOptions(0.1));
+  taas::DistributedDataParallel model(network, replicas_of_shard);
+  torch::optim::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.1));
+  torch::optim::SGD reference_optimizer(reference->parameters(), torch::optim::SGDOptions(0.1));
   for (int step = 0; step < 5; ++step) {
-    const auto [inputs, targets] = make_batch(mesh.coordinate("replicate"), shard, step);
+    const auto [inputs, targets] = make_batch(replicas_of_shard.rank(), shard, step);
     model.zero_grad();
     model.backward(torch::mse_loss(model(inputs), targets));
     optimizer.step();
 
     reference_optimizer.zero_grad();
-    for (int replica = 0; replica < mesh.size("replicate"); ++replica) {
+    for (int replica = 0; replica < replicas; ++replica) {
       const auto [their_inputs, their_targets] = make_batch(replica, shard, step);
-      (torch::mse_loss(reference(their_inputs), their_targets) / mesh.size("replicate")).backward();
+      (torch::mse_loss(reference(their_inputs), their_targets) / replicas).backward();
     }
     reference_optimizer.step();
   }
   require(at::allclose(network->weight, reference->weight), "the replicas of a shard have not trained together");
 
-  auto weights = at::empty({mesh.size("shard"), 1, 3});
-  taas::all_gather(mesh["shard"], weights, network->weight.detach());
-  for (int other = 0; other < mesh.size("shard"); ++other) {
+  auto weights = at::empty({shards, 1, 3});
+  taas::all_gather(shards_of_replica, weights, network->weight.detach());
+  for (int other = 0; other < shards; ++other) {
     require(weights[other].equal(network->weight) == (other == shard), "shards have not trained apart");
   }
   if (group.rank() == 0) {
-    std::cout << "ok several_groups: " << size << " ranks, 2 replicas of " << size / 2 << " shard(s)" << std::endl;
+    std::cout << "ok several_groups: " << size << " ranks, 2 replicas of " << shards << " shard(s)" << std::endl;
   }
 }

@@ -9,9 +9,9 @@ using namespace taas;
 
 namespace {
 
-Offer with(const char* gpu) { return {Backend::kAuto, gpu, ""}; }
-const Offer kNoGpu{};
-const Offer kTooFew{Backend::kAuto, "", "it sees 2 and its LOCAL_RANK is 2"};
+BackendOffer with(const char* gpu) { return {Backend::kAuto, gpu, ""}; }
+const BackendOffer kNoGpu{};
+const BackendOffer kTooFew{Backend::kAuto, "", "it sees 2 and its LOCAL_RANK is 2"};
 
 }  // namespace
 
@@ -33,7 +33,7 @@ TEST_CASE("Left alone, ranks that cannot use nccl take gloo, and say why where t
 }
 
 TEST_CASE("A wish is followed or refused, by the ranks' numbers") {
-  const Offer gloo{Backend::kGloo, "", ""}, nccl{Backend::kNccl, "a", ""}, in_vain{Backend::kNccl, "", ""};
+  const BackendOffer gloo{Backend::kGloo, "", ""}, nccl{Backend::kNccl, "a", ""}, in_vain{Backend::kNccl, "", ""};
   CHECK_FALSE(choose_backend({with("a"), gloo}).nccl);
   CHECK(choose_backend({with("a"), gloo}).reason.empty());
   CHECK(choose_backend({nccl, with("b")}).nccl);
@@ -45,7 +45,7 @@ TEST_CASE("A wish is followed or refused, by the ranks' numbers") {
 }
 
 TEST_CASE("An offer travels as text") {
-  const Offer offer{Backend::kNccl, "GPU-1 of host a/b", "some reason"};
+  const BackendOffer offer{Backend::kNccl, "GPU-1 of host a/b", "some reason"};
   auto arrived = parse_offer(print_offer(offer));
   CHECK(arrived.wish == offer.wish);
   CHECK(arrived.gpu == offer.gpu);

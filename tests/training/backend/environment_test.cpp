@@ -9,7 +9,6 @@ namespace environment_test {
 
 using taas::ConfigError;
 using taas::Environment;
-using taas::StoreHost;
 
 namespace {
 
@@ -61,11 +60,11 @@ TEST_CASE("The launcher's variables are taken as they are") {
   CHECK(read(launched({{"TAAS_DEVICES_PER_RANK", "2"}})).devices_per_rank == 2);
   CHECK(environment.master_address == "10.0.0.1");
   CHECK(environment.master_port == 29500);
-  CHECK(environment.store_host == StoreHost::kRankZero);
+  CHECK_FALSE(environment.launcher_has_store);
   CHECK(environment.restart_count == 0);
 
   environment = read(launched({{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}));
-  CHECK(environment.store_host == StoreHost::kLauncher);
+  CHECK(environment.launcher_has_store);
   CHECK(environment.restart_count == 2);
 }
 

@@ -5,7 +5,6 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,15 +12,20 @@
 #include <fstream>
 #include <iterator>
 
+#include "../spawn_ranks.hpp"
 #include "catch.hpp"
 #include "taas/adadelta.hpp"
 #include "taas/error.hpp"
 
 namespace checkpoint_test {
 
-// That Python reads these files and that its own are read is tested by checkpoint_reference.py.
+// That Python reads these files, that its own are read, and that training goes on to the bit with any optimizer, is
+// tested by checkpoint_reference.py and optimizer_reference.py.
 namespace {
 namespace fs = std::filesystem;
+using taas::StateTensors;
+using taas::test::problems;
+using taas::test::spawn_ranks;
 
 /// A folder of its own for each test, gone with it.
 struct Folder {
@@ -45,16 +49,6 @@ torch::nn::Sequential make_model(std::int64_t hidden = 8) {
                                torch::nn::Linear(hidden, 2));
 }
 
-/// Steps whose batches depend on their number alone.
-template <class Optimizer>
-void train(torch::nn::Sequential& model, Optimizer& optimizer, int begin, int end) {
-  for (int step = begin; step < end; ++step) {
-    optimizer.zero_grad();
-    model->forward(torch::linspace(-1, 1 + step, 60).view({12, 5})).square().sum().backward();
-    optimizer.step();
-  }
-}
-
 bool same(const torch::nn::Sequential& one, const torch::nn::Sequential& other) {
   auto left = taas::module_state(*one), right = taas::module_state(*other);
   for (const auto& [name, tensor] : left)
@@ -62,26 +56,27 @@ bool same(const torch::nn::Sequential& one, const torch::nn::Sequential& other) 
   return left.size() == right.size();
 }
 
-/// Four steps at once against two, a checkpoint, and two by a fresh model and optimizer.
-template <class Make>
-void check_resume(Make make_optimizer) {
-  Folder folder;
-  auto straight = make_model(), first = make_model(), second = make_model();
-  auto straight_optimizer = make_optimizer(straight), first_optimizer = make_optimizer(first);
-  train(straight, straight_optimizer, 0, 4);
-  train(first, first_optimizer, 0, 2);
-  taas::save_checkpoint(
-      folder.file(),
-      {.epoch = 2, .model = taas::module_state(*first), .optimizer = taas::optimizer_state(first_optimizer)});
-  auto checkpoint = taas::load_checkpoint(folder.file());
-  auto second_optimizer = make_optimizer(second);
-  taas::load_module_state(*second, checkpoint.model);
-  taas::load_optimizer_state(second_optimizer, checkpoint.optimizer);
-  CHECK(same(first, second));
-  train(second, second_optimizer, 2, 4);
-  CHECK(same(straight, second));
-  CHECK_FALSE(same(first, second));
+/// A model and an optimizer that have made a step.
+struct Trained {
+  torch::nn::Linear model{3, 2};
+  torch::optim::Adam optimizer{model->parameters(), torch::optim::AdamOptions(0.1)};
+
+  Trained() { step(); }
+  void step() {
+    optimizer.zero_grad();
+    model(at::ones({4, 3})).square().sum().backward();
+    optimizer.step();
+  }
+};
+
+at::Tensor moment_in(const c10::IValue& state) {
+  return state.toGenericDict().at("state").toGenericDict().at(0).toGenericDict().at("exp_avg").toTensor();
 }
+
+/// It may remember more than Adam.
+struct OwnAdam : torch::optim::Adam {
+  using Adam::Adam;
+};
 
 /// While it lives, no file of this process can grow beyond `bytes`: as on a full disk, write() fails.
 struct FileSizeLimit {
@@ -97,33 +92,6 @@ struct FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("training goes on to the bit after a checkpoint, with any optimizer") {
-  SECTION("Adadelta") {
-    check_resume([](auto& model) { return taas::Adadelta(model->parameters(), taas::AdadeltaOptions(0.8)); });
-  }
-  SECTION("Adam") {
-    check_resume([](auto& model) { return torch::optim::Adam(model->parameters(), 0.1); });
-  }
-  SECTION("SGD with momentum") {
-    check_resume([](auto& model) {
-      return torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-    });
-  }
-  SECTION("SGD, which remembers nothing") {
-    check_resume([](auto& model) { return torch::optim::SGD(model->parameters(), 0.01); });
-  }
-}
-
-TEST_CASE("options of the optimizer come back: the learning rate of a schedule") {
-  auto model = make_model();
-  taas::Adadelta optimizer(model->parameters());
-  optimizer.param_groups()[0].options().set_lr(0.343);
-  auto state = taas::optimizer_state(optimizer);
-  taas::Adadelta other(model->parameters());
-  taas::load_optimizer_state(other, state);
-  CHECK(other.param_groups()[0].options().get_lr() == 0.343);
-}
-
 TEST_CASE("numbers, strings and generator states travel in extra") {
   Folder folder;
   auto generator = at::detail::createCPUGenerator(9);
@@ -137,19 +105,6 @@ TEST_CASE("numbers, strings and generator states travel in extra") {
   auto restored = at::detail::createCPUGenerator();
   restored.set_state(checkpoint.extra.at("rng").toTensor());
   CHECK(at::equal(at::randn({5}, restored), expected));
-}
-
-TEST_CASE("the same state makes the same bytes, whatever the addresses") {
-  Folder folder;
-  auto model = make_model();
-  taas::Adadelta optimizer(model->parameters());
-  train(model, optimizer, 0, 1);
-  auto save = [&](const char* name) {
-    taas::save_checkpoint(folder.file(name),
-                          {.model = taas::module_state(*model), .optimizer = taas::optimizer_state(optimizer)});
-    return bytes_of(folder.file(name));
-  };
-  CHECK(save("one.pt") == save("two.pt"));
 }
 
 TEST_CASE("a missing, cut off, damaged or foreign file is one line that names it") {
@@ -175,26 +130,6 @@ TEST_CASE("a missing, cut off, damaged or foreign file is one line that names it
                     ContainsSubstring("cannot read " + folder.path.string()));
 }
 
-TEST_CASE("the optimizer state of a scalar parameter is checked and resumed like any other") {
-  auto scale = at::full({}, 2.0f).requires_grad_();
-  auto train_scale = [](at::Tensor& parameter, torch::optim::Optimizer& optimizer) {
-    optimizer.zero_grad();
-    (parameter * parameter).backward();
-    optimizer.step();
-  };
-  torch::optim::Adam optimizer({scale}, 0.1);
-  train_scale(scale, optimizer);
-  const auto state = taas::optimizer_state(optimizer);
-  auto other = scale.detach().clone().requires_grad_();
-  torch::optim::Adam resumed({other}, 0.1);
-  taas::load_optimizer_state(resumed, state);
-  train_scale(scale, optimizer);
-  train_scale(other, resumed);
-  CHECK(at::equal(scale, other));
-  torch::optim::Adam vector({at::ones({3}).requires_grad_()}, 0.1);
-  CHECK_THROWS_WITH(taas::load_optimizer_state(vector, state), ContainsSubstring("another shape"));
-}
-
 TEST_CASE("a state that does not fit changes nothing and says what differs") {
   auto model = make_model(), before = make_model();
   auto refuse = [&](const auto& state, const char* text) {
@@ -213,17 +148,59 @@ TEST_CASE("a state that does not fit changes nothing and says what differs") {
 }
 
 TEST_CASE("an optimizer state of another shape, size or kind is refused") {
-  auto model = make_model(), wider = make_model(9);
-  taas::Adadelta optimizer(model->parameters()), other(wider->parameters());
-  train(wider, other, 0, 1);
-  auto refuse = [&](const c10::IValue& state, const char* text) {
+  const Trained trained;
+  auto scalar = at::full({}, 2.0f).requires_grad_();
+  torch::optim::Adam of_scalar({scalar}, 0.1);
+  (scalar * scalar).backward();
+  of_scalar.step();
+  const auto refuse = [](std::vector<at::Tensor> parameters, const c10::IValue& state, const char* text) {
+    torch::optim::Adam optimizer(std::move(parameters));
     CHECK_THROWS_WITH(taas::load_optimizer_state(optimizer, state), ContainsSubstring(text));
     CHECK(optimizer.state().empty());
   };
-  refuse(taas::optimizer_state(other), "another shape");
-  refuse(taas::optimizer_state(taas::Adadelta({wider->parameters()[0]})), "1 parameters in the checkpoint but 6");
-  refuse(taas::optimizer_state(torch::optim::Adam(model->parameters())), "not of this kind");
-  refuse(c10::IValue(), "not of this kind");
+  const auto weight = at::ones({2, 4}), bias = at::ones({2});
+  refuse({weight, bias}, taas::optimizer_state(trained.optimizer), "another shape");
+  refuse({bias}, taas::optimizer_state(of_scalar), "another shape");
+  refuse({bias}, taas::optimizer_state(trained.optimizer), "2 parameters in the checkpoint but 1");
+  refuse({bias}, taas::optimizer_state(taas::Adadelta({bias})), "not of this kind");
+  refuse({bias}, c10::IValue(), "not of this kind");
+}
+
+TEST_CASE("an optimizer of another kind is refused, with its class and the way out") {
+  Trained trained;
+  OwnAdam optimizer(trained.model->parameters());
+  CHECK_THROWS_WITH(taas::optimizer_state(optimizer),
+                    ContainsSubstring("OwnAdam") && ContainsSubstring("torch::save(optimizer, path)"));
+  CHECK_THROWS_WITH(taas::load_optimizer_state(optimizer, taas::optimizer_state(trained.optimizer)),
+                    ContainsSubstring("OwnAdam"));
+}
+
+TEST_CASE("a copied state stays as it is, and a shared one is the tensors themselves") {
+  Trained trained;
+  CHECK(taas::module_state(*trained.model).at("weight").data_ptr() != trained.model->weight.data_ptr());
+  CHECK(taas::module_state(*trained.model, StateTensors::kShared).at("weight").data_ptr() ==
+        trained.model->weight.data_ptr());
+  const auto copied = taas::optimizer_state(trained.optimizer);
+  const auto shared = taas::optimizer_state(trained.optimizer, StateTensors::kShared);
+  const auto before = moment_in(copied).clone();
+  trained.step();
+  CHECK(at::equal(moment_in(copied), before));
+  CHECK_FALSE(at::equal(moment_in(shared), before));
+}
+
+TEST_CASE("a state that is given away is taken over, unless somebody else has it") {
+  Trained trained, other;
+  auto state = taas::optimizer_state(trained.optimizer);
+  const auto* memory = moment_in(state).data_ptr();
+  const auto memory_of = [](const Trained& of) {
+    return moment_in(taas::optimizer_state(of.optimizer, StateTensors::kShared)).data_ptr();
+  };
+  taas::load_optimizer_state(other.optimizer, state);
+  CHECK(memory_of(other) != memory);
+  taas::load_optimizer_state(other.optimizer, std::move(state));
+  CHECK(memory_of(other) == memory);
+  taas::load_optimizer_state(other.optimizer, taas::optimizer_state(trained.optimizer, StateTensors::kShared));
+  CHECK(memory_of(other) != memory_of(trained));
 }
 
 TEST_CASE("a write that fails leaves the former checkpoint whole and nothing beside it") {
@@ -237,12 +214,14 @@ TEST_CASE("a write that fails leaves the former checkpoint whole and nothing bes
   }
   CHECK(bytes_of(folder.file()) == before);
   CHECK(folder.files() == 1);
+  const auto absent = folder.file("absent/checkpoint.pt");
+  CHECK_THROWS_WITH(taas::save_checkpoint(absent, {}), ContainsSubstring(absent));
 }
 
-TEST_CASE("a folder that is not there is named") {
-  Folder folder;
-  auto path = folder.file("absent/checkpoint.pt");
-  CHECK_THROWS_WITH(taas::save_checkpoint(path, {}), ContainsSubstring(path));
+TEST_CASE("a checkpoint is resumed by other numbers of ranks, sharded or whole, to the bit") {
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "first_world", {.world_size = 4})) == "");
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "second_world", {.world_size = 2})) == "");
+  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "third_world", {.world_size = 8})) == "");
 }
 
 }  // namespace checkpoint_test

@@ -17,8 +17,8 @@ TEST_CASE("Buckets hold parameters of one device each") {
   }
   const std::vector<bool> dense(tensors.size(), false);
   for (const bool find_unused : {false, true}) {
-    const auto buckets = taas::first_buckets(
-        tensors, dense, {.bucket_bytes = 64, .first_bucket_bytes = 32, .find_unused_parameters = find_unused});
+    const auto buckets =
+        taas::first_buckets(tensors, dense, {.bucket_cap_mb = 64.0 / (1 << 20), .find_unused_parameters = find_unused});
     CHECK(buckets.size() >= 2);
     std::multiset<std::size_t> all;
     for (const auto& bucket : buckets) {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <initializer_list>
 #include <iostream>
-#include <string>
 
 #include "spawn_ranks.hpp"
-#include "training/backend/nccl.hpp"
+#include "training/backend/backends.hpp"
 
 // What the programs share that run scenarios on GPUs.
 
@@ -19,16 +19,16 @@ inline int gpus_or_skip() {
   return gpus;
 }
 
-/// Empty when all is well.
-inline std::string problems_of(const char* scenario, const SpawnOptions& options) {
-  const auto text = problems(spawn_ranks(TAAS_RANK_PROGRAM, scenario, options));
-  return text.empty() ? "" : std::string(scenario) + ": " + text + "\n";
-}
-
-/// The exit code.
-inline int end_with(const std::string& problems) {
-  std::cout << problems;
-  return problems.empty() ? 0 : 1;
+/// Each of them, and says which went well. The exit code.
+inline int run_scenarios(std::initializer_list<const char*> scenarios, const SpawnOptions& options) {
+  int code = 0;
+  for (const char* scenario : scenarios) {
+    const auto text = problems(spawn_ranks(TAAS_RANK_PROGRAM, scenario, options));
+    if (!text.empty()) code = 1;
+    std::cout << (text.empty() ? "ok: " : "FAILED: ") << scenario << ", " << options.world_size << " ranks\n" << text;
+    std::cout.flush();
+  }
+  return code;
 }
 
 }  // namespace taas::test

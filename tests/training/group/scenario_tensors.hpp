@@ -4,9 +4,7 @@
 #include <ATen/Context.h>
 
 #include <cstdlib>
-#include <string>
 
-#include "rank_scenarios.hpp"
 #include "taas/process_group.hpp"
 
 // What scenarios share that work on either device. Their tensors are where the group works: on the CPU, or on this
@@ -53,13 +51,5 @@ inline bool are_near(const at::Tensor& a, const at::Tensor& b) {
 /// To the bit on the CPU. On a GPU near: nccl sums in an order of its own, and kernels cut a slice into other pieces
 /// than the whole.
 inline SameTensors same_here() { return group_device.is_cuda() ? are_near : are_equal; }
-
-inline at::Tensor bits(const at::Tensor& tensor) { return tensor.reshape(-1).view(at::kByte); }
-
-inline void expect_equal(const at::Tensor& got, const at::Tensor& wanted, const std::string& what) {
-  expect(at::equal(got.cpu(), wanted.cpu()), what + " gave " + got.toString() +
-                                                 " that differs: " + std::to_string(got.sum().item<double>()) +
-                                                 " in all, not " + std::to_string(wanted.sum().item<double>()));
-}
 
 }  // namespace taas::test

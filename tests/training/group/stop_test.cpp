@@ -39,16 +39,20 @@ std::string wish() {
 
 }  // namespace
 
-TEST_CASE("without a launcher nobody asks for a checkpoint, and signals keep their meaning") {
-  int status = in_a_process([] {
-    ::unsetenv("TAAS_STOP_REQUESTED");
-    taas::catch_stop_signals();
-    if (taas::should_checkpoint()) return 1;
-    ::raise(SIGTERM);
-    return 2;
-  });
-  CHECK(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGTERM);
+TEST_CASE("a stop that no launcher has announced ends the process") {
+  for (const bool launched : {false, true}) {
+    const auto path = wish();
+    const int status = in_a_process([&] {
+      ::unsetenv("SLURM_JOB_ID");
+      launched ? ::setenv("TAAS_STOP_REQUESTED", path.c_str(), 1) : ::unsetenv("TAAS_STOP_REQUESTED");
+      taas::catch_stop_signals();
+      if (taas::should_checkpoint()) return 1;
+      ::raise(SIGTERM);
+      return 2;
+    });
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGTERM);
+  }
 }
 
 TEST_CASE("a checkpoint is asked for once the file is there") {
@@ -83,19 +87,6 @@ TEST_CASE("in a SLURM job the signal may come before the file") {
   });
   std::filesystem::remove(path);
   CHECK(status == 0);
-}
-
-TEST_CASE("a stop that nobody announced ends the process") {
-  auto path = wish();
-  int status = in_a_process([&path] {
-    ::setenv("TAAS_STOP_REQUESTED", path.c_str(), 1);
-    ::unsetenv("SLURM_JOB_ID");
-    taas::catch_stop_signals();
-    ::raise(SIGTERM);
-    return 1;
-  });
-  CHECK(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGTERM);
 }
 
 }  // namespace stop_test

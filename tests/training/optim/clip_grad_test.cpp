@@ -2,20 +2,14 @@
 
 #include <ATen/Functions.h>
 
-#include "../spawn_ranks.hpp"
+#include <cmath>
+
 #include "catch.hpp"
 #include "taas/error.hpp"
 
 namespace clip_grad_test {
 
-using taas::test::problems;
-using taas::test::spawn_ranks;
-
 // Equality with Python to the bit is tested by clip_grad_reference.py.
-
-TEST_CASE("Norms over the shards of all ranks are those of the whole") {
-  CHECK(problems(spawn_ranks(TAAS_RANK_PROGRAM, "clip_shards", {.world_size = 3})) == "");
-}
 
 TEST_CASE("A norm that is not finite is an error only where that is asked for") {
   auto parameter = at::ones({2});
@@ -27,9 +21,6 @@ TEST_CASE("A norm that is not finite is an error only where that is asked for") 
   CHECK(at::isnan(parameter.grad()).all().item<bool>());
 }
 
-TEST_CASE("Without gradients the norm is 0 and nothing is clipped") {
-  CHECK(taas::clip_grad_norm_({at::ones({2})}, 1.0).item<double>() == 0);
-  taas::clip_grad_value_({at::ones({2})}, 1.0);
-}
+TEST_CASE("Without gradients the norm is 0") { CHECK(taas::clip_grad_norm_({at::ones({2})}, 1.0).item<double>() == 0); }
 
 }  // namespace clip_grad_test

@@ -1,10 +1,12 @@
+#include <torch/optim/sgd.h>
+
+#include <cmath>
 #include <vector>
 
 #include "peer_tasks.hpp"
 #include "taas/amp.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/clip_grad.hpp"
-#include "taas/optimizers.hpp"
 #include "trained_model.hpp"
 
 namespace taas::test {
@@ -15,7 +17,7 @@ namespace {
 void scale_gradients(const std::vector<std::string>& arguments) {
   TrainedModel trained;
   trained.start();
-  SGD optimizer(trained.model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  torch::optim::SGD optimizer(trained.model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   GradScaler scaler({.init_scale = 0x1p125, .growth_interval = 3});
   std::vector<double> scales;
   std::vector<std::int64_t> trackers;

@@ -1,41 +1,67 @@
 #include <sys/resource.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <stdexcept>
 
 #include "peer_tasks.hpp"
+#include "taas/adadelta.hpp"
 #include "taas/checkpoint.hpp"
 #include "taas/error.hpp"
-#include "taas/optimizers.hpp"
 #include "trained_model.hpp"
 
 namespace taas::test {
 namespace {
 
-/// The state after three steps that the Python script makes as well.
-struct TrainedByAdadelta {
-  TrainedModel base;
-  Adadelta optimizer{base.model->parameters(), AdadeltaOptions(0.7).weight_decay(0.01)};
-
-  void step(int number) {
-    optimizer.zero_grad();
-    base.model->forward(TrainedModel::batch(number)).square().sum().backward();
-    optimizer.step();
-  }
-};
-
 void write_checkpoint(const std::vector<std::string>& arguments) {
-  TrainedByAdadelta trained;
-  trained.base.start();
-  for (int number = 0; number < 3; ++number) trained.step(number);
+  TrainedModel trained;
+  trained.start();
+  Adadelta optimizer(trained.model->parameters(), AdadeltaOptions(0.7).weight_decay(0.01));
+  for (int number = 0; number < 3; ++number) trained.step(optimizer, number);
   save_checkpoint(arguments.at(0), {.epoch = 3,
-                                    .model = module_state(*trained.base.model),
-                                    .optimizer = optimizer_state(trained.optimizer),
+                                    .model = module_state(*trained.model),
+                                    .optimizer = optimizer_state(optimizer),
                                     .extra = {{"note", "from C++"},
-                                              {"numbers", torch::arange(3)},
                                               {"whole", c10::List<std::int64_t>{1, 2, 3}},
                                               {"broken", c10::List<double>{0.5, 1.5}}}});
+}
+
+/// With options that those of a checkpoint replace.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& kind,
+                                                        const std::vector<at::Tensor>& parameters) {
+  if (kind == "sgd") return std::make_unique<torch::optim::SGD>(parameters, 1.0);
+  if (kind == "adam") return std::make_unique<torch::optim::Adam>(parameters, 1.0);
+  if (kind == "adamw") return std::make_unique<torch::optim::AdamW>(parameters, 1.0);
+  if (kind == "rmsprop") return std::make_unique<torch::optim::RMSprop>(parameters, 1.0);
+  if (kind == "adagrad") return std::make_unique<torch::optim::Adagrad>(parameters, 1.0);
+  if (kind == "adadelta") return std::make_unique<Adadelta>(parameters, 1.0);
+  throw std::invalid_argument(kind);
+}
+
+/// Goes on for so many steps from a checkpoint, which has the types of the model and the options of the optimizer, too.
+void train(const std::vector<std::string>& arguments) {
+  auto checkpoint = load_checkpoint(arguments.at(1));
+  TrainedModel trained;
+  const auto type = checkpoint.model.at("0.weight").scalar_type();
+  for (const auto& tensors : {trained.model->parameters(), trained.model->buffers()}) {
+    for (const auto& tensor : tensors)
+      if (tensor.is_floating_point()) tensor.set_data(tensor.to(type));
+  }
+  load_module_state(*trained.model, checkpoint.model);
+  const auto optimizer = make_optimizer(arguments.at(0), trained.model->parameters());
+  load_optimizer_state(*optimizer, checkpoint.optimizer);
+  for (int steps = std::stoi(arguments.at(3)); steps > 0; --steps) {
+    trained.step(*optimizer, static_cast<int>(checkpoint.epoch++));
+  }
+  checkpoint.model = module_state(*trained.model);
+  checkpoint.optimizer = optimizer_state(*optimizer);
+  save_checkpoint(arguments.at(2), checkpoint);
 }
 
 /// Prints what is in a file, or why it cannot be read.
@@ -65,19 +91,6 @@ void copy(const std::vector<std::string>& arguments) {
   std::cout << before << ' ' << loaded << ' ' << peak_kibibytes() << '\n';
 }
 
-/// Goes on from what Python wrote, for one step more.
-void resume_checkpoint(const std::vector<std::string>& arguments) {
-  auto checkpoint = load_checkpoint(arguments.at(0));
-  TrainedByAdadelta trained;
-  load_module_state(*trained.base.model, checkpoint.model);
-  load_optimizer_state(trained.optimizer, checkpoint.optimizer);
-  trained.step(static_cast<int>(checkpoint.epoch));
-  checkpoint.epoch += 1;
-  checkpoint.model = module_state(*trained.base.model);
-  checkpoint.optimizer = optimizer_state(trained.optimizer);
-  save_checkpoint(arguments.at(1), checkpoint);
-}
-
 /// Checks the checkpoint that is there and saves later ones until it is killed; says the epoch of each. All tensors of
 /// one have the epoch as their value.
 void save_for_ever(const std::vector<std::string>& arguments) {
@@ -102,7 +115,7 @@ void save_for_ever(const std::vector<std::string>& arguments) {
 
 PeerTasks checkpoint_peer_tasks() {
   return {{"write", {"PATH", write_checkpoint}},
-          {"resume", {"FROM TO", resume_checkpoint}},
+          {"train", {"OPTIMIZER FROM TO STEPS", train}},
           {"describe", {"PATH", describe}},
           {"copy", {"FROM TO", copy}},
           {"save-for-ever", {"PATH", save_for_ever}}};

@@ -20,28 +20,21 @@ std::vector<at::Tensor> with_gradients(const StateDict& gradients) {
   return parameters;
 }
 
-void add_gradients(const std::string& name, const std::vector<at::Tensor>& parameters, StateDict& to) {
-  int number = 0;
-  for (const auto& parameter : parameters) {
-    if (parameter.grad().defined()) to[name + "/" + std::to_string(number++)] = parameter.grad();
-  }
-}
-
-/// The gradients in a file, clipped by each kind of norm and by value.
+/// The gradients in a file, clipped by each kind of norm.
 void clip(const std::vector<std::string>& arguments) {
   const auto gradients = load_checkpoint(arguments.at(0)).model;
   StateDict clipped;
   for (const std::string name : {"0", "1", "2", "3.5", "inf", "-inf"}) {
     for (const double max_norm : {0.7, 1e6}) {
-      auto parameters = with_gradients(gradients);
+      const auto parameters = with_gradients(gradients);
       const auto key = name + "/" + std::to_string(static_cast<int>(max_norm));
       clipped[key] = clip_grad_norm_(parameters, max_norm, {.norm_type = std::stod(name)});
-      add_gradients(key, parameters, clipped);
+      int number = 0;
+      for (const auto& parameter : parameters) {
+        if (parameter.grad().defined()) clipped[key + "/" + std::to_string(number++)] = parameter.grad();
+      }
     }
   }
-  auto parameters = with_gradients(gradients);
-  clip_grad_value_(parameters, 0.3);
-  add_gradients("value", parameters, clipped);
   save_checkpoint(arguments.at(1), {.model = clipped});
 }
 

@@ -16,7 +16,6 @@ using PeerTasks = std::map<std::string, PeerTask>;
 PeerTasks amp_peer_tasks();
 PeerTasks checkpoint_peer_tasks();
 PeerTasks clip_peer_tasks();
-PeerTasks optimizer_peer_tasks();
 PeerTasks sampler_peer_tasks();
 PeerTasks schedule_peer_tasks();
 PeerTasks zero_peer_tasks();

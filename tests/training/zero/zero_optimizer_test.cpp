@@ -21,13 +21,6 @@ TEST_CASE("A consolidated state can be loaded, sharded or whole") { on_ranks("ze
 
 TEST_CASE("Each rank writes a file, and a save that is not whole is refused") { on_ranks("zero_files", 1, 3); }
 
-TEST_CASE("A sharded state goes on in a world of another size, to the bit") {
-  on_ranks("first_zero_world", 4, 4);
-  on_ranks("second_zero_world", 2, 2);
-  on_ranks("third_zero_world", 8, 8);
-  on_ranks("forget_zero_worlds", 1, 1);
-}
-
 TEST_CASE("Each rank has its part of the state, from the first step on") { on_ranks("zero_memory", 3, 4); }
 
 TEST_CASE("What a sharded optimizer cannot do is refused by name") { on_ranks("zero_refusals", 1, 2); }
