@@ -9,7 +9,7 @@ launcher     5 ^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|stor
 clusters    35 ^cluster\. machines in network namespaces, and a SLURM
 frameworks  10 ^frameworks\. Lightning, DeepSpeed, accelerate, transformers, TensorFlow, JAX; docs/examples
 data        17 ^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$ data delivery
-libtaas      7 ^(training|training\..*|parity\..*|train|train\..*|install\..*|store_cpp_client)$ libtaas and train, parity with Python's DDP, an installed libtaas
+libtaas      3 ^(training|training\..*|parity\..*|train|train\..*|install\..*|store_cpp_client)$ libtaas and train, parity with Python's DDP, an installed libtaas
 package      4 ^package\. wheels, Debian and conda packages, in empty environments
 random      60 - the harnesses with seeds, many runs of each
 sanitizers  12 - the launcher under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer
