@@ -45,6 +45,16 @@ std::size_t SlotStock::slots_to_make(std::size_t slot_bytes) const {
   return std::clamp<std::size_t>(std::min({kArenaBytes, budget_ / 8, room}) / slot_bytes, 1, kMostSlotsOfArena);
 }
 
+void SlotStock::reserve(std::size_t slot_bytes, std::size_t count) {
+  held_ += slot_bytes * count;
+  taken_ += slot_bytes;
+}
+
+void SlotStock::cancel_reservation(std::size_t slot_bytes, std::size_t count) {
+  held_ -= slot_bytes * count;
+  taken_ -= slot_bytes;
+}
+
 Slot* SlotStock::add(std::unique_ptr<Arena> arena) {
   arena->number = next_arena_++;
   for (const auto& slot : arena->slots) {
@@ -52,7 +62,10 @@ Slot* SlotStock::add(std::unique_ptr<Arena> arena) {
     free_.push_back(slot.get());
   }
   arenas_.emplace(arena->number, std::move(arena));
-  return free_.back();
+  auto* slot = free_.back();
+  taken_ -= slot->bytes_.size();  // it was reserved
+  take(*slot);
+  return slot;
 }
 
 void SlotStock::give_away(Slot& slot) {

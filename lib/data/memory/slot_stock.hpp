@@ -27,10 +27,10 @@ class SlotStock {
   /// Lets free slots of other sizes go until so many bytes fit into the budget; false: they do not.
   bool make_room(std::size_t bytes, std::vector<std::unique_ptr<Arena>>& dropped);
   [[nodiscard]] std::size_t slots_to_make(std::size_t slot_bytes) const;
-  /// For an arena that is being made.
-  void reserve(std::size_t bytes) { held_ += bytes; }
-  void cancel_reservation(std::size_t bytes) { held_ -= bytes; }
-  /// Its bytes are reserved, and all of its slots are free. Returns one of them.
+  /// For an arena that is being made for a batch, which has one of its slots from now on.
+  void reserve(std::size_t slot_bytes, std::size_t count);
+  void cancel_reservation(std::size_t slot_bytes, std::size_t count);
+  /// The arena that was reserved. Returns the slot of its batch, which is taken.
   Slot* add(std::unique_ptr<Arena> arena);
 
   void give_away(Slot& slot);

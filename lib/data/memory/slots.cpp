@@ -106,23 +106,23 @@ Result<std::shared_ptr<Slot>> SlotPool::take(std::size_t bytes, SlotMemory memor
   }
   if (slot) {
     if (!stock.may_take(*slot) && room == Room::kWithinBudget) return std::shared_ptr<Slot>();
+    stock.take(*slot);
   } else {
     if (!stock.make_room(size, dropped) && room == Room::kWithinBudget) return std::shared_ptr<Slot>();
     const auto count = stock.slots_to_make(size);
     const auto copier = state.copier;
-    stock.reserve(size * count);
+    stock.reserve(size, count);
     lock.unlock();
     auto arena = Arena::make(memory, size, count);
     if (arena) (*arena)->pin(copier);
     lock.lock();
     if (!arena) {
-      stock.cancel_reservation(size * count);
+      stock.cancel_reservation(size, count);
       return arena.error();
     }
     if (copier != state.copier) (*arena)->pin(state.copier);
     slot = stock.add(std::move(*arena));
   }
-  stock.take(*slot);
   return std::shared_ptr<Slot>(slot, [owner = state_](Slot* done) {
     if (::getpid() != owner->process) return;  // a forked child has a copy of the lock, perhaps locked
     std::unique_ptr<Arena> unused;

@@ -17,8 +17,8 @@ constexpr std::size_t kMegabyte = 1 << 20;
 /// A stock with one arena of so many slots of one megabyte.
 SlotStock make_stock(std::size_t budget, std::size_t count, SlotMemory memory = SlotMemory::kOwn) {
   SlotStock stock(budget);
-  stock.reserve(count * kMegabyte);
-  stock.add(Arena::make(memory, kMegabyte, count).value());
+  stock.reserve(kMegabyte, count);
+  static_cast<void>(stock.take_back(*stock.add(Arena::make(memory, kMegabyte, count).value())));
   return stock;
 }
 
@@ -58,6 +58,22 @@ TEST_CASE("a slot that rests is held, and no free one") {
   CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == nullptr);
   CHECK(stock.take_back(slot) == nullptr);
   CHECK(stock.find_free(kMegabyte, SlotMemory::kOwn) == &slot);
+}
+
+TEST_CASE("memory that is being made for a batch is taken already") {
+  auto stock = make_stock(kMegabyte, 1);
+  auto& slot = take(stock);
+  stock.give_away(slot);
+  stock.reserve(kMegabyte, 1);
+  CHECK(stock.take_back(slot) == nullptr);  // meanwhile the program lets go of the other one
+  CHECK_FALSE(stock.may_take(slot));
+  auto& made = *stock.add(Arena::make(SlotMemory::kOwn, kMegabyte, 1).value());
+  CHECK_FALSE(stock.may_take(slot));
+  static_cast<void>(stock.take_back(made));
+  CHECK(stock.may_take(slot));
+  stock.reserve(kMegabyte, 1);
+  stock.cancel_reservation(kMegabyte, 1);
+  CHECK(stock.may_take(slot));
 }
 
 TEST_CASE("room is made of arenas that nobody uses only") {
