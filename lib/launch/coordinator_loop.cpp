@@ -35,6 +35,14 @@ int tell_loss(const Error& error, int code) {
   return code == 0 ? 1 : code;
 }
 
+node::JobPlace job_place(const plan::LaunchPlan& plan) {
+  if (!plan.job) return node::JobPlace::kNone;
+  if (plan.job->step) return node::JobPlace::kStep;
+  if (std::holds_alternative<plan::OneMachine>(plan.launch_mode)) return node::JobPlace::kScript;
+  return std::holds_alternative<plan::SlurmAllocation>(plan.launch_mode) ? node::JobPlace::kFront
+                                                                         : node::JobPlace::kNone;
+}
+
 /// What a message tells of data delivery.
 std::optional<run::DataEvent> data_event(const run::AgentMessage& message) {
   return std::visit(
@@ -194,10 +202,10 @@ void CoordinatorLoop::say(std::string text) {
 int CoordinatorLoop::execute() {
   State& state = *state_;
   for (const auto& notice : state.options.plan.notices) state.display.say(Level::kInfo, notice);
-  const auto& job = state.options.plan.job;
-  state.signals.emplace(
-      state.io, std::vector{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}, job && job->step,
-      [&state](int signal, Instant at, bool reached_ranks) { state.receive(signal, at, reached_ranks); });
+  state.signals.emplace(state.io, std::vector{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH},
+                        job_place(state.options.plan), [&state](int signal, Instant at, bool reached_ranks) {
+                          state.receive(signal, at, reached_ranks);
+                        });
   state.happen(run::RunStarted{steady_now()});
   while (!state.verdict) state.io.run_one();
   if (auto written = state.failure_record.write(*state.verdict); !written) state.warn(written.error());

@@ -95,8 +95,8 @@ Result<std::optional<int>> serve_as_agent(AgentProcessOptions options, Lifeline 
   std::optional<run::Leave> left;
   agent.set_on_leave([&left](run::Leave leave) { left = std::move(leave); });
   agent.set_on_notice(say_here);
-  JobSignals signals(io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}, in_step,
-                     [&agent](int signal, Instant at, bool reached_ranks) {
+  JobSignals signals(io, {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2},
+                     in_step ? JobPlace::kStep : JobPlace::kNone, [&agent](int signal, Instant at, bool reached_ranks) {
                        agent.feed(run::AgentSignalled{signal, at, reached_ranks});
                      });
   agent.begin();

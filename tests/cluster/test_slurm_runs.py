@@ -16,6 +16,7 @@ from slurm import late_signals
 from slurm_daemons import GPU_NODES, SMALL_NODE
 
 WHOLE = ("-N4", "--gpus-per-node=8")
+ONE = ("-N1", "--gpus-per-node=8")
 RANKS = 32
 SMALL = ("--gpus", "8", "--gpus-per-node", "2")  # ranks that are Python programs: eight are enough
 
@@ -214,12 +215,16 @@ def test_time_limit_with_a_signal_before(slurm, records, way, option):
     assert len(records.names("saved-0-*-TERM")) == 8, "and stopped in the end"
 
 
-@both_ways
-def test_ranks_that_do_not_handle_the_signal_live_and_the_others_get_it_once(slurm, records, way):
+@pytest.mark.parametrize(
+    "way, size, nodes, whom",
+    [("srun", SMALL, WHOLE, []), ("plain", SMALL, WHOLE, []), ("plain", ("--gpus", "8"), ONE, ["--full"])],
+    ids=["srun", "plain", "one node"],
+)
+def test_ranks_that_do_not_handle_the_signal_live_and_the_others_get_it_once(slurm, records, way, size, nodes, whom):
     """SLURM signals every process of a step, and so does not leave it to the launcher; with SIGTERM likewise."""
-    job = slurm.sbatch(script(way, "--preload", "none", *SMALL, *records.command("counting_rank.py")), *WHOLE)
+    job = slurm.sbatch(script(way, "--preload", "none", *size, *records.command("counting_rank.py")), *nodes)
     records.wait_for("started-*", 8)
-    slurm.cluster.login.check("scancel", "--signal=USR2", str(job))
+    slurm.cluster.login.check("scancel", *whom, "--signal=USR2", str(job))
     records.wait_for("told-*", 4)
     records.wait_for("asked-*", 8)
     slurm.scancel(job)
