@@ -78,16 +78,3 @@ def test_a_loader_that_cannot_be_captured_is_named(kernel, project):
         and "--no-capture data_loader" in done.traceback
     )
     assert not (project / "taas-runs").exists()
-
-
-def test_every_rank_has_workers_of_its_own_in_a_project_below_the_temporary_folder(kernel, project):
-    """Only the first rank may make entries in the folders above the project, one of which tempfile may have chosen."""
-    above = str(project.parents[-3])
-    done = kernel.run(
-        f"%%taas --gpus 2 --ranks 0,1\nimport tempfile, torch, taas\n"
-        f"from torch.utils.data import DataLoader, TensorDataset\n"
-        f"tempfile.tempdir = {above!r}\n"
-        f"with taas.register(DataLoader(TensorDataset(torch.arange(8)), 4, num_workers=1)) as loader:\n"
-        "    print(sum(int(batch.sum()) for batch, in loader))"
-    ).check()
-    assert sorted(done.stream().splitlines()) == ["[0] 28", "[1] 28"]

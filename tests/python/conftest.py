@@ -5,6 +5,7 @@ import os
 import random
 import secrets
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -15,21 +16,35 @@ import numpy
 import pytest
 import taas
 import torch
-from differential.machines import Machines, variables_of
-from taas.delivery import delivery
+from taas.delivery import run_workers
+from worker_forks import Forks
 
 DEADLINE_SECONDS = 120
+RUNS_VARIABLES = ("TAAS_DATA_PLAN", "TAAS_EVENTS")
+forks = None  # of this session; none in a data worker that imports a test module, and with it this one
+
+
+def pytest_configure():
+    global forks
+    forks = Forks()
+
+
+def pytest_unconfigure():
+    forks.end()
 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
-    """Every test begins without workers and leaves none."""
-    for name in ("TAAS_DATA_PLAN", "TAAS_EVENTS", "TAAS_ROLE", "TAAS_DATA_WORKERS", "RANK"):
+    """Every test begins without a run, and leaves none."""
+    for name in (*RUNS_VARIABLES, "TAAS_ROLE", "RANK"):
         monkeypatch.delenv(name, raising=False)
     yield
-    for each in delivery._deliveries.values():
-        (getattr(each, "_close", None) or getattr(each, "disconnect", lambda: None))()
-    delivery._deliveries.clear()
+    forget_the_run()
+
+
+def forget_the_run():
+    """What is registered next sees the run that there is then."""
+    run_workers.forget()
 
 
 def seed(value=11):
@@ -52,9 +67,16 @@ def loop(loader, epochs=1):
     return [batch for _ in range(epochs) for batch in loader]
 
 
-def registered_loop(make, workers, monkeypatch, epochs=1):
-    """The batches of `make()` made by so many local worker processes; 0: in this process."""
-    monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
+def as_with_one(loader):
+    """The plain loader that a registered one with num_workers=0 is as, where there are data workers."""
+    if not loader.num_workers:
+        loader.num_workers, loader.prefetch_factor = 1, 2
+    return loader
+
+
+def registered_loop(make, data_workers, count, epochs=1):
+    """The batches of `make()`, made by so many data workers; 0: without a run."""
+    data_workers(count)
     seed()
     with taas.register(make()) as loader:
         return loop(loader, epochs)
@@ -93,7 +115,7 @@ def wait_until(condition):
 
 
 class Run:
-    """Plays the launcher: a plan, `python -m taas.worker` processes, and the socket for events."""
+    """Plays the launcher: a plan, its data workers, and the socket for events."""
 
     def __init__(self, folder, monkeypatch):
         self._folder = folder
@@ -102,8 +124,7 @@ class Run:
         self._events.setblocking(False)
         self._ending = os.eventfd(0)
         self._reading = threading.Lock()
-        self._reader = threading.Thread(target=self._read_until_the_end)
-        self._listeners, self.workers, self.seen = [], [], []
+        self._threads, self._listeners, self.workers, self.seen = [], [], [], []
         self.plan = {
             "run": "a-run",
             "key": secrets.token_hex(32),
@@ -119,10 +140,16 @@ class Run:
         self.path = str(folder / "plan.json")
         monkeypatch.setenv("TAAS_DATA_PLAN", self.path)
         monkeypatch.setenv("TAAS_EVENTS", str(folder / "events"))
-        self._reader.start()
+        self._in_a_thread(self._read_until_the_end)
+
+    @property
+    def client(self):
+        """This process' own: all registered loaders share it."""
+        return run_workers.connected().client
 
     def start(self, workers, **plan):
-        """Writes the plan and starts the workers."""
+        """Writes the plan and starts the workers, with the variables that there are now."""
+        self._environment = {**os.environ, "TAAS_ROLE": "data-worker"}
         for index in range(workers):
             self._listen(index)
         self.write(**plan)
@@ -138,20 +165,35 @@ class Run:
         new.rename(self.path)
 
     def start_worker(self, index):
-        listener = self._listeners[index]
-        environment = {
-            "PYTHONHASHSEED": "0",
-            **os.environ,
-            "TAAS_ROLE": "data-worker",
-            "TAAS_DATA_WORKER": str(index),
-            "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
-        }
+        """In milliseconds, as a fork: see worker_forks.py."""
+        return forks.start({**self._environment, "TAAS_DATA_WORKER": str(index)}, self._listeners[index])
+
+    def start_program(self, index):
+        """As a launcher starts it, in seconds."""
+        listener = self._listeners[index].fileno()
+        own = {"TAAS_DATA_WORKER": str(index), "TAAS_DATA_LISTEN": f"-,{listener}"}
         return subprocess.Popen(
             [sys.executable, "-u", "-m", "taas.worker"],
-            env=environment,
-            pass_fds=[listener.fileno()],
+            env={"PYTHONHASHSEED": "0", **self._environment, **own},
+            pass_fds=[listener],
             stdin=subprocess.DEVNULL,
         )
+
+    def replace(self, index, start=None):
+        """Ends the worker with this index, and starts another one at its address: a fork, or what `start` starts."""
+        self.workers[index].kill()
+        self.workers[index].wait()
+        self.workers[index] = (start or self.start_worker)(index)
+
+    def keep(self):
+        """From now on a worker that has ended is replaced, as by the launcher."""
+        self._in_a_thread(self._replace_until_the_end)
+
+    def pids(self):
+        return [worker.pid for worker in self.workers]
+
+    def freeze(self, index):
+        self.workers[index].send_signal(signal.SIGSTOP)
 
     def events(self):
         """All events so far."""
@@ -163,25 +205,32 @@ class Run:
                     return self.seen
 
     def remarks(self):
-        """But that strings have other hashes than in this process, which no launcher has started."""
-        lines = [event["text"] for event in self.events() if event["kind"] == "remark"]
-        return [line for line in lines if "PYTHONHASHSEED" not in line]
+        return [event["text"] for event in self.events() if event["kind"] == "remark"]
 
     def end(self):
+        os.eventfd_write(self._ending, 1)
+        for thread in self._threads:
+            thread.join()
         for worker in self.workers:
             worker.kill()
             worker.wait()
-        for listener in self._listeners:
-            listener.close()
-        os.eventfd_write(self._ending, 1)
-        self._reader.join()
+        for each in (*self._listeners, self._events):
+            each.close()
         os.close(self._ending)
-        self._events.close()
+
+    def _in_a_thread(self, action):
+        self._threads.append(threading.Thread(target=action))
+        self._threads[-1].start()
 
     def _read_until_the_end(self):
         """While the test loops: ten events that nobody has read are all that the socket takes."""
         while self._ending not in select.select([self._events, self._ending], [], [])[0]:
             self.events()
+
+    def _replace_until_the_end(self):
+        while self._ending not in (ended := select.select([*self.workers, self._ending], [], [])[0]):
+            for worker in ended:
+                self.replace(self.workers.index(worker))
 
     def _listen(self, index):
         path = str(self._folder / f"worker-{index}")
@@ -192,23 +241,29 @@ class Run:
         self.plan["workers"].append({"name": f"data worker {index}", "address": "", "port": 0, "unix": path})
 
 
-@pytest.fixture(scope="module")
-def machines(tmp_path_factory):
-    """A run with two data workers, for all pipelines of a module."""
-    folder = tmp_path_factory.mktemp("run")
-    folder.chmod(0o700)
-    with pytest.MonkeyPatch.context() as variables:
-        run = Run(folder, variables)
-        run.start(2)
-        found = Machines(run, variables_of(os.environ))
+@pytest.fixture
+def run(tmp_path_factory, monkeypatch):
+    """A run that the test starts."""
+    found = Run(tmp_path_factory.mktemp("run"), monkeypatch)
     yield found
-    run.end()
+    forget_the_run()
+    found.end()
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    folder.mkdir(mode=0o700)
-    found = Run(folder, monkeypatch)
-    yield found
-    found.end()
+def data_workers(tmp_path_factory, monkeypatch):
+    """`data_workers(2)`: this process is a rank of a run with two data workers. `data_workers(0)`: there is no run."""
+    runs = []
+
+    def use(count, **plan):
+        forget_the_run()
+        while runs:
+            runs.pop().end()
+        for name in RUNS_VARIABLES:
+            monkeypatch.delenv(name, raising=False)
+        if count:
+            runs.append(Run(tmp_path_factory.mktemp("run"), monkeypatch))
+            return runs[-1].start(count, **plan)
+
+    yield use
+    use(0)

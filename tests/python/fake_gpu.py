@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import wait_until
 from taas.batch import nested
-from taas.delivery import delivery, device, pinning
+from taas.delivery import device, pinning, run_workers
 from taas.runtime import events, native
 
 STREAM = 0x10
@@ -49,8 +49,9 @@ class Cuda:
 
 
 @pytest.fixture
-def cuda(monkeypatch):
-    """A program that has initialised CUDA and uses one GPU."""
+def cuda(monkeypatch, data_workers):
+    """A program that has initialised CUDA and uses one GPU, and has a data worker."""
+    data_workers(1)
     fake = Cuda(ctypes.CDLL(os.environ["TAAS_FAKE_CUDA"]))
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
@@ -96,5 +97,5 @@ def copies(cuda, monkeypatch):
 
 def all_here(loader, count):
     """Waits until so many batches are there that the loop has not taken."""
-    client = delivery._deliveries["fork"].client
+    client = run_workers.connected().client
     wait_until(lambda: client.statistics().waiting >= count)

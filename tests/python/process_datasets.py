@@ -110,10 +110,6 @@ def communicate():
     dist.all_reduce(torch.ones(1))
 
 
-def hashes():
-    return list({f"word {number}" for number in range(20)})
-
-
 def as_it_is(samples):
     return samples
 

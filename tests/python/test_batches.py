@@ -19,13 +19,11 @@ def there_and_back(batch):
     return untree.decode(description, memoryview(layout.joined(buffers)))
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_generated_batches_are_those_of_the_plain_loader(workers, monkeypatch):
-    """With num_workers=0 as with 1."""
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
-    make = lambda number: DataLoader(Generated(SEED, GENERATED), None, collate_fn=as_it_is, num_workers=number)  # noqa: E731
-    with taas.register(make(workers)) as loader:
-        for index, (registered, plain) in enumerate(zip(loader, make(workers or 1), strict=True)):
+def test_generated_batches_are_those_of_the_plain_loader(data_workers):
+    data_workers(2)
+    make = lambda: DataLoader(Generated(SEED, GENERATED), None, collate_fn=as_it_is, num_workers=2)  # noqa: E731
+    with taas.register(make()) as loader:
+        for index, (registered, plain) in enumerate(zip(loader, make(), strict=True)):
             found = difference(plain, registered)
             assert not found, f"batch {index} of TAAS_SEED={SEED}: {found}"
 

@@ -1,14 +1,12 @@
 """Small batches, asked for many at a time: the same batches, one by one to the program and to whoever is to blame."""
 
 import os
-import signal
 
 import pytest
 import taas
 import torch
 from conftest import equal, loop
 from own_datasets import Numbers
-from taas.delivery import delivery
 from taas.order.bundle import payload_of, tasks_in
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
 
@@ -62,14 +60,6 @@ def of_a_stream(workers):
     return DataLoader(Stream(), 2, num_workers=workers)
 
 
-@pytest.fixture(params=["in forks of each loop", "on this machine", "on another machine"])
-def place(request, monkeypatch):
-    if request.param == "on another machine":
-        request.getfixturevalue("run").start(1)
-    else:
-        monkeypatch.setenv("TAAS_DATA_WORKERS", "0" if request.param == "in forks of each loop" else "2")
-
-
 def at_once(batches):
     return batches._feed.stream._at_once
 
@@ -83,8 +73,9 @@ def seen_in(loader):
     return seen, most
 
 
-@pytest.mark.parametrize("make, workers", [(of_tensors, 0), (of_tensors, 3), (of_a_stream, 2)])
-def test_small_batches_come_many_at_a_time_and_are_the_same(make, workers, place):
+@pytest.mark.parametrize("make, workers", [(of_tensors, 1), (of_tensors, 3), (of_a_stream, 2)])
+def test_small_batches_come_many_at_a_time_and_are_the_same(make, workers, data_workers):
+    data_workers(1)
     torch.manual_seed(1)
     plain = loop(make(workers))
     torch.manual_seed(1)
@@ -94,23 +85,15 @@ def test_small_batches_come_many_at_a_time_and_are_the_same(make, workers, place
     assert most > 1
 
 
-def test_it_takes_a_few_batches_to_find_out(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
-    with taas.register(of_tensors(0)) as loader:
-        batches, most = iter(loader), 0
-        for _ in range(400):
-            next(batches)
-            most = max(most, at_once(batches))
-    assert most > 1
-
-
-def test_slow_batches_come_one_by_one(place):
+def test_slow_batches_come_one_by_one(data_workers):
+    data_workers(1)
     with taas.register(DataLoader(Slow(), 1, num_workers=1)) as loader:
         seen, most = seen_in(loader)
     assert torch.cat(seen).tolist() == list(range(60)) and most <= 2
 
 
-def test_exceptions_are_raised_where_they_belong(place):
+def test_exceptions_are_raised_where_they_belong(data_workers):
+    data_workers(1)
     with taas.register(DataLoader(Raises(), 1, num_workers=2)) as loader:
         batches = iter(loader)
         for number in range(SIZE):
@@ -122,8 +105,8 @@ def test_exceptions_are_raised_where_they_belong(place):
 
 
 @pytest.mark.parametrize("make, workers", [(of_tensors, 1), (of_a_stream, 2)])
-def test_a_worker_that_dies_with_many_changes_nothing(make, workers, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+def test_a_worker_that_dies_with_many_changes_nothing(make, workers, data_workers):
+    run = data_workers(2)
     torch.manual_seed(1)
     with taas.register(make(workers)) as loader:
         undisturbed = loop(loader)
@@ -133,13 +116,13 @@ def test_a_worker_that_dies_with_many_changes_nothing(make, workers, monkeypatch
         for number, batch in enumerate(loader):
             seen.append(batch)
             if number in (200, 900):
-                os.kill(delivery._deliveries["fork"].pids()[number % 2], signal.SIGKILL)
+                run.replace(number // 200 % 2)
     assert equal(seen, undisturbed)
 
 
 @pytest.mark.parametrize("worker_init_fn", [None, lambda worker: None])
-def test_one_batch_is_to_blame_for_the_end_of_workers(worker_init_fn, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+def test_one_batch_is_to_blame_for_the_end_of_workers(worker_init_fn, data_workers):
+    data_workers(2).keep()
     with taas.register(DataLoader(Deadly(), 1, num_workers=2, worker_init_fn=worker_init_fn)) as loader:
         batches = iter(loader)
         assert [int(next(batches)) for _ in range(1234)] == list(range(1234))
@@ -148,7 +131,8 @@ def test_one_batch_is_to_blame_for_the_end_of_workers(worker_init_fn, monkeypatc
         assert [int(batch) for batch in batches] == list(range(1235, SIZE))
 
 
-def test_a_loop_is_resumed_in_the_middle_of_a_bundle(place):
+def test_a_loop_is_resumed_in_the_middle_of_a_bundle(data_workers):
+    data_workers(1)
     torch.manual_seed(1)
     with taas.register(of_tensors(2)) as loader:
         batches = iter(loader)

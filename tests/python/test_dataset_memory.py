@@ -33,19 +33,10 @@ def samples_of_two(loader):
     return found
 
 
-@pytest.fixture(params=["spawn", "run"])
-def loader(request, run):
-    if request.param == "run":
-        run.start(2)
-    else:
-        os.environ.pop("TAAS_DATA_PLAN")
-    made = DataLoader(InMemory(), 1, num_workers=2, collate_fn=list, multiprocessing_context="spawn")
-    with taas.register(made):
-        yield made
-
-
-def test_workers_map_the_same_memory_each_for_itself(loader):
-    seen = samples_of_two(loader)
+def test_workers_map_the_same_memory_each_for_itself(data_workers):
+    data_workers(2)
+    with taas.register(DataLoader(InMemory(), 1, num_workers=2, collate_fn=list)) as loader:
+        seen = samples_of_two(loader)
     areas = {tuple(area) for *_, both in seen for area in both}
     assert {area[::2] for area in areas} == {("rw-p", "/memfd:taas dataset (deleted)")}
     assert len({inode for _, inode, _ in areas}) == 1, "all workers, and the tensor and the array, in one memfd"
@@ -90,25 +81,25 @@ def test_this_machine_gets_the_memory_itself(tmp_path):
         assert received("plain", address, (-1, os.dup(listener.fileno()))) == (b"a pickle", True, True)
 
 
-def test_the_memory_goes_with_the_loader(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
-    loader = DataLoader(InMemory(), 32, num_workers=1, collate_fn=len, multiprocessing_context="spawn")
-    with taas.register(loader):
+def test_the_memory_goes_with_the_loader(data_workers):
+    data_workers(1)
+    with taas.register(DataLoader(InMemory(), 32, num_workers=1, collate_fn=len)) as loader:
         assert list(loader) == [32, 32] and descriptors()
     del loader
     gc.collect()
     assert not descriptors()
 
 
-def test_no_descriptor_left_is_one_line(monkeypatch):
+def test_no_descriptor_left_is_one_line(data_workers, monkeypatch):
+    data_workers(1)
+
     def none(*_):
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(os, "memfd_create", none)
-    loader = DataLoader([numpy.zeros(1 << 20)] * 3, num_workers=1, multiprocessing_context="spawn")
     with (
-        taas.register(loader),
         pytest.raises(OSError, match="no memory for 8 MB of the dataset.*Too many open files") as raised,
+        taas.register(DataLoader([numpy.zeros(1 << 20)] * 3, num_workers=1)) as loader,
     ):
         list(loader)
     assert len(str(raised.value).splitlines()) == 1

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import taas
 import torch
-from conftest import equal, loop, wait_until
+from conftest import equal, forget_the_run, loop, wait_until
 from own_datasets import Big, Numbers, numbers
 from fake_gpu import all_here, copies, cuda  # noqa: F401
 from taas.batch import cuda_copies, nested
-from taas.delivery import delivery, device, pinning
+from taas.delivery import device, pinning, run_workers
 from torch.utils.data import DataLoader, IterableDataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
@@ -40,8 +40,12 @@ def big():
 
 
 @pytest.fixture
-def little_memory(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_BUFFER_BYTES", str(16 << 20))
+def little_memory(data_workers):
+    """With --units no next loop is begun ahead.
+
+    Its first batches would wait before the loop's last ones for memory that copies keep, which are done after the loop.
+    """
+    data_workers(1, buffer_bytes=16 << 20, units=1000)
 
 
 def late_copies_of(loader, cuda, every):
@@ -79,6 +83,7 @@ def test_batches_lie_in_registered_memory_and_memory_is_registered_seldom(cuda):
             assert cuda.is_registered(batch)
         assert registrations() - before <= 8, "that many pieces of memory for 180 batches"
     del batch
+    forget_the_run()
     wait_until(lambda: registrations() == before)
 
 
@@ -99,31 +104,31 @@ def test_nothing_is_registered_for_loaders_that_pin_nothing(cuda):
         assert not any(cuda.is_registered(batch) for batch in loader)
 
 
-def test_memory_that_cuda_refuses_is_said_once_and_the_loop_goes_on(cuda, capfd):
+def test_memory_that_cuda_refuses_is_said_once_and_the_loop_goes_on(cuda, data_workers):
+    run = data_workers(1)
     cuda.refuse()
     with taas.register(big()) as loader:
         assert equal(loop(loader), loop(big()))
-    said = capfd.readouterr().err.strip().splitlines()
-    assert (
-        len(said) == 1
-        and said[0].startswith("taas: CUDA cannot register")
-        and said[0].endswith("copied once more on their way to the GPU")
-    )
+    (said,) = run.remarks()
+    assert said.startswith("CUDA cannot register") and said.endswith("copied once more on their way to the GPU")
 
 
-def test_a_program_without_the_cuda_runtime_is_told_once_and_goes_on(cuda, monkeypatch, capfd):
+def test_a_program_without_the_cuda_runtime_is_told_once_and_goes_on(cuda, monkeypatch, data_workers):
+    run = data_workers(1)
+
     def absent():
         raise RuntimeError("the program has not loaded libcudart")
 
     monkeypatch.setattr(pinning.native.module, "CudaCopier", absent)
     with taas.register(big()) as loader:
         assert equal(loop(loader), loop(big()))
-    assert capfd.readouterr().err.count("cannot be registered with CUDA (the program has not loaded libcudart)") == 1
+    (said,) = run.remarks()
+    assert "cannot be registered with CUDA (the program has not loaded libcudart)" in said
 
 
-@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.gate), 3])
-def test_batches_on_a_device_are_those_of_the_plain_loader(cuda, copies, monkeypatch, workers):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.gate), 3])
+def test_batches_on_a_device_are_those_of_the_plain_loader(cuda, copies, data_workers, count):
+    data_workers(count)
     with taas.register(DataLoader(numbers, 8), device="cuda") as loader:
         for _ in range(3):
             assert equal(loop(loader), loop(DataLoader(numbers, 8)))
@@ -144,6 +149,15 @@ def test_the_next_batches_are_copied_while_the_loop_is_at_one_and_no_more(cuda, 
         for taken in range(3, 8):
             next(iterator)
             assert copies.started == taken + device.BATCHES_AHEAD
+
+
+@pytest.mark.gate
+def test_without_data_workers_a_batch_is_copied_when_the_loop_gets_it(cuda, copies, data_workers):
+    data_workers(0)
+    plain = loop(DataLoader(numbers, 4))
+    with taas.register(DataLoader(numbers, 4), device="cuda") as loader:
+        for number, batch in enumerate(loader):
+            assert equal(batch, plain[number]) and copies.started == number + 1
 
 
 def test_a_copy_that_fails_ahead_of_the_loop_is_tried_again_in_its_turn(cuda, copies):
@@ -316,4 +330,4 @@ def test_a_child_that_holds_a_batch_lets_it_go_without_cuda(cuda):
             fine = cuda.library.fake_cuda_registrations() == before and cuda.mistakes() == mistakes
             os._exit(0 if fine else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert delivery._deliveries["fork"].client is not None
+        assert run_workers.connected().client is not None

@@ -27,8 +27,8 @@ def on_cpu(batches):
 
 
 @pytest.fixture(autouse=True)
-def little_memory(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_BUFFER_BYTES", str(16 << 20))
+def little_memory(data_workers):
+    data_workers(1, buffer_bytes=16 << 20)
     torch.zeros(1, device="cuda")
 
 
@@ -75,10 +75,10 @@ def test_a_graph_may_be_captured_in_the_loop():
     assert equal(on_cpu(result), [batch * 2 for batch in loop(big())[5:]])
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("count", [0, 2])
 @pytest.mark.parametrize("make", [big, lambda: DataLoader(numbers, 8), lambda: DataLoader(Nested(), 8)])
-def test_batches_on_the_gpu_are_those_of_the_plain_loader(monkeypatch, workers, make):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers))
+def test_batches_on_the_gpu_are_those_of_the_plain_loader(data_workers, count, make):
+    data_workers(count)
     plain = loop(make())
     with taas.register(make(), device="cuda") as loader:
         there = loop(loader)

@@ -1,11 +1,11 @@
-"""A registered loader gives what the plain one gives, and leaves the process' random states as that one would."""
+"""Data workers give what the plain loader gives, and leave the program's random states as that one would."""
 
 import warnings
 
 import pytest
 import taas
 import torch
-from conftest import equal, registered_loop, seed, states
+from conftest import as_with_one, equal, registered_loop, seed, states
 from own_datasets import (
     Augmented,
     Drawn,
@@ -100,21 +100,22 @@ def watched(loader, register):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.gate) if name in IN_THE_GATE else name for name in LOADERS]
 )
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_batches_and_random_states_are_the_plain_ones(name, workers, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", workers)
-    assert equal(watched(LOADERS[name](), True), watched(LOADERS[name](), False))
+def test_batches_and_random_states_are_the_plain_ones(name, data_workers):
+    data_workers(2)
+    assert equal(watched(LOADERS[name](), True), watched(as_with_one(LOADERS[name]()), False))
 
 
-def test_an_endless_sampler_is_drawn_no_further_than_is_useful(monkeypatch):
-    def first(register):
+def test_an_endless_sampler_is_drawn_no_further_than_is_useful(data_workers):
+    def first(loader):
         seed()
-        loader = DataLoader(numbers, 8, sampler=Endless())
-        if register:
-            taas.register(loader)
         return [batch for _, batch in zip(range(30), loader)], states()
 
-    assert equal(first(True), first(False))
+    def make():
+        return DataLoader(numbers, 8, sampler=Endless())
+
+    data_workers(1)
+    with taas.register(make()) as loader:
+        assert equal(first(loader), first(as_with_one(make())))
 
 
 @pytest.mark.parametrize(
@@ -126,15 +127,17 @@ def test_an_endless_sampler_is_drawn_no_further_than_is_useful(monkeypatch):
         pytest.param(lambda: DataLoader(Drawn(), 4, num_workers=3), marks=pytest.mark.gate),
     ],
 )
-def test_random_augmentation_is_the_same_for_any_number_of_workers(make, monkeypatch):
-    alone = registered_loop(make, 0, monkeypatch, epochs=2)
-    assert not equal(alone[:2], alone[len(alone) // 2 :][:2]), "epochs must differ"
-    for workers in (1, 2, 4):
-        assert equal(registered_loop(make, workers, monkeypatch, epochs=2), alone), f"{workers} workers"
+def test_random_augmentation_is_the_same_for_any_number_of_workers(make, data_workers):
+    of_one = registered_loop(make, data_workers, 1, epochs=2)
+    assert not equal(of_one[:2], of_one[len(of_one) // 2 :][:2]), "epochs must differ"
+    for count in (2, 4):
+        assert equal(registered_loop(make, data_workers, count, epochs=2), of_one), f"{count} workers"
 
 
 @pytest.mark.gate
-def test_set_epoch_is_obeyed(monkeypatch):
+def test_set_epoch_is_obeyed(data_workers):
+    data_workers(1)
+
     def epochs(register):
         loader = DataLoader(numbers, 8, sampler=DistributedSampler(numbers, 2, 0))
         if register:
@@ -149,15 +152,14 @@ def test_set_epoch_is_obeyed(monkeypatch):
 
 
 @pytest.mark.gate
-def test_a_model_with_dropout_trains_to_the_same_weights(monkeypatch):
-    def trained(workers):
-        monkeypatch.setenv("TAAS_DATA_WORKERS", str(workers or 0))
+def test_a_model_with_dropout_trains_to_the_same_weights(data_workers):
+    def trained(count):
+        data_workers(count)
         seed()
         model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
         optimizer = torch.optim.SGD(model.parameters(), 1e-4)
         loader = DataLoader(numbers, 8, shuffle=True)
-        if workers is not None:
-            taas.register(loader)
+        loader = taas.register(loader) if count else as_with_one(loader)
         for _ in range(2):
             for values, labels in loader:
                 optimizer.zero_grad()
@@ -165,5 +167,5 @@ def test_a_model_with_dropout_trains_to_the_same_weights(monkeypatch):
                 optimizer.step()
         return [parameter.detach() for parameter in model.parameters()]
 
-    plain = trained(None)
-    assert all(equal(trained(workers), plain) for workers in (0, 1, 3))
+    plain = trained(0)
+    assert all(equal(trained(count), plain) for count in (1, 3))

@@ -1,4 +1,4 @@
-"""Loops that end early, several at once, forks, memory, and the program's end: nothing leaks and nothing hangs."""
+"""Loops that end early, several at once, memory, and the program's end: nothing leaks and nothing hangs."""
 
 import gc
 import os
@@ -10,55 +10,51 @@ import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, wait_until
 from own_datasets import Big, Numbers, Slow, numbers
-from taas.delivery import delivery
-from taas.delivery.pool import Pool
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 
-def children():
-    path = f"/proc/self/task/{os.getpid()}/children"
-    return open(path).read().split()
+class Endless(IterableDataset):
+    def __iter__(self):
+        while True:
+            yield torch.zeros(1 << 12)
 
 
-@pytest.mark.gate
-def test_workers_go_with_the_last_loader():
-    before = children()
-    one, other = (taas.register(DataLoader(Numbers(), 8)) for _ in range(2))
-    loop(one), loop(other)
-    assert len(children()) == len(before) + 1, "loaders share the workers"
-    taas.unregister(one)
-    assert equal(loop(other), loop(DataLoader(numbers, 8)))
-    taas.unregister(other)
-    assert children() == before
+def living(pids):
+    """One that has ended, and that nobody has waited for, has no files."""
+    return [pid for pid in pids if os.path.exists(f"/proc/{pid}/fd/0")]
 
 
-def test_workers_go_with_a_loader_that_nobody_has():
-    before = children()
-    loader = taas.register(DataLoader(Numbers(), 8))
-    loop(loader)
-    del loader
-    gc.collect()
-    assert children() == before
+def children(pids):
+    return living(child for pid in pids for child in open(f"/proc/{pid}/task/{pid}/children").read().split())
 
 
 @pytest.mark.gate
-def test_loops_left_early_are_closed():
-    with taas.register(DataLoader(Slow(), 8, num_workers=2)) as loader:
-        client = None
+@pytest.mark.parametrize("dataset", [Slow(), Endless()])
+def test_loops_left_early_are_closed(dataset, data_workers, capfd):
+    """A stream's shard has a process of its own. Those of the last loops end with the data workers."""
+    run = data_workers(2)
+    with taas.register(DataLoader(dataset, 8, num_workers=2)) as loader:
         for _ in range(20):
             for _ in loader:
                 break
-            client = client or delivery._deliveries["fork"].client
         iterators = [iter(loader) for _ in range(5)]
         for iterator in iterators:
             next(iterator)
         del iterators, iterator
         gc.collect()
-        assert len(loop(loader)) == 13
+        assert isinstance(dataset, Endless) or len(loop(loader)) == 13
+        next(iter(loader))
+    wait_until(lambda: len(children(run.pids())) <= 8)  # for each shard two, in both data workers
+    started = children(run.pids())
+    assert bool(started) == isinstance(dataset, Endless)
+    data_workers(0)
+    wait_until(lambda: not living(started))
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.gate
-def test_several_loops_at_once():
+def test_several_loops_at_once(data_workers):
+    data_workers(2)
     plain = loop(DataLoader(numbers, 8))
     with (
         taas.register(DataLoader(numbers, 8)) as train,
@@ -71,73 +67,30 @@ def test_several_loops_at_once():
         assert all(equal(one, other) for one, other in zip(train, train))
 
 
-def test_all_batches_may_be_kept():
+def test_all_batches_may_be_kept(data_workers):
+    data_workers(1, buffer_bytes=32 << 20)
     with taas.register(DataLoader(Big(64), 8)) as loader:  # 8 MiB each
         assert equal(list(loader), list(DataLoader(Big(64), 8)))
 
 
 @pytest.mark.gate
-def test_memory_stays_in_the_budget_for_a_slow_consumer(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_BUFFER_BYTES", str(32 << 20))
+def test_memory_stays_in_the_budget_for_a_slow_consumer(data_workers):
+    run = data_workers(1, buffer_bytes=32 << 20)
     with taas.register(DataLoader(Big(200), 4)) as loader:  # 50 batches of 4 MiB
         most = 0
         for number, _ in enumerate(loader):
-            client = delivery._deliveries["fork"].client
             if number == 1:
-                wait_until(lambda: client.statistics().waiting >= 3)
-            most = max(most, client.statistics().buffered_bytes)
+                wait_until(lambda: run.client.statistics().waiting >= 3)
+            most = max(most, run.client.statistics().buffered_bytes)
     assert 4 << 20 <= most <= 32 << 20
 
 
-@pytest.mark.gate
-def test_a_changed_dataset_is_seen_in_the_next_loop():
-    dataset = Numbers()
-    with taas.register(DataLoader(dataset, 8)) as loader:
-        assert len(loop(loader)) == 13
-        dataset.scale = 2
-        dataset.__class__ = Changed
-        assert equal(loop(loader)[0], torch.arange(8) * 2)
-
-
-class Changed(Numbers):
-    def __getitem__(self, index):
-        return index * self.scale
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_persistent_workers_keep_the_dataset(method):
-    dataset = Changed()
-    dataset.scale = 1
-    loader = DataLoader(dataset, 8, num_workers=1, persistent_workers=True, multiprocessing_context=method)
-    with taas.register(loader):
-        loop(loader)
-        dataset.scale = 2
-        assert equal(loop(loader)[0], torch.arange(8))
-
-
-def test_plain_loaders_with_workers_beside_a_registered_one():
+def test_plain_loaders_with_workers_beside_a_registered_one(data_workers):
+    data_workers(1)
     with taas.register(DataLoader(numbers, 8)) as loader:
         iterator = iter(loader)
         next(iterator)
         assert equal(loop(DataLoader(numbers, 8, num_workers=2)), loop(DataLoader(numbers, 8)))
-        assert len(list(iterator)) == 12
-
-
-def test_a_fork_has_workers_of_its_own():
-    with taas.register(DataLoader(numbers, 8)) as loader:
-        iterator = iter(loader)
-        next(iterator)
-        pid = os.fork()
-        if pid == 0:
-            try:
-                taas.unregister(loader)
-                del iterator
-                gc.collect()
-                other = taas.register(DataLoader(numbers, 8))
-                os._exit(0 if equal(loop(other), loop(DataLoader(numbers, 8))) else 1)
-            finally:
-                os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert len(list(iterator)) == 12
 
 
@@ -152,41 +105,30 @@ ENDINGS = {
 }
 
 
+def output(program, tmp_path):
+    """What it prints, where nothing goes wrong."""
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
 @pytest.mark.parametrize(
     "ending",
     [pytest.param(each, marks=pytest.mark.gate if each == "in the middle of a loop" else ()) for each in ENDINGS],
 )
-def test_programs_end(ending, tmp_path):
-    script = tmp_path / "program.py"
-    script.write_text(
+def test_programs_end(ending, data_workers, tmp_path):
+    data_workers(1)
+    assert not output(
         "import taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\n" + ENDINGS[ending]
-    )
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=DEADLINE_SECONDS)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
-
-
-@pytest.mark.gate
-def test_workers_end_with_a_killed_program(tmp_path):
-    script = tmp_path / "program.py"
-    script.write_text(
-        "import os, taas, torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
-        "from taas.delivery import delivery\n"
-        "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\nnext(iter(loader))\n"
-        "print(*delivery._deliveries['fork'].pids(), flush=True)\nos.kill(os.getpid(), 9)"
-    )
-    ended = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, timeout=DEADLINE_SECONDS)
-    pids = ended.stdout.split()
-    assert len(pids) == 2
-    wait_until(
-        lambda: not any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read() for pid in pids)
+        "loader = taas.register(DataLoader(TensorDataset(torch.rand(1000, 4)), 8, num_workers=2))\n" + ENDINGS[ending],
+        tmp_path,
     )
 
 
-def test_classes_of_the_script_are_the_scripts_own(tmp_path):
-    script = tmp_path / "program.py"
-    script.write_text("""
-import collections, taas, torch
+OWN_CLASSES = """
+import collections, taas
 from torch.utils.data import DataLoader, Dataset
 Pair = collections.namedtuple("Pair", "one two")
 class Odd:
@@ -194,30 +136,13 @@ class Odd:
 class Data(Dataset):
     def __len__(self): return 10
     def __getitem__(self, index): return Pair(index, Odd(index))
-if __name__ == "__main__":
-    for method in ("fork", "spawn"):
-        loader = DataLoader(Data(), 2, num_workers=1, multiprocessing_context=method, collate_fn=lambda batch: batch)
-        with taas.register(loader):
-            batches = list(loader)
-        assert all(type(pair) is Pair and type(pair.two) is Odd and pair.two.value == pair.one
-                   for batch in batches for pair in batch)
-        print(len(batches))
-""")
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=DEADLINE_SECONDS)
-    assert ended.stdout.split() == ["5", "5"], ended.stderr
+batches = list(taas.register(DataLoader(Data(), 2, num_workers=1, collate_fn=lambda batch: batch)))
+assert all(type(pair) is Pair and type(pair.two) is Odd and pair.two.value == pair.one
+           for batch in batches for pair in batch)
+print(len(batches))
+"""
 
 
-@pytest.mark.parametrize("way", ["link", "folder"])
-def test_what_has_taken_the_place_of_the_workers_folder_stays(tmp_path, way):
-    (tmp_path / "victim").mkdir()
-    (tmp_path / "victim" / "model.pt").write_text("weeks of work")
-    pool = Pool()
-    with open(os.path.join(pool.folder, "plan.json"), "w") as file:
-        file.write("{}")
-    os.rename(pool.folder, tmp_path / "moved")
-    os.symlink(tmp_path / "victim", pool.folder) if way == "link" else os.rename(tmp_path / "victim", pool.folder)
-    pool.close()
-    with open(os.path.join(pool.folder, "model.pt")) as file:
-        assert file.read() == "weeks of work"
-    assert os.listdir(tmp_path / "moved") == []
-    os.unlink(pool.folder) if way == "link" else os.rename(pool.folder, tmp_path / "victim")
+def test_classes_of_the_script_are_the_scripts_own(data_workers, tmp_path):
+    data_workers(1)
+    assert output(OWN_CLASSES, tmp_path) == "5\n"

@@ -1,15 +1,11 @@
 """Pipelines as strangers write them give the plain batches when registered, in order, or are refused with a line.
 
-The quick run takes the ways that cost little: workers that are forked, one of which dies, a resumption, and two
-machines whose workers all pipelines share. Workers that are started for a pipeline import torch for seconds: those with
-spawns=True have one. With TAAS_FULL=1 all pipelines take all ways, and those that need other people's libraries run as
-well.
+Those that need other people's libraries run with TAAS_FULL=1.
 """
 
 import os
 
 import pytest
-from differential.known_faults import KNOWN_FAULTS
 from differential.pipeline import all_pipelines, missing
 from differential.trial import faults_of
 
@@ -40,21 +36,11 @@ IN_THE_GATE = [
         *(name for name in PIPELINES if name not in IN_THE_GATE),
     ],
 )
-def test_registered_as_plain_or_refused(name, machines):
+def test_registered_as_plain_or_refused(name, data_workers):
     pipeline = PIPELINES[name]
     if pipeline.full and not FULL:
         pytest.skip("only in the full run (TAAS_FULL=1)")
     if absent := missing(pipeline):
         pytest.skip(f"not installed: {', '.join(absent)} (scripts/requirements-pipelines.txt, with TAAS_FULL=1)")
-    faults = "\n".join(faults_of(pipeline, machines, FULL))
-    if name not in KNOWN_FAULTS:
-        return pytest.fail(faults, pytrace=False) if faults else None
-    reason = KNOWN_FAULTS[name]
-    if not faults and reason.startswith("now and then"):
-        return None
-    assert faults, f"fault {reason!r} is mended: remove the entry of {name} from differential/known_faults.py"
-    pytest.xfail(reason)
-
-
-def test_known_faults_are_of_pipelines_that_exist():
-    assert set(KNOWN_FAULTS) <= set(PIPELINES)
+    if faults := faults_of(pipeline, data_workers):
+        pytest.fail("\n".join(faults), pytrace=False)

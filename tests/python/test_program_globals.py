@@ -54,17 +54,12 @@ def configured(tmp_path, monkeypatch):
     sys.modules.pop("configuration_of_ours")
 
 
-@pytest.mark.parametrize("way", ["forks", "started", "machines"])
-def test_what_modules_hold_is_as_in_the_program(way, configured, monkeypatch, request):
+def test_what_modules_hold_is_as_in_the_program(configured, data_workers):
     """Before its first loop, and what it changes between loops."""
     configured.settings.names.append("b")
     configured.settings.scale = 2
-    if way == "machines":
-        request.getfixturevalue("run").start(1)
-    else:
-        monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
-    start = {"multiprocessing_context": "spawn", "num_workers": 1} if way == "started" else {"num_workers": 1}
-    with taas.register(DataLoader(configured.Scaled(), 4, collate_fn=list, **start)) as loader:
+    data_workers(1)
+    with taas.register(DataLoader(configured.Scaled(), 4, collate_fn=list)) as loader:
         assert loop(loader) == [[(2 * index, "b") for index in range(4)]]
         configured.settings.names.append("c")
         assert loop(loader) == [[(2 * index, "c") for index in range(4)]]
@@ -73,10 +68,10 @@ def test_what_modules_hold_is_as_in_the_program(way, configured, monkeypatch, re
         assert loop(loader) == [[(30 * index, "c") for index in range(4)]]
 
 
-def test_what_cannot_be_sent_and_changes_is_named(configured, run):
-    run.start(1)
+def test_what_cannot_be_sent_and_changes_is_named(configured, data_workers):
+    run = data_workers(1)
     configured.settings.handle = open(__file__)
-    with taas.register(DataLoader(configured.Scaled(), 4, collate_fn=list, num_workers=1)) as loader:
+    with taas.register(DataLoader(configured.Scaled(), 4, collate_fn=list)) as loader:
         loop(loader)
         configured.settings = type(configured.settings)(**vars(configured.settings))
         loop(loader)

@@ -7,7 +7,7 @@ import pytest
 import taas
 import torch
 import torch.distributed as dist
-from conftest import equal, seed, states
+from conftest import as_with_one, equal, seed, states
 from own_datasets import Numbers, numbers
 from taas.program import random_states
 from taas.order.draws import Unknown
@@ -83,8 +83,7 @@ def watched(kind, workers, register):
     loader = DataLoader(dataset, 4, sampler=sampler, num_workers=workers)
     sampler.loader = loader if kind is ChangesLoader else None
     seen = []
-    if register:
-        taas.register(loader)
+    taas.register(loader) if register else as_with_one(loader)
     for _ in range(2):
         try:
             for batch in loader:
@@ -98,8 +97,8 @@ def watched(kind, workers, register):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("kind", [Own, Communicates, ChangesDataset, UsesAnIterator, ChangesLoader, Raises])
-def test_a_sampler_does_what_it_does_when_it_would(kind, workers, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+def test_a_sampler_does_what_it_does_when_it_would(kind, workers, data_workers, monkeypatch):
+    data_workers(2)
     monkeypatch.setattr(dist, "all_reduce", lambda tensor: numbers_reduced.append(int(tensor)))
     numbers_reduced = []
     registered, reduced = watched(kind, workers, True), len(numbers_reduced)

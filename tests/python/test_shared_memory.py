@@ -1,7 +1,6 @@
 """Memory shared on purpose: seen by data workers as by torch's own, or refused with the name of what holds it."""
 
 import multiprocessing
-import os
 
 import numpy
 import pytest
@@ -9,11 +8,10 @@ import taas
 import torch
 from conftest import equal, loop
 from taas.dataset import file_memory
-from taas.delivery.plan_delivery import FromRun
+from taas.delivery.run_workers import RunWorkers
 from torch.utils.data import DataLoader, Dataset
 
 SIZE = 12
-FULL = bool(os.environ.get("TAAS_FULL"))
 
 
 def tensor(count):
@@ -61,33 +59,27 @@ def epochs(loader, memory):
 
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("make", [tensor, array, as_tensor])
-@pytest.mark.parametrize("way", ["forks", "started", "machine", "machines"])
-def test_what_the_program_sets_between_loops_is_seen(way, make, persistent, monkeypatch, request):
-    if way != "forks" and make is not tensor and not persistent and not FULL:
-        pytest.skip("only in the full run (TAAS_FULL=1): workers that import torch first take seconds")
+@pytest.mark.parametrize("are_elsewhere", [False, True])
+def test_what_the_program_sets_between_loops_is_seen(are_elsewhere, make, persistent, data_workers, monkeypatch):
     memory = make(1)
-    start = {"multiprocessing_context": "spawn"} if way == "started" else {}
 
-    def loader(**other):
-        return DataLoader(Told(memory), 4, num_workers=2, persistent_workers=persistent, **other)
+    def loader():
+        return DataLoader(Told(memory), 4, num_workers=2, persistent_workers=persistent)
 
     plain = epochs(loader(), memory)
-    if way == "machines":
+    if are_elsewhere:
         monkeypatch.setattr(file_memory, "_machine", lambda: "another one")
-    if way.startswith("machine"):
-        request.getfixturevalue("run").start(2)
-    else:
-        monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
-    with taas.register(loader(**start)) as registered:
+    data_workers(2)
+    with taas.register(loader()) as registered:
         assert equal(epochs(registered, memory), plain)
 
 
 @pytest.mark.parametrize("make", [tensor, array])
-def test_what_workers_write_is_refused_where_the_program_would_not_see_it(make, run, monkeypatch):
+def test_what_workers_write_is_refused_where_the_program_would_not_see_it(make, data_workers, monkeypatch):
     monkeypatch.setattr(file_memory, "_machine", lambda: "another one")
-    run.start(1)
+    data_workers(1)
     with taas.register(DataLoader(Fills(make(1)), 4, num_workers=1)) as loader:
-        with pytest.raises(RuntimeError, match="writes into memory that processes share .* run with --cpus 0"):
+        with pytest.raises(RuntimeError, match="writes into memory that processes share .* run without --cpus"):
             loop(loader)
 
 
@@ -107,20 +99,20 @@ class Holds(Dataset):
     [lambda: tensor(1 << 16), lambda: array(1 << 16), lambda: multiprocessing.Manager().dict()],
     ids=["tensor", "array", "manager"],
 )
-def test_caches_and_managers_are_refused_by_name(make, run, monkeypatch):
-    monkeypatch.setattr(FromRun, "_are_here", lambda self: False)
-    run.start(1)
+def test_caches_and_managers_are_refused_by_name(make, data_workers, monkeypatch):
+    monkeypatch.setattr(RunWorkers, "_are_here", lambda self: False)
+    data_workers(1)
     with taas.register(DataLoader(Holds(make()), 4, num_workers=1)) as loader:
         with pytest.raises(
-            TypeError, match=r"dataset\.inner\.inner\[0\]\['epoch'\] .* cannot be pickled.* alone: run with --cpus 0"
+            TypeError, match=r"dataset\.inner\.inner\[0\]\['epoch'\] .* cannot be pickled.*: run without --cpus"
         ) as refusal:
             loop(loader)
     assert len(str(refusal.value).splitlines()) == 1
 
 
-def test_a_machine_that_comes_later_refuses_a_cache(run, monkeypatch):
+def test_a_machine_that_comes_later_refuses_a_cache(data_workers, monkeypatch):
     monkeypatch.setattr(file_memory, "_machine", lambda: "another one")
-    run.start(1)
+    data_workers(1)
     with taas.register(DataLoader(Holds(tensor(1 << 16)), 4, num_workers=1)) as loader:
         with pytest.raises(
             RuntimeError, match="the dataset has 0.5 MB of memory that processes share .* on the machine of the program"
@@ -145,36 +137,11 @@ class Caches(Dataset):
 
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("make", [tensor, array, as_tensor])
-@pytest.mark.parametrize("way", ["forks", "started", "machine"])
 @pytest.mark.parametrize("size", [SIZE, 1 << 16], ids=["small", "large"])
-def test_a_cache_that_workers_fill_is_filled_once_for_each_loop(size, way, make, persistent, monkeypatch, request):
-    if way != "forks" and (make is as_tensor or size == SIZE) and not FULL:
-        pytest.skip("only in the full run (TAAS_FULL=1): workers that import torch first take seconds")
-    start = {"multiprocessing_context": "spawn"} if way == "started" else {}
+def test_a_cache_that_workers_fill_is_filled_once_for_each_loop(size, make, persistent, data_workers):
     ours, theirs = make(size), make(size)
     plain = loop(DataLoader(Caches(theirs), 4, num_workers=2, persistent_workers=persistent), 3)
-    if way == "machine":
-        request.getfixturevalue("run").start(2)
-    else:
-        monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
-    with taas.register(DataLoader(Caches(ours), 4, num_workers=2, persistent_workers=persistent, **start)) as loader:
+    data_workers(2)
+    with taas.register(DataLoader(Caches(ours), 4, num_workers=2, persistent_workers=persistent)) as loader:
         assert equal(loop(loader, 3), plain)
     assert equal(torch.as_tensor(ours), torch.as_tensor(theirs))
-
-
-CACHE = torch.zeros(SIZE, dtype=torch.int64).share_memory_()
-
-
-class CachesOfAModule(Caches):
-    def __init__(self):
-        pass
-
-    cache = property(lambda self: CACHE)
-
-
-def test_nothing_is_made_ahead_over_memory_of_a_module_that_processes_share(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
-    plain = loop(DataLoader(CachesOfAModule(), 4, num_workers=2), 3)
-    CACHE.zero_()
-    with taas.register(DataLoader(CachesOfAModule(), 4, num_workers=2)) as loader:
-        assert equal(loop(loader, 3), plain)

@@ -210,26 +210,6 @@ def test_a_changed_dataset_is_sent_with_the_change():
     assert fingerprint.definition(loader, True).digest != first.digest
 
 
-def test_workers_inherit_anew_what_has_changed_or_cannot_be_told():
-    fingerprint, loader = Fingerprint(), DataLoader(Rich(), 2)
-    assert fingerprint.has_changed(loader)
-    assert not fingerprint.has_changed(loader)
-    at_the_end_of_a_long_list(loader.dataset)
-    assert fingerprint.has_changed(loader)
-    loader.dataset.file = open(__file__)
-    assert fingerprint.has_changed(loader) and fingerprint.has_changed(loader)
-
-
-def test_persistent_workers_keep_what_they_began_with():
-    fingerprint, loader = Fingerprint(), DataLoader(Rich(), 2, num_workers=1, persistent_workers=True)
-    assert fingerprint.has_changed(loader)
-    loader.dataset.number = 2
-    assert fingerprint.has_changed(loader)
-    fingerprint.begins(loader)
-    loader.dataset.number = 3
-    assert not fingerprint.has_changed(loader)
-
-
 def test_a_copy_of_a_dataset_is_another_one_only_where_that_matters():
     rich = Rich()
     del rich.lock, rich.says

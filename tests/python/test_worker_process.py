@@ -1,10 +1,14 @@
 """To dataset code a data worker is the plain loader's worker: its rank's place, and the state of the rank's program."""
 
+import functools
 import logging
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import warnings
+from multiprocessing import util
 
 import numpy
 import process_datasets
@@ -12,8 +16,8 @@ import pytest
 import taas
 import torch
 import torch.distributed as dist
-from conftest import equal, loop
-from process_datasets import OfItsRank, Scaled, Sums, Tells, as_it_is, communicate, hashes, own_place, own_settings
+from conftest import equal, loop, wait_until
+from process_datasets import OfItsRank, Scaled, Sums, Tells, as_it_is, communicate, own_place, own_settings
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
 
@@ -28,18 +32,8 @@ PLACE = {
 }
 
 
-@pytest.fixture(params=["fork", "spawn", "run"])
-def kind(request, monkeypatch):
-    """How the data workers come into being; what makes a loader of it for them."""
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
-    if request.param == "run":
-        request.getfixturevalue("run").start(1, world_size=8)
-    return request.param
-
-
-def registered(kind, dataset, **options):
-    context = {} if kind == "run" else {"multiprocessing_context": kind, "num_workers": 2}
-    return taas.register(DataLoader(dataset, 2, collate_fn=as_it_is, **{**context, **options}))
+def registered(dataset, **options):
+    return taas.register(DataLoader(dataset, 2, collate_fn=as_it_is, **options))
 
 
 @pytest.fixture
@@ -55,18 +49,20 @@ def is_rank(monkeypatch, rank):
         monkeypatch.setenv(name, value)
 
 
-def test_a_worker_knows_its_ranks_place_and_refuses_to_communicate(kind, monkeypatch, group):
-    with registered(kind, Tells(own_place)) as loader:
+def test_a_worker_knows_its_ranks_place_and_refuses_to_communicate(data_workers, monkeypatch, group):
+    data_workers(1, world_size=8)
+    with registered(Tells(own_place)) as loader:
         assert loop(loader)[0] == [(0, own_place()), (1, own_place())]
         is_rank(monkeypatch, 3)
         assert loop(loader)[0] == [(0, own_place()), (1, own_place())]
-    with registered(kind, Tells(communicate)) as loader:
+    with registered(Tells(communicate)) as loader:
         with pytest.raises(RuntimeError, match="a data worker cannot communicate .* it works for rank 3 of 8"):
             loop(loader)
 
 
-def test_an_iterable_dataset_shards_by_rank(kind, monkeypatch):
-    with registered(kind, OfItsRank(), num_workers=1) as loader:
+def test_an_iterable_dataset_shards_by_rank(data_workers, monkeypatch):
+    data_workers(1, world_size=8)
+    with registered(OfItsRank()) as loader:
         for rank in (5, 2):
             is_rank(monkeypatch, rank)
             assert loop(loader) == [[(rank, -1), (rank + 8, -1)], [(rank + 16, -1)]]
@@ -116,8 +112,9 @@ def change_settings(monkeypatch):
     warnings.filterwarnings("error", message="of the test")
 
 
-def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(kind, monkeypatch, settings, tmp_path):
-    with registered(kind, Tells(own_settings)) as loader:
+def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(data_workers, monkeypatch, settings, tmp_path):
+    data_workers(1)
+    with registered(Tells(own_settings)) as loader:
         first = loop(loader)
         assert equal(first[0][0][1], own_settings())
         change_settings(monkeypatch)
@@ -127,19 +124,17 @@ def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(kind, monk
         assert equal(loop(loader)[0][0][1], own_settings())
 
 
-@pytest.mark.parametrize("kind", ["fork", "run"], indirect=True)
-def test_globals_that_the_program_changes_between_loops_are_seen(kind, monkeypatch):
-    with registered(kind, Scaled()) as loader:
+def test_globals_that_the_program_changes_between_loops_are_seen(data_workers, monkeypatch):
+    data_workers(1)
+    with registered(Scaled()) as loader:
         assert equal(loop(loader)[1], [(2, torch.tensor(2.0)), (3, torch.tensor(2.0))])
         monkeypatch.setattr(process_datasets, "SCALE", 5)
         assert equal(loop(loader)[1], [(10, torch.tensor(2.0)), (15, torch.tensor(2.0))])
-        if kind == "fork":
-            monkeypatch.setattr(process_datasets, "TABLE", torch.zeros(2))
-            assert equal(loop(loader)[1], [(10, torch.tensor(0.0)), (15, torch.tensor(0.0))])
 
 
-def test_a_loop_without_gradients_does_not_leave_its_mark():
-    with registered("fork", Tells(torch.is_grad_enabled)) as loader:
+def test_a_loop_without_gradients_does_not_leave_its_mark(data_workers):
+    data_workers(1)
+    with registered(Tells(torch.is_grad_enabled)) as loader:
         with torch.no_grad():
             assert loop(loader)[0] == [(0, False), (1, False)]
         with torch.inference_mode():
@@ -147,28 +142,75 @@ def test_a_loop_without_gradients_does_not_leave_its_mark():
         assert loop(loader)[0] == [(0, True), (1, True)]
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_torch_computes_with_as_many_threads_as_in_workers_of_the_plain_loader(workers, processes, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", processes)
+def test_torch_computes_with_as_many_threads_as_in_workers_of_the_plain_loader(data_workers):
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
+        data_workers(1)
         plain = loop(DataLoader(Sums(), 2, num_workers=1))
-        with taas.register(DataLoader(Sums(), 2, num_workers=workers)) as loader:
+        with taas.register(DataLoader(Sums(), 2)) as loader:
             assert equal(loop(loader), plain)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
 
 
-def test_sets_have_the_same_order_in_all_workers(monkeypatch):
-    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    orders = []
-    for _ in range(2):
-        with registered("spawn", Tells(hashes), num_workers=1) as loader:
-            orders.append(loop(loader))
-    assert orders[0] == orders[1]
+def own_variables():
+    return [os.environ.get(name) for name in ("TAASTEST_MACHINE", "TAASTEST_SET", "PATH")]
+
+
+def test_a_started_worker_has_its_machines_variables_and_what_the_program_changes(data_workers, monkeypatch):
+    """Other hashes of strings than the program's are told of."""
+    for name, value in (("MACHINE", "its own"), ("SET", "the machine's")):
+        monkeypatch.setenv(f"TAASTEST_{name}", value)
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    run = data_workers(1)
+    run.replace(0, run.start_program)
+    monkeypatch.delenv("TAASTEST_MACHINE")
+    with registered(Tells(own_variables)) as loader:
+        for changed in ("by the program", "again"):
+            monkeypatch.setenv("TAASTEST_SET", changed)
+            assert loop(loader)[0][0][1] == ["its own", changed, os.environ.get("PATH")]
+            monkeypatch.delenv("PATH", raising=False)
+    assert any("set PYTHONHASHSEED to the same number everywhere" in line for line in run.remarks())
+
+
+# In a module that is not the program's: they are the process' own, and not sent.
+os.register_at_fork(after_in_child=lambda: setattr(sys, "taastest_forked", os.getpid()))
+util.register_after_fork(sys, lambda module: setattr(module, "taastest_bootstrapped", os.getpid()))
+
+
+def own_worker():
+    """What torch's workers begin with."""
+    with open("/proc/self/status") as status:
+        caught = next(int(line.split()[1], 16) for line in status if line.startswith("SigCgt:"))
+    signals = signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE
+    return torch.get_num_threads(), [caught >> number - 1 & 1 for number in signals]
+
+
+def own_process():
+    own = multiprocessing.current_process()
+    hooks = getattr(sys, "taastest_forked", 0) == getattr(sys, "taastest_bootstrapped", 0) == os.getpid()
+    return own_worker(), own.daemon, own.pid == os.getpid(), own.name == "MainProcess", sys.stdin.read(), hooks
+
+
+def finishing(path, worker):
+    util.Finalize(None, path.touch, exitpriority=1)
+
+
+def test_the_process_is_as_torchs_worker(data_workers, tmp_path):
+    """With worker_init_fn to its end: after three loops no data worker keeps the process of the first one."""
+    data_workers(1)
+    seen = []
+    for register in (lambda loader: loader, taas.register):
+        path = tmp_path / f"ended {len(seen)}"
+        options = {"batch_size": 2, "collate_fn": as_it_is, "num_workers": 1}
+        one = register(DataLoader(Tells(own_worker), **options))
+        other = register(DataLoader(Tells(own_process), worker_init_fn=functools.partial(finishing, path), **options))
+        seen.append(loop(one) + loop(other, 3))
+        wait_until(path.exists)
+    taas.unregister(one), taas.unregister(other)
+    assert equal(*seen)
 
 
 SCRIPT = """
@@ -188,7 +230,7 @@ class Told(Dataset):
         return which.WHERE, WHERE, sys.argv, sys.modules["__main__"].__file__, sys.path[0], Own is not None
 
 if __name__ == "__main__":
-    made = lambda: DataLoader(Told(), 2, collate_fn=list, num_workers=1, multiprocessing_context=sys.argv[1])
+    made = lambda: DataLoader(Told(), 2, collate_fn=list, num_workers=1)
     plain = list(made())
     with taas.register(made()) as loader:
         assert list(loader) == plain, (list(loader), plain)
@@ -196,19 +238,15 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_modules_are_found_as_the_script_finds_them(context, tmp_path):
+def test_modules_are_found_as_the_script_finds_them(data_workers, tmp_path):
     """Modules of the same name are in the folder that the script is started in."""
     (tmp_path / "scripts").mkdir()
     for folder, name in ((tmp_path, "the start folder"), (tmp_path / "scripts", "the script's folder")):
         (folder / "which.py").write_text(f"WHERE = {name!r}\n")
         (folder / "late.py").write_text(f"WHERE = {name!r}\n")
     (tmp_path / "scripts" / "train.py").write_text(SCRIPT)
+    data_workers(1)
     done = subprocess.run(
-        [sys.executable, "scripts/train.py", context, "--rate", "3"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TAAS_DATA_WORKERS": "1"},
+        [sys.executable, "scripts/train.py", "--rate", "3"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout.strip() == "equal", done.stderr

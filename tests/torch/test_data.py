@@ -28,7 +28,7 @@ def test_the_model_equals_the_one_trained_without_register(tmp_path):
 
 
 def test_random_augmentation_is_the_same_for_any_number_of_workers(tmp_path):
-    ways = [trained(tmp_path, workers(cpus), "--augment") for cpus in CPUS]
+    ways = [trained(tmp_path, workers(cpus), "--augment") for cpus in CPUS if cpus]
     assert set(ways) == {ways[0]}
     assert ways[0] != trained(tmp_path, ("--cpus", 0), "--plain"), "the augmentation does something"
 

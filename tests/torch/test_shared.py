@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 from waiting import DEADLINE_SECONDS
 
 WORKERS = ("0", "1", "2", "4")
+ONE, TWO = (("--cpus", cpus, "--data-cores", 1) for cpus in (1, 2))
 
 
 def run(folder, ranks, *arguments, launch=()):
@@ -62,11 +63,7 @@ def test_every_index_comes_once_over_all_ranks(tmp_path, ranks):
 
 def test_it_is_the_same_whoever_makes_the_batches_and_whoever_dies(tmp_path):
     ways = {}
-    for name, arguments, launch in (
-        ("here", (), ()),
-        ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
-        ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1)),
-    ):
+    for name, arguments, launch in (("here", (), ()), ("elsewhere", (), TWO), ("killed", ("--kill",), TWO)):
         folder = tmp_path / name
         folder.mkdir()
         result = run(folder, 2, *arguments, launch=launch)
@@ -119,7 +116,7 @@ def check_stream_is_dealt(ranks_loops):
 
 
 def test_every_sample_of_a_stream_comes_once_over_all_ranks(tmp_path):
-    result = run(tmp_path, 4, "--stream")
+    result = run(tmp_path, 4, "--stream", launch=ONE)
     assert result.returncode == 0, result.stderr
     found = loops_of(tmp_path, 4)
     for workers in WORKERS:
@@ -130,28 +127,24 @@ def test_every_sample_of_a_stream_comes_once_over_all_ranks(tmp_path):
 
 def test_a_shared_stream_is_the_same_whoever_reads_it_and_whoever_dies(tmp_path):
     ways = {}
-    for name, arguments, launch in (
-        ("here", (), ()),
-        ("elsewhere", (), ("--cpus", 2, "--data-cores", 1)),
-        ("killed", ("--kill",), ("--cpus", 2, "--data-cores", 1)),
-    ):
+    for name, arguments, launch in (("one", (), ONE), ("two", (), TWO), ("killed", ("--kill",), TWO)):
         folder = tmp_path / name
         folder.mkdir()
         result = run(folder, 2, "--stream", *arguments, launch=launch)
         assert result.returncode == 0, result.stderr
         ways[name] = loops_of(folder, 2)
     assert (tmp_path / "killed" / "killed").exists()
-    assert ways["here"] == ways["elsewhere"] == ways["killed"]
+    assert ways["one"] == ways["two"] == ways["killed"]
 
 
 def test_all_ranks_go_on_with_a_stream_from_the_state_of_one(tmp_path):
-    result = run(tmp_path, 2, "--stream", "--resume")
+    result = run(tmp_path, 2, "--stream", "--resume", launch=ONE)
     assert result.returncode == 0, result.stderr
     check_stream_is_dealt(loops_of(tmp_path, 2)["0"])
 
 
 def test_ranks_that_read_other_samples_are_refused(tmp_path):
-    result = run(tmp_path, 2, "--stream", "--split")
+    result = run(tmp_path, 2, "--stream", "--split", launch=ONE)
     assert result.returncode == 1
     assert "reads other samples of loader 0 than rank" in result.stderr
 

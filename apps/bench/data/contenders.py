@@ -1,14 +1,17 @@
 """Ways to get batches from a producer into a Python loop. Each has `serve` (the producer, on the other node; the local
 ones have none) and `batches` (the consumer), which yields `count` batches in order."""
 
+import contextlib
 import json
 import os
 import socket
+import subprocess
 import sys
+import tempfile
 
 import payloads
 
-LOCAL = {"dataloader", "taas-local"}  # their producer is a child of the consumer
+LOCAL = {"dataloader", "dataloader-2", "taas-local"}  # their producers are children of the consumer
 
 
 def announce(port: int):
@@ -56,13 +59,19 @@ def cubic(link):
         pass
 
 
-# --- torch's own DataLoader with one worker process ---
+# --- torch's own DataLoader, with one worker process and with two ---
 
 
 class DataLoader:
-    @staticmethod
-    def batches(address, port, kind, count):
-        return iter(payloads.loader(kind, count, num_workers=1, prefetch_factor=4))
+    WORKERS = 1
+
+    @classmethod
+    def batches(cls, address, port, kind, count):
+        return iter(payloads.loader(kind, count, num_workers=cls.WORKERS, prefetch_factor=4))
+
+
+class DataLoader2(DataLoader):
+    WORKERS = 2
 
 
 # --- ours ---
@@ -81,7 +90,7 @@ class Taas:
 
     @classmethod
     def batches(cls, address, port, kind, count):
-        write_plan(os.environ["TAAS_DATA_PLAN"], address, port, cls.ENCRYPTION)
+        write_plan(os.environ["TAAS_DATA_PLAN"], [(address, port, "")], cls.ENCRYPTION)
         import taas
 
         loader = payloads.loader(kind, count)
@@ -95,25 +104,54 @@ class TaasTls(Taas):
 
 
 class TaasLocal:
-    """On the same machine: no launcher, one worker process."""
+    """One data worker on the same machine, as `taas-run --cpus 1 --data-cores 1` starts it."""
 
     @staticmethod
     def batches(address, port, kind, count):
-        os.environ.pop("TAAS_DATA_PLAN", None)
-        import taas
+        with workers_here(1):
+            import taas
 
-        loader = payloads.loader(kind, count, num_workers=1)
-        with taas.register(loader):
-            yield from loader
-
-
-def write_plan(path, address, port, encryption):
-    workers = [{"name": "worker", "address": address, "port": port, "unix": ""}] if port else []
-    write_plan_of(path, workers, encryption)
+            with taas.register(payloads.loader(kind, count, num_workers=1)) as loader:
+                yield from loader
 
 
-def write_plan_of(path, workers, encryption):
-    """What taas-run tells its processes of data delivery (docs/data-workers.md)."""
+@contextlib.contextmanager
+def workers_here(count, of_the_first=None):
+    """So many data workers on this machine, over Unix sockets. This process is a rank of their run from here on.
+
+    `of_the_first`: variables that the first one has besides.
+    """
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        os.environ["TAAS_DATA_PLAN"] = f"{folder}/plan.json"
+        sockets = [f"{folder}/{number}" for number in range(count)]
+        write_plan(os.environ["TAAS_DATA_PLAN"], [("", 0, path) for path in sockets], "tls")
+        for number, path in enumerate(sockets):
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path)
+                listener.listen()
+                worker = subprocess.Popen(
+                    [sys.executable, "-u", "-m", "taas.worker"],
+                    pass_fds=[listener.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": os.pathsep.join(sys.path),
+                        "TAAS_ROLE": "data-worker",
+                        "TAAS_DATA_WORKER": str(number),
+                        "TAAS_DATA_LISTEN": f"-,{listener.fileno()}",
+                        **(of_the_first if of_the_first and number == 0 else {}),
+                    },
+                )
+            stack.callback(worker.wait)
+            stack.callback(worker.kill)
+        yield
+
+
+def write_plan(path, workers, encryption):
+    """What taas-run tells its processes of data delivery (docs/data-workers.md).
+
+    `workers`: address, port and Unix socket of each.
+    """
     plan = {
         "run": "benchmark",
         "key": "5" * 64,
@@ -124,7 +162,10 @@ def write_plan_of(path, workers, encryption):
         "on_error": "raise",
         "loader": "",
         "world_size": 1,
-        "workers": workers,
+        "workers": [
+            {"name": f"worker {number}", "address": address, "port": port, "unix": unix}
+            for number, (address, port, unix) in enumerate(workers)
+        ],
     }
     with open(f"{path}.new", "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         json.dump(plan, file)
@@ -213,6 +254,7 @@ CONTENDERS = {
     "taas-tls": TaasTls,
     "taas-local": TaasLocal,
     "dataloader": DataLoader,
+    "dataloader-2": DataLoader2,
     "flight": Flight,
     "tf.data": TfData,
 }

@@ -32,7 +32,7 @@ def one_round(node, name: str, kind: str, options, environment: dict) -> dict:
     with_peer = name not in contenders.LOCAL
     encryption = getattr(contenders.CONTENDERS[name], "ENCRYPTION", None)
     if encryption:  # a plan that the worker can read when it starts; the consumer writes the port into it
-        contenders.write_plan(environment["TAAS_DATA_PLAN"], node.there, 0, encryption)
+        contenders.write_plan(environment["TAAS_DATA_PLAN"], [], encryption)
     peer = (
         node.start([options.python, ENDPOINT, "serve", name, node.there, kind, count], env=environment)
         if with_peer
@@ -65,6 +65,7 @@ def compare(options) -> dict:
             "TAAS_DATA_PLAN": f"{folder}/plan.json",
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "OMP_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",
         }
         for number in range(options.rounds):
             for kind in options.kinds:

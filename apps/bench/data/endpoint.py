@@ -24,7 +24,7 @@ def resident_bytes() -> int:
 def consume(name: str, address: str, port: int, kind: str, count: int) -> dict:
     wanted = payloads.expected(kind)
     warm = max(int(count * WARM), 4)
-    began = cpu = memory = 0.0
+    began = took = cpu = memory = 0.0
     seen = 0
     for batch in contenders.CONTENDERS[name].batches(address, port, kind, count):
         sum_of_pages = payloads.touch(batch)
@@ -34,15 +34,16 @@ def consume(name: str, address: str, port: int, kind: str, count: int) -> dict:
         seen += 1
         if seen == warm:
             began, cpu, memory = time.perf_counter(), cpu_seconds(), resident_bytes()
-    took = time.perf_counter() - began
+        if seen == count:  # what follows is the end of worker processes
+            took, cpu, memory = time.perf_counter() - began, cpu_seconds() - cpu, resident_bytes() - memory
     if seen != count:
         sys.exit(f"{name}: {seen} batches instead of {count}")
     moved = (count - warm) * payloads.batch_bytes(kind)
     return {
         "gigabytes_per_second": moved / took / 1e9,
         "batches_per_second": (count - warm) / took,
-        "cpu_seconds_per_gigabyte": (cpu_seconds() - cpu) / moved * 1e9,
-        "growth_bytes": resident_bytes() - memory,
+        "cpu_seconds_per_gigabyte": cpu / moved * 1e9,
+        "growth_bytes": memory,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 

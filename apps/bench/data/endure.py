@@ -83,16 +83,8 @@ class Epoch:
         self.start_rank()
 
     def write_plan(self):
-        plan = [
-            {
-                "name": f"worker {w.number}",
-                "address": w.node.there if w.number in self.listed else "",
-                "port": PORT if w.number in self.listed else 0,
-                "unix": "",
-            }
-            for w in self.workers
-        ]
-        contenders.write_plan_of(self.environment["TAAS_DATA_PLAN"], plan, "tls")
+        workers = [(w.node.there, PORT, "") if w.number in self.listed else ("", 0, "") for w in self.workers]
+        contenders.write_plan(self.environment["TAAS_DATA_PLAN"], workers, "tls")
 
     def start_rank(self):
         self.rank = subprocess.Popen(

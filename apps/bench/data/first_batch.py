@@ -36,7 +36,7 @@ def one_round(way: str, options, folder: str) -> dict:
         text=True,
         check=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": str(HERE), "CUDA_VISIBLE_DEVICES": ""},
+        env={**os.environ, "PYTHONPATH": str(HERE), "PYTHON_EXEC": sys.executable, "CUDA_VISIBLE_DEVICES": ""},
     )
     return json.loads(run.stdout.splitlines()[-1])
 

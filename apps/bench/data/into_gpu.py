@@ -41,7 +41,8 @@ def one_round(way: str, kind: str, options, folder: str) -> dict:
         **os.environ,
         "PYTHONPATH": str(options.package.resolve()),
         "OMP_NUM_THREADS": "1",
-        "TAAS_DATA_PLAN": f"{folder}/plan.json" if way.startswith("remote") else "",
+        "PYTHONHASHSEED": "0",
+        "TAAS_DATA_PLAN": f"{folder}/plan.json",
     }
     count = max(20, int(COUNTS[kind] * options.share))
     command = [options.python, RANK, way, kind, str(count), str(options.workers)]

@@ -29,7 +29,7 @@ def limit(kind: str, count: int):
 def remote(kind: str, count: int, pins: bool):
     """A worker of another machine, as far as the wire can tell: TCP and TLS over the loopback interface."""
     plan = os.environ["TAAS_DATA_PLAN"]
-    contenders.write_plan(plan, "127.0.0.1", 0, "tls")
+    contenders.write_plan(plan, [], "tls")
     endpoint = os.path.join(os.path.dirname(os.path.abspath(__file__)), "endpoint.py")
     worker = subprocess.Popen(
         [sys.executable, endpoint, "serve", "taas-tls", "127.0.0.1", kind, str(count)],
@@ -37,7 +37,7 @@ def remote(kind: str, count: int, pins: bool):
         text=True,
     )
     try:
-        contenders.write_plan(plan, "127.0.0.1", int(worker.stdout.readline()), "tls")
+        contenders.write_plan(plan, [("127.0.0.1", int(worker.stdout.readline()), "")], "tls")
         import taas
 
         with taas.register(payloads.loader(kind, count, pin_memory=pins)) as loader:
@@ -47,17 +47,23 @@ def remote(kind: str, count: int, pins: bool):
         worker.wait()
 
 
+def here(way: str, kind: str, count: int, workers: int):
+    with contenders.workers_here(workers):
+        import taas
+
+        loader = payloads.loader(kind, count, num_workers=workers, pin_memory=way == "taas-pinned")
+        with taas.register(loader, device="cuda" if way == "taas-device" else None):
+            yield from loader
+
+
 def batches(way: str, kind: str, count: int, workers: int):
     if way == "limit":
         return limit(kind, count)
     if way.startswith("remote"):
         return remote(kind, count, pins=way == "remote-pinned")
-    loader = payloads.loader(kind, count, num_workers=workers, pin_memory=way.endswith("-pinned"))
     if way.startswith("plain"):
-        return loader
-    import taas
-
-    return taas.register(loader, device="cuda" if way == "taas-device" else None)
+        return payloads.loader(kind, count, num_workers=workers, pin_memory=way == "plain-pinned")
+    return here(way, kind, count, workers)
 
 
 def main():
@@ -65,23 +71,23 @@ def main():
     if not torch.cuda.is_available():
         sys.exit("into_gpu_rank: PyTorch sees no GPU on this machine")
     stays_here = way == "remote-without-gpu"
+    synchronize = (lambda: None) if stays_here else torch.cuda.synchronize
     if not stays_here:
         torch.zeros(1, device="cuda")  # the program uses the GPU
     wanted = payloads.expected(kind)
     warm = max(int(count * WARM), 4)
-    sums, pinned, began = [], 0, 0.0
+    sums, pinned, began, took = [], 0, 0.0, 0.0
     for number, batch in enumerate(batches(way, kind, count, workers)):
         if number == warm:
-            if not stays_here:
-                torch.cuda.synchronize()
+            synchronize()
             began = time.perf_counter()
         pinned += 0 if stays_here or batch.is_cuda else batch.is_pinned()
         there = batch if stays_here else batch.to("cuda", non_blocking=True)
         sums.append(sum_of_pages(there))
         del batch, there
-    if not stays_here:
-        torch.cuda.synchronize()
-    took = time.perf_counter() - began
+        if number == count - 1:  # what follows is the end of worker processes
+            synchronize()
+            took = time.perf_counter() - began
     if len(sums) != count:
         sys.exit(f"{way}: {len(sums)} batches instead of {count}")
     seen = torch.stack(sums).cpu().tolist()

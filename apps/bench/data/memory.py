@@ -1,6 +1,6 @@
 """Peak memory of all processes of a loop over a large dataset.
 
-Registered, and torch's DataLoader with as many workers.
+In a run with data workers on this machine, and torch's DataLoader with as many workers, forked and spawned.
 """
 
 import argparse
@@ -19,14 +19,7 @@ import measure  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 KINDS = ("memmap", "tensor", "array")
-WAYS = {
-    "plain fork": "plain",
-    "taas fork": "plain fork",
-    "taas run": "plain fork",
-    "plain spawn": "plain",
-    "taas spawn": "plain spawn",
-}
-"""Beside each way the one that it is compared with."""
+WAYS = ("taas run", "plain fork", "plain spawn")
 LOOK_EVERY_SECONDS = 0.1
 
 
@@ -37,13 +30,15 @@ def one_round(kind: str, way: str, options, folder: str) -> dict:
         "--nproc-per-node",
         "1",
         "--cpus",
+        "1",
+        "--data-cores",
         str(options.workers),
         "--quiet",
         "--output",
         folder,
     ]
     command = [*launcher, *program] if way == "taas run" else [sys.executable, *program]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHON_EXEC": sys.executable, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
     peak = 0
@@ -72,21 +67,20 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.bin = options.bin.resolve()
-    measure.need("torch", "numpy")
+    measure.need("torch", "numpy", "cloudpickle")
     samples, rows = {}, []
     for kind in options.kinds:
         with tempfile.TemporaryDirectory() as folder:
             for number in range(options.rounds):
-                for way in measure.rotated(tuple(WAYS), number):
+                for way in measure.rotated(WAYS, number):
                     samples.setdefault(f"{kind}, {way}", []).append(one_round(kind, way, options, folder))
         sums = {sample["sum"] for way in WAYS for sample in samples[f"{kind}, {way}"]}
         assert len(sums) == 1, f"the ways differ in what they gave: {sums}"
-        for way, other in WAYS.items():
-            peaks = [sample["peak_bytes"] for sample in samples[f"{kind}, {way}"]]
-            beside = [sample["peak_bytes"] for sample in samples.get(f"{kind}, {other}", [])]
-            ratio = f"{max(peaks) / max(beside):.2f}" if beside else ""
-            rows.append([kind, way, f"{max(peaks) / 1e6:.0f} MB", ratio])
-    measure.report("memory", options, samples, rows, ["dataset", "way", "peak of all processes", "to plain"], [])
+        peaks = {way: max(sample["peak_bytes"] for sample in samples[f"{kind}, {way}"]) for way in WAYS}
+        for way, peak in peaks.items():
+            rows.append([kind, way, f"{peak / 1e6:.0f} MB", *(f"{peak / peaks[other]:.2f}" for other in WAYS[1:])])
+    header = ["dataset", "way", "peak of all processes", *(f"to {other}" for other in WAYS[1:])]
+    measure.report("memory", options, samples, rows, header, [])
 
 
 if __name__ == "__main__":

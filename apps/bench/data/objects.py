@@ -1,7 +1,7 @@
 """Batches of Python objects, and the start of a loop over large datasets: registered loaders beside plain ones.
 
-Two workers on this machine each; those of one sample have num_workers=0. A way is a fresh process; what it gives is
-compared with the other's.
+Two workers on this machine each. Batches of one sample have num_workers=0: one data worker, and none of torch's. A way
+is a fresh process; what it gives is compared with the other's.
 """
 
 import argparse
@@ -27,7 +27,12 @@ def one_round(what: str, way: str, options) -> dict:
         text=True,
         check=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": str(options.package.resolve()), "CUDA_VISIBLE_DEVICES": ""},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(options.package.resolve()),
+            "PYTHONHASHSEED": "0",
+            "CUDA_VISIBLE_DEVICES": "",
+        },
     )
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -73,7 +78,7 @@ def main():
     parser.add_argument("--only", nargs="+", default=every, choices=every)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    measure.need("torch")
+    measure.need("torch", "numpy", "cloudpickle")
     results = {what: rounds(what, options) for what in options.only}
     measure.report(
         "Python objects",

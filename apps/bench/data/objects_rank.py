@@ -1,11 +1,13 @@
 """One way of objects.py: `objects_rank.py batches_of_lists taas`. Prints a line of JSON."""
 
+import contextlib
 import hashlib
 import json
 import statistics
 import sys
 import time
 
+import contenders
 import taas
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
@@ -119,10 +121,12 @@ def main():
     what, way = sys.argv[1:]
     test, _, kind = what.replace("batches_of_", "batches ").replace("start_with_", "start ").partition(" ")
     loader = made(test, kind)
-    if way == "taas":
-        taas.register(loader)
     count = SINGLES if kind == "one_sample" else BATCHES
-    print(json.dumps(batches(loader, count) if test == "batches" else starts(loader)))
+    with contextlib.ExitStack() as stack:
+        if way == "taas":
+            stack.enter_context(contenders.workers_here(max(1, loader.num_workers)))
+            stack.enter_context(taas.register(loader))
+        print(json.dumps(batches(loader, count) if test == "batches" else starts(loader)))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ matplotlib.rcParams["svg.hashsalt"] = "taas"  # the same picture from the same f
 from matplotlib import pyplot  # noqa: E402
 
 TITLES = {"image": "batches of 38.5 MB", "digits": "batches of 200 KB"}
-LOCAL = {"taas-local", "dataloader"}
+LOCAL = {"taas-local", "dataloader", "dataloader-2"}
 
 
 def speeds(paths: list) -> dict:

@@ -9,17 +9,14 @@ import concurrent.futures
 import multiprocessing
 import os
 import pathlib
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import measure  # noqa: E402
 
-measure.need("torch", "numpy")
+measure.need("torch", "numpy", "cloudpickle")
 
 import contenders  # noqa: E402
 import torch  # noqa: E402
@@ -52,43 +49,6 @@ def slow_first_worker(worker: int):
         os.environ["BENCH_SLOWNESS"] = str(SLOWNESS)
 
 
-class Workers:
-    """Some of ours; the first is slow when asked for."""
-
-    def __init__(self, folder, environment: dict, slow_worker: bool, count: int):
-        self.processes, entries = [], []
-        for number in range(count):
-            listener = socket.create_server(("127.0.0.1", 0))
-            entries.append(
-                {"name": f"worker {number}", "address": "127.0.0.1", "port": listener.getsockname()[1], "unix": ""}
-            )
-            slowness = str(SLOWNESS) if slow_worker and number == 0 else "1"
-            contenders.write_plan_of(environment["TAAS_DATA_PLAN"], entries, "plain")
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-u", "-m", "taas.worker"],
-                    pass_fds=[listener.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    env={
-                        **environment,
-                        "TAAS_ROLE": "data-worker",
-                        "TAAS_DATA_WORKER": str(number),
-                        "TAAS_DATA_LISTEN": f"{listener.fileno()},-",
-                        "BENCH_SLOWNESS": slowness,
-                    },
-                )
-            )
-            listener.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-
 def timed_loop(loader, batches: int) -> dict:
     """From the first batch on, so that the start of the workers does not count."""
     waits, before = [], time.perf_counter()
@@ -102,23 +62,16 @@ def timed_loop(loader, batches: int) -> dict:
     return {"batches_per_second": (batches - 1) / sum(waits[1:]), "longest_wait_seconds": max(waits[1:])}
 
 
-def ours(slow_worker: bool, slow_samples: bool, batches: int, options, workers: int = WORKERS) -> dict:
+def ours(slow_worker: bool, slow_samples: bool, batches: int, workers: int = WORKERS) -> dict:
     import taas
 
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TAAS_DATA_PLAN"] = f"{folder}/plan.json"
-        with Workers(
-            folder,
-            {**os.environ, "PYTHONPATH": f"{options.package}:{pathlib.Path(__file__).parent}"},
-            slow_worker,
-            workers,
-        ):
-            loader = torch.utils.data.DataLoader(Waiting(batches * BATCH, slow_samples), batch_size=BATCH)
-            with taas.register(loader):
-                return timed_loop(loader, batches)
+    loader = torch.utils.data.DataLoader(Waiting(batches * BATCH, slow_samples), batch_size=BATCH)
+    with contenders.workers_here(workers, {"BENCH_SLOWNESS": str(SLOWNESS)} if slow_worker else None):
+        with taas.register(loader):
+            return timed_loop(loader, batches)
 
 
-def torchs(slow_worker: bool, slow_samples: bool, batches: int, _) -> dict:
+def torchs(slow_worker: bool, slow_samples: bool, batches: int) -> dict:
     return timed_loop(
         torch.utils.data.DataLoader(
             Waiting(batches * BATCH, slow_samples),
@@ -152,8 +105,7 @@ def main():
     parser.add_argument("--batches", type=int, default=500)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    options.package = options.package.resolve()
-    sys.path.insert(0, str(options.package))
+    sys.path.insert(0, str(options.package.resolve()))
     results, rows = {}, []
     for case, (slow_worker, slow_samples) in {
         "one of 4 workers 10 times slower": (True, False),
@@ -163,8 +115,8 @@ def main():
         for number in range(options.rounds):
             for name in measure.rotated(samples, number):
                 way = ours if name == "taas" else torchs
-                samples[name].append(in_a_process_of_its_own(way, slow_worker, slow_samples, options.batches, options))
-            alone.append(in_a_process_of_its_own(ours, False, False, options.batches // WORKERS, options, 1))
+                samples[name].append(in_a_process_of_its_own(way, slow_worker, slow_samples, options.batches))
+            alone.append(in_a_process_of_its_own(ours, False, False, options.batches // WORKERS, 1))
         limit = sum_of_speeds(slow_worker, slow_samples, max(one["batches_per_second"] for one in alone))
         results[case] = {"sum_of_speeds": limit, "one_worker": alone, **samples}
         for name, values in samples.items():

@@ -50,7 +50,7 @@ Result<> store_loaders(plan::Options& options, const Values& values) {
 }
 
 constexpr Flag kDataFlags[] = {
-    {"cpus", 0, "N", "CPU machines that make the batches of registered loaders; 0: batches are made in the ranks",
+    {"cpus", 0, "N", "CPU machines that make the batches of registered loaders; 0: none, and loaders are plain",
      [](auto& options, const auto& values) { return store_cpus(options, values); }, Origin::kOwn},
     {"data-workers", 0, "N", "The same as --cpus",
      [](auto& options, const auto& values) { return store_cpus(options, values); }, Origin::kOwn},

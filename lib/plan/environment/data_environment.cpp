@@ -21,8 +21,8 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
 }  // namespace
 
 void forget_data_delivery(std::map<std::string, std::string>& environment) {
-  for (auto name : {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_DATA_LISTEN", "TAAS_DATA_WORKER", "TAAS_DATA_PARENT",
-                    "TAAS_EVENTS", kSplit.first}) {
+  for (auto name :
+       {"TAAS_ROLE", "TAAS_DATA_PLAN", "TAAS_DATA_LISTEN", "TAAS_DATA_WORKER", "TAAS_EVENTS", kSplit.first}) {
     environment.erase(name);
   }
 }

@@ -15,7 +15,7 @@ enum class OnDataError { kRaise, kSkip };
 
 /// Data delivery: batches of registered loaders are made on CPU machines.
 struct DataOptions {
-  std::optional<int> cpus;           ///< --cpus: CPU machines; 0: batches are made in the ranks; absent: no delivery
+  std::optional<int> cpus;           ///< --cpus: CPU machines; 0: loaders are plain; absent: no delivery
   std::optional<int> cores;          ///< --data-cores: worker processes on each; absent: its usable cores
   std::optional<std::string> hosts;  ///< --data-hosts, as written: make_plan() reads it
   std::string loader;                ///< --loader: what is prepared first; commas between several

@@ -112,7 +112,7 @@ std::string data_memory_warning(int workers, int cores, std::int64_t available_b
 }
 
 std::string describe(const DataMachines& machines, const DataOptions& options, int cores) {
-  if (machines.count == 0) return "batches are made in the ranks";
+  if (machines.count == 0) return "no CPU machine, loaders are plain";
   auto noun = machines.count == 1 ? "CPU machine" : "CPU machines";
   if (!machines.group.empty()) {
     return fmt::format("{} {} of the job's second component: {}", machines.count, noun, fmt::join(machines.group, " "));

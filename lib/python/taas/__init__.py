@@ -4,8 +4,8 @@
     taas.register(loader)
     for batch in loader: ...
 
-With `taas.register(loader, device="cuda")` its batches arrive on the GPU. Below `taas-run --cpus N` the workers run on
-N CPU machines, otherwise on this one. docs/data.md says what is guaranteed.
+With `taas.register(loader, device="cuda")` its batches arrive on the GPU. Data workers are those of `taas-run
+--cpus N`; without them the loader is the DataLoader that it was. docs/data.md says what is guaranteed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Registering a loader in place: the object stays, and its loops are fed by data workers."""
+"""Registering a loader in place: the object stays, and its loops are fed by data workers, where there are any."""
 
 from __future__ import annotations
 
@@ -6,23 +6,17 @@ import functools
 import itertools
 import os
 import weakref
-from typing import Any, Iterator, TypeVar
+from typing import Any, TypeVar
 
 from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 
-from .delivery import device as devices, own_iteration
+from .delivery import device as devices, run_workers
 from .delivery.registered import Registered
 from .order import sharing
 from .order.shared_batches import own_sampler, unshare
-from .runtime import events
-from .runtime.identity import speaks_for_all
 
 _T = TypeVar("_T")
 _KEY = "_taas"
-_AS_WITH_ONE_WORKER = (
-    "num_workers=0 is as num_workers=1 for a registered loader: another process makes its batches, of the dataset as "
-    "it is when a loop begins; taas.unregister(loader) to have them made in this process"
-)
 _taken: set[int] = set()
 _epochs_had: weakref.WeakKeyDictionary[DataLoader[Any], int] = weakref.WeakKeyDictionary()
 
@@ -32,21 +26,18 @@ class RegistrationError(ValueError):
 
 
 def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = None) -> DataLoader[_T]:
-    """Lets data workers make the batches of `loader` from its next loop on; returns the same object.
+    """Lets the run's data workers make the batches of `loader` from its next loop on; returns the same object.
 
-    With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of the
-    loop. With shared=True all ranks have one stream together: its batches are dealt over them, each to one rank, in the
-    order that rank 0 draws, or an iterable dataset gives. shared=None is what --split says, for loaders that can be
-    shared. Also a context manager: `with taas.register(loader): …` unregisters it at the end. Raises RegistrationError
-    when `loader` is no DataLoader or is registered already, for a device that is not there, and for a loader that
-    cannot be shared.
+    Without data workers it is the DataLoader that it was, with state_dict(), --units, `device` and `shared` all the
+    same. With device="cuda" (or "cuda:1", or a torch.device) tensors of its batches arrive on that GPU, copied ahead of
+    the loop where data workers make them. With shared=True all ranks have one stream together: its batches are dealt
+    over them, each to one rank, in the order that rank 0 draws, or an iterable dataset gives. shared=None is what
+    --split says, for loaders that can be shared. Also a context manager: `with taas.register(loader): …` unregisters it
+    at the end. Raises RegistrationError when `loader` is no DataLoader or is registered already, for a device that is
+    not there, and for a loader that cannot be shared, or that data workers cannot read.
     """
-    if not isinstance(loader, DataLoader):
+    if not issubclass(type(loader), DataLoader):  # its __class__ may say so, too
         raise RegistrationError(f"taas.register: {_described(loader)} is not a torch.utils.data.DataLoader")
-    if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
-        raise RegistrationError(
-            "taas.register: a DataPipe cannot be registered: give the loader a Dataset or an IterableDataset"
-        )
     if is_registered(loader):
         raise RegistrationError("taas.register: this loader is registered already; taas.unregister(loader) ends that")
     try:
@@ -57,11 +48,17 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
         target = None if device is None else devices.chosen(device)
     except ValueError as error:
         raise RegistrationError(f"taas.register: {error}") from None
-    if why := own_iteration.why_refused(loader):
-        raise RegistrationError(f"taas.register: {why}")
-    why_plain = own_iteration.why_plain(loader)
-    if is_shared and why_plain:
-        raise RegistrationError(f"taas.register: shared=True, but {why_plain}")
+    has_workers = run_workers.connected() is not None
+    if has_workers and isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
+        raise RegistrationError(
+            "taas.register: data workers do not read DataPipes: give the loader a Dataset or an IterableDataset, or "
+            "run without --cpus"
+        )
+    if is_shared and not has_workers and sharing.is_stream(loader) and sharing.place_of_rank()[1] > 1:
+        raise RegistrationError(
+            "taas.register: shared=True of an iterable dataset needs data workers: start the program with taas-run "
+            "--cpus 1"
+        )
     base = _plain_class(type(loader))
     registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
     registered.asked_for = {"device": None if device is None else str(device), "shared": shared}
@@ -70,12 +67,7 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
     _taken.add(registered.ordinal)
-    if why_plain:
-        events.remark_once(f"{registered.name}: {why_plain}")
-    else:
-        if not loader.num_workers and speaks_for_all():
-            events.remark_once(_AS_WITH_ONE_WORKER)
-        registered.prepare(loader)
+    registered.prepare(loader)
     return loader
 
 
@@ -103,6 +95,7 @@ def unregister(loader: DataLoader[_T]) -> DataLoader[_T]:
     registered = loader.__dict__.pop(_KEY)
     registered.close()
     unshare(loader)
+    loader._iterator = None  # of persistent workers, which know the sampler that was
     _taken.discard(registered.ordinal)
     _epochs_had[loader] = registered.epoch
     loader.__class__ = _plain_class(type(loader))
@@ -125,7 +118,7 @@ def _registration_of(loader: Any) -> Registered | None:
 
 
 def _described(what: Any) -> str:
-    return f"the {type(what).__name__} {what!r:.60}" if not isinstance(what, DataLoader) else "this DataLoader"
+    return f"the {type(what).__name__} {what!r:.60}" if not issubclass(type(what), DataLoader) else "this DataLoader"
 
 
 def _plain_class(cls: type) -> type:
@@ -141,17 +134,35 @@ def _registered_class(base: type[DataLoader[Any]]) -> type:
     """
     names = {name: getattr(base, name) for name in ("__module__", "__qualname__", "__doc__")}
     own = {name: method for name, method in _Methods.items() if not hasattr(base, name) or name == "__reduce_ex__"}
-    if own_iteration.is_own(base, "__iter__"):
-        own["__iter__"] = lambda self: _followed(self, base.__iter__(self))
-    below = _Wrapped if own_iteration.is_own(base, "_get_iterator") else _Delivered
+    if is_own(base, "__iter__"):
+        own["__iter__"] = lambda self: _iterated(self, base)
+    below = _Wrapped if is_own(base, "_get_iterator") else _Delivered
     bases = (below,) if base is DataLoader else (base, below)
     return type(base.__name__, bases, {**own, **names, "_taas_plain_class": base})
 
 
-class _Shared(DataLoader):  # type: ignore[type-arg]
-    """Where len() of a registered loader arrives."""
+def is_own(cls: type, method: str) -> bool:
+    """Whether `cls` has another `method` than torch's DataLoader."""
+    return getattr(cls, method) is not getattr(DataLoader, method)
+
+
+def _iterated(loader: Any, base: type[DataLoader[Any]]) -> Any:
+    """The loader's class iterates by itself: it may ask torch's DataLoader for batches, or not."""
+    if registration := _registration_of(loader):
+        registration.is_iterated(f"{base.__name__}.__iter__")
+    return base.__iter__(loader)
+
+
+class _Counted(DataLoader):  # type: ignore[type-arg]
+    """Where len() and the index sampler of a registered loader arrive."""
 
     __slots__ = ()
+
+    @property
+    def _index_sampler(self) -> Any:
+        registration = _registration_of(self)
+        counted = registration.counted if registration else None
+        return super()._index_sampler if counted is None else counted
 
     def __len__(self) -> int:
         """Of this rank. An iterable dataset's is a guess, as with the plain loader: its shards are dealt one by one."""
@@ -160,29 +171,32 @@ class _Shared(DataLoader):  # type: ignore[type-arg]
         return -(-super().__len__() // ranks)
 
 
-class _Delivered(_Shared):
+class _Delivered(_Counted):
     """Where super().__iter__() of a registered loader's class arrives."""
 
     __slots__ = ()
 
     def __iter__(self) -> Any:
         registration = _registration_of(self)
-        return registration.iterate(self) if registration else super().__iter__()
+        return registration.iterate(self, super().__iter__) if registration else super().__iter__()
 
 
-class _Wrapped(_Shared):
+class _Wrapped(_Counted):
     """The same for classes that put an iterator of their own around that of super()._get_iterator()."""
 
     __slots__ = ()
 
+    def __iter__(self) -> Any:
+        """With data workers each loop has an iterator of its own: there is none that goes on."""
+        registration = _registration_of(self)
+        if registration is None:
+            return super().__iter__()
+        registration.is_iterated(f"{type(self).__name__}._get_iterator")
+        return self._get_iterator() if registration.has_workers else super().__iter__()
+
     def _get_iterator(self) -> Any:
         registration = _registration_of(self)
-        return registration.iterate(self) if registration else super()._get_iterator()
-
-
-def _followed(loader: DataLoader[Any], batches: Iterator[Any]) -> Iterator[Any]:
-    registration = _registration_of(loader)
-    return registration.followed(batches) if registration else batches
+        return registration.iterate(self, super()._get_iterator) if registration else super()._get_iterator()
 
 
 def _enter(self: Any) -> Any:

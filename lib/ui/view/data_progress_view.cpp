@@ -63,6 +63,7 @@ void DataProgressView::take(const run::DataProgress& progress) {
   source.take({static_cast<double>(progress.samples), static_cast<double>(progress.batches),
                static_cast<double>(progress.bytes), progress.seconds, progress.waited});
   source.buffered = progress.done ? 0 : progress.buffered;
+  loader.has_workers = loader.has_workers || progress.workers > 0;
   loader.recent.push_back({progress.at, loader.sum()});
   while (loader.recent.size() > 2 && progress.at - loader.recent[1].at >= kRecent) loader.recent.pop_front();
 }
@@ -84,12 +85,11 @@ std::string DataProgressView::row(const std::string& name, const Loader& loader)
   const auto& now = loader.recent.back();
   double span = seconds(now.at - then.at);
   auto text = fmt::format("data {}: ", name);
-  if (span > 0) {
-    text += fmt::format("{} samples/s, {}/s | ", with_commas((now.counts.samples - then.counts.samples) / span),
-                        byte_count((now.counts.bytes - then.counts.bytes) / span));
-  }
-  return text + fmt::format("{} batches buffered | waited {:.1f} % | {}", loader.buffered(),
-                            percent(all.waited, all.seconds), byte_count(all.bytes));
+  if (span > 0) text += fmt::format("{} samples/s", with_commas((now.counts.samples - then.counts.samples) / span));
+  const auto waited = fmt::format("waited {:.1f} %", percent(all.waited, all.seconds));
+  if (!loader.has_workers) return text + (span > 0 ? " | " : "") + waited;
+  if (span > 0) text += fmt::format(", {}/s | ", byte_count((now.counts.bytes - then.counts.bytes) / span));
+  return text + fmt::format("{} batches buffered | {} | {}", loader.buffered(), waited, byte_count(all.bytes));
 }
 
 std::string DataProgressView::preparation() const {
@@ -110,9 +110,10 @@ std::vector<std::string> DataProgressView::verdict() const {
   for (const auto& [name, loader] : loaders_) {
     auto all = loader.sum();
     double longest = loader.longest();
-    lines.push_back(fmt::format("data: {}: {} samples in {:.1f} s, {}/s; the {} waited {:.1f} % for data", name,
-                                with_commas(all.samples), longest, byte_count(longest > 0 ? all.bytes / longest : 0),
-                                options_.on_gpus ? "GPUs" : "ranks", percent(all.waited, all.seconds)));
+    const auto rate = all.bytes > 0 && longest > 0 ? fmt::format(", {}/s", byte_count(all.bytes / longest)) : "";
+    lines.push_back(fmt::format("data: {}: {} samples in {:.1f} s{}; the {} waited {:.1f} % for data", name,
+                                with_commas(all.samples), longest, rate, options_.on_gpus ? "GPUs" : "ranks",
+                                percent(all.waited, all.seconds)));
   }
   auto predicted = prediction();
   if (lines.empty() || predicted.empty()) return lines;

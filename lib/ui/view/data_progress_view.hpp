@@ -15,7 +15,7 @@ namespace taas::ui {
 class DataProgressView {
  public:
   struct Options {
-    int machines = 0;      ///< CPU machines; 0: batches are made in the ranks
+    int machines = 0;      ///< CPU machines; 0: loaders are plain
     bool on_gpus = false;  ///< whether ranks have GPUs, for the words
   };
   explicit DataProgressView(Options options) : options_(options) {}
@@ -52,6 +52,7 @@ class DataProgressView {
   struct Loader {
     std::map<int, Source> of_rank;
     std::deque<Moment> recent;  // sums over all ranks, of the last seconds
+    bool has_workers = false;   // or ranks make its batches themselves
     [[nodiscard]] Counts sum() const;
     [[nodiscard]] double longest() const;
     [[nodiscard]] int buffered() const;

@@ -109,7 +109,7 @@ TEST_CASE("simulated machines share the cores") {
 }
 
 TEST_CASE("CPU machines in words") {
-  CHECK(describe(DataMachines{}, with(0), 8) == "batches are made in the ranks");
+  CHECK(describe(DataMachines{}, with(0), 8) == "no CPU machine, loaders are plain");
   CHECK(describe(DataMachines{2, {}}, with(2), 8) == "2 CPU machines, simulated here, with 4 worker(s) each");
   DataMachines far{2, {{"", "a", 4}, {"", "b", std::nullopt}}};
   CHECK(describe(far, with(2), 8) == "2 CPU machines over ssh: a (workers: 4) b (workers: as many as cores)");

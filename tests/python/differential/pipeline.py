@@ -16,26 +16,18 @@ class Pipeline:
     """A function that makes a loader with so many `num_workers`, and what is promised of it.
 
     num_workers   with which ones it is tried
-    random        the dataset draws random numbers: the registered ways are compared with each other,
+    random        the dataset draws random numbers: the registered ways are compared with that of one data worker,
                   not with the plain loader
     any_order     the order is drawn without a seed: the samples of an epoch are compared, wherever they came
-    refused       what the one line of the refusal matches; without worker processes the batches may be the plain ones
-    may_be_refused  its batches are the plain ones, or one line refuses it before the first
-    falls_back    the batches are the plain ones, and one line on stderr matches this
+    refused       what the one line of the refusal matches
     raises        the plain loop ends with an exception, and the registered one with one of that type
     says          what its text matches
     before_epoch  called with the loader and the epoch's number, as a training script would call set_epoch
     each_step     called with the loader and the batch's number, after each batch
-    alone         False where it cannot run without worker processes
-    seconds       how long a way may take
+    seconds       how long a way may take, three times as long with libraries
     needs         distributions without which it is skipped
     full          tried with TAAS_FULL=1 only
-    spawns        takes a slow way in the quick run, too: a worker that is started, and imports torch
     resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
-    as_spawned    the plain loader's spawned workers give something else than forks: registered ones are compared
-                  with those
-    after_a_death what the one line matches of a loop that may end where a worker dies
-    sent          False where data workers on other machines cannot be sent the dataset
     """
 
     name: str
@@ -46,21 +38,14 @@ class Pipeline:
     random: bool = False
     any_order: bool = False
     refused: str = ""
-    may_be_refused: bool = False
-    falls_back: str = ""
     raises: bool = False
     says: str = ""
     before_epoch: Callable[[Any, int], None] = lambda loader, epoch: None
     each_step: Callable[[Any, int], None] = lambda loader, number: None
-    alone: bool = True
     seconds: float = 60.0
     needs: tuple[str, ...] = ()
     full: bool = False
-    spawns: bool = False
     resumes: bool = True
-    as_spawned: bool = False
-    after_a_death: str = ""
-    sent: bool = True
 
     @property
     def is_script(self) -> bool:
@@ -80,7 +65,7 @@ def pipeline(**promises: Any) -> Callable[[Callable[[int], Any]], Callable[[int]
 
 
 def of_samples(**promises: Any) -> Callable[[Callable[[int], Any]], Callable[[int], Any]]:
-    """A pipeline that is about its samples: one epoch tells all, and only the full run resumes it."""
+    """A pipeline that is about its samples: one epoch tells all."""
     return pipeline(**{"epochs": 1, **promises})
 
 

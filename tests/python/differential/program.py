@@ -2,16 +2,15 @@
 
 import contextlib
 import itertools
-import os
 import random
 import signal
 import sys
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 import numpy
 import taas
 import torch
-from taas.delivery import delivery
+from conftest import as_with_one
 
 from .looks import looks_of, without_folder
 from .pipeline import Pipeline
@@ -22,11 +21,15 @@ BATCHES_AT_MOST = 60
 
 
 class Program:
-    """One run of `pipeline` in the way `way`. `seen` is what a program could know: a row of events."""
+    """One run of `pipeline` in the way `way`. `seen` is what a program could know: a row of events.
 
-    def __init__(self, pipeline: Pipeline, way: Way) -> None:
+    `workers` are the data workers.
+    """
+
+    def __init__(self, pipeline: Pipeline, way: Way, workers: Sequence[Any]) -> None:
         self._pipeline = _as_main(pipeline) if pipeline.is_script else pipeline
         self._way = way
+        self._workers = workers
         self.seen: list[Any] = []
 
     def run(self) -> None:
@@ -61,15 +64,7 @@ class Program:
     def _loader(self) -> Any:
         seed(11)
         loader = self._pipeline.make(self._way.num_workers)
-        if self._way.as_with_one and not loader.num_workers:
-            loader.num_workers, loader.prefetch_factor, loader.worker_init_fn = 1, 1, None
-        if self._way.start_method and loader.num_workers:
-            loader.multiprocessing_context = self._way.start_method
-        if self._way.is_registered:
-            if self._way.processes is not None:
-                os.environ["TAAS_DATA_WORKERS"] = str(self._way.processes)
-            taas.register(loader)
-        return loader
+        return taas.register(loader) if self._way.is_registered else as_with_one(loader)
 
     def _epoch(self, loader: Any, epoch: int, stop: int = BATCHES_AT_MOST, first: int = 0) -> None:
         self._pipeline.before_epoch(loader, epoch)
@@ -99,7 +94,7 @@ class Program:
             )
         )
         if self._way.kills and number == 1:
-            _kill_a_worker(self._way)
+            _kill_one(self._workers)
 
     def _end(self, loader: Any) -> None:
         if self._way.is_registered:
@@ -131,8 +126,7 @@ def _generator_of(loader: Any) -> Any:
     return loader.generator and looks_of(loader.generator.get_state())
 
 
-def _kill_a_worker(way: Way) -> None:
-    pids = list(way.machines) or next(iter(delivery._deliveries.values())).pids()
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # it has just been ended, since the dataset had changed
-            return os.kill(pid, signal.SIGKILL)
+def _kill_one(workers: Sequence[Any]) -> None:
+    for worker in workers:
+        with contextlib.suppress(ProcessLookupError):  # the pipeline's own code has ended it
+            return signal.pidfd_send_signal(worker.fileno(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The ways in which a pipeline is run: plain, and registered in all the forms that delivery has."""
+"""The ways in which a pipeline is run: plain, and registered, its batches made by data workers."""
 
 import dataclasses
 
@@ -10,79 +10,30 @@ INTERRUPTED_AT = 2
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How the program is run. `processes` is TAAS_DATA_WORKERS; `machines` are the process ids of a run's workers."""
+    """How the program is run. A plain loader with num_workers=0 has one worker, as data workers count it."""
 
     num_workers: int
-    is_registered: bool = True
-    processes: int | None = None
-    start_method: str = ""
+    data_workers: int = 2
     kills: bool = False
     resumes: bool = False
-    on_machines: bool = False
-    machines: tuple[int, ...] = ()
-    as_with_one: bool = False
-    """Plain, with num_workers=0, but for one worker: what a registered loader with num_workers=0 promises."""
+
+    @property
+    def is_registered(self) -> bool:
+        return self.data_workers > 0
 
     def __str__(self) -> str:
-        where = "on two machines" if self.on_machines else f"in {self.processes} processes"
-        parts = [f"registered, made {where}" if self.is_registered else "plain", f"num_workers={self.num_workers}"]
-        parts += ["but for one worker"] * self.as_with_one
-        parts += [self.start_method] * bool(self.start_method) + ["one dies"] * self.kills + ["resumed"] * self.resumes
-        return ", ".join(parts)
+        made = f"registered, data workers: {self.data_workers}" if self.is_registered else "plain"
+        parts = [made, f"num_workers={self.num_workers}"]
+        return ", ".join(parts + ["one dies"] * self.kills + ["resumed"] * self.resumes)
 
 
-def plain(pipeline: Pipeline, full: bool) -> list[Way]:
-    """What the others are compared with, by num_workers; with `full` also with workers that are started."""
-    ways = [Way(number, is_registered=False) for number in pipeline.num_workers]
-    ways += [Way(0, is_registered=False, as_with_one=True) for number in pipeline.num_workers if not number]
-    if full:
-        ways += [Way(number, is_registered=False, start_method="spawn") for number in pipeline.num_workers if number]
-    return [way for way in ways if _possible(pipeline, way)]
+def reference(pipeline: Pipeline, num_workers: int) -> Way:
+    """What the others are compared with: plain, or registered where random numbers are a function of their own."""
+    return Way(num_workers, data_workers=1 if pipeline.random else 0)
 
 
-def registered(pipeline: Pipeline, full: bool) -> list[Way]:
-    """The quick ones; with `full` all of them, of which those whose workers import torch first take seconds."""
-    ways = [way for number in pipeline.num_workers for way in (_all(number) if full else _quick(number))]
-    if pipeline.spawns and not full:
-        ways.append(Way(2, processes=1, start_method="spawn"))
-    if pipeline.epochs == 1 and not full:
-        ways = [way for way in ways if not way.resumes]
-    return [way for way in ways if _possible(pipeline, way)]
-
-
-def _quick(number: int) -> list[Way]:
-    if not number:
-        return [Way(number, processes=count) for count in (0, 2)]
-    return [
-        Way(number, processes=1),
-        Way(number, processes=4, kills=True),
-        Way(number, processes=2, resumes=True),
-        Way(number, on_machines=True),
-    ]
-
-
-def _all(number: int) -> list[Way]:
-    ways = [Way(number, processes=count) for count in (0, 1, 2, 4)]
-    ways += [Way(number, processes=count, kills=True) for count in (2, 4)]
-    ways += [
-        Way(number, processes=2, resumes=True),
-        Way(number, on_machines=True),
-        Way(number, on_machines=True, resumes=True),
-        Way(number, on_machines=True, kills=True),
-    ]
-    if number:
-        ways.append(Way(number, processes=2, start_method="spawn"))
-    return ways
-
-
-def _possible(pipeline: Pipeline, way: Way) -> bool:
-    return (
-        (pipeline.resumes or not way.resumes)
-        and (pipeline.sent or not _sends(way))
-        and (pipeline.alone or way.processes != 0)
-        and not (pipeline.refused and way.start_method and not way.is_registered)
-    )
-
-
-def _sends(way: Way) -> bool:
-    return way.on_machines or way.start_method == "spawn"
+def registered(pipeline: Pipeline) -> list[Way]:
+    """One is disturbed, and one resumed, where more than an epoch tells something."""
+    last = pipeline.num_workers[-1]
+    ways = [*(Way(number) for number in pipeline.num_workers), Way(last, kills=True)]
+    return ways + [Way(last, resumes=True)] * (pipeline.resumes and pipeline.epochs > 1)

@@ -9,14 +9,12 @@ import taas
 import torch
 from conftest import equal, loop, registered_loop
 from own_datasets import Numbers
-from taas.delivery import delivery
 from taas.worker import worker
 from taas.order.seeds import Seeds
 from taas.order.task import Task
 from torch.utils.data import DataLoader, IterableDataset, default_collate, get_worker_info
-from torch.utils.data._utils.collate import default_collate_fn_map
+from torch.utils.data._utils import collate
 
-WAYS = [0, 1, 2, 4]
 calls = 0
 opened = set()
 
@@ -40,16 +38,13 @@ class CountsStreams(IterableDataset):
 
     begun = 0
 
-    def __init__(self):
-        self.cannot_be_copied = (number for number in range(3))
-
     def __iter__(self):
         CountsStreams.begun += 1
         for row in range(10):
-            yield get_worker_info().id, row, CountsStreams.begun, next(self.cannot_be_copied, "over")
+            yield get_worker_info().id, row, CountsStreams.begun
 
 
-@pytest.mark.parametrize("processes", WAYS)
+@pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize(
     "make",
     [
@@ -57,9 +52,8 @@ class CountsStreams(IterableDataset):
         lambda: DataLoader(CountsStreams(), 3, num_workers=3, collate_fn=list),
     ],
 )
-def test_no_logical_worker_sees_what_another_has_set(make, processes, monkeypatch):
-    assert equal(registered_loop(make, processes, monkeypatch, epochs=3), loop(make(), epochs=3))
-    assert (calls, opened, CountsStreams.begun) == (0, set(), 0)
+def test_no_logical_worker_sees_what_another_has_set(make, count, data_workers):
+    assert equal(registered_loop(make, data_workers, count, epochs=3), loop(make(), epochs=3))
 
 
 class Strong(Numbers):
@@ -69,9 +63,9 @@ class Strong(Numbers):
         return index, self.strength, calls
 
 
-@pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.gate)])
-def test_persistent_workers_keep_what_they_began_with(processes, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
+@pytest.mark.gate
+def test_persistent_workers_keep_what_they_began_with(data_workers):
+    data_workers(2)
     seen = []
     for register in (False, True):
         loader = DataLoader(
@@ -99,15 +93,15 @@ class Lengths(Numbers):
 
 def collate_and_register(batch):
     """As MONAI's list_data_collate does."""
-    default_collate_fn_map[Length] = lambda lengths, *, collate_fn_map=None: ("lengths", list(lengths))
+    collate.default_collate_fn_map[Length] = lambda lengths, *, collate_fn_map=None: ("lengths", list(lengths))
     return default_collate(batch)
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_what_one_loaders_code_registers_is_not_for_another(processes, monkeypatch):
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_one_loaders_code_registers_is_not_for_another(count, data_workers):
+    data_workers(count)
     seen = []
     for register in (lambda loader: loader, taas.register):
-        monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
         loaders = [
             register(DataLoader(Lengths(6), 3, num_workers=1, collate_fn=how)) for how in (collate_and_register, None)
         ]
@@ -122,10 +116,10 @@ class Own(Numbers):
         return os.getpid()
 
 
-def test_without_worker_init_fn_there_are_no_further_processes(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+def test_without_worker_init_fn_there_are_no_further_processes(data_workers):
+    run = data_workers(2)
     with taas.register(DataLoader(Own(), 4, num_workers=3, collate_fn=set)) as loader:
-        assert set().union(*loop(loader)) <= set(delivery._deliveries["fork"].pids())
+        assert set().union(*loop(loader)) <= set(run.pids())
 
 
 class Ends(Numbers):
@@ -135,9 +129,8 @@ class Ends(Numbers):
         return index
 
 
-@pytest.mark.parametrize("processes", [0, 2])
-def test_a_logical_worker_that_its_code_kills_is_told_of_in_one_line(processes, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
+def test_a_logical_worker_that_its_code_kills_is_told_of_in_one_line(data_workers):
+    data_workers(2).keep()
     with taas.register(DataLoader(Ends(8), 2, num_workers=2, worker_init_fn=print)) as loader:
         with pytest.raises(taas.UndeliverableBatch, match="batch 2 of epoch 0, indices .4, 5.: .*") as raised:
             loop(loader)
@@ -145,18 +138,17 @@ def test_a_logical_worker_that_its_code_kills_is_told_of_in_one_line(processes, 
 
 
 @pytest.mark.gate
-def test_an_exception_of_worker_init_fn_arrives(monkeypatch):
+def test_an_exception_of_worker_init_fn_arrives(data_workers):
     def fails(worker):
         raise KeyError(f"worker {worker} has no rows")
 
-    for processes in (0, 2):
-        monkeypatch.setenv("TAAS_DATA_WORKERS", str(processes))
-        with taas.register(DataLoader(Numbers(), 4, num_workers=2, worker_init_fn=fails)) as loader:
-            with pytest.raises(KeyError, match="worker 0 has no rows"):
-                loop(loader)
+    data_workers(2)
+    with taas.register(DataLoader(Numbers(), 4, num_workers=2, worker_init_fn=fails)) as loader:
+        with pytest.raises(KeyError, match="worker 0 has no rows"):
+            loop(loader)
 
 
-def test_large_batches_come_whole(monkeypatch):
+def test_large_batches_come_whole(data_workers):
     def make():
         return DataLoader(
             Numbers(40),
@@ -166,7 +158,7 @@ def test_large_batches_come_whole(monkeypatch):
             collate_fn=lambda samples: {"large": torch.arange(300_000.0), "none": torch.empty(0, 3), "few": samples},
         )
 
-    assert equal(registered_loop(make, 2, monkeypatch), loop(make()))
+    assert equal(registered_loop(make, data_workers, 2), loop(make()))
 
 
 def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
@@ -183,7 +175,7 @@ def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
     one = worker.Worker(server, "data worker 0")
     for _ in range(3):
         for rank in range(9):
-            payload = Task(Seeds(1, rank, 0, 0), 0, -1, [0, 1]).to_bytes()
+            payload = Task(Seeds(1, rank, 0, 0), 0, 0, [0, 1]).to_bytes()
             one.answer(
                 types.SimpleNamespace(
                     digest=f"{rank}", client=rank, stream=0, payload=payload, has_ended_a_worker=False

@@ -1,8 +1,7 @@
 """Random generators of a loader's own code, and streams that are read again: the same draws, whoever makes a batch."""
 
-import os
+import functools
 import random
-import signal
 
 import numpy
 import pytest
@@ -10,7 +9,8 @@ import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
 from own_datasets import Numbers
-from taas.delivery import delivery
+from taas.code import own_generators
+from taas.code.recipe import recipe_of
 from taas.runtime import events
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -51,35 +51,30 @@ KINDS = [
 @pytest.mark.parametrize(
     "make", KINDS, ids=["Random", "default_rng", "RandomState", "Philox", "torch.seed", "random.seed"]
 )
-def test_a_stream_that_nobody_seeded_goes_on_where_a_worker_died(make, workers, monkeypatch):
+def test_a_stream_that_nobody_seeded_goes_on_where_a_worker_died(make, workers, data_workers):
     def loader():
         return DataLoader(Unseeded(make), 4, num_workers=workers, collate_fn=list)
 
-    undisturbed = registered_loop(loader, 0, monkeypatch, epochs=2)
+    undisturbed = registered_loop(loader, data_workers, 1, epochs=2)
     assert len({draw for batch in undisturbed for _, draw in batch}) > 40  # another epoch, another stream
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+    run = data_workers(2)
     seed()
     seen = []
     with taas.register(loader()) as registered:
-        for number, batch in enumerate(loop_of(registered, 2)):
+        for batch in (batch for _ in range(2) for batch in registered):
             seen.append(batch)
-            if number == 3:
-                for pid in delivery._deliveries["fork"].pids():
-                    os.kill(pid, signal.SIGKILL)
+            if len(seen) == 4:
+                run.replace(0), run.replace(1)
     assert seen == undisturbed
 
 
-def loop_of(loader, epochs):
-    for _ in range(epochs):
-        yield from loader
-
-
-def test_generators_without_a_seed_stay_so_in_the_training_program(monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
+def test_generators_without_a_seed_stay_so_in_the_training_program(data_workers):
+    data_workers(1)
     drawn = []
     for _ in range(2):
         seed()
-        loop(taas.register(DataLoader(Numbers(), 4)))
+        with taas.register(DataLoader(Numbers(), 4)) as loader:
+            loop(loader)
         drawn.append((random.Random().random(), numpy.random.default_rng().random()))
     assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]
 
@@ -117,12 +112,12 @@ DRAWN = random.Random(8)
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
-def test_draws_of_a_dataset_of_its_own_do_not_depend_on_who_makes_a_batch(workers, monkeypatch):
+def test_draws_of_a_dataset_of_its_own_do_not_depend_on_who_makes_a_batch(workers, data_workers):
     def make():
         return DataLoader(Augments(), 4, num_workers=workers, collate_fn=list)
 
-    once = registered_loop(make, 0, monkeypatch, epochs=2)
-    assert all(registered_loop(make, processes, monkeypatch, epochs=2) == once for processes in (1, 2, 4))
+    once = registered_loop(make, data_workers, 1, epochs=2)
+    assert all(registered_loop(make, data_workers, count, epochs=2) == once for count in (2, 4))
     samples = [sample for batch in once for sample in batch]
     assert all(sample[2] == sample[3] for sample in samples)  # image and mask are augmented alike
     assert len({sample[2] for sample in samples}) == len({sample[4] for sample in samples}) == 48
@@ -130,14 +125,29 @@ def test_draws_of_a_dataset_of_its_own_do_not_depend_on_who_makes_a_batch(worker
 
 
 @pytest.mark.parametrize("make", [lambda: Augments(), lambda: Numbers()])
-def test_generators_of_a_dataset_are_told_of_once_and_stay_as_they_are(make, monkeypatch, capfd):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
+def test_generators_of_a_dataset_are_told_of_once_and_stay_as_they_are(make, data_workers, monkeypatch):
+    run = data_workers(1)
     monkeypatch.setattr(events, "_said", set())
     dataset, before = make(), make()
     loop(taas.register(DataLoader(dataset, 4, collate_fn=list)), 2)
     has_some = hasattr(dataset, "image")
-    assert capfd.readouterr().err.count("its dataset has random generators of its own") == has_some
+    assert len([line for line in run.remarks() if "its dataset has random generators of its own" in line]) == has_some
     assert not has_some or dataset.others[0].getstate() == before.others[0].getstate()
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        lambda own: own.random,
+        lambda own: functools.partial(own.random),
+        lambda own: functools.partialmethod(lambda _, other: other.random(), own),
+        lambda own: staticmethod(own.random),
+    ],
+)
+def test_generators_are_found_by_their_methods(drawing):
+    own = random.Random(3)
+    dataset = type("Draws", (Numbers,), {"draw": drawing(own), "__getitem__": lambda self, index: self.draw()})()
+    assert own_generators.found_in(recipe_of(DataLoader(dataset))) == [own]
 
 
 class FromTheSystem(IterableDataset):
@@ -150,8 +160,8 @@ class FromTheSystem(IterableDataset):
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
-def test_a_stream_that_cannot_be_read_again_ends_the_loop_with_a_line(workers, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "2")
+def test_a_stream_that_cannot_be_read_again_ends_the_loop_with_a_line(workers, data_workers):
+    data_workers(2)
     with taas.register(DataLoader(FromTheSystem(), 2, num_workers=workers)) as loader:
         iterator = iter(loader)
         next(iterator)
@@ -174,8 +184,8 @@ class Sentences(IterableDataset):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_stream_of_equal_objects_is_the_same(workers, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "1")
+def test_a_stream_of_equal_objects_is_the_same(workers, data_workers):
+    data_workers(1)
     with taas.register(DataLoader(Sentences(), 2, num_workers=workers, collate_fn=list)) as loader:
         iterator = iter(loader)
         had = [next(iterator) for _ in range(3)]

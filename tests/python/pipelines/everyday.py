@@ -38,7 +38,7 @@ def in_order(workers):
     return DataLoader(Numbers(), batch_size=8, num_workers=workers)
 
 
-@pipeline(spawns=True)
+@pipeline()
 def shuffled(workers):
     return DataLoader(Numbers(), batch_size=8, shuffle=True, num_workers=workers)
 

@@ -122,7 +122,7 @@ def webdataset_its_own_loader(workers):
     return webdataset.WebLoader(made, batch_size=3, num_workers=workers).pipeline[0]
 
 
-@pipeline(needs=("torchdata",), full=True, resumes=False, refused="has an iterator of its own")
+@pipeline(needs=("torchdata",), full=True, resumes=False, num_workers=(2,))
 def torchdata_stateful_loader(workers):
     from pipelines.everyday import Numbers
     from torchdata.stateful_dataloader import StatefulDataLoader

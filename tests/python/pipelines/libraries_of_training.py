@@ -94,9 +94,7 @@ def lightning_data_module(workers):
     return module.train_dataloader()
 
 
-@pipeline(
-    needs=("accelerate",), full=True, resumes=False, refused="iterates over another loader|has an iterator of its own"
-)
+@pipeline(needs=("accelerate",), full=True, refused="is not a torch.utils.data.DataLoader")  # it only says so
 def accelerate_prepared(workers):
     import accelerate
 

@@ -25,9 +25,7 @@ class Deadly(Made):
 @pipeline(
     num_workers=(2,),
     epochs=1,
-    alone=False,
     resumes=False,
-    sent=False,
     raises=True,
     refused=r"batch 0 of epoch 0, indices \[0, 1, 2, 3\].* index 2 of the dataset was killed by SIGKILL",
 )

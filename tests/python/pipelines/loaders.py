@@ -29,9 +29,7 @@ class MultiEpochs(DataLoader):
             yield next(self.iterator)
 
 
-@pipeline(
-    resumes=False, falls_back="made its iterator before it was registered: its batches come from the plain loader"
-)
+@pipeline(resumes=False)
 def timms_multi_epochs(workers):
     return MultiEpochs(Numbers(), batch_size=8, num_workers=workers)
 
@@ -75,7 +73,7 @@ class Prefetching(DataLoader):
             yield batch
 
 
-@pipeline()
+@pipeline(resumes=False)  # its state is that of the batch ahead
 def one_batch_ahead_by_iter(workers):
     return Prefetching(Numbers(), batch_size=8, shuffle=True, num_workers=workers)
 
@@ -89,7 +87,7 @@ class ReadByAThread(DataLoader):
         yield from iter(ready.get, None)
 
 
-@pipeline()
+@pipeline(resumes=False)
 def batches_read_by_a_thread(workers):
     return ReadByAThread(Numbers(), batch_size=4, num_workers=workers)
 

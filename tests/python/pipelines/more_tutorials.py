@@ -43,7 +43,7 @@ def torchvision_wrapped_segmentation(workers):
     return DataLoader(voc, 3, shuffle=True, num_workers=workers)
 
 
-@pipeline(needs=("tensordict",), full=True, sent=False)  # refused there: memory maps of its own that only fork
+@pipeline(needs=("tensordict",), full=True, refused="cannot be pickled")  # memory maps of its own
 def tensorclass_of_a_memory_map(workers):
     """The tutorial of tensorclasses: filled once, mapped from a file, indexed by lists of a batch."""
     from tensordict import MemoryMappedTensor, tensorclass

@@ -162,7 +162,7 @@ def counts_what_it_has_drawn(workers):
 
 
 class Curriculum(Numbers):
-    """What the program sets while it trains is to be seen in the next sample, without workers."""
+    """What the program sets while it trains is to be seen in the next loop."""
 
     def __init__(self):
         super().__init__()
@@ -181,17 +181,6 @@ def make_harder(loader, number):
         loader.dataset.weights[2] += 1
 
 
-@pipeline(
-    num_workers=(0,),
-    each_step=make_harder,
-    resumes=False,
-    alone=False,
-    falls_back="its dataset was changed during a loop over it, .* the training process makes its batches",
-)
-def changed_by_the_program_in_its_loop(workers):
-    return DataLoader(Curriculum(), 4, num_workers=workers)
-
-
-@pipeline(num_workers=(2,), each_step=make_harder, resumes=False)
+@pipeline(each_step=make_harder, resumes=False)
 def changed_by_the_program_behind_its_workers(workers):
     return DataLoader(Curriculum(), 4, num_workers=workers)

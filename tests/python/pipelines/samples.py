@@ -50,7 +50,7 @@ TENSOR_DTYPES = [
 ]
 
 
-@of_samples(spawns=True)
+@of_samples()
 def tensors_of_all_dtypes(workers):
     return loader_of(lambda index: [torch.arange(6).to(dtype).view(2, 3) for dtype in TENSOR_DTYPES], workers)
 
@@ -142,11 +142,6 @@ def sparse_tensors(workers):
 @of_samples()
 def compressed_sparse_tensors(workers):
     return loader_of(lambda index: torch.eye(3).mul(index + 1).to_sparse_csr(), workers)
-
-
-@of_samples(num_workers=(0,))
-def quantized_tensors(workers):
-    return loader_of(lambda index: torch.quantize_per_tensor(torch.arange(4.0) + index, 0.5, 3, torch.qint8), workers)
 
 
 @of_samples()
@@ -299,6 +294,6 @@ class Drops:
         self.index = state["index"]
 
 
-@of_samples(spawns=True)
+@of_samples()
 def objects_whose_pickling_drops_an_attribute(workers):
     return loader_of(Drops, workers)

@@ -2,7 +2,6 @@
 
 import decimal
 import locale
-import multiprocessing
 import os
 import random
 import sys
@@ -23,7 +22,7 @@ def loader_of(make, workers, **options):
     return DataLoader(Made(make, 24), 4, num_workers=workers, collate_fn=list, **options)
 
 
-@pipeline(spawns=True)
+@pipeline()
 def a_variable_of_the_environment(workers):
     os.environ["DATA_MODE"] = "debug"
     return loader_of(lambda index: os.environ.get("DATA_MODE"), workers)
@@ -88,7 +87,7 @@ def arguments_and_path(workers):
     return loader_of(lambda index: (tuple(sys.argv), sys.path[0]), workers)
 
 
-@pipeline(sent=False)  # workers that are not forks have the program's hashes where taas-run has started both
+@pipeline()
 def a_set_of_strings(workers):
     words = [f"word {number}" for number in range(50)]
     return loader_of(lambda index: (list(set(words))[:5], hash("a word")), workers)
@@ -193,19 +192,9 @@ def the_environment_changes_between_epochs(workers):
     before_epoch=strengthen,
     epochs=3,
     resumes=False,
-    after_a_death="the last one: the dataset has been changed since the loop began, which a new one would see",
 )
 def persistent_workers_keep_the_first_strength(workers):
     return DataLoader(Curriculum(1), 4, num_workers=workers, persistent_workers=True)
-
-
-def choose_start_method(loader, epoch):
-    multiprocessing.set_start_method("fork", force=epoch > 0)
-
-
-@pipeline(num_workers=(0,), before_epoch=choose_start_method)
-def the_start_method_is_set_after_registering(workers):
-    return loader_of(lambda index: index, workers)
 
 
 @pipeline(needs=("pandas",), full=True)

@@ -5,7 +5,6 @@ from pipelines.stored import (
     Archive,
     ByWorker,
     Database,
-    Draws,
     Folder,
     Guarded,
     Held,
@@ -14,49 +13,25 @@ from pipelines.stored import (
     OpenDatabase,
     OpenFile,
     Shards,
-    Slices,
     Table,
     make_folder_of_images,
 )
 from torch.utils.data import DataLoader, get_worker_info
 
 
-@of_samples(spawns=True)
+@of_samples()
 def sqlite_opened_at_first_use(workers):
     return DataLoader(Database(), 4, shuffle=True, num_workers=workers)
 
 
-@of_samples(sent=False)
+@of_samples(refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use")
 def sqlite_opened_at_once(workers):
     return DataLoader(OpenDatabase(), 4, num_workers=workers)
 
 
-@of_samples(
-    num_workers=(0,), sent=False, alone=False, falls_back="its dataset holds a FileIO, which only one process can use"
-)
+@of_samples(num_workers=(0,), refused=r"dataset\.file .*cannot be pickled.*Open files and connections on first use")
 def a_file_opened_at_once(workers):
     return DataLoader(OpenFile(), 4, num_workers=workers)
-
-
-@of_samples(
-    num_workers=(0,),
-    sent=False,
-    alone=False,
-    resumes=False,  # a state of the middle of its loop is refused
-    falls_back="its dataset holds a range_iterator, which only one process can use",
-)
-def an_iterator_of_its_own(workers):
-    return DataLoader(Draws(), 4, num_workers=workers)
-
-
-@of_samples(
-    num_workers=(0,), refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use"
-)
-def sqlite_opened_at_once_and_sent(workers):
-    import multiprocessing
-
-    multiprocessing.set_start_method("spawn", force=True)
-    return DataLoader(OpenDatabase(), 4, num_workers=workers)
 
 
 @of_samples()
@@ -67,11 +42,6 @@ def lines_of_a_mapped_file(workers):
 @of_samples()
 def tokens_in_a_memmap(workers):
     return DataLoader(Memmap(), 4, shuffle=True, num_workers=workers)
-
-
-@of_samples(as_spawned=True)
-def slices_of_a_memmap_as_they_are(workers):
-    return DataLoader(Slices(), 4, num_workers=workers, collate_fn=list)
 
 
 @of_samples()
@@ -101,11 +71,8 @@ def a_dataset_with_a_lock(workers):
     return DataLoader(Guarded(), 4, num_workers=workers)
 
 
-@of_samples(num_workers=(0,), refused=r"dataset\.lock .*cannot pickle a lock that is held")
+@of_samples(refused=r"dataset\.lock .*cannot pickle a lock that is held")
 def a_dataset_with_a_lock_that_is_held(workers):
-    import multiprocessing
-
-    multiprocessing.set_start_method("spawn", force=True)
     return DataLoader(Held(), 4, num_workers=workers)
 
 

@@ -72,20 +72,6 @@ class OpenFile(Database):
         return self.file.read(1)[0]
 
 
-class Draws(Database):
-    """Gives what its own iterator has next, whatever the index."""
-
-    def write(self):
-        self.path.write_bytes(b"")
-
-    def __init__(self):
-        super().__init__()
-        self.following = iter(range(1000))
-
-    def __getitem__(self, index):
-        return next(self.following)
-
-
 class Mapped(Stored):
     """A file that is mapped at once, and an index of offsets."""
 
@@ -111,11 +97,6 @@ class Memmap(Stored):
 
     def __getitem__(self, index):
         return torch.from_numpy(self.tokens[index].astype(numpy.int64)), int(self.tokens[index].sum())
-
-
-class Slices(Memmap):
-    def __getitem__(self, index):
-        return self.tokens[index]
 
 
 class Archive(Stored):
@@ -180,7 +161,7 @@ class ByWorker(Stored):
 
 
 class Guarded(Stored):
-    """A lock in the dataset: forks have a copy of it, others are sent a new one."""
+    """A lock in the dataset: workers have one of their own."""
 
     def write(self):
         self.path.write_text("text")

@@ -15,7 +15,7 @@ def place(name):
     return made
 
 
-@pipeline(needs=("torch-geometric",), full=True, sent=False)  # it keeps its connection open
+@pipeline(needs=("torch-geometric",), full=True, refused="cannot be pickled")  # it keeps its connection open
 def torch_geometric_on_disk(workers):
     """Graphs in a data base that the dataset opens for itself, transformed when they are read."""
     from torch_geometric.data import Data, OnDiskDataset
@@ -37,8 +37,7 @@ def torch_geometric_on_disk(workers):
 @pipeline(
     needs=("monai",),
     full=True,
-    resumes=False,
-    sent=False,
+    refused="cannot be pickled",  # the thread that replaces it
     before_epoch=lambda loader, epoch: loader.dataset.renew(epoch),
 )
 def monai_smart_cache(workers):

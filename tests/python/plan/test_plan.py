@@ -7,10 +7,9 @@ import signal
 import pytest
 import taas
 import torch
-from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
+from conftest import equal, forget_the_run, loop, registered_loop, seed, wait_until
 from own_datasets import Augmented, Carries, Drawn, Fails, Noted, Numbers, numbers
 from runs import CONTRACT, importable  # noqa: F401
-from taas.delivery import delivery
 from taas.runtime.plan import read
 from torch.utils.data import DataLoader, DistributedSampler
 
@@ -34,23 +33,14 @@ def test_the_plan_as_the_launcher_writes_it():
 @pytest.mark.parametrize(
     "make", [lambda: DataLoader(Augmented(), 8, shuffle=True), lambda: DataLoader(Drawn(), 4, num_workers=3)]
 )
-def test_the_same_bytes_as_without_workers(run, make, monkeypatch):
-    run.start(2)
+def test_workers_as_a_launcher_starts_them_make_the_same_bytes(make, data_workers):
+    forked = registered_loop(make, data_workers, 1, epochs=2)
+    run = data_workers(2)
+    for index in range(2):
+        run.replace(index, run.start_program)
     seed()
     with taas.register(make()) as loader:
-        seen = loop(loader, 2)
-    monkeypatch.delenv("TAAS_DATA_PLAN")
-    monkeypatch.setenv("TAAS_DATA_WORKERS", "0")
-    seed()
-    with taas.register(make()) as loader:
-        assert equal(loop(loader, 2), seen)
-
-
-@pytest.mark.gate
-def test_no_workers_means_this_process(run):
-    run.start(0)
-    with taas.register(DataLoader(numbers, 8)) as loader:
-        assert equal(loop(loader), loop(DataLoader(numbers, 8)))
+        assert equal(loop(loader, 2), forked)
 
 
 def test_a_worker_lets_go_of_loaders_that_are_not_used_any_more(run):
@@ -85,10 +75,7 @@ def test_killed_workers_come_back_at_their_address(run):
         for number, batch in enumerate(loader):
             seen.append(batch)
             if number in (5, 20):
-                which = number % 2
-                run.workers[which].kill()
-                run.workers[which].wait()
-                run.workers[which] = run.start_worker(which)
+                run.replace(number % 2)
     assert equal(seen, plain)
 
 
@@ -132,17 +119,11 @@ def test_a_plan_that_cannot_be_read_is_said(monkeypatch, tmp_path):
         taas.register(DataLoader(numbers, 8))
 
 
-def test_a_worker_whose_program_has_ended_before_it_serves_ends_too(run, monkeypatch):
-    monkeypatch.setenv("TAAS_DATA_PARENT", "1")
-    run.start(1)
-    assert run.workers[0].wait(DEADLINE_SECONDS) == 0
-
-
 def test_a_wrong_key_is_said(run):
     run.start(1)
     with taas.register(DataLoader(numbers, 8)) as loader:
         assert len(loop(loader)) == 13
-    delivery._deliveries.clear()
+    forget_the_run()
     run.write(key="0" * 64)
     with taas.register(DataLoader(numbers, 8)) as loader, pytest.raises(taas.UndeliverableBatch, match="wrong secret"):
         loop(loader)

@@ -5,9 +5,8 @@ import dataclasses
 import pytest
 import taas
 import torch
-from conftest import DEADLINE_SECONDS, equal, loop, seed, wait_until
+from conftest import DEADLINE_SECONDS, equal, loop, registered_loop, seed, wait_until
 from runs import importable, of_kind  # noqa: F401
-from taas.delivery import delivery
 from taas.runtime import events
 from taas.runtime.plan import read
 from taas.worker.prepare import Preparation
@@ -15,10 +14,10 @@ from torch.utils.data import DataLoader
 
 
 @pytest.mark.parametrize("name", [pytest.param("plain_loader", marks=pytest.mark.gate), "loader"])
-def test_prepared_before_there_is_a_rank(run, name):
+def test_prepared_before_there_is_a_rank(data_workers, name):
     import own_datasets
 
-    run.start(2, loader=f"own_datasets:{name}")
+    run = data_workers(2, loader=f"own_datasets:{name}")
     wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) >= 2)
     prepared = of_kind(run, "prepared")
     assert sum({event["worker"]: event["batches"] for event in prepared}.values()) == 13
@@ -32,17 +31,13 @@ def test_prepared_before_there_is_a_rank(run, name):
     if name == "plain_loader":
         assert equal(seen, loop(loader))
     else:
-        seed()
-        run.write(workers=[], loader="")
-        delivery._deliveries.clear()
-        with taas.register(DataLoader(loader.dataset, 8, num_workers=2)) as other:
-            assert equal(loop(other), seen)
+        assert equal(registered_loop(lambda: DataLoader(loader.dataset, 8, num_workers=2), data_workers, 1), seen)
 
 
-def test_several_loaders_are_prepared_in_turn(run):
+def test_several_loaders_are_prepared_in_turn(data_workers):
     import own_datasets
 
-    run.start(2, loader="own_datasets:plain_loader,own_datasets:another_loader")
+    run = data_workers(2, loader="own_datasets:plain_loader,own_datasets:another_loader")
     wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) >= 2)
     assert sum({event["worker"]: event["batches"] for event in of_kind(run, "prepared")}.values()) == 26
     loaders = [own_datasets.plain_loader, own_datasets.another_loader]
@@ -50,15 +45,13 @@ def test_several_loaders_are_prepared_in_turn(run):
     with taas.register(loaders[0]) as first, taas.register(loaders[1]) as second:
         seen = [loop(first), loop(second)]
     assert {event["loader"] for event in of_kind(run, "data")} == {"plain_loader", "another_loader"}
-    run.write(workers=[], loader="")
-    delivery._deliveries.clear()
+    data_workers(1)
     seed()
     with (
         taas.register(DataLoader(loaders[0].dataset, 8)) as first,
         taas.register(DataLoader(loaders[1].dataset, 8, num_workers=2)) as second,
     ):
-        made_here = [loop(first), loop(second)]
-    assert equal(seen[0], made_here[0]) and equal(seen[1], made_here[1])
+        assert equal([loop(first), loop(second)], seen)
 
 
 def test_each_of_several_loaders_has_its_batches_and_its_part_of_the_memory(run, monkeypatch):

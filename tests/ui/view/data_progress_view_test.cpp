@@ -24,6 +24,7 @@ run::DataProgress progress(int rank, const std::string& loader, std::int64_t sam
   told.seconds = seconds;
   told.waited = waited;
   told.buffered = 3;
+  told.workers = 2;
   told.at = at_ms(at);
   return told;
 }
@@ -64,6 +65,16 @@ TEST_CASE("the judgement counts all ranks, and what ranks of former generations 
   board.update(progress(0, "train", 100, 1, 0, 2000));  // another process
   board.update(progress(1, "train", 400, 4, 0, 2000));
   CHECK(board.verdict() == Lines{"data: train: 1,000 samples in 6.0 s, 167 kB/s; the GPUs waited 10.0 % for data"});
+}
+
+TEST_CASE("of what ranks make themselves nobody has counted bytes") {
+  DataProgressView board({0, false});
+  for (auto told : {progress(0, "train", 0, 1, 0, 1000), progress(0, "train", 1000, 5, 1, 5000)}) {
+    told.bytes = told.workers = told.buffered = 0;
+    board.update(told);
+  }
+  CHECK(board.rows() == Lines{"data train: 250 samples/s | waited 20.0 %"});
+  CHECK(board.verdict() == Lines{"data: train: 1,000 samples in 5.0 s; the ranks waited 20.0 % for data"});
 }
 
 TEST_CASE("CPU machines that would have been enough") {

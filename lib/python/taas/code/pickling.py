@@ -26,7 +26,7 @@ class Unpicklable(Exception):
 
 
 class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: ignore[misc]
-    """As data workers that are forks would have it."""
+    """cloudpickle, with what it refuses or would lose."""
 
     def reducer_override(self, value: Any) -> Any:
         found = reduced(value)

@@ -1,4 +1,4 @@
-"""What other picklers refuse and forks have all the same.
+"""What other picklers refuse, and data workers have all the same.
 
 Cached functions and properties, functools.singledispatch, locks that nobody holds, and wrappers that hand on what they
 have not themselves.

@@ -1,4 +1,4 @@
-"""A loader's parts as a pickle, for workers that are other programs.
+"""A loader's parts as a pickle, for data workers.
 
 Memory that is a file goes as that file, other large memory beside it.
 
@@ -38,13 +38,10 @@ class Sent(NamedTuple):
     shared: list[numpy.ndarray]
 
 
-def dumped(what: Any, as_forks: bool, is_for_here: bool) -> Sent:
-    """`as_forks`: what workers write into a file that is mapped with mode r+ goes there.
-
-    `is_for_here`: they are all on this machine. Raises Unpicklable.
-    """
+def dumped(what: Any, is_for_here: bool) -> Sent:
+    """`is_for_here`: workers are all on this machine. Raises Unpicklable."""
     file = io.BytesIO()
-    pickler = _Pickler(file, as_forks, is_for_here)
+    pickler = _Pickler(file, is_for_here)
     try:
         pickler.dump(what)
     except Exception as error:
@@ -63,11 +60,10 @@ def load(data: Any, beside: list[Any]) -> Any:
 
 
 class _Pickler(pickling.ByValue):
-    def __init__(self, file: Any, as_forks: bool, is_for_here: bool) -> None:
+    def __init__(self, file: Any, is_for_here: bool) -> None:
         super().__init__(file, protocol=5, buffer_callback=self._is_small)
         self.beside: list[pickle.PickleBuffer] = []
         self.shared: list[numpy.ndarray] = []
-        self._as_forks = as_forks
         self._is_for_here = is_for_here
         self._files: FilesInMemory | None = None
         self._storages: dict[int, torch.UntypedStorage] = {}
@@ -78,8 +74,8 @@ class _Pickler(pickling.ByValue):
             return self._array(value)
         if isinstance(value, BaseProxy):
             raise TypeError(
-                f"a multiprocessing.Manager's {kind.__name__} is for forks of the program alone: run with --cpus 0, or "
-                "give the dataset what is in it"
+                f"a multiprocessing.Manager's {kind.__name__} is for processes that the program starts itself: run "
+                "without --cpus, or give the dataset what is in it"
             )
         if kind is torch.storage.TypedStorage and value._untyped_storage.device.type == "cpu":
             return rebuild.typed_storage, (self._same(value._untyped_storage), value.dtype)
@@ -120,15 +116,13 @@ class _Pickler(pickling.ByValue):
         if not found:
             return array.__reduce_ex__(5) if is_large else NotImplemented
         file, offset = found
-        attributes = None
-        if type(array) is numpy.memmap:
-            attributes = {key: part for key, part in vars(array).items() if key != "_mmap"} if self._as_forks else {}
-        is_writable = array.flags.writeable or attributes == {}
+        is_memmap = type(array) is numpy.memmap
+        is_writable = array.flags.writeable or is_memmap
         first = offset + array.__array_interface__["data"][0] - begin
-        return array_of_file, (file, first, array.dtype, array.shape, array.strides, is_writable, attributes)
+        return array_of_file, (file, first, array.dtype, array.shape, array.strides, is_writable, is_memmap)
 
     def _find(self, begin: int, end: int) -> tuple[FileMemory, int] | None:
-        return self._in_memory().find(begin, end, self._as_forks)
+        return self._in_memory().find(begin, end)
 
     def _in_memory(self) -> FilesInMemory:
         self._files = self._files or FilesInMemory()
@@ -146,8 +140,8 @@ class _Pickler(pickling.ByValue):
             content = self.shared[-1].tobytes()
         elif not (file and self._is_for_here):
             raise TypeError(
-                f"{size / 1e6:.1f} MB of {shared_copies.WHAT} are for processes of this machine alone: run with --cpus "
-                "0, or clone() it where nobody writes into it"
+                f"{size / 1e6:.1f} MB of {shared_copies.WHAT} are for processes of this machine alone: run without "
+                "--cpus, or clone() it where nobody writes into it"
             )
         return SharedMemory(file, offset, size, content)
 
@@ -171,14 +165,11 @@ def array_of_file(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     is_writable: bool,
-    attributes: dict[str, Any] | None,
+    is_memmap: bool,
 ) -> numpy.ndarray:
-    """`attributes` of a numpy.memmap; with none in them it is one as pickled: its slices are arrays."""
-    memory = file.memory()
-    kind = numpy.ndarray if attributes is None else numpy.memmap
-    array = numpy.ndarray.__new__(kind, shape, dtype, memory, offset, strides)
-    if attributes:
-        vars(array).update(attributes, _mmap=memory)
+    """A numpy.memmap is one as pickled: its slices are arrays."""
+    kind = numpy.memmap if is_memmap else numpy.ndarray
+    array = numpy.ndarray.__new__(kind, shape, dtype, file.memory(), offset, strides)
     if not is_writable:
         array.flags.writeable = False
     return array

@@ -30,7 +30,7 @@ class Definition:
     data: bytes
     memory: DatasetMemory | None = None
     shared: Sequence[numpy.ndarray] = ()
-    """Memory that the program shares with its forks, and of which others have copies."""
+    """Memory that processes share, of which data workers on other machines have copies."""
 
     def open(self, client: Any) -> int:
         """A new stream of the native client."""
@@ -47,16 +47,16 @@ def _definition(
 
 
 def pickled(recipe: Recipe, is_for_here: bool) -> Definition:
-    """For workers that are other programs, on this machine or anywhere.
+    """For workers, on this machine or anywhere.
 
     Raises TypeError with the part that cannot be pickled and the way out.
     """
     try:
-        sent = dataset_pickle.dumped(recipe, recipe.forks, is_for_here)
+        sent = dataset_pickle.dumped(recipe, is_for_here)
     except pickling.Unpicklable as error:
 
         def dump(value: Any) -> bytes:
-            return dataset_pickle.dumped(value, recipe.forks, is_for_here).pickle
+            return dataset_pickle.dumped(value, is_for_here).pickle
 
         part = next(
             (
@@ -68,7 +68,8 @@ def pickled(recipe: Recipe, is_for_here: bool) -> Definition:
         )
         raise TypeError(
             f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "
-            f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn"
+            f"{error}. Open files and connections on first use in __getitem__, or in worker_init_fn, or run without "
+            "--cpus"
         ) from error
     memory = dataset_memory.memory_of(sent.beside)
     beside = {"places": memory.places, "digest": memory.digest} if memory else {"places": []}
@@ -89,39 +90,10 @@ def named(loader: str) -> Definition:
     return _definition({"kind": "name", "loader": loader})
 
 
-class Inherited:
-    """Definitions for workers that are forks of this process: nothing is pickled, they have it in their memory."""
-
-    _recipes: dict[str, Recipe] = {}
-    _count = 0
-
-    @classmethod
-    def add(cls, recipe: Recipe, instead_of: Definition | None = None) -> Definition:
-        """Workers that are forked from now on know `recipe`."""
-        cls.forget(instead_of)
-        cls._count += 1
-        definition = _definition({"kind": "inherited", "process": os.getpid(), "number": cls._count})
-        cls._recipes[definition.digest] = recipe
-        return definition
-
-    @classmethod
-    def forget(cls, definition: Definition | None) -> None:
-        """Nobody will ask for it any more."""
-        if definition:
-            cls._recipes.pop(definition.digest, None)
-
-    @classmethod
-    def known(cls, digest: str) -> Recipe:
-        """In a worker. Raises KeyError for what was added after its start."""
-        return cls._recipes[digest]
-
-
-def load(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Recipe:
+def load(data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Recipe:
     """In a data worker: the recipe. Raises what importing and unpickling raise. Leaves the descriptor open."""
     line, _, body = data.partition(b"\n")
     head = json.loads(line)
-    if head["kind"] == "inherited":
-        return Inherited.known(digest)
     if head["kind"] == "name":
         return recipe_of(loader_named(head["loader"]))
     _find_modules_as(head)

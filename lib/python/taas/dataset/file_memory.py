@@ -38,8 +38,7 @@ class FileMemory:
     def memory(self) -> Any:
         """A writable buffer of the whole file, one for all that lies in it.
 
-        What is written stays in this process, unless it is shared. Raises RuntimeError where the file is another one,
-        or not there.
+        What is written stays in this process. Raises RuntimeError where the file is another one, or not there.
         """
         if self._mapped is None:
             self._mapped = self.mapped() or self._carried()
@@ -64,13 +63,8 @@ class FileMemory:
             return bytearray(self.content)
         raise RuntimeError(
             f"taas: the dataset has {self.path} ({self.size / 1e6:.0f} MB) mapped into memory, and this machine "
-            f"does not have the same file there: {self._way_out()}"
+            "does not have the same file there: copy it there with its time (rsync -a), or open it in __getitem__"
         )
-
-    def _way_out(self) -> str:
-        if self.is_shared:
-            return "open it with mode='r' to use a copy of it, or open it in __getitem__"
-        return "copy it there with its time (rsync -a), or open it in __getitem__"
 
 
 def _is_there(fd: int, known: FileMemory) -> bool:
@@ -151,18 +145,18 @@ class FilesInMemory:
             for match in found
         ]
         self._begins = [area.begin for area in self._areas]
-        self._known: dict[tuple[str, bool], FileMemory | None] = {}
+        self._known: dict[str, FileMemory | None] = {}
         self._unnamed: dict[str, FileMemory] | None = None
         self._clean: dict[int, bool] = {}
 
-    def find(self, begin: int, end: int, as_forks: bool) -> tuple[FileMemory, int] | None:
+    def find(self, begin: int, end: int) -> tuple[FileMemory, int] | None:
         """The file that has these addresses, and the offset in it.
 
-        None for other memory, for a file that is deleted, and for pages that this process has changed for itself.
-        `as_forks`: what is shared with the file stays so.
+        None for other memory, for a file that is deleted, for pages that this process has changed for itself, and where
+        what is written goes to the file.
         """
         area = self._area_of(begin)
-        if area is None or end > area.end or not self._is_as_in_file(area, as_forks):
+        if area is None or end > area.end or not self._is_as_in_file(area):
             return None
         file = self._file(area)
         offset = area.offset + begin - area.begin
@@ -184,24 +178,23 @@ class FilesInMemory:
     def is_shared(self, begin: int) -> bool:
         """Whether this address is in writable memory that processes share, and that is no file for others to open."""
         area = self._area_of(begin)
-        return area is not None and area.is_shared and area.is_writable and self._file(area) is None
+        return area is not None and area.is_shared and area.is_writable and not _is_found(area)
 
     def _area_of(self, address: int) -> _Area | None:
         at = bisect.bisect_right(self._begins, address) - 1
         return self._areas[at] if at >= 0 and address < self._areas[at].end else None
 
-    def _is_as_in_file(self, area: _Area, as_forks: bool) -> bool:
+    def _is_as_in_file(self, area: _Area) -> bool:
         if area.is_shared:
-            return as_forks or not area.is_writable
+            return not area.is_writable
         if area.begin not in self._clean:
             self._clean[area.begin] = _is_clean(area)
         return self._clean[area.begin]
 
     def _file(self, area: _Area) -> FileMemory | None:
-        key = (area.path, area.is_shared and area.is_writable)
-        if key not in self._known:
-            self._known[key] = _described(*key, area.inode)
-        return self._known[key]
+        if area.path not in self._known:
+            self._known[area.path] = _described(area)
+        return self._known[area.path]
 
 
 def _unnamed_files() -> Iterator[tuple[str, FileMemory]]:
@@ -225,27 +218,26 @@ def _unnamed_files() -> Iterator[tuple[str, FileMemory]]:
                 )
 
 
-def _described(path: str, is_shared: bool, inode: int) -> FileMemory | None:
+def _is_found(area: _Area) -> bool:
+    """Whether its file is where it was opened."""
     try:
-        with open(path, "rb", buffering=0) as file:
+        return os.stat(area.path).st_ino == area.inode
+    except OSError:
+        return False
+
+
+def _described(area: _Area) -> FileMemory | None:
+    try:
+        with open(area.path, "rb", buffering=0) as file:
             status = os.fstat(file.fileno())
-            if status.st_ino != inode:
+            if status.st_ino != area.inode:
                 return None
             content = file.read() if status.st_size <= _CARRIED_BYTES else None
-            samples = (
-                b"" if is_shared else _samples(lambda at: os.pread(file.fileno(), _SAMPLE_BYTES, at), status.st_size)
-            )
+            samples = _samples(lambda at: os.pread(file.fileno(), _SAMPLE_BYTES, at), status.st_size)
     except OSError:
         return None
-    return FileMemory(
-        path,
-        status.st_size,
-        is_shared,
-        (_machine(), status.st_dev, status.st_ino),
-        0 if is_shared else int(status.st_mtime),
-        samples,
-        content,
-    )
+    place = (_machine(), status.st_dev, status.st_ino)
+    return FileMemory(area.path, status.st_size, False, place, int(status.st_mtime), samples, content)
 
 
 def _is_clean(area: _Area) -> bool:

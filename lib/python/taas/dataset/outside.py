@@ -13,12 +13,10 @@ import contextlib
 import contextvars
 import enum
 import functools
-import mmap
 import os
 import sys
 import threading
 import types
-from multiprocessing.managers import BaseProxy
 from typing import Any, Iterator, NamedTuple
 
 import numpy
@@ -29,7 +27,6 @@ from ..code.plain import is_plain
 from ..code.program_globals import is_own, looked_up
 from ..code.reach import closed_over, reached_from
 from ..code.recipe import Recipe
-from .file_memory import SeenByOthers
 from .snapshot import Snapshot, TooMuch
 
 _MOST = 400
@@ -63,8 +60,6 @@ class Followed:
         self._made_here: set[str] | None = None
         self.pickles: dict[str, str] = {}
         """Of those objects that can be sent, and are small: what a program configures itself with, say."""
-        self.shares_memory = False
-        """Whether some of it is memory that other processes see."""
 
     def look(self, recipe: Recipe) -> tuple[Seen, list[str]]:
         """What is seen now, and the places of objects that are not what they were at the look before."""
@@ -74,10 +69,6 @@ class Followed:
         made_here = {place for place in seen.texts if not _can_be_imported(place)}
         changed += sorted(made_here - self._made_here) if self._made_here is not None else []
         self._made_here = made_here
-        self.shares_memory = any(
-            look.shares_memory if isinstance(look, Snapshot) else _is_shared(seen.objects[place])
-            for place, look in self._looks.items()
-        )
         if not before or changed or before.keys() != self._looks.keys():
             self.pickles = dict(self._pickled(seen.objects))
         return seen, changed
@@ -106,15 +97,6 @@ def objects_of(pickles: dict[str, str]) -> dict[str, Any]:
         with contextlib.suppress(Exception):
             made[place] = _unpickled(data)
     return made
-
-
-def _is_shared(value: Any) -> bool:
-    """Of what is too large, or not to be looked into: memory of multiprocessing's, torch's and mapped files'."""
-    if isinstance(value, numpy.ndarray):
-        return SeenByOthers().has(value.__array_interface__["data"][0])
-    if isinstance(value, torch.Tensor):
-        return SeenByOthers().has(value.data_ptr())
-    return isinstance(value, (mmap.mmap, BaseProxy)) or type(value).__module__ == "multiprocessing.sharedctypes"
 
 
 def _look(value: Any, before: Any) -> Any:

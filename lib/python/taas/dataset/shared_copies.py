@@ -1,4 +1,4 @@
-"""Memory that processes share on purpose, where a data worker is no fork of the program.
+"""Memory that processes share on purpose, in data workers.
 
 On the program's machine it is the same memory; elsewhere a copy that follows the program's values.
 
@@ -22,8 +22,8 @@ MOST_BYTES = 64 << 10
 WHAT = "memory that processes share (share_memory_(), multiprocessing.Array)"
 
 _WRITTEN = (
-    f"taas: the dataset writes into {WHAT}, of which data workers on other machines have copies: run with --cpus 0, or "
-    "return what is written in the samples"
+    f"taas: the dataset writes into {WHAT}, of which data workers on other machines have copies: run without --cpus, "
+    "or return what is written in the samples"
 )
 
 
@@ -47,7 +47,7 @@ class SharedMemory:
         if self.content is None:
             raise RuntimeError(
                 f"taas: the dataset has {self.size / 1e6:.1f} MB of {WHAT}, which is for data workers on the machine "
-                "of the program: run with --cpus 0, or clone() it where nobody writes into it"
+                "of the program: run without --cpus, or clone() it where nobody writes into it"
             )
         return None
 

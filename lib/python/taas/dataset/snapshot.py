@@ -201,10 +201,10 @@ class Snapshot:
         """Notes the file as it is now, when so much memory is a mapped file: workers map it, too."""
         if length < _FILE_BYTES:
             return False
-        found = self._in_memory().find(address, address + length, as_forks=True)
+        found = self._in_memory().find(address, address + length)
         if found:
             status = os.stat(found[0].path)
-            self._plain.append((found[0].path, found[1], found[0].is_shared, status.st_size, status.st_mtime_ns))
+            self._plain.append((found[0].path, found[1], status.st_size, status.st_mtime_ns))
         return found is not None
 
     def _note_shared(self, owner: int, address: int) -> None:

@@ -54,6 +54,12 @@ def chosen(device: Any) -> torch.device | None:
     return wanted
 
 
+def copied(batch: Any, device: torch.device) -> Any:
+    """The batch on the device, where nothing is copied ahead."""
+    copies = _copies_to(device)
+    return copies.finish(copies.start(batch))
+
+
 def on_device(opening: Opening, device: torch.device) -> Opening:
     """Opens the same streams, whose batches come on the device.
 

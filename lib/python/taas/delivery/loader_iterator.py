@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 import weakref
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
+from ..order.common_stream import CommonStream
+from ..order.order import MapOrder, ShardOrder
 from ..order.task import Task
 from ..worker.errors import UndeliverableBatch, describe, raise_again
 from . import shared_stream
@@ -18,16 +20,24 @@ _PATIENCE_SECONDS = 0.1
 _LINE_EVERY_SECONDS = 30.0
 
 
+class Epoch(NamedTuple):
+    """What a loop goes through."""
+
+    progress: Progress
+    order: MapOrder | ShardOrder
+    feed: Feed
+
+
 class Epochs(Protocol):
     """What an iterator needs of its loader's registration."""
 
     device: Any
+    common_stream: CommonStream | None
 
-    def begin_epoch(self, loader: Any) -> Progress: ...
+    def begin_epoch(self, loader: Any) -> Epoch: ...
     def end_epoch(self, progress: Progress) -> None: ...
     def prefetch_next(self, progress: Progress) -> None: ...
     def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None: ...
-    def gave(self, batch: Any, progress: Progress) -> None: ...
     def waits(self, task: Task, seconds: float, workers: int) -> None: ...
     def skips(self, outcome: Failed, task: Task) -> bool: ...
 
@@ -41,8 +51,7 @@ class LoaderIterator:
     def __init__(self, registration: Epochs, loader: Any) -> None:
         self._registration = registration
         self._loader = loader
-        self._progress = registration.begin_epoch(loader)
-        self._feed = self._progress.feed
+        self._progress, self._order, self._feed = registration.begin_epoch(loader)
         self._is_over = False
         self._closing = weakref.finalize(self, _leave, self._feed, registration, self._progress)
         self._closing.atexit = False
@@ -79,17 +88,18 @@ class LoaderIterator:
             if self._loader.pin_memory:
                 self._feed.stream.pin()
             outcome = self._wait(task)
-            if self._progress.shared:
-                outcome = shared_stream.opened(self._progress.shared, task, outcome)
-            self._progress.order.delivered()
-            if isinstance(outcome, Ready):
+            if self._registration.common_stream:
+                outcome = shared_stream.opened(self._registration.common_stream, task, outcome)
+            self._order.delivered()
+            if self._order.to_drop and isinstance(outcome, (Ready, Failed)):
+                self._order.to_drop -= 1
+            elif isinstance(outcome, Ready):
                 self._progress.count(task, outcome)
                 self._registration.report(self._progress)
                 is_here = self._registration.device is None
-                batch = pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
-                self._registration.gave(batch, self._progress)
-                return batch
-            self._without_batch(task, outcome)
+                return pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
+            else:
+                self._without_batch(task, outcome)
 
     def _wait(self, task: Task) -> Outcome:
         start = said = time.monotonic()
@@ -115,7 +125,7 @@ class LoaderIterator:
 
     def _without_batch(self, task: Task, outcome: Outcome) -> None:
         if isinstance(outcome, Ended):
-            self._progress.order.ended(task)
+            self._order.ended(task)
         elif isinstance(outcome, Refused):
             raise UndeliverableBatch(f"taas: {describe(task)}: {outcome.message}")
         elif isinstance(outcome, Failed):

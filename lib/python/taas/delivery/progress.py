@@ -5,14 +5,11 @@ from __future__ import annotations
 import struct
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Callable, Protocol
 
 from ..batch.outcome import Ready
-from ..order.common_stream import CommonStream
-from ..order.order import MapOrder, ShardOrder
 from ..order.task import Task
 from ..runtime import native
-from .feed import Feed
 
 _CHAIN = struct.Struct("<QQ")
 
@@ -29,21 +26,30 @@ class Totals:
     skipped: int = 0
 
 
+class Place(Protocol):
+    """Where a loop is in its order."""
+
+    def position(self) -> dict[str, Any]: ...
+    def digest(self) -> str | None: ...
+
+
 @dataclass
 class Progress:
     """Of one loop. `start` is what position.start_of found when it began.
 
-    `digest` is chained over all batches that the loop has had: two loops with equal digests had equal bytes.
+    `digest` is chained over all batches that the loop has had of data workers: two loops with equal digests had equal
+    bytes.
     """
 
     epoch: int
-    order: MapOrder | ShardOrder
-    feed: Feed
+    place: Place
+    statistics: Callable[[], dict[str, int]]
     start: dict[str, Any]
     totals: Totals
-    shared: CommonStream | None = None  # of an iterable dataset
     enough: int = 0
     batch_size: int = 1
+    in_batches: bool = True
+    """The sampler gives a list of indices for each batch."""
     digest: int = 0
     has_prefetched: bool = False  # the next loop's first batches
     _since: float = field(default_factory=time.monotonic)
@@ -54,11 +60,15 @@ class Progress:
         self.totals.seconds += now - self._since
         self._since = now
 
-    def count(self, task: Task, ready: Ready) -> None:
+    def counted(self, samples: int) -> None:
         """One more batch is handed out."""
-        of_task = len(task.indices) if hasattr(task.indices, "__len__") else self.batch_size
-        self.totals.samples += of_task if ready.samples is None else ready.samples
+        self.totals.samples += samples
         self.totals.batches += 1
+
+    def count(self, task: Task, ready: Ready) -> None:
+        """The same of data workers."""
+        of_task = len(task.indices) if self.in_batches and hasattr(task.indices, "__len__") else self.batch_size
+        self.counted(of_task if ready.samples is None else ready.samples)
         self.totals.bytes += ready.size
         self.digest = native.digest(_CHAIN.pack(self.digest, ready.digest) + ready.description.encode())
 

@@ -6,37 +6,52 @@ import itertools
 import os
 import threading
 import weakref
-from types import GeneratorType
-from typing import Any, Iterator
+from typing import Any, Callable
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from ..batch.outcome import Failed
-from ..code import own_generators, process_bound
+from ..code import held_iterators, own_generators
 from ..code.recipe import recipe_of
 from ..dataset.fingerprint import Fingerprint
 from ..order import equal_orders, position, sharing
 from ..order.common_stream import CommonStream
-from ..order.order import MapOrder, order_of
+from ..order.order import order_of
 from ..order.sampler_prediction import PredictionBudget, needs_no_state
 from ..order.seeds import Seeds
-from ..order.shared_batches import shared_batches_of
+from ..order.shared_batches import shared_batches_of, torchs_index_sampler
 from ..order.task import Task
 from ..runtime import events
 from ..runtime.identity import rank, speaks_for_all, variable_of
 from ..worker.errors import describe
-from .delivery import delivery_for
+from . import plain_loader, run_workers
 from .device import on_device
 from .feed import Opening
-from .loader_iterator import LoaderIterator
-from .loop_forks import LoopForks
-from .passed_on import PassedOn
+from .loader_iterator import Epoch, LoaderIterator
+from .plain_loader import Begun, CountedBatches, PlainLoop
 from .prefetch import Prefetch
-from .progress import Progress, Totals
+from .progress import Place, Progress, Totals
 from .report import loader_at
+from .run_workers import RunWorkers
 
 _tokens = itertools.count()
+
+
+class OwnIteration:
+    """Of a loader whose class iterates by itself: where that asks torch's DataLoader for nothing, nobody stands in."""
+
+    def __init__(self, name: str) -> None:
+        self.by = ""
+        self.is_asked = False
+        self._name = name
+
+    def tell(self) -> None:
+        """Once, where a loop has been gone through."""
+        if self.by and not self.is_asked and speaks_for_all():
+            events.remark_once(
+                f"{self._name}: its batches came from the plain loader: {self.by} does not ask torch's DataLoader"
+            )
 
 
 class Registered:
@@ -58,101 +73,139 @@ class Registered:
         self._budget = PredictionBudget()
         self._prefetched = Prefetch()
         self._opened: Opening | None = None  # for the last loop
-        self._was_looked_at = False  # since the last loop ended
-        self._has_compared = False  # what the dataset was when a loop began and when it ended
         self.has_begun = False
         """A loop over it, that is."""
         self._current: weakref.ref[LoaderIterator] | None = None
         self._progress: Progress | None = None
-        self._passed_on: PassedOn | None = None
         self._resume: dict[str, Any] | None = None
         self._thread = threading.get_ident()  # whose random states a loop's draws are
         self._process = os.getpid()
-        self._delivery = delivery_for(loader)
-        self.name = self._delivery.name_for(loader) or variable_of(loader) or f"loader {ordinal}"
-        self._release = weakref.finalize(self, self._delivery.release, self.token)
-        self._release.atexit = False
+        self._workers = run_workers.connected()
+        plan = run_workers.plan()
+        self._on_error = plan.on_error if plan else "raise"
+        self._samples_wanted = -(-plan.units // max(1, plan.world_size)) if plan else 0
+        name = self._workers.name_for(loader) if self._workers else ""
+        self.name = name or variable_of(loader) or f"loader {ordinal}"
+        self.counted: CountedBatches | None = None
+        """What stands before the index sampler where there are no data workers, and the dataset has indices."""
+        if self._workers:
+            self._release = weakref.finalize(self, self._workers.release, self.token)
+            self._release.atexit = False
+        self._own_iteration = OwnIteration(self.name)
+        self._tell_at_the_end = weakref.finalize(self, self._own_iteration.tell)
 
     def is_of(self, loader: Any) -> bool:
         """False for a copy of the loader, which has copied this attribute."""
         return self._loader() is loader
 
     def prepare(self, loader: DataLoader) -> None:
-        """Called once the loader is registered: where workers are there already, they begin."""
-        if self._delivery.prefetches:
-            self._prefetch(loader, is_first=True)
+        """Called once the loader is registered: data workers begin."""
+        if self._workers:
+            self._prefetch(self._workers, loader, is_first=True)
+        else:
+            is_stream = isinstance(loader.dataset, IterableDataset)
+            self.counted = None if is_stream else CountedBatches(torchs_index_sampler(loader))
+            loader._iterator = None  # of persistent workers, which would go on uncounted
 
-    def iterate(self, loader: DataLoader) -> LoaderIterator:
-        """A new loop."""
+    @property
+    def has_workers(self) -> bool:
+        """Data workers, that is."""
+        return self._workers is not None
+
+    def iterate(self, loader: DataLoader, torchs: Callable[[], Any]) -> LoaderIterator | PlainLoop:
+        """A new loop. `torchs` makes torch's own iterator."""
+        self._own_iteration.is_asked = True
+        if self._workers is None:
+            return PlainLoop(self, loader, torchs, self.device)
         if loader.persistent_workers and self._current and (current := self._current()):
             current.close()
         iterator = LoaderIterator(self, loader)
         self._current = weakref.ref(iterator)
-        if self._passed_on and self._progress:
-            self._passed_on.begins(self._state_in(self._progress))
         return iterator
 
-    def followed(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """What an __iter__ of the loader's class gave.
+    def is_iterated(self, by: str) -> None:
+        """A loop begins, `by` a method of the loader's class: it may ask torch's DataLoader for batches, or not."""
+        if self._workers or self.ranks > 1:
+            self._own_iteration.tell()
+            self._own_iteration.by = by
 
-        Only generators are followed: other objects may have methods of their own.
-        """
-        self._passed_on = None
-        if not isinstance(batches, GeneratorType):
-            return batches
-        self._passed_on = PassedOn(self.name, self.state_dict())
-        return self._passed_on.followed(batches)
+    def begin_plain(self, loader: DataLoader, torchs: Callable[[], Any]) -> Begun:
+        """A loop over torch's own iterator."""
+        resume = self._resume
+        self._refuse_what_is_in_no_state(loader, resume)
+        self._begin_shared(loader)
+        try:
+            place, start, batches = plain_loader.begin(self.counted, loader, torchs, resume)
+        except BaseException:
+            if resume:
+                loader._iterator = None  # of persistent workers: it stands somewhere
+            raise
+        self._resume = None
+        return Begun(self._progress_of(loader, place, place.statistics, start, resume), place, batches)
 
-    def gave(self, batch: Any, progress: Progress) -> None:
-        """The loop's next batch goes to the program, or to an __iter__ of the loader's class."""
-        if self._passed_on:
-            self._passed_on.given(batch, self._state_in(progress))
-
-    def begin_epoch(self, loader: DataLoader) -> Progress:
+    def begin_epoch(self, loader: DataLoader) -> Epoch:
         """Makes the plain loader's draws of iter(), and opens a stream."""
-        if os.getpid() != self._process and not isinstance(self._delivery, LoopForks):
+        if os.getpid() != self._process:
             raise RuntimeError(
                 f"taas: {self.name}: this loop is in a fork of the process that registered the loader, which has the "
                 "data workers: call taas.unregister(loader) in the fork first, or register it there"
             )
-        resume, self._resume = self._resume, None
+        resume = self._resume
         self._thread = threading.get_ident()
         self._prefetched.notice(loader)
-        if resume:
-            self._refuse_what_is_in_no_state(loader)
+        self._refuse_what_is_in_no_state(loader, resume)
         self._tell_of_own_generators(loader)
-        if self.ranks:
-            sharing.check(self.name, self.ranks)
-        if shared := shared_batches_of(loader):
-            shared.begin_loop()
+        self._begin_shared(loader)
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
+            start["goes_on"] = self._is_resumed(loader, resume)
             stream = self.common_stream
             seeds = stream.begin_loop(self._seeds(loader)) if stream else self._seeds(loader)
-            order = order_of(loader, seeds, self._budget, self._is_resumed(loader), stream.dealing if stream else None)
-            self._stay_where_it_must(loader)
-            opening = self._opening(loader)
-            if not self._was_looked_at:  # else what is new now was changed between the loops
-                self._tell_of_a_change(loader)
-            self._opened, self._was_looked_at = opening, False
+            order = order_of(loader, seeds, self._budget, start["goes_on"], stream.dealing if stream else None)
+            opening = self._opened = self._opening(loader)
             self.has_begun = True
             self.fingerprint.begins(loader)
+            if resume:
+                position.return_to_first_draw(resume["start"])
             order.begin()
             if resume:
                 order.skip_to(resume["position"])
         feed = self._prefetched.feed(order, opening)
-        progress = Progress(self.epoch, order, feed, start, self.totals)
-        progress.shared = self.common_stream
-        progress.enough = self._delivery.samples_wanted
+        self._resume = None
+        progress = self._progress_of(loader, order, lambda: feed.stream.statistics(), start, resume)
+        return Epoch(progress, order, feed)
+
+    def _begin_shared(self, loader: DataLoader) -> None:
+        if self.ranks:
+            sharing.check(self.name, self.ranks)
+        if shared := shared_batches_of(loader):
+            shared.begin_loop()
+
+    def _progress_of(
+        self,
+        loader: DataLoader,
+        place: Place,
+        statistics: Callable[[], dict[str, int]],
+        start: dict[str, Any],
+        resume: dict[str, Any] | None,
+    ) -> Progress:
+        """Of the loop that begins, which is the loader's current one from now on."""
+        progress = Progress(self.epoch, place, statistics, start, self.totals)
+        progress.enough = self._samples_wanted
         progress.batch_size = loader.batch_size or 1
+        progress.in_batches = loader.batch_sampler is not None
         progress.digest = resume["digest"] if resume else 0
         self.epoch += 1
         self._progress = progress
         return progress
 
-    def _refuse_what_is_in_no_state(self, loader: DataLoader) -> None:
+    def _refuse_what_is_in_no_state(self, loader: DataLoader, resume: dict[str, Any] | None) -> None:
         """In the middle of a loop, that is: a dataset as it is made begins its own iterators anew."""
-        if not isinstance(loader.dataset, IterableDataset) and (kind := process_bound.iterator_in(loader.dataset)):
+        if (
+            resume
+            and not isinstance(loader.dataset, IterableDataset)
+            and (kind := held_iterators.iterator_in(loader.dataset))
+        ):
             raise ValueError(
                 f"taas: load_state_dict: the dataset holds a {kind}, and how far that was is not in the state: load a "
                 "state of the end of a loop, or take samples by their index"
@@ -160,12 +213,12 @@ class Registered:
 
     def prefetch_next(self, progress: Progress) -> None:
         """All of a loop is under way: workers go on with the next one, where that can be told already. Called often."""
-        if progress.has_prefetched or progress.enough or not self._delivery.prefetches:
+        if progress.has_prefetched or progress.enough:
             return
         progress.has_prefetched = True
         loader = self._loader()
-        if loader is not None and needs_no_state(loader):
-            self._prefetch(loader, is_first=False)
+        if self._workers and loader is not None and needs_no_state(loader):
+            self._prefetch(self._workers, loader, is_first=False)
 
     def end_epoch(self, progress: Progress) -> None:
         """The loop has had its last batch."""
@@ -178,20 +231,24 @@ class Registered:
             )
         self.report(progress, done=True)
         loader = self._loader()
-        if loader is not None and not progress.epoch and isinstance(progress.order, MapOrder):
-            equal_orders.tell(loader, self.name, progress.order.digest())
-        if loader is not None and not progress.is_enough():
-            self._prefetch(loader, is_first=False)
+        if loader is not None and not progress.epoch and (digest := progress.place.digest()):
+            equal_orders.tell(loader, self.name, digest)
+        if loader is not None and self._workers and not progress.is_enough():
+            self._prefetch(self._workers, loader, is_first=False)
 
     def skips(self, failed: Failed, task: Task) -> bool:
         """True when --data-on-error says that batches which cannot be made are left out."""
-        if self._delivery.on_error != "skip":
+        return self._skips(describe(task), f"{failed.where} raised {_of(failed.error)}")
+
+    def skips_plain(self, error: Exception, progress: Progress, number: int) -> bool:
+        """The same without data workers."""
+        return self._skips(f"batch {number} of epoch {progress.epoch}", f"the dataset raised {_of(error)}")
+
+    def _skips(self, batch: str, why: str) -> bool:
+        if self._on_error != "skip":
             return False
         self.totals.skipped += 1
-        events.remark(
-            f"{self.name}: {describe(task)} is skipped ({self.totals.skipped} so far): "
-            f"{failed.where} raised {type(failed.error).__name__}: {failed.error}"
-        )
+        events.remark(f"{self.name}: {batch} is skipped ({self.totals.skipped} so far): {why}")
         return True
 
     def waits(self, task: Task, seconds: float, workers: int) -> None:
@@ -202,18 +259,26 @@ class Registered:
 
     def state_dict(self) -> dict[str, Any]:
         """Of the loop under way; without one, of the loop to come."""
-        passed_on = self._passed_on
-        if passed_on and not passed_on.has_ended:
-            return passed_on.state()
-        return (
-            {"taas": 1, "epoch": self.epoch} if passed_on or self._progress is None else self._state_in(self._progress)
-        )
-
-    def _state_in(self, progress: Progress) -> dict[str, Any]:
+        progress = self._progress
+        if self._resume:
+            return self._resume
+        if progress is None:
+            return {"taas": 1, "epoch": self.epoch}
+        loader = self._loader()
+        if (
+            self._workers is None
+            and loader is not None
+            and loader.num_workers
+            and not getattr(loader, "in_order", True)
+        ):
+            raise ValueError(
+                "taas: state_dict: with in_order=False nobody knows which batches the loop has had: save the state at "
+                "the end of a loop, or give the loader in_order=True"
+            )
         return {
             "taas": 1,
             "epoch": progress.epoch,
-            "position": progress.order.position(),
+            "position": progress.place.position(),
             "digest": progress.digest,
             "samples": self.totals.samples,
             "start": progress.start,
@@ -226,78 +291,40 @@ class Registered:
         self.epoch = state["epoch"]
         self.totals.samples = state.get("samples", self.totals.samples)
         self._resume = state if "position" in state else None
+        self._progress = None
+        if (loader := self._loader()) is not None:
+            loader._iterator = None  # of persistent workers
 
     def close(self) -> None:
-        """The loader is unregistered: workers that nobody needs go."""
+        """The loader is unregistered."""
         self._prefetched.close()
-        if 0 < self.totals.samples < self._delivery.samples_wanted and speaks_for_all():
+        if 0 < self.totals.samples < self._samples_wanted and speaks_for_all():
             events.remark(
-                f"{self.name}: {self.totals.samples} of the {self._delivery.samples_wanted} samples that --units "
+                f"{self.name}: {self.totals.samples} of the {self._samples_wanted} samples that --units "
                 "asks of this rank were taken: the loops over it ended before"
             )
-        self._release()
+        self._tell_at_the_end()
+        if self._workers:
+            self._release()
 
-    def _prefetch(self, loader: DataLoader, is_first: bool) -> None:
+    def _prefetch(self, workers: RunWorkers, loader: DataLoader, is_first: bool) -> None:
         if isinstance(loader.dataset, IterableDataset):  # what it reads may be gone then: a queue, a connection
             return
-        if (
-            not self._prefetched.is_open
-            or not self._delivery.count()
-            or self._resume
-            or threading.get_ident() != self._thread
-        ):
+        if not self._prefetched.is_open or not workers.count() or self._resume or threading.get_ident() != self._thread:
             return
         try:
-            opening = self._expected_opening(loader)
-        except TypeError:  # cannot be sent: the loop will say so
+            opening = self._opened or self._opening(loader)  # the dataset is looked at when the loop begins
+        except (TypeError, OSError):  # cannot be sent: the loop will say so
             return
-        self._was_looked_at = True
         if (
             opening.shares_memory
         ):  # where the program may tell of the next epoch, and workers may keep what they have seen
             return
-        self._prefetched.ask(
-            loader, self._seeds(loader), opening, self._delivery.count(), self._is_resumed(loader), is_first
-        )
-
-    def _expected_opening(self, loader: DataLoader) -> Opening:
-        """Of the next loop, as if nothing had changed since the last one began: that is looked at when it begins.
-
-        After the first loop it is looked at here as well, to tell a change in the loop from one behind it.
-        """
-        if self._opened and (loader.num_workers or self._has_compared):
-            return self._opened
-        self._has_compared = self._opened is not None
-        opening = self._opening(loader)
-        self._tell_of_a_change(loader)
-        return opening
-
-    def _stay_where_it_must(self, loader: DataLoader) -> None:
-        """With num_workers up to 1 the loader's code may count on being in one process.
-
-        A stream is read by one for each worker.
-        """
-        if not self._delivery.is_forked or loader.num_workers > 1 or isinstance(loader.dataset, IterableDataset):
-            return
-        for part in ("dataset", "collate_fn"):
-            if kind := process_bound.found_in(getattr(loader, part), but=loader):
-                events.remark_once(
-                    f"{self.name}: its {part} holds a {kind}, which only one process can use: from now on one fork of "
-                    "the training process makes its batches"
-                )
-                self._delivery = LoopForks.in_the_place_of(self._delivery)
-                return
-
-    def _tell_of_a_change(self, loader: DataLoader) -> None:
-        """Within the process the last loop would have seen it, from the next batch on."""
-        if not loader.num_workers and self.fingerprint.has_just_changed:
-            events.remark_once(
-                f"{self.name}: its dataset has been changed since the last loop over it began: that loop has not seen "
-                "it, and the next one does, as with num_workers=1"
-            )
+        self._prefetched.ask(loader, self._seeds(loader), opening, workers.count(), self._is_resumed(loader), is_first)
 
     def _opening(self, loader: DataLoader) -> Opening:
-        opening = self._delivery.opener(self, loader)
+        assert self._workers
+        opening = self._workers.opening(self, loader)
         return on_device(opening, self.device) if self.device else opening
 
     def _tell_of_own_generators(self, loader: DataLoader) -> None:
@@ -308,7 +335,10 @@ class Registered:
                 "torch's, numpy's and random's are, so that a batch does not depend on who makes it"
             )
 
-    def _is_resumed(self, loader: DataLoader) -> bool:
+    def _is_resumed(self, loader: DataLoader, resume: dict[str, Any] | None = None) -> bool:
+        """Whether the plain loader's persistent workers would have had a loop before."""
+        if resume:
+            return bool(resume["start"].get("goes_on"))
         return loader.persistent_workers and self.epoch > 0
 
     def _seeds(self, loader: DataLoader) -> Seeds:
@@ -318,3 +348,9 @@ class Registered:
     def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None:
         """Tells the launcher, now and then, and when a loop ends or is left."""
         loader_at(self.name, progress, done, is_left)
+
+
+def _of(error: BaseException) -> str:
+    """In one line: what came from a worker process of torch has its traceback before it."""
+    lines = str(error).splitlines()
+    return lines[-1] if len(lines) > 1 else f"{type(error).__name__}: {error}"

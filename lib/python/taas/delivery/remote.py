@@ -1,10 +1,9 @@
-"""Batches made by data workers, elsewhere or on this machine."""
+"""Batches made by data workers."""
 
 from __future__ import annotations
 
 import os
-import weakref
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Protocol, Sequence
 
 from ..batch import untree
 from ..batch.outcome import Bundle, Ended, Failed, Outcome, Ready, Refused
@@ -14,59 +13,25 @@ from ..order.task import Task
 from ..program import program_state
 from ..worker.bundled import is_bundle
 from ..worker.errors import unpickled
-from . import pinning
 from .bundles import bundle_of
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
 
 
-class Workers:
-    """The data workers of a client, as streams see them."""
+class Workers(Protocol):
+    """The data workers of a client, as streams see them: RunWorkers."""
 
-    client: Any = None
-    budget_bytes: int = 0
+    client: Any
+    budget_bytes: int
+    is_pinned: bool
 
-    def __init__(self) -> None:
-        self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
-        self.is_pinned = False
-        """Memory of batches is registered with CUDA."""
-
-    def opened(self, stream: RemoteStream) -> None:
-        """A stream of this client: it must not outlive it."""
-        self._streams.add(stream)
-
-    def disconnect(self) -> None:
-        """Ends the client, and all streams with it. What the program has of batches stays."""
-        for stream in list(self._streams):
-            stream.abandon()
-        self.client = None
-        self.is_pinned = False
-
-    def pin(self) -> None:
-        """Registers all memory of the client with CUDA, as soon as the program has initialised CUDA."""
-        copier = pinning.copier()
-        if copier and self.client and not self.is_pinned:
-            self.is_pinned = True
-            self.client.use(copier)
-
-    def count(self) -> int:
-        """How many there are."""
-        raise NotImplementedError
-
-    def index_of(self, shard: int) -> int:
-        """Where the worker that looks after `shard` is in the client's list."""
-        raise NotImplementedError
-
-    def name_of(self, index: int) -> str:
-        """The worker's name, for people."""
-        raise NotImplementedError
-
-    def tend(self) -> None:
-        """Looks after the workers: called often."""
-
-    def batch_came(self) -> None:
-        """The workers do well."""
+    def opened(self, stream: RemoteStream) -> None: ...
+    def count(self) -> int: ...
+    def index_of(self, shard: int) -> int: ...
+    def name_of(self, index: int) -> str: ...
+    def tend(self) -> None: ...
+    def pin(self) -> None: ...
 
 
 class RemoteStream:
@@ -156,7 +121,6 @@ class RemoteStream:
     def _batch(self, came: Any) -> Outcome | Bundle:
         payload = came.view
         size = payload.nbytes
-        self._workers.batch_came()
         self._largest = max(self._largest, size, 1)
         if is_bundle(came.description):
             return bundle_of(

@@ -22,7 +22,7 @@ def loader_at(name: str, progress: Progress, done: bool, is_left: bool) -> None:
     if not os.environ.get("TAAS_EVENTS"):
         return
     progress.clock()
-    totals, statistics = progress.totals, progress.feed.stream.statistics()
+    totals = progress.totals
     events.send(
         events.DataProgress(
             rank(),
@@ -32,7 +32,7 @@ def loader_at(name: str, progress: Progress, done: bool, is_left: bool) -> None:
             totals.bytes,
             round(totals.seconds, 3),
             round(totals.waited, 4),
-            **statistics,
+            **progress.statistics(),
             done=done,
         ),
         wait=done,

@@ -1,8 +1,8 @@
 """The plain loader's own draws: which random numbers it takes, and at which instants.
 
-With num_workers=0 torch's loader draws one index batch in each next(); with workers it draws prefetch_factor *
-num_workers of them in iter(), and one more at the end of each next(). A registered loader draws at these instants too,
-so that the process' random states are at any time what they would have been.
+torch's loader draws prefetch_factor * num_workers index batches in iter(), and one more at the end of each next(). A
+registered loader draws at these instants too, so that the process' random states are at any time what they would have
+been; with num_workers=0 as with one worker.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any, Callable, Iterator
 
 import torch
 from torch.utils.data import DataLoader
+
+
+_PREFETCH_FACTOR = 2  # torch's, of loaders with workers
 
 
 class Unknown(Exception):
@@ -34,12 +37,12 @@ class PlainDraws:
         note: Callable[[Any], None] = lambda indices: None,
     ) -> None:
         self._note = note
-        self._lookahead = loader.num_workers * (loader.prefetch_factor or 0)
+        self._lookahead = max(1, loader.num_workers) * (loader.prefetch_factor or _PREFETCH_FACTOR)
         self._drawn: collections.deque[Any] = collections.deque()
         self._begun = False
         self._ended = False
         self._iterator: Iterator[Any] = iter(sampler)
-        self._again = None if resumed or not self._lookahead else sampler
+        self._again = None if resumed else sampler
         if not resumed:
             torch.empty((), dtype=torch.int64).random_(generator=generator)  # the workers' base seed
 
@@ -55,15 +58,9 @@ class PlainDraws:
         """True when the sampler has been asked for something: the random choice of most samplers is made then."""
         return self._begun
 
-    def before(self) -> None:
-        """The draw at the start of next()."""
-        if not self._lookahead:
-            self._draw()
-
     def after(self) -> None:
         """The draw at the end of next()."""
-        if self._lookahead:
-            self._draw()
+        self._draw()
 
     def take(self) -> Any:
         """The batch that this next() is to give. Raises StopIteration at the end of the epoch."""

@@ -28,8 +28,7 @@ class Indices:
         self._shared = shared_batches_of(loader)
         self._digest = OrderDigest()
         self._draws = PlainDraws(loader, sampler, loader.generator, resumed, self._note)
-        self._synchronised = loader.num_workers > 0
-        if self._rehearsal and self._synchronised:
+        if self._rehearsal:
             self._rehearsal.begin()
 
     @property
@@ -48,10 +47,6 @@ class Indices:
 
     def certain(self) -> Any:
         """The index batch of this next(). Raises StopIteration at the end of the epoch."""
-        if self._rehearsal and not self._synchronised:
-            self._rehearsal.synchronise(random_states.capture())
-            self._synchronised = True
-        self._draws.before()
         indices = self._draws.take()
         if self._rehearsal:
             self._rehearsal.step()
@@ -68,7 +63,7 @@ class Indices:
         """
         if self._settled and self._draws.has_begun:
             return self._draws.ahead(position)
-        if self._rehearsal and self._budget and self._synchronised:
+        if self._rehearsal and self._budget:
             return self._rehearsal.ahead(position)
         return self._draws.known(position)
 

@@ -18,6 +18,8 @@ from .task import Dealing, Task
 class MapOrder:
     """Tasks of a map-style dataset: the index sampler's batches, numbered from 0."""
 
+    to_drop = 0
+
     def __init__(self, loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool) -> None:
         self._recipe = recipe_of(loader)
         self._seeds = seeds
@@ -61,14 +63,14 @@ class MapOrder:
 
     def digest(self) -> str:
         """Of all batches that were drawn."""
-        return "{}:{:x}".format(*self._indices.digest.state())
+        return self._indices.digest.text()
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Draws, and drops, what the loop has had before it was interrupted.
 
         Raises AnotherOrder where that is not the same.
         """
-        _check_ranks(position, self._indices.ranks)
+        check(position, self._indices.ranks, "batch")
         for _ in range(position["batch"]):
             try:
                 self.certain()
@@ -95,26 +97,29 @@ class ShardOrder:
         self._ended: set[int] = set()
         self._turns: collections.deque[tuple[int, int]] = collections.deque()
         self._next = (0, 0)
-        self._number = 0
+        self._batches = 0
+        self.to_drop = 0
+        """How many batches a plain loop had before it was interrupted: these are made again."""
 
     def begin(self) -> None:
         """Nothing is drawn for shards."""
 
     def certain(self) -> Task:
         """The task of this next(). Raises StopIteration when all shards have ended."""
-        if len(self._ended) == self._recipe.shards:
+        if len(self._ended) == self._recipe.num_workers:
             raise StopIteration
         self.ahead(0)
+        self._batches += 1
         return self._task(self._turns.popleft())
 
     def ahead(self, position: int) -> Task:
         """The task `position` places behind the next one."""
         while len(self._turns) <= position:
             turn, shard = self._next
-            self._next = (turn, shard + 1) if shard + 1 < self._recipe.shards else (turn + 1, 0)
+            self._next = (turn, shard + 1) if shard + 1 < self._recipe.num_workers else (turn + 1, 0)
             if shard not in self._ended:
                 self._turns.append((turn, shard))
-            elif len(self._ended) == self._recipe.shards:
+            elif len(self._ended) == self._recipe.num_workers:
                 raise StopIteration
         return self._task(self._turns[position])
 
@@ -123,15 +128,23 @@ class ShardOrder:
 
     def ended(self, task: Task) -> None:
         """The task's shard has ended."""
-        self._ended.add(max(0, task.logical_worker))
+        self._ended.add(task.logical_worker)
+        self._batches -= 1
 
     def mistaken(self) -> None:
         """Turns are never predicted wrongly."""
 
     def position(self) -> dict[str, Any]:
-        """Where the epoch is, for state_dict."""
+        """Where the epoch is, for state_dict. A plain loop goes on by the number of batches alone."""
+        batches = self._batches + self.to_drop
+        if self.to_drop:
+            return {"batches": batches, "ranks": self._ranks}
         turn, shard = self._turns[0] if self._turns else self._next
-        return {"turn": turn, "shard": shard, "ended": sorted(self._ended), "ranks": self._ranks}
+        ended = sorted(self._ended)
+        return {"turn": turn, "shard": shard, "ended": ended, "batches": batches, "ranks": self._ranks}
+
+    def digest(self) -> None:
+        """Nothing is drawn."""
 
     @property
     def _ranks(self) -> int:
@@ -139,18 +152,27 @@ class ShardOrder:
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Goes on from `position`: shards find their way to it by drawing what lies before."""
-        _check_ranks(position, self._ranks)
+        check(position, self._ranks, "batches")
+        if "turn" not in position:
+            self.to_drop = position["batches"]
+            return
+        self._batches = position["batches"]
         self._ended = set(position["ended"])
         self._next = (position["turn"], position["shard"])
         self._turns.clear()
 
     def _task(self, place: tuple[int, int]) -> Task:
         turn, shard = place
-        number, worker = turn * self._recipe.shards + shard, shard if self._recipe.num_workers else -1
-        return Task(self._seeds, number, worker, turn=turn, dealt=self._dealing)
+        return Task(self._seeds, turn * self._recipe.num_workers + shard, shard, turn=turn, dealt=self._dealing)
 
 
-def _check_ranks(position: dict[str, Any], ranks: int) -> None:
+def check(position: dict[str, Any], ranks: int, has: str) -> None:
+    """Raises ValueError for a position that has no `has`, and for one in what another number of ranks shared."""
+    if has not in position:
+        raise ValueError(
+            "taas: load_state_dict: this state was saved in the middle of a loop over another kind of dataset, or by "
+            "another release of taas: load a state of the end of a loop"
+        )
     if (saved := position.get("ranks", 1)) != ranks:
         raise ValueError(
             f"taas: load_state_dict: this state was saved in the middle of a loop that {saved} ranks shared, and now "

@@ -45,6 +45,10 @@ class OrderDigest:
         """How many were drawn, and the digest of all of them."""
         return self._count, self._values[-1]
 
+    def text(self) -> str:
+        """The same, to be compared with that of others."""
+        return "{}:{:x}".format(*self.state())
+
     def state_behind(self, count: int) -> tuple[int, int]:
         """The same as it was when so many were drawn: as many as the loop has had.
 

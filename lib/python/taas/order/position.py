@@ -44,6 +44,17 @@ def as_at_the_start(loader: DataLoader, resume: dict[str, Any] | None) -> Iterat
         yield
 
 
+def note_first_draw(start: dict[str, Any]) -> None:
+    """The order is drawn now, later than the epoch has begun."""
+    start["first_draw"] = _portable(random_states.capture())
+
+
+def return_to_first_draw(start: dict[str, Any]) -> None:
+    """Inside as_at_the_start: random states are as they were then, where that was noted."""
+    if "first_draw" in start:
+        random_states.restore(_from_portable(start["first_draw"]))
+
+
 def _generators_of(loader: DataLoader) -> list[torch.Generator]:
     """Each generator that the loader or its samplers draw from, once; never torch's default one."""
     batch_sampler = loader.batch_sampler

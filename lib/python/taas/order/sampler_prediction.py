@@ -115,10 +115,6 @@ class Rehearsal:
         with contextlib.suppress(Unknown):
             self._apart(self._draws.begin)
 
-    def synchronise(self, states: random_states.RandomStates) -> None:
-        """From here on draws go on from `states`."""
-        self._states = states
-
     def ahead(self, position: int) -> Any:
         """The batch so many places behind the next one. Raises StopIteration at the end of the epoch."""
         return self._apart(lambda: self._draws.ahead(position))

@@ -135,7 +135,7 @@ def _parts(samples: list[Any], count: int) -> list[Any]:
 
 def share(loader: DataLoader[Any], rank: int, ranks: int, agreement: Agreement | None) -> None:
     """From now on the loader's index sampler gives this rank's batches only."""
-    inner = loader._index_sampler
+    inner = torchs_index_sampler(loader)
     drop_last = loader.drop_last or getattr(inner, "drop_last", False)
     loader.__dict__[_place_of(loader)] = SharedBatches(inner, rank, ranks, drop_last, agreement)
 
@@ -148,8 +148,13 @@ def unshare(loader: DataLoader[Any]) -> None:
 
 def shared_batches_of(loader: DataLoader[Any]) -> SharedBatches | None:
     """What stands in the place of the loader's index sampler; None when it is not shared."""
-    sampler = loader._index_sampler
+    sampler = torchs_index_sampler(loader)
     return sampler if isinstance(sampler, SharedBatches) else None
+
+
+def torchs_index_sampler(loader: DataLoader[Any]) -> Any:
+    """What DataLoader says it is, whatever stands before that in the class of a registered loader."""
+    return DataLoader._index_sampler.fget(loader)  # type: ignore[attr-defined]
 
 
 def own_sampler(sampler: Any) -> Any:

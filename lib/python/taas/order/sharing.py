@@ -38,13 +38,18 @@ def begin(loader: DataLoader[Any], name: str) -> tuple[int, CommonStream | None]
 
     How many ranks share it, and for an iterable dataset what they share.
     """
-    group = place.group()
-    own, count = group[1:] if group else (rank(), ranks())
+    own, count = place_of_rank()
     if count > 1 and is_stream(loader):
         return count, CommonStream(Dealing(own, count), CommonOrder(loader, name, own))
     if count > 1:
         share(loader, own, count, CommonOrder(loader, name, own))
     return count, None
+
+
+def place_of_rank() -> tuple[int, int]:
+    """This rank's, and how many there are: of the process group, where there is one."""
+    group = place.group()
+    return (group[1], group[2]) if group else (rank(), ranks())
 
 
 def check(name: str, count: int) -> None:

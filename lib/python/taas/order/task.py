@@ -29,7 +29,7 @@ class Task(NamedTuple):
     `indices` is what the loader's index sampler gave: a list of indices, or one index with batch_size=None. For an
     iterable dataset it is None, and the batch is the `turn`th of the shard `logical_worker`; with `dealt`, the `turn`th
     of those of the shard that are dealt to one rank. `logical_worker` is the worker that the plain loader would have
-    had for it, -1 with num_workers=0.
+    had for it, 0 with num_workers=0.
     """
 
     seeds: Seeds
@@ -47,7 +47,7 @@ class Task(NamedTuple):
     @property
     def place(self) -> int:
         """Which data worker its logical worker has, modulo their number, where that matters."""
-        return max(0, self.logical_worker) + (self.dealt.rank if self.dealt else 0)
+        return self.logical_worker + (self.dealt.rank if self.dealt else 0)
 
     def to_bytes(self) -> bytes:
         """The payload: a head of 40 bytes, and the indices."""

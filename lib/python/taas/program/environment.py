@@ -50,13 +50,8 @@ def _at_the_start() -> dict[str, str]:
         return dict(os.environ)
 
 
-def of_this_machine(now: dict[str, str]) -> dict[str, Any]:
-    """All of it, for workers on the same machine. `now` is a copy of os.environ."""
-    return {"all": {name: value for name, value in now.items() if not _is_own(name)}}
-
-
 def of_the_script(now: dict[str, str]) -> dict[str, Any]:
-    """What the program has changed since it was started: for workers on machines with variables of their own."""
+    """What the program has changed since it was started. `now` is a copy of os.environ."""
     start = _at_the_start()
     return {
         "changed": {name: value for name, value in now.items() if start.get(name) != value and not _is_own(name)},
@@ -66,10 +61,8 @@ def of_the_script(now: dict[str, str]) -> dict[str, Any]:
 
 def take(wanted: dict[str, Any], rank: dict[str, str]) -> None:
     """In a data worker: the variables are those of the program, and `rank` those of its place."""
-    values = wanted.get("all")
-    if values is None:
-        kept = {name: value for name, value in _at_the_start().items() if not _is_own(name)}
-        values = {name: value for name, value in {**kept, **wanted["changed"]}.items() if name not in wanted["removed"]}
+    kept = {name: value for name, value in _at_the_start().items() if not _is_own(name)}
+    values = {name: value for name, value in {**kept, **wanted["changed"]}.items() if name not in wanted["removed"]}
     _become({**values, **rank})
 
 

@@ -29,26 +29,23 @@ _HEAD = struct.Struct("<BI")
 _PROBE = "taas"
 
 
-def captured(same_machine: bool, values: dict[str, str] | None = None, objects: dict[str, str] | None = None) -> bytes:
+def captured(values: dict[str, str] | None = None, objects: dict[str, str] | None = None) -> bytes:
     """In a rank: the state as it is now.
 
     The loader's code sees the globals `values`, and `objects`, which are pickles.
     """
-    now = settings.read_all()
     variables = dict(os.environ)
-    of_program = environment.of_this_machine(variables) if same_machine else environment.of_the_script(variables)
     state: dict[str, Any] = {
-        "settings": now,
-        "environment": of_program,
+        "settings": settings.read_all(),
+        "environment": environment.of_the_script(variables),
         "place": place.variables(variables),
         "group": place.group(),
         "path": [os.path.abspath(folder) for folder in sys.path],
         "main": _main_file(),
         "globals": values or {},
         "objects": objects or {},
+        "hash": hash(_PROBE),
     }
-    if not same_machine:
-        state["hash"] = hash(_PROBE)
     return json.dumps(state, sort_keys=True).encode()
 
 
@@ -130,28 +127,22 @@ def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
 
 
 class Capture(NamedTuple):
-    """The state that a loop begins with, and the places of objects that have changed and are not in it.
+    """The state that a loop begins with, and the places of objects in modules that cannot be sent.
 
-    The loader's code sees these objects in modules. They have changed since the last loop, and workers can only inherit
-    them. `shares_memory`: forks see what is written into some of them.
+    The loader's code sees these, and they have changed since the last loop.
     """
 
     state: bytes
     unsendable: list[str]
-    shares_memory: bool
 
 
 class Captures:
     """In a rank: the states that its registered loaders' loops begin with.
 
     With persistent_workers, that of the first one.
-
-    Workers that are forks inherit objects.
     """
 
-    def __init__(self, same_machine: bool, are_forks: bool) -> None:
-        self._same_machine = same_machine
-        self._are_forks = are_forks
+    def __init__(self) -> None:
         self._last: dict[int, bytes] = {}
         self._followed: dict[int, outside.Followed] = {}
 
@@ -161,16 +152,11 @@ class Captures:
         `has_begun`: it is not the first one.
         """
         if loader.persistent_workers and has_begun and token in self._last:
-            return Capture(self._last[token], [], self._followed[token].shares_memory)
+            return Capture(self._last[token], [])
         followed = self._followed.setdefault(token, outside.Followed())
         seen, changed = followed.look(recipe_of(loader))
-        objects = {} if self._are_forks else followed.pickles
-        self._last[token] = captured(self._same_machine, seen.sendable(), objects)
-        return Capture(
-            self._last[token],
-            [place for place in changed if place not in objects],
-            self._are_forks and followed.shares_memory,
-        )
+        self._last[token] = captured(seen.sendable(), followed.pickles)
+        return Capture(self._last[token], [place for place in changed if place not in followed.pickles])
 
     def forget(self, token: int) -> None:
         """The loader is not registered any more."""
@@ -179,17 +165,16 @@ class Captures:
 
 
 class ProgramState:
-    """In a data worker: what of it is in force. A fork keeps its main module, which is the program's own.
+    """In a data worker: what of it is in force.
 
     `differs` is called with the name of what cannot be as in the rank, and why.
     """
 
-    def __init__(self, is_fork: bool, differs: Callable[[str, str], None]) -> None:
-        self._is_fork = is_fork
+    def __init__(self, differs: Callable[[str, str], None]) -> None:
         self._differs = differs
         self._in_force: tuple[int, bytes] | None = None  # some of it belongs to the thread
         self._objects: dict[str, Any] = {}
-        self._own_path = [] if is_fork else [folder for folder in sys.path if folder not in ("", os.getcwd())]
+        self._own_path = [folder for folder in sys.path if folder not in ("", os.getcwd())]
         self._own_main = sys.modules["__main__"]  # whose code runs, though the program's takes its name
 
     def enter(self, state: bytes) -> None:
@@ -204,7 +189,7 @@ class ProgramState:
         self._take_main(wanted["main"])
         for name, error in settings.write_all(wanted["settings"]).items():
             self._differs(name, str(error))
-        if wanted.get("hash", hash(_PROBE)) != hash(_PROBE):
+        if wanted["hash"] != hash(_PROBE):
             self._differs("the order of sets of strings", "set PYTHONHASHSEED to the same number everywhere")
         place.pretend(wanted["group"] and tuple(wanted["group"]))
         self._objects = outside.objects_of(wanted["objects"])
@@ -216,7 +201,7 @@ class ProgramState:
         sys.path[:] = wanted + [folder for folder in self._own_path if folder not in wanted]
 
     def _take_main(self, file: str | None) -> None:
-        if self._is_fork or getattr(sys.modules["__main__"], "__file__", None) == file:
+        if getattr(sys.modules["__main__"], "__file__", None) == file:
             return
         main = types.ModuleType("__main__")
         if file:
@@ -231,8 +216,6 @@ class ProgramState:
         """
         if self._in_force:
             outside.take(parsed(self._in_force[1])["globals"], self._objects)
-        if self._is_fork:
-            return
         main = vars(sys.modules["__main__"])
         came: list[Any] = [*pickling.classes_by_value(), *outside.functions_of("__main__", recipe)]
         for found in came:

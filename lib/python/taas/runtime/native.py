@@ -10,7 +10,7 @@ try:
     from .. import _native  # type: ignore[attr-defined]  # where it is built
 
     module = _native
-except ImportError as error:  # not built: batches are made in the training process
+except ImportError as error:  # not built: registered loaders are plain
     why_absent = str(error)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 _LOOK_EVERY_SECONDS = 0.2
@@ -48,15 +48,6 @@ def read(path: str) -> Plan:
             f"taas: the data plan {path} cannot be read ({error}); TAAS_DATA_PLAN is set by taas-run, "
             "unset it for a program that runs without"
         ) from error
-
-
-def write_new(path: str, plan: Plan) -> None:
-    """A plan of a program that is its own launcher, for the owner's eyes only.
-
-    Raises FileExistsError where there is one.
-    """
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(asdict(plan), file)
 
 
 class Watched:

@@ -18,7 +18,7 @@ from ..order.shared_batches import NOTHING, rounds
 from ..order.task import Task
 from ..runtime import events
 from .shard import Exhausted, Shard, add_to_digest
-from .worker_info import WorkerInfo
+from .worker_info import WorkerInfo, active
 
 _DIGEST_BYTES = 8
 
@@ -58,7 +58,7 @@ class DealtShard(Shard):
         if samples is NOTHING:
             return self._with_facts(0, None)
         count = 1 if isinstance(samples, _Single) else len(samples)
-        with self._active():
+        with active(self.info):
             return self._with_facts(
                 count, self._recipe.collate_fn(samples.sample if isinstance(samples, _Single) else samples)
             )
@@ -76,7 +76,7 @@ class DealtShard(Shard):
             raise Exhausted
         own = self._own(self._next_round())
         self._is_over = own is NOTHING
-        seed_all(self._seeds.of_part(turn * self._recipe.shards + max(0, self._worker), self._dealing.rank))
+        seed_all(self._seeds.of_part(turn * self._recipe.num_workers + self._worker, self._dealing.rank))
         if isinstance(own, _Raised):
             raise own.error
         return own

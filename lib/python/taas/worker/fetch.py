@@ -1,4 +1,4 @@
-"""Making one batch: what a data worker does with a task, and the training process without data workers as well."""
+"""Making one batch: what a data worker does with a task."""
 
 from __future__ import annotations
 
@@ -52,11 +52,9 @@ class Fetcher:
         seed = task.seeds.of_batch(task.number)
         return self._generators.drawing(lambda: self._collated(task, info, seed), seed)
 
-    def _collated(self, task: Task, info: WorkerInfo | None, seed: int) -> Any:
+    def _collated(self, task: Task, info: WorkerInfo, seed: int) -> Any:
         self.failed_index = None
         seed_all(seed)
-        if info is None:
-            return self.recipe.collate_fn(self._samples(self.recipe.dataset, task.indices))
         with active(info):
             return self.recipe.collate_fn(self._samples(info.dataset, task.indices))
 
@@ -81,9 +79,7 @@ class Fetcher:
             self.failed_index = index
             raise
 
-    def _logical_worker(self, task: Task) -> WorkerInfo | None:
-        if task.logical_worker < 0:
-            return None
+    def _logical_worker(self, task: Task) -> WorkerInfo:
         if self._initialised:
             return self._initialised
         info = WorkerInfo(

@@ -85,10 +85,6 @@ class LogicalProcess:
         except (OSError, EOFError):
             raise self._why_ended() from None
 
-    def has_answer(self, seconds: float) -> bool:
-        """Whether receive() would return at once, or raise; waits so long for it at most."""
-        return processes.is_readable(self._connection.fileno(), seconds)
-
     def end(self) -> None:
         """It is not needed any more. It ends by itself, and is to be waited for: see has_ended()."""
         self._connection.close()
@@ -103,11 +99,6 @@ class LogicalProcess:
                 return True
             self._status = status if pid else None
         return self._status is not None
-
-    def wait(self, seconds: float) -> None:
-        """Until it has ended, or so much time is over."""
-        if not self.has_ended():
-            processes.ends_within(self._pid, seconds)
 
     def _why_ended(self) -> Ended:
         if self._status is None:

@@ -1,4 +1,4 @@
-"""The processes of the logical workers that a data worker, or the training process, stands in for."""
+"""The processes of the logical workers that a data worker stands in for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import collections
 import contextlib
 import os
 import socket
-import time
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 from ..code.recipe import Recipe
 from ..order.task import Task
@@ -22,10 +21,13 @@ Key = tuple[Any, ...]
 
 
 class LogicalProcesses:
-    """Starts one where a logical worker is asked for its first batch of an epoch, and ends it some epochs later."""
+    """Starts one where a logical worker is asked for its first batch of an epoch, and ends it some epochs later.
 
-    def __init__(self, in_child: Callable[[], None] = lambda: None) -> None:
-        self._in_child = in_child
+    They die with the data worker, and it with one of them.
+    """
+
+    def __init__(self) -> None:
+        self._parent = os.getpid()
         self._running: collections.OrderedDict[Key, _Running] = collections.OrderedDict()
         self._ended: list[LogicalProcess] = []
 
@@ -33,14 +35,28 @@ class LogicalProcesses:
         """What comes of `task`, whose bytes are `payload`.
 
         `name` tells recipes apart; this process is in the state `state`.
-
-        Raises logical_process.Ended.
         """
         try:
             process = self.process_for(name, recipe, state, task, stream)
         except OSError as error:
             return no_process(error)
-        return process.answer(payload, stream)
+        with _dying_with_it():
+            return process.answer(payload, stream)
+
+    def ask(self, process: LogicalProcess, payload: bytes, stream: Any) -> None:
+        """As LogicalProcess.ask."""
+        with _dying_with_it():
+            process.ask(payload, stream)
+
+    def receive(self, process: LogicalProcess) -> Answer:
+        """As LogicalProcess.receive."""
+        with _dying_with_it():
+            return process.receive()
+
+    def begin(self) -> None:
+        """First of all, in a fork: the data worker's links close when it dies, and are not the fork's."""
+        die_with(self._parent)
+        _close_links()
 
     def running(self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> bool:
         """Whether the process for `task` is there: process_for() starts and ends none."""
@@ -64,21 +80,13 @@ class LogicalProcesses:
         running.stream, running.turn = stream, (last or task).turn + 1
         return running.process
 
-    def end_all(self, seconds: float) -> None:
-        """Returns when all have ended, or so much time is over."""
-        until = time.monotonic() + seconds
-        for key in list(self._running):
-            self._end(key)
-        for process in self._ended:
-            process.wait(until - time.monotonic())
-
     def _started(self, key: Key, recipe: Recipe) -> _Running:
         siblings = [other for other in self._running if other[0] == key[0]]
         for other in siblings[: len(siblings) + 1 - _KEPT_OF_EACH]:
             self._end(other)
         while len(self._running) >= _KEPT:
             self._end(next(iter(self._running)))
-        self._running[key] = _Running(LogicalProcess(recipe, self._in_child))
+        self._running[key] = _Running(LogicalProcess(recipe, self.begin))
         return self._running[key]
 
     def _end(self, key: Key) -> None:
@@ -107,36 +115,6 @@ class _Running:
     def is_past(self, task: Task, stream: Any) -> bool:
         """A stream does not go back."""
         return stream == self.stream and 0 <= task.turn < self.turn
-
-
-class OfADataWorker(LogicalProcesses):
-    """They die with this process, and it with one of them.
-
-    Its links close when it dies: they have nothing to do with them.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(self.begin)
-        self._parent = os.getpid()
-
-    def answer(self, *of_a_task: Any) -> Answer:
-        with _dying_with_it():
-            return super().answer(*of_a_task)
-
-    def ask(self, process: LogicalProcess, payload: bytes, stream: Any) -> None:
-        """As LogicalProcess.ask."""
-        with _dying_with_it():
-            process.ask(payload, stream)
-
-    def receive(self, process: LogicalProcess) -> Answer:
-        """As LogicalProcess.receive."""
-        with _dying_with_it():
-            return process.receive()
-
-    def begin(self) -> None:
-        """First of all, in a fork."""
-        die_with(self._parent)
-        _close_links()
 
 
 @contextlib.contextmanager

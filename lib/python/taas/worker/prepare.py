@@ -29,7 +29,7 @@ from ..runtime import events
 from ..runtime.plan import Plan
 from .answer import Answer, Made, answer_to
 from .fetch import Fetcher
-from .logical_processes import OfADataWorker
+from .logical_processes import LogicalProcesses
 from .store import Prepared, Store
 from .worker_info import SeedsRead, notice_initial_seed
 
@@ -113,8 +113,8 @@ class LoaderPreparation:
         memory = min(budget, _memory_of_one(self._workers) // len(loaders))
         self.store = Store(memory, budget - memory)
         self._fetcher = Fetcher(recipe_of(loader))
-        self._processes = OfADataWorker()
-        self._made_in = program_state.captured(same_machine=False)
+        self._processes = LogicalProcesses()
+        self._made_in = program_state.captured()
         self._todo = self._tasks(plan.world_size)
         self.is_done = False
         self._asks_for_its_rank = False

@@ -35,22 +35,20 @@ class Shard:
         self._worker = task.logical_worker
         self._seeds = task.seeds
         seed = task.seeds.of_worker(task.logical_worker)
-        self.info = begun
-        if self._worker >= 0 and not begun:
-            self.info = WorkerInfo(self._worker, recipe.num_workers, seed, recipe.dataset)
+        self.info = begun or WorkerInfo(self._worker, recipe.num_workers, seed, recipe.dataset)
         self._ended = False
         seed_all(seed)
-        if self.info and recipe.worker_init_fn and not begun:
+        if recipe.worker_init_fn and not begun:
             self.info.initialise(recipe.worker_init_fn)
-        with self._active():
-            self._samples: Iterator[Any] = iter(self.info.dataset if self.info else recipe.dataset)
+        with active(self.info):
+            self._samples: Iterator[Any] = iter(self.info.dataset)
 
     def batch(self, task: Task) -> Any:
         """The batch `task.turn`. Raises Exhausted at the end, and what the dataset raises."""
         while self.turn < task.turn:
             self._skip()
         samples = self._draw()
-        with self._active():
+        with active(self.info):
             return self._recipe.collate_fn(samples)
 
     def read_to(self, turn: int) -> bytes:
@@ -70,9 +68,6 @@ class Shard:
         except Exception as error:
             return type(error).__name__
 
-    def _active(self) -> Any:
-        return active(self.info) if self.info else contextlib.nullcontext()
-
     def _draw(self) -> Any:
         turn = self.turn
         self.turn += 1
@@ -82,8 +77,8 @@ class Shard:
         """The next ones, drawn under the seed of the shard's batch `turn`."""
         if self._ended:
             raise Exhausted
-        seed_all(self._seeds.of_batch(turn * self._recipe.shards + max(0, self._worker)))
-        with self._active():
+        seed_all(self._seeds.of_batch(turn * self._recipe.num_workers + self._worker))
+        with active(self.info):
             samples = list(self._some()) if self._recipe.batched else self._one()
         if self._recipe.batched and self._too_few(samples):
             raise Exhausted

@@ -6,7 +6,6 @@ import collections
 import os
 import signal
 import sys
-import threading
 import time
 from typing import Any, Callable
 
@@ -22,9 +21,8 @@ from . import bundled, careful, processes
 from .answer import Answer, Made, NoMemory, Over, raised
 from .collate_maps import CollateMaps
 from .fetch import Fetcher
-from .leaving import leave_when_told
 from .logical_process import LogicalProcess
-from .logical_processes import OfADataWorker, no_process
+from .logical_processes import LogicalProcesses, no_process
 from .prepare import NotImported, Preparation
 from .store import Prepared
 
@@ -37,22 +35,21 @@ _RECIPES_KEPT = 4  # at least; a recipe that some loader of some rank was at las
 class Worker:
     """Answers the jobs of a native Server. `busy` counts the seconds that this took."""
 
-    def __init__(self, server: Any, name: str, preparation: Preparation | None = None, is_fork: bool = False) -> None:
+    def __init__(self, server: Any, name: str, preparation: Preparation | None = None) -> None:
         self.batches = 0
         self.busy = 0.0
         self._server = server
         self._name = name
         self._preparation = preparation
-        self._state = ProgramState(is_fork, self._differs)
+        self._state = ProgramState(self._differs)
         self._payloads = program_state.Payloads()
-        self._processes = OfADataWorker()
+        self._processes = LogicalProcesses()
         self._collate_maps = CollateMaps()
         self._fetchers: collections.OrderedDict[str, Fetcher] = collections.OrderedDict()
         self._last_of: dict[tuple[int, int], str] = {}
         self._asked: collections.deque[tuple[Any, LogicalProcess]] = collections.deque()
         self._is_quick = False
         self._digest_in_force = ""
-        self._at_work = threading.Lock()
 
     @property
     def waits(self) -> bool:
@@ -63,22 +60,15 @@ class Worker:
         """Makes the job's batch, and sends it or what came instead of it; or has a logical worker's process make it."""
         start = time.monotonic()
         state, payload = self._payloads.split(job.payload)
-        with self._at_work:
-            self._answer(job, state, payload)
+        self._answer(job, state, payload)
         self.batches += len(tasks_in(payload))
         self.busy += time.monotonic() - start
 
     def finish(self) -> None:
         """Sends what was asked for first."""
         start = time.monotonic()
-        with self._at_work:
-            self._finish()
+        self._finish()
         self.busy += time.monotonic() - start
-
-    def finish_all(self, seconds: float) -> None:
-        """Called in another thread: nothing is asked for any more, and what is under way has so much time."""
-        if self._at_work.acquire(timeout=seconds):
-            self._processes.end_all(seconds)
 
     def pass_remarks_on(self) -> None:
         """What the server has to say, to the launcher."""
@@ -205,7 +195,7 @@ class Worker:
     def _loaded(self, digest: str) -> Recipe:
         data, memory_fd, memory_bytes = self._server.definition(digest)
         try:
-            return definition.load(digest, data, memory_fd, memory_bytes)
+            return definition.load(data, memory_fd, memory_bytes)
         finally:
             if memory_fd >= 0:
                 os.close(memory_fd)
@@ -217,19 +207,14 @@ def serve(
     parent: int,
     preparation: Preparation | None = None,
     report: Callable[[Worker], None] = lambda _: None,
-    is_fork: bool = False,
-    leaving: int = -1,
 ) -> None:
-    """Works until it is to end: the process that started it is gone, or tells it to leave by the eventfd `leaving`.
+    """Works until the process that started it is gone: `parent`, which may be gone already.
 
-    That process is `parent`, which may be gone already. Whenever no rank asks for something, it prepares. `report` is
-    called about once a second.
+    Whenever no rank asks for something, it prepares. `report` is called about once a second.
     """
     native.module.tune_allocator()
     unseeded.stay()
-    worker = Worker(server, name, preparation, is_fork)
-    if leaving >= 0:
-        leave_when_told(leaving, worker)
+    worker = Worker(server, name, preparation)
     told = time.monotonic()
     while os.getppid() == parent:
         unprepared = None if preparation is None or preparation.is_done else preparation
@@ -281,14 +266,7 @@ def main() -> None:
     plan, index = read(os.environ["TAAS_DATA_PLAN"]), int(os.environ["TAAS_DATA_WORKER"])
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
     server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
-    parent = int(os.environ.get("TAAS_DATA_PARENT") or os.getppid())  # the launcher's workers die with it anyhow
+    parent = os.getppid()
     preparation = _preparation(plan, index)
-    processes.begin_as_torch_does()  # forks have done so
-    serve(
-        server,
-        f"data worker {index}",
-        parent,
-        preparation,
-        _Report(index),
-        leaving=int(os.environ.get("TAAS_DATA_LEAVING") or -1),
-    )
+    processes.begin_as_torch_does()
+    serve(server, f"data worker {index}", parent, preparation, _Report(index))

@@ -57,7 +57,7 @@ class WorkerInfo:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In code that a data worker runs: the logical worker. None with num_workers=0 and in the training loop itself."""
+    """In code that a data worker runs: the logical worker. None in the training loop itself."""
     return cast("WorkerInfo | None", torch.utils.data.get_worker_info())
 
 
@@ -77,7 +77,7 @@ _torch_collate_tensors = torch_collate.default_collate_fn_map[torch.Tensor]
 
 
 @contextlib.contextmanager
-def active(info: WorkerInfo | None) -> Iterator[None]:
+def active(info: WorkerInfo) -> Iterator[None]:
     """Inside, get_worker_info() of torch and of taas return `info`, and collating makes ordinary tensors."""
     before = torch_worker._worker_info
     table = torch_collate.default_collate_fn_map

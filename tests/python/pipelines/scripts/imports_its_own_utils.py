@@ -22,6 +22,6 @@ class Imports(Dataset):
         return pooch_of_this_script.WHO, tabnanny.__name__, getattr(tabnanny, "WHO", "the standard library's")
 
 
-@pipeline(spawns=True)
+@pipeline()
 def modules_beside_the_script(workers):
     return DataLoader(Imports(), 4, num_workers=workers, collate_fn=list)

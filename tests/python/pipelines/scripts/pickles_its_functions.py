@@ -24,6 +24,6 @@ class Computed(Dataset):
         return pickle.loads(pickle.dumps(shifted))(index), pickle.loads(pickle.dumps(Computed)).__name__
 
 
-@pipeline(epochs=1, spawns=True)
+@pipeline(epochs=1)
 def a_pool_of_functions(workers):
     return DataLoader(Computed(), 4, num_workers=workers, collate_fn=list)

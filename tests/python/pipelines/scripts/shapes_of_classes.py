@@ -181,11 +181,11 @@ class Shapes(Dataset):
         return SHAPES[index](index)
 
 
-@of_samples(spawns=True)
+@of_samples()
 def wrapped_datasets_of_own_classes(workers):
     return DataLoader(HandsOn(Wrapped()), 3, num_workers=workers, collate_fn=list)
 
 
-@of_samples(spawns=True)
+@of_samples()
 def samples_of_own_classes(workers):
     return DataLoader(Shapes(), 3, num_workers=workers, collate_fn=list)

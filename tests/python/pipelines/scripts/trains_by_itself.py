@@ -39,7 +39,7 @@ class Samples(Dataset):
         return self.transform(self.rows[index]), table(30)[index], self.named(index), self.kinds["a"]
 
 
-@pipeline(spawns=True)
+@pipeline()
 def classes_of_the_script(workers):
     return DataLoader(Samples(functools.partial(augment, by=2)), 4, shuffle=True, num_workers=workers)
 

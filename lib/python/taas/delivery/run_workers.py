@@ -1,10 +1,11 @@
-"""The data workers of a taas-run."""
+"""The data workers of a taas-run, as this process sees them. Without a launcher, and without --cpus, there are none."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import sys
+import weakref
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -14,44 +15,71 @@ from ..dataset.shared_copies import values_of
 from ..program.program_state import Captures, digest_of, with_shared
 from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
-from .base import Delivery
+from . import pinning
 from .bundles import Bundles
 from .feed import Opening
-from .loop_forks import LoopForks
-from .remote import RemoteStream, Workers
+from .remote import RemoteStream
+
+_watched: Watched | None = None
+_connected: RunWorkers | None = None
+_left_to_the_parent: list[RunWorkers | None] = []
 
 
-def delivery_of_plan(path: str) -> Delivery:
-    """What the run's plan says: batches come from its data workers, or with `--cpus 0` from forks of this process."""
-    watched = Watched(path)
-    if watched.plan.workers and native.module is None:
-        raise RuntimeError(
-            f"taas: the native module is missing ({native.why_absent}), and without it this rank cannot take "
-            "batches from data workers; run with --cpus 0, or install taas with it"
-        )
-    delivery = FromRun(watched) if watched.plan.workers else LoopForks()
-    delivery.on_error = watched.plan.on_error
-    delivery.samples_wanted = -(-watched.plan.units // max(1, watched.plan.world_size))
-    return delivery
+def plan() -> Plan | None:
+    """What the run says of data delivery; None where it says nothing.
+
+    Raises RuntimeError for a plan that cannot be read.
+    """
+    global _watched
+    if _watched is None and (path := os.environ.get("TAAS_DATA_PLAN")):
+        _watched = Watched(path)
+    return _watched.plan if _watched else None
 
 
-class FromRun(Delivery, Workers):
+def connected() -> RunWorkers | None:
+    """This process' connection to the run's data workers; None where there are none.
+
+    Raises RuntimeError where there are, but no native module.
+    """
+    global _connected
+    said = plan()
+    if _connected is None and said is not None and said.workers:
+        if native.module is None:
+            raise RuntimeError(
+                f"taas: the native module is missing ({native.why_absent}), and without it this rank cannot take "
+                "batches from data workers; run with --cpus 0, or install taas with it"
+            )
+        assert _watched is not None
+        _connected = RunWorkers(_watched)
+    return _connected
+
+
+def forget() -> None:
+    """Ends the connection: what the environment says now is another run."""
+    global _watched, _connected
+    if _connected:
+        _connected.disconnect()
+    _watched = _connected = None
+
+
+class RunWorkers:
     """One client for all registered loaders, under the run's budget for a rank."""
 
-    prefetches = True
-
     def __init__(self, watched: Watched) -> None:
-        Workers.__init__(self)
         atexit.register(self.disconnect)
         self._watched = watched
-        plan = watched.plan
-        self.budget_bytes = plan.buffer_bytes
-        self.client = native.module.Client(plan.run, plan.key, plan.encryption, plan.compression, plan.buffer_bytes)
+        said = watched.plan
+        self.budget_bytes = said.buffer_bytes
+        self.client = native.module.Client(said.run, said.key, said.encryption, said.compression, said.buffer_bytes)
+        self.is_pinned = False
+        """Memory of batches is registered with CUDA."""
         self._present: list[int] = []
-        self._captures = Captures(same_machine=False, are_forks=False)
-        self._take(plan)
+        self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
+        self._captures = Captures()
+        self._take(said)
 
-    def opener(self, registered: Any, loader: DataLoader) -> Opening:
+    def opening(self, registered: Any, loader: DataLoader) -> Opening:
+        """For streams over the loader as it is now. Raises TypeError when it cannot be sent."""
         name = self._named(loader)
         capture = self._captures.capture(registered.token, loader, registered.has_begun)
         meant = definition.named(name) if name else registered.fingerprint.definition(loader, self._are_here())
@@ -62,7 +90,7 @@ class FromRun(Delivery, Workers):
                     f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset"
                 )
         state = with_shared(capture.state, values_of(meant.shared))
-        shares_memory = registered.fingerprint.shares_memory(loader, with_forks=False)
+        shares_memory = registered.fingerprint.shares_memory(loader)
         return Opening(
             meant.digest + digest_of(state),
             lambda: Bundles(RemoteStream(self, meant, state, bool(name), shares_memory)),
@@ -70,12 +98,15 @@ class FromRun(Delivery, Workers):
         )
 
     def release(self, token: int) -> None:
+        """The loader whose registration has this token is unregistered, or gone."""
         self._captures.forget(token)
 
     def name_for(self, loader: DataLoader) -> str:
+        """What the run calls the loader; nothing where it has no name for it."""
         return self._named(loader).partition(":")[2]
 
     def count(self) -> int:
+        """How many data workers there are."""
         return len(self._present)
 
     def index_of(self, shard: int) -> int:
@@ -84,6 +115,7 @@ class FromRun(Delivery, Workers):
         return place if place in self._present or not self._present else self._present[shard % len(self._present)]
 
     def name_of(self, index: int) -> str:
+        """The worker's name, for people."""
         workers = self._watched.plan.workers
         return (
             workers[index].get("name") or f"data worker {index}"
@@ -92,12 +124,31 @@ class FromRun(Delivery, Workers):
         )
 
     def tend(self) -> None:
+        """Looks after the workers: called often."""
         if not self._watched.is_due():
             return
         for line in self.client.take_remarks():
             events.remark(line)
         if self._watched.has_changed():
             self._take(self._watched.plan)
+
+    def pin(self) -> None:
+        """Registers all memory of the client with CUDA, as soon as the program has initialised CUDA."""
+        copier = pinning.copier()
+        if copier and self.client and not self.is_pinned:
+            self.is_pinned = True
+            self.client.use(copier)
+
+    def opened(self, stream: RemoteStream) -> None:
+        """A stream of this client: it must not outlive it."""
+        self._streams.add(stream)
+
+    def disconnect(self) -> None:
+        """Ends the client, and all streams with it. What the program has of batches stays."""
+        for stream in list(self._streams):
+            stream.abandon()
+        self.client = None
+        self.is_pinned = False
 
     def _are_here(self) -> bool:
         """Whether all workers are on this machine."""
@@ -137,3 +188,18 @@ def _attribute(module: Any, attribute: str) -> Any:
     for part in attribute.split("."):
         module = getattr(module, part, None)
     return module
+
+
+def _forget_in_child() -> None:
+    """A fork of this process has no threads of the client.
+
+    What there was is kept, so that nothing ends it.
+    """
+    global _watched, _connected
+    if _connected:
+        atexit.unregister(_connected.disconnect)
+        _left_to_the_parent.append(_connected)
+    _watched = _connected = None
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,1 +1,0 @@
-"""Pipelines that are drawn from a seed: where a number is kept, what it is nested in, and when it changes."""
