@@ -8,7 +8,7 @@ parts_table=$(
 launcher     5 ^(base|plan|command_line|run|sim|sim_scale|ui|proc|net|store|store_torch_client|store_same_answers|storage|node|launch|plan\..*|cli\..*|preload\..*|torch\.(hints|scripts)|notebook\..*|scripts\..*|configure|corpus|fuzz_.*)$ the launcher, its store, its screen, preloading and notebooks
 clusters    35 ^cluster\. machines in network namespaces, and a SLURM
 frameworks  10 ^frameworks\. Lightning, DeepSpeed, accelerate, transformers, TensorFlow, JAX; docs/examples
-data        17 ^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$ data delivery
+data         5 ^(data|sim_data|sim_data_stragglers|python\..*|torch\.(data|shared))$ data delivery
 libtaas      3 ^(training|training\..*|parity\..*|train|train\..*|install\..*|store_cpp_client)$ libtaas and train, parity with Python's DDP, an installed libtaas
 package      4 ^package\. wheels, Debian and conda packages, in empty environments
 random      60 - the harnesses with seeds, many runs of each
@@ -49,8 +49,7 @@ random_harnesses() {
   harness random-publishing "$python" tests/cli/random_publishing.py --runs 300
   harness random-nodes "$python" tests/cli/random_nodes.py --runs 100
   harness random-nodes-apart "$python" tests/cli/random_nodes.py --runs 100 --apart
-  harness drawn-pipelines env TAAS_PIPELINES=0-499 PYTHONHASHSEED=0 "$python" -m pytest -q -p no:cacheprovider tests/python/test_generated.py
-  harness pipelines-in-all-ways env TAAS_FULL=1 PYTHONHASHSEED=0 "$python" -m pytest -q -p no:cacheprovider tests/python/test_pipelines.py
+  harness pipelines-of-libraries env TAAS_FULL=1 PYTHONHASHSEED=0 "$python" -m pytest -q -p no:cacheprovider tests/python/test_pipelines.py
   harness batches env TAAS_FULL=1 "$python" -m pytest -q -p no:cacheprovider tests/python/test_batches.py
   unset TAAS_RUN TAAS_RANK_PROGRAM PYTHONPATH
 }
