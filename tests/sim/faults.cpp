@@ -77,6 +77,7 @@ void Cluster::draw_node_fault() {
   if (random_.chance(30) && !node(number).ranks().empty()) {
     auto index = static_cast<std::size_t>(random_.between(0, static_cast<int>(node(number).ranks().size()) - 1));
     auto& victim = *node(number).ranks()[index];
+    if (!victim.alive) return;
     say(fmt::format("fault: rank {} on host{} is killed", victim.rank.value, number));
     if (victim.generation == generation_) break_rank(victim.rank);
     return node(number).kill_rank(index);
