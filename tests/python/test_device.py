@@ -41,11 +41,7 @@ def big():
 
 @pytest.fixture
 def little_memory(data_workers):
-    """With --units no next loop is begun ahead.
-
-    Its first batches would wait before the loop's last ones for memory that copies keep, which are done after the loop.
-    """
-    data_workers(1, buffer_bytes=16 << 20, units=1000)
+    data_workers(1, buffer_bytes=16 << 20)
 
 
 def late_copies_of(loader, cuda, every):
@@ -323,9 +319,9 @@ def test_a_child_that_holds_a_batch_lets_it_go_without_cuda(cuda):
         iterator = iter(loader)
         batch = next(iterator)
         assert cuda.is_registered(batch)
-        before, mistakes = cuda.library.fake_cuda_registrations(), cuda.mistakes()
         child = os.fork()
         if child == 0:
+            before, mistakes = cuda.library.fake_cuda_registrations(), cuda.mistakes()
             del batch
             fine = cuda.library.fake_cuda_registrations() == before and cuda.mistakes() == mistakes
             os._exit(0 if fine else 1)

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kArenaBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostSlotsOfArena = 64;
+constexpr std::size_t kFirstSlots = 4;  // then as many as there are: the loop's first batch waits until memory is there
 /// So many free slots are kept even when the budget is used up: what the loop lets go is needed again as soon as it has
 /// taken the next batch. Until then they stay empty.
 constexpr std::size_t kSpareSlots = 2;
@@ -42,7 +43,8 @@ bool SlotStock::make_room(std::size_t bytes, std::vector<std::unique_ptr<Arena>>
 
 std::size_t SlotStock::slots_to_make(std::size_t slot_bytes) const {
   const auto room = budget_ > held_ ? budget_ - held_ : 0;
-  return std::clamp<std::size_t>(std::min({kArenaBytes, budget_ / 8, room}) / slot_bytes, 1, kMostSlotsOfArena);
+  const auto wanted = std::min({kArenaBytes, budget_ / 8, room, std::max(kFirstSlots * slot_bytes, held_)});
+  return std::clamp<std::size_t>(wanted / slot_bytes, 1, kMostSlotsOfArena);
 }
 
 void SlotStock::reserve(std::size_t slot_bytes, std::size_t count) {

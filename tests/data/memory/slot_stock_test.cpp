@@ -112,10 +112,12 @@ TEST_CASE("an arena of shared memory that a program keeps whole is retired above
   CHECK(stock.held() == 0);
 }
 
-TEST_CASE("new arenas grow with the budget, up to what is left of it") {
+TEST_CASE("a new arena is as large as those that there are, with the budget and up to what is left of it") {
   CHECK(SlotStock(8 * kMegabyte).slots_to_make(kMegabyte) == 1);
-  CHECK(SlotStock(80 * kMegabyte).slots_to_make(kMegabyte) == 10);
-  CHECK(SlotStock(1'000 * kMegabyte).slots_to_make(4096) == 64);
+  CHECK(SlotStock(80 * kMegabyte).slots_to_make(kMegabyte) == 4);
+  CHECK(make_stock(80 * kMegabyte, 7).slots_to_make(kMegabyte) == 7);
+  CHECK(make_stock(80 * kMegabyte, 20).slots_to_make(kMegabyte) == 10);
+  CHECK(make_stock(1'000 * kMegabyte, 1).slots_to_make(4096) == 64);
   auto full = make_stock(2 * kMegabyte, 2);
   CHECK(full.slots_to_make(4096) == 1);
 }
