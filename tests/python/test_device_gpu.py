@@ -9,7 +9,7 @@ import torch
 from conftest import equal, loop
 from own_datasets import Big, Nested, numbers
 from taas.batch import nested
-from taas.delivery import loader_iterator
+from taas.delivery import loop as loops
 from torch.utils.data import DataLoader
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
@@ -35,12 +35,12 @@ def little_memory(data_workers):
 def test_batches_are_pinned_where_they_lie(monkeypatch):
     copied = []
 
-    def watched(batch, pinned=loader_iterator.pinned):
+    def watched(batch, pinned=loops.pinned):
         there = pinned(batch)
         copied.append(there.data_ptr() != batch.data_ptr())
         return there
 
-    monkeypatch.setattr(loader_iterator, "pinned", watched)
+    monkeypatch.setattr(loops, "pinned", watched)
     with taas.register(big(pin_memory=True)) as loader:
         assert all(batch.is_pinned() for batch in loader)
     assert len(copied) == 60 and not any(copied)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import taas
@@ -97,7 +98,7 @@ class Waits(Numbers):
 
 def test_a_loop_that_stands_still_says_so(data_workers, monkeypatch, tmp_path):
     data_workers(1)
-    monkeypatch.setattr("taas.delivery.loader_iterator._LINE_EVERY_SECONDS", 0.2)
+    monkeypatch.setattr("taas.delivery.loop._LINE_EVERY_SECONDS", 0.2)
     os.mkfifo(tmp_path / "fifo")
     said = threading.Event()
     lines = []
@@ -170,16 +171,34 @@ def test_what_cannot_be_pickled_is_named(where, data_workers):
 
 
 @pytest.mark.gate
-def test_a_timeout_is_the_loaders_own(data_workers):
+class Plain:
+    """A sampler that is drawn when torch draws it."""
+
+    def __iter__(self):
+        return iter(range(24))
+
+    def __len__(self):
+        return 24
+
+
+@pytest.mark.parametrize("sampler", [None, Plain()])
+def test_a_timeout_is_the_loaders_own_and_the_loop_goes_on_behind_it(sampler, data_workers, tmp_path):
     data_workers(1)
+    there = tmp_path / "there"
 
-    class Hangs(Numbers):
+    class Waits(Numbers):
         def __getitem__(self, index):
-            threading.Event().wait()
+            while not there.exists():
+                time.sleep(0.01)
+            return index
 
-    with taas.register(DataLoader(Hangs(), 8, num_workers=1, timeout=1)) as loader:
-        with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
-            loop(loader)
+    with taas.register(DataLoader(Waits(24), 4, sampler=sampler, num_workers=1, timeout=1)) as loader:
+        batches = iter(loader)
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
+                next(batches)
+        there.touch()
+        assert torch.cat(list(batches)).tolist() == list(range(24))
 
 
 def test_a_missing_path_is_the_datasets_own_error(data_workers):

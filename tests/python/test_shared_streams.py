@@ -12,9 +12,9 @@ from taas.order.common_stream import CommonStream
 from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
 from taas.order.task import Dealing, Task, from_bytes
-from taas.program import random_states
 from taas.worker.fetch import Exhausted, Fetcher
-from taas.worker.prepare import _tasks_of_rank
+from taas.program import random_states
+from taas.worker.prepared_order import of_ranks
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 SEEDS = Seeds(7, 0, 0, 0)
@@ -86,7 +86,7 @@ def loop_of_rank(loader, rank, ranks, stream=None, begin=0):
     with random_states.kept():
         while True:
             try:
-                task = order.certain()
+                task = order.next()
                 if task.turn < begin:
                     continue
                 (digest, samples), batch = fetcher.fetch(from_bytes(task.to_bytes()))
@@ -212,10 +212,10 @@ def test_ranks_that_read_other_samples_are_told_so(monkeypatch):
 def test_what_is_prepared_for_a_rank_is_what_is_dealt_to_it(workers):
     loader = DataLoader(Rows(24), batch_size=3, num_workers=workers)
     sharing.note(loader, True)
-    for rank in range(2):
-        tasks = list(itertools.islice(_tasks_of_rank(loader, 4, rank, 2), 4))
+    for rank, prepared in enumerate(of_ranks(loader, 4, 2)()):
+        tasks = list(itertools.islice(prepared, 4))
         order = ShardOrder(recipe_of(loader), Seeds(torch.initial_seed(), 0, 4, 0), Dealing(rank, 2))
-        assert [task.to_bytes() for task in tasks] == [order.certain().to_bytes() for _ in range(4)]
+        assert [task.to_bytes() for task in tasks] == [order.next().to_bytes() for _ in range(4)]
         assert {task.home for task in tasks} == ({rank} if not workers else {rank, rank + 1})
 
 

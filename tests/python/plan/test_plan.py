@@ -6,12 +6,11 @@ import signal
 
 import pytest
 import taas
-import torch
-from conftest import equal, forget_the_run, loop, registered_loop, seed, wait_until
-from own_datasets import Augmented, Carries, Drawn, Fails, Noted, Numbers, numbers
+from conftest import equal, forget_the_run, loop, registered_loop, seed
+from own_datasets import Augmented, Carries, Drawn, Fails, Numbers, numbers
 from runs import CONTRACT, importable  # noqa: F401
 from taas.runtime.plan import read
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader
 
 
 @pytest.mark.gate
@@ -94,22 +93,6 @@ def test_a_worker_joins_and_one_leaves_during_the_loop(run):
                 run.write()
                 run.workers[0].send_signal(signal.SIGKILL)
     assert equal(seen, plain)
-
-
-def test_the_next_epoch_is_under_way_before_this_one_ends(run, monkeypatch, tmp_path):
-    noted = tmp_path / "noted"
-    noted.touch()
-    monkeypatch.setenv("NOTED", str(noted))
-    run.start(1)
-    sampler = DistributedSampler(Noted(16), 1, 0)
-    with taas.register(DataLoader(sampler.dataset, 4, sampler=sampler)) as loader:
-        for epoch in range(3):
-            sampler.set_epoch(epoch)
-            batches = iter(loader)
-            assert torch.cat([next(batches) for _ in range(4)]).tolist() == list(sampler)
-            wait_until(lambda: len(noted.read_text().split()) == 16 * (epoch + 1) + 8)  # a worker is two batches ahead
-            assert next(batches, None) is None
-    assert len(noted.read_text().split()) == 16 * 3 + 8, "nothing is made twice"
 
 
 @pytest.mark.gate

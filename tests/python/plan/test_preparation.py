@@ -6,11 +6,13 @@ import pytest
 import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, registered_loop, seed, wait_until
+from own_datasets import Numbers, numbers
 from runs import importable, of_kind  # noqa: F401
 from taas.runtime import events
 from taas.runtime.plan import read
-from taas.worker.prepare import Preparation
-from torch.utils.data import DataLoader
+from taas.worker.prepare import LoaderPreparation, Preparation
+from taas.worker.prepared_order import of_ranks
+from torch.utils.data import DataLoader, Sampler
 
 
 @pytest.mark.parametrize("name", [pytest.param("plain_loader", marks=pytest.mark.gate), "loader"])
@@ -80,6 +82,57 @@ def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypat
     monkeypatch.setenv("RANK", "3")
     with taas.register(own_datasets.loader_of_rank) as loader:
         assert loop(loader)[0].tolist() == list(range(3000, 3008))
+
+
+def test_a_stream_is_prepared_to_its_end(run):
+    run.start(1, loader="own_datasets:loader_of_shards")
+    wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
+    import own_datasets
+
+    assert of_kind(run, "prepared")[-1]["batches"] == len(loop(own_datasets.loader_of_shards))
+
+
+class Endless(Sampler):
+    """Changes its dataset."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        while True:
+            for index in range(8):
+                self.dataset.drawn += 1
+                yield index
+
+
+class Drawn(Numbers):
+    drawn = 0
+
+    def __getitem__(self, index):
+        return index, self.drawn
+
+
+def test_a_sampler_of_ones_own_is_drawn_from_a_copy(run):
+    run.start(0, loader="own_datasets:plain_loader")
+    dataset = Drawn(8)
+    loader = DataLoader(dataset, 4, sampler=Endless(dataset))
+    preparation = LoaderPreparation("own_datasets:plain_loader", loader, 0, read(run.path), 0)
+    while not preparation.is_done:
+        preparation.step()
+    assert preparation.store.count == 2 and dataset.drawn == 0
+
+
+def test_what_the_process_draws_meanwhile_does_not_matter():
+    seed(5)
+    loader = DataLoader(numbers, 4, shuffle=True)
+    rows = of_ranks(loader, 0, 2)
+    expected = list(loader.batch_sampler)
+    seed(9)
+    for rank, row in enumerate(rows()):
+        tasks = list(row)
+        assert {(task.seeds.initial, task.seeds.rank) for task in tasks} == {(5, rank)}
+        assert sorted(sum((task.indices for task in tasks), [])) == sorted(sum(expected, []))
+    assert torch.rand(1) == (seed(9), torch.rand(1))[1]
 
 
 def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run):

@@ -45,12 +45,4 @@ class Refused:
     message: str
 
 
-@dataclass
-class Bundle:
-    """Outcomes of tasks that were asked for at once. `seconds` is how long they took to make."""
-
-    outcomes: list[Any]
-    seconds: float
-
-
 Outcome = Ready | Failed | Ended | Refused

@@ -12,7 +12,7 @@ import torch
 from ..batch.cuda_copies import CudaCopies
 from ..batch.outcome import Outcome, Ready
 from ..order.task import Task
-from .feed import Opening, Stream
+from .loop import Stream
 
 BATCHES_AHEAD = 2
 """So many are on the device, or on their way, beside the one that the loop has."""
@@ -60,12 +60,9 @@ def copied(batch: Any, device: torch.device) -> Any:
     return copies.finish(copies.start(batch))
 
 
-def on_device(opening: Opening, device: torch.device) -> Opening:
-    """Opens the same streams, whose batches come on the device.
-
-    Nothing is done on it before the first batch is there.
-    """
-    return dataclasses.replace(opening, open=lambda: DeviceStream(opening(), lambda: _copies_to(device)))
+def on_device(stream: Stream, device: torch.device) -> Stream:
+    """The same, whose batches come on the device. Nothing is done there before the first batch is here."""
+    return DeviceStream(stream, lambda: _copies_to(device))
 
 
 class DeviceStream:
@@ -78,8 +75,8 @@ class DeviceStream:
         self._under_way = 0  # tasks of the other stream
         self._ahead: collections.deque[tuple[Outcome, Any]] = collections.deque()
 
-    def submit_task(self, task: Task) -> None:
-        self._stream.submit_task(task)
+    def submit(self, task: Task) -> None:
+        self._stream.submit(task)
         self._under_way += 1
 
     def next(self, seconds: float) -> Outcome | None:

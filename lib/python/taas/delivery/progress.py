@@ -51,7 +51,6 @@ class Progress:
     in_batches: bool = True
     """The sampler gives a list of indices for each batch."""
     digest: int = 0
-    has_prefetched: bool = False  # the next loop's first batches
     _since: float = field(default_factory=time.monotonic)
 
     def clock(self) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
-import threading
 import weakref
 from typing import Any, Callable
 
@@ -18,7 +18,6 @@ from ..dataset.fingerprint import Fingerprint
 from ..order import equal_orders, position, sharing
 from ..order.common_stream import CommonStream
 from ..order.order import order_of
-from ..order.sampler_prediction import PredictionBudget, needs_no_state
 from ..order.seeds import Seeds
 from ..order.shared_batches import shared_batches_of, torchs_index_sampler
 from ..order.task import Task
@@ -27,13 +26,10 @@ from ..runtime.identity import rank, speaks_for_all, variable_of
 from ..worker.errors import describe
 from . import plain_loader, run_workers
 from .device import on_device
-from .feed import Opening
-from .loader_iterator import Epoch, LoaderIterator
+from .loop import Epoch, Loop
 from .plain_loader import Begun, CountedBatches, PlainLoop
-from .prefetch import Prefetch
 from .progress import Place, Progress, Totals
 from .report import loader_at
-from .run_workers import RunWorkers
 
 _tokens = itertools.count()
 
@@ -70,15 +66,11 @@ class Registered:
         self._loader = weakref.ref(loader)
         self.ordinal = ordinal
         self.epoch = epoch
-        self._budget = PredictionBudget()
-        self._prefetched = Prefetch()
-        self._opened: Opening | None = None  # for the last loop
         self.has_begun = False
         """A loop over it, that is."""
-        self._current: weakref.ref[LoaderIterator] | None = None
+        self._current: weakref.ref[Loop] | None = None
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
-        self._thread = threading.get_ident()  # whose random states a loop's draws are
         self._process = os.getpid()
         self._workers = run_workers.connected()
         plan = run_workers.plan()
@@ -99,10 +91,8 @@ class Registered:
         return self._loader() is loader
 
     def prepare(self, loader: DataLoader) -> None:
-        """Called once the loader is registered: data workers begin."""
-        if self._workers:
-            self._prefetch(self._workers, loader, is_first=True)
-        else:
+        """Called once the loader is registered."""
+        if self._workers is None:
             is_stream = isinstance(loader.dataset, IterableDataset)
             self.counted = None if is_stream else CountedBatches(torchs_index_sampler(loader))
             loader._iterator = None  # of persistent workers, which would go on uncounted
@@ -112,14 +102,14 @@ class Registered:
         """Data workers, that is."""
         return self._workers is not None
 
-    def iterate(self, loader: DataLoader, torchs: Callable[[], Any]) -> LoaderIterator | PlainLoop:
+    def iterate(self, loader: DataLoader, torchs: Callable[[], Any]) -> Loop | PlainLoop:
         """A new loop. `torchs` makes torch's own iterator."""
         self._own_iteration.is_asked = True
         if self._workers is None:
             return PlainLoop(self, loader, torchs, self.device)
         if loader.persistent_workers and self._current and (current := self._current()):
             current.close()
-        iterator = LoaderIterator(self, loader)
+        iterator = Loop(self, loader)
         self._current = weakref.ref(iterator)
         return iterator
 
@@ -145,24 +135,24 @@ class Registered:
 
     def begin_epoch(self, loader: DataLoader) -> Epoch:
         """Makes the plain loader's draws of iter(), and opens a stream."""
+        assert self._workers
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"taas: {self.name}: this loop is in a fork of the process that registered the loader, which has the "
                 "data workers: call taas.unregister(loader) in the fork first, or register it there"
             )
         resume = self._resume
-        self._thread = threading.get_ident()
-        self._prefetched.notice(loader)
         self._refuse_what_is_in_no_state(loader, resume)
         self._tell_of_own_generators(loader)
         self._begin_shared(loader)
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
-            start["goes_on"] = self._is_resumed(loader, resume)
+            start["goes_on"] = self._goes_on(loader, resume)
             stream = self.common_stream
             seeds = stream.begin_loop(self._seeds(loader)) if stream else self._seeds(loader)
-            order = order_of(loader, seeds, self._budget, start["goes_on"], stream.dealing if stream else None)
-            opening = self._opened = self._opening(loader)
+            order = order_of(loader, seeds, start["goes_on"], stream.dealing if stream else None)
+            self._tell_of_the_window(loader, order.window, self._workers.count())
+            opening = self._workers.opening(self, loader)
             self.has_begun = True
             self.fingerprint.begins(loader)
             if resume:
@@ -170,10 +160,10 @@ class Registered:
             order.begin()
             if resume:
                 order.skip_to(resume["position"])
-        feed = self._prefetched.feed(order, opening)
+        opened = on_device(opening(), self.device) if self.device else opening()
         self._resume = None
-        progress = self._progress_of(loader, order, lambda: feed.stream.statistics(), start, resume)
-        return Epoch(progress, order, feed)
+        progress = self._progress_of(loader, order, opened.statistics, start, resume)
+        return Epoch(progress, order, opened)
 
     def _begin_shared(self, loader: DataLoader) -> None:
         if self.ranks:
@@ -211,15 +201,6 @@ class Registered:
                 "state of the end of a loop, or take samples by their index"
             )
 
-    def prefetch_next(self, progress: Progress) -> None:
-        """All of a loop is under way: workers go on with the next one, where that can be told already. Called often."""
-        if progress.has_prefetched or progress.enough:
-            return
-        progress.has_prefetched = True
-        loader = self._loader()
-        if self._workers and loader is not None and needs_no_state(loader):
-            self._prefetch(self._workers, loader, is_first=False)
-
     def end_epoch(self, progress: Progress) -> None:
         """The loop has had its last batch."""
         if self._progress is progress:
@@ -233,8 +214,6 @@ class Registered:
         loader = self._loader()
         if loader is not None and not progress.epoch and (digest := progress.place.digest()):
             equal_orders.tell(loader, self.name, digest)
-        if loader is not None and self._workers and not progress.is_enough():
-            self._prefetch(self._workers, loader, is_first=False)
 
     def skips(self, failed: Failed, task: Task) -> bool:
         """True when --data-on-error says that batches which cannot be made are left out."""
@@ -297,7 +276,6 @@ class Registered:
 
     def close(self) -> None:
         """The loader is unregistered."""
-        self._prefetched.close()
         if 0 < self.totals.samples < self._samples_wanted and speaks_for_all():
             events.remark(
                 f"{self.name}: {self.totals.samples} of the {self._samples_wanted} samples that --units "
@@ -307,26 +285,6 @@ class Registered:
         if self._workers:
             self._release()
 
-    def _prefetch(self, workers: RunWorkers, loader: DataLoader, is_first: bool) -> None:
-        if isinstance(loader.dataset, IterableDataset):  # what it reads may be gone then: a queue, a connection
-            return
-        if not self._prefetched.is_open or not workers.count() or self._resume or threading.get_ident() != self._thread:
-            return
-        try:
-            opening = self._opened or self._opening(loader)  # the dataset is looked at when the loop begins
-        except (TypeError, OSError):  # cannot be sent: the loop will say so
-            return
-        if (
-            opening.shares_memory
-        ):  # where the program may tell of the next epoch, and workers may keep what they have seen
-            return
-        self._prefetched.ask(loader, self._seeds(loader), opening, workers.count(), self._is_resumed(loader), is_first)
-
-    def _opening(self, loader: DataLoader) -> Opening:
-        assert self._workers
-        opening = self._workers.opening(self, loader)
-        return on_device(opening, self.device) if self.device else opening
-
     def _tell_of_own_generators(self, loader: DataLoader) -> None:
         recipe = recipe_of(loader)
         if self.epoch == 0 and not recipe.iterable and speaks_for_all() and own_generators.found_in(recipe):
@@ -335,7 +293,16 @@ class Registered:
                 "torch's, numpy's and random's are, so that a batch does not depend on who makes it"
             )
 
-    def _is_resumed(self, loader: DataLoader, resume: dict[str, Any] | None = None) -> bool:
+    def _tell_of_the_window(self, loader: DataLoader, window: int | None, workers: int) -> None:
+        """Once, where torch has fewer batches under way than would keep the data workers busy."""
+        if window and window < min(2 * workers, _length_of(loader)) and speaks_for_all():
+            events.remark_once(
+                f"{self.name}: its sampler is drawn as torch draws it, {window} batches ahead (prefetch_factor="
+                f"{window // max(1, loader.num_workers)} x num_workers={max(1, loader.num_workers)}): larger numbers "
+                f"keep {workers} data workers busy"
+            )
+
+    def _goes_on(self, loader: DataLoader, resume: dict[str, Any] | None = None) -> bool:
         """Whether the plain loader's persistent workers would have had a loop before."""
         if resume:
             return bool(resume["start"].get("goes_on"))
@@ -348,6 +315,13 @@ class Registered:
     def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None:
         """Tells the launcher, now and then, and when a loop ends or is left."""
         loader_at(self.name, progress, done, is_left)
+
+
+def _length_of(loader: DataLoader) -> float:
+    try:
+        return len(loader)
+    except Exception:  # unknown, or endless
+        return math.inf
 
 
 def _of(error: BaseException) -> str:

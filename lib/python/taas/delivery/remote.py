@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Protocol, Sequence
+from typing import Any, Callable, Protocol
 
 from ..batch import untree
-from ..batch.outcome import Bundle, Ended, Failed, Outcome, Ready, Refused
+from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
 from ..dataset.definition import Definition
-from ..order.bundle import payload_of
 from ..order.task import Task
 from ..program import program_state
-from ..worker.bundled import is_bundle
 from ..worker.errors import unpickled
-from .bundles import bundle_of
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
@@ -38,7 +35,7 @@ class RemoteStream:
     """One epoch's tasks, to be done in the program state `state`.
 
     `prepared` is True when workers may have made the batch `number` already: number modulo workers. `shares_memory`:
-    see Opening; then nothing is made twice.
+    workers see what the program writes from now on, or it what they write: then nothing is made twice.
     """
 
     def __init__(
@@ -49,7 +46,6 @@ class RemoteStream:
         prepared: bool = False,
         shares_memory: bool = False,
     ) -> None:
-        self.takes_bundles = not prepared
         self._workers = workers
         self._state = state
         self._prepared = prepared
@@ -60,20 +56,18 @@ class RemoteStream:
         self.number = definition.open(self._client)
         workers.opened(self)
 
-    def submit(self, tasks: Sequence[Task]) -> None:
+    def submit(self, task: Task) -> None:
         """Shards have a worker that keeps their place, and so have logical workers that others see the writing of.
 
         What may be prepared has one that prepared it.
         """
-        stays = tasks[0].turn >= 0 or self._shares_memory
-        preferred = (
-            self._workers.index_of(tasks[0].place if stays else tasks[0].home) if stays or self._prepared else -1
-        )
-        payload = payload_of([task.to_bytes() for task in tasks])
-        self._connected().submit(self.number, program_state.framed(self._state, payload), preferred, stays)
+        stays = task.turn >= 0 or self._shares_memory
+        preferred = self._workers.index_of(task.place if stays else task.home) if stays or self._prepared else -1
+        framed = program_state.framed(self._state, task.to_bytes())
+        self._connected().submit(self.number, framed, preferred, stays)
 
-    def next(self, seconds: float) -> Outcome | Bundle | None:
-        """The next tasks' outcome; None when `seconds` are over first."""
+    def next(self, seconds: float) -> Outcome | None:
+        """The next task's outcome; None when `seconds` are over first."""
         came = self._connected().next(self.number, seconds)
         if came is None:
             return None
@@ -118,14 +112,10 @@ class RemoteStream:
         """The client is gone."""
         self._client = None
 
-    def _batch(self, came: Any) -> Outcome | Bundle:
+    def _batch(self, came: Any) -> Outcome:
         payload = came.view
         size = payload.nbytes
         self._largest = max(self._largest, size, 1)
-        if is_bundle(came.description):
-            return bundle_of(
-                came.description, payload, self._workers.name_of(came.worker), apart=not self._workers.is_pinned
-            )
         batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
         return Ready(batch, size, came.digest, came.description)
 
@@ -140,7 +130,7 @@ class RemoteStream:
         return Refused(came.message)
 
 
-_OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome | Bundle]] = {
+_OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome]] = {
     "Batch": RemoteStream._batch,
     "Raised": RemoteStream._raised,
     "Exhausted": RemoteStream._exhausted,

@@ -6,18 +6,16 @@ import atexit
 import os
 import sys
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 from torch.utils.data import DataLoader
 
 from ..dataset import definition
 from ..dataset.shared_copies import values_of
-from ..program.program_state import Captures, digest_of, with_shared
+from ..program.program_state import Captures, with_shared
 from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
 from . import pinning
-from .bundles import Bundles
-from .feed import Opening
 from .remote import RemoteStream
 
 _watched: Watched | None = None
@@ -78,8 +76,8 @@ class RunWorkers:
         self._captures = Captures()
         self._take(said)
 
-    def opening(self, registered: Any, loader: DataLoader) -> Opening:
-        """For streams over the loader as it is now. Raises TypeError when it cannot be sent."""
+    def opening(self, registered: Any, loader: DataLoader) -> Callable[[], RemoteStream]:
+        """Of a stream over the loader as it is now. Raises TypeError when it cannot be sent."""
         name = self._named(loader)
         capture = self._captures.capture(registered.token, loader, registered.has_begun)
         meant = definition.named(name) if name else registered.fingerprint.definition(loader, self._are_here())
@@ -91,11 +89,7 @@ class RunWorkers:
                 )
         state = with_shared(capture.state, values_of(meant.shared))
         shares_memory = registered.fingerprint.shares_memory(loader)
-        return Opening(
-            meant.digest + digest_of(state),
-            lambda: Bundles(RemoteStream(self, meant, state, bool(name), shares_memory)),
-            shares_memory,
-        )
+        return lambda: RemoteStream(self, meant, state, bool(name), shares_memory)
 
     def release(self, token: int) -> None:
         """The loader whose registration has this token is unregistered, or gone."""

@@ -6,6 +6,7 @@ import base64
 import io
 import itertools
 import os
+import sys
 import weakref
 from datetime import timedelta
 from typing import Any, Iterator
@@ -16,7 +17,7 @@ from torch.utils.data import DataLoader
 from ..program import place, random_states
 from ..runtime import events
 from . import position
-from .sampler_prediction import is_settled_at_first_draw
+from .draws import drawn_freely
 
 _PATIENCE = timedelta(seconds=30)
 _END = object()
@@ -107,10 +108,10 @@ class CommonOrder:
             iterator = iter(sampler)
             batch = next(iterator, _END)
             states = random_states.capture()
-        settled = is_settled_at_first_draw(sampler)
+        is_settled = drawn_freely(sampler) == sys.maxsize
         while batch is not _END:
             yield batch
-            if settled:
+            if is_settled:
                 batch = next(iterator, _END)
                 continue
             with random_states.kept():

@@ -1,4 +1,4 @@
-"""An epoch as a row of tasks: which is next for certain, and which will most probably follow."""
+"""An epoch as a row of tasks."""
 
 from __future__ import annotations
 
@@ -8,80 +8,96 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from ..code.recipe import Recipe, recipe_of
-from .indices import Indices
-from .order_digest import AnotherOrder
-from .sampler_prediction import PredictionBudget
+from .draws import NOT_YET, Draws
+from .order_digest import AnotherOrder, OrderDigest
 from .seeds import Seeds
+from .shared_batches import shared_batches_of
 from .task import Dealing, Task
 
 
 class MapOrder:
-    """Tasks of a map-style dataset: the index sampler's batches, numbered from 0."""
+    """Tasks of a map-style dataset: the index sampler's batches, numbered from 0.
 
+    Made in iter() of the loader, which calls `begin` once the dataset is taken as it is.
+    """
+
+    is_over = False
     to_drop = 0
 
-    def __init__(self, loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool) -> None:
+    def __init__(self, loader: DataLoader, seeds: Seeds, goes_on: bool) -> None:
         self._recipe = recipe_of(loader)
         self._seeds = seeds
-        self._number = 0
-        self._indices = Indices(loader, budget, resumed)
+        self._under_way = self._taken = 0
+        self._shared = shared_batches_of(loader)
+        self._digest = OrderDigest()
+        self._draws = Draws(loader, loader._index_sampler, loader.generator, goes_on, self._note)
+        self.window = None if self._draws.free else self._draws.torchs_window
+        """How many tasks can be under way, where that is up to torch."""
 
     def begin(self) -> None:
         """Makes the draws of the plain loader's iter() that come after its workers were started."""
-        self._indices.begin()
+        self._draws.begin()
 
-    def certain(self) -> Task:
-        """The task of this next(). Raises StopIteration at the end of the epoch."""
-        task = self._task(self._number, self._indices.certain())
-        self._number += 1
-        return task
+    def next(self) -> Task | None:
+        """One more task; None where torch has not drawn it so far. Raises StopIteration at the end of the epoch."""
+        indices = self._draws.next()
+        if indices is NOT_YET:
+            return None
+        number = self._taken + self._under_way
+        self._under_way += 1
+        return Task(self._seeds, number, self._recipe.logical_worker(number), indices)
 
-    def ahead(self, position: int) -> Task:
-        """The task `position` places behind the next one. Raises StopIteration and draws.Unknown."""
-        return self._task(self._number + position, self._indices.ahead(position))
+    def take(self) -> None:
+        """The loop is at the first task that is under way."""
+        self._under_way -= 1
+        self._taken += 1
 
     def delivered(self) -> None:
-        """The loop has the batch of the last certain task."""
-        self._indices.delivered()
+        """The loop has the batch of the task that it took last."""
+        self._draws.delivered()
 
     def ended(self, task: Task) -> None:
         """A map-style dataset has no shards that end."""
 
-    def mistaken(self) -> None:
-        """What `ahead` said was not so."""
-        self._indices.mistaken()
-
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
-        digest = self._indices.digest
+        digest = self._drawn()
+        ranks = self._shared.ranks if self._shared else 1
         return {
-            "batch": self._number,
-            "ranks": self._indices.ranks,
-            "taken": digest.state_behind(self._number),
+            "batch": self._taken,
+            "ranks": ranks,
+            "taken": digest.state_behind(self._taken),
             "order": digest.state(),
         }
 
     def digest(self) -> str:
         """Of all batches that were drawn."""
-        return self._indices.digest.text()
+        return self._drawn().text()
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Draws, and drops, what the loop has had before it was interrupted.
 
         Raises AnotherOrder where that is not the same.
         """
-        check(position, self._indices.ranks, "batch")
+        check(position, self._shared.ranks if self._shared else 1, "batch")
         for _ in range(position["batch"]):
             try:
-                self.certain()
+                self.next()
             except StopIteration:
                 raise AnotherOrder from None
+            self.take()
             self.delivered()
-        self._indices.digest.expect(tuple(position["taken"]))
-        self._indices.digest.expect(tuple(position["order"]))
+        digest = self._drawn()
+        digest.expect(tuple(position["taken"]))
+        digest.expect(tuple(position["order"]))
 
-    def _task(self, number: int, indices: Any) -> Task:
-        return Task(self._seeds, number, self._recipe.logical_worker(number), indices)
+    def _drawn(self) -> OrderDigest:
+        """What has been drawn; of a shared stream, what all ranks have."""
+        return self._shared.digest if self._shared else self._digest
+
+    def _note(self, indices: Any) -> None:
+        if not self._shared:  # which notes by itself
+            self._digest.note(indices)
 
 
 class ShardOrder:
@@ -90,56 +106,56 @@ class ShardOrder:
     With `dealing` a turn of a shard is the next batch of those that are dealt to one rank.
     """
 
+    window = None
+
     def __init__(self, recipe: Recipe, seeds: Seeds, dealing: Dealing | None = None) -> None:
         self._recipe = recipe
         self._seeds = seeds
         self._dealing = dealing
         self._ended: set[int] = set()
-        self._turns: collections.deque[tuple[int, int]] = collections.deque()
+        self._under_way: collections.deque[tuple[int, int]] = collections.deque()
         self._next = (0, 0)
         self._batches = 0
         self.to_drop = 0
         """How many batches a plain loop had before it was interrupted: these are made again."""
 
+    @property
+    def is_over(self) -> bool:
+        """All shards have ended."""
+        return len(self._ended) == self._recipe.num_workers
+
     def begin(self) -> None:
         """Nothing is drawn for shards."""
 
-    def certain(self) -> Task:
-        """The task of this next(). Raises StopIteration when all shards have ended."""
-        if len(self._ended) == self._recipe.num_workers:
-            raise StopIteration
-        self.ahead(0)
-        self._batches += 1
-        return self._task(self._turns.popleft())
-
-    def ahead(self, position: int) -> Task:
-        """The task `position` places behind the next one."""
-        while len(self._turns) <= position:
-            turn, shard = self._next
+    def next(self) -> Task:
+        """One more task. Raises StopIteration when all shards have ended."""
+        while not self.is_over:
+            turn, shard = place = self._next
             self._next = (turn, shard + 1) if shard + 1 < self._recipe.num_workers else (turn + 1, 0)
             if shard not in self._ended:
-                self._turns.append((turn, shard))
-            elif len(self._ended) == self._recipe.num_workers:
-                raise StopIteration
-        return self._task(self._turns[position])
+                self._under_way.append(place)
+                return Task(self._seeds, turn * self._recipe.num_workers + shard, shard, turn=turn, dealt=self._dealing)
+        raise StopIteration
+
+    def take(self) -> None:
+        """The loop is at the first task that is under way."""
+        self._under_way.popleft()
+        self._batches += 1
 
     def delivered(self) -> None:
-        """The loop has the batch of the last certain task."""
+        """Nothing is drawn for shards."""
 
     def ended(self, task: Task) -> None:
         """The task's shard has ended."""
         self._ended.add(task.logical_worker)
         self._batches -= 1
 
-    def mistaken(self) -> None:
-        """Turns are never predicted wrongly."""
-
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict. A plain loop goes on by the number of batches alone."""
         batches = self._batches + self.to_drop
         if self.to_drop:
             return {"batches": batches, "ranks": self._ranks}
-        turn, shard = self._turns[0] if self._turns else self._next
+        turn, shard = self._under_way[0] if self._under_way else self._next
         ended = sorted(self._ended)
         return {"turn": turn, "shard": shard, "ended": ended, "batches": batches, "ranks": self._ranks}
 
@@ -159,11 +175,6 @@ class ShardOrder:
         self._batches = position["batches"]
         self._ended = set(position["ended"])
         self._next = (position["turn"], position["shard"])
-        self._turns.clear()
-
-    def _task(self, place: tuple[int, int]) -> Task:
-        turn, shard = place
-        return Task(self._seeds, turn * self._recipe.num_workers + shard, shard, turn=turn, dealt=self._dealing)
 
 
 def check(position: dict[str, Any], ranks: int, has: str) -> None:
@@ -180,12 +191,10 @@ def check(position: dict[str, Any], ranks: int, has: str) -> None:
         )
 
 
-def order_of(
-    loader: DataLoader, seeds: Seeds, budget: PredictionBudget, resumed: bool, dealing: Dealing | None = None
-) -> MapOrder | ShardOrder:
+def order_of(loader: DataLoader, seeds: Seeds, goes_on: bool, dealing: Dealing | None = None) -> MapOrder | ShardOrder:
     """The epoch that begins now: makes the draws of the plain loader's iter() from before its workers are started."""
     recipe = recipe_of(loader)
     if not recipe.iterable:
-        return MapOrder(loader, seeds, budget, resumed)
-    Indices(loader, budget, resumed).begin()
+        return MapOrder(loader, seeds, goes_on)
+    Draws(loader, loader._index_sampler, loader.generator, goes_on)
     return ShardOrder(recipe, seeds, dealing)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from typing import Any, Iterator, Protocol
 
@@ -33,7 +32,7 @@ class SharedBatches(Sampler[Any]):
     """
 
     def __init__(self, inner: Any, rank: int, ranks: int, drop_last: bool, agreement: Agreement | None = None) -> None:
-        """Without an agreement nothing is communicated, and what is drawn is a prediction."""
+        """Without an agreement nothing is communicated."""
         self.inner = inner
         self.rank = rank
         self.ranks = ranks
@@ -65,13 +64,6 @@ class SharedBatches(Sampler[Any]):
         if name == "inner":  # not there yet
             raise AttributeError(name)
         return getattr(self.inner, name)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> SharedBatches:
-        return self.predicted(copy.deepcopy(self.inner, memo))
-
-    def predicted(self, inner: Any) -> SharedBatches:
-        """The same over a copy of the sampler, for what is drawn ahead."""
-        return SharedBatches(inner, self.rank, self.ranks, self.drop_last)
 
     def _own(self, batches: Iterator[Any], digest: OrderDigest) -> Iterator[Any]:
         for number, of_all in enumerate(rounds(batches, self.ranks, self.drop_last), 1):

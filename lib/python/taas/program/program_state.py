@@ -7,7 +7,6 @@ holds for all its batches, as in workers of the plain loader that are started fo
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import struct
@@ -68,11 +67,6 @@ def with_shared(state: bytes, values: list[str]) -> bytes:
 def shared(state: bytes) -> list[str]:
     """What with_shared() put into it."""
     return parsed(state).get("shared", [])
-
-
-def digest_of(state: bytes) -> str:
-    """Tells states apart."""
-    return hashlib.blake2b(state, digest_size=16).hexdigest()
 
 
 _OF_NO_MATTER = frozenset(

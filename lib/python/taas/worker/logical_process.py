@@ -16,11 +16,10 @@ import struct
 from typing import Any, Callable, ClassVar, Sequence
 
 from ..code.recipe import Recipe
-from ..order import unseeded
+from ..order import task, unseeded
 from ..program.place_reads import PlaceReads
 from . import processes
-from .answer import Answer, Made
-from .bundled import answer_all
+from .answer import Answer, Made, answer_to
 from .fetch import Fetcher
 
 _MOST_IN_A_PACKET = 128 << 10
@@ -63,7 +62,7 @@ class LogicalProcess:
         self._all.add(self)
 
     def answer(self, payload: bytes, stream: Any) -> Answer:
-        """What comes of the task that `payload` stands for, or of several: see bundled.py. Raises Ended."""
+        """What comes of the task that `payload` stands for. Raises Ended."""
         self.ask(payload, stream)
         return self.receive()
 
@@ -118,7 +117,7 @@ class LogicalProcess:
                 (payload, stream), _ = packets.receive()
             except (OSError, EOFError):
                 return
-            answer = answer_all(payload, fetcher, stream)
+            answer = answer_to(task.from_bytes(payload), fetcher, stream)
             views = [memoryview(buffer) for buffer in answer.buffers] if isinstance(answer, Made) else []
             shown = answer._replace(buffers=[]) if isinstance(answer, Made) else answer
             try:

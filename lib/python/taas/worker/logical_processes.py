@@ -63,13 +63,8 @@ class LogicalProcesses:
         running = self._running.get(_key(name, recipe, state, task, stream))
         return running is not None and not running.is_past(task, stream)
 
-    def process_for(
-        self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any, last: Task | None = None
-    ) -> LogicalProcess:
-        """That which makes `task` next, and those up to `last`.
-
-        Raises OSError where there can be no further process.
-        """
+    def process_for(self, name: str, recipe: Recipe, state: bytes, task: Task, stream: Any) -> LogicalProcess:
+        """That which makes `task` next. Raises OSError where there can be no further process."""
         key = _key(name, recipe, state, task, stream)
         running = self._running.get(key)
         if running is not None and running.is_past(task, stream):
@@ -77,7 +72,7 @@ class LogicalProcesses:
             running = None
         running = running or self._started(key, recipe)
         self._running.move_to_end(key)
-        running.stream, running.turn = stream, (last or task).turn + 1
+        running.stream, running.turn = stream, task.turn + 1
         return running.process
 
     def _started(self, key: Key, recipe: Recipe) -> _Running:

@@ -12,29 +12,26 @@ import os
 import time
 from typing import Any, Iterator
 
-import torch
-from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+from torch.utils.data import DataLoader
 
 from ..code.recipe import recipe_of
 from ..dataset import definition
-from ..order import sharing, unseeded
-from ..order.order import ShardOrder
-from ..order.sampler_prediction import Rehearsal
-from ..order.seeds import Seeds, seed_all
-from ..order.shared_batches import SharedBatches
-from ..order.task import Dealing, Task
+from ..order import unseeded
+from ..order.seeds import seed_all
+from ..order.task import Task
 from ..program import program_state, random_states
 from ..program.place_reads import PlaceReads, notice_place
 from ..runtime import events
 from ..runtime.plan import Plan
-from .answer import Answer, Made, answer_to
+from . import prepared_order
+from .answer import Answer, Made, Over, answer_to
 from .fetch import Fetcher
 from .logical_processes import LogicalProcesses
 from .store import Prepared, Store
 from .worker_info import SeedsRead, notice_initial_seed
 
 _REPORT_EVERY_SECONDS = 0.5
-_SHARD_TURNS = 1 << 20
+_MOST_SHARED_IN_A_ROW = 4096  # of an endless sampler there is nothing new then
 
 
 class NotImported(Exception):
@@ -102,9 +99,7 @@ class LoaderPreparation:
     """
 
     def __init__(self, name: str, loader: DataLoader, ordinal: int, plan: Plan, worker: int) -> None:
-        self.loader = loader
         self.digest = definition.named(name).digest
-        self._ordinal = ordinal
         self._worker = worker
         self._workers = max(1, len(plan.workers))
         loaders = plan.loaders()
@@ -115,7 +110,10 @@ class LoaderPreparation:
         self._fetcher = Fetcher(recipe_of(loader))
         self._processes = LogicalProcesses()
         self._made_in = program_state.captured()
-        self._todo = self._tasks(plan.world_size)
+        self._order = prepared_order.of_ranks(loader, ordinal, plan.world_size)
+        self._todo = self._tasks()
+        self._ended: set[Any] = set()
+        self._shared_in_a_row = 0
         self.is_done = False
         self._asks_for_its_rank = False
 
@@ -131,7 +129,8 @@ class LoaderPreparation:
 
     def step(self) -> None:
         """Makes one more batch."""
-        task = None if self.store.is_full() or self._asks_for_its_rank else next(self._todo, None)
+        is_enough = self.store.is_full() or self._shared_in_a_row > _MOST_SHARED_IN_A_ROW
+        task = None if is_enough or self._asks_for_its_rank else next(self._todo, None)
         if task is None:
             self.is_done = True
         else:
@@ -140,11 +139,15 @@ class LoaderPreparation:
     def _make(self, task: Task) -> None:
         payload = task.to_bytes()
         if self.store.shares(payload):
+            self._shared_in_a_row += 1
             return
+        self._shared_in_a_row = 0
         SeedsRead.seen = PlaceReads.seen = False
         answer = self._answer_to(task, payload)
         if PlaceReads.seen:
             self._give_up()
+        elif isinstance(answer, Over):
+            self._ended.add(_shard_of(task))
         elif isinstance(answer, Made):  # of everything else the rank that asks for it will be told
             without_seeds = not SeedsRead.seen and self._drew_nothing(task)
             self.store.put(payload, without_seeds, *answer)
@@ -174,14 +177,32 @@ class LoaderPreparation:
         seed_all(task.seeds.of_batch(task.number))
         return random_states.same(afterwards, random_states.capture())
 
-    def _tasks(self, world_size: int) -> Iterator[Task]:
-        """This worker's share: the first batches of all ranks first."""
-        rows = [_tasks_of_rank(self.loader, self._ordinal, rank, world_size) for rank in range(world_size)]
-        for tasks in itertools.zip_longest(*rows):
-            yield from (task for task in tasks if task is not None and self._is_own(task))
+    def _tasks(self) -> Iterator[Task]:
+        """This worker's share: the first batches of all ranks first. Shards that have ended are left out."""
+        shards, rounds_without = self._fetcher.recipe.num_workers, 0
+        try:
+            for tasks in itertools.zip_longest(*self._order()):
+                own = [task for task in tasks if task is not None and self._is_own(task) and not self._is_over(task)]
+                yield from own
+                rounds_without = 0 if own else rounds_without + 1
+                if rounds_without > shards + self._workers:
+                    return
+        except Exception as error:
+            if self._worker == 0:
+                events.remark_once(
+                    f"no more{self._which} is prepared before the ranks start: the sampler raised "
+                    f"{type(error).__name__}: {error}"
+                )
 
     def _is_own(self, task: Task) -> bool:
         return task.home % self._workers == self._worker
+
+    def _is_over(self, task: Task) -> bool:
+        return task.turn >= 0 and _shard_of(task) in self._ended
+
+
+def _shard_of(task: Task) -> Any:
+    return task.seeds.rank, task.dealt, task.logical_worker
 
 
 def _imported(name: str, alone: bool) -> DataLoader:
@@ -191,48 +212,6 @@ def _imported(name: str, alone: bool) -> DataLoader:
         if alone:
             raise
         raise NotImported(f"{name}: {type(error).__name__}: {error}") from error
-
-
-def _tasks_of_rank(loader: DataLoader, ordinal: int, rank: int, world_size: int) -> Iterator[Task]:
-    """What the rank will most probably ask for in its first loop over the loader that it registers at this place."""
-    recipe = recipe_of(loader)
-    initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
-    seeds = Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, ordinal, 0)
-    shared = world_size > 1 and sharing.is_noted(loader)
-    if recipe.iterable:
-        order = (
-            ShardOrder(recipe, seeds._replace(rank=0), Dealing(rank, world_size))
-            if shared
-            else ShardOrder(recipe, seeds)
-        )
-        yield from (order.certain() for _ in range(_SHARD_TURNS))
-        return
-    own = (
-        (lambda sampler: SharedBatches(sampler, rank, world_size, loader.drop_last))
-        if shared
-        else (lambda sampler: _of_rank(sampler, rank, world_size))
-    )
-    try:
-        rehearsal = Rehearsal(loader, random_states.capture(), changed=own)
-    except Exception as error:  # a sampler that cannot be copied, or may do more than draw
-        events.remark_once(f"nothing is prepared before the ranks start: the sampler cannot be drawn ahead ({error})")
-        return
-    rehearsal.begin()
-    for number, indices in enumerate(rehearsal.batches()):
-        yield Task(seeds, number, recipe.logical_worker(number), indices)
-
-
-def _of_rank(sampler: Any, rank: int, world_size: int) -> Any:
-    """The sampler as the rank has it: a DistributedSampler knows its rank, others are the same everywhere."""
-    if type(sampler) is BatchSampler:
-        return BatchSampler(_of_rank(sampler.sampler, rank, world_size), sampler.batch_size, sampler.drop_last)
-    if type(sampler) is not DistributedSampler:
-        return sampler
-    mine: DistributedSampler[Any] = DistributedSampler(
-        sampler.dataset, world_size, rank, sampler.shuffle, sampler.seed, sampler.drop_last
-    )
-    mine.set_epoch(sampler.epoch)
-    return mine
 
 
 def _memory_of_one(workers: int) -> int:

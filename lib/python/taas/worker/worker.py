@@ -12,13 +12,12 @@ from typing import Any, Callable
 from ..code.recipe import Recipe
 from ..dataset import definition
 from ..order import task, unseeded
-from ..order.bundle import tasks_in
 from ..program import program_state
 from ..program.program_state import ProgramState
 from ..runtime import events, native
 from ..runtime.plan import Plan, read
-from . import bundled, careful, processes
-from .answer import Answer, Made, NoMemory, Over, raised
+from . import careful, processes
+from .answer import Answer, Made, NoMemory, Over, answer_to, raised
 from .collate_maps import CollateMaps
 from .fetch import Fetcher
 from .logical_process import LogicalProcess
@@ -61,7 +60,7 @@ class Worker:
         start = time.monotonic()
         state, payload = self._payloads.split(job.payload)
         self._answer(job, state, payload)
-        self.batches += len(tasks_in(payload))
+        self.batches += 1
         self.busy += time.monotonic() - start
 
     def finish(self) -> None:
@@ -90,11 +89,11 @@ class Worker:
             if job.digest != self._digest_in_force:
                 self._state.use(fetcher.recipe)
                 self._digest_in_force = job.digest
-            wanted, stream = [task.from_bytes(each) for each in tasks_in(payload)], (job.client, job.stream)
+            wanted, stream = task.from_bytes(payload), (job.client, job.stream)
             if fetcher.recipe.copies:
                 fetcher.recipe.copies.take(program_state.shared(state))
             self._collate_maps.enter(job.digest)
-            self._use(job.digest, (wanted[0].seeds.rank, wanted[0].seeds.ordinal))
+            self._use(job.digest, (wanted.seeds.rank, wanted.seeds.ordinal))
         except MemoryError as error:
             return NoMemory(str(error) or "MemoryError")
         except BaseException as error:
@@ -102,25 +101,23 @@ class Worker:
         if fetcher.recipe.needs_processes:
             return self._ask(job, fetcher.recipe, state, payload, wanted, stream)
         self._finish_all()
-        if job.has_ended_a_worker and wanted[0].turn < 0:
-            return bundled.answered(
-                payload, lambda each: careful.answer_to(each, fetcher.recipe, stream, self._processes.begin)
-            )
-        return bundled.answer_all(payload, fetcher, stream)
+        if job.has_ended_a_worker and wanted.turn < 0:
+            return careful.answer_to(wanted, fetcher.recipe, stream, self._processes.begin)
+        return answer_to(wanted, fetcher, stream)
 
     def _ask(
-        self, job: Any, recipe: Recipe, state: bytes, payload: bytes, wanted: list[task.Task], stream: Any
+        self, job: Any, recipe: Recipe, state: bytes, payload: bytes, wanted: task.Task, stream: Any
     ) -> Answer | None:
         """The answer, where it is there already. While a process makes a quick batch it is given the next ones.
 
         Whoever has ended a worker is alone under way, so that nobody else is taken for the culprit.
         """
-        about = job.digest, recipe, state, wanted[0], stream
+        about = job.digest, recipe, state, wanted, stream
         is_alone = job.has_ended_a_worker or not self._processes.running(*about)
         if is_alone:
             self._finish_all()
         try:
-            process = self._processes.process_for(*about, wanted[-1])
+            process = self._processes.process_for(*about)
         except OSError as error:
             return no_process(error)
         self._processes.ask(process, payload, stream)

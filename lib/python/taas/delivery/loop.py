@@ -1,7 +1,9 @@
-"""One loop over a registered loader."""
+"""One loop over a loader whose batches data workers make."""
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import time
 import weakref
 from typing import Any, NamedTuple, Protocol
@@ -12,7 +14,6 @@ from ..order.order import MapOrder, ShardOrder
 from ..order.task import Task
 from ..worker.errors import UndeliverableBatch, describe, raise_again
 from . import shared_stream
-from .feed import Feed
 from .pinning import pinned
 from .progress import Progress
 
@@ -20,44 +21,58 @@ _PATIENCE_SECONDS = 0.1
 _LINE_EVERY_SECONDS = 30.0
 
 
+class Stream(Protocol):
+    """One row of tasks and their outcomes in the same order."""
+
+    def submit(self, task: Task) -> None: ...
+    def next(self, seconds: float) -> Outcome | None: ...
+    def window(self) -> int: ...
+    def statistics(self) -> dict[str, int]: ...
+    def tend(self) -> None: ...
+    def pin(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class Epoch(NamedTuple):
     """What a loop goes through."""
 
     progress: Progress
     order: MapOrder | ShardOrder
-    feed: Feed
+    stream: Stream
 
 
-class Epochs(Protocol):
-    """What an iterator needs of its loader's registration."""
+class Registration(Protocol):
+    """What a loop needs of its loader's registration."""
 
     device: Any
     common_stream: CommonStream | None
 
     def begin_epoch(self, loader: Any) -> Epoch: ...
     def end_epoch(self, progress: Progress) -> None: ...
-    def prefetch_next(self, progress: Progress) -> None: ...
     def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None: ...
     def waits(self, task: Task, seconds: float, workers: int) -> None: ...
     def skips(self, outcome: Failed, task: Task) -> bool: ...
 
 
-class LoaderIterator:
+class Loop:
     """Gives an epoch's batches in the sampler's order, whoever makes them.
 
-    Closed at its end, and when nobody has it.
+    What is submitted is certain: it is the loop's next batches, as many as fit. Closed at its end, and when nobody has
+    it.
     """
 
-    def __init__(self, registration: Epochs, loader: Any) -> None:
+    def __init__(self, registration: Registration, loader: Any) -> None:
         self._registration = registration
         self._loader = loader
-        self._progress, self._order, self._feed = registration.begin_epoch(loader)
+        self._progress, self._order, self._stream = registration.begin_epoch(loader)
+        self._under_way: collections.deque[Task] = collections.deque()
+        self._unsent: Task | None = None
         self._is_over = False
-        self._closing = weakref.finalize(self, _leave, self._feed, registration, self._progress)
+        self._closing = weakref.finalize(self, _leave, self._stream, registration, self._progress)
         self._closing.atexit = False
-        self._feed.begin()
+        self._fill()
 
-    def __iter__(self) -> LoaderIterator:
+    def __iter__(self) -> Loop:
         return self
 
     def __len__(self) -> int:
@@ -82,15 +97,20 @@ class LoaderIterator:
         while True:
             if self._progress.is_enough():
                 raise StopIteration
-            task = self._feed.next_task()
-            if self._feed.is_all_submitted:
-                self._registration.prefetch_next(self._progress)
+            if not self._under_way:
+                self._fill()
+            if not self._under_way or self._order.is_over:
+                raise StopIteration
+            task = self._under_way[0]
             if self._loader.pin_memory:
-                self._feed.stream.pin()
+                self._stream.pin()
             outcome = self._wait(task)
+            self._under_way.popleft()
+            self._order.take()
             if self._registration.common_stream:
                 outcome = shared_stream.opened(self._registration.common_stream, task, outcome)
             self._order.delivered()
+            self._fill()
             if self._order.to_drop and isinstance(outcome, (Ready, Failed)):
                 self._order.to_drop -= 1
             elif isinstance(outcome, Ready):
@@ -101,9 +121,21 @@ class LoaderIterator:
             else:
                 self._without_batch(task, outcome)
 
+    def _fill(self) -> None:
+        """As many tasks as may be under way are submitted, as far as they are drawn."""
+        window = self._stream.window()
+        with contextlib.suppress(StopIteration):
+            while len(self._under_way) < window:
+                self._unsent = self._unsent or self._order.next()
+                if self._unsent is None:
+                    return
+                self._stream.submit(self._unsent)
+                self._under_way.append(self._unsent)
+                self._unsent = None
+
     def _wait(self, task: Task) -> Outcome:
         start = said = time.monotonic()
-        stream = self._feed.stream
+        stream = self._stream
         stream.tend()
         while (outcome := stream.next(self._patience(start))) is None:
             stream.tend()
@@ -133,6 +165,6 @@ class LoaderIterator:
                 raise_again(outcome, task)
 
 
-def _leave(feed: Feed, registration: Epochs, progress: Progress) -> None:
-    feed.close()
+def _leave(stream: Stream, registration: Registration, progress: Progress) -> None:
+    stream.close()
     registration.report(progress, is_left=True)
