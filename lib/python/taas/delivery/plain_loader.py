@@ -127,8 +127,7 @@ class _Draws:
                 self._next()
         except StopIteration:
             raise AnotherOrder from None
-        self._digest.expect(tuple(had["taken"]))
-        self._digest.expect(tuple(had["order"]))
+        self._digest.expect_position(had)
 
     def _next(self) -> Any:
         try:
@@ -165,9 +164,7 @@ class PlainPlace:
         """As MapOrder's; of a stream, how many batches were taken."""
         if self._drawn is None or self._drawn.digest is None:
             return {"batches": self.taken, "ranks": 1}
-        digest = self._drawn.digest
-        taken = digest.state_behind(self.taken)
-        return {"batch": self.taken, "ranks": self._drawn.ranks, "taken": taken, "order": digest.state()}
+        return self._drawn.digest.position(self.taken, self._drawn.ranks)
 
     def digest(self) -> str | None:
         """Of all batches that were drawn."""

@@ -309,8 +309,7 @@ class Registered:
         return loader.persistent_workers and self.epoch > 0
 
     def _seeds(self, loader: DataLoader) -> Seeds:
-        initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
-        return Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank(), self.ordinal, self.epoch)
+        return Seeds.of_loader(loader, rank(), self.ordinal, self.epoch)
 
     def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None:
         """Tells the launcher, now and then, and when a loop ends or is left."""

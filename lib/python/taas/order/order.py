@@ -61,14 +61,7 @@ class MapOrder:
 
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
-        digest = self._drawn()
-        ranks = self._shared.ranks if self._shared else 1
-        return {
-            "batch": self._taken,
-            "ranks": ranks,
-            "taken": digest.state_behind(self._taken),
-            "order": digest.state(),
-        }
+        return self._drawn().position(self._taken, self._ranks)
 
     def digest(self) -> str:
         """Of all batches that were drawn."""
@@ -79,7 +72,7 @@ class MapOrder:
 
         Raises AnotherOrder where that is not the same.
         """
-        check(position, self._shared.ranks if self._shared else 1, "batch")
+        check(position, self._ranks, "batch")
         for _ in range(position["batch"]):
             try:
                 self.next()
@@ -87,9 +80,11 @@ class MapOrder:
                 raise AnotherOrder from None
             self.take()
             self.delivered()
-        digest = self._drawn()
-        digest.expect(tuple(position["taken"]))
-        digest.expect(tuple(position["order"]))
+        self._drawn().expect_position(position)
+
+    @property
+    def _ranks(self) -> int:
+        return self._shared.ranks if self._shared else 1
 
     def _drawn(self) -> OrderDigest:
         """What has been drawn; of a shared stream, what all ranks have."""

@@ -56,6 +56,15 @@ class OrderDigest:
         """
         return count, self._values[-1 - (self._count - count)]
 
+    def position(self, taken: int, ranks: int) -> dict[str, Any]:
+        """Of a loop that has had so many batches, and whose batches so many ranks have together: for state_dict."""
+        return {"batch": taken, "ranks": ranks, "taken": self.state_behind(taken), "order": self.state()}
+
+    def expect_position(self, had: dict[str, Any]) -> None:
+        """What is drawn must be what was drawn at that position. Raises AnotherOrder."""
+        self.expect(tuple(had["taken"]))
+        self.expect(tuple(had["order"]))
+
     def expect(self, state: tuple[int, int]) -> None:
         """After as many draws as in `state`, the digest must be the one there. Raises AnotherOrder."""
         self._expected = state

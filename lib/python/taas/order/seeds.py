@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import struct
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch.utils.data import DataLoader
 
 from . import unseeded
 
@@ -25,6 +26,12 @@ class Seeds(NamedTuple):
     rank: int
     ordinal: int
     epoch: int
+
+    @classmethod
+    def of_loader(cls, loader: DataLoader[Any], rank: int, ordinal: int, epoch: int) -> Seeds:
+        """As they are now: the program is seeded by the loader's generator, or torch's."""
+        initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
+        return cls(initial & 0xFFFFFFFFFFFFFFFF, rank, ordinal, epoch)
 
     def of_batch(self, number: int) -> int:
         """64 bits for the batch with this number, counted from 0."""

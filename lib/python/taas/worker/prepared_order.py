@@ -8,7 +8,6 @@ import itertools
 import sys
 from typing import Any, Callable, Iterator
 
-import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from ..code.recipe import Recipe, recipe_of
@@ -29,8 +28,7 @@ def of_ranks(loader: DataLoader, ordinal: int, world_size: int) -> Callable[[], 
     `ordinal` is the place at which ranks register the loader.
     """
     recipe, states = recipe_of(loader), random_states.capture()
-    initial = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
-    seeds = [Seeds(initial & 0xFFFFFFFFFFFFFFFF, rank, ordinal, 0) for rank in range(world_size)]
+    seeds = [Seeds.of_loader(loader, rank, ordinal, epoch=0) for rank in range(world_size)]
     shared = world_size > 1 and sharing.is_noted(loader)
 
     def rows() -> list[Iterator[Task]]:
