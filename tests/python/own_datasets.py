@@ -182,6 +182,7 @@ another_loader = DataLoader(Slow(), 8, num_workers=2)
 plain_loader = DataLoader(Numbers(), 8)
 loader_of_floats = DataLoader(Floats(), 8, num_workers=1)
 loader_of_rank = DataLoader(Placed(), 8, num_workers=1)
+loader_of_copies = DataLoader(Numbers(24), 4, num_workers=2, worker_init_fn=id)
 loader_of_shards = DataLoader(Sharded(), 4, num_workers=2)
 
 

@@ -1,10 +1,10 @@
-"""The kill test: workers die all the time, and nothing is lost, doubled or in another order. 50 for each dataset.
+"""The kill test: workers die all the time, and nothing is lost, doubled or in another order. 50 for each kind of loop.
 
 Among the datasets are those that depend on who makes a batch: on the order of a set of strings, on the rank's variables
 and on its process group.
 """
 
-import contextlib
+import itertools
 import os
 import random
 import signal
@@ -18,7 +18,8 @@ from conftest import seed, wait_until
 from differential.looks import looks_of
 from pipelines import collates, iterables, samples
 from taas import register
-from torch.utils.data import DataLoader
+from test_shared_streams import Together
+from torch.utils.data import DataLoader, get_worker_info
 
 DEATHS = 50
 BATCHES = 4 * DEATHS + 20  # not all are under way when the last worker dies
@@ -51,18 +52,8 @@ def words(index):
 
 
 def by_hash():
-    return DataLoader(samples.Made(words, 4 * BATCHES), 4, shuffle=True, num_workers=3, collate_fn=list)
-
-
-def by_variables():
-    iterables.be_rank(2, 3)
-    return DataLoader(SlowByVariables(12 * BATCHES), 4, num_workers=2)
-
-
-def by_group():
-    iterables.be_rank(1, 2)
-    iterables.join_group(1, 2)
-    return DataLoader(SlowByGroup(11 * BATCHES), 4, num_workers=2)
+    with register(DataLoader(samples.Made(words, 4 * BATCHES), 4, shuffle=True, num_workers=3, collate_fn=list)) as own:
+        yield from own
 
 
 def mixed_up(rows):
@@ -71,30 +62,101 @@ def mixed_up(rows):
 
 
 def by_random_numbers():
-    return DataLoader(samples.Made(collates.text, 4 * BATCHES), 4, shuffle=True, num_workers=2, collate_fn=mixed_up)
+    made = samples.Made(collates.text, 4 * BATCHES)
+    with register(DataLoader(made, 4, shuffle=True, num_workers=2, collate_fn=mixed_up)) as loader:
+        yield from loader
 
 
-DATASETS = [by_hash, by_variables, by_group, by_random_numbers]
+def draw_offset(worker):
+    get_worker_info().dataset.offset = worker, random.random()
 
 
-@contextlib.contextmanager
-def registered(make):
-    """What `make` sets for the process is undone at the end."""
-    with mock.patch.dict(os.environ), register(make()) as loader:
-        yield loader
-    if dist.is_initialized():
+class Offset(samples.Made):
+    def __getitem__(self, index):
+        return self.offset, super().__getitem__(index)
+
+
+def by_worker_init_fn():
+    """Each logical worker has a copy of the dataset."""
+    made = Offset(words, 4 * BATCHES)
+    with register(DataLoader(made, 4, num_workers=3, collate_fn=list, worker_init_fn=draw_offset)) as loader:
+        yield from loader
+
+
+def by_variables():
+    iterables.be_rank(2, 3)
+    with register(DataLoader(SlowByVariables(12 * BATCHES), 4, num_workers=2)) as loader:
+        yield from loader
+
+
+def by_group():
+    iterables.be_rank(1, 2)
+    iterables.join_group(1, 2)
+    try:
+        with register(DataLoader(SlowByGroup(11 * BATCHES), 4, num_workers=2)) as loader:
+            yield from loader
+    finally:
         dist.destroy_process_group()
 
 
-def looped(make, run, deaths):
+class Slow(Slowly, iterables.Worked):
+    pass
+
+
+def with_persistent_workers():
+    with register(DataLoader(Slow(BATCHES * 4 // 3 + 1), 4, num_workers=2, persistent_workers=True)) as loader:
+        for _ in range(3):
+            yield from loader
+
+
+def resumed():
+    """Every 20 batches by another loop, over a stream and over indices in turn."""
+    of_indices = DataLoader(samples.Made(words, 2 * BATCHES), 4, shuffle=True, num_workers=2, collate_fn=list)
+    for loader in (DataLoader(Slow(2 * BATCHES), 4, num_workers=2), of_indices):
+        with register(loader):
+            count = 20
+            while count == 20:
+                count = 0
+                for count, batch in enumerate(itertools.islice(loader, 20), 1):
+                    yield batch
+                loader.load_state_dict(loader.state_dict())
+
+
+def shared():
+    """A stream by two ranks, in one process."""
+    together, loops = Together(), []
+    with (
+        mock.patch("taas.order.common_order.meeting_place", lambda purpose: together),
+        mock.patch("taas.order.common_order._shared_before", iter([0, 0])),
+    ):
+        for rank in range(2):
+            iterables.be_rank(rank, 2)
+            loops.append(iter(register(DataLoader(Slow(4 * BATCHES), 4, num_workers=2), shared=True)))
+        for batches in itertools.zip_longest(*loops):
+            yield from batches
+
+
+KINDS = [
+    by_hash,
+    by_random_numbers,
+    by_worker_init_fn,
+    by_variables,
+    by_group,
+    with_persistent_workers,
+    resumed,
+    shared,
+]
+
+
+def looped(kind, run, deaths):
     """What the loop saw, and how many workers died.
 
-    One in four batches, and none before a batch has come since: five deaths over one task would end the loop.
+    One in four batches, and none before a batch has come since: three deaths over one task would end the loop.
     """
     seed()
     seen, killed, chosen, came = [], 0, random.Random(5), 0
-    with registered(make) as loader:
-        for number, batch in enumerate(loader):
+    with mock.patch.dict(os.environ):
+        for number, batch in enumerate(kind()):
             seen.append(looks_of(batch))
             if killed < deaths and number % 4 == 1:
                 wait_until(lambda: run.client.statistics().batches > came)
@@ -107,10 +169,10 @@ def looped(make, run, deaths):
     return seen, killed
 
 
-@pytest.mark.parametrize("make", DATASETS)
-def test_nothing_is_lost_doubled_or_reordered(make, data_workers):
-    undisturbed, _ = looped(make, data_workers(1, buffer_bytes=BUFFER_BYTES), 0)
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_lost_doubled_or_reordered(kind, data_workers):
+    undisturbed, _ = looped(kind, data_workers(1, buffer_bytes=BUFFER_BYTES), 0)
     run = data_workers(3, buffer_bytes=BUFFER_BYTES)
-    seen, killed = looped(make, run, DEATHS)
-    assert len(undisturbed) >= BATCHES - 2 and killed == DEATHS and run.client.statistics().hedged > 0
+    seen, killed = looped(kind, run, DEATHS)
+    assert len(undisturbed) >= BATCHES - 2 and killed == DEATHS
     assert seen == undisturbed

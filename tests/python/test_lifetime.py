@@ -31,7 +31,6 @@ def children(pids):
 @pytest.mark.gate
 @pytest.mark.parametrize("dataset", [Slow(), Endless()])
 def test_loops_left_early_are_closed(dataset, data_workers, capfd):
-    """A stream's shard has a process of its own. Those of the last loops end with the data workers."""
     run = data_workers(2)
     with taas.register(DataLoader(dataset, 8, num_workers=2)) as loader:
         for _ in range(20):
@@ -44,11 +43,7 @@ def test_loops_left_early_are_closed(dataset, data_workers, capfd):
         gc.collect()
         assert isinstance(dataset, Endless) or len(loop(loader)) == 13
         next(iter(loader))
-    wait_until(lambda: len(children(run.pids())) <= 8)  # for each shard two, in both data workers
-    started = children(run.pids())
-    assert bool(started) == isinstance(dataset, Endless)
-    data_workers(0)
-    wait_until(lambda: not living(started))
+        assert not children(run.pids())
     assert capfd.readouterr() == ("", "")
 
 

@@ -5,15 +5,16 @@ import itertools
 import pytest
 import taas
 import torch
+from taas.batch import layout, untree
 from taas.code.recipe import recipe_of
 from taas.order import sharing
 from taas.order.common_order import CommonOrder, UnequalOrder
 from taas.order.common_stream import CommonStream
 from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
-from taas.order.task import Dealing, Task, from_bytes
-from taas.worker.fetch import Exhausted, Fetcher
+from taas.order.task import Dealing, Facts, Task, from_bytes
 from taas.program import random_states
+from taas.worker.making import Copies
 from taas.worker.prepared_order import of_ranks
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
@@ -78,33 +79,38 @@ class Together:
         self.values.pop(key, None)
 
 
+def made(copies, task):
+    """The facts, and the batch."""
+    description, buffers = copies.copy_for(task).encoded(task, 0)
+    payload = layout.joined(buffers)
+    return Facts.at_end_of(payload), untree.decode(description, payload)
+
+
 def loop_of_rank(loader, rank, ranks, stream=None, begin=0):
     """The rank's batches, and the numbers of samples that came with them. Only those from turn `begin` on are made."""
     recipe = recipe_of(loader)
-    order, fetcher = ShardOrder(recipe, SEEDS, Dealing(rank, ranks)), Fetcher(recipe)
+    order = ShardOrder(recipe, SEEDS, Dealing(rank, ranks), stream.read if stream else None)
+    copies = Copies(lambda: recipe)
     batches = []
     with random_states.kept():
         while True:
             try:
                 task = order.next()
+                order.take()
                 if task.turn < begin:
+                    order.delivered(task, None)
                     continue
-                (digest, samples), batch = fetcher.fetch(from_bytes(task.to_bytes()))
+                facts, batch = made(copies, from_bytes(task.to_bytes()))
             except StopIteration:
                 return batches
-            except Exhausted:
-                order.ended(task)
-                continue
             except ValueError as error:
+                order.delivered(task, None)
                 batches.append(str(error))
                 continue
-            if stream:
-                stream.read(task, int(digest), is_end=not samples)
-            if not samples:
-                order.ended(task)
-                continue
-            batches.append((batch[0].tolist(), batch[1].tolist()))
-            assert samples == len(batch[0])
+            order.delivered(task, facts)
+            if facts.samples:
+                batches.append((batch[0].tolist(), batch[1].tolist()))
+                assert facts.samples == len(batch[0])
 
 
 def dealt(loader, ranks):
@@ -150,10 +156,10 @@ def test_samples_without_batches_are_dealt_one_by_one():
     recipe = recipe_of(loader)
     numbers = []
     for rank in range(2):
-        fetcher = Fetcher(recipe)
+        copies = Copies(lambda: recipe)
         for turn in range(3):
-            facts, (number, _) = fetcher.fetch(Task(SEEDS, turn, 0, turn=turn, dealt=Dealing(rank, 2)))
-            assert facts[1] == 1
+            facts, (number, _) = made(copies, Task(SEEDS, turn, 0, turn=turn, dealt=Dealing(rank, 2)))
+            assert facts.samples == 1
             numbers.append(number)
     assert sorted(numbers) == list(range(6))
 
@@ -216,7 +222,8 @@ def test_what_is_prepared_for_a_rank_is_what_is_dealt_to_it(workers):
         tasks = list(itertools.islice(prepared, 4))
         order = ShardOrder(recipe_of(loader), Seeds(torch.initial_seed(), 0, 4, 0), Dealing(rank, 2))
         assert [task.to_bytes() for task in tasks] == [order.next().to_bytes() for _ in range(4)]
-        assert {task.home for task in tasks} == ({rank} if not workers else {rank, rank + 1})
+        shards = max(1, workers)
+        assert {task.place(shards) for task in tasks} == set(range(rank * shards, (rank + 1) * shards))
 
 
 def test_its_length_is_that_of_the_rank(data_workers, monkeypatch):

@@ -1,14 +1,11 @@
 """To dataset code a data worker is the plain loader's worker: its rank's place, and the state of the rank's program."""
 
-import functools
 import logging
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import warnings
-from multiprocessing import util
 
 import numpy
 import process_datasets
@@ -16,7 +13,7 @@ import pytest
 import taas
 import torch
 import torch.distributed as dist
-from conftest import equal, loop, wait_until
+from conftest import equal, loop
 from process_datasets import OfItsRank, Scaled, Sums, Tells, as_it_is, communicate, own_place, own_settings
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
@@ -175,45 +172,20 @@ def test_a_started_worker_has_its_machines_variables_and_what_the_program_change
     assert any("set PYTHONHASHSEED to the same number everywhere" in line for line in run.remarks())
 
 
-# In a module that is not the program's: they are the process' own, and not sent.
-os.register_at_fork(after_in_child=lambda: setattr(sys, "taastest_forked", os.getpid()))
-util.register_after_fork(sys, lambda module: setattr(module, "taastest_bootstrapped", os.getpid()))
-
-
-def own_worker():
-    """What torch's workers begin with."""
-    with open("/proc/self/status") as status:
-        caught = next(int(line.split()[1], 16) for line in status if line.startswith("SigCgt:"))
-    signals = signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE
-    return torch.get_num_threads(), [caught >> number - 1 & 1 for number in signals]
-
-
 def own_process():
     own = multiprocessing.current_process()
-    hooks = getattr(sys, "taastest_forked", 0) == getattr(sys, "taastest_bootstrapped", 0) == os.getpid()
-    return own_worker(), own.daemon, own.pid == os.getpid(), own.name == "MainProcess", sys.stdin.read(), hooks
+    return own.daemon, own.name, multiprocessing.parent_process(), sys.stdin.read()
 
 
-def finishing(path, worker):
-    util.Finalize(None, path.touch, exitpriority=1)
-
-
-def test_the_process_is_as_torchs_worker(data_workers, tmp_path):
-    """With worker_init_fn to its end: after three loops no data worker keeps the process of the first one."""
+def test_a_data_worker_is_a_process_of_its_own(data_workers):
+    """It is nobody's daemonic child, so that dataset code may start processes."""
     data_workers(1)
-    seen = []
-    for register in (lambda loader: loader, taas.register):
-        path = tmp_path / f"ended {len(seen)}"
-        options = {"batch_size": 2, "collate_fn": as_it_is, "num_workers": 1}
-        one = register(DataLoader(Tells(own_worker), **options))
-        other = register(DataLoader(Tells(own_process), worker_init_fn=functools.partial(finishing, path), **options))
-        seen.append(loop(one) + loop(other, 3))
-        wait_until(path.exists)
-    taas.unregister(one), taas.unregister(other)
-    assert equal(*seen)
+    with registered(Tells(own_process)) as loader:
+        assert loop(loader)[0][0][1] == (False, "MainProcess", None, "")
 
 
 SCRIPT = """
+import subprocess
 import sys
 import taas, torch, which, __main__
 from torch.utils.data import DataLoader, Dataset

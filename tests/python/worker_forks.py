@@ -112,6 +112,7 @@ def _work(asked, descriptors):
         with open(os.devnull) as nothing:
             for target, source in enumerate([nothing.fileno(), *descriptors[:2]]):
                 os.dup2(source, target)
+        sys.stdin = open(0, closefd=False)
         sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))
         os.environ.clear()
         os.environ.update(asked["environment"], TAAS_DATA_LISTEN=f"-,{descriptors[2]}")

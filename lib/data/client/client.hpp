@@ -61,13 +61,11 @@ struct Raised {
   std::string pickled;
   WorkerIndex worker = -1;
 };
-/// The task lies behind the end of its shard of an iterable dataset.
-struct Exhausted {};
 /// Why no batch will come: every worker is gone for good, or returned the task ("batch of 3.1 GB does not fit …").
 struct Undeliverable {
   std::string message;
 };
-using Outcome = std::variant<Batch, Raised, Exhausted, Undeliverable>;
+using Outcome = std::variant<Batch, Raised, Undeliverable>;
 
 /// Over the life of a stream, or of the client.
 struct Statistics {

@@ -160,10 +160,6 @@ Result<> ClientSession::handle(Frame frame) {
       return handle_batch(frame);
     case FrameKind::kRaised:
       return handle_raised(frame);
-    case FrameKind::kExhausted:
-      slots_.erase(header.attempt);
-      client_.arrived(worker_, header.attempt, Exhausted{});
-      return {};
     case FrameKind::kReturned:
       slots_.erase(header.attempt);
       client_.returned(worker_, header.attempt, std::string(frame.description));

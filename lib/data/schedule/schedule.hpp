@@ -35,7 +35,7 @@ struct SchedulePolicy {
   int most = 16;                                         ///< but never more than so many
   Duration hedge_after = std::chrono::milliseconds(50);  ///< at least so long a task is waited for before it is copied
   double hedge_factor = 2.0;  ///< and at least so many times what the idle worker needs for one
-  int most_deaths = 5;        ///< of workers while they work on one task: then it is what ends them
+  int most_deaths = 3;        ///< of workers while they work on one task: then it is what ends them
   WorkerIndex first = 0;  ///< of equals this one comes first. The rank: so that ranks in step do not all ask the same
 };
 
@@ -64,7 +64,7 @@ struct Started {
   Attempt attempt;
   Instant at;
 };
-/// All of it is here: a batch, the dataset's exception, or the end of an iterable dataset.
+/// All of it is here: a batch, or the dataset's exception.
 struct Arrived {
   WorkerIndex worker;
   Attempt attempt;

@@ -12,21 +12,6 @@ namespace taas::data {
 
 namespace {
 
-/// Counts as unsent as long as somebody has it.
-struct Unsent {
-  std::shared_ptr<void> keep;
-  std::shared_ptr<std::atomic<std::size_t>> count;
-  std::size_t bytes;
-
-  Unsent(std::shared_ptr<void> kept, std::shared_ptr<std::atomic<std::size_t>> counted, std::size_t size)
-      : keep(std::move(kept)), count(std::move(counted)), bytes(size) {
-    *count += bytes;
-  }
-  ~Unsent() { *count -= bytes; }
-  Unsent(const Unsent&) = delete;
-  Unsent& operator=(const Unsent&) = delete;
-};
-
 /// Each buffer is made to begin at a multiple of the alignment.
 std::vector<std::span<const std::byte>> align(const std::vector<std::span<const std::byte>>& buffers) {
   static constexpr std::array<std::byte, kBufferAlignment> kZeros{};
@@ -97,14 +82,11 @@ void Server::put(const Job& job, std::string description, const std::vector<std:
                        .text = too_large("the description of a batch", description.size(), most),
                        .pickled = {},
                        .worker = -1});
-  auto aligned = align(buffers);
-  auto unsent = std::make_shared<Unsent>(std::move(keep), state_->unsent, size_of(aligned));
   auto header = header_for(FrameKind::kBatch, job);
   header.number = state_->jobs.microseconds_on(job);
-  state_->jobs.answer(job, {.header = header,
-                            .description = std::move(description),
-                            .buffers = std::move(aligned),
-                            .keep = std::move(unsent)});
+  state_->jobs.answer(
+      job,
+      {.header = header, .description = std::move(description), .buffers = align(buffers), .keep = std::move(keep)});
 }
 
 void Server::raise(const Job& job, const Raised& what) {
@@ -114,16 +96,12 @@ void Server::raise(const Job& job, const Raised& what) {
   state_->jobs.answer(job, text_frame(header, std::move(sent.type), sent.text + sent.pickled));
 }
 
-void Server::exhausted(const Job& job) { state_->jobs.answer(job, frame_of(header_for(FrameKind::kExhausted, job))); }
-
 void Server::give_back(const Job& job, std::string why) {
   why.resize(std::min<std::size_t>(why.size(), most_description(FrameKind::kReturned)));
   state_->jobs.answer(job, frame_of(header_for(FrameKind::kReturned, job), std::move(why)));
 }
 
 bool Server::is_withdrawn(const Job& job) const { return state_->jobs.is_withdrawn(job); }
-
-std::size_t Server::unsent_bytes() const { return *state_->unsent; }
 
 std::vector<std::string> Server::take_remarks() {
   const std::lock_guard lock(state_->mutex);

@@ -23,7 +23,7 @@ struct ServerOptions {
 /// What lies between two buffers is zero.
 inline constexpr std::size_t kBufferAlignment = 64;
 
-/// One task of one client, to be answered exactly once by Server::put, raise, exhausted or give_back.
+/// One task of one client, to be answered exactly once by Server::put, raise or give_back.
 struct Job {
   std::uint64_t client = 0;  ///< which of the links
   StreamId stream = 0;
@@ -66,14 +66,11 @@ class Server {
   void put(const Job& job, std::string description, const std::vector<std::span<const std::byte>>& buffers,
            std::shared_ptr<void> keep);
   void raise(const Job& job, const Raised& what);
-  void exhausted(const Job& job);
   /// Somebody else may try.
   void give_back(const Job& job, std::string why);
 
   /// True when nobody wants the job any more: the caller may stop working on it.
   [[nodiscard]] bool is_withdrawn(const Job& job) const;
-  /// Bytes of batches that are made and not yet out.
-  [[nodiscard]] std::size_t unsent_bytes() const;
   /// Lines for people since the last call: who was refused, and why.
   std::vector<std::string> take_remarks();
 

@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,7 +27,6 @@ struct Server::State {
   const ServerOptions options;
   const pid_t process;
   std::optional<Handshake> handshake;
-  std::shared_ptr<std::atomic<std::size_t>> unsent = std::make_shared<std::atomic<std::size_t>>(0);
 
   bool accepts = false;
 

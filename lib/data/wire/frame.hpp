@@ -22,7 +22,6 @@ enum class FrameKind : std::uint8_t {
   kWithdraw,
   kBatch,
   kRaised,
-  kExhausted,
   kReturned,
   kSlotOffer,
   kSlotForget,

@@ -163,7 +163,8 @@ void DataDelivery::State::ended(const DataWorkerEnd& end) {
   events->drain();
   say(run::DataWorkerEnded{end.worker, end.name, end.why, end.at});
   if (auto failure = loader.ended(end)) return say(std::move(*failure));
-  if (!end.is_news || loader.failed()) return;
+  const bool tells = end.is_news || end.last_line.starts_with("taas: index ");  // the sample that it ended at
+  if (!tells || loader.failed()) return;
   auto last = end.last_line.empty() ? "" : ": " + end.last_line;
   remark(fmt::format("{} {} and is started again{}", end.name, end.why, last));
 }

@@ -151,7 +151,6 @@ void add_deliveries(nb::module_& module) {
       .def_prop_ro("pickled",
                    [](const data::Raised& self) { return nb::bytes(self.pickled.data(), self.pickled.size()); })
       .def_ro("worker", &data::Raised::worker);
-  nb::class_<data::Exhausted>(module, "Exhausted", "The task lies behind the end of an iterable dataset's shard.");
   nb::class_<data::Undeliverable>(module, "Undeliverable", "No batch will come.")
       .def_ro("message", &data::Undeliverable::message);
 }
@@ -202,7 +201,7 @@ void add_client(nb::module_& module) {
            "which goes along; the caller keeps the descriptor.")
       .def("submit", &submit, "stream"_a, "payload"_a, "preferred"_a = -1, "pinned"_a = false)
       .def("next", &next, "stream"_a, "timeout"_a = nb::none(),
-           "The next Batch, Raised, Exhausted or Undeliverable; None when `timeout` (seconds) is over first.")
+           "The next Batch, Raised or Undeliverable; None when `timeout` (seconds) is over first.")
       .def(
           "close", [](data::Client& self, data::StreamId stream) { here(self).close(stream); }, "stream"_a, Release())
       .def(

@@ -118,11 +118,6 @@ nb::object definition(const PyServer& self, const std::string& digest) {
   return nb::make_tuple(nb::bytes(found->bytes.data(), found->bytes.size()), fd, memory.bytes);
 }
 
-std::size_t unsent_bytes(PyServer& self) {
-  self.done->let_go();
-  return self.server->unsent_bytes();
-}
-
 }  // namespace
 
 void add_server(nb::module_& module) {
@@ -154,15 +149,9 @@ void add_server(nb::module_& module) {
            "multiple of 64 in the payload. They are kept until they are out: do not change them after this.")
       .def("raise_", &raise, "job"_a, "type"_a, "text"_a, "pickled"_a = nb::bytes("", 0))
       .def(
-          "exhausted", [](PyServer& self, const data::Job& job) { self.server->exhausted(job); }, "job"_a, Release())
-      .def(
           "give_back",
           [](PyServer& self, const data::Job& job, std::string why) { self.server->give_back(job, std::move(why)); },
           "job"_a, "why"_a, Release(), "Somebody else may try.")
-      .def(
-          "is_withdrawn", [](const PyServer& self, const data::Job& job) { return self.server->is_withdrawn(job); },
-          "job"_a)
-      .def("unsent_bytes", &unsent_bytes)
       .def(
           "take_remarks", [](PyServer& self) { return self.server->take_remarks(); }, Release());
 }

@@ -26,10 +26,10 @@ TEST_CASE("batches are taken in the order of their tasks, however they come") {
   std::vector<std::byte> bytes(8);
   stream.keep(1, batch_in(bytes));
   CHECK_FALSE(stream.has_next());
-  stream.keep(0, Exhausted{});
+  stream.keep(0, Raised{});
   CHECK(stream.has_next());
   Statistics totals;
-  CHECK(std::holds_alternative<Exhausted>(stream.take(totals)));
+  CHECK(std::holds_alternative<Raised>(stream.take(totals)));
   CHECK(stream.next() == 1);
   CHECK(std::holds_alternative<Batch>(stream.take(totals)));
 }
@@ -40,7 +40,7 @@ TEST_CASE("what is here counts as buffered, what was taken as a batch, and only 
   stream.submit("");
   std::vector<std::byte> bytes(8);
   stream.keep(0, batch_in(bytes));
-  stream.keep(1, Exhausted{});
+  stream.keep(1, Raised{});
   CHECK(stream.statistics().buffered_bytes == 8);
   CHECK(stream.statistics().waiting == 2);
   Statistics totals;
@@ -70,7 +70,7 @@ TEST_CASE("only the next task can be awaited, until it is taken") {
   CHECK_FALSE(stream.begin_to_wait());
   CHECK(stream.is_awaited(0));
   CHECK_FALSE(stream.is_awaited(1));
-  stream.keep(0, Exhausted{});
+  stream.keep(0, Raised{});
   Statistics totals;
   stream.take(totals);
   CHECK_FALSE(stream.is_awaited(1));

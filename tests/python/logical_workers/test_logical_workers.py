@@ -1,26 +1,33 @@
-"""Each logical worker is a process to its code, as with the plain loader, however many processes make the batches."""
+"""Each logical worker has a copy of what its code sets, as with the plain loader, however many processes there are."""
 
+import gc
 import os
-import signal
 import types
+import weakref
 
 import pytest
 import taas
 import torch
-from conftest import equal, loop, registered_loop
+from conftest import equal, loop, registered_loop, seed
 from own_datasets import Numbers
-from taas.worker import worker
+from taas.code.recipe import recipe_of
+from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
 from taas.order.task import Task
-from torch.utils.data import DataLoader, IterableDataset, default_collate, get_worker_info
-from torch.utils.data._utils import collate
+from taas.runtime import events
+from taas.worker import worker
+from taas.worker.making import Copies
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+MAIN = """
+import torch
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 calls = 0
 opened = set()
 
 
 def open_once(worker):
-    """What LMDB does with a file that this process has opened already; and a count in a global."""
     global calls
     calls += 1
     if "rows" in opened:
@@ -28,31 +35,86 @@ def open_once(worker):
     opened.add("rows")
 
 
-class Counts(Numbers):
+class Counts(Dataset):
+    made = 0
+
+    def __len__(self):
+        return 40
+
     def __getitem__(self, index):
-        return index, calls, len(opened)
+        Counts.made += 1
+        return index, calls, len(opened), Counts.made
 
 
 class CountsStreams(IterableDataset):
-    """How many streams have begun in this process."""
-
     begun = 0
 
     def __iter__(self):
         CountsStreams.begun += 1
         for row in range(10):
             yield get_worker_info().id, row, CountsStreams.begun
+"""
+
+
+@pytest.fixture(scope="module")
+def script():
+    """What a script defines, which comes by value."""
+    main = {"__name__": "__main__"}
+    exec(MAIN, main)
+    return types.SimpleNamespace(**main)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: DataLoader(Counts(40), 3, num_workers=3, collate_fn=list, worker_init_fn=open_once),
-        lambda: DataLoader(CountsStreams(), 3, num_workers=3, collate_fn=list),
+        lambda script: DataLoader(script.Counts(), 3, num_workers=3, collate_fn=list, worker_init_fn=script.open_once),
+        lambda script: DataLoader(script.CountsStreams(), 3, num_workers=3, collate_fn=list),
     ],
 )
-def test_no_logical_worker_sees_what_another_has_set(make, count, data_workers):
+def test_no_logical_worker_sees_what_another_of_a_script_has_set(make, count, script, data_workers):
+    def made():
+        return make(script)
+
+    assert equal(registered_loop(made, data_workers, count, epochs=3), loop(made(), epochs=3))
+
+
+class Marked(Numbers):
+    """worker_init_fn leaves something with its worker's copy."""
+
+    def __getitem__(self, index):
+        return index, vars(self).get("marks")
+
+
+class Seeded(Numbers):
+    def __getitem__(self, index):
+        return self.seed
+
+
+def keep_seed(worker):
+    get_worker_info().dataset.seed = get_worker_info().seed
+
+
+def mark(worker):
+    dataset = get_worker_info().dataset
+    dataset.marks = [*getattr(dataset, "marks", []), worker]
+
+
+class MarkedStream(IterableDataset):
+    def __iter__(self):
+        mark(get_worker_info().id)
+        yield from ((row, list(get_worker_info().dataset.marks)) for row in range(10))
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.gate), 4])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DataLoader(Marked(40), 3, num_workers=3, collate_fn=list, worker_init_fn=mark),
+        lambda: DataLoader(MarkedStream(), 3, num_workers=3, collate_fn=list),
+    ],
+)
+def test_no_logical_worker_sees_what_another_has_set_in_its_dataset(make, count, data_workers):
     assert equal(registered_loop(make, data_workers, count, epochs=3), loop(make(), epochs=3))
 
 
@@ -60,7 +122,7 @@ class Strong(Numbers):
     strength = 1
 
     def __getitem__(self, index):
-        return index, self.strength, calls
+        return index, self.strength, vars(self).get("marks")
 
 
 @pytest.mark.gate
@@ -68,9 +130,7 @@ def test_persistent_workers_keep_what_they_began_with(data_workers):
     data_workers(2)
     seen = []
     for register in (False, True):
-        loader = DataLoader(
-            Strong(20), 3, num_workers=2, collate_fn=list, persistent_workers=True, worker_init_fn=open_once
-        )
+        loader = DataLoader(Strong(20), 3, num_workers=2, collate_fn=list, persistent_workers=True, worker_init_fn=mark)
         if register:
             taas.register(loader)
         seen.append([])
@@ -82,59 +142,97 @@ def test_persistent_workers_keep_what_they_began_with(data_workers):
     assert equal(*seen)
 
 
-class Length(int):
-    """A type of a library that default_collate does not know: by its base, a tensor comes of it."""
-
-
-class Lengths(Numbers):
-    def __getitem__(self, index):
-        return Length(index)
-
-
-def collate_and_register(batch):
-    """As MONAI's list_data_collate does."""
-    collate.default_collate_fn_map[Length] = lambda lengths, *, collate_fn_map=None: ("lengths", list(lengths))
-    return default_collate(batch)
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_what_one_loaders_code_registers_is_not_for_another(count, data_workers):
-    data_workers(count)
-    seen = []
-    for register in (lambda loader: loader, taas.register):
-        loaders = [
-            register(DataLoader(Lengths(6), 3, num_workers=1, collate_fn=how)) for how in (collate_and_register, None)
-        ]
-        seen.append([loop(loader) for loader in (*loaders, *loaders)])
-        for loader in loaders if register is taas.register else ():
-            taas.unregister(loader)
-    assert equal(*seen)
-
-
 class Own(Numbers):
     def __getitem__(self, index):
         return os.getpid()
 
 
-def test_without_worker_init_fn_there_are_no_further_processes(data_workers):
+class OwnStream(IterableDataset):
+    def __iter__(self):
+        return iter([os.getpid()] * 40)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DataLoader(Own(), 4, num_workers=3, collate_fn=set),
+        lambda: DataLoader(Own(), 4, num_workers=3, collate_fn=set, worker_init_fn=id),
+        lambda: DataLoader(OwnStream(), 4, num_workers=3, collate_fn=set),
+    ],
+)
+def test_a_data_worker_is_one_process(make, data_workers):
     run = data_workers(2)
-    with taas.register(DataLoader(Own(), 4, num_workers=3, collate_fn=set)) as loader:
+    with taas.register(make()) as loader:
         assert set().union(*loop(loader)) <= set(run.pids())
 
 
-class Ends(Numbers):
+def test_copies_of_all_ranks_are_spread():
+    """Over eight data workers, four ranks with two workers each."""
+    recipe = recipe_of(DataLoader(MarkedStream(), num_workers=2))
+    orders = [ShardOrder(recipe, Seeds(1, rank, 0, 0)) for rank in range(4)]
+    assert sorted(order.next().place(2) for order in orders for _ in range(2)) == list(range(8))
+
+
+def test_copies_of_former_loops_are_let_go():
+    made = []
+
+    def load():
+        made.append(weakref.ref(dataset := Marked(4)))
+        return recipe_of(DataLoader(dataset, 2, collate_fn=list, worker_init_fn=id))
+
+    copies, task = Copies(load), Task(Seeds(1, 0, 0, 0), 0, 0, [0, 1])
+    for number in range(4):
+        copies.copy_for(task, number, owner=number).encoded(task, number)
+    gc.collect()
+    assert [each() is None for each in made] == [True, True, False, False]
+    for ordinal in range(1, 5):  # loaders that the program makes anew for each epoch
+        task = task._replace(seeds=Seeds(1, 0, ordinal, 0))
+        copies.copy_for(task, ordinal, owner=ordinal).encoded(task, ordinal)
+    gc.collect()
+    assert [each() is None for each in made] == [True] * 4 + [False] * 4
+
+
+def test_persistent_workers_of_a_loader_that_is_registered_anew_begin_anew(data_workers):
+    data_workers(1)
+    seeds = set()
+    for value in range(2):
+        seed(value)
+        options = {"num_workers": 1, "persistent_workers": True, "collate_fn": list, "worker_init_fn": keep_seed}
+        with taas.register(DataLoader(Seeded(4), 4, **options)) as loader:
+            seeds |= {number for batch in loop(loader, 2) for number in batch}
+    assert len(seeds) == 2
+
+
+offset = None
+
+
+def stores(worker):
+    global offset
+    offset = worker
+
+
+class Offset(Numbers):
     def __getitem__(self, index):
-        if index == 5:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return index
+        return index, offset
 
 
-def test_a_logical_worker_that_its_code_kills_is_told_of_in_one_line(data_workers):
-    data_workers(2).keep()
-    with taas.register(DataLoader(Ends(8), 2, num_workers=2, worker_init_fn=print)) as loader:
-        with pytest.raises(taas.UndeliverableBatch, match="batch 2 of epoch 0, indices .4, 5.: .*") as raised:
-            loop(loader)
-    assert "\n" not in str(raised.value)
+def test_what_worker_init_fn_stores_in_its_module_stays(data_workers):
+    """Whatever other loaders the data worker makes batches for in turn."""
+    data_workers(1)
+    train = taas.register(DataLoader(Offset(8), 2, num_workers=1, worker_init_fn=stores, collate_fn=list))
+    other = taas.register(DataLoader(Numbers(8), 2))
+    for batch, _ in zip(train, other):
+        assert {offset for _, offset in batch} == {0}
+    taas.unregister(train), taas.unregister(other)
+
+
+@pytest.mark.parametrize("fn, is_told", [(stores, True), (mark, False)])
+def test_a_worker_init_fn_that_stores_in_its_module_is_told_of(fn, is_told, data_workers, monkeypatch):
+    run = data_workers(1)
+    monkeypatch.setattr(events, "_said", set())
+    loop(taas.register(DataLoader(Numbers(8), 4, num_workers=1, worker_init_fn=fn)), 2)
+    told = [line for line in run.remarks() if "worker_init_fn stores offset in its module" in line]
+    assert len(told) == is_told
 
 
 @pytest.mark.gate
@@ -171,7 +269,7 @@ def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
         raise_=lambda job, *what: pytest.fail(str(what)),
     )
     loader = DataLoader(Numbers(), 2)
-    monkeypatch.setattr(worker.definition, "load", lambda digest, *data: worker.definition.recipe_of(loader))
+    monkeypatch.setattr(worker.definition, "source", lambda *data: lambda: recipe_of(loader))
     one = worker.Worker(server, "data worker 0")
     for _ in range(3):
         for rank in range(9):

@@ -189,9 +189,9 @@ def monai_kept_on_disk(workers):
     return DataLoader(kept, 3, num_workers=workers, collate_fn=list_data_collate)
 
 
-@pipeline(needs=("monai",), full=True, seconds=180.0)
+@pipeline(needs=("monai",), full=True, seconds=180.0, resumes=False)
 def monai_loader_with_a_thread(workers):
-    """A subclass of the loader that reads ahead in a thread."""
+    """A subclass of the loader that reads ahead in a thread: its state is that of what was read."""
     from monai.data import Dataset as MonaiDataset, ThreadDataLoader, set_track_meta
     from monai.transforms import Compose, EnsureType, ScaleIntensityRange
 

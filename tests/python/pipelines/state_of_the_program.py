@@ -101,19 +101,6 @@ def a_sum_by_all_threads(workers):
     return loader_of(summed, workers)
 
 
-offset_of_this_worker = None
-
-
-def set_global_offset(worker):
-    global offset_of_this_worker
-    offset_of_this_worker = 100 * worker
-
-
-@pipeline(num_workers=(2, 3))
-def globals_of_worker_init_fn(workers):
-    return loader_of(lambda index: index + offset_of_this_worker, workers, worker_init_fn=set_global_offset)
-
-
 @pipeline(num_workers=(2,))
 def a_seed_of_worker_init_fn(workers):
     def seeded(worker):

@@ -2,12 +2,17 @@
 
 import dataclasses
 
+import own_datasets
 import pytest
 import taas
 import torch
 from conftest import DEADLINE_SECONDS, equal, loop, registered_loop, seed, wait_until
 from own_datasets import Numbers, numbers
 from runs import importable, of_kind  # noqa: F401
+from taas.dataset import definition
+from taas.order.order import MapOrder
+from taas.order.seeds import Seeds
+from taas.program import program_state
 from taas.runtime import events
 from taas.runtime.plan import read
 from taas.worker.prepare import LoaderPreparation, Preparation
@@ -17,8 +22,6 @@ from torch.utils.data import DataLoader, Sampler
 
 @pytest.mark.parametrize("name", [pytest.param("plain_loader", marks=pytest.mark.gate), "loader"])
 def test_prepared_before_there_is_a_rank(data_workers, name):
-    import own_datasets
-
     run = data_workers(2, loader=f"own_datasets:{name}")
     wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) >= 2)
     prepared = of_kind(run, "prepared")
@@ -37,8 +40,6 @@ def test_prepared_before_there_is_a_rank(data_workers, name):
 
 
 def test_several_loaders_are_prepared_in_turn(data_workers):
-    import own_datasets
-
     run = data_workers(2, loader="own_datasets:plain_loader,own_datasets:another_loader")
     wait_until(lambda: len([event for event in of_kind(run, "prepared") if event["done"]]) >= 2)
     assert sum({event["worker"]: event["batches"] for event in of_kind(run, "prepared")}.values()) == 26
@@ -72,9 +73,27 @@ def test_each_of_several_loaders_has_its_batches_and_its_part_of_the_memory(run,
     assert preparation.take("of another loader", b"", b"") is None
 
 
-def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypatch):
-    import own_datasets
+def test_what_copies_have_prepared_is_where_ranks_ask_for_it(run, monkeypatch):
+    for module in (torch, torch.random):
+        monkeypatch.setattr(module, "initial_seed", module.initial_seed)
+    run.start(3, loader="own_datasets:loader_of_copies", world_size=2)
+    seed()
+    workers = [Preparation(read(run.path), index) for index in range(3)]
+    for prepared in workers:
+        while not prepared.is_done:
+            prepared.step()
+    loader, state = own_datasets.loader_of_copies, program_state.captured()
+    digest, found = definition.named("own_datasets:loader_of_copies").digest, 0
+    for rank in range(2):
+        order = MapOrder(loader, Seeds(11, rank, 0, 0), False)
+        order.begin()
+        for _ in range(6):
+            task = order.next()
+            found += workers[task.place(2) % 3].take(digest, state, task.to_bytes()) is not None
+    assert found == 12
 
+
+def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypatch):
     run.start(1, loader="own_datasets:loader_of_rank")
     wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
     assert of_kind(run, "prepared")[-1]["batches"] == 0
@@ -87,8 +106,6 @@ def test_nothing_is_prepared_for_a_dataset_that_asks_for_its_rank(run, monkeypat
 def test_a_stream_is_prepared_to_its_end(run):
     run.start(1, loader="own_datasets:loader_of_shards")
     wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
-    import own_datasets
-
     assert of_kind(run, "prepared")[-1]["batches"] == len(loop(own_datasets.loader_of_shards))
 
 
@@ -136,8 +153,6 @@ def test_what_the_process_draws_meanwhile_does_not_matter():
 
 
 def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run):
-    import own_datasets
-
     run.start(1, loader="own_datasets:loader_of_floats")
     wait_until(lambda: [event for event in of_kind(run, "prepared") if event["done"]])
     torch.set_default_dtype(torch.float64)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..order.task import Facts
+
 
 @dataclass
 class Ready:
     """A batch.
 
-    `size` is its payload's bytes, `digest` 64 bits over them, `description` what tree.encode said; `samples` are
-    counted where the task does not say how many there are.
+    `size` is its payload's bytes, `digest` 64 bits over them, `description` what tree.encode said; of a stream with its
+    facts, and without a batch at the end of a shard.
     """
 
     batch: Any
     size: int
     digest: int
     description: str
-    samples: int | None = None
+    facts: Facts | None = None
 
 
 @dataclass
@@ -34,15 +36,10 @@ class Failed:
 
 
 @dataclass
-class Ended:
-    """An iterable dataset's shard has ended before this task."""
-
-
-@dataclass
 class Refused:
     """No data worker can make the batch."""
 
     message: str
 
 
-Outcome = Ready | Failed | Ended | Refused
+Outcome = Ready | Failed | Refused

@@ -184,8 +184,10 @@ def by_reference(what: Any) -> bytes:
 
 
 def classes_by_value() -> list[type]:
-    """The classes that came by value and are still in use: pickles of the same run may name them."""
-    return list(getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_CLASS", ()))
+    """Those that came by value and are still in use, the last ones last: pickles of the same run may name them."""
+    known = getattr(cloudpickle, "cloudpickle", None)
+    last = getattr(known, "_DYNAMIC_CLASS_TRACKER_BY_ID", {})
+    return [*getattr(known, "_DYNAMIC_CLASS_TRACKER_BY_CLASS", ()), *last.values()]
 
 
 def forget_classes() -> None:

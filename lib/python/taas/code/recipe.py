@@ -28,15 +28,12 @@ class Recipe:
     persistent: bool = False
     """A worker of the plain loader goes on from loop to loop, and keeps what its code has set there."""
 
-    copies: Any = None
+    shared_memory: Any = None
     """In a data worker: shared_copies.SharedCopies, of memory that processes share, if there is any."""
 
     @property
-    def needs_processes(self) -> bool:
-        """Whether each logical worker has a process of its own.
-
-        Its code may set something there, or keeps a place in a stream.
-        """
+    def keeps(self) -> bool:
+        """Whether each logical worker has a copy: what worker_init_fn has set there, or a place in a stream."""
         return self.iterable or self.worker_init_fn is not None
 
     def logical_worker(self, number: int) -> int:

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import sys
+import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Sequence
 
@@ -90,17 +91,42 @@ def named(loader: str) -> Definition:
     return _definition({"kind": "name", "loader": loader})
 
 
-def load(data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Recipe:
-    """In a data worker: the recipe. Raises what importing and unpickling raise. Leaves the descriptor open."""
+def source(data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Callable[[], Recipe]:
+    """In a data worker: what makes the recipe, as often as it is called. The descriptor becomes its own.
+
+    It raises what importing and unpickling raise.
+    """
     line, _, body = data.partition(b"\n")
     head = json.loads(line)
     if head["kind"] == "name":
-        return recipe_of(loader_named(head["loader"]))
-    _find_modules_as(head)
-    copies = shared_copies.begin()
-    recipe: Recipe = dataset_pickle.load(body, dataset_memory.mapped(memory_fd, memory_bytes, head["beside"]["places"]))
-    recipe.copies = copies
-    return recipe
+        return source_of(loader_named(head["loader"]))
+    return _Pickled(head, body, memory_fd, memory_bytes).load
+
+
+def source_of(loader: DataLoader) -> Callable[[], Recipe]:
+    """The same of a loader that this process has: copies of it, where logical workers keep something."""
+    recipe = recipe_of(loader)
+    if not recipe.keeps:
+        return lambda: recipe
+    sent = pickled(recipe, is_for_here=True)
+    memory = sent.memory
+    return source(sent.data, os.dup(memory.fd), memory.size) if memory else source(sent.data)
+
+
+class _Pickled:
+    def __init__(self, head: dict[str, Any], body: bytes, memory_fd: int, memory_bytes: int) -> None:
+        self._head, self._body = head, body
+        self._fd, self._bytes = memory_fd, memory_bytes
+        if memory_fd >= 0:
+            weakref.finalize(self, os.close, memory_fd)
+
+    def load(self) -> Recipe:
+        _find_modules_as(self._head)
+        copies = shared_copies.begin()
+        memory = dataset_memory.mapped(self._fd, self._bytes, self._head["beside"]["places"])
+        recipe: Recipe = dataset_pickle.load(self._body, memory)
+        recipe.shared_memory = copies
+        return recipe
 
 
 def loader_named(name: str) -> DataLoader:

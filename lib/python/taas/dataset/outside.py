@@ -130,6 +130,7 @@ def seen_by(recipe: Recipe) -> Seen:
 
 _ABSENT = object()
 _before: dict[str, Any] = {}  # by place: what there was before a rank's value was put there
+_wanted: dict[str, Any] = {}  # by place: the rank's value that was put there last; code here may have set another since
 
 
 def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
@@ -139,13 +140,18 @@ def take(texts: dict[str, str], objects: dict[str, Any]) -> None:
     """
     wanted = {**texts, **objects}
     for place in _before.keys() - wanted.keys():
+        _wanted.pop(place, None)
         if (value := _before.pop(place)) is not _ABSENT or not place.endswith(
             "()"
         ):  # variables of contexts cannot be unset
             _put(place, value)
     for place, value in wanted.items():
-        if _owner_of(place)[0] is None:  # the module is not in use yet
+        last = _wanted.get(place)
+        if (
+            _owner_of(place)[0] is None or last is value or (place in texts and last == value)
+        ):  # not in use yet, or there
             continue
+        _wanted[place] = value
         present = _present(place)
         if place in texts:
             if is_plain(present) and repr(present) == value:

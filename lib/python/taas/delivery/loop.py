@@ -8,12 +8,10 @@ import time
 import weakref
 from typing import Any, NamedTuple, Protocol
 
-from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
-from ..order.common_stream import CommonStream
+from ..batch.outcome import Failed, Outcome, Ready, Refused
 from ..order.order import MapOrder, ShardOrder
 from ..order.task import Task
 from ..worker.errors import UndeliverableBatch, describe, raise_again
-from . import shared_stream
 from .pinning import pinned
 from .progress import Progress
 
@@ -45,7 +43,6 @@ class Registration(Protocol):
     """What a loop needs of its loader's registration."""
 
     device: Any
-    common_stream: CommonStream | None
 
     def begin_epoch(self, loader: Any) -> Epoch: ...
     def end_epoch(self, progress: Progress) -> None: ...
@@ -107,10 +104,11 @@ class Loop:
             outcome = self._wait(task)
             self._under_way.popleft()
             self._order.take()
-            if self._registration.common_stream:
-                outcome = shared_stream.opened(self._registration.common_stream, task, outcome)
-            self._order.delivered()
+            facts = outcome.facts if isinstance(outcome, Ready) else None
+            self._order.delivered(task, facts)
             self._fill()
+            if facts and not facts.samples:  # the end of a shard
+                continue
             if self._order.to_drop and isinstance(outcome, (Ready, Failed)):
                 self._order.to_drop -= 1
             elif isinstance(outcome, Ready):
@@ -156,9 +154,7 @@ class Loop:
         return max(0.0, min(_PATIENCE_SECONDS, start + self._loader.timeout - time.monotonic()))
 
     def _without_batch(self, task: Task, outcome: Outcome) -> None:
-        if isinstance(outcome, Ended):
-            self._order.ended(task)
-        elif isinstance(outcome, Refused):
+        if isinstance(outcome, Refused):
             raise UndeliverableBatch(f"taas: {describe(task)}: {outcome.message}")
         elif isinstance(outcome, Failed):
             if not self._registration.skips(outcome, task):

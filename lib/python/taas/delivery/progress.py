@@ -67,7 +67,7 @@ class Progress:
     def count(self, task: Task, ready: Ready) -> None:
         """The same of data workers."""
         of_task = len(task.indices) if self.in_batches and hasattr(task.indices, "__len__") else self.batch_size
-        self.counted(of_task if ready.samples is None else ready.samples)
+        self.counted(ready.facts.samples if ready.facts else of_task)
         self.totals.bytes += ready.size
         self.digest = native.digest(_CHAIN.pack(self.digest, ready.digest) + ready.description.encode())
 

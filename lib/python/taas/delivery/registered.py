@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
+import secrets
 import weakref
 from typing import Any, Callable
 
@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from ..batch.outcome import Failed
 from ..code import held_iterators, own_generators
+from ..code.code_objects import stored_in_a_module
 from ..code.recipe import recipe_of
 from ..dataset.fingerprint import Fingerprint
 from ..order import equal_orders, position, sharing
@@ -30,8 +31,6 @@ from .loop import Epoch, Loop
 from .plain_loader import Begun, CountedBatches, PlainLoop
 from .progress import Place, Progress, Totals
 from .report import loader_at
-
-_tokens = itertools.count()
 
 
 class OwnIteration:
@@ -62,7 +61,8 @@ class Registered:
         """What they share of an iterable dataset."""
         self.fingerprint = Fingerprint()
         self.totals = Totals()
-        self.token = next(_tokens)
+        self.token = secrets.randbits(64)
+        """Names the registration, among those of all processes."""
         self._loader = weakref.ref(loader)
         self.ordinal = ordinal
         self.epoch = epoch
@@ -144,13 +144,14 @@ class Registered:
         resume = self._resume
         self._refuse_what_is_in_no_state(loader, resume)
         self._tell_of_own_generators(loader)
+        self._tell_of_what_is_stored(loader)
         self._begin_shared(loader)
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
             start["goes_on"] = self._goes_on(loader, resume)
             stream = self.common_stream
             seeds = stream.begin_loop(self._seeds(loader)) if stream else self._seeds(loader)
-            order = order_of(loader, seeds, start["goes_on"], stream.dealing if stream else None)
+            order = order_of(loader, seeds, start["goes_on"], stream)
             self._tell_of_the_window(loader, order.window, self._workers.count())
             opening = self._workers.opening(self, loader)
             self.has_begun = True
@@ -291,6 +292,14 @@ class Registered:
             events.remark_once(
                 f"{self.name}: its dataset has random generators of its own: they are seeded for each batch, as "
                 "torch's, numpy's and random's are, so that a batch does not depend on who makes it"
+            )
+
+    def _tell_of_what_is_stored(self, loader: DataLoader) -> None:
+        is_first = self.epoch == 0 and speaks_for_all()
+        if is_first and (names := stored_in_a_module(loader.worker_init_fn)):
+            events.remark_once(
+                f"{self.name}: worker_init_fn stores {', '.join(names)} in its module, which a data worker has once "
+                "for all loaders and workers that it stands in for: keep it in get_worker_info().dataset"
             )
 
     def _tell_of_the_window(self, loader: DataLoader, window: int | None, workers: int) -> None:

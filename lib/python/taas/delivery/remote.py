@@ -6,10 +6,10 @@ import os
 from typing import Any, Callable, Protocol
 
 from ..batch import untree
-from ..batch.outcome import Ended, Failed, Outcome, Ready, Refused
+from ..batch.outcome import Failed, Outcome, Ready, Refused
 from ..dataset.definition import Definition
-from ..order.task import Task
-from ..program import program_state
+from ..order.task import Facts, Task
+from ..program.program_state import Frame
 from ..worker.errors import unpickled
 
 _WINDOW_AT_MOST = 1024
@@ -25,31 +25,32 @@ class Workers(Protocol):
 
     def opened(self, stream: RemoteStream) -> None: ...
     def count(self) -> int: ...
-    def index_of(self, shard: int) -> int: ...
+    def index_of(self, number: int) -> int: ...
     def name_of(self, index: int) -> str: ...
     def tend(self) -> None: ...
     def pin(self) -> None: ...
 
 
 class RemoteStream:
-    """One epoch's tasks, to be done in the program state `state`.
+    """One epoch's tasks, to be done in the program state of `frame`, by the copies that it names.
 
-    `prepared` is True when workers may have made the batch `number` already: number modulo workers. `shares_memory`:
-    workers see what the program writes from now on, or it what they write: then nothing is made twice.
+    `prepared` is True when workers may have made a batch already. `logical_workers`: how many have something there that
+    only they have, so that nothing is made twice, and their tasks stay on one data worker.
     """
 
     def __init__(
         self,
         workers: Workers,
         definition: Definition,
-        state: bytes,
+        frame: Frame,
         prepared: bool = False,
-        shares_memory: bool = False,
+        logical_workers: int = 0,
     ) -> None:
         self._workers = workers
-        self._state = state
+        self._frame = frame.to_bytes()
+        self._is_of_shards = False
         self._prepared = prepared
-        self._shares_memory = shares_memory
+        self._logical_workers = logical_workers
         self._largest = 0
         self._process = os.getpid()
         self._client = workers.client
@@ -57,14 +58,12 @@ class RemoteStream:
         workers.opened(self)
 
     def submit(self, task: Task) -> None:
-        """Shards have a worker that keeps their place, and so have logical workers that others see the writing of.
-
-        What may be prepared has one that prepared it.
-        """
-        stays = task.turn >= 0 or self._shares_memory
-        preferred = self._workers.index_of(task.place if stays else task.home) if stays or self._prepared else -1
-        framed = program_state.framed(self._state, task.to_bytes())
-        self._connected().submit(self.number, framed, preferred, stays)
+        """What may be prepared has a worker that prepared it."""
+        self._is_of_shards = task.turn >= 0
+        stays = self._logical_workers > 0
+        place = task.place(self._logical_workers) if stays else task.number
+        preferred = self._workers.index_of(place) if stays or self._prepared else -1
+        self._connected().submit(self.number, self._frame + task.to_bytes(), preferred, stays)
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""
@@ -117,14 +116,12 @@ class RemoteStream:
         size = payload.nbytes
         self._largest = max(self._largest, size, 1)
         batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
-        return Ready(batch, size, came.digest, came.description)
+        facts = Facts.at_end_of(payload) if self._is_of_shards else None
+        return Ready(batch, size, came.digest, came.description, facts)
 
     def _raised(self, came: Any) -> Outcome:
         error = unpickled(came.type, came.text, came.pickled)
         return Failed(error, came.text, self._workers.name_of(came.worker))
-
-    def _exhausted(self, came: Any) -> Outcome:
-        return Ended()
 
     def _undeliverable(self, came: Any) -> Outcome:
         return Refused(came.message)
@@ -133,6 +130,5 @@ class RemoteStream:
 _OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome]] = {
     "Batch": RemoteStream._batch,
     "Raised": RemoteStream._raised,
-    "Exhausted": RemoteStream._exhausted,
     "Undeliverable": RemoteStream._undeliverable,
 }

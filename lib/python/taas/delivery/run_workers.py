@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import sys
 import weakref
 from typing import Any, Callable
 
 from torch.utils.data import DataLoader
 
+from ..code.recipe import recipe_of
 from ..dataset import definition
 from ..dataset.shared_copies import values_of
-from ..program.program_state import Captures, with_shared
+from ..program.program_state import Captures, Frame, with_shared
 from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
 from . import pinning
@@ -88,8 +90,10 @@ class RunWorkers:
                     f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset"
                 )
         state = with_shared(capture.state, values_of(meant.shared))
-        shares_memory = registered.fingerprint.shares_memory(loader)
-        return lambda: RemoteStream(self, meant, state, bool(name), shares_memory)
+        recipe = recipe_of(loader)
+        stays = recipe.keeps or registered.fingerprint.shares_memory(loader)
+        frame = Frame(registered.token if recipe.persistent else secrets.randbits(64), state)
+        return lambda: RemoteStream(self, meant, frame, bool(name), recipe.num_workers if stays else 0)
 
     def release(self, token: int) -> None:
         """The loader whose registration has this token is unregistered, or gone."""
@@ -103,10 +107,10 @@ class RunWorkers:
         """How many data workers there are."""
         return len(self._present)
 
-    def index_of(self, shard: int) -> int:
-        """Shards go to the places of the list, and to the next worker that there is where one has left."""
-        place = shard % len(self._watched.plan.workers)
-        return place if place in self._present or not self._present else self._present[shard % len(self._present)]
+    def index_of(self, number: int) -> int:
+        """Tasks go to the places of the list, and to the next worker that there is where one has left."""
+        place = number % len(self._watched.plan.workers)
+        return place if place in self._present or not self._present else self._present[number % len(self._present)]
 
     def name_of(self, index: int) -> str:
         """The worker's name, for people."""

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import collections
-from typing import Any
+from typing import Any, Callable
 
 from torch.utils.data import DataLoader
 
 from ..code.recipe import Recipe, recipe_of
+from .common_stream import CommonStream
 from .draws import NOT_YET, Draws
 from .order_digest import AnotherOrder, OrderDigest
 from .seeds import Seeds
 from .shared_batches import shared_batches_of
-from .task import Dealing, Task
+from .task import Dealing, Facts, Task
+
+
+class Unrepeatable(RuntimeError):
+    """A stream has given other samples than before."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "taas: this stream gives other samples when it is read again, so it cannot go on where a data worker "
+            "died, or from a state_dict: seed its generators from torch.initial_seed(), not from the operating system"
+        )
 
 
 class MapOrder:
@@ -52,12 +63,9 @@ class MapOrder:
         self._under_way -= 1
         self._taken += 1
 
-    def delivered(self) -> None:
-        """The loop has the batch of the task that it took last."""
+    def delivered(self, task: Task, facts: Facts | None) -> None:
+        """The loop has what came of the task that it took last."""
         self._draws.delivered()
-
-    def ended(self, task: Task) -> None:
-        """A map-style dataset has no shards that end."""
 
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
@@ -79,7 +87,7 @@ class MapOrder:
             except StopIteration:
                 raise AnotherOrder from None
             self.take()
-            self.delivered()
+            self._draws.delivered()
         self._drawn().expect_position(position)
 
     @property
@@ -98,15 +106,24 @@ class MapOrder:
 class ShardOrder:
     """Tasks of an iterable dataset: its shards take turns, and one that has ended is left out from then on.
 
-    With `dealing` a turn of a shard is the next batch of those that are dealt to one rank.
+    With `dealing` a turn of a shard is the next batch of those that are dealt to one rank. `compare` is called with the
+    digest of what was read for a task, and whether it is the shard's last.
     """
 
     window = None
 
-    def __init__(self, recipe: Recipe, seeds: Seeds, dealing: Dealing | None = None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        seeds: Seeds,
+        dealing: Dealing | None = None,
+        compare: Callable[[Task, int, bool], None] | None = None,
+    ) -> None:
         self._recipe = recipe
         self._seeds = seeds
         self._dealing = dealing
+        self._compare = compare
+        self._chains: list[int | None] = [0] * recipe.num_workers  # of each shard; None: not known
         self._ended: set[int] = set()
         self._under_way: collections.deque[tuple[int, int]] = collections.deque()
         self._next = (0, 0)
@@ -137,13 +154,23 @@ class ShardOrder:
         self._under_way.popleft()
         self._batches += 1
 
-    def delivered(self) -> None:
-        """Nothing is drawn for shards."""
+    def delivered(self, task: Task, facts: Facts | None) -> None:
+        """The loop has what came of the task that it took last; without facts the dataset raised.
 
-    def ended(self, task: Task) -> None:
-        """The task's shard has ended."""
-        self._ended.add(task.logical_worker)
-        self._batches -= 1
+        Raises Unrepeatable where what came before it is not what this loop has had.
+        """
+        shard = task.logical_worker
+        if facts is None:
+            self._chains[shard] = None
+            return
+        if self._chains[shard] not in (None, facts.before):
+            raise Unrepeatable
+        self._chains[shard] = facts.after
+        if self._compare and shard not in self._ended:
+            self._compare(task, facts.after, not facts.samples)
+        if not facts.samples:
+            self._ended.add(shard)
+            self._batches -= 1
 
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict. A plain loop goes on by the number of batches alone."""
@@ -151,8 +178,14 @@ class ShardOrder:
         if self.to_drop:
             return {"batches": batches, "ranks": self._ranks}
         turn, shard = self._under_way[0] if self._under_way else self._next
-        ended = sorted(self._ended)
-        return {"turn": turn, "shard": shard, "ended": ended, "batches": batches, "ranks": self._ranks}
+        return {
+            "turn": turn,
+            "shard": shard,
+            "ended": sorted(self._ended),
+            "chains": list(self._chains),
+            "batches": batches,
+            "ranks": self._ranks,
+        }
 
     def digest(self) -> None:
         """Nothing is drawn."""
@@ -163,12 +196,19 @@ class ShardOrder:
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Goes on from `position`: shards find their way to it by drawing what lies before."""
-        check(position, self._ranks, "batches")
+        check(position, self._ranks, "chains" if "turn" in position else "batches")
         if "turn" not in position:
             self.to_drop = position["batches"]
             return
+        if (shards := len(position["chains"])) != self._recipe.num_workers:
+            raise ValueError(
+                f"taas: load_state_dict: this state was saved in the middle of a loop over {shards} shards of a "
+                f"stream, and now there are {self._recipe.num_workers}: load it with num_workers={shards}, or load a "
+                "state of the end of a loop"
+            )
         self._batches = position["batches"]
         self._ended = set(position["ended"])
+        self._chains = list(position["chains"])
         self._next = (position["turn"], position["shard"])
 
 
@@ -186,10 +226,12 @@ def check(position: dict[str, Any], ranks: int, has: str) -> None:
         )
 
 
-def order_of(loader: DataLoader, seeds: Seeds, goes_on: bool, dealing: Dealing | None = None) -> MapOrder | ShardOrder:
+def order_of(
+    loader: DataLoader, seeds: Seeds, goes_on: bool, common: CommonStream | None = None
+) -> MapOrder | ShardOrder:
     """The epoch that begins now: makes the draws of the plain loader's iter() from before its workers are started."""
     recipe = recipe_of(loader)
     if not recipe.iterable:
         return MapOrder(loader, seeds, goes_on)
     Draws(loader, loader._index_sampler, loader.generator, goes_on)
-    return ShardOrder(recipe, seeds, dealing)
+    return ShardOrder(recipe, seeds, common.dealing, common.read) if common else ShardOrder(recipe, seeds)

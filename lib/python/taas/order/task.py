@@ -1,4 +1,7 @@
-"""What a data worker is asked for: one batch, as bytes. Two tasks that are equal are equal bytes."""
+"""What a data worker is asked for: one batch, as bytes. Two tasks that are equal are equal bytes.
+
+And what comes with a batch of a stream beside it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ _VERSION = 1
 _INTEGERS, _PICKLED, _SHARD, _DEALT = 0, 1, 2, 3
 _TURN = struct.Struct("<q")
 _DEALT_TURN = struct.Struct("<qII")
+_FACTS = struct.Struct("<QQQ")
 
 
 class Dealing(NamedTuple):
@@ -21,6 +25,26 @@ class Dealing(NamedTuple):
 
     rank: int
     ranks: int
+
+
+class Facts(NamedTuple):
+    """Of a batch of a stream: the digest of what the shard has given before it, and with it; 64 bits each.
+
+    `samples` counts those in the batch; 0: there is none, the shard has ended.
+    """
+
+    before: int
+    after: int
+    samples: int
+
+    def to_bytes(self) -> bytes:
+        """24 bytes, which lie at the end of the batch's payload."""
+        return _FACTS.pack(*self)
+
+    @classmethod
+    def at_end_of(cls, payload: Any) -> Facts:
+        """Those of a payload."""
+        return cls(*_FACTS.unpack(payload[-_FACTS.size :]))
 
 
 class Task(NamedTuple):
@@ -39,15 +63,9 @@ class Task(NamedTuple):
     turn: int = -1
     dealt: Dealing | None = None
 
-    @property
-    def home(self) -> int:
-        """Which data worker keeps the place in a stream, or may have made the batch already, modulo their number."""
-        return self.number if self.turn < 0 else self.place
-
-    @property
-    def place(self) -> int:
-        """Which data worker its logical worker has, modulo their number, where that matters."""
-        return self.logical_worker + (self.dealt.rank if self.dealt else 0)
+    def place(self, workers: int) -> int:
+        """Which data worker, modulo their number, its logical worker stays on; each rank has so many of these."""
+        return (self.dealt or self.seeds).rank * workers + self.logical_worker
 
     def to_bytes(self) -> bytes:
         """The payload: a head of 40 bytes, and the indices."""

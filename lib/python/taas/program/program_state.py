@@ -18,13 +18,12 @@ from typing import Any, Callable, NamedTuple
 import torch
 from torch.utils.data import DataLoader
 
-from ..code import pickling
-from ..code.recipe import Recipe, recipe_of
+from ..code.recipe import recipe_of
 from ..dataset import outside
 from . import environment, place, settings
 
 _VERSION = 2  # tasks alone begin with 1
-_HEAD = struct.Struct("<BI")
+_HEAD = struct.Struct("<BIQ")
 _PROBE = "taas"
 
 
@@ -93,31 +92,39 @@ def differences(state: bytes, other: bytes) -> tuple[str, ...]:
     return (*names, *(["environment variables"] if variables else []))
 
 
-def framed(state: bytes, task: bytes) -> bytes:
-    """The payload of a task with the state that it is to be done in."""
-    return _HEAD.pack(_VERSION, len(state)) + state + task
+class Frame(NamedTuple):
+    """What goes before a task: the state that it is to be done in, and whose copies of logical workers make it.
+
+    `owner` is 64 bits that name a loop, or with persistent_workers the loader's registration.
+    """
+
+    owner: int = 0
+    state: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """The payload of a task up to the task itself."""
+        return _HEAD.pack(_VERSION, len(self.state), self.owner) + self.state
 
 
 class Payloads:
-    """Takes payloads apart. One task after the other has the same state, which then is the same object."""
+    """Takes payloads apart. One task after the other has the same frame, which then is the same object."""
 
     def __init__(self) -> None:
-        self._frame = self._state = b""
+        self._bytes, self._frame = b"", Frame()
 
-    def split(self, payload: bytes) -> tuple[bytes, bytes]:
-        """The state, which may be empty, and the task."""
-        if not (self._frame and payload.startswith(self._frame)):
-            self._frame, self._state = _frame_of(payload)
-        return self._state, payload[len(self._frame) :]
+    def split(self, payload: bytes) -> tuple[Frame, bytes]:
+        """The frame, which may be missing, and the task."""
+        if not (self._bytes and payload.startswith(self._bytes)):
+            self._bytes, self._frame = _frame_of(payload)
+        return self._frame, payload[len(self._bytes) :]
 
 
-def _frame_of(payload: bytes) -> tuple[bytes, bytes]:
-    """What framed() put before the task, and the state in it."""
+def _frame_of(payload: bytes) -> tuple[bytes, Frame]:
     if payload[:1] != bytes([_VERSION]):
-        return b"", b""
-    _, size = _HEAD.unpack_from(payload)
+        return b"", Frame()
+    _, size, owner = _HEAD.unpack_from(payload)
     end = _HEAD.size + size
-    return payload[:end], payload[_HEAD.size : end]
+    return payload[:end], Frame(owner, payload[_HEAD.size : end])
 
 
 class Capture(NamedTuple):
@@ -202,16 +209,7 @@ class ProgramState:
             main.__file__ = file
         sys.modules["__main__"] = main
 
-    def use(self, recipe: Recipe) -> None:
-        """It was loaded, or another one was used before.
-
-        Its modules have the rank's globals, and the main module has the functions and classes of the program's: what
-        its code pickles is found there.
-        """
+    def use(self) -> None:
+        """Code that was loaded, or other code than before, runs next: its modules have the rank's globals."""
         if self._in_force:
             outside.take(parsed(self._in_force[1])["globals"], self._objects)
-        main = vars(sys.modules["__main__"])
-        came: list[Any] = [*pickling.classes_by_value(), *outside.functions_of("__main__", recipe)]
-        for found in came:
-            if found.__module__ == "__main__" and "." not in found.__qualname__:
-                main.setdefault(found.__name__, found)

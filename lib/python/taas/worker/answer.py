@@ -5,25 +5,20 @@ from __future__ import annotations
 import traceback
 from typing import Any, NamedTuple
 
-from ..batch import tree
 from ..code import pickling
 from ..order.task import Task
-from .errors import UndeliverableBatch
-from .fetch import Exhausted, Fetcher
+from .errors import UndeliverableBatch, describe, say
+from .making import Copy
 
 _MOST_BYTES = 62 << 20
 _MOST_TEXT = 1 << 20
 
 
 class Made(NamedTuple):
-    """The batch, as tree.encode has it."""
+    """The batch, as tree.encode has it; of a stream with its facts."""
 
     description: str
     buffers: list[Any]
-
-
-class Over(NamedTuple):
-    """The task lies behind the end of its shard."""
 
 
 class Raised(NamedTuple):
@@ -40,19 +35,23 @@ class NoMemory(NamedTuple):
     why: str
 
 
-Answer = Made | Over | Raised | NoMemory
+Answer = Made | Raised | NoMemory
 
 
-def answer_to(task: Task, fetcher: Fetcher, stream: Any) -> Answer:
-    """Makes the batch. Raises nothing."""
+def answer_to(task: Task, copy: Copy, stream: int = 0, is_suspect: bool = False) -> Answer:
+    """Makes the batch. Raises nothing. Where it `is_suspect`, what is made next is said on stderr."""
+    copy.names_indices = is_suspect
+    if is_suspect:
+        say(describe(task))
     try:
-        return Made(*tree.encode(fetcher.fetch(task, stream)))
-    except Exhausted:
-        return Over()
+        return Made(*copy.encoded(task, stream))
     except MemoryError as error:
         return NoMemory(str(error) or "MemoryError")
     except BaseException as error:
-        return raised(error, fetcher.failed_index)
+        return raised(error, copy.failed_index)
+    finally:
+        if is_suspect:
+            say(f"{describe(task)}: no data worker ended this time")
 
 
 def raised(error: BaseException, index: Any = None) -> Raised:

@@ -6,21 +6,16 @@ last ones are divided, is known to whoever has read them.
 
 from __future__ import annotations
 
-import hashlib
-import sys
-from typing import Any, Iterator, NamedTuple
-
-import numpy
+from typing import Any, Callable, Iterator, NamedTuple
 
 from ..code.recipe import Recipe
 from ..order.seeds import seed_all
 from ..order.shared_batches import NOTHING, rounds
 from ..order.task import Task
 from ..runtime import events
-from .shard import Exhausted, Shard, add_to_digest
-from .worker_info import WorkerInfo, active
-
-_DIGEST_BYTES = 8
+from .digest import chained
+from .shard import Exhausted, Shard
+from .worker_info import WorkerInfo
 
 
 class _Single(NamedTuple):
@@ -36,58 +31,34 @@ class _Raised(NamedTuple):
 
 
 class DealtShard(Shard):
-    """Gives the rank's batches. Each comes with what all ranks are to have in common: see _with_facts."""
+    """Gives the rank's batches. Its chain is over all samples that were read: the ranks are to have it in common."""
 
-    def __init__(self, recipe: Recipe, task: Task, begun: WorkerInfo | None = None) -> None:
-        super().__init__(recipe, task, begun)
+    def __init__(self, recipe: Recipe, task: Task, worker: Callable[[], WorkerInfo]) -> None:
+        super().__init__(recipe, task, worker)
         assert task.dealt
         self._dealing = task.dealt
-        self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # of all samples that were read
         self._rounds = rounds(self._all_batches(), task.dealt.ranks, recipe.drop_last)
         self._read = 0
         self._is_over = False
 
-    def batch(self, task: Task) -> Any:
-        """The batch `task.turn`.
+    def _note(self, batch: Any) -> None:
+        """It is noted when it is read."""
 
-        Behind the last one its place is taken by None, and then there is nothing: raises Exhausted.
-        """
-        while self.turn < task.turn:
-            self._skip()
-        samples = self._draw()
-        if samples is NOTHING:
-            return self._with_facts(0, None)
-        count = 1 if isinstance(samples, _Single) else len(samples)
-        with active(self.info):
-            return self._with_facts(
-                count, self._recipe.collate_fn(samples.sample if isinstance(samples, _Single) else samples)
-            )
-
-    def _with_facts(self, count: int, batch: Any) -> tuple[Any, Any]:
-        """The digest of all samples that were read, and how many are in the batch."""
-        digest = int.from_bytes(self._digest.copy().digest(), "little", signed=True)
-        return numpy.array([digest, count], dtype=numpy.int64), batch
+    def _leave_out(self) -> None:
+        self._draw()
 
     def _draw(self) -> Any:
-        """The rank's next samples; NOTHING once, at the end."""
+        """The rank's next samples. Raises Exhausted, and what the dataset has raised in their place."""
         turn = self.turn
         self.turn += 1
+        own = NOTHING if self._is_over else self._own(next(self._rounds, None))
+        self._is_over = own is NOTHING
         if self._is_over:
             raise Exhausted
-        own = self._own(self._next_round())
-        self._is_over = own is NOTHING
         seed_all(self._seeds.of_part(turn * self._recipe.num_workers + self._worker, self._dealing.rank))
         if isinstance(own, _Raised):
             raise own.error
-        return own
-
-    def _next_round(self) -> list[Any] | None:
-        """None at the end. Where there is not enough memory to read on, whoever goes on begins the shard anew."""
-        try:
-            return next(self._rounds, None)
-        except BaseException:
-            self.turn = sys.maxsize
-            raise
+        return own.sample if isinstance(own, _Single) else own
 
     def _own(self, of_all: list[Any] | None) -> Any:
         if of_all is None:
@@ -111,7 +82,7 @@ class DealtShard(Shard):
             except Exception as error:
                 samples = _Raised(error)
             self._read += 1
-            add_to_digest(self._digest, type(samples.error).__name__ if isinstance(samples, _Raised) else samples)
+            self.chain = chained(self.chain, type(samples.error).__name__ if isinstance(samples, _Raised) else samples)
             if isinstance(samples, _Raised) or self._recipe.batched:
                 yield samples
             else:

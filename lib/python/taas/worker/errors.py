@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from typing import Any, NoReturn
 
 from ..batch.outcome import Failed
@@ -45,12 +47,19 @@ def _said(type_name: str, text: str) -> str:
 def describe(task: Task) -> str:
     """Which batch it is, for people."""
     place = f"batch {task.number} of epoch {task.seeds.epoch}"
-    return f"{place}, indices {_short(task.indices)}" if task.turn < 0 else place
+    return f"{place}, indices {short(task.indices)}" if task.turn < 0 else place
 
 
-def _short(indices: Any) -> str:
-    text = repr(indices)
+def short(indices: Any) -> str:
+    """In one line."""
+    text = " ".join(repr(indices).split())
     return text if len(text) <= 80 else text[:76] + " …]"
+
+
+def say(line: str) -> None:
+    """On stderr, whatever the program's code has made of sys.stderr: the launcher shows a data worker's last line."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"taas: {line}\n".encode(errors="backslashreplace"))
 
 
 def raise_again(failed: Failed, task: Task) -> NoReturn:

@@ -17,16 +17,15 @@ from torch.utils.data import DataLoader
 from ..code.recipe import recipe_of
 from ..dataset import definition
 from ..order import unseeded
-from ..order.seeds import seed_all
-from ..order.task import Task
+from ..order.seeds import Seeds, seed_all
+from ..order.task import Facts, Task, from_bytes
 from ..program import program_state, random_states
 from ..program.place_reads import PlaceReads, notice_place
 from ..runtime import events
 from ..runtime.plan import Plan
 from . import prepared_order
-from .answer import Answer, Made, Over, answer_to
-from .fetch import Fetcher
-from .logical_processes import LogicalProcesses
+from .answer import Made, answer_to
+from .making import Copies, Copy
 from .store import Prepared, Store
 from .worker_info import SeedsRead, notice_initial_seed
 
@@ -107,12 +106,12 @@ class LoaderPreparation:
         budget = plan.buffer_bytes * plan.world_size // self._workers // len(loaders)
         memory = min(budget, _memory_of_one(self._workers) // len(loaders))
         self.store = Store(memory, budget - memory)
-        self._fetcher = Fetcher(recipe_of(loader))
-        self._processes = LogicalProcesses()
+        self._recipe = recipe_of(loader)
+        self._copies: Copies | None = Copies(definition.source_of(loader))
         self._made_in = program_state.captured()
         self._order = prepared_order.of_ranks(loader, ordinal, plan.world_size)
         self._todo = self._tasks()
-        self._ended: set[Any] = set()
+        self._ended: dict[Any, tuple[Seeds, int, Prepared]] = {}
         self._shared_in_a_row = 0
         self.is_done = False
         self._asks_for_its_rank = False
@@ -125,39 +124,40 @@ class LoaderPreparation:
                 f"batches{self._which} that were prepared before the ranks started are made again: "
                 f"{differences[0]} is not as it was then"
             )
-        return None if differences else self.store.take(payload)
+        return None if differences else self.store.take(payload) or self._end_for(payload)
+
+    def _end_for(self, payload: bytes) -> Prepared | None:
+        """What there is for tasks at the end of a shard, and behind it."""
+        if not self._ended or (task := from_bytes(payload)).turn < 0:
+            return None
+        seeds, turn, end = self._ended.get(_shard_of(task), (None, 0, None))
+        return end if task.seeds == seeds and task.turn >= turn else None
 
     def step(self) -> None:
         """Makes one more batch."""
         is_enough = self.store.is_full() or self._shared_in_a_row > _MOST_SHARED_IN_A_ROW
         task = None if is_enough or self._asks_for_its_rank else next(self._todo, None)
         if task is None:
-            self.is_done = True
-        else:
-            self._make(task)
+            self.is_done, self._copies = True, None
+        elif self._copies:
+            self._make(task, self._copies)
 
-    def _make(self, task: Task) -> None:
+    def _make(self, task: Task, copies: Copies) -> None:
         payload = task.to_bytes()
         if self.store.shares(payload):
             self._shared_in_a_row += 1
             return
         self._shared_in_a_row = 0
         SeedsRead.seen = PlaceReads.seen = False
-        answer = self._answer_to(task, payload)
+        copy = copies.copy_for(task)
+        answer = answer_to(task, copy)
         if PlaceReads.seen:
             self._give_up()
-        elif isinstance(answer, Over):
-            self._ended.add(_shard_of(task))
+        elif isinstance(answer, Made) and task.turn >= 0 and not Facts.at_end_of(answer.buffers[-1]).samples:
+            self._ended[_shard_of(task)] = task.seeds, task.turn, Prepared(*answer, size=0)
         elif isinstance(answer, Made):  # of everything else the rank that asks for it will be told
-            without_seeds = not SeedsRead.seen and self._drew_nothing(task)
+            without_seeds = not SeedsRead.seen and self._drew_nothing(task, copy)
             self.store.put(payload, without_seeds, *answer)
-
-    def _answer_to(self, task: Task, payload: bytes) -> Answer:
-        stream = ("prepared", task.seeds.rank, task.dealt)
-        recipe = self._fetcher.recipe
-        if not recipe.needs_processes:
-            return answer_to(task, self._fetcher, stream)
-        return self._processes.answer("prepared", recipe, b"", payload, task, stream)
 
     def _give_up(self) -> None:
         """There is no rank yet that the dataset could ask for."""
@@ -167,9 +167,9 @@ class LoaderPreparation:
                 f"nothing{self._which} is prepared before the ranks start: the dataset asks for its rank"
             )
 
-    def _drew_nothing(self, task: Task) -> bool:
+    def _drew_nothing(self, task: Task, copy: Copy) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""
-        if task.turn >= 0 or self._fetcher.recipe.worker_init_fn or self._fetcher.has_own_generators:
+        if copy.recipe.keeps or copy.has_own_generators:
             return False
         if unseeded.has_given():
             return False
@@ -179,7 +179,7 @@ class LoaderPreparation:
 
     def _tasks(self) -> Iterator[Task]:
         """This worker's share: the first batches of all ranks first. Shards that have ended are left out."""
-        shards, rounds_without = self._fetcher.recipe.num_workers, 0
+        shards, rounds_without = self._recipe.num_workers, 0
         try:
             for tasks in itertools.zip_longest(*self._order()):
                 own = [task for task in tasks if task is not None and self._is_own(task) and not self._is_over(task)]
@@ -195,7 +195,8 @@ class LoaderPreparation:
                 )
 
     def _is_own(self, task: Task) -> bool:
-        return task.home % self._workers == self._worker
+        place = task.place(self._recipe.num_workers) if self._recipe.keeps else task.number
+        return place % self._workers == self._worker
 
     def _is_over(self, task: Task) -> bool:
         return task.turn >= 0 and _shard_of(task) in self._ended

@@ -2,71 +2,90 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import io
-import pickle
-from typing import Any, Iterator
+import sys
+from typing import Any, Callable, Iterator
 
 from ..batch import tree
 from ..code.recipe import Recipe
 from ..order.seeds import seed_all
-from ..order.task import Task
+from ..order.task import Facts, Task
+from .digest import chained
 from .worker_info import WorkerInfo, active
 
 
 class Exhausted(Exception):
-    """The task lies behind the end of its shard."""
+    """There are no more samples."""
 
 
 class Shard:
     """Walks through a shard from its beginning.
 
-    A task further on is reached by drawing, and dropping, what lies before.
+    A task further on is reached by making, and dropping, what lies before.
 
-    The dataset's first iter() happens under the shard's seed, and each batch is drawn under its own, so that a walk on
-    another machine draws the same.
+    The dataset's iter() happens under the seed that there is, and each batch is drawn under its own, so that a walk on
+    another machine draws the same. `chain` is a digest of what it has given so far: the rank compares it with what it
+    has had.
     """
 
-    def __init__(self, recipe: Recipe, task: Task, begun: WorkerInfo | None = None) -> None:
-        """`begun`: the worker goes on from an earlier loop."""
+    def __init__(self, recipe: Recipe, task: Task, worker: Callable[[], WorkerInfo]) -> None:
+        """`worker` begins the logical worker, or finds the one that goes on."""
         self.turn = 0
+        self.chain = 0
         self._recipe = recipe
         self._worker = task.logical_worker
         self._seeds = task.seeds
-        seed = task.seeds.of_worker(task.logical_worker)
-        self.info = begun or WorkerInfo(self._worker, recipe.num_workers, seed, recipe.dataset)
+        self._info: WorkerInfo | None = None
         self._ended = False
-        seed_all(seed)
-        if recipe.worker_init_fn and not begun:
-            self.info.initialise(recipe.worker_init_fn)
-        with active(self.info):
-            self._samples: Iterator[Any] = iter(self.info.dataset)
-
-    def batch(self, task: Task) -> Any:
-        """The batch `task.turn`. Raises Exhausted at the end, and what the dataset raises."""
-        while self.turn < task.turn:
-            self._skip()
-        samples = self._draw()
-        with active(self.info):
-            return self._recipe.collate_fn(samples)
-
-    def read_to(self, turn: int) -> bytes:
-        """Draws what lies before `turn`; 16 bytes that tell its samples from others."""
-        digest = hashlib.blake2b(digest_size=16)
-        with contextlib.suppress(Exhausted):
-            while self.turn < turn:
-                add_to_digest(digest, self._skip())
-        return digest.digest()
-
-    def _skip(self) -> Any:
-        """One batch that the loop has had: if it raised, it did so there."""
         try:
-            return self._draw()
-        except Exhausted:
+            self._info = info = worker()
+            with active(info):
+                self._samples: Iterator[Any] = iter(info.dataset)
+        except MemoryError:
             raise
         except Exception as error:
-            return type(error).__name__
+            self._samples = _raising(error)
+
+    def encoded(self, task: Task) -> tuple[str, list[Any]]:
+        """The batch `task.turn` as tree.encode has it, with the facts behind it.
+
+        At the end, and behind it, there is none. Raises what the dataset raises.
+        """
+        try:
+            while self.turn < task.turn:
+                self._skip()
+            before = self.chain
+            description, buffers, samples = self._made()
+        except BaseException as error:
+            if isinstance(error, MemoryError) or not isinstance(error, Exception):
+                self.turn = sys.maxsize  # whoever goes on begins the shard anew
+            raise
+        return description, [*buffers, Facts(before, self.chain, samples).to_bytes()]
+
+    def _made(self) -> tuple[str, list[Any], int]:
+        try:
+            samples = self._draw()
+        except Exhausted:
+            return *tree.encode(None), 0
+        with active(self._info):
+            batch = self._recipe.collate_fn(samples)
+        description, buffers = tree.encode(batch)
+        self._note(batch)
+        return description, buffers, len(samples) if self._recipe.batched else 1
+
+    def _note(self, batch: Any) -> None:
+        self.chain = chained(self.chain, batch)
+
+    def _skip(self) -> None:
+        """One batch that the loop has had: if it raised, it did so there."""
+        try:
+            self._leave_out()
+        except MemoryError:
+            raise
+        except Exception:
+            pass
+
+    def _leave_out(self) -> None:
+        self._made()
 
     def _draw(self) -> Any:
         turn = self.turn
@@ -74,11 +93,11 @@ class Shard:
         return self._samples_of(turn)
 
     def _samples_of(self, turn: int) -> Any:
-        """The next ones, drawn under the seed of the shard's batch `turn`."""
+        """The next ones, drawn under the seed of the shard's batch `turn`. Raises Exhausted."""
         if self._ended:
             raise Exhausted
         seed_all(self._seeds.of_batch(turn * self._recipe.num_workers + self._worker))
-        with active(self.info):
+        with active(self._info):
             samples = list(self._some()) if self._recipe.batched else self._one()
         if self._recipe.batched and self._too_few(samples):
             raise Exhausted
@@ -103,22 +122,7 @@ class Shard:
         return not samples or (self._recipe.drop_last and self._ended)
 
 
-def add_to_digest(digest: Any, samples: Any) -> None:
-    """What cannot be sent is not compared."""
-    with contextlib.suppress(Exception):
-        description, buffers = tree.encode(samples)
-        if tree.is_pickled(description):
-            digest.update(_pickled_by_value(samples))
-            return
-        digest.update(description.encode())
-        for buffer in buffers:
-            digest.update(buffer)
-
-
-def _pickled_by_value(samples: Any) -> bytes:
-    """Does not tell whether two equal parts are one and the same object: that may come of what is cached already."""
-    file = io.BytesIO()
-    pickler = pickle.Pickler(file, protocol=5)
-    pickler.fast = True
-    pickler.dump(samples)
-    return file.getvalue()
+def _raising(error: Exception) -> Iterator[Any]:
+    """In the place of the first batch; then there are no more."""
+    raise error
+    yield

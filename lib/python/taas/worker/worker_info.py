@@ -77,7 +77,7 @@ _torch_collate_tensors = torch_collate.default_collate_fn_map[torch.Tensor]
 
 
 @contextlib.contextmanager
-def active(info: WorkerInfo) -> Iterator[None]:
+def active(info: WorkerInfo | None) -> Iterator[None]:
     """Inside, get_worker_info() of torch and of taas return `info`, and collating makes ordinary tensors."""
     before = torch_worker._worker_info
     table = torch_collate.default_collate_fn_map
