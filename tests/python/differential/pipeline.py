@@ -27,6 +27,7 @@ class Pipeline:
     seconds       how long a way may take, three times as long with libraries
     needs         distributions without which it is skipped
     full          tried with TAAS_FULL=1 only
+    survives      False where two logical workers cannot be in one process, as when a data worker dies
     resumes       False where state_dict cannot know the place, or the loader has a state_dict of its own
     """
 
@@ -45,6 +46,7 @@ class Pipeline:
     seconds: float = 60.0
     needs: tuple[str, ...] = ()
     full: bool = False
+    survives: bool = True
     resumes: bool = True
 
     @property

@@ -35,5 +35,5 @@ def reference(pipeline: Pipeline, num_workers: int) -> Way:
 def registered(pipeline: Pipeline) -> list[Way]:
     """One is disturbed, and one resumed, where more than an epoch tells something."""
     last = pipeline.num_workers[-1]
-    ways = [*(Way(number) for number in pipeline.num_workers), Way(last, kills=True)]
+    ways = [Way(number) for number in pipeline.num_workers] + [Way(last, kills=True)] * pipeline.survives
     return ways + [Way(last, resumes=True)] * (pipeline.resumes and pipeline.epochs > 1)

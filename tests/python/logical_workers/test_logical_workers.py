@@ -1,9 +1,7 @@
 """Each logical worker has a copy of what its code sets, as with the plain loader, however many processes there are."""
 
-import gc
 import os
 import types
-import weakref
 
 import pytest
 import taas
@@ -16,7 +14,6 @@ from taas.order.seeds import Seeds
 from taas.order.task import Task
 from taas.runtime import events
 from taas.worker import worker
-from taas.worker.making import Copies
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 MAIN = """
@@ -142,6 +139,14 @@ def test_persistent_workers_keep_what_they_began_with(data_workers):
     assert equal(*seen)
 
 
+class Counted(Numbers):
+    made = 0
+
+    def __getitem__(self, index):
+        self.made += 1
+        return index, self.made
+
+
 class Own(Numbers):
     def __getitem__(self, index):
         return os.getpid()
@@ -173,23 +178,45 @@ def test_copies_of_all_ranks_are_spread():
     assert sorted(order.next().place(2) for order in orders for _ in range(2)) == list(range(8))
 
 
-def test_copies_of_former_loops_are_let_go():
-    made = []
+opened = set()
 
-    def load():
-        made.append(weakref.ref(dataset := Marked(4)))
-        return recipe_of(DataLoader(dataset, 2, collate_fn=list, worker_init_fn=id))
 
-    copies, task = Copies(load), Task(Seeds(1, 0, 0, 0), 0, 0, [0, 1])
-    for number in range(4):
-        copies.copy_for(task, number, owner=number).encoded(task, number)
-    gc.collect()
-    assert [each() is None for each in made] == [True, True, False, False]
-    for ordinal in range(1, 5):  # loaders that the program makes anew for each epoch
-        task = task._replace(seeds=Seeds(1, 0, ordinal, 0))
-        copies.copy_for(task, ordinal, owner=ordinal).encoded(task, ordinal)
-    gc.collect()
-    assert [each() is None for each in made] == [True] * 4 + [False] * 4
+class File:
+    """A process may open it once, as LMDB's."""
+
+    def __init__(self):
+        assert not opened, "already open in this process"
+        opened.add("rows")
+
+    def __del__(self):
+        opened.clear()
+
+
+def open_file(worker):
+    get_worker_info().dataset.file = File()
+
+
+@pytest.mark.parametrize("changes", [pytest.param(False, marks=pytest.mark.gate), True])
+def test_copies_of_loops_that_have_ended_are_let_go(changes, data_workers):
+    """Also where the dataset has changed, or the loader is made anew."""
+    data_workers(2)
+    dataset, seen = Numbers(24), []
+    for epoch in range(6):
+        dataset.epoch = epoch if changes else 0
+        loader = taas.register(DataLoader(dataset, 2, num_workers=2, worker_init_fn=open_file))
+        seen.append(len(loop(loader)))
+        for _ in loader:
+            break
+    assert seen == [12] * 6
+
+
+def test_loops_at_once_have_copies_of_their_own(data_workers):
+    data_workers(1)
+    rows = []
+    for register in (lambda loader: loader, taas.register):
+        loader = register(DataLoader(Counted(12), 2, num_workers=2, collate_fn=list, worker_init_fn=id))
+        rows.append(list(zip(*[loader] * 5)))
+    assert equal(*rows)
 
 
 def test_persistent_workers_of_a_loader_that_is_registered_anew_begin_anew(data_workers):

@@ -234,7 +234,7 @@ def open_lmdb(worker):
     dataset.environment = dataset.open()
 
 
-@pipeline(needs=("lmdb",), num_workers=(2,), full=True)
+@pipeline(needs=("lmdb",), num_workers=(2,), full=True, survives=False)
 def lmdb_opened_by_worker_init_fn(workers):
     return DataLoader(LmdbByWorker(), 4, shuffle=True, num_workers=workers, worker_init_fn=open_lmdb)
 

@@ -47,6 +47,7 @@ class RemoteStream:
         logical_workers: int = 0,
     ) -> None:
         self._workers = workers
+        self.owner = frame.owner
         self._frame = frame.to_bytes()
         self._is_of_shards = False
         self._prepared = prepared
@@ -56,6 +57,11 @@ class RemoteStream:
         self._client = workers.client
         self.number = definition.open(self._client)
         workers.opened(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Until it is closed, by whoever has the loop."""
+        return self._client is not None
 
     def submit(self, task: Task) -> None:
         """What may be prepared has a worker that prepared it."""

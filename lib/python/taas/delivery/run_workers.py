@@ -75,6 +75,7 @@ class RunWorkers:
         """Memory of batches is registered with CUDA."""
         self._present: list[int] = []
         self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
+        self._persistent: set[int] = set()  # tokens of registrations with persistent_workers that have had a loop
         self._captures = Captures()
         self._take(said)
 
@@ -92,12 +93,17 @@ class RunWorkers:
         state = with_shared(capture.state, values_of(meant.shared))
         recipe = recipe_of(loader)
         stays = recipe.keeps or registered.fingerprint.shares_memory(loader)
-        frame = Frame(registered.token if recipe.persistent else secrets.randbits(64), state)
+        others = self._owners()
+        owner = registered.token if recipe.persistent else secrets.randbits(64)
+        if recipe.persistent:
+            self._persistent.add(owner)
+        frame = Frame(owner, others, state)
         return lambda: RemoteStream(self, meant, frame, bool(name), recipe.num_workers if stays else 0)
 
     def release(self, token: int) -> None:
         """The loader whose registration has this token is unregistered, or gone."""
         self._captures.forget(token)
+        self._persistent.discard(token)
 
     def name_for(self, loader: DataLoader) -> str:
         """What the run calls the loader; nothing where it has no name for it."""
@@ -147,6 +153,10 @@ class RunWorkers:
             stream.abandon()
         self.client = None
         self.is_pinned = False
+
+    def _owners(self) -> tuple[int, ...]:
+        """Of the copies that data workers keep for this process."""
+        return (*self._persistent, *{stream.owner for stream in self._streams if stream.is_open} - self._persistent)
 
     def _are_here(self) -> bool:
         """Whether all workers are on this machine."""

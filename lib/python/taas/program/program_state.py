@@ -23,7 +23,7 @@ from ..dataset import outside
 from . import environment, place, settings
 
 _VERSION = 2  # tasks alone begin with 1
-_HEAD = struct.Struct("<BIQ")
+_HEAD = struct.Struct("<BIIQ")
 _PROBE = "taas"
 
 
@@ -95,15 +95,18 @@ def differences(state: bytes, other: bytes) -> tuple[str, ...]:
 class Frame(NamedTuple):
     """What goes before a task: the state that it is to be done in, and whose copies of logical workers make it.
 
-    `owner` is 64 bits that name a loop, or with persistent_workers the loader's registration.
+    `owner` is 64 bits that name a loop, or with persistent_workers the loader's registration. `others` are those of
+    this rank that there were when the loop began: the copies of all that are not among them may go.
     """
 
     owner: int = 0
+    others: tuple[int, ...] = ()
     state: bytes = b""
 
     def to_bytes(self) -> bytes:
         """The payload of a task up to the task itself."""
-        return _HEAD.pack(_VERSION, len(self.state), self.owner) + self.state
+        others = struct.pack(f"<{len(self.others)}Q", *self.others)
+        return _HEAD.pack(_VERSION, len(self.others), len(self.state), self.owner) + others + self.state
 
 
 class Payloads:
@@ -122,9 +125,10 @@ class Payloads:
 def _frame_of(payload: bytes) -> tuple[bytes, Frame]:
     if payload[:1] != bytes([_VERSION]):
         return b"", Frame()
-    _, size, owner = _HEAD.unpack_from(payload)
-    end = _HEAD.size + size
-    return payload[:end], Frame(owner, payload[_HEAD.size : end])
+    _, count, size, owner = _HEAD.unpack_from(payload)
+    others = struct.unpack_from(f"<{count}Q", payload, _HEAD.size)
+    begin = _HEAD.size + 8 * count
+    return payload[: begin + size], Frame(owner, others, payload[begin : begin + size])
 
 
 class Capture(NamedTuple):

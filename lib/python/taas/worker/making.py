@@ -18,9 +18,6 @@ from .errors import say, short
 from .shard import Shard
 from .worker_info import WorkerInfo, active
 
-_KEPT_OF_LOADER = 2  # the loop that it is in, and one before or after
-_KEPT = 4  # of a program with several loaders of the same definition
-
 
 class Copy:
     """A recipe, and what its code has set there.
@@ -111,10 +108,9 @@ class Copy:
 
 
 class Copies:
-    """What this worker has made of one definition: one copy for all tasks, or some for each logical worker.
+    """What this worker has made of one definition: one copy for all tasks, or one for each logical worker of a loop.
 
-    Those keep something: of the loop that a rank is in, and of one before or after. `load` makes the recipe, for each
-    copy anew.
+    `load` makes the recipe, for each copy anew.
     """
 
     def __init__(self, load: Callable[[], Recipe]) -> None:
@@ -122,23 +118,24 @@ class Copies:
         self._of_all = None if first.recipe.keeps else first
         self._first: Copy | None = first
         self._load = load if first.recipe.keeps else lambda: first.recipe
-        self._kept: dict[Any, dict[tuple[int, int], Copy]] = {}
+        self._kept: dict[tuple[int, int, Any], dict[int, Copy]] = {}
 
     def copy_for(self, task: Task, stream: int = 0, owner: int = 0) -> Copy:
         """That which makes `task`, of those of `owner`. `stream` numbers a rank's loops: iterators belong to one."""
         if self._of_all:
             return self._of_all
-        kept = self._kept.setdefault((task.seeds.rank, task.logical_worker, task.dealt), {})
-        key = task.seeds.ordinal, owner
-        copy = kept.pop(key, None)
-        if copy is None or copy.is_past(task, stream):
-            copy = None  # its memory goes first
-            of_loader = [each for each in kept if each[0] == task.seeds.ordinal]
-            for each in of_loader[: 1 - _KEPT_OF_LOADER] or list(kept)[: 1 - _KEPT]:
-                del kept[each]
-            copy, self._first = self._first or Copy(self._load()), None
-        kept[key] = copy
-        return copy
+        kept = self._kept.setdefault(((task.dealt or task.seeds).rank, task.logical_worker, task.dealt), {})
+        if owner in kept and kept[owner].is_past(task, stream):
+            del kept[owner]
+        if owner not in kept:
+            kept[owner], self._first = self._first or Copy(self._load()), None
+        return kept[owner]
+
+    def let_go(self, rank: int, owners: set[int]) -> None:
+        """Of all copies for a rank there remain those of `owners`."""
+        for (of_rank, *_), kept in self._kept.items():
+            for owner in kept.keys() - owners if of_rank == rank else ():
+                del kept[owner]
 
 
 def _of_main(recipe: Recipe) -> dict[str, Any]:

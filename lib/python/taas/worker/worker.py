@@ -41,6 +41,7 @@ class Worker:
         self._last_of: dict[tuple[int, int], str] = {}
         self._digest_in_force = ""
         self._copy: Copy | None = None
+        self._owners: dict[int, set[int]] = {}  # of copies, by rank
 
     def answer(self, job: Any) -> None:
         """Makes the job's batch, and sends it or what came instead of it."""
@@ -62,6 +63,7 @@ class Worker:
         try:
             self._state.enter(frame.state)
             wanted = task.from_bytes(payload)
+            self._let_go(wanted, frame)
             copy = self._copies(job.digest).copy_for(wanted, job.stream, frame.owner)
             if job.digest != self._digest_in_force:
                 self._state.use()
@@ -77,6 +79,15 @@ class Worker:
         except BaseException as error:
             return raised(error)
         return answer_to(wanted, copy, job.stream, is_suspect=job.has_ended_a_worker)
+
+    def _let_go(self, wanted: task.Task, frame: Frame) -> None:
+        """With a rank's new loop, its copies of loops that have ended: what they have opened is closed first."""
+        rank = (wanted.dealt or wanted.seeds).rank
+        if frame.owner not in self._owners.get(rank, ()):
+            self._owners[rank] = {frame.owner, *frame.others}
+            self._copy = None
+            for copies in self._loaded.values():
+                copies.let_go(rank, self._owners[rank])
 
     def _send(self, job: Any, answer: Answer) -> None:
         if isinstance(answer, Made):
