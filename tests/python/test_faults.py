@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import taas
@@ -84,14 +83,14 @@ def test_a_batch_that_kills_every_worker_ends_the_loop_with_one_line(initialise,
 
 
 class Waits(Numbers):
-    """Until the test lets it."""
+    """At one index, until the test lets it."""
 
-    def __init__(self, path):
-        super().__init__()
-        self.path = path
+    def __init__(self, path, at, size=103):
+        super().__init__(size)
+        self.path, self.at = path, at
 
     def __getitem__(self, index):
-        if index == 9:
+        if index == self.at:
             with open(self.path) as fifo:
                 fifo.read()
         return super().__getitem__(index)
@@ -114,7 +113,7 @@ def test_a_loop_that_stands_still_says_so(data_workers, monkeypatch, tmp_path):
 
     helper = threading.Thread(target=let_it)
     helper.start()
-    with taas.register(DataLoader(Waits(tmp_path / "fifo"), 8, num_workers=1)) as loader:
+    with taas.register(DataLoader(Waits(tmp_path / "fifo", 9), 8, num_workers=1)) as loader:
         batches = iter(loader)
         next(batches), next(batches)
     helper.join()
@@ -171,7 +170,6 @@ def test_what_cannot_be_pickled_is_named(where, data_workers):
     assert len(str(raised.value).splitlines()) == 1
 
 
-@pytest.mark.gate
 class Plain:
     """A sampler that is drawn when torch draws it."""
 
@@ -182,24 +180,19 @@ class Plain:
         return 24
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("sampler", [None, Plain()])
 def test_a_timeout_is_the_loaders_own_and_the_loop_goes_on_behind_it(sampler, data_workers, tmp_path):
     data_workers(1)
-    there = tmp_path / "there"
-
-    class Waits(Numbers):
-        def __getitem__(self, index):
-            while not there.exists():
-                time.sleep(0.01)
-            return index
-
-    with taas.register(DataLoader(Waits(24), 4, sampler=sampler, num_workers=1, timeout=1)) as loader:
+    os.mkfifo(fifo := tmp_path / "fifo")
+    with taas.register(DataLoader(Waits(fifo, 0, 24), 4, sampler=sampler, num_workers=1, timeout=1)) as loader:
         batches = iter(loader)
         for _ in range(3):
             with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
                 next(batches)
-        there.touch()
-        assert torch.cat(list(batches)).tolist() == list(range(24))
+        with open(fifo, "w"):
+            pass
+        assert torch.cat([indices for _, indices in batches]).tolist() == list(range(24))
 
 
 def test_a_missing_path_is_the_datasets_own_error(data_workers):
