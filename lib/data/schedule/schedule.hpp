@@ -55,7 +55,7 @@ struct Submitted {
   Task task;
   WorkerIndex preferred =
       -1;               ///< who has something for it (a prepared batch, an iterable dataset's position); -1: nobody
-  bool pinned = false;  ///< copying it costs a replay: only when `preferred` is gone it goes to another worker
+  bool pinned = false;  ///< `preferred` has what only it has: only when that is gone it goes to another worker
   Instant at;
 };
 /// The worker has begun to work on it. It need not say so for what is made at once.

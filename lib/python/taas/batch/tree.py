@@ -53,11 +53,6 @@ def encode(batch: Any) -> tuple[str, list[Any]]:
     return _description_of(form), simple.buffers
 
 
-def is_pickled(description: str) -> bool:
-    """Whether the batch was too much for a description alone."""
-    return description.startswith('{"object"')
-
-
 def _description_of(form: tuple[Any, ...]) -> str:
     description = _descriptions.get(form)
     if description is None:

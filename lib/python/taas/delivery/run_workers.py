@@ -93,11 +93,10 @@ class RunWorkers:
         state = with_shared(capture.state, values_of(meant.shared))
         recipe = recipe_of(loader)
         stays = recipe.keeps or registered.fingerprint.shares_memory(loader)
-        others = self._owners()
         owner = registered.token if recipe.persistent else secrets.randbits(64)
         if recipe.persistent:
             self._persistent.add(owner)
-        frame = Frame(owner, others, state)
+        frame = Frame(owner, self._owners(), state)
         return lambda: RemoteStream(self, meant, frame, bool(name), recipe.num_workers if stays else 0)
 
     def release(self, token: int) -> None:
@@ -156,7 +155,7 @@ class RunWorkers:
 
     def _owners(self) -> tuple[int, ...]:
         """Of the copies that data workers keep for this process."""
-        return (*self._persistent, *{stream.owner for stream in self._streams if stream.is_open} - self._persistent)
+        return tuple(self._persistent | {stream.owner for stream in self._streams if stream.is_open})
 
     def _are_here(self) -> bool:
         """Whether all workers are on this machine."""

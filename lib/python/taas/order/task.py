@@ -63,9 +63,19 @@ class Task(NamedTuple):
     turn: int = -1
     dealt: Dealing | None = None
 
+    @property
+    def rank(self) -> int:
+        """Whose batch it is. What is dealt has the seeds of rank 0."""
+        return (self.dealt or self.seeds).rank
+
+    @property
+    def worker(self) -> tuple[int, int, Dealing | None]:
+        """Tells the logical workers of all ranks apart."""
+        return self.rank, self.logical_worker, self.dealt
+
     def place(self, workers: int) -> int:
         """Which data worker, modulo their number, its logical worker stays on; each rank has so many of these."""
-        return (self.dealt or self.seeds).rank * workers + self.logical_worker
+        return self.rank * workers + self.logical_worker
 
     def to_bytes(self) -> bytes:
         """The payload: a head of 40 bytes, and the indices."""

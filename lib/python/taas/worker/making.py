@@ -124,7 +124,7 @@ class Copies:
         """That which makes `task`, of those of `owner`. `stream` numbers a rank's loops: iterators belong to one."""
         if self._of_all:
             return self._of_all
-        kept = self._kept.setdefault(((task.dealt or task.seeds).rank, task.logical_worker, task.dealt), {})
+        kept = self._kept.setdefault(task.worker, {})
         if owner in kept and kept[owner].is_past(task, stream):
             del kept[owner]
         if owner not in kept:

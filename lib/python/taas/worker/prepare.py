@@ -130,7 +130,7 @@ class LoaderPreparation:
         """What there is for tasks at the end of a shard, and behind it."""
         if not self._ended or (task := from_bytes(payload)).turn < 0:
             return None
-        seeds, turn, end = self._ended.get(_shard_of(task), (None, 0, None))
+        seeds, turn, end = self._ended.get(task.worker, (None, 0, None))
         return end if task.seeds == seeds and task.turn >= turn else None
 
     def step(self) -> None:
@@ -154,7 +154,7 @@ class LoaderPreparation:
         if PlaceReads.seen:
             self._give_up()
         elif isinstance(answer, Made) and task.turn >= 0 and not Facts.at_end_of(answer.buffers[-1]).samples:
-            self._ended[_shard_of(task)] = task.seeds, task.turn, Prepared(*answer, size=0)
+            self._ended[task.worker] = task.seeds, task.turn, Prepared(*answer, size=0)
         elif isinstance(answer, Made):  # of everything else the rank that asks for it will be told
             without_seeds = not SeedsRead.seen and self._drew_nothing(task, copy)
             self.store.put(payload, without_seeds, *answer)
@@ -199,11 +199,7 @@ class LoaderPreparation:
         return place % self._workers == self._worker
 
     def _is_over(self, task: Task) -> bool:
-        return task.turn >= 0 and _shard_of(task) in self._ended
-
-
-def _shard_of(task: Task) -> Any:
-    return task.seeds.rank, task.dealt, task.logical_worker
+        return task.turn >= 0 and task.worker in self._ended
 
 
 def _imported(name: str, alone: bool) -> DataLoader:

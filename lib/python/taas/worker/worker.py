@@ -82,12 +82,11 @@ class Worker:
 
     def _let_go(self, wanted: task.Task, frame: Frame) -> None:
         """With a rank's new loop, its copies of loops that have ended: what they have opened is closed first."""
-        rank = (wanted.dealt or wanted.seeds).rank
-        if frame.owner not in self._owners.get(rank, ()):
-            self._owners[rank] = {frame.owner, *frame.others}
+        if frame.owner not in self._owners.get(wanted.rank, ()):
+            self._owners[wanted.rank] = owners = {frame.owner, *frame.others}
             self._copy = None
             for copies in self._loaded.values():
-                copies.let_go(rank, self._owners[rank])
+                copies.let_go(wanted.rank, owners)
 
     def _send(self, job: Any, answer: Answer) -> None:
         if isinstance(answer, Made):
