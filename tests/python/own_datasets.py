@@ -166,6 +166,12 @@ class Offset(Numbers):
         return torch.tensor(index + self.offset)
 
 
+class WithAFile(Offset):
+    def __init__(self, size):
+        super().__init__(size)
+        self.file = open(__file__, "rb")
+
+
 class Floats(Numbers):
     def __getitem__(self, index):
         return torch.tensor(index / 3)
@@ -182,6 +188,9 @@ another_loader = DataLoader(Slow(), 8, num_workers=2)
 plain_loader = DataLoader(Numbers(), 8)
 loader_of_floats = DataLoader(Floats(), 8, num_workers=1)
 loader_of_rank = DataLoader(Placed(), 8, num_workers=1)
+loader_of_offsets = DataLoader(Offset(24), 4, num_workers=1)
+loader_with_a_file = DataLoader(WithAFile(24), 4, num_workers=1)
+loader_of_copies_with_a_file = DataLoader(WithAFile(24), 4, num_workers=1, worker_init_fn=id)
 loader_of_copies = DataLoader(Numbers(24), 4, num_workers=2, worker_init_fn=id)
 loader_of_shards = DataLoader(Sharded(), 4, num_workers=2)
 

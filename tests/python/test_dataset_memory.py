@@ -12,7 +12,7 @@ import taas
 from conftest import DEADLINE_SECONDS
 from process_datasets import InMemory
 from taas.runtime import native
-from taas.dataset.dataset_memory import DatasetMemory, mapped
+from taas.sending.memory import DatasetMemory, mapped
 from torch.utils.data import DataLoader
 
 

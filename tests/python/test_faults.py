@@ -145,31 +145,6 @@ def test_a_batch_larger_than_the_buffer_is_said(data_workers):
     assert len(str(raised.value).splitlines()) == 1
 
 
-class Holder(Numbers):
-    """A dataset, or what is called."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner = Numbers()
-        self.inner.lock = threading.Lock()
-        self.inner.lock.acquire()
-
-    def __call__(self, given):
-        return given
-
-
-@pytest.mark.gate
-@pytest.mark.parametrize("where", ["dataset", "collate_fn", "worker_init_fn"])
-def test_what_cannot_be_pickled_is_named(where, data_workers):
-    data_workers(1)
-    with (
-        taas.register(DataLoader(**{"dataset": Numbers(), where: Holder()})) as loader,
-        pytest.raises(TypeError, match=rf"taas: {where}\.inner\.lock .*cannot be pickled") as raised,
-    ):
-        loop(loader)
-    assert len(str(raised.value).splitlines()) == 1
-
-
 class Plain:
     """A sampler that is drawn when torch draws it."""
 

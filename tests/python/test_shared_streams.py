@@ -6,14 +6,16 @@ import pytest
 import taas
 import torch
 from taas.batch import layout, untree
-from taas.code.recipe import recipe_of
+from taas.sending.by_value import OfMain
+from taas.sending.recipe import recipe_of
+from taas.sending.recipe_pickle import Arrived
 from taas.order import sharing
 from taas.order.common_order import CommonOrder, UnequalOrder
 from taas.order.common_stream import CommonStream
 from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
 from taas.order.task import Dealing, Facts, Task, from_bytes
-from taas.program import random_states
+from taas.order import random_states
 from taas.worker.making import Copies
 from taas.worker.prepared_order import of_ranks
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
@@ -90,7 +92,7 @@ def loop_of_rank(loader, rank, ranks, stream=None, begin=0):
     """The rank's batches, and the numbers of samples that came with them. Only those from turn `begin` on are made."""
     recipe = recipe_of(loader)
     order = ShardOrder(recipe, SEEDS, Dealing(rank, ranks), stream.read if stream else None)
-    copies = Copies(lambda: recipe)
+    copies = Copies(lambda: Arrived(recipe, [], OfMain({})))
     batches = []
     with random_states.kept():
         while True:
@@ -156,7 +158,7 @@ def test_samples_without_batches_are_dealt_one_by_one():
     recipe = recipe_of(loader)
     numbers = []
     for rank in range(2):
-        copies = Copies(lambda: recipe)
+        copies = Copies(lambda: Arrived(recipe, [], OfMain({})))
         for turn in range(3):
             facts, (number, _) = made(copies, Task(SEEDS, turn, 0, turn=turn, dealt=Dealing(rank, 2)))
             assert facts.samples == 1

@@ -140,24 +140,3 @@ def test_the_order_of_another_loader_is_refused(other, data_workers):
         loader.load_state_dict(state)
         with pytest.raises(ValueError, match="either the dataset, the batch size or the seed is another one"):
             list(loader)
-
-
-class Following(Augmented):
-    """Gives what its own iterator has next, whatever the index."""
-
-    def __init__(self):
-        super().__init__(12)
-        self.following = iter(range(1000))
-
-    def __getitem__(self, index):
-        return next(self.following)
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_a_place_that_no_state_holds_is_refused(count, data_workers):
-    data_workers(count)
-    with taas.register(DataLoader(Following(), 4)) as loader:
-        next(iter(loader))
-        loader.load_state_dict(loader.state_dict())
-        with pytest.raises(ValueError, match="holds a range_iterator, and how far that was is not in the state"):
-            iter(loader)

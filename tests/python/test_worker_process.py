@@ -1,20 +1,19 @@
 """To dataset code a data worker is the plain loader's worker: its rank's place, and the state of the rank's program."""
 
-import logging
+import json
 import multiprocessing
 import os
 import subprocess
 import sys
-import warnings
+import time
 
-import numpy
-import process_datasets
 import pytest
 import taas
 import torch
 import torch.distributed as dist
 from conftest import equal, loop
-from process_datasets import OfItsRank, Scaled, Sums, Tells, as_it_is, communicate, own_place, own_settings
+from process_datasets import OfItsRank, Sums, Tells, as_it_is, communicate, limits_of_pil, own_place, own_settings
+from taas.sending import state
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
 
@@ -65,78 +64,76 @@ def test_an_iterable_dataset_shards_by_rank(data_workers, monkeypatch):
             assert loop(loader) == [[(rank, -1), (rank + 8, -1)], [(rank + 16, -1)]]
 
 
-@pytest.fixture
-def settings():
-    """Puts back what a test sets."""
-    default, printed, errors, limit = (
-        torch.get_default_dtype(),
-        numpy.get_printoptions(),
-        numpy.geterr(),
-        sys.getrecursionlimit(),
-    )
-    precision, argv, mask, level = (
-        torch.get_float32_matmul_precision(),
-        list(sys.argv),
-        os.umask(0o22),
-        logging.root.level,
-    )
-    yield
-    os.umask(mask)
-    logging.root.setLevel(level)
-    torch.set_default_dtype(default)
-    torch.set_printoptions(profile="default")
-    torch.use_deterministic_algorithms(False)
-    torch.set_float32_matmul_precision(precision)
-    numpy.set_printoptions(**printed)
-    numpy.seterr(**errors)
-    sys.setrecursionlimit(limit)
-    sys.argv[:] = argv
-
-
-def change_settings(monkeypatch):
-    monkeypatch.setenv("TAASTEST_SET", "by the script")
-    monkeypatch.delenv("HOME", raising=False)
-    torch.set_default_dtype(torch.float64)
-    torch.set_printoptions(precision=2)
-    torch.use_deterministic_algorithms(True)
-    torch.set_float32_matmul_precision("high")
-    numpy.set_printoptions(precision=2)
-    numpy.seterr(all="ignore")
-    sys.setrecursionlimit(4321)
-    sys.argv.append("--more")
-    os.umask(0o27)
-    logging.root.setLevel(logging.ERROR)
-    warnings.filterwarnings("error", message="of the test")
-
-
-def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(data_workers, monkeypatch, settings, tmp_path):
+def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(data_workers, monkeypatch, tmp_path):
     data_workers(1)
+    default, argv = torch.get_default_dtype(), list(sys.argv)
     with registered(Tells(own_settings)) as loader:
         first = loop(loader)
         assert equal(first[0][0][1], own_settings())
-        change_settings(monkeypatch)
-        second = loop(loader)
-        assert equal(second[0][0][1], own_settings()) and not equal(first, second)
+        monkeypatch.setenv("TAASTEST_SET", "by the script")
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        monkeypatch.delenv("HOME", raising=False)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        try:
+            time.tzset()
+            torch.set_default_dtype(torch.float64)
+            sys.argv.append("--more")
+            second = loop(loader)
+            assert equal(second[0][0][1], own_settings()) and not equal(first, second)
+        finally:
+            torch.set_default_dtype(default)
+            sys.argv[:] = argv
+            monkeypatch.delenv("TZ")
+            time.tzset()
         monkeypatch.chdir(tmp_path)
         assert equal(loop(loader)[0][0][1], own_settings())
 
 
-def test_globals_that_the_program_changes_between_loops_are_seen(data_workers, monkeypatch):
-    data_workers(1)
-    with registered(Scaled()) as loader:
-        assert equal(loop(loader)[1], [(2, torch.tensor(2.0)), (3, torch.tensor(2.0))])
-        monkeypatch.setattr(process_datasets, "SCALE", 5)
-        assert equal(loop(loader)[1], [(10, torch.tensor(2.0)), (15, torch.tensor(2.0))])
+MODULE = """
+import os, sys
+os.environ.setdefault("TAASTEST_HOME", "here")
+sys.path.insert(0, "added")
+"""
 
 
-def test_a_loop_without_gradients_does_not_leave_its_mark(data_workers):
+def added():
+    import a_module_that_adds  # noqa: F401
+
+    return os.environ["TAASTEST_HOME"], "added" in sys.path
+
+
+@pytest.mark.parametrize("initialise", [None, lambda worker: added()])
+def test_what_a_module_adds_when_it_is_imported_stays(initialise, data_workers, monkeypatch, tmp_path):
+    """It is imported once, whichever loader or loop or logical worker is the first."""
+    (tmp_path / "a_module_that_adds.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
     data_workers(1)
-    with registered(Tells(torch.is_grad_enabled)) as loader:
-        with torch.no_grad():
-            assert loop(loader)[0] == [(0, False), (1, False)]
-        with torch.inference_mode():
-            loop(loader)
-        assert loop(loader)[0] == [(0, True), (1, True)]
+    for number in range(2):
+        with registered(Tells(added), num_workers=2, worker_init_fn=initialise) as loader:
+            for _ in range(2):
+                assert {told for batch in loop(loader) for _, told in batch} == {("here", True)}
+                monkeypatch.setenv("TAASTEST_SET", str(number))
+
+
+def test_the_limits_of_pil_are_the_programs(data_workers, monkeypatch):
+    image, file = pytest.importorskip("PIL.Image"), pytest.importorskip("PIL.ImageFile")
+    data_workers(1)
+    with registered(Tells(limits_of_pil)) as loader:
+        assert loop(loader)[0][0][1] == limits_of_pil()
+        for limits in ((5, True), (None, False)):
+            monkeypatch.setattr(image, "MAX_IMAGE_PIXELS", limits[0])
+            monkeypatch.setattr(file, "LOAD_TRUNCATED_IMAGES", limits[1])
+            assert loop(loader)[0][0][1] == limits
+
+
+def test_a_folder_that_is_not_there_is_named():
+    said, threads = [], torch.get_num_threads()
+    wanted = {**json.loads(state.captured()), "folder": "/not/there"}
+    try:
+        state.State(lambda what, why: said.append((what, why))).enter(json.dumps(wanted).encode())
+    finally:
+        torch.set_num_threads(threads)
+    assert said == [("the working directory", "[Errno 2] No such file or directory: '/not/there'")]
 
 
 def test_torch_computes_with_as_many_threads_as_in_workers_of_the_plain_loader(data_workers):
@@ -187,6 +184,7 @@ def test_a_data_worker_is_a_process_of_its_own(data_workers):
 SCRIPT = """
 import subprocess
 import sys
+import time
 import taas, torch, which, __main__
 from torch.utils.data import DataLoader, Dataset
 

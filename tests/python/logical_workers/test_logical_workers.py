@@ -8,7 +8,8 @@ import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
 from own_datasets import Numbers
-from taas.code.recipe import recipe_of
+from taas.sending import definition
+from taas.sending.recipe import recipe_of
 from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
 from taas.order.task import Task
@@ -137,6 +138,17 @@ def test_persistent_workers_keep_what_they_began_with(data_workers):
         if register:
             taas.unregister(loader)
     assert equal(*seen)
+
+
+def test_persistent_workers_of_a_stream_without_a_length_begin_again(data_workers):
+    data_workers(1)
+    with taas.register(DataLoader(MarkedStream(), 3, num_workers=1, persistent_workers=True)) as loader:
+        batches = iter(loader)
+        whole = len(list(batches))
+        batches = iter(loader)
+        next(batches)
+        batches = iter(loader)
+        assert len(list(batches)) == whole == 4
 
 
 class Counted(Numbers):
@@ -296,7 +308,8 @@ def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
         raise_=lambda job, *what: pytest.fail(str(what)),
     )
     loader = DataLoader(Numbers(), 2)
-    monkeypatch.setattr(worker.definition, "source", lambda *data: lambda: recipe_of(loader))
+    source = definition.Source(definition.load_of(loader), {})
+    monkeypatch.setattr(worker.definition, "source", lambda *data: source)
     one = worker.Worker(server, "data worker 0")
     for _ in range(3):
         for rank in range(9):

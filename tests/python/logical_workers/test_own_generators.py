@@ -1,6 +1,5 @@
 """Random generators of a loader's own code, and streams that are read again: the same draws, whoever makes a batch."""
 
-import functools
 import random
 
 import numpy
@@ -9,8 +8,7 @@ import taas
 import torch
 from conftest import equal, loop, registered_loop, seed
 from own_datasets import Numbers
-from taas.code import own_generators
-from taas.code.recipe import recipe_of
+from taas.sending.recipe import recipe_of
 from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
 from taas.order.task import Facts
@@ -87,7 +85,6 @@ class Augments(Numbers):
     """Draws from generators of its own; `order` is drawn once, when it is first needed."""
 
     order = None
-    late = None
 
     def __init__(self, size=24):
         super().__init__(size)
@@ -97,22 +94,16 @@ class Augments(Numbers):
     def __getitem__(self, index):
         if self.order is None:
             self.order = self.image.permutation(24), self.mask.permutation(24)
-            self.late = numpy.random.default_rng(7)
         of_torch = float(torch.rand((), generator=self.others[2]))
         return (
             index,
             self.order[0][index],
             self.image.random(),
             self.mask.random(),
-            self.late.random(),
             self.others[0].random(),
             self.others[1].rand(),
             of_torch,
-            DRAWN.random(),
         )
-
-
-DRAWN = random.Random(8)
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.gate)])
@@ -124,7 +115,7 @@ def test_draws_of_a_dataset_of_its_own_do_not_depend_on_who_makes_a_batch(worker
     assert all(registered_loop(make, data_workers, count, epochs=2) == once for count in (2, 4))
     samples = [sample for batch in once for sample in batch]
     assert all(sample[2] == sample[3] for sample in samples)  # image and mask are augmented alike
-    assert len({sample[2] for sample in samples}) == len({sample[4] for sample in samples}) == 48
+    assert len({sample[2] for sample in samples}) == 48
     assert [sample[:2] for sample in samples] == [sample[:2] for sample in loop(make(), 2) for sample in sample]
 
 
@@ -137,21 +128,6 @@ def test_generators_of_a_dataset_are_told_of_once_and_stay_as_they_are(make, dat
     has_some = hasattr(dataset, "image")
     assert len([line for line in run.remarks() if "its dataset has random generators of its own" in line]) == has_some
     assert not has_some or dataset.others[0].getstate() == before.others[0].getstate()
-
-
-@pytest.mark.parametrize(
-    "drawing",
-    [
-        lambda own: own.random,
-        lambda own: functools.partial(own.random),
-        lambda own: functools.partialmethod(lambda _, other: other.random(), own),
-        lambda own: staticmethod(own.random),
-    ],
-)
-def test_generators_are_found_by_their_methods(drawing):
-    own = random.Random(3)
-    dataset = type("Draws", (Numbers,), {"draw": drawing(own), "__getitem__": lambda self, index: self.draw()})()
-    assert own_generators.found_in(recipe_of(DataLoader(dataset))) == [own]
 
 
 class FromTheSystem(IterableDataset):

@@ -6,6 +6,7 @@ import tempfile
 import numpy
 import torch
 from differential.pipeline import pipeline
+from pipelines.samples import without_meta
 from torch.utils.data import DataLoader, Dataset
 
 
@@ -186,7 +187,7 @@ def monai_kept_on_disk(workers):
     volumes = [{"image": plane[:, : 4 + number % 3] + number, "name": f"v{number}"} for number in range(12)]
     steps = Compose([EnsureTyped("image"), NormalizeIntensityd("image"), SpatialPadd("image", (6, 6))])
     kept = PersistentDataset(volumes, steps, cache_dir=place("persistent"))
-    return DataLoader(kept, 3, num_workers=workers, collate_fn=list_data_collate)
+    return DataLoader(kept, 3, num_workers=workers, collate_fn=list_data_collate, worker_init_fn=without_meta)
 
 
 @pipeline(needs=("monai",), full=True, seconds=180.0, resumes=False)
@@ -198,4 +199,4 @@ def monai_loader_with_a_thread(workers):
     steps = Compose([EnsureType(), ScaleIntensityRange(0, 20, 0, 1)])
     set_track_meta(False)  # which numbers objects by their addresses
     made = MonaiDataset([numpy.full((2, 3), number, numpy.float32) for number in range(20)], steps)
-    return ThreadDataLoader(made, batch_size=4, num_workers=workers, buffer_size=2)
+    return ThreadDataLoader(made, batch_size=4, num_workers=workers, buffer_size=2, worker_init_fn=without_meta)

@@ -10,6 +10,13 @@ from differential.pipeline import of_samples
 from torch.utils.data import DataLoader, Dataset, default_convert
 
 
+def without_meta(worker):
+    """A setting of MONAI's, which started workers have anew."""
+    from monai.data import set_track_meta
+
+    set_track_meta(False)
+
+
 class Made(Dataset):
     """Samples that a function makes of their index."""
 

@@ -1,21 +1,14 @@
 """What the program has set before the loop, and what workers are to know of it."""
 
-import decimal
-import locale
 import os
 import random
 import sys
 import tempfile
-import warnings
 
-import numpy
 import torch
 from differential.pipeline import pipeline
 from pipelines.samples import Made
 from torch.utils.data import DataLoader, get_worker_info
-
-STRENGTH = {"value": 1}
-mixture = [0.5]
 
 
 def loader_of(make, workers, **options):
@@ -40,44 +33,6 @@ def the_folder(workers):
     with open("here.txt", "w") as file:
         file.write("here")
     return loader_of(lambda index: open("here.txt").read(), workers)
-
-
-@pipeline()
-def attributes_of_modules(workers):
-    STRENGTH["value"] = 7
-    numpy.our_own = "set"
-    return loader_of(lambda index: (STRENGTH["value"], getattr(numpy, "our_own", "not set")), workers)
-
-
-@pipeline()
-def limits_and_filters(workers):
-    sys.setrecursionlimit(4321)
-    warnings.simplefilter("error", UserWarning)
-    decimal.getcontext().prec = 5
-    return loader_of(lambda index: (sys.getrecursionlimit(), decimal.Decimal(1) / 3, warnings.filters[0][0]), workers)
-
-
-@pipeline()
-def settings_of_numpy_and_torch(workers):
-    numpy.seterr(all="ignore")
-    numpy.set_printoptions(precision=2)
-    torch.set_printoptions(precision=2)
-    torch.set_flush_denormal(True)
-    return loader_of(
-        lambda index: (
-            numpy.geterr(),
-            str(numpy.array([index / 3])),
-            str(torch.tensor([index / 3])),
-            torch.tensor([1e-310], dtype=torch.float64) / 2,
-        ),
-        workers,
-    )
-
-
-@pipeline()
-def the_locale(workers):
-    locale.setlocale(locale.LC_ALL, "C.UTF-8")
-    return loader_of(lambda index: locale.setlocale(locale.LC_CTYPE), workers)
 
 
 @pipeline()
@@ -160,15 +115,6 @@ def weights_deep_in_a_large_dataset_change(workers):
     return DataLoader(Mixing(5 << 20), 4, num_workers=workers)
 
 
-def set_global(loader, epoch):
-    STRENGTH["value"] = epoch
-
-
-@pipeline(before_epoch=set_global, epochs=3)
-def a_global_changes_between_epochs(workers):
-    return loader_of(lambda index: STRENGTH["value"], workers)
-
-
 @pipeline(before_epoch=lambda loader, epoch: os.environ.update(EPOCH=str(epoch)), epochs=3)
 def the_environment_changes_between_epochs(workers):
     return loader_of(lambda index: os.environ["EPOCH"], workers)
@@ -182,11 +128,3 @@ def the_environment_changes_between_epochs(workers):
 )
 def persistent_workers_keep_the_first_strength(workers):
     return DataLoader(Curriculum(1), 4, num_workers=workers, persistent_workers=True)
-
-
-@pipeline(needs=("pandas",), full=True)
-def an_option_of_pandas(workers):
-    import pandas
-
-    pandas.set_option("display.precision", 2)
-    return loader_of(lambda index: str(__import__("pandas").Series([index / 3])), workers)

@@ -7,6 +7,7 @@ import tempfile
 import numpy
 import torch
 from differential.pipeline import pipeline
+from pipelines.samples import without_meta
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 
@@ -119,6 +120,7 @@ def monai_cached_segmentation(workers):
         batch_size=2,
         shuffle=True,
         num_workers=workers,
+        worker_init_fn=without_meta,
     )
 
 

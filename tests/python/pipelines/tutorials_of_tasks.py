@@ -8,6 +8,7 @@ import tempfile
 import numpy
 import torch
 from differential.pipeline import pipeline
+from pipelines.samples import without_meta
 from torch.utils.data import DataLoader, Dataset, IterableDataset, StackDataset, Subset, get_worker_info
 
 
@@ -69,7 +70,7 @@ def monai_images_and_masks(workers):
         labels=list(range(20)),
     )
     pairs.set_random_state(seed=7)
-    return DataLoader(pairs, 4, shuffle=True, num_workers=workers)
+    return DataLoader(pairs, 4, shuffle=True, num_workers=workers, worker_init_fn=without_meta)
 
 
 @pipeline(needs=("torchvision", "soundfile"), full=True, random=True)

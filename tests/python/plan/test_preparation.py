@@ -9,12 +9,11 @@ import torch
 from conftest import DEADLINE_SECONDS, equal, loop, registered_loop, seed, wait_until
 from own_datasets import Numbers, numbers
 from runs import importable, of_kind  # noqa: F401
-from taas.dataset import definition
 from taas.order.order import MapOrder
 from taas.order.seeds import Seeds
-from taas.program import program_state
 from taas.runtime import events
 from taas.runtime.plan import read
+from taas.sending import definition, state
 from taas.worker.prepare import LoaderPreparation, Preparation
 from taas.worker.prepared_order import of_ranks
 from torch.utils.data import DataLoader, Sampler
@@ -82,14 +81,14 @@ def test_what_copies_have_prepared_is_where_ranks_ask_for_it(run, monkeypatch):
     for prepared in workers:
         while not prepared.is_done:
             prepared.step()
-    loader, state = own_datasets.loader_of_copies, program_state.captured()
+    loader, program = own_datasets.loader_of_copies, state.captured()
     digest, found = definition.named("own_datasets:loader_of_copies").digest, 0
     for rank in range(2):
         order = MapOrder(loader, Seeds(11, rank, 0, 0), False)
         order.begin()
         for _ in range(6):
             task = order.next()
-            found += workers[task.place(2) % 3].take(digest, state, task.to_bytes()) is not None
+            found += workers[task.place(2) % 3].take(digest, program, task.to_bytes()) is not None
     assert found == 12
 
 
@@ -167,6 +166,29 @@ def test_what_was_prepared_is_made_again_where_the_program_has_set_something(run
     )
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_loader_that_the_program_has_changed_is_sent(persistent, data_workers, monkeypatch):
+    data_workers(1, loader="own_datasets:loader_of_offsets")
+    loader = own_datasets.loader_of_offsets
+    monkeypatch.setattr(loader, "_DataLoader__initialized", False)
+    monkeypatch.setattr(loader, "persistent_workers", persistent)
+    with taas.register(loader):
+        assert loop(loader)[0].tolist() == [0, 1, 2, 3]
+        monkeypatch.setattr(loader.dataset, "offset", 100, raising=False)
+        assert loop(loader)[0].tolist() == ([0, 1, 2, 3] if persistent else [100, 101, 102, 103])
+        monkeypatch.delattr(loader.dataset, "offset")
+        assert loop(loader)[0].tolist() == [0, 1, 2, 3]
+
+
+def test_a_loader_that_cannot_be_sent_is_what_workers_import(data_workers):
+    run = data_workers(1, loader="own_datasets:loader_with_a_file")
+    with taas.register(own_datasets.loader_with_a_file) as loader:
+        assert loop(loader)[0].tolist() == [0, 1, 2, 3]
+    said = [line for line in run.remarks() if line.startswith("loader_with_a_file: ")]
+    assert len(said) == 1 and "as they import it, whatever the program changes" in said[0]
+    assert "taas: dataset.file (_io.BufferedReader) of the registered loader cannot be pickled" in said[0]
+
+
 def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch):
     for module in (torch, torch.random):
         monkeypatch.setattr(module, "initial_seed", module.initial_seed)  # a preparation replaces it
@@ -191,6 +213,12 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
         (
             "own_datasets:numbers",
             "ValueError: 'numbers' of module own_datasets is of type Numbers, not a torch.utils.data.DataLoader",
+        ),
+        (
+            "own_datasets:loader_of_copies_with_a_file",
+            "TypeError: taas: dataset.file (_io.BufferedReader) of the registered loader cannot be pickled, so it "
+            "cannot be sent to data workers: cannot pickle '_io.BufferedReader' object. Open files and connections on "
+            "first use in __getitem__, or in worker_init_fn, or run without --cpus",
         ),
         ("own_datasets:loader,no_such:loader", "no_such:loader: ModuleNotFoundError: No module named 'no_such'"),
         ("no_such:loader", "ModuleNotFoundError: No module named 'no_such'"),

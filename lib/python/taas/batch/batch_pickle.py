@@ -15,7 +15,7 @@ import numpy
 import torch
 from torch._tensor import _rebuild_from_type_v2
 
-from ..code import pickling
+from ..sending import by_value
 from . import rebuild
 from .layout import spans_of
 from .regions import Extent, Regions
@@ -67,11 +67,11 @@ def _dumped_by_value(batch: Any) -> tuple[Any, list[Extent]]:
     except Exception as error:
         hint = (
             ""
-            if pickling.CAN_SEND_BY_VALUE
+            if by_value.CAN_SEND_BY_VALUE
             else "; with `pip install cloudpickle` lambdas and local classes can be sent"
         )
-        raise pickling.Unpicklable(
-            f"a batch holds what cannot be pickled: {pickling.first_line(error)}{hint}"
+        raise by_value.Unpicklable(
+            f"a batch holds what cannot be pickled: {by_value.first_line(error)}{hint}"
         ) from error
 
 
@@ -168,5 +168,5 @@ class _Pickler(_Holes, pickle.Pickler):
     """Classes and functions go by their names."""
 
 
-class _ByValue(_Holes, pickling.cloudpickle.Pickler if pickling.CAN_SEND_BY_VALUE else pickle.Pickler):  # type: ignore[misc]
+class _ByValue(_Holes, by_value.cloudpickle.Pickler if by_value.CAN_SEND_BY_VALUE else pickle.Pickler):  # type: ignore[misc]
     """What has no name goes along."""

@@ -52,11 +52,11 @@ def tensor(
     """`bits`: the elements are conjugated, and negated, when they are read."""
     part, offset = hole
     if math.prod(shape) == 0:
-        made = torch.empty_strided(shape, stride, dtype=dtype)
+        made = torch.empty_strided(shape, stride, dtype=dtype, device="cpu")
     else:
         size = dtype.itemsize
         part.spread(size, shape, tuple(step * size for step in stride), offset)
-        made = torch.empty(0, dtype=dtype).set_(part.storage(), offset // size, shape, stride)
+        made = torch.empty(0, dtype=dtype, device="cpu").set_(part.storage(), offset // size, shape, stride)
     made = torch._neg_view(made) if bits[1] else made
     made = made.conj() if bits[0] else made
     return made.requires_grad_() if requires_grad else made

@@ -64,7 +64,7 @@ def _tensor(node: dict[str, Any]) -> Builder:
     dtype, shape, at = getattr(torch, node["tensor"]), tuple(node["shape"]), node["at"]
     end = at + math.prod(shape) * dtype.itemsize
     if end == at:
-        return lambda take: torch.empty(shape, dtype=dtype)
+        return lambda take: torch.empty(shape, dtype=dtype, device="cpu")
     frombuffer = torch.frombuffer
     if len(shape) == 1:
         return lambda take: frombuffer(take(at, end), dtype=dtype)

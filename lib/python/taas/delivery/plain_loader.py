@@ -13,11 +13,10 @@ from typing import Any, Callable, Iterator, NamedTuple, Protocol
 import torch
 from torch.utils.data import DataLoader
 
-from ..order import position
+from ..order import position, random_states
 from ..order.order import check
 from ..order.order_digest import AnotherOrder, OrderDigest
 from ..order.shared_batches import SharedBatches
-from ..program import random_states
 from . import device as devices
 from .progress import Progress
 

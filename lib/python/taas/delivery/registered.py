@@ -12,10 +12,6 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from ..batch.outcome import Failed
-from ..code import held_iterators, own_generators
-from ..code.code_objects import stored_in_a_module
-from ..code.recipe import recipe_of
-from ..dataset.fingerprint import Fingerprint
 from ..order import equal_orders, position, sharing
 from ..order.common_stream import CommonStream
 from ..order.order import order_of
@@ -24,6 +20,8 @@ from ..order.shared_batches import shared_batches_of, torchs_index_sampler
 from ..order.task import Task
 from ..runtime import events
 from ..runtime.identity import rank, speaks_for_all, variable_of
+from ..sending.definition import Sending
+from ..sending.modules import stored_by
 from ..worker.errors import describe
 from . import plain_loader, run_workers
 from .device import on_device
@@ -59,15 +57,12 @@ class Registered:
         """How many ranks share the loader; 0 when it is not shared."""
         self.common_stream: CommonStream | None = None
         """What they share of an iterable dataset."""
-        self.fingerprint = Fingerprint()
         self.totals = Totals()
         self.token = secrets.randbits(64)
         """Names the registration, among those of all processes."""
         self._loader = weakref.ref(loader)
         self.ordinal = ordinal
         self.epoch = epoch
-        self.has_begun = False
-        """A loop over it, that is."""
         self._current: weakref.ref[Loop] | None = None
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
@@ -76,11 +71,12 @@ class Registered:
         plan = run_workers.plan()
         self._on_error = plan.on_error if plan else "raise"
         self._samples_wanted = -(-plan.units // max(1, plan.world_size)) if plan else 0
-        name = self._workers.name_for(loader) if self._workers else ""
-        self.name = name or variable_of(loader) or f"loader {ordinal}"
+        imported = self._workers.named(loader) if self._workers else ""
+        self.name = imported.partition(":")[2] or variable_of(loader) or f"loader {ordinal}"
         self.counted: CountedBatches | None = None
         """What stands before the index sampler where there are no data workers, and the dataset has indices."""
         if self._workers:
+            self.sending = Sending(loader, imported, self.name)
             self._release = weakref.finalize(self, self._workers.release, self.token)
             self._release.atexit = False
         self._own_iteration = OwnIteration(self.name)
@@ -107,7 +103,7 @@ class Registered:
         self._own_iteration.is_asked = True
         if self._workers is None:
             return PlainLoop(self, loader, torchs, self.device)
-        if loader.persistent_workers and self._current and (current := self._current()):
+        if loader.persistent_workers and self._current and (current := self._current()) is not None:
             current.close()
         iterator = Loop(self, loader)
         self._current = weakref.ref(iterator)
@@ -122,7 +118,6 @@ class Registered:
     def begin_plain(self, loader: DataLoader, torchs: Callable[[], Any]) -> Begun:
         """A loop over torch's own iterator."""
         resume = self._resume
-        self._refuse_what_is_in_no_state(loader, resume)
         self._begin_shared(loader)
         try:
             place, start, batches = plain_loader.begin(self.counted, loader, torchs, resume)
@@ -142,8 +137,6 @@ class Registered:
                 "data workers: call taas.unregister(loader) in the fork first, or register it there"
             )
         resume = self._resume
-        self._refuse_what_is_in_no_state(loader, resume)
-        self._tell_of_own_generators(loader)
         self._tell_of_what_is_stored(loader)
         self._begin_shared(loader)
         with position.as_at_the_start(loader, resume):
@@ -154,8 +147,7 @@ class Registered:
             order = order_of(loader, seeds, start["goes_on"], stream)
             self._tell_of_the_window(loader, order.window, self._workers.count())
             opening = self._workers.opening(self, loader)
-            self.has_begun = True
-            self.fingerprint.begins(loader)
+            self._tell_of_own_generators(loader)
             if resume:
                 position.return_to_first_draw(resume["start"])
             order.begin()
@@ -189,18 +181,6 @@ class Registered:
         self.epoch += 1
         self._progress = progress
         return progress
-
-    def _refuse_what_is_in_no_state(self, loader: DataLoader, resume: dict[str, Any] | None) -> None:
-        """In the middle of a loop, that is: a dataset as it is made begins its own iterators anew."""
-        if (
-            resume
-            and not isinstance(loader.dataset, IterableDataset)
-            and (kind := held_iterators.iterator_in(loader.dataset))
-        ):
-            raise ValueError(
-                f"taas: load_state_dict: the dataset holds a {kind}, and how far that was is not in the state: load a "
-                "state of the end of a loop, or take samples by their index"
-            )
 
     def end_epoch(self, progress: Progress) -> None:
         """The loop has had its last batch."""
@@ -287,8 +267,8 @@ class Registered:
             self._release()
 
     def _tell_of_own_generators(self, loader: DataLoader) -> None:
-        recipe = recipe_of(loader)
-        if self.epoch == 0 and not recipe.iterable and speaks_for_all() and own_generators.found_in(recipe):
+        is_first = self.epoch == 0 and speaks_for_all()
+        if is_first and self.sending.has_generators and not isinstance(loader.dataset, IterableDataset):
             events.remark_once(
                 f"{self.name}: its dataset has random generators of its own: they are seeded for each batch, as "
                 "torch's, numpy's and random's are, so that a batch does not depend on who makes it"
@@ -296,7 +276,7 @@ class Registered:
 
     def _tell_of_what_is_stored(self, loader: DataLoader) -> None:
         is_first = self.epoch == 0 and speaks_for_all()
-        if is_first and (names := stored_in_a_module(loader.worker_init_fn)):
+        if is_first and (names := stored_by(loader.worker_init_fn)):
             events.remark_once(
                 f"{self.name}: worker_init_fn stores {', '.join(names)} in its module, which a data worker has once "
                 "for all loaders and workers that it stands in for: keep it in get_worker_info().dataset"

@@ -7,9 +7,9 @@ from typing import Any, Callable, Protocol
 
 from ..batch import untree
 from ..batch.outcome import Failed, Outcome, Ready, Refused
-from ..dataset.definition import Definition
 from ..order.task import Facts, Task
-from ..program.program_state import Frame
+from ..sending.definition import Definition
+from ..sending.state import Frame
 from ..worker.errors import unpickled
 
 _WINDOW_AT_MOST = 1024

@@ -11,12 +11,10 @@ from typing import Any, Callable
 
 from torch.utils.data import DataLoader
 
-from ..code.recipe import recipe_of
-from ..dataset import definition
-from ..dataset.shared_copies import values_of
-from ..program.program_state import Captures, Frame, with_shared
 from ..runtime import events, native
 from ..runtime.plan import Plan, Watched
+from ..sending.recipe import recipe_of
+from ..sending.state import Frame
 from . import pinning
 from .remote import RemoteStream
 
@@ -76,37 +74,26 @@ class RunWorkers:
         self._present: list[int] = []
         self._streams: weakref.WeakSet[RemoteStream] = weakref.WeakSet()
         self._persistent: set[int] = set()  # tokens of registrations with persistent_workers that have had a loop
-        self._captures = Captures()
         self._take(said)
 
     def opening(self, registered: Any, loader: DataLoader) -> Callable[[], RemoteStream]:
         """Of a stream over the loader as it is now. Raises TypeError when it cannot be sent."""
-        name = self._named(loader)
-        capture = self._captures.capture(registered.token, loader, registered.has_begun)
-        meant = definition.named(name) if name else registered.fingerprint.definition(loader, self._are_here())
-        for place in capture.unsendable:
-            if not place.startswith(("__main__:", ":__main__")) and "<" not in place:  # these come with the code
-                what = place.replace(":", ".").lstrip(".")
-                events.remark_once(
-                    f"{what} has changed, and data workers cannot be sent it: make it an attribute of the dataset"
-                )
-        state = with_shared(capture.state, values_of(meant.shared))
+        meant, state = registered.sending.now(loader)
         recipe = recipe_of(loader)
-        stays = recipe.keeps or registered.fingerprint.shares_memory(loader)
         owner = registered.token if recipe.persistent else secrets.randbits(64)
         if recipe.persistent:
             self._persistent.add(owner)
         frame = Frame(owner, self._owners(), state)
-        return lambda: RemoteStream(self, meant, frame, bool(name), recipe.num_workers if stays else 0)
+        prepared, copies = registered.sending.is_imported, recipe.num_workers if recipe.keeps else 0
+        return lambda: RemoteStream(self, meant, frame, prepared, copies)
 
     def release(self, token: int) -> None:
         """The loader whose registration has this token is unregistered, or gone."""
-        self._captures.forget(token)
         self._persistent.discard(token)
 
-    def name_for(self, loader: DataLoader) -> str:
-        """What the run calls the loader; nothing where it has no name for it."""
-        return self._named(loader).partition(":")[2]
+    def named(self, loader: DataLoader) -> str:
+        """What --loader calls it; nothing where it does not."""
+        return next((name for name in self._watched.plan.loaders() if is_named(loader, name)), "")
 
     def count(self) -> int:
         """How many data workers there are."""
@@ -156,15 +143,6 @@ class RunWorkers:
     def _owners(self) -> tuple[int, ...]:
         """Of the copies that data workers keep for this process."""
         return tuple(self._persistent | {stream.owner for stream in self._streams if stream.is_open})
-
-    def _are_here(self) -> bool:
-        """Whether all workers are on this machine."""
-        paths = [self._watched.plan.workers[index].get("unix") for index in self._present]
-        return all(path and os.path.exists(path) for path in paths)
-
-    def _named(self, loader: DataLoader) -> str:
-        """What --loader calls it; empty where it does not."""
-        return next((name for name in self._watched.plan.loaders() if is_named(loader, name)), "")
 
     def _take(self, plan: Plan) -> None:
         self._present = [

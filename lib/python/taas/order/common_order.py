@@ -14,9 +14,9 @@ from typing import Any, Iterator
 import torch
 from torch.utils.data import DataLoader
 
-from ..program import place, random_states
 from ..runtime import events
-from . import position
+from ..sending import place
+from . import position, random_states
 from .draws import drawn_freely
 
 _PATIENCE = timedelta(seconds=30)

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from torch.utils.data import DataLoader
 
-from ..code.recipe import Recipe, recipe_of
+from ..sending.recipe import Recipe, recipe_of
 from .common_stream import CommonStream
 from .draws import NOT_YET, Draws
 from .order_digest import AnotherOrder, OrderDigest

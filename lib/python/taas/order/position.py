@@ -8,7 +8,7 @@ from typing import Any, Iterator
 import torch
 from torch.utils.data import DataLoader
 
-from ..program import random_states
+from . import random_states
 
 
 def start_of(loader: DataLoader) -> dict[str, Any]:

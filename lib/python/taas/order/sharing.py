@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
-from ..program import place
+from ..sending import place
 from ..runtime.identity import rank, ranks
 from .common_order import CommonOrder, NoMeetingPlace
 from .common_stream import CommonStream

@@ -5,8 +5,8 @@ from __future__ import annotations
 import traceback
 from typing import Any, NamedTuple
 
-from ..code import pickling
 from ..order.task import Task
+from ..sending import by_value
 from .errors import UndeliverableBatch, describe, say
 from .making import Copy
 
@@ -72,8 +72,8 @@ def raised(error: BaseException, index: Any = None) -> Raised:
 
 def _pickled(error: BaseException) -> bytes:
     try:
-        data = pickling.by_reference(error)
-        pickling.load(data)
+        data = by_value.by_reference(error)
+        by_value.load(data)
         return data
     except Exception:
         return b""

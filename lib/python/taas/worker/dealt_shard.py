@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator, NamedTuple
 
-from ..code.recipe import Recipe
 from ..order.seeds import seed_all
 from ..order.shared_batches import NOTHING, rounds
 from ..order.task import Task
 from ..runtime import events
+from ..sending.recipe import Recipe
 from .digest import chained
 from .shard import Exhausted, Shard
 from .worker_info import WorkerInfo

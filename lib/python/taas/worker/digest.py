@@ -61,7 +61,7 @@ class _ByValue(pickle.Pickler):
             return self._array(value)
         if isinstance(value, (torch.UntypedStorage, torch.storage.TypedStorage)):
             untyped = value if isinstance(value, torch.UntypedStorage) else value._untyped_storage
-            storage: Any = torch.empty(0, dtype=torch.uint8).set_(untyped)
+            storage: Any = torch.empty(0, dtype=torch.uint8, device="cpu").set_(untyped)
             return int, (native.digest(storage.numpy()),)
         if isinstance(value, types.FunctionType) or (isinstance(value, type) and value.__module__ != "builtins"):
             return str, (f"{value.__module__}.{value.__qualname__}",)

@@ -7,8 +7,8 @@ import os
 from typing import Any, NoReturn
 
 from ..batch.outcome import Failed
-from ..code import pickling
 from ..order.task import Task
+from ..sending import by_value
 
 
 class DataWorkerTraceback(Exception):
@@ -29,7 +29,7 @@ class UndeliverableBatch(RuntimeError):
 def unpickled(type_name: str, text: str, pickled: bytes) -> BaseException:
     """The exception that a worker sent; a RuntimeError that names it where it cannot be made again here."""
     try:
-        error = pickling.load(pickled)
+        error = by_value.load(pickled)
         if isinstance(error, BaseException):
             return error
     except Exception:

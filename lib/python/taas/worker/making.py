@@ -6,13 +6,12 @@ import sys
 from typing import Any, Callable
 
 from ..batch import tree
-from ..code import pickling
-from ..code.own_generators import OwnGenerators
-from ..code.recipe import Recipe
-from ..dataset import outside
 from ..order import unseeded
 from ..order.seeds import seed_all
 from ..order.task import Task
+from ..sending.generators import Generators
+from ..sending.recipe_pickle import Arrived
+from ..sending.state import Process
 from .dealt_shard import DealtShard
 from .errors import say, short
 from .shard import Shard
@@ -25,30 +24,42 @@ class Copy:
     Makes batches. Seeds the process for each: the caller keeps the random states that it needs.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, arrived: Arrived) -> None:
+        self.recipe = arrived.recipe
         self.failed_index: Any = None
         """The index whose sample raised, when that is known."""
         self.names_indices = False
         """Each index is written to stderr before its sample is made."""
-        self._of_main = _of_main(recipe)
-        self._generators = OwnGenerators(recipe)
+        self._of_main = arrived.of_main
+        self._generators = Generators(arrived.generators)
+        self._has_set: tuple[Process, Process] | None = None
         self._info: WorkerInfo | None = None
         self._shard: Shard | None = None
         self._stream = -1
 
     def enter(self) -> None:
-        """Its batches are made next: what its code pickles is found in the main module."""
-        vars(sys.modules["__main__"]).update(self._of_main)
+        """Its batches are made next, in a process that is as its code has left it."""
+        self._of_main.enter()
+        if self.recipe.keeps:
+            self._found, self._modules = Process.now(), len(sys.modules)
+            if self._has_set:
+                before, after = self._has_set
+                after.follow(before)
+
+    def leave(self) -> None:
+        """What its code has set in the process goes, but for what modules add when they are imported."""
+        if self.recipe.keeps:
+            found, now = self._found, Process.now()
+            if len(sys.modules) > self._modules:
+                found = found._replace(variables={**now.variables, **found.variables}, path=now.path)
+            self._has_set = found, now
+            found.follow(now)
 
     def encoded(self, task: Task, stream: int) -> tuple[str, list[Any]]:
         """The batch as tree.encode has it; of a stream as Shard.encoded. Raises what the dataset raises."""
         self.failed_index = None
         with unseeded.Repeatable():
-            made = self._walk(task, stream).encoded(task) if task.turn >= 0 else tree.encode(self._batch(task))
-        if self.recipe.shared_memory:
-            self.recipe.shared_memory.check()
-        return made
+            return self._walk(task, stream).encoded(task) if task.turn >= 0 else tree.encode(self._batch(task))
 
     def is_past(self, task: Task, stream: int) -> bool:
         """A stream does not go back."""
@@ -113,11 +124,11 @@ class Copies:
     `load` makes the recipe, for each copy anew.
     """
 
-    def __init__(self, load: Callable[[], Recipe]) -> None:
-        first = Copy(load())
-        self._of_all = None if first.recipe.keeps else first
-        self._first: Copy | None = first
-        self._load = load if first.recipe.keeps else lambda: first.recipe
+    def __init__(self, load: Callable[[], Arrived]) -> None:
+        arrived = load()
+        self._first: Copy | None = Copy(arrived)
+        self._of_all = None if arrived.recipe.keeps else self._first
+        self._load = load if arrived.recipe.keeps else None  # what it was made of is not needed any more
         self._kept: dict[tuple[int, int, Any], dict[int, Copy]] = {}
 
     def copy_for(self, task: Task, stream: int = 0, owner: int = 0) -> Copy:
@@ -128,6 +139,7 @@ class Copies:
         if owner in kept and kept[owner].is_past(task, stream):
             del kept[owner]
         if owner not in kept:
+            assert self._load
             kept[owner], self._first = self._first or Copy(self._load()), None
         return kept[owner]
 
@@ -136,9 +148,3 @@ class Copies:
         for (of_rank, *_), kept in self._kept.items():
             for owner in kept.keys() - owners if of_rank == rank else ():
                 del kept[owner]
-
-
-def _of_main(recipe: Recipe) -> dict[str, Any]:
-    """The functions and classes of the program's main module that came with the recipe."""
-    came: list[Any] = [*pickling.classes_by_value(), *outside.functions_of("__main__", recipe)]
-    return {found.__name__: found for found in came if found.__module__ == "__main__" and "." not in found.__qualname__}

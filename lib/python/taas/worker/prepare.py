@@ -14,15 +14,14 @@ from typing import Any, Iterator
 
 from torch.utils.data import DataLoader
 
-from ..code.recipe import recipe_of
-from ..dataset import definition
-from ..order import unseeded
+from ..order import random_states, unseeded
 from ..order.seeds import Seeds, seed_all
 from ..order.task import Facts, Task, from_bytes
-from ..program import program_state, random_states
-from ..program.place_reads import PlaceReads, notice_place
 from ..runtime import events
 from ..runtime.plan import Plan
+from ..sending import definition, place, state
+from ..sending.place import PlaceReads
+from ..sending.recipe import recipe_of
 from . import prepared_order
 from .answer import Made, answer_to
 from .making import Copies, Copy
@@ -45,7 +44,7 @@ class Preparation:
 
     def __init__(self, plan: Plan, worker: int) -> None:
         notice_initial_seed()
-        notice_place()
+        place.notice()
         names = plan.loaders()
         loaders = [
             _imported(name, alone=len(names) == 1) for name in names
@@ -61,10 +60,10 @@ class Preparation:
         self.is_done = False
         self._is_end_told = False
 
-    def take(self, digest: str, state: bytes, payload: bytes) -> Prepared | None:
-        """The batch of a rank's task, if its loader is prepared here and has it."""
+    def take(self, digest: str, program: bytes, payload: bytes) -> Prepared | None:
+        """The batch of a rank's task, if its loader is prepared here and has it. `program` is the state there."""
         loader = self._by_digest.get(digest)
-        return loader.take(state, payload) if loader else None
+        return loader.take(program, payload) if loader else None
 
     def step(self) -> None:
         """Makes one more batch."""
@@ -107,8 +106,8 @@ class LoaderPreparation:
         memory = min(budget, _memory_of_one(self._workers) // len(loaders))
         self.store = Store(memory, budget - memory)
         self._recipe = recipe_of(loader)
-        self._copies: Copies | None = Copies(definition.source_of(loader))
-        self._made_in = program_state.captured()
+        self._copies: Copies | None = Copies(definition.load_of(loader))
+        self._made_in = state.captured()
         self._order = prepared_order.of_ranks(loader, ordinal, plan.world_size)
         self._todo = self._tasks()
         self._ended: dict[Any, tuple[Seeds, int, Prepared]] = {}
@@ -116,9 +115,9 @@ class LoaderPreparation:
         self.is_done = False
         self._asks_for_its_rank = False
 
-    def take(self, state: bytes, payload: bytes) -> Prepared | None:
-        """The batch of a rank's task, if it was made already and would be the same in the rank's program state."""
-        differences = program_state.differences(state, self._made_in)
+    def take(self, program: bytes, payload: bytes) -> Prepared | None:
+        """The batch of a rank's task, if it was made already and would be the same in the state `program`."""
+        differences = state.differences(program, self._made_in)
         if differences and self.store.count and self._worker == 0:
             events.remark_once(
                 f"batches{self._which} that were prepared before the ranks started are made again: "
@@ -150,7 +149,9 @@ class LoaderPreparation:
         self._shared_in_a_row = 0
         SeedsRead.seen = PlaceReads.seen = False
         copy = copies.copy_for(task)
+        copy.enter()
         answer = answer_to(task, copy)
+        copy.leave()
         if PlaceReads.seen:
             self._give_up()
         elif isinstance(answer, Made) and task.turn >= 0 and not Facts.at_end_of(answer.buffers[-1]).samples:
@@ -195,8 +196,8 @@ class LoaderPreparation:
                 )
 
     def _is_own(self, task: Task) -> bool:
-        place = task.place(self._recipe.num_workers) if self._recipe.keeps else task.number
-        return place % self._workers == self._worker
+        number = task.place(self._recipe.num_workers) if self._recipe.keeps else task.number
+        return number % self._workers == self._worker
 
     def _is_over(self, task: Task) -> bool:
         return task.turn >= 0 and task.worker in self._ended

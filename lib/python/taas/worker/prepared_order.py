@@ -10,14 +10,13 @@ from typing import Any, Callable, Iterator
 
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from ..code.recipe import Recipe, recipe_of
-from ..order import sharing
+from ..order import random_states, sharing
 from ..order.draws import Draws, drawn_freely
 from ..order.order import ShardOrder
 from ..order.seeds import Seeds
 from ..order.shared_batches import SharedBatches
 from ..order.task import Dealing, Task
-from ..program import random_states
+from ..sending.recipe import Recipe, recipe_of
 
 _SHARD_TURNS = 1 << 20
 

@@ -6,9 +6,9 @@ import sys
 from typing import Any, Callable, Iterator
 
 from ..batch import tree
-from ..code.recipe import Recipe
 from ..order.seeds import seed_all
 from ..order.task import Facts, Task
+from ..sending.recipe import Recipe
 from .digest import chained
 from .worker_info import WorkerInfo, active
 

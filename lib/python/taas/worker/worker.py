@@ -11,18 +11,20 @@ from typing import Any, Callable
 
 import torch
 
-from ..dataset import definition
 from ..order import task, unseeded
-from ..program import program_state
-from ..program.program_state import Frame, ProgramState
 from ..runtime import events, native
 from ..runtime.plan import Plan, read
+from ..sending import definition, modules
+from ..sending.definition import Source
+from ..sending.recipe_pickle import Arrived
+from ..sending.state import Frame, Payloads, State
 from .answer import Answer, Made, NoMemory, answer_to, raised
 from .making import Copies, Copy
 from .prepare import NotImported, Preparation
 from .store import Prepared
 
 _PATIENCE_SECONDS = 1.0
+_MOST_LINES = 4
 _RECIPES_KEPT = 4  # at least; a recipe that some loader of some rank was at last is kept in any case
 
 
@@ -35,13 +37,14 @@ class Worker:
         self._server = server
         self._name = name
         self._preparation = preparation
-        self._state = ProgramState(self._differs)
-        self._payloads = program_state.Payloads()
+        self._state = State(self._differs)
+        self._program = b""  # its state
+        self._payloads = Payloads()
         self._loaded: collections.OrderedDict[str, Copies] = collections.OrderedDict()
         self._last_of: dict[tuple[int, int], str] = {}
-        self._digest_in_force = ""
-        self._copy: Copy | None = None
+        self._copy: Copy | None = None  # that was at work last
         self._owners: dict[int, set[int]] = {}  # of copies, by rank
+        self._speaks_for_all = os.environ.get("TAAS_DATA_WORKER") == "0"
 
     def answer(self, job: Any) -> None:
         """Makes the job's batch, and sends it or what came instead of it."""
@@ -61,18 +64,11 @@ class Worker:
 
     def _answer_to(self, job: Any, frame: Frame, payload: bytes) -> Answer:
         try:
-            self._state.enter(frame.state)
+            self._program = frame.state
             wanted = task.from_bytes(payload)
             self._let_go(wanted, frame)
             copy = self._copies(job.digest).copy_for(wanted, job.stream, frame.owner)
-            if job.digest != self._digest_in_force:
-                self._state.use()
-                self._digest_in_force = job.digest
-            if copy is not self._copy:
-                copy.enter()
-                self._copy = copy
-            if copy.recipe.shared_memory:
-                copy.recipe.shared_memory.take(program_state.shared(frame.state))
+            self._become(copy)
             self._use(job.digest, (wanted.seeds.rank, wanted.seeds.ordinal))
         except MemoryError as error:
             return NoMemory(str(error) or "MemoryError")
@@ -80,11 +76,30 @@ class Worker:
             return raised(error)
         return answer_to(wanted, copy, job.stream, is_suspect=job.has_ended_a_worker)
 
+    def _become(self, copy: Copy) -> None:
+        """The process is as the program was when the loop began, and as the copy's code has made it."""
+        if copy is self._copy:
+            self._state.enter(self._program)
+            return
+        self._enter_program()
+        copy.enter()
+        self._copy = copy
+
+    def _enter_program(self) -> None:
+        """What comes next has nothing of the copy that was at work."""
+        self._leave()
+        self._state.enter(self._program)
+
+    def _leave(self) -> None:
+        if self._copy:
+            self._copy.leave()
+            self._copy = None
+
     def _let_go(self, wanted: task.Task, frame: Frame) -> None:
         """With a rank's new loop, its copies of loops that have ended: what they have opened is closed first."""
         if frame.owner not in self._owners.get(wanted.rank, ()):
             self._owners[wanted.rank] = owners = {frame.owner, *frame.others}
-            self._copy = None
+            self._leave()
             for copies in self._loaded.values():
                 copies.let_go(wanted.rank, owners)
 
@@ -115,12 +130,29 @@ class Worker:
         """What a rank sent may be a whole dataset: unless copies are made of it, there is one of it afterwards."""
         if digest not in self._loaded:
             try:
-                self._loaded[digest] = Copies(definition.source(*self._server.definition(digest)))
+                self._enter_program()  # whose modules are imported, and whose objects made
+                source = definition.source(*self._server.definition(digest))
+                self._loaded[digest] = Copies(lambda: self._load(source))
+                self._compare(source.modules)
             except BaseException:
                 self._server.unloaded(digest)
                 raise
             self._server.loaded(digest)
         return self._loaded[digest]
+
+    def _load(self, source: Source) -> Arrived:
+        self._enter_program()
+        arrived = source.load()
+        torch.set_num_threads(1)  # as torch's own workers, whatever modules have set
+        return arrived
+
+    def _compare(self, program: dict[str, str]) -> None:
+        """One data worker speaks for all."""
+        lines = modules.differences(program) if self._speaks_for_all else []
+        if more := len(lines[_MOST_LINES:]):
+            lines[_MOST_LINES:] = [f"{more} more values of modules are not those of the import"]
+        for line in lines:
+            events.remark_once(line)
 
     def _use(self, digest: str, loader: tuple[int, int]) -> None:
         """`loader` is at this recipe: those that no loader is at any more are let go."""

@@ -138,23 +138,6 @@ if importlib.util.find_spec("pydantic"):
         x: int
 
     SHAPES.append(lambda x: Model(x=x))
-if importlib.util.find_spec("msgspec"):
-    import msgspec
-
-    class Struct(msgspec.Struct):
-        x: int
-        names: list = []
-
-        def doubled(self):
-            return Struct(2 * self.x)
-
-    class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True, tag="frozen"):
-        x: int
-
-    class DerivedStruct(Struct):
-        y: float = 2.5
-
-    SHAPES += [Struct, lambda x: Struct(x).doubled(), lambda x: FrozenStruct(x=x), DerivedStruct]
 
 
 class Wrapped(Dataset):

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Callable
 
 import cloudpickle
 
-from ...code import sendable
+from ...sending import reducers
 from .memory import Memory, mapped
 
 _SMALL = 1 << 10
@@ -69,7 +69,7 @@ class Sender(cloudpickle.Pickler):
         if type(obj) is functools.cached_property:  # which has a lock of its own before Python 3.12
             own = {name: part for name, part in vars(obj).items() if name != "lock"}
             return _new_property, (), own, None, None, _complete_property
-        if (reduced := sendable.reduced(obj)) is not NotImplemented:
+        if (reduced := reducers.reduced(obj)) is not NotImplemented:
             return reduced
         return super().reducer_override(obj)
 
@@ -110,7 +110,7 @@ class Sender(cloudpickle.Pickler):
         untyped = storage._untyped_storage if typed else storage
         dtype = storage.dtype if typed else None
         key = untyped.device, untyped.data_ptr(), untyped.nbytes()
-        bytes_ = torch.empty(0, dtype=torch.uint8)
+        bytes_ = torch.empty(0, dtype=torch.uint8, device="cpu")
         if untyped.nbytes():
             bytes_ = bytes_.set_(untyped.cpu())
         place = self._memory.place(bytes_.numpy(), key if untyped.nbytes() else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from typing import Any
 
 import torch.distributed
@@ -47,16 +49,17 @@ def group() -> Group | None:
 
 def pretend(wanted: Group | None) -> None:
     """In a data worker: torch.distributed answers as in a rank whose group is `wanted`, and refuses to communicate."""
-    if not torch.distributed.is_available() or _StandIn.is_current(wanted):
+    if not torch.distributed.is_available():
         return
-    world = torch.distributed.distributed_c10d._world
-    _kept.append(world.default_pg)
+    world: Any = torch.distributed.distributed_c10d._world
     world.default_pg = None
     if wanted is not None:
-        _StandIn.install(world, wanted)
-
-
-_kept: list[Any] = []  # a fork has its parent's group: to end it would wait for threads that are not here
+        backend, rank, size = wanted
+        made = _stand_in(rank, size)
+        world.pg_map[made] = (backend, None)
+        world.pg_names[made] = "default"
+        world.pg_group_ranks[made] = {number: number for number in range(size)}
+        world.default_pg = made
 
 
 def _refusing(name: str) -> Any:
@@ -73,20 +76,42 @@ _Group: Any = torch.distributed.ProcessGroup if torch.distributed.is_available()
 class _StandIn(_Group):  # type: ignore[misc]
     """A default group that knows its rank and size, and no other process."""
 
-    @staticmethod
-    def is_current(wanted: Group | None) -> bool:
-        default = torch.distributed.distributed_c10d._world.default_pg
-        return default is None if wanted is None else isinstance(default, _StandIn) and group() == tuple(wanted)
 
-    @staticmethod
-    def install(world: Any, wanted: Group) -> None:
-        backend, rank, size = wanted
-        made = _StandIn(rank, size)
-        world.pg_map[made] = (backend, None)
-        world.pg_names[made] = "default"
-        world.pg_group_ranks[made] = {number: number for number in range(size)}
-        world.default_pg = made
+@functools.lru_cache(maxsize=1024)
+def _stand_in(rank: int, size: int) -> _StandIn:
+    return _StandIn(rank, size)
 
 
 for _name in _COLLECTIVES:
     setattr(_StandIn, _name, _refusing(_name))
+
+
+class PlaceReads:
+    """`seen` is True once a variable of the rank's place was looked at, or torch.distributed was asked."""
+
+    seen = False
+
+
+class _Noticing(os._Environ):
+    def __getitem__(self, name: str) -> str:
+        if name in VARIABLES:
+            PlaceReads.seen = True
+        return super().__getitem__(name)
+
+
+def notice() -> None:
+    """In a data worker that prepares, before it imports the loader: there is no rank yet that could be asked for."""
+    os.environ.__class__ = _Noticing
+    if torch.distributed.is_available():
+        for name in ("is_initialized", "get_rank", "get_world_size"):
+            _notice(torch.distributed, name)
+
+
+def _notice(module: Any, name: str) -> None:
+    plain = getattr(module, name)
+
+    def noticed(*arguments: Any, **named: Any) -> Any:
+        PlaceReads.seen = True
+        return plain(*arguments, **named)
+
+    setattr(module, name, noticed)

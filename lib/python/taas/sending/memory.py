@@ -6,12 +6,11 @@ It is a memfd that nobody can change, and of which nothing is left when all that
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import mmap
 import os
 import pickle
 import weakref
-from typing import Any
+from typing import Any, Sequence
 
 _ALIGNMENT = 64
 _WITHOUT_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
@@ -42,27 +41,23 @@ class DatasetMemory:
         self.size = 0
         self.fd = os.memfd_create("taas dataset", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         weakref.finalize(self, os.close, self.fd)
-        digest = hashlib.blake2b(digest_size=16)
         for buffer in buffers:
-            self._add(buffer.raw(), digest)
-        self.digest = digest.hexdigest()
+            self._add(buffer.raw())
         fcntl.fcntl(
             self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
         )
 
-    def _add(self, buffer: memoryview, digest: Any) -> None:
+    def _add(self, buffer: memoryview) -> None:
         begin = -(-self.size // _ALIGNMENT) * _ALIGNMENT
         self.places.append((begin, buffer.nbytes))
         self.size = begin + buffer.nbytes
         done = 0
         while done < buffer.nbytes:
-            written = os.pwrite(self.fd, buffer[done : done + _PIECE_BYTES], begin + done)
-            digest.update(buffer[done : done + written])
-            done += written
+            done += os.pwrite(self.fd, buffer[done : done + _PIECE_BYTES], begin + done)
 
 
-def mapped(fd: int, size: int, places: list[tuple[int, int]]) -> list[memoryview]:
-    """In a worker: the buffers. What is written into them stays in this process."""
+def mapped(fd: int, size: int, places: Sequence[Any]) -> list[memoryview]:
+    """In a worker: the buffers that begin there and are so long. What is written into them stays in this process."""
     if not places:
         return []
     whole = memoryview(

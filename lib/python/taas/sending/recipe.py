@@ -28,9 +28,6 @@ class Recipe:
     persistent: bool = False
     """A worker of the plain loader goes on from loop to loop, and keeps what its code has set there."""
 
-    shared_memory: Any = None
-    """In a data worker: shared_copies.SharedCopies, of memory that processes share, if there is any."""
-
     @property
     def keeps(self) -> bool:
         """Whether each logical worker has a copy: what worker_init_fn has set there, or a place in a stream."""

@@ -1,4 +1,4 @@
-"""What other picklers refuse, and data workers have all the same.
+"""Objects that other picklers refuse, or send without what is in them.
 
 Cached functions and properties, functools.singledispatch, locks that nobody holds, and wrappers that hand on what they
 have not themselves.
@@ -7,16 +7,14 @@ have not themselves.
 from __future__ import annotations
 
 import copyreg
+import dataclasses
 import functools
 import operator
-import struct
 import sys
 import threading
 import weakref
 from typing import Any, Callable
 
-_IS_HEAP_TYPE = 1 << 9
-_POINTER = struct.calcsize("P")
 _LOCK = type(threading.Lock())
 _RLOCK = type(threading.RLock())
 _OF_PICKLE = ("__setstate__", "__getnewargs__", "__getnewargs_ex__")
@@ -35,19 +33,14 @@ def reduced(value: Any) -> Any:
 
 def _leaves_it_to_object(kind: Any) -> bool:
     """Whether the class has no way of its own to be pickled."""
+    own_state = getattr(object, "__getstate__", None)  # from Python 3.11 on
     return (
         kind.__reduce_ex__ is object.__reduce_ex__
         and kind.__reduce__ is object.__reduce__
         and hasattr(kind, "__dict__")
-        and not has_getstate(kind)
+        and getattr(kind, "__getstate__", own_state) is own_state
         and not any(hasattr(kind, name) for name in _OF_PICKLE)
     )
-
-
-def has_getstate(kind: Any) -> bool:
-    """Whether the class says what of an object is pickled."""
-    own = getattr(object, "__getstate__", None)
-    return getattr(kind, "__getstate__", own) is not own
 
 
 def _hands_on(value: Any) -> Any:
@@ -55,30 +48,11 @@ def _hands_on(value: Any) -> Any:
 
     A wrapper whose __getattr__ asks an attribute of its own has no attributes yet then.
     """
-    slots = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
-    return getattr(copyreg, "__newobj__"), (type(value),), {**slots, **vars(value)}, None, None, set_attributes
-
-
-@functools.lru_cache(maxsize=4096)
-def has_only_attributes(kind: Any) -> bool:
-    """Whether objects of this class are made of attributes and slots alone.
-
-    Nor do they say anything else of themselves but in __getstate__: the class and its bases are Python's, not an
-    extension's.
-    """
-    if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
-        return False
-    more = sum(bool(getattr(kind, place)) for place in ("__dictoffset__", "__weakrefoffset__"))
-    bytes_of_slots = _POINTER * len(slots_of(kind))
-    is_derived = (
-        kind is not object and next(base for base in kind.__mro__ if not base.__flags__ & _IS_HEAP_TYPE) is object
-    )
-    return is_derived and kind.__basicsize__ <= object.__basicsize__ + bytes_of_slots + more * _POINTER
-
-
-def slots_of(kind: type) -> list[str]:
-    """As pickle counts them: the function has no place in the stubs."""
-    return getattr(copyreg, "_slotnames")(kind)
+    names = getattr(copyreg, "_slotnames")(type(value))  # as pickle counts them; it is not in the stubs
+    slots = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    items = iter(value) if isinstance(value, list) else None
+    pairs = iter(value.items()) if isinstance(value, dict) else None
+    return getattr(copyreg, "__newobj__"), (type(value),), {**slots, **vars(value)}, items, pairs, set_attributes
 
 
 def set_attributes(made: Any, state: dict[str, Any]) -> None:
@@ -102,7 +76,7 @@ def _reentrant_lock(lock: Any) -> Any:
 
 def _cached_function(function: Any) -> Any:
     """By name where the other process can import it, and otherwise with an empty cache."""
-    found = _importable(function)
+    found = _found_by_name(function)
     if found is function:
         return function.__reduce__()
     if getattr(found, "__func__", None) is function:  # it is behind a class method, as typing.Generic's
@@ -134,7 +108,7 @@ def cached_function(function: Callable[..., Any], parameters: dict[str, Any]) ->
     return functools.lru_cache(**parameters)(function)
 
 
-def _importable(function: Any) -> Any:
+def _found_by_name(function: Any) -> Any:
     """What another process finds under its name."""
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     found: Any = None if module == "__main__" else sys.modules.get(module)
@@ -147,6 +121,7 @@ _REDUCERS: dict[type, Callable[[Any], Any]] = {
     _LOCK: _lock,
     _RLOCK: _reentrant_lock,
     _CACHED_FUNCTION: _cached_function,
+    type(dataclasses.MISSING): lambda _: "MISSING",  # by its name in its module: there is one
     functools.cached_property: _cached_property,
     functools.singledispatchmethod: _by_first_argument,
     weakref.WeakKeyDictionary: _by_class,

@@ -1,1 +1,0 @@
-"""What a program is made of: its objects, code and globals, and how they are pickled."""

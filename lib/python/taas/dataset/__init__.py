@@ -1,1 +1,0 @@
-"""A dataset on its way to data workers, and whether it has changed since."""

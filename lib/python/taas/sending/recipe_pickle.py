@@ -1,0 +1,176 @@
+"""A loader's parts as a pickle, with large memory beside it: the only look that is taken at them.
+
+Tensors that share memory in the program share it in the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+import sys
+from multiprocessing.managers import BaseProxy
+from typing import Any, NamedTuple, Sequence
+
+import numpy
+import torch
+
+from . import by_value, files, generators
+from .by_value import OfMain
+from .recipe import Recipe
+
+_BESIDE_BYTES = 64 << 10
+"""Less memory goes in the pickle."""
+
+
+class Refused(TypeError):
+    """An object that stays in its process; the text says why, and the way out."""
+
+
+class Sent(NamedTuple):
+    """`beside` are the buffers that the pickle leaves out, in order; `generators` those that it has met."""
+
+    pickle: bytes
+    beside: list[pickle.PickleBuffer]
+    generators: list[Any]
+
+
+class Arrived(NamedTuple):
+    """A recipe in a data worker, with what came along."""
+
+    recipe: Recipe
+    generators: list[Any]
+    of_main: OfMain
+
+
+def dumped(recipe: Recipe) -> Sent:
+    """Raises Refused, and what pickling raises."""
+    file = io.BytesIO()
+    pickler = _Pickler(file, recipe)
+    pickler.dump(recipe)
+    return Sent(file.getvalue(), pickler.beside, pickler.generators)
+
+
+def try_part(recipe: Recipe, part: Any, left_out: Sequence[int]) -> None:
+    """Raises the same for what is a part of the recipe. Objects with the ids `left_out` count as pickled."""
+    _PartPickler(_Nowhere(), recipe, left_out).dump(part)
+
+
+def generators_of(recipe: Recipe) -> list[Any]:
+    """Those that its pickle has, as far as it can be pickled."""
+    pickler = _Pickler(_Nowhere(), recipe)
+    with contextlib.suppress(Exception):
+        pickler.dump(recipe)
+    return pickler.generators
+
+
+class _Nowhere:
+    def write(self, data: Any) -> int:
+        """As if it were written."""
+        return len(data)
+
+
+def load(data: Any, beside: list[Any]) -> Arrived:
+    """In a worker. `beside` are writable buffers, which belong to what is made."""
+    generators.arrived()
+    recipe, of_main = by_value.load_whole(data, beside)
+    return Arrived(recipe, generators.arrived(), of_main)
+
+
+class _Pickler(by_value.ByValue):
+    def __init__(self, file: Any, recipe: Recipe) -> None:
+        super().__init__(file, protocol=5, buffer_callback=self._is_small)
+        self.beside: list[pickle.PickleBuffer] = []
+        self.generators: list[Any] = []
+        self._recipe = recipe
+        self._storages: dict[int, torch.UntypedStorage] = {}
+        self._files: dict[int, files.FileMemory | None] = {}
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is torch.Tensor:
+            return self._tensor(value)
+        if kind is torch.storage.TypedStorage:
+            return typed_storage, (self._same(value._untyped_storage), value.dtype)
+        if kind is torch.UntypedStorage:
+            return self._storage(self._same(value))
+        if kind is numpy.ndarray or kind is numpy.memmap:
+            return files.reduced(value, self._files)
+        if value is sys.stdout or value is sys.stderr:
+            return getattr, (sys, "stdout" if value is sys.stdout else "stderr")
+        self._refuse(kind, value)
+        found = generators.reduced(value)
+        if found is NotImplemented:
+            return super().reducer_override(value)
+        if generators.is_one(value):
+            self.generators.append(value)
+        return found
+
+    def _refuse(self, kind: type, value: Any) -> None:
+        if isinstance(value, BaseProxy):
+            raise Refused(
+                f"a multiprocessing.Manager's {kind.__name__} is for processes that the program starts itself: give "
+                "the dataset what is in it, or run without --cpus"
+            )
+        if isinstance(value, io.TextIOWrapper):
+            raise TypeError("cannot pickle an open file")
+        if not self._recipe.iterable and hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
+            raise Refused(
+                f"each data worker would go through a {kind.__name__} by itself: take samples by their index, or use "
+                "an IterableDataset"
+            )
+
+    def _is_small(self, buffer: pickle.PickleBuffer) -> bool:
+        is_small = buffer.raw().nbytes <= _BESIDE_BYTES
+        if not is_small:
+            self.beside.append(buffer)
+        return is_small
+
+    def _tensor(self, tensor: torch.Tensor) -> Any:
+        """Of dtypes without a storage of their own (uint16, float8) torch reduces another one than it makes them of."""
+        make, arguments, *rest = tensor.__reduce_ex__(5)
+        if make is torch._utils._rebuild_tensor_v3:
+            storage, *others = arguments
+            arguments = (typed_storage(storage, torch.uint8), *others)
+        return make, arguments, *rest
+
+    def _same(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
+        """One object for all tensors that lie in it, so that it is pickled once."""
+        return self._storages.setdefault(storage._cdata, storage)
+
+    def _storage(self, storage: torch.UntypedStorage) -> Any:
+        if storage.device.type != "cpu":
+            raise Refused(f"a tensor on {storage.device} stays in its process: give the dataset tensor.cpu()")
+        if self._recipe.persistent and storage.is_shared():
+            raise Refused(
+                "memory that processes share (share_memory_()) tells persistent workers nothing, since it is sent "
+                "once: persistent_workers=False, or clone() it"
+            )
+        elements: Any = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy()
+        return storage_of, (pickle.PickleBuffer(elements),)
+
+
+class _PartPickler(_Pickler):
+    def __init__(self, file: Any, recipe: Recipe, left_out: Sequence[int]) -> None:
+        super().__init__(file, recipe)
+        self._left_out = left_out
+
+    def persistent_id(self, value: Any) -> Any:
+        """pickle asks for it before anything else."""
+        return 0 if id(value) in self._left_out else None
+
+
+def typed_storage(untyped: torch.UntypedStorage, dtype: torch.dtype) -> Any:
+    """As torch's pickles of tensors want it."""
+    return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+
+def storage_of(memory: Any) -> torch.UntypedStorage:
+    """In memory of its own where it is little: that can be resized."""
+    view = memoryview(memory)
+    if view.nbytes > _BESIDE_BYTES:
+        return torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
+    storage = torch.UntypedStorage(view.nbytes)
+    if view.nbytes:
+        torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).copy_(torch.frombuffer(view, dtype=torch.uint8))
+    return storage
