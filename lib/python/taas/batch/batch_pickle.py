@@ -16,6 +16,7 @@ import torch
 from torch._tensor import _rebuild_from_type_v2
 
 from ..sending import by_value
+from ..sending.recipe_pickle import typed_storage
 from . import rebuild
 from .layout import spans_of
 from .regions import Extent, Regions
@@ -100,7 +101,7 @@ class _Holes:
             extent = Extent(value, value.data_ptr(), 1, (value.nbytes(),), (1,))
             return rebuild.storage, (self._hole(extent), value.nbytes())
         if kind is torch.storage.TypedStorage and value.device.type == "cpu":
-            return rebuild.typed_storage, (value.untyped(), value.dtype)
+            return typed_storage, (value.untyped(), value.dtype)
         if isinstance(value, torch.Tensor) and _is_pickled_as_tensor(kind) and _is_plain(value):
             return _rebuild_from_type_v2, (
                 rebuild.tensor,

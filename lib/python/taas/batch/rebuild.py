@@ -85,8 +85,3 @@ def storage(hole: Hole, size: int) -> torch.UntypedStorage:
     if offset == 0 and size == len(part.memory):
         return part.storage()
     return torch.frombuffer(part.memory[offset : offset + size], dtype=torch.uint8).untyped_storage()
-
-
-def typed_storage(untyped: torch.UntypedStorage, dtype: torch.dtype) -> Any:
-    """As torch's pickles of tensors want it."""
-    return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)

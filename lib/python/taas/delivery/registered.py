@@ -147,7 +147,7 @@ class Registered:
             order = order_of(loader, seeds, start["goes_on"], stream)
             self._tell_of_the_window(loader, order.window, self._workers.count())
             opening = self._workers.opening(self, loader)
-            self._tell_of_own_generators(loader)
+            self._tell_of_own_generators()
             if resume:
                 position.return_to_first_draw(resume["start"])
             order.begin()
@@ -266,9 +266,8 @@ class Registered:
         if self._workers:
             self._release()
 
-    def _tell_of_own_generators(self, loader: DataLoader) -> None:
-        is_first = self.epoch == 0 and speaks_for_all()
-        if is_first and self.sending.has_generators and not isinstance(loader.dataset, IterableDataset):
+    def _tell_of_own_generators(self) -> None:
+        if self.epoch == 0 and self.sending.has_generators and speaks_for_all():
             events.remark_once(
                 f"{self.name}: its dataset has random generators of its own: they are seeded for each batch, as "
                 "torch's, numpy's and random's are, so that a batch does not depend on who makes it"

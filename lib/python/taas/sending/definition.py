@@ -96,7 +96,7 @@ class Sending:
 
     def __init__(self, loader: DataLoader, imported: str, name: str) -> None:
         self.has_generators = False
-        """Random generators go with the dataset."""
+        """Random generators go with a map-style dataset: they are seeded for each batch."""
         self.is_imported = False
         """Data workers have it as they import it, and may have prepared batches of it."""
         self._name = name
@@ -134,7 +134,7 @@ class Sending:
                 f"{self._name}: it takes {seconds:.1f} s before each loop to pickle its dataset, which may have "
                 "changed: persistent_workers=True has it sent once"
             )
-        self.has_generators = bool(sent.generators)
+        self.has_generators = bool(sent.generators) and not recipe.iterable
         if self._last and self._digest == digest:
             return self._last
         is_imported = digest == self._as_imported

@@ -13,12 +13,12 @@ from typing import Any, Callable
 
 import numpy
 
+from .memory import private
+
 _SAMPLES = 64
 _SAMPLE_BYTES = 4096
 _LEAST_BYTES = 16 << 20
 """Smaller files go by their bytes."""
-
-_WITHOUT_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
 @dataclass
@@ -52,8 +52,7 @@ class FileMemory:
         try:
             with open(self.path, "rb", buffering=0) as file:
                 if self._is(file.fileno()):
-                    flags, prot = mmap.MAP_PRIVATE | _WITHOUT_RESERVE, mmap.PROT_READ | mmap.PROT_WRITE
-                    return mmap.mmap(file.fileno(), self.size, flags=flags, prot=prot, offset=self.begin)
+                    return private(file.fileno(), self.size, self.begin)
         except OSError:
             pass
         raise RuntimeError(

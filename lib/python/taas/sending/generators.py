@@ -56,27 +56,20 @@ def _of_the_process() -> list[tuple[Any, Any, str]]:
     ]
 
 
-def is_one(value: Any) -> bool:
-    """Not for those that draw from the operating system, nor for those that the process has."""
-    return (
-        isinstance(value, _TYPES)
-        and not isinstance(value, random.SystemRandom)
-        and not any(value is shared for shared, *_ in _of_the_process())
-    )
+def reduced(value: Any, met: list[Any]) -> Any:
+    """For reducer_override: of one that announces itself when it is unpickled, which is added to `met`.
 
-
-def reduced(value: Any) -> Any:
-    """For reducer_override: of one that is_one(), which announces itself when it is unpickled, or of the process' own.
-
-    NotImplemented for everything else.
+    The process' own go by their names. NotImplemented for everything else, and for those that draw from the operating
+    system.
     """
-    if not isinstance(value, _TYPES):
+    if not isinstance(value, _TYPES) or isinstance(value, random.SystemRandom):
         return NotImplemented
-    if is_one(value):
-        how: Any = value.__reduce_ex__(5)
-        return _made, how[:2], *how[2:]
-    found = [place for shared, *place in _of_the_process() if value is shared]
-    return (getattr, tuple(found[0])) if found else NotImplemented
+    for shared, module, name in _of_the_process():
+        if value is shared:
+            return getattr, (module, name)
+    met.append(value)
+    how: Any = value.__reduce_ex__(5)
+    return _made, how[:2], *how[2:]
 
 
 _arriving: list[Any] = []

@@ -60,7 +60,11 @@ def mapped(fd: int, size: int, places: Sequence[Any]) -> list[memoryview]:
     """In a worker: the buffers that begin there and are so long. What is written into them stays in this process."""
     if not places:
         return []
-    whole = memoryview(
-        mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE | _WITHOUT_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    )
+    whole = memoryview(private(fd, size))
     return [whole[begin : begin + length] for begin, length in places]
+
+
+def private(fd: int, size: int, begin: int = 0) -> mmap.mmap:
+    """A part of a file, which can be written to: that stays in this process."""
+    prot = mmap.PROT_READ | mmap.PROT_WRITE
+    return mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE | _WITHOUT_RESERVE, prot=prot, offset=begin)

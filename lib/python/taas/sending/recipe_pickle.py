@@ -99,12 +99,8 @@ class _Pickler(by_value.ByValue):
         if value is sys.stdout or value is sys.stderr:
             return getattr, (sys, "stdout" if value is sys.stdout else "stderr")
         self._refuse(kind, value)
-        found = generators.reduced(value)
-        if found is NotImplemented:
-            return super().reducer_override(value)
-        if generators.is_one(value):
-            self.generators.append(value)
-        return found
+        found = generators.reduced(value, self.generators)
+        return super().reducer_override(value) if found is NotImplemented else found
 
     def _refuse(self, kind: type, value: Any) -> None:
         if isinstance(value, BaseProxy):
