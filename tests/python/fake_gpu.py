@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 from conftest import wait_until
-from taas.batch import nested
+from taas.delivery import nested
 from taas.delivery import device, pinning, run_workers
 from taas.runtime import events, native
 

@@ -6,17 +6,48 @@ import numpy
 import pytest
 import taas
 import torch
-from batches import Generated, as_it_is, difference
-from taas.batch import layout, tree, untree
+from batches import Generated, as_it_is, difference, with_note
+from own_datasets import Pair
+from taas.sending import batches, layout
 from torch.utils.data import DataLoader
 
 GENERATED = 10_000 if os.environ.get("TAAS_FULL") else 250
 SEED = int(os.environ.get("TAAS_SEED", "1"))
 
+BATCHES = [
+    torch.arange(6).view(2, 3),
+    torch.arange(6).view(2, 3).t(),
+    torch.zeros(3, dtype=torch.bfloat16) + 1.5,
+    torch.tensor(2.5),
+    torch.zeros(0, 3),
+    torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last),
+    torch.ones(1).expand(5),
+    torch.tensor([1 + 2j]).conj(),
+    torch.tensor([1 + 2j]).conj().imag,
+    numpy.arange(6, dtype=">i2"),
+    with_note(torch.ones(2), "kept"),
+    {"a": torch.ones(1), 3: "x", (1, 2): None},
+    Pair(1, torch.ones(2)),
+    numpy.zeros((0, 2)),
+    numpy.arange(6).reshape(2, 3).T,
+    [b"bytes", b"", "", "\ud800", 10**30, {1, 2}, 3 + 4j, numpy.float32(3), numpy.array(3), (), [], {}],
+]
+
+
+def payload_of(batch):
+    return memoryview(layout.joined(batches.encode(batch)))
+
 
 def there_and_back(batch):
-    description, buffers = tree.encode(batch)
-    return untree.decode(description, memoryview(layout.joined(buffers)))
+    return batches.decode(payload_of(batch))
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("number", range(len(BATCHES)))
+def test_round_trip(number):
+    batch = BATCHES[number]
+    back = there_and_back(batch)
+    assert not difference(batch, back)
 
 
 def test_generated_batches_are_those_of_the_plain_loader(data_workers):
@@ -28,13 +59,67 @@ def test_generated_batches_are_those_of_the_plain_loader(data_workers):
             assert not found, f"batch {index} of TAAS_SEED={SEED}: {found}"
 
 
-def test_quantized_tensors_arrive_whole():
-    """torch's own workers fail."""
-    batch = [torch.quantize_per_tensor(torch.arange(4.0), 0.5, 1, torch.qint8), torch.ones(3)]
-    assert not difference(batch, there_and_back(batch))
+@pytest.mark.gate
+def test_a_part_of_a_larger_tensor_crosses_alone():
+    whole = torch.rand(1000, 1000)
+    for part in (whole[::100], whole[:, 3], [whole[:, 3], whole[:, 500]], [whole[1], whole[900].as_subclass(Tagged)]):
+        payload = payload_of(part)
+        assert len(payload) < 50_000
+        assert not difference(part, batches.decode(payload))
+
+
+class Tagged(torch.Tensor):
+    pass
+
+
+def test_what_shares_most_of_its_storage_goes_on_sharing_it():
+    """As of a chunk of tokens: its first ones, and those that follow each."""
+    chunk = torch.arange(1000)
+    payload = payload_of([chunk[:-1], chunk[1:]])
+    assert len(payload) < 10_000
+    tokens, following = batches.decode(payload)
+    tokens[5] = -1
+    assert following[4] == -1 and following[-1] == 999
+
+
+@pytest.mark.gate
+def test_tensors_are_views_of_the_payload():
+    payload = payload_of([torch.ones(4), numpy.ones(4)])
+    tensor, array = batches.decode(payload, apart=False)
+    payload[:] = bytes(len(payload))
+    assert tensor[0] == 0 and array[0] == 0
+    tensor[1], array[1] = 5, 6
+    assert bytes(payload).strip(b"\0")
+
+
+def test_what_is_small_beside_the_rest_is_apart_from_it():
+    payload = payload_of([torch.ones(1 << 16), torch.ones(8)])
+    images, labels = batches.decode(payload)
+    payload[:] = bytes(len(payload))
+    assert images.sum() == 0 and labels.sum() == 8
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.rand(3).to_sparse(),
+        torch.quantize_per_tensor(torch.arange(4.0), 0.5, 1, torch.qint8),  # where torch's own workers fail
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    ],
+)
+def test_tensors_that_are_more_than_elements_arrive_whole(tensor):
+    back = there_and_back([tensor, torch.ones(3)])[0]
+    assert back.layout == tensor.layout and back.is_quantized == tensor.is_quantized
+    assert str(back) == str(tensor)
 
 
 def test_types_of_other_libraries_keep_their_names():
     types = pytest.importorskip("ml_dtypes")
     for batch in (numpy.ones((2, 3), types.bfloat16), [numpy.ones(3, types.float8_e4m3fn).T]):
         assert not difference(batch, there_and_back(batch))
+
+
+@pytest.mark.gate
+def test_a_tensor_with_a_history_is_refused_with_the_way_out():
+    with pytest.raises(RuntimeError, match=r"call detach\(\) on it in the dataset or in collate_fn"):
+        batches.encode([torch.ones(2, requires_grad=True) * 2])

@@ -13,7 +13,7 @@ import torch
 from conftest import equal, forget_the_run, loop, wait_until
 from own_datasets import Big, Numbers, numbers
 from fake_gpu import all_here, copies, cuda  # noqa: F401
-from taas.batch import cuda_copies, nested
+from taas.delivery import cuda_copies, nested
 from taas.delivery import device, pinning, run_workers
 from torch.utils.data import DataLoader, IterableDataset
 

@@ -8,7 +8,7 @@ import taas
 import torch
 from conftest import equal, loop
 from own_datasets import Big, Nested, numbers
-from taas.batch import nested
+from taas.delivery import nested
 from taas.delivery import loop as loops
 from torch.utils.data import DataLoader
 

@@ -123,7 +123,7 @@ def test_a_tensor_on_a_gpu():
     """Only its storage is asked, so that no GPU is needed."""
     pickler = recipe_pickle._Pickler(io.BytesIO(), recipe_of(DataLoader([0])))
     with pytest.raises(recipe_pickle.Refused, match="a tensor on cuda:1 stays in its process: .*tensor.cpu()"):
-        pickler._storage(types.SimpleNamespace(device=torch.device("cuda:1")))
+        pickler._check(types.SimpleNamespace(device=torch.device("cuda:1")))
 
 
 SCRIPT = """

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import taas
 import torch
-from taas.batch import layout, untree
+from taas.sending import batches, layout
 from taas.sending.by_value import OfMain
 from taas.sending.recipe import recipe_of
 from taas.sending.recipe_pickle import Arrived
@@ -83,9 +83,8 @@ class Together:
 
 def made(copies, task):
     """The facts, and the batch."""
-    description, buffers = copies.copy_for(task).encoded(task, 0)
-    payload = layout.joined(buffers)
-    return Facts.at_end_of(payload), untree.decode(description, payload)
+    payload = memoryview(layout.joined(copies.copy_for(task).encoded(task, 0)))
+    return Facts.at_end_of(payload), batches.decode(payload)
 
 
 def loop_of_rank(loader, rank, ranks, stream=None, begin=0):

@@ -47,8 +47,6 @@ struct Definition {
 /// One batch as it came: `payload` lies in a slot that is free again when the last owner of the Batch has let it go,
 /// and the copies that a device was asked for are done.
 struct Batch {
-  std::shared_ptr<const std::string>
-      description;               ///< as the worker gave it; often the same object as that of the last batch
   std::span<std::byte> payload;  ///< all buffers, one behind the other; 64-byte aligned
   std::shared_ptr<Slot> slot;    ///< null: the batch has no buffers
   std::uint64_t digest = 0;      ///< XXH3 of payload, made by the worker

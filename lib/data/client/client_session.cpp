@@ -192,8 +192,7 @@ Result<> ClientSession::handle_batch(const Frame& frame) {
     return {};
   }
   client_.arrived(worker_, header.attempt,
-                  Batch{.description = remember(frame.description),
-                        .payload = slot ? slot->bytes().first(header.payload_size) : std::span<std::byte>(),
+                  Batch{.payload = slot ? slot->bytes().first(header.payload_size) : std::span<std::byte>(),
                         .slot = slot,
                         .digest = header.value,
                         .worker = worker_},
@@ -250,12 +249,6 @@ Result<> ClientSession::send_definition(const std::string& digest) {
   }
   writer_.push(std::move(frame));
   return {};
-}
-
-/// Batches of one loader look alike.
-std::shared_ptr<const std::string> ClientSession::remember(std::string_view description) {
-  if (!description_ || *description_ != description) description_ = std::make_shared<const std::string>(description);
-  return description_;
 }
 
 }  // namespace taas::data

@@ -42,7 +42,6 @@ class ClientSession : public FrameHandler {
   Result<> handle_raised(const Frame& frame);
   Result<> handle_slot_wanted(const FrameHeader& header);
   Result<> send_definition(const std::string& digest);
-  std::shared_ptr<const std::string> remember(std::string_view description);
 
   Client::State& client_;
   ClientLink& link_;
@@ -54,7 +53,6 @@ class ClientSession : public FrameHandler {
   bool was_up_ = false;
 
   SessionSlots slots_;
-  std::shared_ptr<const std::string> description_;
   PeerWatch watch_;
 };
 

@@ -44,11 +44,6 @@ Raised cut(Raised what) {
   return what;
 }
 
-std::string too_large(const char* what, std::size_t bytes, std::uint64_t most) {
-  return fmt::format("ValueError: {} has {:.1f} MB, and may have {:.1f} MB", what, static_cast<double>(bytes) / 1e6,
-                     static_cast<double>(most) / 1e6);
-}
-
 }  // namespace
 
 Server::Server(ServerOptions options) : state_(std::make_shared<State>(std::move(options))) {}
@@ -74,19 +69,10 @@ void Server::loaded(const std::string& digest) { state_->jobs.let_go_of_definiti
 
 void Server::unloaded(const std::string& digest) { state_->jobs.forget_definition(digest); }
 
-void Server::put(const Job& job, std::string description, const std::vector<std::span<const std::byte>>& buffers,
-                 std::shared_ptr<void> keep) {
-  const auto most = most_description(FrameKind::kBatch);
-  if (description.size() > most)
-    return raise(job, {.type = "ValueError",
-                       .text = too_large("the description of a batch", description.size(), most),
-                       .pickled = {},
-                       .worker = -1});
+void Server::put(const Job& job, const std::vector<std::span<const std::byte>>& buffers, std::shared_ptr<void> keep) {
   auto header = header_for(FrameKind::kBatch, job);
   header.number = state_->jobs.microseconds_on(job);
-  state_->jobs.answer(
-      job,
-      {.header = header, .description = std::move(description), .buffers = align(buffers), .keep = std::move(keep)});
+  state_->jobs.answer(job, {.header = header, .description = {}, .buffers = align(buffers), .keep = std::move(keep)});
 }
 
 void Server::raise(const Job& job, const Raised& what) {

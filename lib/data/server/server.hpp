@@ -60,11 +60,10 @@ class Server {
   /// for it again.
   void unloaded(const std::string& digest);
 
-  /// Sends `buffers` with the description. Each begins at the next multiple of kBufferAlignment in the client's
+  /// Sends `buffers`. Each begins at the next multiple of kBufferAlignment in the client's
   /// payload. `keep` owns them until they are out: sent, or copied into the client's memory on the same machine. It is
   /// let go in a thread of the server.
-  void put(const Job& job, std::string description, const std::vector<std::span<const std::byte>>& buffers,
-           std::shared_ptr<void> keep);
+  void put(const Job& job, const std::vector<std::span<const std::byte>>& buffers, std::shared_ptr<void> keep);
   void raise(const Job& job, const Raised& what);
   /// Somebody else may try.
   void give_back(const Job& job, std::string why);

@@ -108,7 +108,7 @@ void ServerSession::copy_into_slots() {
     if (slot.size() >= copy.bytes() && !copy.is_done()) return;
     answer.header.value = copy.digest();
     server_.jobs.close(link_, answer.header.attempt);
-    writer_.push(frame_of(answer.header, std::move(answer.description)));
+    writer_.push(frame_of(answer.header));
     copies_.pop_front();
   }
 }

@@ -39,7 +39,7 @@ Limits limits_of(FrameKind kind) {
     case FrameKind::kTask:
       return {.flags = kTold, .description = kDigestText, .payload = kMostTask};
     case FrameKind::kBatch:
-      return {.flags = kInSlot | kInLz4 | kInZstd, .description = kMostDescription, .payload = kMostPayload};
+      return {.flags = kInSlot | kInLz4 | kInZstd, .payload = kMostPayload};
     case FrameKind::kRaised:
       return {.description = kMostDescription, .payload = kMostTask};
     case FrameKind::kReturned:

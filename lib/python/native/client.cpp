@@ -131,10 +131,6 @@ void add_deliveries(nb::module_& module) {
   nb::class_<Payload>(module, "Payload", nb::type_slots(payload_slots),
                       "A batch's memory (buffer protocol, writable).");
   nb::class_<PyBatch>(module, "Batch", "A batch as it came.")
-      .def_prop_ro("description",
-                   [](const PyBatch& self) {
-                     return nb::str(self.batch().description->c_str(), self.batch().description->size());
-                   })
       .def_prop_ro("payload", [](const PyBatch& self) { return self.payload; })
       .def_prop_ro(
           "view", [](const PyBatch& self) { return nb::steal(PyMemoryView_FromObject(self.payload.ptr())); },

@@ -94,13 +94,13 @@ std::optional<data::Job> take(PyServer& self, std::optional<double> timeout) {
   return wait_in_slices(timeout, [&](Duration patience) { return self.server->take(patience); });
 }
 
-void put(PyServer& self, const data::Job& job, std::string description, const nb::sequence& buffers) {
+void put(PyServer& self, const data::Job& job, const nb::sequence& buffers) {
   self.done->let_go();
   auto views = std::make_shared<Views>(self.done);
   std::vector<std::span<const std::byte>> spans;
   for (const nb::handle buffer : buffers) spans.push_back(views->add(buffer));
   nb::gil_scoped_release released;
-  self.server->put(job, std::move(description), spans, std::move(views));
+  self.server->put(job, spans, std::move(views));
 }
 
 void raise(PyServer& self, const data::Job& job, std::string type, std::string text, const nb::bytes& pickled) {
@@ -144,7 +144,7 @@ void add_server(nb::module_& module) {
       .def(
           "unloaded", [](PyServer& self, const std::string& digest) { self.server->unloaded(digest); }, "digest"_a,
           "It is needed for the next job: a client is asked for it again.")
-      .def("put", &put, "job"_a, "description"_a, "buffers"_a,
+      .def("put", &put, "job"_a, "buffers"_a,
            "Answers with a batch. `buffers` are objects with the buffer protocol (contiguous); each begins at the next "
            "multiple of 64 in the payload. They are kept until they are out: do not change them after this.")
       .def("raise_", &raise, "job"_a, "type"_a, "text"_a, "pickled"_a = nb::bytes("", 0))

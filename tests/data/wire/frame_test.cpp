@@ -8,8 +8,7 @@ using namespace taas;
 using namespace taas::data;
 
 TEST_CASE("a header is read as it was written") {
-  const FrameHeader header{.kind = FrameKind::kBatch,
-                           .flags = kInSlot,
+  const FrameHeader header{.kind = FrameKind::kRaised,
                            .stream = 3,
                            .number = 1ull << 40,
                            .attempt = ~0ull,
@@ -38,7 +37,7 @@ TEST_CASE("the bytes are little-endian at fixed places") {
 }
 
 TEST_CASE("any changed bit of a header is noticed") {
-  const auto whole = encode({.kind = FrameKind::kBatch, .payload_size = 10}, "d");
+  const auto whole = encode({.kind = FrameKind::kRaised, .payload_size = 10}, "d");
   for (std::size_t bit = 0; bit < 8 * kHeaderBytes; ++bit) {
     auto bytes = whole;
     bytes[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);

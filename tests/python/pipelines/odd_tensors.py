@@ -52,16 +52,6 @@ def detached_and_views_of_leaves(workers):
 
 
 @of_samples()
-def with_attributes_of_its_own(workers):
-    def make(index):
-        tensor = row(index)
-        tensor.label = index
-        return tensor
-
-    return loader_of(make, workers)
-
-
-@of_samples()
 def without_bytes(workers):
     return loader_of(
         lambda index: [torch.empty(0, 3), torch.empty(3, 0, 2).transpose(0, 2), torch.tensor(index)], workers
@@ -76,14 +66,3 @@ def of_shared_memory(workers):
 @of_samples()
 def of_the_meta_device(workers):
     return loader_of(lambda index: torch.empty(2, 3, device="meta"), workers)
-
-
-@of_samples()
-def negated_and_conjugated_with_grad(workers):
-    return loader_of(
-        lambda index: [
-            torch.complex(row(index), row(index)).requires_grad_(),
-            torch.complex(row(index), row(index)).conj(),
-        ],
-        workers,
-    )

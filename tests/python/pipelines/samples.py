@@ -83,20 +83,6 @@ def tensors_of_all_layouts(workers):
     return loader_of(laid_out, workers)
 
 
-def conjugated(index):
-    return [
-        torch.tensor([1 + 2j, index]).conj(),
-        torch.tensor([1 + 2j, index]).conj().imag,
-        torch.arange(12.0).to(torch.complex64).view(3, 4).conj().t(),
-        torch._neg_view(torch.arange(12.0).view(3, 4)).t(),
-    ]
-
-
-@of_samples()
-def conjugated_and_negated(workers):
-    return loader_of(conjugated, workers)
-
-
 def odd_shapes(index):
     return [
         torch.tensor(index),
@@ -172,13 +158,6 @@ NUMPY_DTYPES = ["u1", "i2", "<i4", "i8", "?", "f2", "f4", "f8", "c8", "S5", "U7"
 @of_samples()
 def arrays_of_all_dtypes(workers):
     return loader_of(lambda index: [numpy.zeros((2, index % 3), dtype) for dtype in NUMPY_DTYPES], workers)
-
-
-@of_samples()
-def arrays_of_the_other_byte_order(workers):
-    return loader_of(
-        lambda index: [numpy.arange(index, index + 3).astype(dtype) for dtype in (">i4", ">f8", ">U2")], workers
-    )
 
 
 def arrays(index):

@@ -9,8 +9,8 @@ from typing import Any, Callable, Protocol
 
 import torch
 
-from ..batch.cuda_copies import CudaCopies
-from ..batch.outcome import Outcome, Ready
+from .cuda_copies import CudaCopies
+from .outcome import Outcome, Ready
 from ..order.task import Task
 from .loop import Stream
 

@@ -8,10 +8,10 @@ import time
 import weakref
 from typing import Any, NamedTuple, Protocol
 
-from ..batch.outcome import Failed, Outcome, Ready, Refused
 from ..order.order import MapOrder, ShardOrder
 from ..order.task import Task
-from ..worker.errors import UndeliverableBatch, describe, raise_again
+from ..worker.errors import UndeliverableBatch, describe
+from .outcome import Failed, Outcome, Ready, Refused, raise_again
 from .pinning import pinned
 from .progress import Progress
 

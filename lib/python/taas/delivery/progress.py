@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Protocol
 
-from ..batch.outcome import Ready
+from .outcome import Ready
 from ..order.task import Task
 from ..runtime import native
 
@@ -69,7 +69,7 @@ class Progress:
         of_task = len(task.indices) if self.in_batches and hasattr(task.indices, "__len__") else self.batch_size
         self.counted(ready.facts.samples if ready.facts else of_task)
         self.totals.bytes += ready.size
-        self.digest = native.digest(_CHAIN.pack(self.digest, ready.digest) + ready.description.encode())
+        self.digest = native.digest(_CHAIN.pack(self.digest, ready.digest))
 
     def is_enough(self) -> bool:
         """True when the loader has given as many samples as were asked for with --units."""

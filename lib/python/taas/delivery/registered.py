@@ -11,7 +11,7 @@ from typing import Any, Callable
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from ..batch.outcome import Failed
+from .outcome import Failed
 from ..order import equal_orders, position, sharing
 from ..order.common_stream import CommonStream
 from ..order.order import order_of

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Protocol
 
-from ..batch import untree
-from ..batch.outcome import Failed, Outcome, Ready, Refused
 from ..order.task import Facts, Task
+from ..sending import batches
 from ..sending.definition import Definition
 from ..sending.state import Frame
-from ..worker.errors import unpickled
+from .outcome import Failed, Outcome, Ready, Refused, unpickled
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
@@ -121,9 +120,9 @@ class RemoteStream:
         payload = came.view
         size = payload.nbytes
         self._largest = max(self._largest, size, 1)
-        batch = untree.decode(came.description, payload, apart=not self._workers.is_pinned)
+        batch = batches.decode(payload, apart=not self._workers.is_pinned)
         facts = Facts.at_end_of(payload) if self._is_of_shards else None
-        return Ready(batch, size, came.digest, came.description, facts)
+        return Ready(batch, size, came.digest, facts)
 
     def _raised(self, came: Any) -> Outcome:
         error = unpickled(came.type, came.text, came.pickled)

@@ -12,7 +12,8 @@ import pickle
 import weakref
 from typing import Any, Sequence
 
-_ALIGNMENT = 64
+from .layout import aligned
+
 _WITHOUT_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _PIECE_BYTES = 64 << 20
 
@@ -48,7 +49,7 @@ class DatasetMemory:
         )
 
     def _add(self, buffer: memoryview) -> None:
-        begin = -(-self.size // _ALIGNMENT) * _ALIGNMENT
+        begin = aligned(self.size)
         self.places.append((begin, buffer.nbytes))
         self.size = begin + buffer.nbytes
         done = 0

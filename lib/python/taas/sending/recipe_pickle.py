@@ -18,6 +18,7 @@ import torch
 from . import by_value, files, generators
 from .by_value import OfMain
 from .recipe import Recipe
+from .tensors import Tensors
 
 _BESIDE_BYTES = 64 << 10
 """Less memory goes in the pickle."""
@@ -83,23 +84,19 @@ class _Pickler(by_value.ByValue):
         self.beside: list[pickle.PickleBuffer] = []
         self.generators: list[Any] = []
         self._recipe = recipe
-        self._storages: dict[int, torch.UntypedStorage] = {}
+        self._tensors = Tensors(meet=self._check)
         self._files: dict[int, files.FileMemory | None] = {}
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
-        if kind is torch.Tensor:
-            return self._tensor(value)
-        if kind is torch.storage.TypedStorage:
-            return typed_storage, (self._same(value._untyped_storage), value.dtype)
-        if kind is torch.UntypedStorage:
-            return self._storage(self._same(value))
         if kind is numpy.ndarray or kind is numpy.memmap:
             return files.reduced(value, self._files)
         if value is sys.stdout or value is sys.stderr:
             return getattr, (sys, "stdout" if value is sys.stdout else "stderr")
         self._refuse(kind, value)
-        found = generators.reduced(value, self.generators)
+        found = self._tensors.reduced(value)
+        if found is NotImplemented:
+            found = generators.reduced(value, self.generators)
         return super().reducer_override(value) if found is NotImplemented else found
 
     def _refuse(self, kind: type, value: Any) -> None:
@@ -122,19 +119,7 @@ class _Pickler(by_value.ByValue):
             self.beside.append(buffer)
         return is_small
 
-    def _tensor(self, tensor: torch.Tensor) -> Any:
-        """Of dtypes without a storage of their own (uint16, float8) torch reduces another one than it makes them of."""
-        make, arguments, *rest = tensor.__reduce_ex__(5)
-        if make is torch._utils._rebuild_tensor_v3:
-            storage, *others = arguments
-            arguments = (typed_storage(storage, torch.uint8), *others)
-        return make, arguments, *rest
-
-    def _same(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
-        """One object for all tensors that lie in it, so that it is pickled once."""
-        return self._storages.setdefault(storage._cdata, storage)
-
-    def _storage(self, storage: torch.UntypedStorage) -> Any:
+    def _check(self, storage: torch.UntypedStorage) -> None:
         if storage.device.type != "cpu":
             raise Refused(f"a tensor on {storage.device} stays in its process: give the dataset tensor.cpu()")
         if self._recipe.persistent and storage.is_shared():
@@ -142,8 +127,6 @@ class _Pickler(by_value.ByValue):
                 "memory that processes share (share_memory_()) tells persistent workers nothing, since it is sent "
                 "once: persistent_workers=False, or clone() it"
             )
-        elements: Any = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy()
-        return storage_of, (pickle.PickleBuffer(elements),)
 
 
 class _PartPickler(_Pickler):
@@ -154,19 +137,3 @@ class _PartPickler(_Pickler):
     def persistent_id(self, value: Any) -> Any:
         """pickle asks for it before anything else."""
         return 0 if id(value) in self._left_out else None
-
-
-def typed_storage(untyped: torch.UntypedStorage, dtype: torch.dtype) -> Any:
-    """As torch's pickles of tensors want it."""
-    return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
-
-
-def storage_of(memory: Any) -> torch.UntypedStorage:
-    """In memory of its own where it is little: that can be resized."""
-    view = memoryview(memory)
-    if view.nbytes > _BESIDE_BYTES:
-        return torch.frombuffer(view, dtype=torch.uint8).untyped_storage()
-    storage = torch.UntypedStorage(view.nbytes)
-    if view.nbytes:
-        torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).copy_(torch.frombuffer(view, dtype=torch.uint8))
-    return storage

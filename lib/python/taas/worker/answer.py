@@ -15,9 +15,8 @@ _MOST_TEXT = 1 << 20
 
 
 class Made(NamedTuple):
-    """The batch, as tree.encode has it; of a stream with its facts."""
+    """The batch, as batches.encode has it; of a stream with its facts."""
 
-    description: str
     buffers: list[Any]
 
 
@@ -44,7 +43,7 @@ def answer_to(task: Task, copy: Copy, stream: int = 0, is_suspect: bool = False)
     if is_suspect:
         say(describe(task))
     try:
-        return Made(*copy.encoded(task, stream))
+        return Made(copy.encoded(task, stream))
     except MemoryError as error:
         return NoMemory(str(error) or "MemoryError")
     except BaseException as error:

@@ -12,6 +12,7 @@ import numpy
 import torch
 
 from ..runtime import native
+from ..sending.tensors import bytes_of
 
 _MOST_BYTES = 4 << 20
 _PADDED = "gG"  # long doubles have bytes that mean nothing
@@ -61,8 +62,7 @@ class _ByValue(pickle.Pickler):
             return self._array(value)
         if isinstance(value, (torch.UntypedStorage, torch.storage.TypedStorage)):
             untyped = value if isinstance(value, torch.UntypedStorage) else value._untyped_storage
-            storage: Any = torch.empty(0, dtype=torch.uint8, device="cpu").set_(untyped)
-            return int, (native.digest(storage.numpy()),)
+            return int, (native.digest(bytes_of(untyped).numpy()),)
         if isinstance(value, types.FunctionType) or (isinstance(value, type) and value.__module__ != "builtins"):
             return str, (f"{value.__module__}.{value.__qualname__}",)
         return NotImplemented

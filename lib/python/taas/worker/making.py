@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable
 
-from ..batch import tree
 from ..order import unseeded
 from ..order.seeds import seed_all
 from ..order.task import Task
+from ..sending import batches
 from ..sending.generators import Generators
 from ..sending.recipe_pickle import Arrived
 from ..sending.state import Process
@@ -55,11 +55,11 @@ class Copy:
             self._has_set = found, now
             found.follow(now)
 
-    def encoded(self, task: Task, stream: int) -> tuple[str, list[Any]]:
-        """The batch as tree.encode has it; of a stream as Shard.encoded. Raises what the dataset raises."""
+    def encoded(self, task: Task, stream: int) -> list[Any]:
+        """The batch as batches.encode has it; of a stream as Shard.encoded. Raises what the dataset raises."""
         self.failed_index = None
         with unseeded.Repeatable():
-            return self._walk(task, stream).encoded(task) if task.turn >= 0 else tree.encode(self._batch(task))
+            return self._walk(task, stream).encoded(task) if task.turn >= 0 else batches.encode(self._batch(task))
 
     def is_past(self, task: Task, stream: int) -> bool:
         """A stream does not go back."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, Iterator
 
-from ..batch import tree
 from ..order.seeds import seed_all
 from ..order.task import Facts, Task
+from ..sending import batches
 from ..sending.recipe import Recipe
 from .digest import chained
 from .worker_info import WorkerInfo, active
@@ -45,8 +45,8 @@ class Shard:
         except Exception as error:
             self._samples = _raising(error)
 
-    def encoded(self, task: Task) -> tuple[str, list[Any]]:
-        """The batch `task.turn` as tree.encode has it, with the facts behind it.
+    def encoded(self, task: Task) -> list[Any]:
+        """The batch `task.turn` as batches.encode has it, with the facts behind it.
 
         At the end, and behind it, there is none. Raises what the dataset raises.
         """
@@ -54,23 +54,23 @@ class Shard:
             while self.turn < task.turn:
                 self._skip()
             before = self.chain
-            description, buffers, samples = self._made()
+            buffers, samples = self._made()
         except BaseException as error:
             if isinstance(error, MemoryError) or not isinstance(error, Exception):
                 self.turn = sys.maxsize  # whoever goes on begins the shard anew
             raise
-        return description, [*buffers, Facts(before, self.chain, samples).to_bytes()]
+        return [*buffers, Facts(before, self.chain, samples).to_bytes()]
 
-    def _made(self) -> tuple[str, list[Any], int]:
+    def _made(self) -> tuple[list[Any], int]:
         try:
             samples = self._draw()
         except Exhausted:
-            return *tree.encode(None), 0
+            return batches.encode(None), 0
         with active(self._info):
             batch = self._recipe.collate_fn(samples)
-        description, buffers = tree.encode(batch)
+        buffers = batches.encode(batch)
         self._note(batch)
-        return description, buffers, len(samples) if self._recipe.batched else 1
+        return buffers, len(samples) if self._recipe.batched else 1
 
     def _note(self, batch: Any) -> None:
         self.chain = chained(self.chain, batch)

@@ -8,15 +8,14 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from ..batch import layout
 from ..order.task import content_of
+from ..sending import layout
 
 
 @dataclass
 class Prepared:
     """A batch as it crosses. `uses` counts the ranks that will ask for it."""
 
-    description: str
     buffers: list[Any]
     size: int
     uses: int = 1
@@ -41,7 +40,7 @@ class Store:
         usual = self.bytes // self.count if self.count else 0
         return self._memory_left <= usual and self._disk_left <= usual
 
-    def put(self, payload: bytes, without_seeds: bool, description: str, buffers: list[Any]) -> None:
+    def put(self, payload: bytes, without_seeds: bool, buffers: list[Any]) -> None:
         """Keeps a batch. `without_seeds` is True when it is the same for all seeds. Dropped when there is no room."""
         size = sum(memoryview(buffer).nbytes for buffer in buffers)
         if size <= self._memory_left:
@@ -51,7 +50,7 @@ class Store:
             buffers = [self._on_disk(buffers)]
         else:
             return
-        self._batches[_key(payload, without_seeds)] = Prepared(description, buffers, size)
+        self._batches[_key(payload, without_seeds)] = Prepared(buffers, size)
         self.count += 1
         self.bytes += size
 

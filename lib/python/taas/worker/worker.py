@@ -51,7 +51,7 @@ class Worker:
         start = time.monotonic()
         frame, payload = self._payloads.split(job.payload)
         if prepared := self._prepared(job, frame.state, payload):
-            self._server.put(job, prepared.description, prepared.buffers)
+            self._server.put(job, prepared.buffers)
         else:
             self._send(job, self._answer_to(job, frame, payload))
         self.batches += 1
@@ -113,7 +113,7 @@ class Worker:
 
     def _put(self, job: Any, made: Made) -> None:
         try:
-            self._server.put(job, *made)
+            self._server.put(job, made.buffers)
         except MemoryError as error:
             self._send(job, NoMemory(str(error) or "MemoryError"))
         except BaseException as error:

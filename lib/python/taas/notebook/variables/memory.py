@@ -6,8 +6,8 @@ import mmap
 import os
 from typing import Any, BinaryIO
 
-from ...batch.layout import aligned
 from ...runtime import own_files
+from ...sending.layout import aligned
 
 
 class Memory:

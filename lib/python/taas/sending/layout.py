@@ -12,9 +12,9 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def spans_of(buffers: Iterable[Any]) -> list[tuple[int, int]]:
-    """Where each buffer begins and ends."""
-    spans, end = [], 0
+def spans_of(buffers: Iterable[Any], end: int = 0) -> list[tuple[int, int]]:
+    """Where each buffer begins and ends, behind what ends at `end`."""
+    spans = []
     for buffer in buffers:
         start = aligned(end)
         end = start + memoryview(buffer).nbytes

@@ -1,1 +1,0 @@
-"""A batch as bytes, and as objects again."""
