@@ -16,20 +16,35 @@ import pickle
 import struct
 from typing import Any, Callable
 
+import torch
+
 from . import by_value, layout
-from .tensors import OfAGraph, Tensors
+from .tensors import OfAGraph, Tensors, is_whole, memory_of
 
 _COUNT = struct.Struct("<q")
 _SMALL_BYTES = 32 << 10
 _SMALL_PART = 4
+_CONTAINERS = frozenset((list, tuple, dict))
+_MOST_TENSORS = 16
+_HEADS_KEPT = 256
+_heads: dict[Any, bytes] = {}
+"""By form: most batches of a loader look alike, and pickling one takes longer than looking at it."""
 
 
 def encode(batch: Any) -> list[Any]:
     """Buffers that are contiguous, and refer to the batch's memory. Raises Unpicklable, and OfAGraph."""
+    form, tensors = _form_of(batch)
+    if form and (head := _heads.get(form)):
+        return [head, *map(memory_of, tensors)]
     stream, beside = _dumped(batch)
     spans = layout.spans_of(beside, _COUNT.size * (1 + 2 * len(beside)) + len(stream))
     places = itertools.chain.from_iterable(spans)
-    return [struct.pack(f"<{1 + 2 * len(beside)}q", len(beside), *places) + stream, *beside]
+    head = struct.pack(f"<{1 + 2 * len(beside)}q", len(beside), *places) + stream
+    if form:
+        if len(_heads) == _HEADS_KEPT:
+            _heads.clear()
+        _heads[form] = head
+    return [head, *beside]
 
 
 def decode(payload: memoryview, apart: bool = True) -> Any:
@@ -46,6 +61,25 @@ def decode(payload: memoryview, apart: bool = True) -> Any:
         for begin, end in zip(places[::2], places[1::2])
     ]
     return pickle.loads(payload[_COUNT.size * (1 + 2 * count) :], buffers=buffers)
+
+
+def _form_of(batch: Any) -> tuple[Any, Any]:
+    """What batches with equal heads have in common, and their tensors; None for those with more than a few tensors."""
+    kind = type(batch)
+    tensors, names = batch, None
+    if kind is torch.Tensor:
+        tensors = (batch,)
+    elif kind not in _CONTAINERS or len(batch) > _MOST_TENSORS:
+        return None, ()
+    elif kind is dict:
+        tensors, names = batch.values(), tuple(batch)
+        if not all(type(name) is str for name in names):
+            return None, ()
+    if not all(type(each) is torch.Tensor and is_whole(each) for each in tensors):
+        return None, ()
+    if len({each.untyped_storage()._cdata for each in tensors}) < len(tensors):
+        return None, ()
+    return (kind, names, *[(each.dtype, each.shape) for each in tensors]), tensors
 
 
 def _dumped(batch: Any) -> tuple[bytes, list[memoryview]]:

@@ -14,10 +14,7 @@ from torch._tensor import _rebuild_from_type_v2
 from torch._utils import _get_obj_state
 
 
-@functools.lru_cache(maxsize=1024)
-def _usual_stride(shape: torch.Size) -> tuple[int, ...]:
-    """Of dimensions of size 1 there are others, by which torch knows channels_last."""
-    return torch.empty(shape, device="meta").stride()
+_NAMES = {dtype: name for name, dtype in vars(torch).items() if isinstance(dtype, torch.dtype)}
 
 
 class OfAGraph(RuntimeError):
@@ -55,17 +52,15 @@ class Tensors:
             return _leaf, (_without_gradient(tensor),)
         if vars(tensor) or not _is_plain(tensor):
             return self._like_a_tensor(tensor)
-        storage = tensor.untyped_storage()
-        size, own = storage.nbytes(), tensor.nbytes
-        if not own:
+        if not tensor.numel():
             return _empty, (tensor.dtype, tuple(tensor.shape), tensor.stride())
+        storage = tensor.untyped_storage()
         whole = self._wholes.get(storage._cdata)
         if whole is None:
             self._meet(storage)
-            is_in_order = tensor.is_contiguous() and tensor.stride() == _usual_stride(tensor.shape)
-            if self._copies_parts and 2 * own < size:
-                return _elements(tensor) if is_in_order else (_itself, (tensor.clone(),))
-            if is_in_order and own == size:
+            if self._copies_parts and 2 * tensor.nbytes < storage.nbytes():
+                return _elements(tensor) if _is_in_order(tensor) else (_itself, (tensor.clone(),))
+            if is_whole(tensor):
                 whole = self._wholes[storage._cdata] = tensor
             else:
                 whole = self._whole(storage)
@@ -97,17 +92,32 @@ def storage_of(whole: torch.Tensor) -> torch.UntypedStorage:
     return whole.untyped_storage()
 
 
-def _elements(tensor: torch.Tensor) -> tuple[Any, ...]:
+def is_whole(tensor: torch.Tensor) -> bool:
+    """True for elements in memory of the CPU that are all of their storage, and all that there is to the tensor."""
+    return (
+        _is_plain(tensor)
+        and tensor.nbytes == tensor.untyped_storage().nbytes() > 0
+        and _is_in_order(tensor)
+        and not tensor.requires_grad
+        and not vars(tensor)
+    )
+
+
+def memory_of(tensor: torch.Tensor) -> Any:
+    """The elements of one that is in order, as a buffer."""
     try:
-        memory: Any = tensor.numpy()
+        return tensor.numpy()
     except TypeError:  # a dtype that numpy has not: bfloat16, float8
-        memory = tensor.reshape(-1).view(torch.uint8).numpy()
-    return tensor_of, (PickleBuffer(memory), tensor.dtype, *tensor.shape)
+        return tensor.reshape(-1).view(torch.uint8).numpy()
 
 
-def tensor_of(memory: Any, dtype: torch.dtype, *shape: int) -> torch.Tensor:
+def _elements(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor_of, (PickleBuffer(memory_of(tensor)), _NAMES[tensor.dtype], *tensor.shape)
+
+
+def tensor_of(memory: Any, dtype: str, *shape: int) -> torch.Tensor:
     """Its elements lie in `memory`, one behind the other. What came in the pickle is in memory that can be resized."""
-    made = torch.frombuffer(memory, dtype=dtype)
+    made = torch.frombuffer(memory, dtype=getattr(torch, dtype))
     if len(shape) != 1:
         made = made.view(shape)
     return made.clone() if type(memory) is bytearray else made
@@ -142,6 +152,16 @@ def _itself(tensor: torch.Tensor) -> torch.Tensor:
 def _typed_storage(untyped: torch.UntypedStorage, dtype: torch.dtype) -> Any:
     """As torch's pickles of tensors want it."""
     return torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+
+def _is_in_order(tensor: torch.Tensor) -> bool:
+    return tensor.is_contiguous() and tensor.stride() == _usual_stride(tensor.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _usual_stride(shape: torch.Size) -> tuple[int, ...]:
+    """Of dimensions of size 1 there are others, by which torch knows channels_last."""
+    return torch.empty(shape, device="meta").stride()
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
