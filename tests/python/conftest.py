@@ -147,11 +147,14 @@ class Run:
         """This process' own: all registered loaders share it."""
         return run_workers.connected().client
 
-    def start(self, workers, **plan):
-        """Writes the plan and starts the workers, with the variables that there are now."""
+    def start(self, workers, over_tcp=False, **plan):
+        """Writes the plan and starts the workers, with the variables that there are now.
+
+        `over_tcp`: as if they were on another machine.
+        """
         self._environment = {**os.environ, "TAAS_ROLE": "data-worker"}
         for index in range(workers):
-            self._listen(index)
+            (self._listen_on_tcp if over_tcp else self._listen)(index)
         self.write(**plan)
         for index in range(workers):
             self.workers.append(self.start_worker(index))
@@ -239,6 +242,11 @@ class Run:
         listener.listen(16)
         self._listeners.append(listener)
         self.plan["workers"].append({"name": f"data worker {index}", "address": "", "port": 0, "unix": path})
+
+    def _listen_on_tcp(self, index):
+        self._listeners.append(socket.create_server(("127.0.0.1", 0)))
+        port = self._listeners[-1].getsockname()[1]
+        self.plan["workers"].append({"name": f"data worker {index}", "address": "127.0.0.1", "port": port, "unix": ""})
 
 
 @pytest.fixture

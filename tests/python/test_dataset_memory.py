@@ -10,9 +10,9 @@ import numpy
 import pytest
 import taas
 from conftest import DEADLINE_SECONDS
-from process_datasets import InMemory
+from process_datasets import InMemory, area_of
 from taas.runtime import native
-from taas.sending.memory import DatasetMemory, mapped
+from taas.sending.memory import DatasetMemory, ReceivedMemory
 from torch.utils.data import DataLoader
 
 
@@ -33,8 +33,10 @@ def samples_of_two(loader):
     return found
 
 
-def test_workers_map_the_same_memory_each_for_itself(data_workers):
-    data_workers(2)
+@pytest.mark.parametrize("over_tcp", [False, True])
+def test_workers_map_the_same_memory_each_for_itself(data_workers, over_tcp):
+    """On another machine it is that of the worker that has received it first."""
+    data_workers(2, over_tcp=over_tcp)
     with taas.register(DataLoader(InMemory(), 1, num_workers=2, collate_fn=list)) as loader:
         seen = samples_of_two(loader)
     areas = {tuple(area) for *_, both in seen for area in both}
@@ -44,11 +46,36 @@ def test_workers_map_the_same_memory_each_for_itself(data_workers):
 
 def test_what_a_worker_writes_no_other_one_sees():
     memory = DatasetMemory([pickle.PickleBuffer(numpy.arange(1 << 16)), pickle.PickleBuffer(b"end")])
-    one, other = (mapped(memory.fd, memory.size, memory.places) for _ in range(2))
+    one, other = (ReceivedMemory(os.dup(memory.fd), memory.size, memory.places).map() for _ in range(2))
     one[0][:3] = b"abc"
     assert bytes(other[0]) == numpy.arange(1 << 16).tobytes() and bytes(other[1]) == b"end"
     with pytest.raises(PermissionError):
         os.pwrite(memory.fd, b"abc", 0)
+
+
+def received_memory(values, name="d" * 32):
+    memory = DatasetMemory([pickle.PickleBuffer(values)])
+    return ReceivedMemory(os.dup(memory.fd), memory.size, memory.places, name)
+
+
+def test_memory_that_is_gone_or_another_one_is_not_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAAS_DATA_PLAN", str(tmp_path / "plan.json"))
+    values = numpy.arange(1 << 16)
+    first, second, third, fourth = (received_memory(values) for _ in range(4))
+    kept = first.map()
+    inode = area_of(numpy.frombuffer(kept[0]).ctypes.data)[1]
+    (shared,) = second.map()
+    assert area_of(numpy.frombuffer(shared).ctypes.data)[1] == inode
+    (link,) = tmp_path.iterdir()
+    pid, number, _ = os.readlink(link).split("/")
+    del kept, first
+    gc.collect()
+    (own,) = third.map()  # nobody says any more where the first one's is
+    assert area_of(numpy.frombuffer(own).ctypes.data)[1] != inode and bytes(own) == values.tobytes()
+    another = received_memory(numpy.ones(1 << 16, int), "")
+    link.unlink()
+    link.symlink_to(f"{pid}/{another._fd}/{os.fstat(another._fd).st_ino + 1}")
+    assert bytes(fourth.map()[0]) == values.tobytes()
 
 
 def received(encryption, address, listeners):

@@ -69,7 +69,8 @@ class Forks:
 
     def start(self, environment, listener):
         """`python -m taas.worker` with these variables, which serves the socket `listener`."""
-        asked = {"environment": environment, "folder": os.getcwd(), "path": sys.path}
+        listens = "{fd},-" if listener.family == socket.AF_INET else "-,{fd}"
+        asked = {"environment": environment, "listens": listens, "folder": os.getcwd(), "path": sys.path}
         return ForkedWorker(self, self._ask(asked, [1, 2, listener.fileno()]))
 
     def code_of(self, pid):
@@ -115,7 +116,7 @@ def _work(asked, descriptors):
         sys.stdin = open(0, closefd=False)
         sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))
         os.environ.clear()
-        os.environ.update(asked["environment"], TAAS_DATA_LISTEN=f"-,{descriptors[2]}")
+        os.environ.update(asked["environment"], TAAS_DATA_LISTEN=asked["listens"].format(fd=descriptors[2]))
         os.chdir(asked["folder"])
         sys.path[:] = asked["path"]
         from taas.worker.worker import main

@@ -7,9 +7,8 @@ import importlib
 import json
 import os
 import time
-import weakref
 from dataclasses import dataclass
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, NamedTuple
 
 from torch.utils.data import DataLoader
 
@@ -18,7 +17,7 @@ from ..runtime.identity import speaks_for_all
 from . import by_value, modules, recipe_pickle, state
 from .by_value import OfMain
 from .culprit import culprit
-from .memory import DatasetMemory, mapped, memory_of
+from .memory import DatasetMemory, ReceivedMemory, memory_of
 from .recipe import Recipe, recipe_of
 from .recipe_pickle import Arrived, Refused
 
@@ -158,13 +157,14 @@ class Source(NamedTuple):
     modules: dict[str, str]
 
 
-def source(data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Source:
+def source(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0) -> Source:
     """Of a definition that came. The descriptor becomes its own."""
     line, _, pickle = data.partition(b"\n")
     head = json.loads(line)
     if "loader" in head:
         return Source(load_of(loader_named(head["loader"])), head["modules"])
-    return Source(_Pickled(pickle, memory_fd, memory_bytes, head["places"]).load, head["modules"])
+    memory = ReceivedMemory(memory_fd, memory_bytes, head["places"], digest) if memory_fd >= 0 else None
+    return Source(_Pickled(pickle, memory).load, head["modules"])
 
 
 def load_of(loader: DataLoader) -> Callable[[], Arrived]:
@@ -175,20 +175,16 @@ def load_of(loader: DataLoader) -> Callable[[], Arrived]:
         return lambda: own
     sent = _dumped(recipe)
     beside = memory_of(sent.beside)
-    if beside is None:
-        return _Pickled(sent.pickle).load
-    return _Pickled(sent.pickle, os.dup(beside.fd), beside.size, beside.places).load
+    memory = ReceivedMemory(os.dup(beside.fd), beside.size, beside.places) if beside else None
+    return _Pickled(sent.pickle, memory).load
 
 
-class _Pickled:
-    def __init__(self, pickle: bytes, memory_fd: int = -1, memory_bytes: int = 0, places: Sequence[Any] = ()) -> None:
-        self._pickle = pickle
-        self._fd, self._bytes, self._places = memory_fd, memory_bytes, places
-        if memory_fd >= 0:
-            weakref.finalize(self, os.close, memory_fd)
+class _Pickled(NamedTuple):
+    pickle: bytes
+    memory: ReceivedMemory | None
 
     def load(self) -> Arrived:
-        return recipe_pickle.load(self._pickle, mapped(self._fd, self._bytes, self._places))
+        return recipe_pickle.load(self.pickle, self.memory.map() if self.memory else [])
 
 
 def loader_named(name: str) -> DataLoader:

@@ -5,6 +5,7 @@ It is a memfd that nobody can change, and of which nothing is left when all that
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -57,12 +58,57 @@ class DatasetMemory:
             done += os.pwrite(self.fd, buffer[done : done + _PIECE_BYTES], begin + done)
 
 
-def mapped(fd: int, size: int, places: Sequence[Any]) -> list[memoryview]:
-    """In a worker: the buffers that begin there and are so long. What is written into them stays in this process."""
-    if not places:
-        return []
-    whole = memoryview(private(fd, size))
-    return [whole[begin : begin + length] for begin, length in places]
+class ReceivedMemory:
+    """Memory of a definition in a worker: what begins and is as long as `places` say. The descriptor becomes its own.
+
+    Workers that have received the same, under the same `name`, have it once: the first one tells the others by a link
+    beside the plan, "PID/FD/INODE", where it is.
+    """
+
+    def __init__(self, fd: int, size: int, places: Sequence[Any], name: str = "") -> None:
+        self._fd, self._size, self._places = fd, size, places
+        weakref.finalize(self, os.close, fd)
+        plan = os.environ.get("TAAS_DATA_PLAN")
+        self._link = os.path.join(os.path.dirname(plan), f"memory-{name}") if plan and name else ""
+
+    def map(self) -> list[memoryview]:
+        """The buffers. What is written into them stays in this process."""
+        if self._link:
+            with contextlib.suppress(OSError, ValueError):
+                self._meet_others()
+        whole = private(self._fd, self._size)
+        weakref.finalize(whole, self._is_mapped_no_more)  # until then others find the descriptor open
+        view = memoryview(whole)
+        return [view[begin : begin + length] for begin, length in self._places]
+
+    def _meet_others(self) -> None:
+        own = f"{os.getpid()}/{self._fd}/{os.fstat(self._fd).st_ino}"
+        link, self._link = self._link, ""
+        try:
+            os.symlink(own, link)
+        except FileExistsError:
+            if not self._takes(os.readlink(link)):
+                os.unlink(link)
+                os.symlink(own, link)
+
+    def _takes(self, of_another: str) -> bool:
+        """False where it is gone, or not what the link says."""
+        pid, number, inode = map(int, of_another.split("/"))
+        try:
+            found = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            own, other = os.fstat(self._fd), os.fstat(found)
+            is_it = (other.st_dev, other.st_ino, other.st_size) == (own.st_dev, inode, own.st_size)
+            if is_it:
+                os.dup2(found, self._fd, inheritable=False)
+            return is_it
+        finally:
+            os.close(found)
+
+    def _is_mapped_no_more(self) -> None:
+        pass
 
 
 def private(fd: int, size: int, begin: int = 0) -> mmap.mmap:

@@ -131,7 +131,7 @@ class Worker:
         if digest not in self._loaded:
             try:
                 self._enter_program()  # whose modules are imported, and whose objects made
-                source = definition.source(*self._server.definition(digest))
+                source = definition.source(digest, *self._server.definition(digest))
                 self._loaded[digest] = Copies(lambda: self._load(source))
                 self._compare(source.modules)
             except BaseException:
