@@ -11,7 +11,7 @@
 
 namespace taas::data {
 
-/// docs/data-protocol.md says what each is for and which fields it uses.
+/// docs/design-data.md says what each is for and which fields it uses.
 enum class FrameKind : std::uint8_t {
   kHello = 1,
   kReady,
