@@ -3,9 +3,10 @@
 import functools
 import random
 
+import numpy
 import torch
 from differential.pipeline import of_samples
-from pipelines.samples import Made
+from pipelines.everyday import Made
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_sequence
 from torch.utils.data import DataLoader, default_collate
 
@@ -128,3 +129,9 @@ def views(samples):
 @of_samples()
 def views_of_one_tensor(workers):
     return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=views)
+
+
+@of_samples()
+def collated_by_default(workers):
+    samples = Made(lambda index: {"a": [index, index / 3], "b": (numpy.float32(index), torch.ones(2)), "c": "x"})
+    return DataLoader(samples, 4, num_workers=workers)

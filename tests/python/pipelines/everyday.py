@@ -33,6 +33,23 @@ def set_offset(worker):
     get_worker_info().dataset.offset = 1000 * worker
 
 
+class Made(Dataset):
+    """Samples that a function makes of their index."""
+
+    def __init__(self, make, size=13):
+        self.make, self.size = make, size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return self.make(index)
+
+
+def as_they_are(samples):
+    return samples
+
+
 @pipeline()
 def in_order(workers):
     return DataLoader(Numbers(), batch_size=8, num_workers=workers)

@@ -275,3 +275,18 @@ class Frame(Dataset):
 @pipeline(needs=("pandas",), full=True)
 def a_frame_of_pandas(workers):
     return DataLoader(Frame(), 4, shuffle=True, num_workers=workers)
+
+
+@pipeline(needs=("litdata",), full=True, resumes=False, seconds=180.0)
+def litdata_streaming(workers):
+    """Samples in chunks that a dataset of its own streams."""
+    from litdata import StreamingDataset
+    from litdata.streaming.writer import BinaryWriter
+
+    folder = pathlib.Path(tempfile.mkdtemp()) / "chunks"
+    writer = BinaryWriter(str(folder), chunk_size=8)
+    for number in range(40):
+        writer[number] = {"index": number, "values": numpy.arange(number, number + 5)}
+    writer.done()
+    writer.merge()
+    return DataLoader(StreamingDataset(str(folder), shuffle=True, seed=3), 4, num_workers=workers)

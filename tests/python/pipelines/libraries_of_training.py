@@ -7,7 +7,7 @@ import numpy
 import torch
 from differential.pipeline import pipeline
 from pipelines.everyday import Numbers
-from pipelines.samples import Made
+from pipelines.everyday import Made
 from torch.utils.data import DataLoader
 
 COLOURS = [(10, 20, 30), (200, 100, 50)]

@@ -5,7 +5,7 @@ import signal
 
 import torch
 from differential.pipeline import pipeline
-from pipelines.samples import Made, as_they_are
+from pipelines.everyday import Made, as_they_are
 from torch.utils.data import DataLoader
 
 

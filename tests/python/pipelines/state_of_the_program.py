@@ -7,7 +7,7 @@ import tempfile
 
 import torch
 from differential.pipeline import pipeline
-from pipelines.samples import Made
+from pipelines.everyday import Made
 from torch.utils.data import DataLoader, get_worker_info
 
 
