@@ -128,7 +128,7 @@ void serve_batches(ServerOptions options, const Batches& batches) {
   for (;;) {
     const auto job = server.take(std::chrono::seconds(1));
     if (!job) continue;
-    server.put(*job, "{}", {batches[job->number % kDifferent]}, nullptr);
+    server.put(*job, {batches[job->number % kDifferent]}, nullptr);
   }
 }
 

@@ -205,11 +205,15 @@ class Generator:
         return self._array_laid_out(array)
 
     def _array_laid_out(self, array):
+        read_only = array.copy()
+        read_only.flags.writeable = False
         return self._random.choice(
             [
                 lambda: array,
                 lambda: array,
                 lambda: array.T,
+                lambda: array.transpose(*range(1, array.ndim), 0) if array.ndim else array,
+                lambda: read_only,
                 lambda: numpy.asfortranarray(array),
                 lambda: array[..., ::-1] if array.ndim else array,
                 lambda: array[::2] if array.ndim else array,
@@ -356,7 +360,10 @@ class _Comparison:
         return "" if _bytes(one) == _bytes(other) else f"{path}: {one!r} is not {other!r}"
 
     def _array(self, one, other, path):
-        about = [(each.dtype, each.dtype.str, each.shape, each.size and each.strides) for each in (one, other)]
+        about = [
+            (each.dtype, each.dtype.str, each.shape, each.size and each.strides, each.flags.writeable)
+            for each in (one, other)
+        ]
         if about[0] != about[1]:
             return f"{path}: {about[0]} is not {about[1]}"
         if one.dtype.hasobject:

@@ -1,7 +1,10 @@
-"""A batch in the rank is what the plain loader would hand out: type, layout, flags, attributes, values to the bit."""
+"""A batch in the rank is what the plain loader's workers would send: types, layouts, sharing, values to the bit."""
 
 import collections
+import gc
 import os
+import sys
+import weakref
 
 import numpy
 import pytest
@@ -27,6 +30,8 @@ BATCHES = [
     torch.tensor([1 + 2j]).conj().imag,
     numpy.arange(6, dtype=">i2"),
     with_note(torch.ones(2), "kept"),
+    with_note(torch.ones(2, requires_grad=True), "kept"),
+    torch.zeros(3, dtype=torch.complex32).conj(),
     {"a": torch.ones(1), 3: "x", (1, 2): None},
     Pair(1, torch.ones(2)),
     numpy.zeros((0, 2)),
@@ -88,15 +93,44 @@ def test_batches_that_look_alike_are_told_apart():
             assert not difference(batch, there_and_back(batch))
 
 
+def test_heads_are_kept_within_bounds():
+    assert batches.encode([torch.ones(3)])[1] is batches.encode([torch.zeros(3)])[1]
+    for size in range(1, 600):
+        batches.encode([torch.ones(size)])
+    assert len(batches._heads) <= 256
+
+
+def test_a_class_of_the_script_stays_that_class_beside_what_goes_by_value(monkeypatch):
+    made = type("Own", (), {"__module__": "__main__"})
+    monkeypatch.setattr(sys.modules["__main__"], "Own", made, raising=False)
+    own, function = there_and_back([made(), lambda: 1])
+    assert type(own) is made and function() == 1
+
+
+def test_a_function_goes_with_its_batch():
+    function = there_and_back([lambda: 1])[0]
+    found = weakref.ref(function)
+    del function
+    gc.collect()
+    assert found() is None
+
+
 @pytest.mark.gate
 def test_a_part_of_a_larger_tensor_crosses_alone():
     whole = torch.rand(1000, 1000)
-    for part in (whole[::100], whole[:, 3], [whole[:, 3], whole[:, 500]], [whole[1], whole[900].as_subclass(Image)]):
+    for part in (
+        whole[::100],
+        whole[:, 3],
+        whole[5].expand(9, 3, 1000),
+        [whole[:, 3], whole[:, 500]],
+        [whole[1], whole[900].as_subclass(Image)],
+    ):
         payload = payload_of(part)
         assert len(payload) < 50_000
         assert not difference(part, batches.decode(payload))
 
 
+@pytest.mark.gate
 def test_what_shares_most_of_its_storage_goes_on_sharing_it():
     """As of a chunk of tokens: its first ones, and those that follow each."""
     chunk = torch.arange(1000)
@@ -117,6 +151,7 @@ def test_tensors_are_views_of_the_payload():
     assert bytes(payload).strip(b"\0")
 
 
+@pytest.mark.gate
 def test_what_is_small_beside_the_rest_is_apart_from_it():
     payload = payload_of([torch.ones(1 << 16), torch.ones(8)])
     images, labels = batches.decode(payload)

@@ -194,7 +194,7 @@ def test_what_was_computed_with_gradients_is_refused(data_workers):
     """The plain loader's workers cannot send it either: their loop waits for ever."""
     data_workers(1)
     with taas.register(DataLoader(NeedsGrad(), 4, num_workers=2, collate_fn=list)) as loader:
-        with pytest.raises(RuntimeError, match="autograd graph, which stays in the process that made it: call detach"):
+        with pytest.raises(RuntimeError, match="autograd graph stays in the process that made it: call detach"):
             loop(loader)
 
 

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from conftest import seed, wait_until
 from differential.looks import looks_of
-from pipelines import collates, iterables, samples
+from pipelines import collates, everyday, iterables
 from taas import register
 from test_shared_streams import Together
 from torch.utils.data import DataLoader, get_worker_info
@@ -52,7 +52,9 @@ def words(index):
 
 
 def by_hash():
-    with register(DataLoader(samples.Made(words, 4 * BATCHES), 4, shuffle=True, num_workers=3, collate_fn=list)) as own:
+    with register(
+        DataLoader(everyday.Made(words, 4 * BATCHES), 4, shuffle=True, num_workers=3, collate_fn=list)
+    ) as own:
         yield from own
 
 
@@ -62,7 +64,7 @@ def mixed_up(rows):
 
 
 def by_random_numbers():
-    made = samples.Made(collates.text, 4 * BATCHES)
+    made = everyday.Made(collates.text, 4 * BATCHES)
     with register(DataLoader(made, 4, shuffle=True, num_workers=2, collate_fn=mixed_up)) as loader:
         yield from loader
 
@@ -71,7 +73,7 @@ def draw_offset(worker):
     get_worker_info().dataset.offset = worker, random.random()
 
 
-class Offset(samples.Made):
+class Offset(everyday.Made):
     def __getitem__(self, index):
         return self.offset, super().__getitem__(index)
 
@@ -111,7 +113,7 @@ def with_persistent_workers():
 
 def resumed():
     """Every 20 batches by another loop, over a stream and over indices in turn."""
-    of_indices = DataLoader(samples.Made(words, 2 * BATCHES), 4, shuffle=True, num_workers=2, collate_fn=list)
+    of_indices = DataLoader(everyday.Made(words, 2 * BATCHES), 4, shuffle=True, num_workers=2, collate_fn=list)
     for loader in (DataLoader(Slow(2 * BATCHES), 4, num_workers=2), of_indices):
         with register(loader):
             count = 20

@@ -1,7 +1,6 @@
 """What cannot be sent is refused in one line, which names the attribute as the program would write it."""
 
 import csv
-import io
 import itertools
 import multiprocessing
 import subprocess
@@ -119,11 +118,19 @@ def test_shared_memory_and_persistent_workers(data_workers):
     assert len(str(refused.value).splitlines()) == 1
 
 
+def test_a_tensor_of_an_autograd_graph(data_workers):
+    data_workers(1)
+    dataset = Holds(torch.ones(2, requires_grad=True) * 2)
+    with taas.register(DataLoader(dataset, 2, num_workers=1)) as loader:
+        with pytest.raises(TypeError, match=r"taas: dataset\.inner\.held.*: a tensor of an autograd graph .*detach"):
+            loop(loader)
+
+
 def test_a_tensor_on_a_gpu():
     """Only its storage is asked, so that no GPU is needed."""
-    pickler = recipe_pickle._Pickler(io.BytesIO(), recipe_of(DataLoader([0])))
+    tensors = recipe_pickle._Tensors(recipe_of(DataLoader([0])))
     with pytest.raises(recipe_pickle.Refused, match="a tensor on cuda:1 stays in its process: .*tensor.cpu()"):
-        pickler._check(types.SimpleNamespace(device=torch.device("cuda:1")))
+        tensors.meet(types.SimpleNamespace(device=torch.device("cuda:1")))
 
 
 SCRIPT = """

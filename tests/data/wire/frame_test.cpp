@@ -57,6 +57,7 @@ TEST_CASE("what a kind of frame may not carry is refused") {
   CHECK_THAT(refusal({.kind = FrameKind::kPing, .payload_size = 1}), ContainsSubstring("1 bytes of payload"));
   CHECK_THAT(refusal({.kind = FrameKind::kBatch, .payload_size = 1ull << 41}), ContainsSubstring("bytes of payload"));
   CHECK_THAT(refusal({.kind = FrameKind::kStarted}, "text"), ContainsSubstring("4 bytes of text"));
+  CHECK_THAT(refusal({.kind = FrameKind::kBatch}, "x"), ContainsSubstring("1 bytes of text"));
   CHECK_THAT(refusal({.kind = FrameKind::kTask, .flags = kInSlot}), ContainsSubstring("flags 0x1"));
   CHECK_THAT(refusal({.kind = FrameKind::kBatch, .flags = 64}), ContainsSubstring("flags 0x40"));
   CHECK_THAT(refusal({.kind = FrameKind::kBatch, .flags = kInLz4 | kInZstd}), ContainsSubstring("two ways"));

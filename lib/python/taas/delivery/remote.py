@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from typing import Any, Callable, Protocol
 
 from ..order.task import Facts, Task
@@ -120,7 +121,10 @@ class RemoteStream:
         payload = came.view
         size = payload.nbytes
         self._largest = max(self._largest, size, 1)
-        batch = batches.decode(payload, apart=not self._workers.is_pinned)
+        try:
+            batch = batches.decode(payload, apart=not self._workers.is_pinned)
+        except Exception as error:  # __setstate__ of the program's classes, or what is not there to be imported
+            return Failed(error, traceback.format_exc(), "the rank")
         facts = Facts.at_end_of(payload) if self._is_of_shards else None
         return Ready(batch, size, came.digest, facts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import importlib
 import io
 import pickle
@@ -17,11 +16,9 @@ except ImportError:  # pragma: no cover
 
 from . import reducers
 
-CAN_SEND_BY_VALUE = cloudpickle is not None
-
 
 class Unpicklable(Exception):
-    """Says which part of an object cannot be pickled."""
+    """Says why an object cannot be pickled."""
 
 
 class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: ignore[misc]
@@ -36,6 +33,15 @@ class ByValue(cloudpickle.Pickler if cloudpickle else pickle.Pickler):  # type: 
         if type(found) is not tuple:
             return found
         return _function(value, *found) if isinstance(value, types.FunctionType) else _class(value, *found)
+
+
+class ByName(ByValue):
+    """What the other process has under its name is what it has; the rest goes along."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, (type, types.FunctionType)) and reducers.found_by_name(value) is value:
+            return NotImplemented
+        return super().reducer_override(value)
 
 
 def _class(cls: Any, make: Callable[..., Any], arguments: tuple[Any, ...], *rest: Any) -> tuple[Any, ...]:
@@ -86,11 +92,14 @@ def _is_importable(function: types.FunctionType) -> bool:
     )
 
 
-_arriving: collections.deque[types.FunctionType] = collections.deque(maxlen=10_000)
+_arriving: list[types.FunctionType] | None = None
+"""Functions that came by value, while load_whole() asks for them."""
 
 
 def _made(make: Callable[..., Any], *arguments: Any) -> Any:
-    _arriving.append(made := make(*arguments))
+    made = make(*arguments)
+    if _arriving is not None:
+        _arriving.append(made)
     return made
 
 
@@ -120,21 +129,16 @@ def load_whole(data: Any, buffers: list[Any]) -> tuple[Any, OfMain]:
     """The object. Classes that come by value are new ones, also where the same have come before."""
     classes = getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_ID", {})
     classes.clear()
-    _arriving.clear()
-    what = pickle.loads(data, buffers=buffers)
-    came: list[Any] = [*classes.values(), *(each for each in _arriving if "." not in each.__qualname__)]
+    global _arriving
+    functions: list[types.FunctionType] = []
+    _arriving = functions
+    try:
+        what = pickle.loads(data, buffers=buffers)
+    finally:
+        _arriving = None
+    came: list[Any] = [*classes.values(), *(each for each in functions if "." not in each.__qualname__)]
     names = {each.__qualname__: each for each in came if each.__module__ == "__main__"}
     return what, OfMain({name: names[name] for name in sorted(names) if "<locals>" not in name})
-
-
-def by_value(what: Any) -> bytes:
-    """For code: what `__main__` defines, lambdas and local functions go along. Raises Unpicklable."""
-    file = io.BytesIO()
-    try:
-        ByValue(file, protocol=5).dump(what)
-    except Exception as error:
-        raise Unpicklable(f"{first_line(error)}{hint()}") from error
-    return file.getvalue()
 
 
 def hint() -> str:
@@ -144,12 +148,11 @@ def hint() -> str:
     )
 
 
-def by_reference(what: Any) -> bytes:
-    """For objects inside batches: a class that the training program has itself stays that class. Raises Unpicklable."""
-    try:
-        return pickle.dumps(what, protocol=5)
-    except Exception:
-        return by_value(what)
+def dumps(what: Any, kind: type[ByValue] = ByValue) -> bytes:
+    """Raises what pickling raises."""
+    file = io.BytesIO()
+    kind(file, protocol=5).dump(what)
+    return file.getvalue()
 
 
 def first_line(error: BaseException) -> str:

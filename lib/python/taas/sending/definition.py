@@ -20,6 +20,7 @@ from .culprit import culprit
 from .memory import DatasetMemory, ReceivedMemory, memory_of
 from .recipe import Recipe, recipe_of
 from .recipe_pickle import Arrived, Refused
+from .tensors import BelongsToGraph
 
 _SLOW_SECONDS = 0.5
 
@@ -69,7 +70,7 @@ def _dumped(recipe: Recipe) -> recipe_pickle.Sent:
     except Exception as error:
         part, why = culprit(recipe, "the loader", error, lambda *part: recipe_pickle.try_part(recipe, *part))
         part = part.removeprefix("the loader.")
-        if isinstance(why, Refused):
+        if isinstance(why, (Refused, BelongsToGraph)):
             raise TypeError(f"taas: {part} of the registered loader is not for data workers: {why}") from error
         raise TypeError(
             f"taas: {part} of the registered loader cannot be pickled, so it cannot be sent to data workers: "

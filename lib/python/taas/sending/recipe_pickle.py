@@ -84,17 +84,19 @@ class _Pickler(by_value.ByValue):
         self.beside: list[pickle.PickleBuffer] = []
         self.generators: list[Any] = []
         self._recipe = recipe
-        self._tensors = Tensors(meet=self._check)
+        self._tensors = _Tensors(recipe)
         self._files: dict[int, files.FileMemory | None] = {}
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
+        found = NotImplemented
         if kind is numpy.ndarray or kind is numpy.memmap:
-            return files.reduced(value, self._files)
+            found = files.reduced(value, self._files)
         if value is sys.stdout or value is sys.stderr:
             return getattr, (sys, "stdout" if value is sys.stdout else "stderr")
         self._refuse(kind, value)
-        found = self._tensors.reduced(value)
+        if found is NotImplemented:
+            found = self._tensors.reduced(value)
         if found is NotImplemented:
             found = generators.reduced(value, self.generators)
         return super().reducer_override(value) if found is NotImplemented else found
@@ -119,7 +121,13 @@ class _Pickler(by_value.ByValue):
             self.beside.append(buffer)
         return is_small
 
-    def _check(self, storage: torch.UntypedStorage) -> None:
+
+class _Tensors(Tensors):
+    def __init__(self, recipe: Recipe) -> None:
+        super().__init__()
+        self._recipe = recipe
+
+    def meet(self, storage: torch.UntypedStorage) -> None:
         if storage.device.type != "cpu":
             raise Refused(f"a tensor on {storage.device} stays in its process: give the dataset tensor.cpu()")
         if self._recipe.persistent and storage.is_shared():

@@ -76,7 +76,7 @@ def _reentrant_lock(lock: Any) -> Any:
 
 def _cached_function(function: Any) -> Any:
     """By name where the other process can import it, and otherwise with an empty cache."""
-    found = _found_by_name(function)
+    found = None if function.__module__ == "__main__" else found_by_name(function)
     if found is function:
         return function.__reduce__()
     if getattr(found, "__func__", None) is function:  # it is behind a class method, as typing.Generic's
@@ -108,11 +108,10 @@ def cached_function(function: Callable[..., Any], parameters: dict[str, Any]) ->
     return functools.lru_cache(**parameters)(function)
 
 
-def _found_by_name(function: Any) -> Any:
-    """What another process finds under its name."""
-    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
-    found: Any = None if module == "__main__" else sys.modules.get(module)
-    for part in name.split("."):
+def found_by_name(what: Any) -> Any:
+    """What is there under the name of a function or class."""
+    found: Any = sys.modules.get(getattr(what, "__module__", ""))
+    for part in getattr(what, "__qualname__", "").split("."):
         found = getattr(found, part, None)
     return found
 

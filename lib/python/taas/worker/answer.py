@@ -71,7 +71,7 @@ def raised(error: BaseException, index: Any = None) -> Raised:
 
 def _pickled(error: BaseException) -> bytes:
     try:
-        data = by_value.by_reference(error)
+        data = by_value.dumps(error, by_value.ByName)
         by_value.load(data)
         return data
     except Exception:
