@@ -263,7 +263,7 @@ class Generator:
 def value_is_strided(value):
     if isinstance(value, numpy.ndarray):
         return not value.dtype.hasobject
-    return value.layout is torch.strided
+    return value.layout is torch.strided and not value.is_quantized
 
 
 def is_small_part(value):
@@ -357,6 +357,8 @@ class _Comparison:
             )
         if one.stride() != other.stride() and not is_small_part(one):
             return f"{path}: strides {one.stride()} are not {other.stride()}"
+        if one.is_quantized:
+            return self._items([one.int_repr(), one.q_scale()], [other.int_repr(), other.q_scale()], path)
         return "" if _bytes(one) == _bytes(other) else f"{path}: {one!r} is not {other!r}"
 
     def _array(self, one, other, path):

@@ -171,6 +171,8 @@ def test_tensors_that_are_more_than_elements_arrive_whole(tensor):
     back = there_and_back([tensor, torch.ones(3)])[0]
     assert back.layout == tensor.layout and back.is_quantized == tensor.is_quantized
     assert str(back) == str(tensor)
+    parts = [each.unbind() if tensor.is_nested else each for each in (tensor, back)]
+    assert not difference(*parts)
 
 
 def test_types_of_other_libraries_keep_their_names():

@@ -198,6 +198,30 @@ def test_what_was_computed_with_gradients_is_refused(data_workers):
             loop(loader)
 
 
+class Unreadable:
+    def __init__(self):
+        self.state = "some"
+
+    def __setstate__(self, state):
+        raise ValueError("not in this process")
+
+
+class OneUnreadable(Numbers):
+    def __getitem__(self, index):
+        return Unreadable() if index == 1 else index
+
+
+def test_what_cannot_be_made_again_in_the_rank_is_raised_in_its_place(data_workers):
+    data_workers(1)
+    with taas.register(DataLoader(OneUnreadable(), None)) as loader:
+        batches = iter(loader)
+        assert next(batches) == 0
+        with pytest.raises(ValueError, match="not in this process") as raised:
+            next(batches)
+        assert "raised in the rank" in "".join(raised.value.__notes__)
+        assert list(batches) == [*range(2, len(loader))]
+
+
 def in_a_fork(action):
     """What it prints there."""
     read, write = os.pipe()

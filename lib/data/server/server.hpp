@@ -60,9 +60,9 @@ class Server {
   /// for it again.
   void unloaded(const std::string& digest);
 
-  /// Sends `buffers`. Each begins at the next multiple of kBufferAlignment in the client's
-  /// payload. `keep` owns them until they are out: sent, or copied into the client's memory on the same machine. It is
-  /// let go in a thread of the server.
+  /// Sends `buffers`. Each begins at the next multiple of kBufferAlignment in the client's payload. `keep` owns them
+  /// until they are out: sent, or copied into the client's memory on the same machine. It is let go in a thread of the
+  /// server.
   void put(const Job& job, const std::vector<std::span<const std::byte>>& buffers, std::shared_ptr<void> keep);
   void raise(const Job& job, const Raised& what);
   /// Somebody else may try.

@@ -8,7 +8,8 @@ using namespace taas;
 using namespace taas::data;
 
 TEST_CASE("a header is read as it was written") {
-  const FrameHeader header{.kind = FrameKind::kRaised,
+  const FrameHeader header{.kind = FrameKind::kDefinition,
+                           .flags = kDescriptor,
                            .stream = 3,
                            .number = 1ull << 40,
                            .attempt = ~0ull,

@@ -1,4 +1,4 @@
-"""Samples that are too much: for a frame, for a worker, for a description."""
+"""Samples that are too much: for a frame, for a worker, in number."""
 
 import os
 import signal

@@ -9,10 +9,10 @@ from typing import Any, Callable, Protocol
 
 import torch
 
-from .cuda_copies import CudaCopies
-from .outcome import Outcome, Ready
 from ..order.task import Task
+from .cuda_copies import CudaCopies
 from .loop import Stream
+from .outcome import Outcome, Ready
 
 BATCHES_AHEAD = 2
 """So many are on the device, or on their way, beside the one that the loop has."""

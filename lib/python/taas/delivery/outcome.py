@@ -26,7 +26,7 @@ class Ready:
 
 @dataclass
 class Failed:
-    """The dataset, or collate_fn, raised `error`.
+    """The dataset, or collate_fn, raised `error`, or what makes the batch's objects again.
 
     `text` is the traceback from where it was raised; `where` names the maker.
     """

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Protocol
 
-from .outcome import Ready
 from ..order.task import Task
 from ..runtime import native
+from .outcome import Ready
 
 _CHAIN = struct.Struct("<QQ")
 

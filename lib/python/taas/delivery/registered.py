@@ -11,7 +11,6 @@ from typing import Any, Callable
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from .outcome import Failed
 from ..order import equal_orders, position, sharing
 from ..order.common_stream import CommonStream
 from ..order.order import order_of
@@ -26,6 +25,7 @@ from ..worker.errors import describe
 from . import plain_loader, run_workers
 from .device import on_device
 from .loop import Epoch, Loop
+from .outcome import Failed
 from .plain_loader import Begun, CountedBatches, PlainLoop
 from .progress import Place, Progress, Totals
 from .report import loader_at

@@ -13,7 +13,7 @@ import pickle
 import weakref
 from typing import Any, Sequence
 
-from .layout import aligned
+from .layout import spans_of
 
 _WITHOUT_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _PIECE_BYTES = 64 << 20
@@ -39,27 +39,25 @@ class DatasetMemory:
     """Copies of buffers, one behind the other. The descriptor is closed with the object."""
 
     def __init__(self, buffers: list[pickle.PickleBuffer]) -> None:
-        self.places: list[tuple[int, int]] = []
-        self.size = 0
+        raws = [buffer.raw() for buffer in buffers]
+        self.places = spans_of(raws)
+        self.size = self.places[-1][1] if raws else 0
         self.fd = os.memfd_create("taas dataset", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         weakref.finalize(self, os.close, self.fd)
-        for buffer in buffers:
-            self._add(buffer.raw())
+        for raw, (begin, _) in zip(raws, self.places):
+            self._write(raw, begin)
         fcntl.fcntl(
             self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
         )
 
-    def _add(self, buffer: memoryview) -> None:
-        begin = aligned(self.size)
-        self.places.append((begin, buffer.nbytes))
-        self.size = begin + buffer.nbytes
+    def _write(self, buffer: memoryview, begin: int) -> None:
         done = 0
         while done < buffer.nbytes:
             done += os.pwrite(self.fd, buffer[done : done + _PIECE_BYTES], begin + done)
 
 
 class ReceivedMemory:
-    """Memory of a definition in a worker: what begins and is as long as `places` say. The descriptor becomes its own.
+    """Memory of a definition in a worker: `places` say where each buffer begins and ends. The descriptor is its own.
 
     Workers that have received the same, under the same `name`, have it once: the first one tells the others by a link
     beside the plan, "PID/FD/INODE", where it is.
@@ -79,7 +77,7 @@ class ReceivedMemory:
         whole = private(self._fd, self._size)
         weakref.finalize(whole, self._is_mapped_no_more)  # until then others find the descriptor open
         view = memoryview(whole)
-        return [view[begin : begin + length] for begin, length in self._places]
+        return [view[begin:end] for begin, end in self._places]
 
     def _meet_others(self) -> None:
         own = f"{os.getpid()}/{self._fd}/{os.fstat(self._fd).st_ino}"

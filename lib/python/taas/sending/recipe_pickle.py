@@ -89,14 +89,14 @@ class _Pickler(by_value.ByValue):
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
-        found = NotImplemented
         if kind is numpy.ndarray or kind is numpy.memmap:
             found = files.reduced(value, self._files)
+            if found is not NotImplemented:
+                return found
         if value is sys.stdout or value is sys.stderr:
             return getattr, (sys, "stdout" if value is sys.stdout else "stderr")
         self._refuse(kind, value)
-        if found is NotImplemented:
-            found = self._tensors.reduced(value)
+        found = self._tensors.reduced(value)
         if found is NotImplemented:
             found = generators.reduced(value, self.generators)
         return super().reducer_override(value) if found is NotImplemented else found

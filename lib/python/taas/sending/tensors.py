@@ -68,24 +68,24 @@ class Tensors:
         if not tensor.numel():
             return _empty, (tensor.dtype, tuple(tensor.shape), tensor.stride())
         storage = tensor.untyped_storage()
-        stand_in = self._stand_ins.get(storage._cdata)
-        if stand_in is None:
+        if storage._cdata not in self._stand_ins:
             self.meet(storage)
             if self._copies_parts and (once := _without_repetition(tensor)) is not tensor:
                 return torch.Tensor.expand, (once, tuple(tensor.shape))
             if self._copies_parts and 2 * tensor.nbytes < storage.nbytes():
                 return _sent(tensor) if _is_in_order(tensor) else self._elements_or_view(tensor.clone())
-            stand_in = self._stand_in(storage, tensor if _fills(tensor, storage) else None)
+            if _fills(tensor, storage):
+                self._stand_ins[storage._cdata] = tensor
+        stand_in = self._stand_in(storage)
         if stand_in is tensor:
             return _sent(tensor)
         return _view, (stand_in, tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
 
-    def _stand_in(self, storage: torch.UntypedStorage, tensor: torch.Tensor | None = None) -> torch.Tensor:
-        """`tensor`, where nothing stands for the storage yet, or else its bytes."""
-        found = self._stand_ins.get(storage._cdata)
-        if found is None:
-            found = self._stand_ins[storage._cdata] = bytes_of(storage) if tensor is None else tensor
-        return found
+    def _stand_in(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        """Its bytes, where nothing stands for it yet."""
+        if storage._cdata not in self._stand_ins:
+            self._stand_ins[storage._cdata] = bytes_of(storage)
+        return self._stand_ins[storage._cdata]
 
 
 def _without_repetition(tensor: torch.Tensor) -> torch.Tensor:

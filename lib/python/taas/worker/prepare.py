@@ -155,10 +155,10 @@ class LoaderPreparation:
         if PlaceReads.seen:
             self._give_up()
         elif isinstance(answer, Made) and task.turn >= 0 and not Facts.at_end_of(answer.buffers[-1]).samples:
-            self._ended[task.worker] = task.seeds, task.turn, Prepared(*answer, size=0)
+            self._ended[task.worker] = task.seeds, task.turn, Prepared(answer.buffers, size=0)
         elif isinstance(answer, Made):  # of everything else the rank that asks for it will be told
             without_seeds = not SeedsRead.seen and self._drew_nothing(task, copy)
-            self.store.put(payload, without_seeds, *answer)
+            self.store.put(payload, without_seeds, answer.buffers)
 
     def _give_up(self) -> None:
         """There is no rank yet that the dataset could ask for."""
