@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import wait_until
 from taas.delivery import nested
-from taas.delivery import device, pinning, run_workers
+from taas.delivery import device, pinning, remote, run_workers
 from taas.runtime import events, native
 
 STREAM = 0x10
@@ -91,7 +91,8 @@ class LateCopies:
 @pytest.fixture
 def copies(cuda, monkeypatch):
     late = LateCopies(cuda)
-    monkeypatch.setattr(device, "_copies_to", lambda chosen: late)
+    for module in (device, remote):
+        monkeypatch.setattr(module, "copies_to", lambda chosen: late)
     return late
 
 

@@ -13,7 +13,7 @@ import torch
 from conftest import equal, forget_the_run, loop, wait_until
 from own_datasets import Big, Numbers, numbers
 from fake_gpu import all_here, copies, cuda  # noqa: F401
-from taas.delivery import cuda_copies, nested
+from taas.delivery import nested, remote
 from taas.delivery import device, pinning, run_workers
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -128,13 +128,13 @@ def test_batches_on_a_device_are_those_of_the_plain_loader(cuda, copies, data_wo
     with taas.register(DataLoader(numbers, 8), device="cuda") as loader:
         for _ in range(3):
             assert equal(loop(loader), loop(DataLoader(numbers, 8)))
-    assert copies.most <= 1 + device.BATCHES_AHEAD
+    assert copies.most <= 1 + remote.BATCHES_AHEAD
 
 
 def test_copies_read_late_have_the_right_bytes(cuda, copies, little_memory):
     with taas.register(big(), device="cuda") as loader:
         assert equal(loop(loader), loop(big()))
-    assert copies.most == 1 + device.BATCHES_AHEAD
+    assert copies.most == 1 + remote.BATCHES_AHEAD
 
 
 def test_the_next_batches_are_copied_while_the_loop_is_at_one_and_no_more(cuda, copies):
@@ -144,7 +144,7 @@ def test_the_next_batches_are_copied_while_the_loop_is_at_one_and_no_more(cuda, 
         all_here(loader, 8)
         for taken in range(3, 8):
             next(iterator)
-            assert copies.started == taken + device.BATCHES_AHEAD
+            assert copies.started == taken + remote.BATCHES_AHEAD
 
 
 @pytest.mark.gate
@@ -262,7 +262,7 @@ class Streams:
 
 def test_copies_are_asked_for_on_their_own_stream_and_the_loop_s_stream_waits(monkeypatch):
     streams = Streams(monkeypatch)
-    copies = cuda_copies.CudaCopies(0)
+    copies = device.CudaCopies(0)
     copies._device = torch.device("meta")
     batch = {"image": torch.ones(2, 3), "rest": (torch.ones(4), "name", Movable(), torch.eye(2).to_sparse())}
     started = copies.start(batch)

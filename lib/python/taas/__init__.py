@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import version as __version__  # noqa: F401
 
 if TYPE_CHECKING:
-    from .worker.errors import UndeliverableBatch
+    from .order.task import UndeliverableBatch
     from .jax_ranks import jax_initialize
     from .registration import RegistrationError, is_registered, register, unregister
     from .worker.worker_info import WorkerInfo, get_worker_info
@@ -39,7 +39,7 @@ __all__ = [
 # Imported when they are first used: they need torch, which takes a second, and which not every environment has.
 _HOMES = {
     "RegistrationError": "registration",
-    "UndeliverableBatch": "worker.errors",
+    "UndeliverableBatch": "order.task",
     "WorkerInfo": "worker.worker_info",
     "get_worker_info": "worker.worker_info",
     "is_registered": "registration",

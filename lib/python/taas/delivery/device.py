@@ -1,33 +1,13 @@
-"""Batches on a GPU: the next ones are copied while the loop is at this one."""
+"""Copies of batches to a GPU."""
 
 from __future__ import annotations
 
-import collections
-import dataclasses
 import functools
-from typing import Any, Callable, Protocol
+from typing import Any
 
 import torch
 
-from ..order.task import Task
-from .cuda_copies import CudaCopies
-from .loop import Stream
-from .outcome import Outcome, Ready
-
-BATCHES_AHEAD = 2
-"""So many are on the device, or on their way, beside the one that the loop has."""
-
-
-class Copies(Protocol):
-    """Copies batches to a device, on a stream of its own."""
-
-    def start(self, batch: Any) -> Any:
-        """Asks for the copy. What it returns is for finish alone; `batch` may be let go."""
-        ...
-
-    def finish(self, started: Any) -> Any:
-        """The batch on the device, for all that the loop asks of the device from now on."""
-        ...
+from .nested import has_to, mapped
 
 
 def chosen(device: Any) -> torch.device | None:
@@ -56,92 +36,62 @@ def chosen(device: Any) -> torch.device | None:
 
 def copied(batch: Any, device: torch.device) -> Any:
     """The batch on the device, where nothing is copied ahead."""
-    copies = _copies_to(device)
+    copies = copies_to(device)
     return copies.finish(copies.start(batch))
 
 
-def on_device(stream: Stream, device: torch.device) -> Stream:
-    """The same, whose batches come on the device. Nothing is done there before the first batch is here."""
-    return DeviceStream(stream, lambda: _copies_to(device))
-
-
-class DeviceStream:
-    """A stream whose outcomes are taken from another one ahead of the loop, as far as they are there."""
-
-    def __init__(self, stream: Stream, copies: Callable[[], Copies]) -> None:
-        self._stream = stream
-        self._make_copies = copies
-        self._made: Copies | None = None
-        self._under_way = 0  # tasks of the other stream
-        self._ahead: collections.deque[tuple[Outcome, Any]] = collections.deque()
-
-    def submit(self, task: Task) -> None:
-        self._stream.submit(task)
-        self._under_way += 1
-
-    def next(self, seconds: float) -> Outcome | None:
-        """The next task's outcome. The copies of those after it are asked for before the loop gets it."""
-        if not self._ahead and not self._take(seconds):
-            return None
-        outcome, started = self._ahead.popleft()
-        while len(self._ahead) < BATCHES_AHEAD and self._under_way and self._take(0.0):
-            pass
-        if not isinstance(outcome, Ready):
-            return outcome
-        copies = self._copies()
-        started = copies.start(outcome.batch) if started is None else started
-        return dataclasses.replace(outcome, batch=copies.finish(started))
-
-    def _copies(self) -> Copies:
-        self._made = self._made or self._make_copies()
-        return self._made
-
-    def window(self) -> int:
-        return self._stream.window()
-
-    def statistics(self) -> dict[str, int]:
-        return self._stream.statistics()
-
-    def tend(self) -> None:
-        self._stream.tend()
-
-    def pin(self) -> None:
-        self._stream.pin()
-
-    def close(self) -> None:
-        self._ahead.clear()
-        self._stream.close()
-
-    def _take(self, seconds: float) -> bool:
-        outcome = self._stream.next(seconds)
-        if outcome is None:
-            return False
-        self._under_way -= 1
-        self._ahead.append((outcome, self._started(outcome)))
-        return True
-
-    def _started(self, outcome: Outcome) -> Any:
-        """None where nothing is copied, and where that fails.
-
-        Then it is tried again when the loop is there, and raises.
-        """
-        if not isinstance(outcome, Ready):
-            return None
-        try:
-            copies = self._copies()
-            self._stream.pin()
-            started = copies.start(outcome.batch)
-        except Exception:
-            return None
-        outcome.batch = None if started is not None else outcome.batch  # its memory is free when the copy is done
-        return started
-
-
-def _copies_to(device: torch.device) -> Copies:
+def copies_to(device: torch.device) -> CudaCopies:
     """Initialises CUDA. "cuda" is the GPU that the program uses now."""
-    return _copies_of_gpu(torch.cuda.current_device() if device.index is None else device.index)
+    return _of_gpu(torch.cuda.current_device() if device.index is None else device.index)
 
 
 @functools.lru_cache(maxsize=None)
-def _copies_of_gpu(index: int) -> Copies:
+def _of_gpu(index: int) -> CudaCopies:
     return CudaCopies(index)
+
+
+class CudaCopies:
+    """Copies on a stream of their own, one of each GPU for all loaders."""
+
+    def __init__(self, index: int) -> None:
+        self._device = torch.device("cuda", index)
+        self._stream = torch.cuda.Stream(self._device)
+
+    def start(self, batch: Any) -> Any:
+        """Asks for the copy. What it returns is for finish() alone; `batch` may be let go."""
+        tensors: list[torch.Tensor] = []
+        others: list[Any] = []
+
+        def copied(leaf: Any) -> Any:
+            if not _is_plain(leaf):
+                others.append(leaf)
+                return leaf
+            tensors.append(leaf.to(self._device, non_blocking=True))
+            return tensors[-1]
+
+        with torch.cuda.stream(self._stream):
+            there = mapped(batch, copied)
+            event = self._stream.record_event()
+        return there, tensors, bool(others), event
+
+    def finish(self, started: Any) -> Any:
+        """The batch on the device, for all that the loop asks of the device from now on."""
+        there, tensors, has_others, event = started
+        stream = torch.cuda.current_stream(self._device)
+        stream.wait_event(event)
+        for tensor in tensors:
+            tensor.record_stream(stream)  # the memory is the copying stream's, and this one uses it
+        return mapped(there, self._moved) if has_others else there
+
+    def _moved(self, leaf: Any) -> Any:
+        """What has an idea of its own of how it is moved, on the loop's stream."""
+        if not has_to(leaf):
+            return leaf
+        try:
+            return leaf.to(self._device, non_blocking=True)
+        except TypeError:
+            return leaf.to(self._device)
+
+
+def _is_plain(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type == "cpu"

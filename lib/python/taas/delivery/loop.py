@@ -6,49 +6,19 @@ import collections
 import contextlib
 import time
 import weakref
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ..order.order import MapOrder, ShardOrder
-from ..order.task import Task
-from ..worker.errors import UndeliverableBatch, describe
+from ..order.task import Task, UndeliverableBatch
 from .outcome import Failed, Outcome, Ready, Refused, raise_again
 from .pinning import pinned
 from .progress import Progress
 
+if TYPE_CHECKING:
+    from .registered import Registered
+    from .remote import RemoteStream
+
 _PATIENCE_SECONDS = 0.1
 _LINE_EVERY_SECONDS = 30.0
-
-
-class Stream(Protocol):
-    """One row of tasks and their outcomes in the same order."""
-
-    def submit(self, task: Task) -> None: ...
-    def next(self, seconds: float) -> Outcome | None: ...
-    def window(self) -> int: ...
-    def statistics(self) -> dict[str, int]: ...
-    def tend(self) -> None: ...
-    def pin(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class Epoch(NamedTuple):
-    """What a loop goes through."""
-
-    progress: Progress
-    order: MapOrder | ShardOrder
-    stream: Stream
-
-
-class Registration(Protocol):
-    """What a loop needs of its loader's registration."""
-
-    device: Any
-
-    def begin_epoch(self, loader: Any) -> Epoch: ...
-    def end_epoch(self, progress: Progress) -> None: ...
-    def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None: ...
-    def waits(self, task: Task, seconds: float, workers: int) -> None: ...
-    def skips(self, outcome: Failed, task: Task) -> bool: ...
 
 
 class Loop:
@@ -58,7 +28,7 @@ class Loop:
     it.
     """
 
-    def __init__(self, registration: Registration, loader: Any) -> None:
+    def __init__(self, registration: Registered, loader: Any) -> None:
         self._registration = registration
         self._loader = loader
         self._progress, self._order, self._stream = registration.begin_epoch(loader)
@@ -142,9 +112,7 @@ class Loop:
                 said = time.monotonic()
                 self._registration.waits(task, said - start, stream.statistics()["workers"])
             if 0 < self._loader.timeout <= time.monotonic() - start:
-                raise RuntimeError(
-                    f"DataLoader timed out after {self._loader.timeout} seconds: {describe(task)} is not there"
-                )
+                raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: {task} is not there")
         self._progress.totals.waited += time.monotonic() - start
         return outcome
 
@@ -155,12 +123,12 @@ class Loop:
 
     def _without_batch(self, task: Task, outcome: Outcome) -> None:
         if isinstance(outcome, Refused):
-            raise UndeliverableBatch(f"taas: {describe(task)}: {outcome.message}")
+            raise UndeliverableBatch(f"taas: {task}: {outcome.message}")
         elif isinstance(outcome, Failed):
             if not self._registration.skips(outcome, task):
                 raise_again(outcome, task)
 
 
-def _leave(stream: Stream, registration: Registration, progress: Progress) -> None:
+def _leave(stream: RemoteStream, registration: Registered, progress: Progress) -> None:
     stream.close()
     registration.report(progress, is_left=True)

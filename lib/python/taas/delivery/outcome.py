@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 from ..order.task import Facts, Task
 from ..sending import by_value
-from ..worker.errors import describe
 
 
 @dataclass
@@ -79,5 +78,5 @@ def raise_again(failed: Failed, task: Task) -> NoReturn:
     """Raises the dataset's own exception, with the traceback of where it happened as its cause."""
     error = failed.error
     if hasattr(error, "add_note"):
-        error.add_note(f"taas: raised in {failed.where} while it made {describe(task)}")
+        error.add_note(f"taas: raised in {failed.where} while it made {task}")
     raise error from DataWorkerTraceback(failed.text)

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from ..order import equal_orders, position, sharing
 from ..order.common_stream import CommonStream
-from ..order.order import order_of
+from ..order.order import MapOrder, ShardOrder, order_of
 from ..order.seeds import Seeds
 from ..order.shared_batches import shared_batches_of, torchs_index_sampler
 from ..order.task import Task
@@ -21,13 +21,12 @@ from ..runtime import events
 from ..runtime.identity import rank, speaks_for_all, variable_of
 from ..sending.definition import Sending
 from ..sending.modules import stored_by
-from ..worker.errors import describe
 from . import plain_loader, run_workers
-from .device import on_device
-from .loop import Epoch, Loop
+from .loop import Loop
 from .outcome import Failed
 from .plain_loader import Begun, CountedBatches, PlainLoop
 from .progress import Place, Progress, Totals
+from .remote import RemoteStream
 from .report import loader_at
 
 
@@ -128,7 +127,7 @@ class Registered:
         self._resume = None
         return Begun(self._progress_of(loader, place, place.statistics, start, resume), place, batches)
 
-    def begin_epoch(self, loader: DataLoader) -> Epoch:
+    def begin_epoch(self, loader: DataLoader) -> tuple[Progress, MapOrder | ShardOrder, RemoteStream]:
         """Makes the plain loader's draws of iter(), and opens a stream."""
         assert self._workers
         if os.getpid() != self._process:
@@ -142,9 +141,9 @@ class Registered:
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
             start["goes_on"] = self._goes_on(loader, resume)
-            stream = self.common_stream
-            seeds = stream.begin_loop(self._seeds(loader)) if stream else self._seeds(loader)
-            order = order_of(loader, seeds, start["goes_on"], stream)
+            common = self.common_stream
+            seeds = common.begin_loop(self._seeds(loader)) if common else self._seeds(loader)
+            order = order_of(loader, seeds, start["goes_on"], common)
             self._tell_of_the_window(loader, order.window, self._workers.count())
             opening = self._workers.opening(self, loader)
             self._tell_of_own_generators()
@@ -153,10 +152,9 @@ class Registered:
             order.begin()
             if resume:
                 order.skip_to(resume["position"])
-        opened = on_device(opening(), self.device) if self.device else opening()
+        stream = opening()
         self._resume = None
-        progress = self._progress_of(loader, order, opened.statistics, start, resume)
-        return Epoch(progress, order, opened)
+        return self._progress_of(loader, order, stream.statistics, start, resume), order, stream
 
     def _begin_shared(self, loader: DataLoader) -> None:
         if self.ranks:
@@ -198,7 +196,7 @@ class Registered:
 
     def skips(self, failed: Failed, task: Task) -> bool:
         """True when --data-on-error says that batches which cannot be made are left out."""
-        return self._skips(describe(task), f"{failed.where} raised {_of(failed.error)}")
+        return self._skips(str(task), f"{failed.where} raised {_of(failed.error)}")
 
     def skips_plain(self, error: Exception, progress: Progress, number: int) -> bool:
         """The same without data workers."""
@@ -215,7 +213,7 @@ class Registered:
         """The loop has stood still for so long."""
         asked = "the data worker is" if workers == 1 else f"the {workers} data workers are"
         why = f"{asked} slow, or cannot be reached" if workers else "there is no data worker"
-        events.remark(f"{self.name}: {describe(task)} has not come for {seconds:.0f} s; {why}")
+        events.remark(f"{self.name}: {task} has not come for {seconds:.0f} s; {why}")
 
     def state_dict(self) -> dict[str, Any]:
         """Of the loop under way; without one, of the loop to come."""

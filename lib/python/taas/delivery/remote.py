@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import os
 import traceback
-from typing import Any, Callable, Protocol
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from ..order.task import Facts, Task
 from ..sending import batches
 from ..sending.definition import Definition
 from ..sending.state import Frame
+from .device import CudaCopies, copies_to
 from .outcome import Failed, Outcome, Ready, Refused, unpickled
+
+if TYPE_CHECKING:
+    from .run_workers import RunWorkers
+
+BATCHES_AHEAD = 2
+"""So many are on the GPU, or on their way, beside the one that the loop has."""
 
 _WINDOW_AT_MOST = 1024
 _WINDOW_BEFORE_THE_FIRST = 4
-
-
-class Workers(Protocol):
-    """The data workers of a client, as streams see them: RunWorkers."""
-
-    client: Any
-    budget_bytes: int
-    is_pinned: bool
-
-    def opened(self, stream: RemoteStream) -> None: ...
-    def count(self) -> int: ...
-    def index_of(self, number: int) -> int: ...
-    def name_of(self, index: int) -> str: ...
-    def tend(self) -> None: ...
-    def pin(self) -> None: ...
 
 
 class RemoteStream:
     """One epoch's tasks, to be done in the program state of `frame`, by the copies that it names.
 
     `prepared` is True when workers may have made a batch already. `logical_workers`: how many have something there that
-    only they have, so that nothing is made twice, and their tasks stay on one data worker.
+    only they have, so that nothing is made twice, and their tasks stay on one data worker. With a `device` the batches
+    come on that GPU, where the next ones are copied while the loop is at one. Nothing is done there before the first
+    one is here.
     """
 
     def __init__(
         self,
-        workers: Workers,
+        workers: RunWorkers,
         definition: Definition,
         frame: Frame,
         prepared: bool = False,
         logical_workers: int = 0,
+        device: torch.device | None = None,
     ) -> None:
         self._workers = workers
         self.owner = frame.owner
@@ -52,6 +51,10 @@ class RemoteStream:
         self._is_of_shards = False
         self._prepared = prepared
         self._logical_workers = logical_workers
+        self._device = device
+        self._copies: CudaCopies | None = None
+        self._ahead: collections.deque[tuple[Outcome, Any]] = collections.deque()
+        self._under_way = 0
         self._largest = 0
         self._process = os.getpid()
         self._client = workers.client
@@ -70,13 +73,53 @@ class RemoteStream:
         place = task.place(self._logical_workers) if stays else task.number
         preferred = self._workers.index_of(place) if stays or self._prepared else -1
         self._connected().submit(self.number, self._frame + task.to_bytes(), preferred, stays)
+        self._under_way += 1
 
     def next(self, seconds: float) -> Outcome | None:
         """The next task's outcome; None when `seconds` are over first."""
+        if self._device is None:
+            return self._came(seconds)
+        if not self._ahead and not self._take(seconds):
+            return None
+        outcome, started = self._ahead.popleft()
+        while len(self._ahead) < BATCHES_AHEAD and self._under_way and self._take(0.0):
+            pass
+        if isinstance(outcome, Ready):
+            copies = self._copies_to(self._device)
+            outcome.batch = copies.finish(copies.start(outcome.batch) if started is None else started)
+        return outcome
+
+    def _take(self, seconds: float) -> bool:
+        """One more outcome, the copy of whose batch is asked for. Where that fails it is tried again in its turn."""
+        assert self._device
+        if (outcome := self._came(seconds)) is None:
+            return False
+        started = None
+        if isinstance(outcome, Ready):
+            with contextlib.suppress(Exception):
+                copies = self._copies_to(self._device)
+                self.pin()
+                started = copies.start(outcome.batch)
+                outcome.batch = None  # its memory is free when the copy is done
+        self._ahead.append((outcome, started))
+        return True
+
+    def _copies_to(self, device: torch.device) -> CudaCopies:
+        self._copies = self._copies or copies_to(device)
+        return self._copies
+
+    def _came(self, seconds: float) -> Outcome | None:
         came = self._connected().next(self.number, seconds)
         if came is None:
             return None
-        return _OUTCOMES[type(came).__name__](self, came)
+        self._under_way -= 1
+        kind = type(came).__name__
+        if kind == "Batch":
+            return self._batch(came)
+        if kind == "Raised":
+            error = unpickled(came.type, came.text, came.pickled)
+            return Failed(error, came.text, self._workers.name_of(came.worker))
+        return Refused(came.message)
 
     def window(self) -> int:
         """How many tasks may be under way: what fits into the memory, and some for each worker."""
@@ -104,6 +147,7 @@ class RemoteStream:
 
     def close(self) -> None:
         """What is under way is thrown away. Does nothing in a fork of the process: the client is its parent's."""
+        self._ahead.clear()
         if self._client is not None and self._process == os.getpid():
             self._client.close(self.number)
         self._client = None
@@ -127,17 +171,3 @@ class RemoteStream:
             return Failed(error, traceback.format_exc(), "the rank")
         facts = Facts.at_end_of(payload) if self._is_of_shards else None
         return Ready(batch, size, came.digest, facts)
-
-    def _raised(self, came: Any) -> Outcome:
-        error = unpickled(came.type, came.text, came.pickled)
-        return Failed(error, came.text, self._workers.name_of(came.worker))
-
-    def _undeliverable(self, came: Any) -> Outcome:
-        return Refused(came.message)
-
-
-_OUTCOMES: dict[str, Callable[[RemoteStream, Any], Outcome]] = {
-    "Batch": RemoteStream._batch,
-    "Raised": RemoteStream._raised,
-    "Undeliverable": RemoteStream._undeliverable,
-}

@@ -85,7 +85,7 @@ class RunWorkers:
             self._persistent.add(owner)
         frame = Frame(owner, self._owners(), state)
         prepared, copies = registered.sending.is_imported, recipe.num_workers if recipe.keeps else 0
-        return lambda: RemoteStream(self, meant, frame, prepared, copies)
+        return lambda: RemoteStream(self, meant, frame, prepared, copies, registered.device)
 
     def release(self, token: int) -> None:
         """The loader whose registration has this token is unregistered, or gone."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import struct
 import sys
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils.data import DataLoader
-
-from . import unseeded
 
 _BATCH, _WORKER, _PART = 0, 1, 2
 
@@ -51,13 +50,12 @@ class Seeds(NamedTuple):
 
 
 def seed_all(seed: int) -> None:
-    """Seeds torch's default generator, random, numpy once it is imported, and what is made without a seed from now on.
+    """Seeds torch's default generator, random, and numpy once it is imported.
 
     Not torch.manual_seed: that one also seeds accelerators, and starts them up.
     """
     torch.default_generator.manual_seed(seed)
-    unseeded.seed_global_one(seed)
-    unseeded.restart(seed)
+    random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed((seed ^ (seed >> 32)) & 0xFFFFFFFF)

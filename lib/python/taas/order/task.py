@@ -20,6 +20,10 @@ _DEALT_TURN = struct.Struct("<qII")
 _FACTS = struct.Struct("<QQQ")
 
 
+class UndeliverableBatch(RuntimeError):
+    """No data worker can make a batch."""
+
+
 class Dealing(NamedTuple):
     """Of a stream that `ranks` ranks share: what is dealt to `rank`."""
 
@@ -77,11 +81,22 @@ class Task(NamedTuple):
         """Which data worker, modulo their number, its logical worker stays on; each rank has so many of these."""
         return self.rank * workers + self.logical_worker
 
+    def __str__(self) -> str:
+        """Which batch it is, for people."""
+        place = f"batch {self.number} of epoch {self.seeds.epoch}"
+        return f"{place}, indices {short(self.indices)}" if self.turn < 0 else place
+
     def to_bytes(self) -> bytes:
         """The payload: a head of 40 bytes, and the indices."""
         kind, body = _body_of(self)
         initial, rank, ordinal, epoch = self.seeds
         return _HEAD.pack(_VERSION, kind, 0, self.logical_worker, self.number, epoch, initial, rank, ordinal) + body
+
+
+def short(indices: Any) -> str:
+    """In one line."""
+    text = " ".join(repr(indices).split())
+    return text if len(text) <= 80 else text[:76] + " …]"
 
 
 def _body_of(task: Task) -> tuple[int, bytes]:

@@ -20,12 +20,3 @@ def spans_of(buffers: Iterable[Any], end: int = 0) -> list[tuple[int, int]]:
         end = start + memoryview(buffer).nbytes
         spans.append((start, end))
     return spans
-
-
-def joined(buffers: list[Any]) -> bytearray:
-    """The payload: each buffer at its place, zeros between."""
-    payload = bytearray()
-    for buffer in buffers:
-        payload += bytes(aligned(len(payload)) - len(payload))
-        payload += memoryview(buffer).cast("B")
-    return payload

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from typing import Any, Callable
 
-from ..order import unseeded
 from ..order.seeds import seed_all
-from ..order.task import Task
+from ..order.task import Task, short
 from ..sending import batches
 from ..sending.generators import Generators
 from ..sending.recipe_pickle import Arrived
 from ..sending.state import Process
 from .dealt_shard import DealtShard
-from .errors import say, short
 from .shard import Shard
 from .worker_info import WorkerInfo, active
 
@@ -26,10 +26,7 @@ class Copy:
 
     def __init__(self, arrived: Arrived) -> None:
         self.recipe = arrived.recipe
-        self.failed_index: Any = None
-        """The index whose sample raised, when that is known."""
-        self.names_indices = False
-        """Each index is written to stderr before its sample is made."""
+        self._names_indices = False
         self._of_main = arrived.of_main
         self._generators = Generators(arrived.generators)
         self._has_set: tuple[Process, Process] | None = None
@@ -55,11 +52,22 @@ class Copy:
             self._has_set = found, now
             found.follow(now)
 
-    def encoded(self, task: Task, stream: int) -> list[Any]:
-        """The batch as batches.encode has it; of a stream as Shard.encoded. Raises what the dataset raises."""
-        self.failed_index = None
-        with unseeded.Repeatable():
-            return self._walk(task, stream).encoded(task) if task.turn >= 0 else batches.encode(self._batch(task))
+    def encoded(self, task: Task, stream: int = 0, is_suspect: bool = False) -> list[Any]:
+        """The batch as batches.encode has it; of a stream as Shard.encoded. Raises what the dataset raises.
+
+        Where it `is_suspect`, what is made next is said on stderr.
+        """
+        self._names_indices = is_suspect
+        if not is_suspect:
+            return self._encoded(task, stream)
+        _say(str(task))
+        try:
+            return self._encoded(task, stream)
+        finally:
+            _say(f"{task}: no data worker ended this time")
+
+    def _encoded(self, task: Task, stream: int) -> list[Any]:
+        return self._walk(task, stream).encoded(task) if task.turn >= 0 else batches.encode(self._batch(task))
 
     def is_past(self, task: Task, stream: int) -> bool:
         """A stream does not go back."""
@@ -96,7 +104,6 @@ class Copy:
         return info
 
     def _collated(self, task: Task, info: WorkerInfo, seed: int) -> Any:
-        self.failed_index = None
         seed_all(seed)
         with active(info):
             return self.recipe.collate_fn(self._samples(info.dataset, task.indices))
@@ -109,12 +116,13 @@ class Copy:
         return [self._sample(dataset, index) for index in indices]
 
     def _sample(self, dataset: Any, index: Any) -> Any:
-        if self.names_indices:
-            say(f"index {short(index)} of the dataset")
+        if self._names_indices:
+            _say(f"index {short(index)} of the dataset")
         try:
             return dataset[index]
-        except BaseException:
-            self.failed_index = index
+        except BaseException as error:
+            if hasattr(error, "add_note"):
+                error.add_note(f"index {index!r} of the dataset")
             raise
 
 
@@ -148,3 +156,9 @@ class Copies:
         for (of_rank, *_), kept in self._kept.items():
             for owner in kept.keys() - owners if of_rank == rank else ():
                 del kept[owner]
+
+
+def _say(line: str) -> None:
+    """On stderr, whatever the program's code has made of sys.stderr: the launcher shows a data worker's last line."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"taas: {line}\n".encode(errors="backslashreplace"))

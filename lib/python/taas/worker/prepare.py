@@ -14,7 +14,7 @@ from typing import Any, Iterator
 
 from torch.utils.data import DataLoader
 
-from ..order import random_states, unseeded
+from ..order import random_states
 from ..order.seeds import Seeds, seed_all
 from ..order.task import Facts, Task, from_bytes
 from ..runtime import events
@@ -23,9 +23,8 @@ from ..sending import definition, place, state
 from ..sending.place import PlaceReads
 from ..sending.recipe import recipe_of
 from . import prepared_order
-from .answer import Made, answer_to
 from .making import Copies, Copy
-from .store import Prepared, Store
+from .store import Store
 from .worker_info import SeedsRead, notice_initial_seed
 
 _REPORT_EVERY_SECONDS = 0.5
@@ -60,7 +59,7 @@ class Preparation:
         self.is_done = False
         self._is_end_told = False
 
-    def take(self, digest: str, program: bytes, payload: bytes) -> Prepared | None:
+    def take(self, digest: str, program: bytes, payload: bytes) -> list[Any] | None:
         """The batch of a rank's task, if its loader is prepared here and has it. `program` is the state there."""
         loader = self._by_digest.get(digest)
         return loader.take(program, payload) if loader else None
@@ -102,20 +101,19 @@ class LoaderPreparation:
         self._workers = max(1, len(plan.workers))
         loaders = plan.loaders()
         self._which = f" of {name}" if len(loaders) > 1 else ""
-        budget = plan.buffer_bytes * plan.world_size // self._workers // len(loaders)
-        memory = min(budget, _memory_of_one(self._workers) // len(loaders))
-        self.store = Store(memory, budget - memory)
+        of_ranks = plan.buffer_bytes * plan.world_size // self._workers
+        self.store = Store(min(of_ranks, _memory_of_one(self._workers)) // len(loaders))
         self._recipe = recipe_of(loader)
         self._copies: Copies | None = Copies(definition.load_of(loader))
         self._made_in = state.captured()
         self._order = prepared_order.of_ranks(loader, ordinal, plan.world_size)
         self._todo = self._tasks()
-        self._ended: dict[Any, tuple[Seeds, int, Prepared]] = {}
+        self._ended: dict[Any, tuple[Seeds, int, list[Any]]] = {}
         self._shared_in_a_row = 0
         self.is_done = False
         self._asks_for_its_rank = False
 
-    def take(self, program: bytes, payload: bytes) -> Prepared | None:
+    def take(self, program: bytes, payload: bytes) -> list[Any] | None:
         """The batch of a rank's task, if it was made already and would be the same in the state `program`."""
         differences = state.differences(program, self._made_in)
         if differences and self.store.count and self._worker == 0:
@@ -125,7 +123,7 @@ class LoaderPreparation:
             )
         return None if differences else self.store.take(payload) or self._end_for(payload)
 
-    def _end_for(self, payload: bytes) -> Prepared | None:
+    def _end_for(self, payload: bytes) -> list[Any] | None:
         """What there is for tasks at the end of a shard, and behind it."""
         if not self._ended or (task := from_bytes(payload)).turn < 0:
             return None
@@ -150,15 +148,17 @@ class LoaderPreparation:
         SeedsRead.seen = PlaceReads.seen = False
         copy = copies.copy_for(task)
         copy.enter()
-        answer = answer_to(task, copy)
+        try:
+            buffers = copy.encoded(task)
+        except BaseException:  # the rank that asks for it will be told
+            buffers = None
         copy.leave()
         if PlaceReads.seen:
             self._give_up()
-        elif isinstance(answer, Made) and task.turn >= 0 and not Facts.at_end_of(answer.buffers[-1]).samples:
-            self._ended[task.worker] = task.seeds, task.turn, Prepared(answer.buffers, size=0)
-        elif isinstance(answer, Made):  # of everything else the rank that asks for it will be told
-            without_seeds = not SeedsRead.seen and self._drew_nothing(task, copy)
-            self.store.put(payload, without_seeds, answer.buffers)
+        elif buffers and task.turn >= 0 and not Facts.at_end_of(buffers[-1]).samples:
+            self._ended[task.worker] = task.seeds, task.turn, buffers
+        elif buffers:
+            self.store.put(payload, not SeedsRead.seen and self._drew_nothing(task, copy), buffers)
 
     def _give_up(self) -> None:
         """There is no rank yet that the dataset could ask for."""
@@ -171,8 +171,6 @@ class LoaderPreparation:
     def _drew_nothing(self, task: Task, copy: Copy) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""
         if copy.recipe.keeps or copy.has_own_generators:
-            return False
-        if unseeded.has_given():
             return False
         afterwards = random_states.capture()
         seed_all(task.seeds.of_batch(task.number))

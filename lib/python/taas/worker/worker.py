@@ -7,24 +7,25 @@ import os
 import signal
 import sys
 import time
+import traceback
 from typing import Any, Callable
 
 import torch
 
-from ..order import task, unseeded
+from ..order import task
 from ..runtime import events, native
 from ..runtime.plan import Plan, read
-from ..sending import definition, modules
+from ..sending import by_value, definition, modules
 from ..sending.definition import Source
 from ..sending.recipe_pickle import Arrived
 from ..sending.state import Frame, Payloads, State
-from .answer import Answer, Made, NoMemory, answer_to, raised
 from .making import Copies, Copy
 from .prepare import NotImported, Preparation
-from .store import Prepared
 
 _PATIENCE_SECONDS = 1.0
 _MOST_LINES = 4
+_MOST_BYTES = 62 << 20
+_MOST_TEXT = 1 << 20
 _RECIPES_KEPT = 4  # at least; a recipe that some loader of some rank was at last is kept in any case
 
 
@@ -49,11 +50,13 @@ class Worker:
     def answer(self, job: Any) -> None:
         """Makes the job's batch, and sends it or what came instead of it."""
         start = time.monotonic()
-        frame, payload = self._payloads.split(job.payload)
-        if prepared := self._prepared(job, frame.state, payload):
-            self._server.put(job, prepared.buffers)
-        else:
-            self._send(job, self._answer_to(job, frame, payload))
+        try:
+            self._server.put(job, self._buffers(job))
+        except MemoryError as error:
+            why = str(error) or "MemoryError"
+            self._server.give_back(job, f"{self._name} has not enough memory for it ({why})")
+        except BaseException as error:
+            self._server.raise_(job, *_raised(error))
         self.batches += 1
         self.busy += time.monotonic() - start
 
@@ -62,19 +65,17 @@ class Worker:
         for line in self._server.take_remarks():
             events.remark_once(f"{self._name}: {line}")
 
-    def _answer_to(self, job: Any, frame: Frame, payload: bytes) -> Answer:
-        try:
-            self._program = frame.state
-            wanted = task.from_bytes(payload)
-            self._let_go(wanted, frame)
-            copy = self._copies(job.digest).copy_for(wanted, job.stream, frame.owner)
-            self._become(copy)
-            self._use(job.digest, (wanted.seeds.rank, wanted.seeds.ordinal))
-        except MemoryError as error:
-            return NoMemory(str(error) or "MemoryError")
-        except BaseException as error:
-            return raised(error)
-        return answer_to(wanted, copy, job.stream, is_suspect=job.has_ended_a_worker)
+    def _buffers(self, job: Any) -> list[Any]:
+        frame, payload = self._payloads.split(job.payload)
+        if self._preparation and (prepared := self._preparation.take(job.digest, frame.state, payload)):
+            return prepared
+        self._program = frame.state
+        wanted = task.from_bytes(payload)
+        self._let_go(wanted, frame)
+        copy = self._copies(job.digest).copy_for(wanted, job.stream, frame.owner)
+        self._become(copy)
+        self._use(job.digest, (wanted.seeds.rank, wanted.seeds.ordinal))
+        return copy.encoded(wanted, job.stream, is_suspect=job.has_ended_a_worker)
 
     def _become(self, copy: Copy) -> None:
         """The process is as the program was when the loop began, and as the copy's code has made it."""
@@ -102,26 +103,6 @@ class Worker:
             self._leave()
             for copies in self._loaded.values():
                 copies.let_go(wanted.rank, owners)
-
-    def _send(self, job: Any, answer: Answer) -> None:
-        if isinstance(answer, Made):
-            self._put(job, answer)
-        elif isinstance(answer, NoMemory):
-            self._server.give_back(job, f"{self._name} has not enough memory for it ({answer.why})")
-        else:
-            self._server.raise_(job, *answer)
-
-    def _put(self, job: Any, made: Made) -> None:
-        try:
-            self._server.put(job, made.buffers)
-        except MemoryError as error:
-            self._send(job, NoMemory(str(error) or "MemoryError"))
-        except BaseException as error:
-            self._send(job, raised(error))
-
-    def _prepared(self, job: Any, state: bytes, payload: bytes) -> Prepared | None:
-        known = self._preparation
-        return known.take(job.digest, state, payload) if known else None
 
     def _differs(self, what: str, why: str) -> None:
         events.remark_once(f"{self._name}: {what} is not as in the training process: {why}")
@@ -166,6 +147,24 @@ class Worker:
             self._server.unloaded(digest)
 
 
+def _raised(error: BaseException) -> tuple[str, str, bytes]:
+    """Its type, its traceback, and itself as a pickle, which is empty where it cannot be pickled."""
+    try:
+        pickled = by_value.dumps(error, by_value.ByName)
+        by_value.load(pickled)
+    except Exception:
+        pickled = b""
+    if len(pickled) > _MOST_BYTES:
+        return _raised(
+            task.UndeliverableBatch(
+                f"taas: the dataset raised a {type(error).__name__} of {len(pickled) / 1e6:.0f} MB, of which a "
+                f"data worker can send {_MOST_BYTES / 1e6:.0f} MB"
+            )
+        )
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return type(error).__name__, text[-_MOST_TEXT:], pickled
+
+
 def serve(
     server: Any,
     name: str,
@@ -178,7 +177,6 @@ def serve(
     Whenever no rank asks for something, it prepares. `report` is called about once a second.
     """
     native.module.tune_allocator()
-    unseeded.stay()
     worker = Worker(server, name, preparation)
     told = time.monotonic()
     while os.getppid() == parent:
