@@ -17,6 +17,7 @@ import pytest
 import taas
 import torch
 from taas.delivery import run_workers
+from taas.sending import layout
 from worker_forks import Forks
 
 DEADLINE_SECONDS = 120
@@ -104,6 +105,15 @@ def equal(one, other):
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(equal, one, other))
     return one == other or one != one and other != other
+
+
+def joined(buffers):
+    """What crosses to a rank: each buffer at its place, zeros between."""
+    spans = layout.spans_of(buffers)
+    payload = bytearray(spans[-1][1])
+    for (begin, end), buffer in zip(spans, buffers):
+        payload[begin:end] = memoryview(buffer).cast("B")
+    return memoryview(payload)
 
 
 def wait_until(condition):

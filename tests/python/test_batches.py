@@ -12,7 +12,8 @@ import taas
 import torch
 from batches import Generated, Image, as_it_is, difference, with_note
 from own_datasets import Pair
-from taas.sending import batches, layout
+from conftest import joined
+from taas.sending import batches
 from torch.utils.data import DataLoader
 
 GENERATED = 10_000 if os.environ.get("TAAS_FULL") else 250
@@ -41,7 +42,7 @@ BATCHES = [
 
 
 def payload_of(batch):
-    return memoryview(layout.joined(batches.encode(batch)))
+    return joined(batches.encode(batch))
 
 
 def there_and_back(batch):

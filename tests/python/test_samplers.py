@@ -11,7 +11,7 @@ import torch.distributed as dist
 from conftest import as_with_one, equal, loop, seed, states
 from own_datasets import Numbers, generator, numbers
 from taas.order.draws import drawn_freely
-from taas.order.shared_batches import SharedBatches
+from taas.order.index_batches import IndexBatches
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler
 
 _counter = itertools.count()
@@ -156,7 +156,7 @@ def test_a_sampler_that_goes_on_is_asked_as_often_as_by_torch(error, data_worker
         (RandomSampler(range(22), generator=generator()), 22),
         (RandomSampler(range(22), replacement=True, generator=generator()), 0),
         (BatchSampler(RandomSampler(range(22), generator=generator()), 4, False), 5),
-        (SharedBatches(BatchSampler(RandomSampler(range(22), generator=generator()), 4, False), 0, 2, False), 1),
+        (IndexBatches(BatchSampler(RandomSampler(range(22), generator=generator()), 4, False), 0, 2, False), 1),
         (SubsetRandomSampler([1, 2], generator=generator()), sys.maxsize),
         (BatchSampler(Own(numbers), 4, False), 0),
     ],

@@ -5,13 +5,13 @@ import itertools
 import pytest
 import taas
 import torch
-from taas.sending import batches, layout
+from conftest import joined
+from taas.sending import batches
 from taas.sending.by_value import OfMain
 from taas.sending.recipe import recipe_of
 from taas.sending.recipe_pickle import Arrived
 from taas.order import sharing
-from taas.order.common_order import CommonOrder, UnequalOrder
-from taas.order.common_stream import CommonStream
+from taas.order.common_order import CommonOrder, CommonStream, UnequalOrder
 from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
 from taas.order.task import Dealing, Facts, Task, from_bytes
@@ -83,7 +83,7 @@ class Together:
 
 def made(copies, task):
     """The facts, and the batch."""
-    payload = memoryview(layout.joined(copies.copy_for(task).encoded(task, 0)))
+    payload = joined(copies.copy_for(task).encoded(task))
     return Facts.at_end_of(payload), batches.decode(payload)
 
 

@@ -13,7 +13,6 @@ from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 from .delivery import device as devices, run_workers
 from .delivery.registered import Registered
 from .order import sharing
-from .order.shared_batches import own_sampler, unshare
 
 _T = TypeVar("_T")
 _KEY = "_taas"
@@ -62,12 +61,10 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
     base = _plain_class(type(loader))
     registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
     registered.asked_for = {"device": None if device is None else str(device), "shared": shared}
-    if is_shared:
-        registered.ranks, registered.common_stream = sharing.begin(loader, registered.name)
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
     _taken.add(registered.ordinal)
-    registered.prepare(loader)
+    registered.prepare(loader, is_shared)
     return loader
 
 
@@ -94,7 +91,6 @@ def unregister(loader: DataLoader[_T]) -> DataLoader[_T]:
         )
     registered = loader.__dict__.pop(_KEY)
     registered.close()
-    unshare(loader)
     loader._iterator = None  # of persistent workers, which know the sampler that was
     _taken.discard(registered.ordinal)
     _epochs_had[loader] = registered.epoch
@@ -161,8 +157,8 @@ class _Counted(DataLoader):  # type: ignore[type-arg]
     @property
     def _index_sampler(self) -> Any:
         registration = _registration_of(self)
-        counted = registration.counted if registration else None
-        return super()._index_sampler if counted is None else counted
+        batches = registration.index_batches if registration else None
+        return super()._index_sampler if batches is None else batches
 
     def __len__(self) -> int:
         """Of this rank. An iterable dataset's is a guess, as with the plain loader: its shards are dealt one by one."""
@@ -231,7 +227,7 @@ def _reduce(self: Any, protocol: int) -> Any:
     The state comes last: it may refer to the loader, as a collate_fn of its own does.
     """
     cls = _plain_class(type(self))
-    own = {name: own_sampler(value) for name, value in self.__dict__.items() if name != _KEY}
+    own = {name: value for name, value in self.__dict__.items() if name != _KEY}
     return cls.__new__, (cls,), own
 
 

@@ -8,17 +8,20 @@ import functools
 import time
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 
 import torch
 from torch.utils.data import DataLoader
 
 from ..order import position, random_states
+from ..order.index_batches import IndexBatches
 from ..order.order import check
 from ..order.order_digest import AnotherOrder, OrderDigest
-from ..order.shared_batches import SharedBatches
 from . import device as devices
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from .registered import Registered
 
 _NO_DATA_WORKERS = {"buffered": 0, "workers": 0, "hedged": 0}
 
@@ -37,64 +40,35 @@ class Drawn:
     """The sampler, since this was last looked at."""
 
 
-class CountedBatches:
-    """Stands in the place of the loader's index sampler, so that what torch draws of it for a loop is noted."""
+@contextlib.contextmanager
+def _drawing(
+    sampler: IndexBatches, loader: DataLoader, start: dict[str, Any], had: dict[str, Any] | None
+) -> Iterator[Drawn]:
+    """Inside, torch asks for the iterator of a loop that goes on behind `had`: twice, where it starts workers."""
+    drawn = Drawn(ranks=sampler.ranks)
+    last: list[_Draws] = []
+    if had and had.get("order", (1,))[0] == 0:
+        had = None  # nothing was drawn then
 
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-        self._begin: Callable[[], Iterator[Any]] | None = None
+    def begin() -> Iterator[Any]:
+        last[:] = [_Draws(drawn, sampler, loader, start, had)]
+        return last[0]
 
-    @contextlib.contextmanager
-    def of_loop(self, loader: DataLoader, start: dict[str, Any], had: dict[str, Any] | None) -> Iterator[Drawn]:
-        """Inside, torch asks for the iterator of a loop that goes on behind `had`: twice, where it starts workers."""
-        drawn = Drawn()
-        last: list[_Draws] = []
-        if had and had.get("order", (1,))[0] == 0:
-            had = None  # nothing was drawn then
-
-        def begin() -> Iterator[Any]:
-            last[:] = [_Draws(drawn, self.inner, loader, start, had)]
-            return last[0]
-
-        self._begin = begin
-        try:
-            yield drawn
-            if had and last:
-                last[0].begin()  # without worker processes nothing is drawn yet
-        finally:
-            self._begin = None
-
-    @contextlib.contextmanager
-    def of_nothing(self) -> Iterator[None]:
-        """Inside, there is nothing to draw."""
-        self._begin = lambda: iter(())
-        try:
-            yield
-        finally:
-            self._begin = None
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._begin() if self._begin else iter(self.inner)
-
-    def __len__(self) -> int:
-        return len(self.inner)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "inner":  # not there yet
-            raise AttributeError(name)
-        return getattr(self.inner, name)
+    with sampler.instead(begin):
+        yield drawn
+        if had and last:
+            last[0].begin()  # without worker processes nothing is drawn yet
 
 
 class _Draws:
     def __init__(
-        self, drawn: Drawn, sampler: Any, loader: DataLoader, start: dict[str, Any], had: dict[str, Any] | None
+        self, drawn: Drawn, sampler: IndexBatches, loader: DataLoader, start: dict[str, Any], had: dict[str, Any] | None
     ) -> None:
-        self._batches = iter(sampler)
-        self._is_shared = isinstance(sampler, SharedBatches)  # which notes by itself
-        drawn.digest, drawn.ranks = (sampler.digest, sampler.ranks) if self._is_shared else (OrderDigest(), 1)
+        self._batches = sampler.drawn()
+        drawn.digest = sampler.digest
         drawn.sizes.clear()
         self._drawn = drawn
-        self._digest = drawn.digest
+        self._digest = sampler.digest
         self._in_batches = loader.batch_sampler is not None
         self._is_lazy = not loader.num_workers  # drawn in next(): the program may have drawn since iter()
         self._start = start
@@ -130,10 +104,7 @@ class _Draws:
 
     def _next(self) -> Any:
         try:
-            indices = next(self._batches)
-            if not self._is_shared:
-                self._digest.note(indices)
-            return indices
+            return next(self._batches)
         except Exception as error:
             self._drawn.has_raised = not isinstance(error, StopIteration)
             raise
@@ -182,21 +153,12 @@ class Begun(NamedTuple):
     batches: Any
 
 
-class Registration(Protocol):
-    """What a loop needs of its loader's registration."""
-
-    def begin_plain(self, loader: DataLoader, torchs: Callable[[], Any]) -> Begun: ...
-    def end_epoch(self, progress: Progress) -> None: ...
-    def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None: ...
-    def skips_plain(self, error: Exception, progress: Progress, number: int) -> bool: ...
-
-
 class PlainLoop:
     """One loop: torch's iterator, counted. Everything else that is asked of it is asked of that."""
 
     def __init__(
         self,
-        registration: Registration,
+        registration: Registered,
         loader: DataLoader,
         torchs: Callable[[], Any],
         device: torch.device | None,
@@ -264,7 +226,7 @@ def _again(batches: Any, loader: DataLoader) -> Any:
 
 
 def begin(
-    counted: CountedBatches | None,
+    sampler: IndexBatches | None,
     loader: DataLoader,
     torchs: Callable[[], Any],
     resume: dict[str, Any] | None,
@@ -279,13 +241,16 @@ def begin(
         goes_on = resume["start"].get("goes_on", False) and loader.persistent_workers
         loader._iterator = None
         if goes_on:
-            with random_states.kept(), counted.of_nothing() if counted is not None else contextlib.nullcontext():
+            with (
+                random_states.kept(),
+                sampler.instead(lambda: iter(())) if sampler is not None else contextlib.nullcontext(),
+            ):
                 first = torchs()
             torchs = functools.partial(_again, first, loader)
     with position.as_at_the_start(loader, resume):
         start = dict(resume["start"]) if resume else position.start_of(loader)
         start["goes_on"] = goes_on
-        with counted.of_loop(loader, start, had) if counted is not None else contextlib.nullcontext() as drawn:
+        with _drawing(sampler, loader, start, had) if sampler is not None else contextlib.nullcontext() as drawn:
             batches = torchs()
         if drawn is None or drawn.digest is None:  # a class with an index sampler of its own
             drawn = None

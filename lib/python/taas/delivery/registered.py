@@ -9,14 +9,21 @@ import weakref
 from typing import Any, Callable
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
-from ..order import equal_orders, position, sharing
-from ..order.common_stream import CommonStream
+from ..order import position, sharing
+from ..order.common_order import CommonOrder, CommonStream
+from ..order.index_batches import IndexBatches, torchs_index_sampler
 from ..order.order import MapOrder, ShardOrder, order_of
 from ..order.seeds import Seeds
-from ..order.shared_batches import shared_batches_of, torchs_index_sampler
-from ..order.task import Task
+from ..order.task import Dealing, Task
 from ..runtime import events
 from ..runtime.identity import rank, speaks_for_all, variable_of
 from ..sending.definition import Sending
@@ -24,10 +31,13 @@ from ..sending.modules import stored_by
 from . import plain_loader, run_workers
 from .loop import Loop
 from .outcome import Failed
-from .plain_loader import Begun, CountedBatches, PlainLoop
+from .plain_loader import Begun, PlainLoop
 from .progress import Place, Progress, Totals
 from .remote import RemoteStream
 from .report import loader_at
+
+
+_SHUFFLED = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 
 
 class OwnIteration:
@@ -72,8 +82,8 @@ class Registered:
         self._samples_wanted = -(-plan.units // max(1, plan.world_size)) if plan else 0
         imported = self._workers.named(loader) if self._workers else ""
         self.name = imported.partition(":")[2] or variable_of(loader) or f"loader {ordinal}"
-        self.counted: CountedBatches | None = None
-        """What stands before the index sampler where there are no data workers, and the dataset has indices."""
+        self.index_batches: IndexBatches | None = None
+        """What stands before the index sampler. None where the dataset has no indices."""
         if self._workers:
             self.sending = Sending(loader, imported, self.name)
             self._release = weakref.finalize(self, self._workers.release, self.token)
@@ -85,11 +95,18 @@ class Registered:
         """False for a copy of the loader, which has copied this attribute."""
         return self._loader() is loader
 
-    def prepare(self, loader: DataLoader) -> None:
+    def prepare(self, loader: DataLoader, is_shared: bool) -> None:
         """Called once the loader is registered."""
+        own, count = sharing.place_of_rank() if is_shared else (0, 1)
+        agreement = CommonOrder(loader, self.name, own) if count > 1 else None
+        self.ranks = count if is_shared else 0
+        if not isinstance(loader.dataset, IterableDataset):
+            inner = torchs_index_sampler(loader)
+            drop_last = loader.drop_last or getattr(inner, "drop_last", False)
+            self.index_batches = IndexBatches(inner, own, count, drop_last, agreement)
+        elif agreement:
+            self.common_stream = CommonStream(Dealing(own, count), agreement)
         if self._workers is None:
-            is_stream = isinstance(loader.dataset, IterableDataset)
-            self.counted = None if is_stream else CountedBatches(torchs_index_sampler(loader))
             loader._iterator = None  # of persistent workers, which would go on uncounted
 
     @property
@@ -117,9 +134,9 @@ class Registered:
     def begin_plain(self, loader: DataLoader, torchs: Callable[[], Any]) -> Begun:
         """A loop over torch's own iterator."""
         resume = self._resume
-        self._begin_shared(loader)
+        self._begin_shared()
         try:
-            place, start, batches = plain_loader.begin(self.counted, loader, torchs, resume)
+            place, start, batches = plain_loader.begin(self.index_batches, loader, torchs, resume)
         except BaseException:
             if resume:
                 loader._iterator = None  # of persistent workers: it stands somewhere
@@ -137,7 +154,7 @@ class Registered:
             )
         resume = self._resume
         self._tell_of_what_is_stored(loader)
-        self._begin_shared(loader)
+        self._begin_shared()
         with position.as_at_the_start(loader, resume):
             start = position.start_of(loader)
             start["goes_on"] = self._goes_on(loader, resume)
@@ -156,11 +173,11 @@ class Registered:
         self._resume = None
         return self._progress_of(loader, order, stream.statistics, start, resume), order, stream
 
-    def _begin_shared(self, loader: DataLoader) -> None:
+    def _begin_shared(self) -> None:
         if self.ranks:
             sharing.check(self.name, self.ranks)
-        if shared := shared_batches_of(loader):
-            shared.begin_loop()
+        if self.index_batches is not None and self.index_batches.agreement:
+            self.index_batches.agreement.begin_loop()
 
     def _progress_of(
         self,
@@ -192,7 +209,7 @@ class Registered:
         self.report(progress, done=True)
         loader = self._loader()
         if loader is not None and not progress.epoch and (digest := progress.place.digest()):
-            equal_orders.tell(loader, self.name, digest)
+            self._tell_of_a_shuffled_order(loader, digest)
 
     def skips(self, failed: Failed, task: Task) -> bool:
         """True when --data-on-error says that batches which cannot be made are left out."""
@@ -263,6 +280,14 @@ class Registered:
         self._tell_at_the_end()
         if self._workers:
             self._release()
+
+    def _tell_of_a_shuffled_order(self, loader: DataLoader, digest: str) -> None:
+        """Where eight ranks have the same, they do the work of one: taas-run compares what they tell."""
+        facts = getattr(torch, "_taas_training_facts", None)  # of a preloaded rank
+        sampler = torchs_index_sampler(loader)
+        sampler = sampler.sampler if type(sampler) is BatchSampler else sampler
+        if facts is not None and self.ranks <= 1 and isinstance(sampler, _SHUFFLED):
+            facts.shuffled(self.name, digest)
 
     def _tell_of_own_generators(self) -> None:
         if self.epoch == 0 and self.sending.has_generators and speaks_for_all():

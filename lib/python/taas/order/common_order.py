@@ -18,6 +18,8 @@ from ..runtime import events
 from ..sending import place
 from . import position, random_states
 from .draws import drawn_freely
+from .seeds import Seeds
+from .task import Dealing, Task
 
 _PATIENCE = timedelta(seconds=30)
 _END = object()
@@ -142,6 +144,30 @@ class CommonOrder:
 
     def _forget(self, loop: int) -> None:
         self._store.delete_key(self._key("start", loop))
+
+
+class CommonStream:
+    """An iterable dataset whose batches are dealt over the ranks, in one rank.
+
+    Each logical worker's shard is dealt by itself, by whoever reads it: see worker.dealt_shard. The ranks read with the
+    same seeds, and compare what they have read.
+    """
+
+    def __init__(self, dealing: Dealing, agreement: CommonOrder) -> None:
+        self.dealing = dealing
+        self._agreement = agreement
+
+    def begin_loop(self, own: Seeds) -> Seeds:
+        """The seeds of one more loop: those of rank 0. `own` are what this rank would have by itself."""
+        self._agreement.begin_loop()
+        initial, _, ordinal, epoch = map(int, self._agreement.agreed(" ".join(map(str, own))).split())
+        return Seeds(initial, 0, ordinal, epoch)
+
+    def read(self, task: Task, digest: int, is_end: bool) -> None:
+        """Compares digests of all samples that were read for this task. Raises UnequalOrder."""
+        batches = task.turn + 1
+        if is_end or batches & (batches - 1) == 0:
+            self._agreement.compare_samples(f"{task.logical_worker}/{'end' if is_end else batches}", str(digest))
 
 
 def meeting_place(purpose: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import numpy
 import torch
@@ -23,7 +23,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from .shared_batches import SharedBatches
+from .index_batches import IndexBatches
 
 _PREFETCH_FACTOR = 2  # torch's, of loaders with workers
 _ALL = sys.maxsize
@@ -39,9 +39,10 @@ def drawn_freely(sampler: Any) -> int:
     it was given when it comes to what is no whole batch, or to its end, or draws with replacement. Of all others: 0.
     """
     kind = type(sampler)
-    if kind is SharedBatches:
+    if kind is IndexBatches:
         free = drawn_freely(sampler.inner)
-        return free if free == _ALL else max(0, free // sampler.ranks - 1)  # it reads one round ahead
+        is_whole = free == _ALL or sampler.ranks == 1
+        return free if is_whole else max(0, free // sampler.ranks - 1)  # it reads one round ahead
     if kind is BatchSampler:
         free = drawn_freely(sampler.sampler)
         return free if free == _ALL else free // sampler.batch_size
@@ -56,8 +57,7 @@ def drawn_freely(sampler: Any) -> int:
 class Draws:
     """Of one epoch, from `sampler`. The workers' base seed is drawn from `generator`.
 
-    `goes_on` is True for a further epoch with persistent_workers: its workers keep their base seed. `note` is told of
-    each batch that is drawn.
+    `goes_on` is True for a further epoch with persistent_workers: its workers keep their base seed.
     """
 
     def __init__(
@@ -66,12 +66,10 @@ class Draws:
         sampler: Any,
         generator: torch.Generator | None,
         goes_on: bool = False,
-        note: Callable[[Any], None] = lambda indices: None,
     ) -> None:
         self.torchs_window = max(1, loader.num_workers) * (loader.prefetch_factor or _PREFETCH_FACTOR)
         """How many batches torch has under way."""
         self.free = drawn_freely(sampler)
-        self._note = note
         self._count = 0
         self._torchs_count = 0
         self._has_ended = False
@@ -117,4 +115,3 @@ class Draws:
         self._has_ended = False
         self._count += 1
         self._waiting.append(indices)
-        self._note(indices)

@@ -8,11 +8,11 @@ from typing import Any, Callable
 from torch.utils.data import DataLoader
 
 from ..sending.recipe import Recipe, recipe_of
-from .common_stream import CommonStream
+from .common_order import CommonStream
 from .draws import NOT_YET, Draws
-from .order_digest import AnotherOrder, OrderDigest
+from .index_batches import IndexBatches
+from .order_digest import AnotherOrder
 from .seeds import Seeds
-from .shared_batches import shared_batches_of
 from .task import Dealing, Facts, Task
 
 
@@ -39,15 +39,17 @@ class MapOrder:
         self._recipe = recipe_of(loader)
         self._seeds = seeds
         self._under_way = self._taken = 0
-        self._shared = shared_batches_of(loader)
-        self._digest = OrderDigest()
-        self._draws = Draws(loader, loader._index_sampler, loader.generator, goes_on, self._note)
+        sampler = loader._index_sampler
+        self._sampler = sampler if isinstance(sampler, IndexBatches) else IndexBatches(sampler)
+        self._draws = Draws(loader, self._sampler, loader.generator, goes_on)
+        self._digest = self._sampler.digest
         self.window = None if self._draws.free else self._draws.torchs_window
         """How many tasks can be under way, where that is up to torch."""
 
     def begin(self) -> None:
         """Makes the draws of the plain loader's iter() that come after its workers were started."""
         self._draws.begin()
+        self._digest = self._sampler.digest
 
     def next(self) -> Task | None:
         """One more task; None where torch has not drawn it so far. Raises StopIteration at the end of the epoch."""
@@ -69,18 +71,18 @@ class MapOrder:
 
     def position(self) -> dict[str, Any]:
         """Where the epoch is, for state_dict."""
-        return self._drawn().position(self._taken, self._ranks)
+        return self._digest.position(self._taken, self._sampler.ranks)
 
     def digest(self) -> str:
         """Of all batches that were drawn."""
-        return self._drawn().text()
+        return self._digest.text()
 
     def skip_to(self, position: dict[str, Any]) -> None:
         """Draws, and drops, what the loop has had before it was interrupted.
 
         Raises AnotherOrder where that is not the same.
         """
-        check(position, self._ranks, "batch")
+        check(position, self._sampler.ranks, "batch")
         for _ in range(position["batch"]):
             try:
                 self.next()
@@ -88,19 +90,7 @@ class MapOrder:
                 raise AnotherOrder from None
             self.take()
             self._draws.delivered()
-        self._drawn().expect_position(position)
-
-    @property
-    def _ranks(self) -> int:
-        return self._shared.ranks if self._shared else 1
-
-    def _drawn(self) -> OrderDigest:
-        """What has been drawn; of a shared stream, what all ranks have."""
-        return self._shared.digest if self._shared else self._digest
-
-    def _note(self, indices: Any) -> None:
-        if not self._shared:  # which notes by itself
-            self._digest.note(indices)
+        self._digest.expect_position(position)
 
 
 class ShardOrder:

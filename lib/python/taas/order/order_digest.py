@@ -35,11 +35,12 @@ class OrderDigest:
         self._values: collections.deque[int] = collections.deque([0], maxlen=_KEPT)
         self._expected: tuple[int, int] | None = None
 
-    def note(self, indices: Any) -> None:
-        """One more batch was drawn. Raises AnotherOrder."""
+    def noted(self, indices: Any) -> Any:
+        """One more batch, which was drawn. Raises AnotherOrder."""
         self._count += 1
         self._values.append(native.digest(_CHAIN.pack(self._values[-1]) + _by_value(indices)))
         self._check()
+        return indices
 
     def state(self) -> tuple[int, int]:
         """How many were drawn, and the digest of all of them."""

@@ -10,10 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from ..sending import place
 from ..runtime.identity import rank, ranks
-from .common_order import CommonOrder, NoMeetingPlace
-from .common_stream import CommonStream
-from .shared_batches import share
-from .task import Dealing
+from .common_order import NoMeetingPlace
 
 _noted: weakref.WeakSet[DataLoader[Any]] = weakref.WeakSet()
 
@@ -31,19 +28,6 @@ def is_wanted(loader: DataLoader[Any], shared: bool | None) -> bool:
     if why_not and shared:
         raise ValueError(f"shared=True, but {why_not}")
     return why_not is None
-
-
-def begin(loader: DataLoader[Any], name: str) -> tuple[int, CommonStream | None]:
-    """From now on `loader` gives this rank's batches only.
-
-    How many ranks share it, and for an iterable dataset what they share.
-    """
-    own, count = place_of_rank()
-    if count > 1 and is_stream(loader):
-        return count, CommonStream(Dealing(own, count), CommonOrder(loader, name, own))
-    if count > 1:
-        share(loader, own, count, CommonOrder(loader, name, own))
-    return count, None
 
 
 def place_of_rank() -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterator, NamedTuple
 
 from ..order.seeds import seed_all
-from ..order.shared_batches import NOTHING, rounds
+from ..order.index_batches import NOTHING, rounds
 from ..order.task import Task
 from ..runtime import events
 from ..sending.recipe import Recipe

@@ -12,9 +12,9 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from ..order import random_states, sharing
 from ..order.draws import Draws, drawn_freely
+from ..order.index_batches import IndexBatches
 from ..order.order import ShardOrder
 from ..order.seeds import Seeds
-from ..order.shared_batches import SharedBatches
 from ..order.task import Dealing, Task
 from ..sending.recipe import Recipe, recipe_of
 
@@ -65,7 +65,7 @@ def _batches(
     if not shared:
         return rows
     drop_last = loader.drop_last or getattr(own, "drop_last", False)
-    return [iter(SharedBatches(row, rank, world_size, drop_last)) for rank, row in enumerate(rows)]
+    return [iter(IndexBatches(row, rank, world_size, drop_last)) for rank, row in enumerate(rows)]
 
 
 def _drawn(loader: DataLoader, sampler: Any, states: random_states.RandomStates) -> Iterator[Any]:

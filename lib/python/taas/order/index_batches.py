@@ -1,55 +1,60 @@
-"""One stream of batches for all ranks together: `taas.register(loader, shared=True)`."""
+"""What stands before a registered loader's index sampler: it notes what is drawn, and gives this rank's part of it."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from typing import Any, Iterator, Protocol
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from torch.utils.data import DataLoader, Sampler
 
 from ..runtime import events
 from .order_digest import OrderDigest
 
+if TYPE_CHECKING:
+    from .common_order import CommonOrder
+
 NOTHING = object()
 """In the place of a batch: there is none for this rank."""
 
 
-class Agreement(Protocol):
-    """Makes all ranks draw the same stream: see CommonOrder."""
-
-    name: str
-
-    def begin_loop(self) -> None: ...
-    def batches(self, sampler: Any) -> Iterator[Any]: ...
-    def compare(self, where: str, drawn: tuple[int, int]) -> None: ...
-
-
-class SharedBatches(Sampler[Any]):
-    """Stands in the place of a loader's index sampler: gives those of its batches that are this rank's.
+class IndexBatches(Sampler[Any]):
+    """Gives those of the batches of `inner`, the loader's own sampler, that are this rank's.
 
     Rank r has the batches r, r + ranks, r + 2 * ranks … of the stream, and all ranks have the same number of them: see
-    `rounds`. Everything else that is asked of it is asked of `inner`, the loader's own sampler.
+    `rounds`. Everything else that is asked of it is asked of `inner`.
     """
 
-    def __init__(self, inner: Any, rank: int, ranks: int, drop_last: bool, agreement: Agreement | None = None) -> None:
+    def __init__(
+        self, inner: Any, rank: int = 0, ranks: int = 1, drop_last: bool = False, agreement: CommonOrder | None = None
+    ) -> None:
         """Without an agreement nothing is communicated."""
         self.inner = inner
         self.rank = rank
         self.ranks = ranks
         self.drop_last = drop_last
+        self.agreement = agreement
         self.digest = OrderDigest()
-        """Of the loop under way, over all ranks' batches: the same in all of them."""
-        self._agreement = agreement
+        """Of what was asked for last, over all ranks' batches: the same in all of them."""
+        self._instead: Callable[[], Iterator[Any]] | None = None
 
-    def begin_loop(self) -> None:
-        """The next stream is that of one more loop over the loader."""
-        if self._agreement:
-            self._agreement.begin_loop()
+    @contextlib.contextmanager
+    def instead(self, begin: Callable[[], Iterator[Any]]) -> Iterator[None]:
+        """Inside, iter() gives what `begin` returns."""
+        self._instead = begin
+        try:
+            yield
+        finally:
+            self._instead = None
 
     def __iter__(self) -> Iterator[Any]:
-        self.digest = OrderDigest()
-        batches = self._agreement.batches(self.inner) if self._agreement else iter(self.inner)
-        return self._own(batches, self.digest)
+        return self._instead() if self._instead else self.drawn()
+
+    def drawn(self) -> Iterator[Any]:
+        """The batches, once more."""
+        self.digest = digest = OrderDigest()
+        batches = self.agreement.batches(self.inner) if self.agreement else iter(self.inner)
+        return self._own(batches, digest) if self.ranks > 1 else map(digest.noted, batches)
 
     def __len__(self) -> int:
         whole, rest = divmod(len(self.inner), self.ranks)
@@ -67,19 +72,19 @@ class SharedBatches(Sampler[Any]):
 
     def _own(self, batches: Iterator[Any], digest: OrderDigest) -> Iterator[Any]:
         for number, of_all in enumerate(rounds(batches, self.ranks, self.drop_last), 1):
-            digest.note([batch for batch in of_all if batch is not NOTHING])
-            if self._agreement and number & (number - 1) == 0:
-                self._agreement.compare(str(number), digest.state())
+            digest.noted([batch for batch in of_all if batch is not NOTHING])
+            if self.agreement and number & (number - 1) == 0:
+                self.agreement.compare(str(number), digest.state())
             if of_all[self.rank] is not NOTHING:
                 yield of_all[self.rank]
-            if self._agreement and of_all[-1] is NOTHING:
+            if self.agreement and of_all[-1] is NOTHING:
                 first = next(rank for rank in range(self.ranks) if of_all[rank] is NOTHING)
                 events.remark_once(
-                    f"{self._agreement.name}: rank {first} and those behind it get one batch less than the others: "
+                    f"{self.agreement.name}: rank {first} and those behind it get one batch less than the others: "
                     "what is left of the stream cannot be divided; drop_last=True leaves it out"
                 )
-        if self._agreement:
-            self._agreement.compare("end", digest.state())
+        if self.agreement:
+            self.agreement.compare("end", digest.state())
 
 
 def rounds(batches: Iterator[Any], ranks: int, drop_last: bool) -> Iterator[list[Any]]:
@@ -125,34 +130,6 @@ def _parts(samples: list[Any], count: int) -> list[Any]:
     return [samples[start:end] or NOTHING for start, end in zip([0, *ends], ends)]
 
 
-def share(loader: DataLoader[Any], rank: int, ranks: int, agreement: Agreement | None) -> None:
-    """From now on the loader's index sampler gives this rank's batches only."""
-    inner = torchs_index_sampler(loader)
-    drop_last = loader.drop_last or getattr(inner, "drop_last", False)
-    loader.__dict__[_place_of(loader)] = SharedBatches(inner, rank, ranks, drop_last, agreement)
-
-
-def unshare(loader: DataLoader[Any]) -> None:
-    """Puts the loader's own sampler back, if it is shared."""
-    if shared := shared_batches_of(loader):
-        loader.__dict__[_place_of(loader)] = shared.inner
-
-
-def shared_batches_of(loader: DataLoader[Any]) -> SharedBatches | None:
-    """What stands in the place of the loader's index sampler; None when it is not shared."""
-    sampler = torchs_index_sampler(loader)
-    return sampler if isinstance(sampler, SharedBatches) else None
-
-
 def torchs_index_sampler(loader: DataLoader[Any]) -> Any:
     """What DataLoader says it is, whatever stands before that in the class of a registered loader."""
     return DataLoader._index_sampler.fget(loader)  # type: ignore[attr-defined]
-
-
-def own_sampler(sampler: Any) -> Any:
-    """The loader's own sampler, behind the one that shares it out."""
-    return sampler.inner if isinstance(sampler, SharedBatches) else sampler
-
-
-def _place_of(loader: DataLoader[Any]) -> str:
-    return "sampler" if loader.batch_sampler is None else "batch_sampler"
