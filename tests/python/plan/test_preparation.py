@@ -196,14 +196,17 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
     preparation = Preparation(read(run.path), 0)
     told, answers = [], iter([False, False, True])
     monkeypatch.setattr(preparation, "_reported", float("inf"))
-    monkeypatch.setattr(
-        events, "send", lambda report, wait: told.append((report.batches, report.done, wait)) or next(answers)
-    )
+
+    def send(kind, wait, **said):
+        told.append((kind, said["batches"], said["done"], wait))
+        return next(answers)
+
+    monkeypatch.setattr(events, "send", send)
     while not preparation.is_done:
         preparation.step()
     for _ in range(4):
         preparation.report()
-    assert told == [(13, True, True)] * 3
+    assert told == [("prepared", 13, True, True)] * 3
 
 
 @pytest.mark.parametrize(

@@ -15,41 +15,23 @@ from torch.utils.data import DataLoader
 
 
 @pytest.mark.gate
-def test_reports_have_the_form_that_the_launcher_reads(tmp_path, monkeypatch):
-    monkeypatch.setattr(events, "_socket", None)
-    monkeypatch.setenv("TAAS_EVENTS", str(tmp_path / "events"))
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as launcher:
-        launcher.bind(str(tmp_path / "events"))
-        sent = [
-            events.DataProgress(
-                3,
-                "train",
-                samples=10,
-                batches=2,
-                bytes=3_000_000_000,
-                seconds=1.5,
-                waited=0.25,
-                buffered=4,
-                workers=5,
-                hedged=6,
-                done=True,
-            ),
-            events.DataWork(2, batches=3, busy=0.5, seconds=2.0),
-            events.DataPrepared(1, batches=7, bytes=8, done=True),
-            events.Remark("four words for people"),
-        ]
-        assert all(events.send(report) for report in sent)
-        heard = [json.loads(launcher.recv(1 << 16)) for _ in sent]
-    assert heard == [json.loads(line) for line in (CONTRACT / "reports.jsonl").read_text().splitlines()]
-
-
-def test_progress_is_reported(run):
-    run.start(1)
+def test_reports_have_the_form_that_the_launcher_reads(data_workers):
+    run = data_workers(1, loader="own_datasets:plain_loader")
+    wait_until(lambda: any(event["done"] for event in of_kind(run, "prepared")))
     with taas.register(DataLoader(numbers, 8)) as loader:
         loop(loader, 2)
-    last = of_kind(run, "data")[-1]
-    assert (last["samples"], last["batches"], last["done"], last["workers"], last["rank"]) == (206, 26, True, 1, 0)
-    assert last["bytes"] > 0 and last["seconds"] >= last["waited"] >= 0
+        wait_until(lambda: any(event["batches"] >= 26 for event in of_kind(run, "work")))
+    events.remark("four words for people")
+    contract = [json.loads(line) for line in (CONTRACT / "reports.jsonl").read_text().splitlines()]
+    last = {said["kind"]: of_kind(run, said["kind"])[-1] for said in contract}
+    for said in contract:
+        assert {name: type(value) for name, value in last[said["kind"]].items()} == {
+            name: type(value) for name, value in said.items()
+        }
+    data, work = last["data"], last["work"]
+    assert (data["samples"], data["batches"], data["done"], data["workers"], data["rank"]) == (206, 26, True, 1, 0)
+    assert data["bytes"] > 0 and data["seconds"] >= data["waited"] >= 0
+    assert work["worker"] == 0 and 0 < work["busy"] < work["seconds"]
 
 
 def test_units_end_the_loop_with_a_line(run):
@@ -73,15 +55,6 @@ def test_units_count_over_the_epochs_and_a_lack_is_said(run, units, batches):
     assert len(lack) == (units == 1000)
 
 
-def test_workers_say_how_busy_they_are(run):
-    run.start(1)
-    with taas.register(DataLoader(numbers, 8)) as loader:
-        loop(loader)
-        wait_until(lambda: any(event["batches"] >= 13 for event in of_kind(run, "work")))
-    last = of_kind(run, "work")[-1]
-    assert last["worker"] == 0 and 0 < last["busy"] < last["seconds"]
-
-
 def test_the_end_of_a_loop_is_told_to_a_busy_launcher(tmp_path, monkeypatch):
     monkeypatch.setattr(events, "_socket", None)
     monkeypatch.setattr(events, "_PATIENCE", (DEADLINE_SECONDS, 0))
@@ -90,11 +63,11 @@ def test_the_end_of_a_loop_is_told_to_a_busy_launcher(tmp_path, monkeypatch):
         launcher.bind(str(tmp_path / "events"))
         launcher.settimeout(DEADLINE_SECONDS)
         taken = 0
-        while events.send(events.Remark(str(taken))):
+        while events.send("remark", text=str(taken)):
             taken += 1
         assert taken >= 10
         told = []
-        end = threading.Thread(target=lambda: told.append(events.send(events.Remark("the last"), wait=True)))
+        end = threading.Thread(target=lambda: told.append(events.send("remark", wait=True, text="the last")))
         end.start()
         wait_until(lambda: not end.is_alive() or status_of(end.native_id).startswith("S"))
         assert [json.loads(launcher.recv(1 << 16))["text"] for _ in range(taken + 1)] == [

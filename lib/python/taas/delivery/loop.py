@@ -35,7 +35,7 @@ class Loop:
         self._under_way: collections.deque[Task] = collections.deque()
         self._unsent: Task | None = None
         self._is_over = False
-        self._closing = weakref.finalize(self, _leave, self._stream, registration, self._progress)
+        self._closing = weakref.finalize(self, _leave, self._stream, self._progress)
         self._closing.atexit = False
         self._fill()
 
@@ -83,7 +83,7 @@ class Loop:
                 self._order.to_drop -= 1
             elif isinstance(outcome, Ready):
                 self._progress.count(task, outcome)
-                self._registration.report(self._progress)
+                self._progress.report()
                 is_here = self._registration.device is None
                 return pinned(outcome.batch) if self._loader.pin_memory and is_here else outcome.batch
             else:
@@ -107,7 +107,7 @@ class Loop:
         stream.tend()
         while (outcome := stream.next(self._patience(start))) is None:
             stream.tend()
-            self._registration.report(self._progress)
+            self._progress.report()
             if time.monotonic() - said >= _LINE_EVERY_SECONDS:
                 said = time.monotonic()
                 self._registration.waits(task, said - start, stream.statistics()["workers"])
@@ -129,6 +129,6 @@ class Loop:
                 raise_again(outcome, task)
 
 
-def _leave(stream: RemoteStream, registration: Registered, progress: Progress) -> None:
+def _leave(stream: RemoteStream, progress: Progress) -> None:
     stream.close()
-    registration.report(progress, is_left=True)
+    progress.report(is_left=True)

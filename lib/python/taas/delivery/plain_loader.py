@@ -8,7 +8,7 @@ import functools
 import time
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import torch
 from torch.utils.data import DataLoader
@@ -18,7 +18,6 @@ from ..order.index_batches import IndexBatches
 from ..order.order import check
 from ..order.order_digest import AnotherOrder, OrderDigest
 from . import device as devices
-from .progress import Progress
 
 if TYPE_CHECKING:
     from .registered import Registered
@@ -145,14 +144,6 @@ class PlainPlace:
         return _NO_DATA_WORKERS
 
 
-class Begun(NamedTuple):
-    """A loop's progress and place, and torch's iterator."""
-
-    progress: Progress
-    place: PlainPlace
-    batches: Any
-
-
 class PlainLoop:
     """One loop: torch's iterator, counted. Everything else that is asked of it is asked of that."""
 
@@ -169,7 +160,7 @@ class PlainLoop:
 
     def _begin(self, loader: DataLoader, torchs: Callable[[], Any]) -> None:
         self._progress, self._place, self._batches = self._registration.begin_plain(loader, torchs)
-        self._leaving = weakref.finalize(self, self._registration.report, self._progress, is_left=True)
+        self._leaving = weakref.finalize(self, self._progress.report, is_left=True)
         self._leaving.atexit = False
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
@@ -210,7 +201,7 @@ class PlainLoop:
                 continue
             self._progress.counted(self._place.count())
             self._progress.totals.waited += time.monotonic() - since
-            self._registration.report(self._progress)
+            self._progress.report()
             return batch if self._device is None else devices.copied(batch, self._device)
 
 

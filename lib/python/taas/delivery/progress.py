@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Protocol
 
 from ..order.task import Task
-from ..runtime import native
+from ..runtime import events, native
+from ..runtime.identity import rank
 from .outcome import Ready
 
 _CHAIN = struct.Struct("<QQ")
+_REPORT_EVERY_SECONDS = 1.0
 
 
 @dataclass
 class Totals:
     """Of one loader, over all its loops."""
 
+    name: str
     samples: int = 0
     batches: int = 0
     bytes: int = 0
     waited: float = 0.0
     seconds: float = 0.0
     skipped: int = 0
+    reported: float = 0.0
 
 
 class Place(Protocol):
@@ -53,12 +58,6 @@ class Progress:
     digest: int = 0
     _since: float = field(default_factory=time.monotonic)
 
-    def clock(self) -> None:
-        """Adds the time since the last call to the loader's own."""
-        now = time.monotonic()
-        self.totals.seconds += now - self._since
-        self._since = now
-
     def counted(self, samples: int) -> None:
         """One more batch is handed out."""
         self.totals.samples += samples
@@ -74,3 +73,27 @@ class Progress:
     def is_enough(self) -> bool:
         """True when the loader has given as many samples as were asked for with --units."""
         return 0 < self.enough <= self.totals.samples
+
+    def report(self, done: bool = False, is_left: bool = False) -> None:
+        """Tells the launcher how the loader does: once a second, and when a loop ends or is left."""
+        totals, now = self.totals, time.monotonic()
+        if not done and not is_left and now - totals.reported < _REPORT_EVERY_SECONDS:
+            return
+        totals.reported = now
+        if not os.environ.get("TAAS_EVENTS"):
+            return
+        totals.seconds += now - self._since
+        self._since = now
+        events.send(
+            "data",
+            wait=done,
+            rank=rank(),
+            loader=totals.name,
+            samples=totals.samples,
+            batches=totals.batches,
+            bytes=totals.bytes,
+            seconds=round(totals.seconds, 3),
+            waited=round(totals.waited, 4),
+            **self.statistics(),
+            done=done,
+        )

@@ -31,10 +31,9 @@ from ..sending.modules import stored_by
 from . import plain_loader, run_workers
 from .loop import Loop
 from .outcome import Failed
-from .plain_loader import Begun, PlainLoop
+from .plain_loader import PlainLoop, PlainPlace
 from .progress import Place, Progress, Totals
 from .remote import RemoteStream
-from .report import loader_at
 
 
 _SHUFFLED = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
@@ -66,7 +65,6 @@ class Registered:
         """How many ranks share the loader; 0 when it is not shared."""
         self.common_stream: CommonStream | None = None
         """What they share of an iterable dataset."""
-        self.totals = Totals()
         self.token = secrets.randbits(64)
         """Names the registration, among those of all processes."""
         self._loader = weakref.ref(loader)
@@ -82,6 +80,7 @@ class Registered:
         self._samples_wanted = -(-plan.units // max(1, plan.world_size)) if plan else 0
         imported = self._workers.named(loader) if self._workers else ""
         self.name = imported.partition(":")[2] or variable_of(loader) or f"loader {ordinal}"
+        self.totals = Totals(self.name)
         self.index_batches: IndexBatches | None = None
         """What stands before the index sampler. None where the dataset has no indices."""
         if self._workers:
@@ -131,7 +130,7 @@ class Registered:
             self._own_iteration.tell()
             self._own_iteration.by = by
 
-    def begin_plain(self, loader: DataLoader, torchs: Callable[[], Any]) -> Begun:
+    def begin_plain(self, loader: DataLoader, torchs: Callable[[], Any]) -> tuple[Progress, PlainPlace, Any]:
         """A loop over torch's own iterator."""
         resume = self._resume
         self._begin_shared()
@@ -142,7 +141,7 @@ class Registered:
                 loader._iterator = None  # of persistent workers: it stands somewhere
             raise
         self._resume = None
-        return Begun(self._progress_of(loader, place, place.statistics, start, resume), place, batches)
+        return self._progress_of(loader, place, place.statistics, start, resume), place, batches
 
     def begin_epoch(self, loader: DataLoader) -> tuple[Progress, MapOrder | ShardOrder, RemoteStream]:
         """Makes the plain loader's draws of iter(), and opens a stream."""
@@ -206,7 +205,7 @@ class Registered:
                 f"{self.name}: {self.totals.samples} samples were taken, in whole batches, as asked for with --units: "
                 "the loop ends"
             )
-        self.report(progress, done=True)
+        progress.report(done=True)
         loader = self._loader()
         if loader is not None and not progress.epoch and (digest := progress.place.digest()):
             self._tell_of_a_shuffled_order(loader, digest)
@@ -321,10 +320,6 @@ class Registered:
 
     def _seeds(self, loader: DataLoader) -> Seeds:
         return Seeds.of_loader(loader, rank(), self.ordinal, self.epoch)
-
-    def report(self, progress: Progress, done: bool = False, is_left: bool = False) -> None:
-        """Tells the launcher, now and then, and when a loop ends or is left."""
-        loader_at(self.name, progress, done, is_left)
 
 
 def _length_of(loader: DataLoader) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import itertools
 import os
+import sys
 import time
 from typing import Any, Iterator
 
@@ -31,23 +32,17 @@ _REPORT_EVERY_SECONDS = 0.5
 _MOST_SHARED_IN_A_ROW = 4096  # of an endless sampler there is nothing new then
 
 
-class NotImported(Exception):
-    """One of several loaders is not there; the text says which one, and why."""
-
-
 class Preparation:
     """The share of one data worker in all loaders, made batch by batch, of each loader in turn.
 
-    Raises what importing the loader raises; of several, NotImported.
+    Where a loader cannot be imported the process ends with a line, which the launcher shows.
     """
 
     def __init__(self, plan: Plan, worker: int) -> None:
         notice_initial_seed()
         place.notice()
         names = plan.loaders()
-        loaders = [
-            _imported(name, alone=len(names) == 1) for name in names
-        ]  # all of them first: a module may seed the program
+        loaders = [_imported(name, alone=len(names) == 1) for name in names]  # all first: one may seed the program
         self._worker = worker
         self._loaders = [
             LoaderPreparation(name, loader, ordinal, plan, worker)
@@ -82,10 +77,11 @@ class Preparation:
         The end is told until it got through, and then no more.
         """
         if not self._is_end_told:
-            batches, size = (
-                sum(getattr(loader.store, what) for loader in self._loaders) for what in ("count", "bytes")
+            stores = [loader.store for loader in self._loaders]
+            batches, size = sum(store.count for store in stores), sum(store.bytes for store in stores)
+            told = events.send(
+                "prepared", self.is_done, worker=self._worker, batches=batches, bytes=size, done=self.is_done
             )
-            told = events.send(events.DataPrepared(self._worker, batches, size, self.is_done), wait=self.is_done)
             self._is_end_told = told and self.is_done
 
 
@@ -205,9 +201,7 @@ def _imported(name: str, alone: bool) -> DataLoader:
     try:
         return definition.loader_named(name)
     except Exception as error:
-        if alone:
-            raise
-        raise NotImported(f"{name}: {type(error).__name__}: {error}") from error
+        sys.exit(f"{'' if alone else name + ': '}{type(error).__name__}: {error}")
 
 
 def _memory_of_one(workers: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import os
 import signal
-import sys
 import time
 import traceback
 from typing import Any, Callable
@@ -14,13 +13,13 @@ import torch
 
 from ..order import task
 from ..runtime import events, native
-from ..runtime.plan import Plan, read
+from ..runtime.plan import read
 from ..sending import by_value, definition, modules
 from ..sending.definition import Source
 from ..sending.recipe_pickle import Arrived
 from ..sending.state import Frame, Payloads, State
 from .making import Copies, Copy
-from .prepare import NotImported, Preparation
+from .prepare import Preparation
 
 _PATIENCE_SECONDS = 1.0
 _MOST_LINES = 4
@@ -194,18 +193,6 @@ def serve(
                 preparation.report()
 
 
-def _preparation(plan: Plan, index: int) -> Preparation | None:
-    """What --loader names. When it cannot be imported the worker ends, with a line that the launcher shows."""
-    if not plan.loaders():
-        return None
-    try:
-        return Preparation(plan, index)
-    except NotImported as error:
-        sys.exit(str(error))
-    except Exception as error:
-        sys.exit(f"{type(error).__name__}: {error}")
-
-
 class _Report:
     """Tells the launcher how much of the time the worker works."""
 
@@ -214,11 +201,8 @@ class _Report:
         self._began = time.monotonic()
 
     def __call__(self, worker: Worker) -> None:
-        events.send(
-            events.DataWork(
-                self._index, worker.batches, round(worker.busy, 3), round(time.monotonic() - self._began, 3)
-            )
-        )
+        seconds = round(time.monotonic() - self._began, 3)
+        events.send("work", worker=self._index, batches=worker.batches, busy=round(worker.busy, 3), seconds=seconds)
 
 
 def main() -> None:
@@ -228,6 +212,6 @@ def main() -> None:
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
     server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
     parent = os.getppid()
-    preparation = _preparation(plan, index)
+    preparation = Preparation(plan, index) if plan.loaders() else None
     torch.set_num_threads(1)  # as torch's own workers
     serve(server, f"data worker {index}", parent, preparation, _Report(index))
