@@ -15,7 +15,7 @@ from own_datasets import Big, Numbers, numbers
 from fake_gpu import all_here, copies, cuda  # noqa: F401
 from taas.delivery import nested, remote
 from taas.delivery import device, pinning, run_workers
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
 
@@ -84,6 +84,8 @@ def test_batches_lie_in_registered_memory_and_memory_is_registered_seldom(cuda):
 
 
 def test_nothing_is_registered_before_the_program_uses_a_gpu(cuda, monkeypatch):
+    with taas.register(DataLoader(Big(4), 1)) as loader:
+        assert not any(cuda.is_registered(batch) for batch in loader), "that does not pin"
     initialised = False
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: initialised)
     cuda.library.fake_cuda_reset()
@@ -93,11 +95,6 @@ def test_nothing_is_registered_before_the_program_uses_a_gpu(cuda, monkeypatch):
             if number == 20:
                 cuda.library.fake_cuda_use_device(0)
             assert cuda.is_registered(batch) == (number > 20)
-
-
-def test_nothing_is_registered_for_loaders_that_pin_nothing(cuda):
-    with taas.register(DataLoader(Big(4), 1)) as loader:
-        assert not any(cuda.is_registered(batch) for batch in loader)
 
 
 def test_memory_that_cuda_refuses_is_said_once_and_the_loop_goes_on(cuda, data_workers):
@@ -181,15 +178,6 @@ def test_exceptions_come_in_their_place(cuda, copies):
         assert equal(next(iterator), loop(DataLoader(numbers, 4))[3])
 
 
-def test_shards_that_end_are_followed(cuda, copies):
-    class Stream(IterableDataset):
-        def __iter__(self):
-            return iter(torch.arange(21).unbind())
-
-    with taas.register(DataLoader(Stream(), 4, num_workers=2), device="cuda") as loader:
-        assert equal(loop(loader), loop(DataLoader(Stream(), 4, num_workers=2)))
-
-
 def test_what_is_ahead_is_not_yet_taken(cuda, copies):
     plain = loop(DataLoader(numbers, 4))
     with taas.register(DataLoader(numbers, 4), device="cuda") as loader:
@@ -201,17 +189,6 @@ def test_what_is_ahead_is_not_yet_taken(cuda, copies):
     with taas.register(DataLoader(numbers, 4), device="cuda") as loader:
         loader.load_state_dict(state)
         assert equal(loop(loader), plain[3:])
-
-
-def test_a_loop_may_be_left_and_a_wrong_guess_corrected(cuda, copies):
-    sampler = torch.utils.data.SubsetRandomSampler(range(20))
-    with taas.register(DataLoader(numbers, 4, sampler=sampler), device="cuda") as loader:
-        for _ in loader:
-            break
-        torch.manual_seed(3)
-        there = loop(loader)
-    torch.manual_seed(3)
-    assert equal(there, loop(DataLoader(numbers, 4, sampler=sampler)))
 
 
 def test_everything_but_tensors_stays_as_it_is():
