@@ -59,12 +59,11 @@ def register(loader: DataLoader[_T], device: Any = None, shared: bool | None = N
             "--cpus 1"
         )
     base = _plain_class(type(loader))
-    registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target)
+    registered = Registered(loader, _free_ordinal(), _epochs_had.get(loader, 0), target, is_shared)
     registered.asked_for = {"device": None if device is None else str(device), "shared": shared}
     loader.__dict__[_KEY] = registered
     loader.__class__ = _registered_class(base)
     _taken.add(registered.ordinal)
-    registered.prepare(loader, is_shared)
     return loader
 
 

@@ -58,13 +58,11 @@ class OwnIteration:
 class Registered:
     """Knows a loader's epochs, where its batches come from and where they go. Does not keep the loader alive."""
 
-    def __init__(self, loader: DataLoader, ordinal: int, epoch: int, device: torch.device | None = None) -> None:
+    def __init__(
+        self, loader: DataLoader, ordinal: int, epoch: int, device: torch.device | None, is_shared: bool
+    ) -> None:
         self.device = device
         self.asked_for: dict[str, Any] = {}
-        self.ranks = 0
-        """How many ranks share the loader; 0 when it is not shared."""
-        self.common_stream: CommonStream | None = None
-        """What they share of an iterable dataset."""
         self.token = secrets.randbits(64)
         """Names the registration, among those of all processes."""
         self._loader = weakref.ref(loader)
@@ -81,32 +79,32 @@ class Registered:
         imported = self._workers.named(loader) if self._workers else ""
         self.name = imported.partition(":")[2] or variable_of(loader) or f"loader {ordinal}"
         self.totals = Totals(self.name)
-        self.index_batches: IndexBatches | None = None
-        """What stands before the index sampler. None where the dataset has no indices."""
-        if self._workers:
-            self.sending = Sending(loader, imported, self.name)
-            self._release = weakref.finalize(self, self._workers.release, self.token)
-            self._release.atexit = False
-        self._own_iteration = OwnIteration(self.name)
-        self._tell_at_the_end = weakref.finalize(self, self._own_iteration.tell)
-
-    def is_of(self, loader: Any) -> bool:
-        """False for a copy of the loader, which has copied this attribute."""
-        return self._loader() is loader
-
-    def prepare(self, loader: DataLoader, is_shared: bool) -> None:
-        """Called once the loader is registered."""
         own, count = sharing.place_of_rank() if is_shared else (0, 1)
         agreement = CommonOrder(loader, self.name, own) if count > 1 else None
         self.ranks = count if is_shared else 0
+        """How many ranks share the loader; 0 when it is not shared."""
+        self.index_batches: IndexBatches | None = None
+        """What stands before the index sampler. None where the dataset has no indices."""
+        self.common_stream: CommonStream | None = None
+        """What ranks share of an iterable dataset."""
         if not isinstance(loader.dataset, IterableDataset):
             inner = torchs_index_sampler(loader)
             drop_last = loader.drop_last or getattr(inner, "drop_last", False)
             self.index_batches = IndexBatches(inner, own, count, drop_last, agreement)
         elif agreement:
             self.common_stream = CommonStream(Dealing(own, count), agreement)
-        if self._workers is None:
+        if self._workers:
+            self.sending = Sending(loader, imported, self.name)
+            self._release = weakref.finalize(self, self._workers.release, self.token)
+            self._release.atexit = False
+        else:
             loader._iterator = None  # of persistent workers, which would go on uncounted
+        self._own_iteration = OwnIteration(self.name)
+        self._tell_at_the_end = weakref.finalize(self, self._own_iteration.tell)
+
+    def is_of(self, loader: Any) -> bool:
+        """False for a copy of the loader, which has copied this attribute."""
+        return self._loader() is loader
 
     @property
     def has_workers(self) -> bool:

@@ -24,10 +24,13 @@ def is_wanted(loader: DataLoader[Any], shared: bool | None) -> bool:
         return False
     if is_stream(loader) and not shared:  # its __iter__ may give each rank a part of its own
         return False
-    why_not = _why_not(loader)
-    if why_not and shared:
-        raise ValueError(f"shared=True, but {why_not}")
-    return why_not is None
+    if any(hasattr(sampler, "num_replicas") for sampler in (loader.sampler, loader.batch_sampler)):
+        if shared:
+            raise ValueError(
+                "shared=True, but its DistributedSampler gives each rank a part already: leave out one of the two"
+            )
+        return False
+    return True
 
 
 def place_of_rank() -> tuple[int, int]:
@@ -60,9 +63,3 @@ def is_noted(loader: DataLoader[Any]) -> bool:
 def is_stream(loader: DataLoader[Any]) -> bool:
     """Whether its dataset has no indices."""
     return isinstance(loader.dataset, IterableDataset)
-
-
-def _why_not(loader: DataLoader[Any]) -> str | None:
-    if any(hasattr(sampler, "num_replicas") for sampler in (loader.sampler, loader.batch_sampler)):
-        return "its DistributedSampler gives each rank a part already: leave out one of the two"
-    return None
