@@ -165,7 +165,7 @@ def source(digest: str, data: bytes, memory_fd: int = -1, memory_bytes: int = 0)
     if "loader" in head:
         return Source(load_of(loader_named(head["loader"])), head["modules"])
     memory = ReceivedMemory(memory_fd, memory_bytes, head["places"], digest) if memory_fd >= 0 else None
-    return Source(_Pickled(pickle, memory).load, head["modules"])
+    return Source(_loading(pickle, memory), head["modules"])
 
 
 def load_of(loader: DataLoader) -> Callable[[], Arrived]:
@@ -177,15 +177,11 @@ def load_of(loader: DataLoader) -> Callable[[], Arrived]:
     sent = _dumped(recipe)
     beside = memory_of(sent.beside)
     memory = ReceivedMemory(os.dup(beside.fd), beside.size, beside.places) if beside else None
-    return _Pickled(sent.pickle, memory).load
+    return _loading(sent.pickle, memory)
 
 
-class _Pickled(NamedTuple):
-    pickle: bytes
-    memory: ReceivedMemory | None
-
-    def load(self) -> Arrived:
-        return recipe_pickle.load(self.pickle, self.memory.map() if self.memory else [])
+def _loading(pickle: bytes, memory: ReceivedMemory | None) -> Callable[[], Arrived]:
+    return lambda: recipe_pickle.load(pickle, memory.map() if memory else [])
 
 
 def loader_named(name: str) -> DataLoader:

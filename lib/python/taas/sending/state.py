@@ -20,8 +20,7 @@ import torch
 
 from . import place
 
-_VERSION = 2  # tasks alone begin with 1
-_HEAD = struct.Struct("<BIIQ")
+_HEAD = struct.Struct("<IIQ")
 _PROBE = "taas"
 _OF_PIL = (("PIL.ImageFile", "LOAD_TRUNCATED_IMAGES", False), ("PIL.Image", "MAX_IMAGE_PIXELS", 89478485))
 """With the values that they have when PIL is loaded."""
@@ -127,7 +126,7 @@ class Frame(NamedTuple):
     def to_bytes(self) -> bytes:
         """The payload of a task up to the task itself."""
         others = struct.pack(f"<{len(self.others)}Q", *self.others)
-        return _HEAD.pack(_VERSION, len(self.others), len(self.state), self.owner) + others + self.state
+        return _HEAD.pack(len(self.others), len(self.state), self.owner) + others + self.state
 
 
 class Payloads:
@@ -137,19 +136,13 @@ class Payloads:
         self._bytes, self._frame = b"", Frame()
 
     def split(self, payload: bytes) -> tuple[Frame, bytes]:
-        """The frame, which may be missing, and the task."""
+        """The frame, and the task."""
         if not (self._bytes and payload.startswith(self._bytes)):
-            self._bytes, self._frame = _frame_of(payload)
+            count, size, owner = _HEAD.unpack_from(payload)
+            others = struct.unpack_from(f"<{count}Q", payload, _HEAD.size)
+            begin = _HEAD.size + 8 * count
+            self._bytes, self._frame = payload[: begin + size], Frame(owner, others, payload[begin : begin + size])
         return self._frame, payload[len(self._bytes) :]
-
-
-def _frame_of(payload: bytes) -> tuple[bytes, Frame]:
-    if payload[:1] != bytes([_VERSION]):
-        return b"", Frame()
-    _, count, size, owner = _HEAD.unpack_from(payload)
-    others = struct.unpack_from(f"<{count}Q", payload, _HEAD.size)
-    begin = _HEAD.size + 8 * count
-    return payload[: begin + size], Frame(owner, others, payload[begin : begin + size])
 
 
 class Process(NamedTuple):
