@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import datetime
 import enum
+import itertools
 import random
 import struct
 
@@ -12,38 +13,14 @@ import torch
 from torch.utils.data import Dataset
 
 DTYPES = [
-    torch.float32,
-    torch.float64,
-    torch.float16,
-    torch.bfloat16,
-    torch.float8_e4m3fn,
-    torch.float8_e5m2,
-    torch.int8,
-    torch.uint8,
-    torch.int16,
-    torch.int32,
-    torch.int64,
-    torch.uint16,
-    torch.uint32,
-    torch.uint64,
-    torch.bool,
-    torch.complex32,
-    torch.complex64,
-    torch.complex128,
+    getattr(torch, name)
+    for name in (
+        "float32 float64 float16 bfloat16 float8_e4m3fn float8_e5m2 int8 uint8 int16 int32 int64 "
+        "uint16 uint32 uint64 bool complex32 complex64 complex128"
+    ).split()
 ]
 ARRAY_DTYPES = [
-    "<f4",
-    "f2",
-    "f8",
-    "i8",
-    "u1",
-    "?",
-    "c8",
-    "S3",
-    "U2",
-    "M8[s]",
-    "m8[ns]",
-    "g",
+    *"<f4 f2 f8 i8 u1 ? c8 S3 U2 M8[s] m8[ns] g".split(),
     [("a", "i1"), ("b", ">f8")],
     [("x", "f4", (2, 2)), ("y", "S2")],
 ]
@@ -92,183 +69,136 @@ def nothing():
     return 0
 
 
+def as_it_is(batch):
+    return batch
+
+
+def keyed(items):
+    names = [lambda n: n, "k{}".format, "ключ{}".format, "{}\ud800".format]
+    return {names[(number + len(items)) % 4](number): item for number, item in enumerate(items)}
+
+
+CONTAINERS = [
+    list,
+    list,
+    tuple,
+    keyed,
+    keyed,
+    lambda items: collections.OrderedDict(keyed(items)),
+    lambda items: collections.defaultdict(nothing, keyed(items)),
+    lambda items: Point(items, 1),
+    lambda items: with_note(Point(1, items), 3),
+    lambda items: with_note(Items(items), items),
+    lambda items: with_note(Table(keyed(items)), 1),
+    lambda items: Sample(items, None),
+    lambda items: collections.deque(items, 9),
+]
+ROWS = [
+    lambda value: value.swapaxes(0, -1),
+    lambda value: value[::2],
+    lambda value: value[1:],
+    lambda value: value[..., :1],
+]
+TENSOR_LAYOUTS = [
+    as_it_is,
+    as_it_is,
+    lambda tensor: tensor.unsqueeze(0).expand(3, *tensor.shape),
+    lambda tensor: tensor.unsqueeze(-1).expand(*tensor.shape, 2),
+    lambda tensor: tensor.reshape(-1).as_strided((3, 3), (1, 1)) if tensor.numel() > 4 else tensor,
+]
+ARRAY_LAYOUTS = [
+    as_it_is,
+    as_it_is,
+    numpy.asfortranarray,
+    lambda array: numpy.frombuffer(array.tobytes(), array.dtype).reshape(array.shape) if array.size else array,
+    lambda array: numpy.broadcast_to(array, (2, *array.shape)),
+    lambda array: numpy.ma.masked_array(numpy.arange(array.size + 1)),
+    lambda array: numpy.array([1, "x", None], object),
+]
+VALUES = [
+    lambda bits: -bits(200),
+    lambda bits: struct.unpack("<d", struct.pack("<Q", bits(64)))[0],
+    lambda bits: struct.unpack("<d", struct.pack("<Q", bits(50) | 0x7FF8 << 48))[0],
+    lambda bits: None,
+    lambda bits: "s" * bits(9) + chr(0xD800) + chr(0x4E00),
+    lambda bits: bytes(range(bits(6))),
+    lambda bits: bytearray(b"xyz"),
+    lambda bits: complex(bits(4), -0.0),
+    lambda bits: Colour.RED,
+    lambda bits: Level.HIGH,
+    lambda bits: with_note(Text("text"), 2),
+    lambda bits: numpy.float32(bits(8)),
+    lambda bits: numpy.datetime64("2024-01-01"),
+    lambda bits: numpy.str_("n"),
+    lambda bits: {1, 2, 3},
+    lambda bits: range(2, 9, 3),
+    lambda bits: datetime.date(2024, 2, 29),
+    lambda bits: [str(number) for number in range(bits(7))],
+    lambda bits: torch.Size((1, 2)),
+    lambda bits: torch.float16,
+]
+
+
 class Generator:
     """Makes one batch out of one seed."""
 
     def __init__(self, seed):
-        self._random = random.Random(seed)
-        self._made = []
+        self._random, self._made = random.Random(seed), []
 
     def batch(self, depth=3):
+        choice = self._random.choice
         if depth and self._random.random() < 0.6:
-            return self._container(depth - 1)
-        if self._made and self._random.random() < 0.1:
-            return self._again()
-        made = self._random.choice([self._tensor, self._tensor, self._array, self._value])()
+            made = choice(CONTAINERS)([self.batch(depth - 1) for _ in range(choice([0, 1, 2, 3, 5]))])
+        elif self._made and self._random.random() < 0.1:
+            return self._again(choice(self._made))
+        else:
+            made = choice([self._tensor, self._tensor, self._array, lambda: choice(VALUES)(self._random.getrandbits)])()
         self._made.append(made)
         return made
 
-    def _container(self, depth):
-        items = [self.batch(depth) for _ in range(self._random.choice([0, 1, 2, 3, 5]))]
-        names = ["k%d", "ключ%d", "%d\ud800"]
-        keys = [self._random.choice(names) % n if self._random.random() < 0.7 else n for n in range(len(items))]
-        pairs = list(zip(keys, items))
-        made = self._random.choice(
-            [
-                lambda: items,
-                lambda: items,
-                lambda: tuple(items),
-                lambda: dict(pairs),
-                lambda: dict(pairs),
-                lambda: collections.OrderedDict(pairs),
-                lambda: collections.defaultdict(nothing, pairs),
-                lambda: Point(items, 1),
-                lambda: with_note(Point(1, items), 3),
-                lambda: with_note(Items(items), items),
-                lambda: with_note(Table(pairs), 1),
-                lambda: Sample(items, None),
-                lambda: collections.deque(items, 9),
-            ]
-        )()
-        self._made.append(made)
-        return made
+    def _again(self, value):
+        """What is in the batch already, or shares its memory."""
+        has_rows = type(value) in (torch.Tensor, numpy.ndarray) and value.ndim and self._random.random() < 0.7
+        has_rows = has_rows and not getattr(value, "requires_grad", False) and is_in_memory(value)
+        return value[len(value) // 2 :] if has_rows else value
 
-    def _again(self):
-        """Something that is in the batch already, or shares its memory."""
-        value = self._random.choice(self._made)
-        if type(value) in (torch.Tensor, numpy.ndarray) and value.ndim and self._random.random() < 0.7:
-            return (
-                value[len(value) // 2 :]
-                if not getattr(value, "requires_grad", False) and value_is_strided(value)
-                else value
-            )
-        return value
-
-    def _shape(self):
-        return tuple(self._random.choice([0, 1, 1, 2, 3, 5]) for _ in range(self._random.choice([0, 1, 1, 2, 3, 4])))
+    def _bytes(self, itemsize):
+        shape = [self._random.choice([0, 1, 1, 2, 3, 5]) for _ in range(self._random.choice([0, 1, 1, 2, 3, 4]))]
+        return bytearray(self._random.randbytes(int(numpy.prod(shape, dtype=int)) * itemsize)), shape
 
     def _tensor(self):
-        dtype, shape = self._random.choice(DTYPES), self._shape()
-        count = int(numpy.prod(shape, dtype=int))
-        data = bytearray(self._random.randbytes(max(1, count) * dtype.itemsize))
-        flat = torch.frombuffer(data, dtype=torch.uint8)
-        flat = (flat > 127) if dtype == torch.bool else flat.view(dtype)
-        return self._flagged(self._laid_out(flat[:count].view(shape)))
-
-    def _laid_out(self, tensor):
-        view = self._random.choice(
-            [
-                lambda: tensor,
-                lambda: tensor,
-                lambda: tensor,
-                lambda: tensor.permute(tuple(reversed(range(tensor.ndim)))),
-                lambda: tensor[::2] if tensor.ndim else tensor,
-                lambda: tensor[..., :1] if tensor.ndim else tensor,
-                lambda: tensor[1:] if tensor.ndim else tensor,
-                lambda: tensor.unsqueeze(0).expand(3, *tensor.shape),
-                lambda: tensor.unsqueeze(-1).expand(*tensor.shape, 2),
-                lambda: tensor.reshape(-1).as_strided((3, 3), (1, 1)) if tensor.numel() > 4 else tensor,
-            ]
-        )()
-        return view
+        dtype = self._random.choice(DTYPES)
+        data, shape = self._bytes(dtype.itemsize)
+        flat = torch.tensor([*data], dtype=torch.uint8)
+        tensor = ((flat > 127) if dtype == torch.bool else flat.view(dtype)).view(shape)
+        return self._flagged(self._random.choice(TENSOR_LAYOUTS + ROWS * bool(shape))(tensor))
 
     def _flagged(self, tensor):
-        floating = tensor.dtype.is_floating_point or tensor.dtype.is_complex
-        is_usual = tensor.dtype in (torch.float32, torch.float64, torch.int64)
         options = [lambda: tensor] * 6
-        if is_usual:  # torch's own pickles of others cannot be read
+        if tensor.dtype in (torch.float32, torch.float64, torch.int64):  # torch's own pickles of others cannot be read
             options += [
                 lambda: tensor.detach().as_subclass(Image),
                 lambda: with_note(tensor.clone().as_subclass(Image), 5),
             ]
-        if floating:
+            options += [lambda: tensor.to_sparse(), lambda: tensor.clone().share_memory_()] * bool(tensor.ndim)
+            options += [lambda: tensor.to_sparse_csr()] * (tensor.ndim == 2)
+        if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
             options += [
                 lambda: tensor.detach().requires_grad_(),
                 lambda: torch.nn.Parameter(tensor.detach(), False),
                 lambda: torch.nn.Parameter(tensor.detach()),
             ]
-        if is_usual and tensor.ndim:
-            options += [lambda: tensor.to_sparse(), lambda: tensor.clone().share_memory_()]
-        if is_usual and tensor.ndim == 2:
-            options += [lambda: tensor.to_sparse_csr()]
         return self._random.choice(options)()
 
     def _array(self):
-        dtype, shape = numpy.dtype(self._random.choice(ARRAY_DTYPES)), self._shape()
-        array = numpy.zeros(shape, dtype)
-        if dtype.kind in "fciuV":
-            array = numpy.frombuffer(bytearray(self._random.randbytes(max(1, array.nbytes))), "u1", array.nbytes).copy()
-            array = array.view(dtype).reshape(shape) if array.nbytes else numpy.zeros(shape, dtype)
-        elif array.size:
+        dtype = numpy.dtype(self._random.choice(ARRAY_DTYPES))
+        data, shape = self._bytes(dtype.itemsize)
+        array = numpy.frombuffer(data, dtype).reshape(shape) if data else numpy.zeros(shape, dtype)
+        if dtype.kind not in "fciuV" and array.size:
             some = ["1", "2", "0"] if dtype.kind in "SU" else [0, 1]
             array.reshape(-1)[:] = [self._random.choice(some) for _ in range(array.size)]
-        return self._array_laid_out(array)
-
-    def _array_laid_out(self, array):
-        read_only = array.copy()
-        read_only.flags.writeable = False
-        return self._random.choice(
-            [
-                lambda: array,
-                lambda: array,
-                lambda: array.T,
-                lambda: array.transpose(*range(1, array.ndim), 0) if array.ndim else array,
-                lambda: read_only,
-                lambda: numpy.asfortranarray(array),
-                lambda: array[..., ::-1] if array.ndim else array,
-                lambda: array[::2] if array.ndim else array,
-                lambda: numpy.broadcast_to(array, (2, *array.shape)),
-                lambda: numpy.ma.masked_array(numpy.arange(array.size + 1)),
-                lambda: numpy.array([1, "x", None], object),
-            ]
-        )()
-
-    def _value(self):
-        bits = self._random.getrandbits
-        return self._random.choice(
-            [
-                lambda: bits(8),
-                lambda: -bits(63),
-                lambda: bits(200),
-                lambda: struct.unpack("<d", struct.pack("<Q", bits(64)))[0],
-                lambda: struct.unpack("<d", struct.pack("<Q", bits(50) | 0x7FF8 << 48))[0],
-                lambda: -0.0,
-                lambda: None,
-                lambda: True,
-                lambda: "s" * bits(9),
-                lambda: chr(0xD800) + chr(0x4E00),
-                lambda: self._random.randbytes(bits(6)),
-                lambda: bytearray(b"xyz"),
-                lambda: complex(bits(4), -0.0),
-                lambda: Colour.RED,
-                lambda: Level.HIGH,
-                lambda: with_note(Text("text"), 2),
-                lambda: numpy.float32(bits(8)),
-                lambda: numpy.datetime64("2024-01-01"),
-                lambda: numpy.str_("n"),
-                lambda: {1, 2, 3},
-                lambda: frozenset((4,)),
-                lambda: range(2, 9, 3),
-                lambda: slice(1, None),
-                lambda: datetime.date(2024, 2, 29),
-                lambda: list(range(bits(8))),
-                lambda: [str(n) for n in range(bits(7))],
-                lambda: torch.Size((1, 2)),
-                lambda: torch.float16,
-                lambda: 1,
-            ]
-        )()
-
-
-def value_is_strided(value):
-    if isinstance(value, numpy.ndarray):
-        return not value.dtype.hasobject
-    return value.layout is torch.strided and not value.is_quantized
-
-
-def is_small_part(value):
-    """Of which only the elements arrive."""
-    return isinstance(value, torch.Tensor) and 2 * value.nbytes < value.untyped_storage().nbytes()
+        backwards = [lambda array: array[..., ::-1]]
+        return self._random.choice(ARRAY_LAYOUTS + (ROWS + backwards) * bool(shape))(array)
 
 
 class Generated(Dataset):
@@ -284,114 +214,104 @@ class Generated(Dataset):
         return Generator(self.seed * 1_000_003 + index).batch()
 
 
-def as_it_is(batch):
-    return batch
-
-
 def difference(one, other):
     """Empty where `other` is what arrives of `one`: types, bits, layouts, attributes, what is shared with what."""
-    leaves = [], []
-    found = _Comparison(*leaves).of(one, other, "batch")
-    if found:
-        return found
-    in_memory = [
-        pair
-        for pair in zip(*leaves)
-        if isinstance(pair[0], (torch.Tensor, numpy.ndarray))
-        and value_is_strided(pair[0])
-        and not is_small_part(pair[0])
-    ]
-    shared = [_sharing(each) for each in zip(*in_memory)]
-    if not shared:
-        return ""
-    return "" if shared[0] == shared[1] else f"what shares memory: {shared[0]} is not {shared[1]}"
+    looks = _Looks(), _Looks()
+    for seen, found in itertools.zip_longest(looks[0].of(one), looks[1].of(other)):
+        if seen != found:
+            return f"{seen} is not {found}"
+    pairs = [pair for pair in zip(looks[0].in_memory, looks[1].in_memory) if not _is_small_part(pair[0])]
+    laid_out = [[_strides(value) for value in each] + _sharing(each) for each in zip(*pairs)]
+    return "" if not pairs or laid_out[0] == laid_out[1] else f"{laid_out[0]} is not {laid_out[1]}"
 
 
-class _Comparison:
-    def __init__(self, ones, others):
-        self._ones, self._others = ones, others
+class _Looks:
+    """What a program can see of a batch, part by part; `in_memory` are its tensors and arrays."""
 
-    def of(self, one, other, path):
-        if type(one) is not type(other):
-            return f"{path}: {type(one)} is not {type(other)}"
-        if not isinstance(one, (int, str, float, bytes, complex, type(None), enum.Enum)):
-            self._ones.append(one)
-            self._others.append(other)
-        for seen, what in enumerate(self._ones[:-1]):
-            if what is one:
-                return "" if self._others[seen] is other else f"{path}: not the same object twice"
-        if isinstance(one, torch.Tensor):
-            return self._tensor(one, other, path) or self._attributes(one, other, path)
-        if isinstance(one, numpy.ndarray):
-            return self._array(one, other, path)
-        if isinstance(one, dict):
-            return self._items([*one.items()], [*other.items()], path) or self._attributes(one, other, path)
-        if isinstance(one, (list, tuple, collections.deque)):
-            return self._items(one, other, path) or self._attributes(one, other, path)
-        if dataclasses.is_dataclass(one):
-            return self._attributes(one, other, path)
-        alike = repr(one) == repr(other) and one == other
-        if type(one) is float:
-            alike = struct.pack("<d", one) == struct.pack("<d", other)
-        return self._attributes(one, other, path) if alike else f"{path}: {one!r} is not {other!r}"
+    def __init__(self):
+        self._numbers, self._kept, self.in_memory = {}, [], []
 
-    def _items(self, one, other, path):
-        if len(one) != len(other):
-            return f"{path}: {len(one)} items are not {len(other)}"
-        return next((found for n, pair in enumerate(zip(one, other)) if (found := self.of(*pair, f"{path}[{n}]"))), "")
+    def of(self, value, path="batch"):
+        if isinstance(value, (int, str, float, bytes, complex, type(None), enum.Enum)):
+            yield path, type(value), repr(value), type(value) is float and struct.pack("<d", value)
+        elif id(value) in self._numbers:
+            yield path, "the same object as part", self._numbers[id(value)]
+            return
+        else:
+            self._numbers[id(value)] = len(self._kept)
+            self._kept.append(value)
+            yield path, type(value)
+            yield from self._inside(value, path)
+        if not isinstance(value, (enum.Enum, numpy.ndarray)):
+            yield from self._parts([*getattr(value, "__dict__", {}).items()], f"{path}.__dict__")
 
-    def _attributes(self, one, other, path):
-        if isinstance(one, enum.Enum) or not hasattr(one, "__dict__"):
-            return ""
-        return self.of([*vars(one).items()], [*vars(other).items()], f"{path}.__dict__")
+    def _inside(self, value, path):
+        if isinstance(value, (torch.Tensor, numpy.ndarray)):
+            if is_in_memory(value):
+                self.in_memory.append(value)
+            yield from (self._tensor if isinstance(value, torch.Tensor) else self._array)(value, path)
+        elif isinstance(value, dict):
+            yield from self._parts([*value.items()], path)
+        elif isinstance(value, (list, tuple, collections.deque)):
+            yield from self._parts(value, path)
+        elif not dataclasses.is_dataclass(value):
+            yield path, repr(value)
 
-    def _tensor(self, one, other, path):
-        for name in ("dtype", "shape", "layout", "requires_grad", "is_quantized", "is_leaf"):
-            if getattr(one, name) != getattr(other, name):
-                return f"{path}.{name}: {getattr(one, name)} is not {getattr(other, name)}"
-        if one.layout is torch.sparse_coo:
-            return self._items(*([each.is_coalesced(), each._indices(), each._values()] for each in (one, other)), path)
-        if one.layout is torch.sparse_csr:
-            return self._items(
-                *([each.crow_indices(), each.col_indices(), each.values()] for each in (one, other)), path
-            )
-        if one.stride() != other.stride() and not is_small_part(one):
-            return f"{path}: strides {one.stride()} are not {other.stride()}"
-        if one.is_quantized:
-            return self._items([one.int_repr(), one.q_scale()], [other.int_repr(), other.q_scale()], path)
-        return "" if _bytes(one) == _bytes(other) else f"{path}: {one!r} is not {other!r}"
+    def _parts(self, values, path):
+        self._kept.append(values)
+        yield f"{path}: its length", len(values)
+        for number, value in enumerate(values):
+            yield from self.of(value, f"{path}[{number}]")
 
-    def _array(self, one, other, path):
-        about = [
-            (each.dtype, each.dtype.str, each.shape, each.size and each.strides, each.flags.writeable)
-            for each in (one, other)
-        ]
-        if about[0] != about[1]:
-            return f"{path}: {about[0]} is not {about[1]}"
-        if one.dtype.hasobject:
-            return self._items(one.tolist(), other.tolist(), path)
-        return "" if one.tobytes() == other.tobytes() else f"{path}: {one!r} is not {other!r}"
+    def _tensor(self, value, path):
+        yield path, value.dtype, value.layout, value.requires_grad, value.is_nested, value.is_quantized, value.is_leaf
+        if value.is_nested:
+            return (yield from self._parts(value.unbind(), path))
+        yield path, value.shape
+        if value.layout is torch.sparse_coo:
+            yield from self._parts([value.is_coalesced(), value._indices(), value._values()], path)
+        elif value.layout is torch.sparse_csr:
+            yield from self._parts([value.crow_indices(), value.col_indices(), value.values()], path)
+        elif value.is_quantized:
+            yield from self._parts([value.int_repr(), value.stride(), value.q_scale(), value.q_zero_point()], path)
+        else:
+            plain = value.detach().as_subclass(torch.Tensor).resolve_neg().resolve_conj()
+            alone = torch.empty(plain.shape, dtype=plain.dtype).copy_(plain)
+            yield path, alone.reshape(-1).view(torch.uint8).numpy().tobytes()
+
+    def _array(self, value, path):
+        yield path, value.dtype, value.dtype.str, value.shape, value.flags.writeable
+        yield from self._parts(value.tolist() if value.dtype.hasobject else [value.tobytes()], path)
 
 
-def _bytes(tensor):
-    plain = tensor.detach().as_subclass(torch.Tensor).resolve_neg().resolve_conj()
-    return torch.empty(plain.shape, dtype=plain.dtype).copy_(plain).reshape(-1).view(torch.uint8).numpy().tobytes()
+def is_in_memory(value):
+    if isinstance(value, numpy.ndarray):
+        return not value.dtype.hasobject
+    return value.layout is torch.strided and not value.is_quantized and not value.is_nested
 
 
-def _sharing(leaves):
+def _is_small_part(value):
+    """Of which only the elements arrive."""
+    return isinstance(value, torch.Tensor) and 2 * value.nbytes < value.untyped_storage().nbytes()
+
+
+def _strides(value):
+    return value.size and value.strides if isinstance(value, numpy.ndarray) else value.stride()
+
+
+def _sharing(values):
     """How far from each other those begin that lie in each other's memory."""
-    places = [_span(leaf) for leaf in leaves]
+    spans = [_span(value) for value in values]
     return [
         (n, m, one[0] - other[0])
-        for n, one in enumerate(places)
-        for m, other in enumerate(places[:n])
+        for n, one in enumerate(spans)
+        for m, other in enumerate(spans[:n])
         if one[0] < other[1] and other[0] < one[1]
     ]
 
 
 def _span(value):
     if isinstance(value, numpy.ndarray):
-        low, high = numpy.lib.array_utils.byte_bounds(value)
-        return (low, high) if value.size else (0, 0)
+        return numpy.lib.array_utils.byte_bounds(value) if value.size else (0, 0)
     steps = sum((size - 1) * step for size, step in zip(value.shape, value.stride()))
     return (value.data_ptr(), value.data_ptr() + (steps + 1) * value.itemsize) if value.numel() else (0, 0)

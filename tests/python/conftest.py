@@ -5,7 +5,6 @@ import os
 import random
 import secrets
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import pytest
 import taas
 import torch
 from taas.delivery import run_workers
-from taas.sending import layout
 from worker_forks import Forks
 
 DEADLINE_SECONDS = 120
@@ -88,16 +86,10 @@ def equal(one, other):
     if type(one) is not type(other):
         return False
     if isinstance(one, torch.Tensor):
-        return (
-            one.dtype == other.dtype
-            and one.shape == other.shape
-            and one.stride() == other.stride()
-            and one.contiguous().view(-1).view(torch.uint8).equal(other.contiguous().view(-1).view(torch.uint8))
-            if one.layout == torch.strided and one.numel()
-            else torch.equal(one, other)
-            if one.numel()
-            else one.shape == other.shape
-        )
+        if (one.dtype, one.shape) != (other.dtype, other.shape):
+            return False
+        bits = [each.contiguous().view(-1).view(torch.uint8) for each in (one, other)]
+        return not one.numel() or one.stride() == other.stride() and bits[0].equal(bits[1])
     if isinstance(one, numpy.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, dict):
@@ -107,13 +99,11 @@ def equal(one, other):
     return one == other or one != one and other != other
 
 
-def joined(buffers):
-    """What crosses to a rank: each buffer at its place, zeros between."""
-    spans = layout.spans_of(buffers)
-    payload = bytearray(spans[-1][1])
-    for (begin, end), buffer in zip(spans, buffers):
-        payload[begin:end] = memoryview(buffer).cast("B")
-    return memoryview(payload)
+def printed(*command, **options):
+    """What a program prints, which ends well and says nothing else."""
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS, **options)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
 
 
 def wait_until(condition):
@@ -164,7 +154,7 @@ class Run:
         """
         self._environment = {**os.environ, "TAAS_ROLE": "data-worker"}
         for index in range(workers):
-            (self._listen_on_tcp if over_tcp else self._listen)(index)
+            self._listen(index, over_tcp)
         self.write(**plan)
         for index in range(workers):
             self.workers.append(self.start_worker(index))
@@ -205,9 +195,6 @@ class Run:
     def pids(self):
         return [worker.pid for worker in self.workers]
 
-    def freeze(self, index):
-        self.workers[index].send_signal(signal.SIGSTOP)
-
     def events(self):
         """All events so far."""
         with self._reading:
@@ -245,18 +232,17 @@ class Run:
             for worker in ended:
                 self.replace(self.workers.index(worker))
 
-    def _listen(self, index):
-        path = str(self._folder / f"worker-{index}")
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(path)
-        listener.listen(16)
+    def _listen(self, index, over_tcp=False):
+        if over_tcp:
+            listener = socket.create_server(("127.0.0.1", 0))
+            address = {"address": "127.0.0.1", "port": listener.getsockname()[1], "unix": ""}
+        else:
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path := str(self._folder / f"worker-{index}"))
+            listener.listen(16)
+            address = {"address": "", "port": 0, "unix": path}
         self._listeners.append(listener)
-        self.plan["workers"].append({"name": f"data worker {index}", "address": "", "port": 0, "unix": path})
-
-    def _listen_on_tcp(self, index):
-        self._listeners.append(socket.create_server(("127.0.0.1", 0)))
-        port = self._listeners[-1].getsockname()[1]
-        self.plan["workers"].append({"name": f"data worker {index}", "address": "127.0.0.1", "port": port, "unix": ""})
+        self.plan["workers"].append({"name": f"data worker {index}", **address})
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ class Nested(Numbers):
             "pair": Pair(torch.full((2,), float(index)), index),
             "name": f"sample {index}",
             "weight": index / 3,
-            "mask": numpy.arange(index % 3 + 4) if index < 0 else numpy.full(4, index),
+            "mask": numpy.full(4, index),
             "none": [index, (index, "x")],
         }
 
@@ -67,20 +67,6 @@ class Fails(Numbers):
     def __getitem__(self, index):
         if index == 37:
             raise KeyError("sample 37 is broken")
-        return super().__getitem__(index)
-
-
-class NeedsMemory(Numbers):
-    def __getitem__(self, index):
-        if index == 37:
-            raise MemoryError("37 TB")
-        return super().__getitem__(index)
-
-
-class Kills(Numbers):
-    def __getitem__(self, index):
-        if index == 37:
-            os.kill(os.getpid(), 9)
         return super().__getitem__(index)
 
 

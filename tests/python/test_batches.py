@@ -12,8 +12,7 @@ import taas
 import torch
 from batches import Generated, Image, as_it_is, difference, with_note
 from own_datasets import Pair
-from conftest import joined
-from taas.sending import batches
+from taas.sending import batches, layout
 from torch.utils.data import DataLoader
 
 GENERATED = 10_000 if os.environ.get("TAAS_FULL") else 250
@@ -38,11 +37,20 @@ BATCHES = [
     numpy.zeros((0, 2)),
     numpy.arange(6).reshape(2, 3).T,
     [b"bytes", b"", "", "\ud800", 10**30, {1, 2}, 3 + 4j, numpy.float32(3), numpy.array(3), (), [], {}],
+    [torch.rand(3).to_sparse(), torch.ones(3)],
+    [torch.quantize_per_tensor(torch.arange(4.0), 0.5, 1, torch.qint8)],  # where torch's own workers fail
+    [torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])],
 ]
 
 
 def payload_of(batch):
-    return joined(batches.encode(batch))
+    """What crosses to a rank: each buffer at its place, zeros between."""
+    buffers = batches.encode(batch)
+    spans = layout.spans_of(buffers)
+    payload = bytearray(spans[-1][1])
+    for (begin, end), buffer in zip(spans, buffers):
+        payload[begin:end] = memoryview(buffer).cast("B")
+    return memoryview(payload)
 
 
 def there_and_back(batch):
@@ -50,11 +58,9 @@ def there_and_back(batch):
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("number", range(len(BATCHES)))
-def test_round_trip(number):
-    batch = BATCHES[number]
-    back = there_and_back(batch)
-    assert not difference(batch, back)
+@pytest.mark.parametrize("batch", BATCHES)
+def test_round_trip(batch):
+    assert not difference(batch, there_and_back(batch))
 
 
 def test_generated_batches_are_those_of_the_plain_loader(data_workers):
@@ -143,37 +149,13 @@ def test_what_shares_most_of_its_storage_goes_on_sharing_it():
 
 
 @pytest.mark.gate
-def test_tensors_are_views_of_the_payload():
-    payload = payload_of([torch.ones(4), numpy.ones(4)])
-    tensor, array = batches.decode(payload, apart=False)
+def test_tensors_are_views_of_the_payload_and_what_is_small_beside_it_is_apart():
+    payload = payload_of([torch.ones(1 << 16), numpy.ones(1 << 16), torch.ones(8)])
+    images, array, labels = batches.decode(payload)
     payload[:] = bytes(len(payload))
-    assert tensor[0] == 0 and array[0] == 0
-    tensor[1], array[1] = 5, 6
-    assert bytes(payload).strip(b"\0")
-
-
-@pytest.mark.gate
-def test_what_is_small_beside_the_rest_is_apart_from_it():
-    payload = payload_of([torch.ones(1 << 16), torch.ones(8)])
-    images, labels = batches.decode(payload)
-    payload[:] = bytes(len(payload))
-    assert images.sum() == 0 and labels.sum() == 8
-
-
-@pytest.mark.parametrize(
-    "tensor",
-    [
-        torch.rand(3).to_sparse(),
-        torch.quantize_per_tensor(torch.arange(4.0), 0.5, 1, torch.qint8),  # where torch's own workers fail
-        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
-    ],
-)
-def test_tensors_that_are_more_than_elements_arrive_whole(tensor):
-    back = there_and_back([tensor, torch.ones(3)])[0]
-    assert back.layout == tensor.layout and back.is_quantized == tensor.is_quantized
-    assert str(back) == str(tensor)
-    parts = [each.unbind() if tensor.is_nested else each for each in (tensor, back)]
-    assert not difference(*parts)
+    assert images.sum() == array.sum() == 0 and labels.sum() == 8
+    images[1], array[1] = 5, 6
+    assert sum(map(bool, payload)) >= 2
 
 
 def test_types_of_other_libraries_keep_their_names():

@@ -6,20 +6,7 @@ import sys
 import pytest
 import taas
 from conftest import loop
-from taas.sending.modules import is_own
 from torch.utils.data import DataLoader
-
-
-@pytest.mark.parametrize("where", ["of_the_program", "venv/lib/python3/site-packages", "usr/lib/python3/dist-packages"])
-def test_packages_are_not_the_programs_wherever_they_are_installed(where, tmp_path, monkeypatch):
-    """In a folder that is on sys.path, as PYTHONPATH and .pth files put it there."""
-    folder, name = tmp_path / where, f"module_{abs(hash(where))}"
-    folder.mkdir(parents=True)
-    (folder / f"{name}.py").write_text("")
-    monkeypatch.syspath_prepend(str(folder))
-    importlib.import_module(name)
-    assert is_own(name) == (where == "of_the_program")
-    sys.modules.pop(name)
 
 
 CONFIGURATION = """
@@ -42,21 +29,23 @@ class Scaled(Dataset):
 """
 
 
-@pytest.fixture
-def configured(tmp_path, monkeypatch):
-    (tmp_path / "configuration_of_ours.py").write_text(CONFIGURATION)
-    (tmp_path / "elsewhere.py").write_text("SCALE = 1\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    modules = [importlib.import_module(name) for name in ("configuration_of_ours", "elsewhere")]
-    yield modules
-    for module in modules:
-        sys.modules.pop(module.__name__)
+PLACES = ["of_the_program", "venv/lib/python3/site-packages", "usr/lib/python3/dist-packages"]
 
 
-@pytest.mark.parametrize("is_changed", [False, True])
-def test_what_was_set_in_a_module_is_said_once(is_changed, configured, data_workers):
-    """Of those that data workers have loaded with the dataset; what is a string may be a secret."""
-    configuration, elsewhere = configured
+@pytest.mark.parametrize("where, is_changed", [(PLACES[0], False), *((where, True) for where in PLACES)])
+def test_what_was_set_in_a_module_of_the_program_is_said_once(where, is_changed, data_workers, tmp_path, monkeypatch):
+    """Of those that data workers have loaded with the dataset; what is a string may be a secret.
+
+    Packages are not the program's wherever PYTHONPATH and .pth files put them.
+    """
+    folder = tmp_path / where
+    folder.mkdir(parents=True)
+    (folder / "configuration_of_ours.py").write_text(CONFIGURATION)
+    (folder / "elsewhere.py").write_text("SCALE = 1\n")
+    monkeypatch.syspath_prepend(str(folder))
+    for name in ("configuration_of_ours", "elsewhere"):
+        sys.modules.pop(name, None)
+    configuration, elsewhere = map(importlib.import_module, ("configuration_of_ours", "elsewhere"))
     run = data_workers(1)
     if is_changed:
         configuration.SCALE = elsewhere.SCALE = 64
@@ -71,4 +60,4 @@ def test_what_was_set_in_a_module_is_said_once(is_changed, configured, data_work
         "configuration_of_ours.Scaled.factor is [5] in the program and [1]",
     ]
     tail = " where the module is imported: data workers see the latter; give it to the dataset"
-    assert sorted(said) == ([line + tail for line in expected] if is_changed else [])
+    assert sorted(said) == [line + tail for line in expected] * (is_changed and where == PLACES[0])

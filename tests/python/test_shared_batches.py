@@ -1,18 +1,14 @@
 """How one stream is dealt over ranks, and which loaders can be."""
 
 import copy
+import itertools
 
 import pytest
 import taas
-import torch
-from own_datasets import Numbers
+from conftest import loop
+from own_datasets import Numbers, Sharded
 from taas.order.index_batches import IndexBatches, rounds
-from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, IterableDataset, SequentialSampler
-
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        yield from range(3)
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, SequentialSampler
 
 
 @pytest.fixture
@@ -23,7 +19,8 @@ def four_ranks(monkeypatch):
 
 def dealt(samples, size, ranks, drop_last=False):
     """Each rank's batches."""
-    sampler = BatchSampler(SequentialSampler(range(samples)), size, drop_last)
+    sampler = SequentialSampler(range(samples))
+    sampler = BatchSampler(sampler, size, drop_last) if size else sampler
     shares = [IndexBatches(sampler, rank, ranks, drop_last) for rank in range(ranks)]
     found = [list(share) for share in shares]
     assert [len(share) for share in shares] == list(map(len, found))
@@ -31,7 +28,7 @@ def dealt(samples, size, ranks, drop_last=False):
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_nothing_is_lost_and_nobody_has_a_batch_more(ranks, size):
     for samples in range(ranks, 70):
@@ -42,35 +39,26 @@ def test_nothing_is_lost_and_nobody_has_a_batch_more(ranks, size):
 
 
 @pytest.mark.gate
-def test_batches_stay_as_they_are_while_they_come_out_even():
-    assert dealt(12, 3, 2) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
-
-
-@pytest.mark.gate
-def test_drop_last_leaves_out_what_does_not_come_out_even():
-    assert dealt(17, 3, 2, drop_last=True) == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
-
-
-@pytest.mark.gate
-def test_what_cannot_be_divided_goes_to_the_first_ranks():
-    assert dealt(3, 4, 4) == [[[0]], [[1]], [[2]], []]
-    assert dealt(5, 1, 2) == [[[0], [2], [4]], [[1], [3]]]
-    assert [list(IndexBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [
-        [0, 2, 4],
-        [1, 3],
-    ]
-    assert [len(IndexBatches(SequentialSampler(range(5)), rank, 2, False)) for rank in range(2)] == [3, 2]
+@pytest.mark.parametrize(
+    "samples, size, ranks, drop_last, shares",
+    [
+        (12, 3, 2, False, [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]),
+        (17, 3, 2, True, [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]),
+        (3, 4, 4, False, [[[0]], [[1]], [[2]], []]),
+        (5, 1, 2, False, [[[0], [2], [4]], [[1], [3]]]),
+        (5, None, 2, False, [[0, 2, 4], [1, 3]]),
+    ],
+    ids=["comes out even", "drop_last", "too few", "batches of one", "no batches"],
+)
+def test_batches_stay_as_they_are_and_what_cannot_be_divided_goes_to_the_first_ranks(
+    samples, size, ranks, drop_last, shares
+):
+    assert dealt(samples, size, ranks, drop_last) == shares
 
 
 @pytest.mark.gate
 def test_an_endless_sampler_is_dealt_as_it_goes():
-    def endless():
-        number = 0
-        while True:
-            yield [number]
-            number += 1
-
-    stream = rounds(endless(), 3, False)
+    stream = rounds(([number] for number in itertools.count()), 3, False)
     assert [next(stream) for _ in range(2)] == [[[0], [1], [2]], [[3], [4], [5]]]
 
 
@@ -86,9 +74,8 @@ def test_a_loader_is_as_long_as_its_share_until_it_is_unregistered(four_ranks):
 
 
 def test_one_rank_shares_with_nobody():
-    loader = taas.register(DataLoader(Numbers(4), shuffle=True), shared=True)
-    assert type(loader.batch_sampler) is BatchSampler and len(list(loader)) == 4
-    taas.unregister(loader)
+    with taas.register(DataLoader(Numbers(4), shuffle=True), shared=True) as loader:
+        assert type(loader.batch_sampler) is BatchSampler and len(list(loader)) == 4
 
 
 @pytest.mark.gate
@@ -104,8 +91,8 @@ def test_what_cannot_be_shared_is_refused_and_left_alone_by_split(four_ranks, mo
 @pytest.mark.gate
 def test_split_leaves_an_iterable_dataset_alone_which_may_split_itself(four_ranks, monkeypatch):
     monkeypatch.setenv("TAAS_SPLIT", "1")
-    with taas.register(DataLoader(Stream())) as loader:
-        assert [sample.item() for sample in loader] == [0, 1, 2]
+    with taas.register(DataLoader(Sharded(3), None)) as loader:
+        assert loop(loader) == [0, 1, 2]
 
 
 @pytest.mark.gate
@@ -117,14 +104,12 @@ def test_ranks_that_cannot_meet_are_told_so(four_ranks, monkeypatch):
 
 
 @pytest.mark.gate
-def test_a_state_of_another_number_of_ranks_is_refused(monkeypatch):
-    loader = taas.register(DataLoader(Numbers(40), batch_size=2, generator=torch.Generator()))
-    batches = iter(loader)
-    next(batches)
-    state = loader.state_dict()
-    assert state["position"]["ranks"] == 1
-    state["position"]["ranks"] = 8
-    loader.load_state_dict(state)
-    with pytest.raises(ValueError, match="in the middle of a loop that 8 ranks shared, and now there are 1"):
-        iter(loader)
-    taas.unregister(loader)
+def test_a_state_of_another_number_of_ranks_is_refused():
+    with taas.register(DataLoader(Numbers(40), batch_size=2)) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+        assert state["position"]["ranks"] == 1
+        state["position"]["ranks"] = 8
+        loader.load_state_dict(state)
+        with pytest.raises(ValueError, match="in the middle of a loop that 8 ranks shared, and now there are 1"):
+            iter(loader)

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import subprocess
 import sys
 import time
 
@@ -11,11 +10,11 @@ import pytest
 import taas
 import torch
 import torch.distributed as dist
-from conftest import equal, loop
-from process_datasets import OfItsRank, Sums, Tells, as_it_is, communicate, limits_of_pil, own_place, own_settings
+from conftest import loop, printed
+from process_datasets import Tells, as_it_is
 from taas.sending import state
 from torch.testing._internal.distributed.fake_pg import FakeStore
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 PLACE = {
     "RANK": "3",
@@ -25,6 +24,7 @@ PLACE = {
     "NODE_RANK": "1",
     "MASTER_ADDR": "here",
     "MASTER_PORT": "1234",
+    "SLURM_PROCID": "3",
 }
 
 
@@ -40,60 +40,59 @@ def group():
     dist.destroy_process_group()
 
 
-def is_rank(monkeypatch, rank):
-    for name, value in {**PLACE, "RANK": str(rank)}.items():
-        monkeypatch.setenv(name, value)
+def own_place():
+    """What programs ask to find out which rank they are."""
+    return dist.get_rank(), dist.get_world_size(), dist.get_backend(), [*map(os.environ.get, PLACE)]
+
+
+def communicate():
+    dist.all_reduce(torch.ones(1))
 
 
 def test_a_worker_knows_its_ranks_place_and_refuses_to_communicate(data_workers, monkeypatch, group):
     data_workers(1, world_size=8)
     with registered(Tells(own_place)) as loader:
         assert loop(loader)[0] == [(0, own_place()), (1, own_place())]
-        is_rank(monkeypatch, 3)
+        for name, value in PLACE.items():
+            monkeypatch.setenv(name, value)
         assert loop(loader)[0] == [(0, own_place()), (1, own_place())]
     with registered(Tells(communicate)) as loader:
         with pytest.raises(RuntimeError, match="a data worker cannot communicate .* it works for rank 3 of 8"):
             loop(loader)
 
 
-def test_an_iterable_dataset_shards_by_rank(data_workers, monkeypatch):
-    data_workers(1, world_size=8)
-    with registered(OfItsRank()) as loader:
-        for rank in (5, 2):
-            is_rank(monkeypatch, rank)
-            assert loop(loader) == [[(rank, -1), (rank + 8, -1)], [(rank + 16, -1)]]
+@pytest.fixture
+def settings():
+    """What a test sets is put back."""
+    dtype, argv = torch.get_default_dtype(), list(sys.argv)
+    yield
+    torch.set_default_dtype(dtype)
+    sys.argv[:] = argv
+    os.environ.pop("TZ", None)
+    time.tzset()
 
 
-def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(data_workers, monkeypatch, tmp_path):
+def own_settings():
+    """What a program sets for its process, and data workers have."""
+    variables = [os.environ.get(name) for name in ("TAASTEST_SET", "HOME")]
+    return variables, time.localtime(0)[:5], os.getcwd(), list(sys.argv), sys.path[0], torch.get_default_dtype()
+
+
+def test_what_the_program_sets_holds_in_workers_from_the_next_loop_on(data_workers, monkeypatch, tmp_path, settings):
     data_workers(1)
-    default, argv = torch.get_default_dtype(), list(sys.argv)
     with registered(Tells(own_settings)) as loader:
-        first = loop(loader)
-        assert equal(first[0][0][1], own_settings())
+        first = own_settings()
+        assert loop(loader)[0][0][1] == first
         monkeypatch.setenv("TAASTEST_SET", "by the script")
-        monkeypatch.setenv("TZ", "Asia/Tokyo")
         monkeypatch.delenv("HOME", raising=False)
         monkeypatch.syspath_prepend(str(tmp_path))
-        try:
-            time.tzset()
-            torch.set_default_dtype(torch.float64)
-            sys.argv.append("--more")
-            second = loop(loader)
-            assert equal(second[0][0][1], own_settings()) and not equal(first, second)
-        finally:
-            torch.set_default_dtype(default)
-            sys.argv[:] = argv
-            monkeypatch.delenv("TZ")
-            time.tzset()
         monkeypatch.chdir(tmp_path)
-        assert equal(loop(loader)[0][0][1], own_settings())
-
-
-MODULE = """
-import os, sys
-os.environ.setdefault("TAASTEST_HOME", "here")
-sys.path.insert(0, "added")
-"""
+        os.environ["TZ"] = "Asia/Tokyo"
+        time.tzset()
+        torch.set_default_dtype(torch.float64)
+        sys.argv.append("--more")
+        assert loop(loader)[0][0][1] == own_settings()
+        assert all(one != other for one, other in zip(own_settings(), first))
 
 
 def added():
@@ -105,7 +104,8 @@ def added():
 @pytest.mark.parametrize("initialise", [None, lambda worker: added()])
 def test_what_a_module_adds_when_it_is_imported_stays(initialise, data_workers, monkeypatch, tmp_path):
     """It is imported once, whichever loader or loop or logical worker is the first."""
-    (tmp_path / "a_module_that_adds.py").write_text(MODULE)
+    module = "import os, sys\nos.environ.setdefault('TAASTEST_HOME', 'here')\nsys.path.insert(0, 'added')\n"
+    (tmp_path / "a_module_that_adds.py").write_text(module)
     monkeypatch.syspath_prepend(str(tmp_path))
     data_workers(1)
     for number in range(2):
@@ -113,6 +113,12 @@ def test_what_a_module_adds_when_it_is_imported_stays(initialise, data_workers, 
             for _ in range(2):
                 assert {told for batch in loop(loader) for _, told in batch} == {("here", True)}
                 monkeypatch.setenv("TAASTEST_SET", str(number))
+
+
+def limits_of_pil():
+    from PIL import Image, ImageFile
+
+    return Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
 
 
 def test_the_limits_of_pil_are_the_programs(data_workers, monkeypatch):
@@ -134,19 +140,6 @@ def test_a_folder_that_is_not_there_is_named():
     finally:
         torch.set_num_threads(threads)
     assert said == [("the working directory", "[Errno 2] No such file or directory: '/not/there'")]
-
-
-def test_torch_computes_with_as_many_threads_as_in_workers_of_the_plain_loader(data_workers):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        data_workers(1)
-        plain = loop(DataLoader(Sums(), 2, num_workers=1))
-        with taas.register(DataLoader(Sums(), 2)) as loader:
-            assert equal(loop(loader), plain)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(threads)
 
 
 def own_variables():
@@ -171,52 +164,52 @@ def test_a_started_worker_has_its_machines_variables_and_what_the_program_change
 
 def own_process():
     own = multiprocessing.current_process()
-    return own.daemon, own.name, multiprocessing.parent_process(), sys.stdin.read()
+    return os.getpid(), own.daemon, own.name, multiprocessing.parent_process(), sys.stdin.read()
 
 
-def test_a_data_worker_is_a_process_of_its_own(data_workers):
+class Stream(IterableDataset):
+    def __iter__(self):
+        return map(Tells(own_process).__getitem__, range(6))
+
+
+@pytest.mark.parametrize(
+    "dataset, initialise", [(Tells(own_process), None), (Tells(own_process), id), (Stream(), None)]
+)
+def test_a_data_worker_is_one_process_of_its_own(dataset, initialise, data_workers):
     """It is nobody's daemonic child, so that dataset code may start processes."""
-    data_workers(1)
-    with registered(Tells(own_process)) as loader:
-        assert loop(loader)[0][0][1] == (False, "MainProcess", None, "")
+    run = data_workers(2)
+    with registered(dataset, num_workers=3, worker_init_fn=initialise) as loader:
+        told = {process for batch in loop(loader) for _, process in batch}
+    assert {about[0] for about in told} <= set(run.pids())
+    assert {about[1:] for about in told} == {(False, "MainProcess", None, "")}
 
 
 SCRIPT = """
-import subprocess
-import sys
-import time
-import taas, torch, which, __main__
+import sys, taas, which
 from torch.utils.data import DataLoader, Dataset
-
-class Own:
-    pass
 
 class Told(Dataset):
     def __len__(self):
         return 2
     def __getitem__(self, index):
-        import which
         from late import WHERE
-        return which.WHERE, WHERE, sys.argv, sys.modules["__main__"].__file__, sys.path[0], Own is not None
+        return which.WHERE, WHERE, sys.argv, sys.modules["__main__"].__file__, sys.path[0]
 
 if __name__ == "__main__":
-    made = lambda: DataLoader(Told(), 2, collate_fn=list, num_workers=1)
-    plain = list(made())
-    with taas.register(made()) as loader:
-        assert list(loader) == plain, (list(loader), plain)
-    print("equal")
+    loader = DataLoader(Told(), 2, collate_fn=list, num_workers=1)
+    plain = list(loader)
+    with taas.register(loader):
+        print("equal" if list(loader) == plain else (list(loader), plain))
 """
 
 
 def test_modules_are_found_as_the_script_finds_them(data_workers, tmp_path):
     """Modules of the same name are in the folder that the script is started in."""
-    (tmp_path / "scripts").mkdir()
-    for folder, name in ((tmp_path, "the start folder"), (tmp_path / "scripts", "the script's folder")):
-        (folder / "which.py").write_text(f"WHERE = {name!r}\n")
-        (folder / "late.py").write_text(f"WHERE = {name!r}\n")
-    (tmp_path / "scripts" / "train.py").write_text(SCRIPT)
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    for folder in (tmp_path, scripts):
+        for name in ("which", "late"):
+            (folder / f"{name}.py").write_text(f"WHERE = {str(folder)!r}\n")
+    (scripts / "train.py").write_text(SCRIPT)
     data_workers(1)
-    done = subprocess.run(
-        [sys.executable, "scripts/train.py", "--rate", "3"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.stdout.strip() == "equal", done.stderr
+    assert printed(sys.executable, "scripts/train.py", "--rate", "3", cwd=tmp_path) == "equal\n"

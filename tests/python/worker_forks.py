@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
 import threading
 
@@ -32,16 +31,12 @@ class ForkedWorker:
         """Readable once it has ended."""
         return self._handle
 
-    def poll(self):
+    def wait(self, timeout=None):
+        assert select.select([self], [], [], timeout)[0], "the data worker does not end"
         with self._looking:  # a thread may start another one in its place: Run.keep()
-            if self._code is None and select.select([self], [], [], 0)[0]:
+            if self._code is None:
                 self._code = self._forks.code_of(self.pid)
             return self._code
-
-    def wait(self, timeout=None):
-        if not select.select([self], [], [], timeout)[0]:
-            raise subprocess.TimeoutExpired("a data worker", timeout)
-        return self.poll()
 
     def send_signal(self, number):
         """By the handle: a thread may have waited for it meanwhile, and another process have its id."""

@@ -1,36 +1,29 @@
 """Each logical worker has a copy of what its code sets, as with the plain loader, however many processes there are."""
 
-import os
 import types
 
 import pytest
 import taas
-import torch
 from conftest import equal, loop, registered_loop, seed
 from own_datasets import Numbers
 from taas.sending import definition
+from taas.sending.state import Frame
 from taas.sending.recipe import recipe_of
 from taas.order.order import ShardOrder
 from taas.order.seeds import Seeds
 from taas.order.task import Task
-from taas.runtime import events
 from taas.worker import worker
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 MAIN = """
-import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 calls = 0
-opened = set()
 
 
-def open_once(worker):
+def count(worker):
     global calls
     calls += 1
-    if "rows" in opened:
-        raise RuntimeError("rows is already open in this process")
-    opened.add("rows")
 
 
 class Counts(Dataset):
@@ -41,7 +34,7 @@ class Counts(Dataset):
 
     def __getitem__(self, index):
         Counts.made += 1
-        return index, calls, len(opened), Counts.made
+        return index, calls, Counts.made
 
 
 class CountsStreams(IterableDataset):
@@ -54,27 +47,8 @@ class CountsStreams(IterableDataset):
 """
 
 
-@pytest.fixture(scope="module")
-def script():
-    """What a script defines, which comes by value."""
-    main = {"__name__": "__main__"}
-    exec(MAIN, main)
-    return types.SimpleNamespace(**main)
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda script: DataLoader(script.Counts(), 3, num_workers=3, collate_fn=list, worker_init_fn=script.open_once),
-        lambda script: DataLoader(script.CountsStreams(), 3, num_workers=3, collate_fn=list),
-    ],
-)
-def test_no_logical_worker_sees_what_another_of_a_script_has_set(make, count, script, data_workers):
-    def made():
-        return make(script)
-
-    assert equal(registered_loop(made, data_workers, count, epochs=3), loop(made(), epochs=3))
+SCRIPT = types.SimpleNamespace(__name__="__main__")
+exec(MAIN, vars(SCRIPT))  # what a script defines, which comes by value
 
 
 class Marked(Numbers):
@@ -84,13 +58,8 @@ class Marked(Numbers):
         return index, vars(self).get("marks")
 
 
-class Seeded(Numbers):
-    def __getitem__(self, index):
-        return self.seed
-
-
 def keep_seed(worker):
-    get_worker_info().dataset.seed = get_worker_info().seed
+    get_worker_info().dataset.marks = get_worker_info().seed
 
 
 def mark(worker):
@@ -108,12 +77,19 @@ class MarkedStream(IterableDataset):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: DataLoader(Marked(40), 3, num_workers=3, collate_fn=list, worker_init_fn=mark),
-        lambda: DataLoader(MarkedStream(), 3, num_workers=3, collate_fn=list),
+        lambda options: DataLoader(Marked(40), worker_init_fn=mark, **options),
+        lambda options: DataLoader(MarkedStream(), **options),
+        lambda options: DataLoader(SCRIPT.Counts(), worker_init_fn=SCRIPT.count, **options),
+        lambda options: DataLoader(SCRIPT.CountsStreams(), **options),
     ],
 )
-def test_no_logical_worker_sees_what_another_has_set_in_its_dataset(make, count, data_workers):
-    assert equal(registered_loop(make, data_workers, count, epochs=3), loop(make(), epochs=3))
+def test_no_logical_worker_sees_what_another_has_set(make, count, data_workers):
+    """In its dataset, or in globals and classes of a script."""
+
+    def made():
+        return make({"batch_size": 3, "num_workers": 3, "collate_fn": list})
+
+    assert equal(registered_loop(made, data_workers, count, epochs=3), loop(made(), epochs=3))
 
 
 class Strong(Numbers):
@@ -127,28 +103,22 @@ class Strong(Numbers):
 def test_persistent_workers_keep_what_they_began_with(data_workers):
     data_workers(2)
     seen = []
-    for register in (False, True):
+    for register in (lambda loader: loader, taas.register):
         loader = DataLoader(Strong(20), 3, num_workers=2, collate_fn=list, persistent_workers=True, worker_init_fn=mark)
-        if register:
-            taas.register(loader)
-        seen.append([])
+        register(loader)
         for epoch in range(3):
             loader.dataset.strength = epoch
-            seen[-1] += [batch for _, batch in zip(range(7 - epoch), loader)]  # the last two loops are left early
-        if register:
-            taas.unregister(loader)
-    assert equal(*seen)
+            seen.append([batch for _, batch in zip(range(7 - epoch), loader)])  # the last two loops are left early
+    taas.unregister(loader)
+    assert equal(seen[3:], seen[:3])
 
 
 def test_persistent_workers_of_a_stream_without_a_length_begin_again(data_workers):
     data_workers(1)
     with taas.register(DataLoader(MarkedStream(), 3, num_workers=1, persistent_workers=True)) as loader:
-        batches = iter(loader)
-        whole = len(list(batches))
-        batches = iter(loader)
-        next(batches)
-        batches = iter(loader)
-        assert len(list(batches)) == whole == 4
+        assert len(loop(loader)) == 4
+        next(iter(loader))
+        assert len(loop(loader)) == 4
 
 
 class Counted(Numbers):
@@ -157,30 +127,6 @@ class Counted(Numbers):
     def __getitem__(self, index):
         self.made += 1
         return index, self.made
-
-
-class Own(Numbers):
-    def __getitem__(self, index):
-        return os.getpid()
-
-
-class OwnStream(IterableDataset):
-    def __iter__(self):
-        return iter([os.getpid()] * 40)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: DataLoader(Own(), 4, num_workers=3, collate_fn=set),
-        lambda: DataLoader(Own(), 4, num_workers=3, collate_fn=set, worker_init_fn=id),
-        lambda: DataLoader(OwnStream(), 4, num_workers=3, collate_fn=set),
-    ],
-)
-def test_a_data_worker_is_one_process(make, data_workers):
-    run = data_workers(2)
-    with taas.register(make()) as loader:
-        assert set().union(*loop(loader)) <= set(run.pids())
 
 
 def test_copies_of_all_ranks_are_spread():
@@ -224,21 +170,20 @@ def test_copies_of_loops_that_have_ended_are_let_go(changes, data_workers):
 
 def test_loops_at_once_have_copies_of_their_own(data_workers):
     data_workers(1)
-    rows = []
-    for register in (lambda loader: loader, taas.register):
-        loader = register(DataLoader(Counted(12), 2, num_workers=2, collate_fn=list, worker_init_fn=id))
-        rows.append(list(zip(*[loader] * 5)))
-    assert equal(*rows)
+    loader = DataLoader(Counted(12), 2, num_workers=2, collate_fn=list, worker_init_fn=id)
+    plain = list(zip(*[loader] * 5))
+    with taas.register(loader):
+        assert list(zip(*[loader] * 5)) == plain
 
 
 def test_persistent_workers_of_a_loader_that_is_registered_anew_begin_anew(data_workers):
     data_workers(1)
     seeds = set()
+    options = {"num_workers": 1, "persistent_workers": True, "collate_fn": list, "worker_init_fn": keep_seed}
     for value in range(2):
         seed(value)
-        options = {"num_workers": 1, "persistent_workers": True, "collate_fn": list, "worker_init_fn": keep_seed}
-        with taas.register(DataLoader(Seeded(4), 4, **options)) as loader:
-            seeds |= {number for batch in loop(loader, 2) for number in batch}
+        with taas.register(DataLoader(Marked(4), 4, **options)) as loader:
+            seeds |= {kept for batch in loop(loader, 2) for _, kept in batch}
     assert len(seeds) == 2
 
 
@@ -255,23 +200,17 @@ class Offset(Numbers):
         return index, offset
 
 
-def test_what_worker_init_fn_stores_in_its_module_stays(data_workers):
+def test_what_worker_init_fn_stores_in_its_module_stays_and_is_told_of(data_workers):
     """Whatever other loaders the data worker makes batches for in turn."""
-    data_workers(1)
-    train = taas.register(DataLoader(Offset(8), 2, num_workers=1, worker_init_fn=stores, collate_fn=list))
-    other = taas.register(DataLoader(Numbers(8), 2))
-    for batch, _ in zip(train, other):
-        assert {offset for _, offset in batch} == {0}
-    taas.unregister(train), taas.unregister(other)
-
-
-@pytest.mark.parametrize("fn, is_told", [(stores, True), (mark, False)])
-def test_a_worker_init_fn_that_stores_in_its_module_is_told_of(fn, is_told, data_workers, monkeypatch):
     run = data_workers(1)
-    monkeypatch.setattr(events, "_said", set())
-    loop(taas.register(DataLoader(Numbers(8), 4, num_workers=1, worker_init_fn=fn)), 2)
-    told = [line for line in run.remarks() if "worker_init_fn stores offset in its module" in line]
-    assert len(told) == is_told
+    options = {"num_workers": 1, "collate_fn": list}
+    with (
+        taas.register(DataLoader(Offset(8), 2, worker_init_fn=stores, **options)) as train,
+        taas.register(DataLoader(Marked(8), 2, worker_init_fn=mark, **options)) as other,
+    ):
+        assert [offset for batch, _ in zip(train, other) for _, offset in batch] == [0] * 8
+    (told,) = [line for line in run.remarks() if "in its module" in line]
+    assert "worker_init_fn stores offset in its module" in told
 
 
 @pytest.mark.gate
@@ -283,19 +222,6 @@ def test_an_exception_of_worker_init_fn_arrives(data_workers):
     with taas.register(DataLoader(Numbers(), 4, num_workers=2, worker_init_fn=fails)) as loader:
         with pytest.raises(KeyError, match="worker 0 has no rows"):
             loop(loader)
-
-
-def test_large_batches_come_whole(data_workers):
-    def make():
-        return DataLoader(
-            Numbers(40),
-            20,
-            num_workers=2,
-            worker_init_fn=lambda worker: None,
-            collate_fn=lambda samples: {"large": torch.arange(300_000.0), "none": torch.empty(0, 3), "few": samples},
-        )
-
-    assert equal(registered_loop(make, data_workers, 2), loop(make()))
 
 
 def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
@@ -313,7 +239,7 @@ def test_a_recipe_that_some_rank_is_at_is_not_loaded_again(monkeypatch):
     one = worker.Worker(server, "data worker 0")
     for _ in range(3):
         for rank in range(9):
-            payload = Task(Seeds(1, rank, 0, 0), 0, 0, [0, 1]).to_bytes()
+            payload = Frame().to_bytes() + Task(Seeds(1, rank, 0, 0), 0, 0, [0, 1]).to_bytes()
             one.answer(
                 types.SimpleNamespace(
                     digest=f"{rank}", client=rank, stream=0, payload=payload, has_ended_a_worker=False
