@@ -131,3 +131,22 @@ def test_what_worker_init_fn_sets_in_the_process_is_its_copys(dataset, data_work
         for number, (batch, plain) in enumerate(zip(two, other)):
             seen = {each if isinstance(dataset, Processes) else each[1] for each in batch}
             assert seen == {others if number % 2 else mine} and {each[1] for each in plain} == {others}
+
+
+class ReadsAhead(DataLoader):
+    """NVIDIA's DataPrefetcher."""
+
+    def __iter__(self):
+        batches = super().__iter__()
+        ahead = next(batches, None)
+        while ahead is not None:
+            batch, ahead = ahead, next(batches, None)
+            yield batch
+
+
+def test_the_state_of_a_subclass_that_reads_ahead_is_of_what_it_has_read(data_workers):
+    data_workers(1)
+    with taas.register(ReadsAhead(range(12), 2, collate_fn=as_it_is)) as loader:
+        assert next(iter(loader)) == [0, 1]
+        loader.load_state_dict(loader.state_dict())
+        assert loop(loader) == [[4, 5], [6, 7], [8, 9], [10, 11]]

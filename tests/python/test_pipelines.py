@@ -6,7 +6,7 @@ Those that need other people's libraries run with TAAS_FULL=1.
 import os
 
 import pytest
-from differential.pipeline import all_pipelines, missing
+from differential.pipeline import all_pipelines
 from differential.trial import faults_of
 
 FULL = bool(os.environ.get("TAAS_FULL"))
@@ -36,9 +36,9 @@ IN_THE_GATE = [
 )
 def test_registered_as_plain_or_refused(name, data_workers):
     pipeline = PIPELINES[name]
-    if pipeline.full and not FULL:
+    if pipeline.needs and not FULL:
         pytest.skip("only in the full run (TAAS_FULL=1)")
-    if absent := missing(pipeline):
-        pytest.skip(f"not installed: {', '.join(absent)} (scripts/requirements-pipelines.txt, with TAAS_FULL=1)")
+    if pipeline.is_missing:
+        pytest.skip(f"not installed: {pipeline.needs} (scripts/requirements-pipelines.txt, with TAAS_FULL=1)")
     if faults := faults_of(pipeline, data_workers):
         pytest.fail("\n".join(faults), pytrace=False)

@@ -1,99 +1,135 @@
 """Runs a pipeline in all its ways, and says where a registered one differs from the plain one."""
 
-import functools
+import contextlib
+import os
+import pathlib
+import pickle
 import re
-from typing import Any, Callable, Sequence
+import select
+import signal
+import sys
+import tempfile
+import traceback
 
-from .child import run_all
-from .pipeline import Pipeline
-from .program import Program
-from .ways import Way, reference, registered
+from .program import Program, Way
+
+SECONDS, SECONDS_WITH_A_LIBRARY = 60, 300
 
 
-def faults_of(pipeline: Pipeline, data_workers: Callable[[int], Any]) -> list[str]:
+def faults_of(pipeline, data_workers):
     """One line for each way in which the promise is not kept.
 
     Each registered program is the only rank of a run, which `data_workers` starts.
     """
-    ways, references = registered(pipeline), [reference(pipeline, number) for number in pipeline.num_workers]
-    seconds = pipeline.seconds * (3 if pipeline.full else 1)
-
-    def in_a_run(way: Way, action: Callable[..., Any], *more: Any) -> Any:
-        run = data_workers(way.data_workers)
-        run.keep()
-        return run_all({0: functools.partial(action, pipeline, way, run.workers, *more)}, seconds)[0]
-
-    plain = [way for way in references if not way.is_registered]
-    seen = run_all({way: functools.partial(_whole, pipeline, way, ()) for way in plain}, seconds)
-    for way in (*references, *ways):
-        if way.resumes:
-            first, *state = in_a_run(way, _until_interrupted)
-            seen[way] = [*first, *(in_a_run(way, _from, state[0]) if state and state[0] else [])]
-        elif way.is_registered:
-            seen[way] = in_a_run(way, _whole)
-    wrong = [
-        f"{way}: the pipeline itself raised {said}"
-        for way in references
-        if (said := _said(seen[way])) and not pipeline.raises
-    ]
-    return wrong + [line for way in ways if (line := _fault(pipeline, way, seen))]
+    references = [Way(number, data_workers=int(pipeline.random)) for number in pipeline.num_workers]
+    ways, last = [Way(number) for number in pipeline.num_workers], pipeline.num_workers[-1]
+    if pipeline.refused:
+        faults = {way: _not_refused(pipeline, _seen(pipeline, way, data_workers)) for way in ways}
+    else:
+        ways += [Way(last, kills=True)] + [Way(last, resumes=True)] * (pipeline.resumes and pipeline.epochs > 1)
+        expected = {way.num_workers: _seen(pipeline, way, data_workers) for way in references}
+        faults = {
+            way: f"the pipeline itself raised{said}"
+            for way in references
+            if (said := _said(expected[way.num_workers])) and not pipeline.raises
+        }
+        faults |= {way: difference(expected[way.num_workers], _seen(pipeline, way, data_workers)) for way in ways}
+    return [f"{way}: {fault}" for way, fault in faults.items() if fault]
 
 
-def _whole(pipeline: Pipeline, way: Way, workers: Sequence[Any]) -> list[Any]:
-    program = Program(pipeline, way, workers)
-    program.run()
-    return program.seen
+def _seen(pipeline, way, data_workers):
+    workers = []
+
+    def start():
+        if way.data_workers:
+            run = data_workers(way.data_workers)
+            run.keep()
+            workers[:] = run.workers
+
+    def whole():
+        program = Program(pipeline, way, workers)
+        return program.run(), program.seen
+
+    def rest():
+        program = Program(pipeline, way, workers)
+        program.run_on(checkpoint)
+        return None, program.seen
+
+    seconds = SECONDS_WITH_A_LIBRARY if pipeline.needs else SECONDS
+    start()
+    checkpoint, seen = in_a_fork(whole, seconds)
+    if checkpoint:
+        start()
+        seen += in_a_fork(rest, seconds)[1]
+    return seen
 
 
-def _until_interrupted(pipeline: Pipeline, way: Way, workers: Sequence[Any]) -> tuple[list[Any], Any]:
-    program = Program(pipeline, way, workers)
-    state = program.run_until_interrupted()
-    return program.seen, state
+def in_a_fork(action, seconds):
+    """What `action` gives in a process with a folder and a session of its own, or what was written instead.
+
+    Torch is imported once for all of them. Ended with all its processes.
+    """
+    with tempfile.TemporaryDirectory(prefix="taas-way-", ignore_cleanup_errors=True) as name:
+        folder = pathlib.Path(name)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            _act(action, folder)
+        fd = os.pidfd_open(pid)
+        select.select([fd], [], [], seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(fd)
+        if (folder / "result").exists():
+            return pickle.loads((folder / "result").read_bytes())
+        return None, [("did not end, or died", (folder / "output").read_text(errors="replace")[-500:])]
 
 
-def _from(pipeline: Pipeline, way: Way, workers: Sequence[Any], state: Any) -> list[Any]:
-    program = Program(pipeline, way, workers)
-    program.run_on(state)
-    return program.seen
+def _act(action, folder):
+    try:
+        os.setsid()
+        output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False, buffering=1)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        value = pickle.dumps(action())
+        (folder / "result.new").write_bytes(value)
+        (folder / "result.new").rename(folder / "result")
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
-def _fault(pipeline: Pipeline, way: Way, seen: dict[Way, list[Any]]) -> str:
-    expected = seen[reference(pipeline, way.num_workers)]
-    line = _not_refused(pipeline, seen[way]) if pipeline.refused else difference(expected, seen[way])
-    if not line and pipeline.says and not re.search(pipeline.says, said := _said(seen[way])):
-        line = f"its exception does not say {pipeline.says!r}{said}"
-    return f"{way}: {line}" if line else ""
-
-
-def _not_refused(pipeline: Pipeline, seen: list[Any]) -> str:
-    if len(seen) < 2 or seen[0][0] != "raised":
+def _not_refused(pipeline, seen):
+    if seen[0][0] != "raised":
         return f"not refused: its loop saw {str(seen[:1])[:200]}"
     text = seen[1][1]
     is_said = re.search(pipeline.refused, text) and len(text.splitlines()) == 1
     return "" if is_said else f"refused with other words: {text}"
 
 
-def difference(expected: list[Any], seen: list[Any]) -> str:
-    """The first one; nothing where the two saw the same. What an exception says may differ, its type may not."""
+def difference(expected, seen):
+    """The first one; nothing where the two saw the same. Torch says more than the exception of a worker."""
     for one, other in zip(expected, seen):
-        if one != other and one[0] != "which said":
-            return f"{one[0]}: {' '.join(_first_difference(one, other))}"[:600] + _said(seen)
-    if len(expected) != len(seen):
-        longer = expected if len(expected) > len(seen) else seen
-        return (
-            f"only the {'reference' if longer is expected else 'registered'} loop saw "
-            f"{str(longer[min(len(expected), len(seen))])[:200]}"
-        )
-    return ""
+        if one != other and (one[0] != "which said" or other[1] not in one[1]):
+            return f"{one[0]}: {_first_difference(one, other)}"[:600] + _said(seen)
+    if len(expected) == len(seen):
+        return ""
+    more, who = (expected, "reference") if len(expected) > len(seen) else (seen, "registered")
+    return f"only the {who} loop saw {str(more[min(len(expected), len(seen))])[:200]}"
 
 
-def _said(seen: list[Any]) -> str:
+def _said(seen):
     return f" (it said: {seen[-1][1]})" if seen and seen[-1][0] == "which said" else ""
 
 
-def _first_difference(one: Any, other: Any) -> tuple[str, ...]:
+def _first_difference(one, other):
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)) and len(one) == len(other):
-        for left, right in zip(one, other):
-            if left != right:
-                return _first_difference(left, right)
-    return f"expected {str(one)[:250]},", f"saw {str(other)[:250]}"
+        return next(_first_difference(*pair) for pair in zip(one, other) if pair[0] != pair[1])
+    return f"expected {str(one)[:250]}, saw {str(other)[:250]}"

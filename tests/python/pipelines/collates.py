@@ -1,18 +1,21 @@
 """Collate functions as tutorials and libraries write them."""
 
-import functools
 import random
 
 import numpy
 import torch
-from differential.pipeline import of_samples
+from differential.pipeline import pipeline
 from pipelines.everyday import Made
-from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_sequence
+from torch.nn.utils.rnn import pack_sequence, pad_sequence
 from torch.utils.data import DataLoader, default_collate
 
 
 def text(index):
     return torch.arange(index % 5 + 1), index % 2
+
+
+def texts(collate, workers, **options):
+    return DataLoader(Made(text, 29), 4, num_workers=workers, collate_fn=collate, **options)
 
 
 def padded(samples):
@@ -21,22 +24,22 @@ def padded(samples):
     return pad_sequence(sequences, batch_first=True, padding_value=-1), lengths, torch.tensor(labels)
 
 
-@of_samples()
+@pipeline(epochs=1)
 def padded_sequences(workers):
-    return DataLoader(Made(text, 30), 4, shuffle=True, num_workers=workers, collate_fn=padded)
+    return texts(padded, workers, shuffle=True)
 
 
-def packed(samples) -> PackedSequence:
+def packed(samples):
     return pack_sequence([sequence for sequence, _ in samples], enforce_sorted=False)
 
 
-@of_samples()
+@pipeline(epochs=1)
 def packed_sequences(workers):
-    return DataLoader(Made(text, 30), 4, shuffle=True, num_workers=workers, collate_fn=packed)
+    return texts(packed, workers, shuffle=True)
 
 
 class Collator:
-    """HF's DataCollatorWithPadding: an object that is called, with a tokenizer of its own."""
+    """HF's DataCollatorWithPadding: an object that is called, with settings of its own."""
 
     def __init__(self, multiple):
         self.multiple = multiple
@@ -49,55 +52,25 @@ class Collator:
         return {"input_ids": ids, "attention_mask": ids.ne(0).long()}
 
 
-@of_samples()
+@pipeline(epochs=1)
 def an_object_that_collates(workers):
-    return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=Collator(8))
-
-
-@of_samples()
-def a_method_that_collates(workers):
-    return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=Collator(4).__call__)
-
-
-def scaled(samples, factor):
-    return default_collate([(torch.tensor([float(len(sequence))]) * factor, label) for sequence, label in samples])
-
-
-@of_samples()
-def a_partial(workers):
-    return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=functools.partial(scaled, factor=2))
-
-
-@of_samples()
-def a_closure(workers):
-    factor = torch.tensor(3.0)
-    return DataLoader(
-        Made(text, 30), 4, num_workers=workers, collate_fn=lambda samples: [len(each[0]) * factor for each in samples]
-    )
+    return texts(Collator(8), workers)
 
 
 def only_some(samples):
     return default_collate([label for sequence, label in samples if len(sequence) > 1]) if len(samples) > 1 else None
 
 
-@of_samples()
+@pipeline(epochs=1)
 def broken_samples_left_out(workers):
-    return DataLoader(Made(text, 29), 4, num_workers=workers, collate_fn=only_some)
+    return texts(only_some, workers)
 
 
-def boxes(samples):
-    """Detection: images of their own sizes stay a tuple, targets are dictionaries."""
-    return tuple(zip(*samples))
-
-
-@of_samples()
+@pipeline(epochs=1)
 def detection(workers):
-    return DataLoader(
-        Made(lambda index: (torch.ones(3, index + 1, 4), {"boxes": torch.ones(index % 3, 4), "id": index})),
-        4,
-        num_workers=workers,
-        collate_fn=boxes,
-    )
+    """Images of their own sizes stay a tuple, targets are dictionaries."""
+    made = Made(lambda index: (torch.ones(3, index + 1, 4), {"boxes": torch.ones(index % 3, 4), "id": index}))
+    return DataLoader(made, 4, num_workers=workers, collate_fn=lambda samples: tuple(zip(*samples)))
 
 
 def mixed_up(samples):
@@ -105,9 +78,9 @@ def mixed_up(samples):
     return batch * other + torch.rand(len(samples)), torch.randperm(len(samples))
 
 
-@of_samples(random=True)
+@pipeline(random=True, epochs=1)
 def mixup(workers):
-    return DataLoader(Made(text, 30), 4, shuffle=True, num_workers=workers, collate_fn=mixed_up)
+    return texts(mixed_up, workers, shuffle=True)
 
 
 def raising(samples):
@@ -116,22 +89,12 @@ def raising(samples):
     return len(samples)
 
 
-@of_samples(epochs=1, resumes=False, raises=True)
+@pipeline(epochs=1, raises=True)
 def a_collate_that_raises(workers):
-    return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=raising)
+    return texts(raising, workers)
 
 
-def views(samples):
-    whole = torch.stack([torch.full((4,), float(label)) for _, label in samples])
-    return {"whole": whole, "left": whole[:, :2], "right": whole[:, 2:]}
-
-
-@of_samples()
-def views_of_one_tensor(workers):
-    return DataLoader(Made(text, 30), 4, num_workers=workers, collate_fn=views)
-
-
-@of_samples()
+@pipeline(epochs=1)
 def collated_by_default(workers):
     samples = Made(lambda index: {"a": [index, index / 3], "b": (numpy.float32(index), torch.ones(2)), "c": "x"})
     return DataLoader(samples, 4, num_workers=workers)

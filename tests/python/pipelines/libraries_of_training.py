@@ -1,23 +1,19 @@
 """Of training: torchvision, timm, Lightning, accelerate, torch_geometric, albumentations, kornia, MONAI, lhotse."""
 
-import pathlib
-import tempfile
-
 import numpy
 import torch
 from differential.pipeline import pipeline
-from pipelines.everyday import Numbers
+from own_datasets import Numbers
 from pipelines.everyday import Made
+from pipelines.storage import place
 from torch.utils.data import DataLoader
-
-COLOURS = [(10, 20, 30), (200, 100, 50)]
 
 
 def images():
     """A folder of classes, as ImageFolder reads it."""
     from PIL import Image
 
-    root = pathlib.Path(tempfile.gettempdir()) / "images"
+    root = place("images")
     for label in range(2):
         (root / f"class {label}").mkdir(parents=True)
         for number in range(10):
@@ -26,7 +22,15 @@ def images():
     return str(root)
 
 
-@pipeline(needs=("torchvision",), full=True)
+@pipeline(needs="pillow", epochs=1)
+def images_of_pil(workers):
+    from PIL import Image
+
+    made = Made(lambda index: Image.new("RGB", (4, 3), (index, 20, 30)))
+    return DataLoader(made, 4, num_workers=workers, collate_fn=list)
+
+
+@pipeline(needs="torchvision")
 def torchvision_image_folder(workers):
     from torchvision import datasets, transforms
 
@@ -34,7 +38,7 @@ def torchvision_image_folder(workers):
     return DataLoader(datasets.ImageFolder(images(), steps), 4, shuffle=True, num_workers=workers)
 
 
-@pipeline(needs=("torchvision",), full=True, random=True)
+@pipeline(needs="torchvision", random=True)
 def torchvision_augmentations(workers):
     from torchvision import datasets, transforms
 
@@ -50,7 +54,7 @@ def torchvision_augmentations(workers):
     return DataLoader(datasets.ImageFolder(images(), steps), 4, shuffle=True, num_workers=workers)
 
 
-@pipeline(needs=("torchvision",), full=True)
+@pipeline(needs="torchvision")
 def torchvision_tv_tensors(workers):
     from torchvision import tv_tensors
 
@@ -61,14 +65,14 @@ def torchvision_tv_tensors(workers):
     return DataLoader(Made(made), 4, num_workers=workers, collate_fn=list)
 
 
-@pipeline(needs=("timm",), full=True, resumes=False)
+@pipeline(needs="timm", resumes=False)
 def timm_multi_epochs_loader(workers):
     from timm.data.loader import MultiEpochsDataLoader
 
-    return MultiEpochsDataLoader(Numbers(), batch_size=8, num_workers=workers)
+    return MultiEpochsDataLoader(Numbers(47), batch_size=8, num_workers=workers)
 
 
-@pipeline(needs=("timm",), full=True)
+@pipeline(needs="timm")
 def timm_collate_and_dataset(workers):
     from timm.data import create_dataset, create_transform
     from timm.data.loader import fast_collate
@@ -78,13 +82,13 @@ def timm_collate_and_dataset(workers):
     return DataLoader(dataset, 4, shuffle=True, num_workers=workers, collate_fn=fast_collate)
 
 
-@pipeline(needs=("lightning",), full=True)
+@pipeline(needs="lightning")
 def lightning_data_module(workers):
     import lightning
 
     class Module(lightning.LightningDataModule):
         def setup(self, stage):
-            self.train, self.validation = torch.utils.data.random_split(Numbers(), [40, 7])
+            self.train, self.validation = torch.utils.data.random_split(Numbers(47), [40, 7])
 
         def train_dataloader(self):
             return DataLoader(self.train, 4, shuffle=True, num_workers=workers)
@@ -94,21 +98,21 @@ def lightning_data_module(workers):
     return module.train_dataloader()
 
 
-@pipeline(needs=("accelerate",), full=True, refused="is not a torch.utils.data.DataLoader")  # it only says so
+@pipeline(needs="accelerate", refused="is not a torch.utils.data.DataLoader")  # it only says so
 def accelerate_prepared(workers):
     import accelerate
 
-    return accelerate.Accelerator(cpu=True).prepare(DataLoader(Numbers(), 4, shuffle=True, num_workers=workers))
+    return accelerate.Accelerator(cpu=True).prepare(DataLoader(Numbers(47), 4, shuffle=True, num_workers=workers))
 
 
-@pipeline(needs=("accelerate",), full=True)
+@pipeline(needs="accelerate")
 def accelerate_skips_the_first_batches(workers):
     import accelerate
 
-    return accelerate.skip_first_batches(DataLoader(Numbers(), 4, shuffle=True, num_workers=workers), 2)
+    return accelerate.skip_first_batches(DataLoader(Numbers(47), 4, shuffle=True, num_workers=workers), 2)
 
 
-@pipeline(needs=("torch-geometric",), full=True)
+@pipeline(needs="torch-geometric")
 def torch_geometric_graphs(workers):
     from torch_geometric.data import Data
     from torch_geometric.loader import DataLoader as GraphLoader
@@ -123,7 +127,7 @@ def torch_geometric_graphs(workers):
     return GraphLoader([graph(index) for index in range(20)], batch_size=4, shuffle=True, num_workers=workers)
 
 
-@pipeline(needs=("albumentations",), full=True, random=True)
+@pipeline(needs="albumentations", random=True)
 def albumentations_of_images(workers):
     import albumentations
 
@@ -134,7 +138,7 @@ def albumentations_of_images(workers):
     return DataLoader(Made(lambda index: steps(image=pixels + index)["image"]), 4, num_workers=workers)
 
 
-@pipeline(needs=("kornia",), full=True, random=True)
+@pipeline(needs="kornia", random=True)
 def kornia_augmentations(workers):
     import kornia.augmentation
 
@@ -144,7 +148,7 @@ def kornia_augmentations(workers):
     return DataLoader(Made(lambda index: steps(torch.arange(48.0).view(1, 3, 4, 4) + index)), 4, num_workers=workers)
 
 
-@pipeline(needs=("monai",), full=True)
+@pipeline(needs="monai")
 def monai_dictionaries(workers):
     from monai.data import CacheDataset
     from monai.data import DataLoader as MonaiLoader
@@ -155,7 +159,7 @@ def monai_dictionaries(workers):
     return MonaiLoader(CacheDataset(rows, steps, progress=False), batch_size=4, shuffle=True, num_workers=workers)
 
 
-@pipeline(needs=("lhotse",), full=True, resumes=False)  # the sampler's state is that of its last epoch's end: refused
+@pipeline(needs="lhotse", resumes=False)  # the sampler's state is that of its last epoch's end: refused
 def lhotse_buckets(workers):
     from lhotse import CutSet
     from lhotse.dataset import DynamicBucketingSampler
@@ -170,7 +174,7 @@ def lhotse_buckets(workers):
     return DataLoader(Cuts(), sampler=sampler, batch_size=None, num_workers=workers)
 
 
-@pipeline(needs=("tensordict",), full=True)
+@pipeline(needs="tensordict")
 def tensordict_batches(workers):
     from tensordict import TensorDict
 
@@ -178,7 +182,7 @@ def tensordict_batches(workers):
     return DataLoader(made, 4, shuffle=True, num_workers=workers, collate_fn=lambda batch: batch)
 
 
-@pipeline(needs=("transformers",), full=True)
+@pipeline(needs="transformers")
 def transformers_collator(workers):
     from transformers import DefaultDataCollator
 

@@ -1,78 +1,22 @@
 """Samplers and batch samplers in the styles of the libraries that bring their own."""
 
 import itertools
-import math
 import random
 
 import numpy
 import torch
 from differential.pipeline import pipeline
-from pipelines.everyday import Numbers, generator
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    DistributedSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from own_datasets import Numbers
+from pipelines.everyday import Made
+from torch.utils.data import DataLoader, Sampler, WeightedRandomSampler
 
 SIZES = [int(size) for size in numpy.random.default_rng(3).integers(1, 100, 47)]
 
 
-def set_epoch(loader, epoch):
-    loader.sampler.set_epoch(epoch)
-
-
-@pipeline(before_epoch=set_epoch)
-def distributed(workers):
-    return DataLoader(Numbers(), 4, sampler=DistributedSampler(Numbers(), 3, 1), num_workers=workers)
-
-
-@pipeline(before_epoch=set_epoch)
-def distributed_without_the_rest(workers):
-    return DataLoader(
-        Numbers(), 4, sampler=DistributedSampler(Numbers(), 4, 3, drop_last=True, seed=3), num_workers=workers
-    )
-
-
-@pipeline()
-def distributed_whose_epoch_is_forgotten(workers):
-    return DataLoader(Numbers(), 4, sampler=DistributedSampler(Numbers(), 3, 2), num_workers=workers)
-
-
 @pipeline()
 def weighted(workers):
-    return DataLoader(
-        Numbers(), 4, sampler=WeightedRandomSampler([1.0 + index % 3 for index in range(47)], 30), num_workers=workers
-    )
-
-
-@pipeline()
-def with_replacement(workers):
-    return DataLoader(Numbers(), 4, sampler=RandomSampler(Numbers(), True, 60), num_workers=workers)
-
-
-@pipeline()
-def more_than_there_are(workers):
-    return DataLoader(Numbers(), 8, sampler=RandomSampler(Numbers(), False, 100, generator()), num_workers=workers)
-
-
-@pipeline()
-def random_subset(workers):
-    return DataLoader(Numbers(), 4, sampler=SubsetRandomSampler(range(5, 25)), num_workers=workers)
-
-
-@pipeline()
-def batches_of_a_sampler(workers):
-    return DataLoader(Numbers(), batch_sampler=BatchSampler(SequentialSampler(Numbers()), 5, True), num_workers=workers)
-
-
-@pipeline(epochs=1)
-def a_generator_of_batches(workers):
-    return DataLoader(Numbers(), batch_sampler=(batch for batch in ([1, 2], [3], [4, 5, 6], [7])), num_workers=workers)
+    sampler = WeightedRandomSampler([1.0 + index % 3 for index in range(47)], 30)
+    return DataLoader(Numbers(47), 4, sampler=sampler, num_workers=workers)
 
 
 class Buckets(Sampler):
@@ -98,53 +42,7 @@ class Buckets(Sampler):
 
 @pipeline(before_epoch=lambda loader, epoch: loader.batch_sampler.set_epoch(epoch))
 def buckets_by_size(workers):
-    return DataLoader(Numbers(), batch_sampler=Buckets(SIZES, 300), num_workers=workers)
-
-
-class RepeatedAugmentation(Sampler):
-    """timm, DeiT: each sample three times, over all ranks."""
-
-    def __init__(self, dataset, ranks, rank):
-        self.dataset, self.ranks, self.rank, self.epoch = dataset, ranks, rank, 0
-
-    def set_epoch(self, epoch):
-        self.epoch = epoch
-
-    def __iter__(self):
-        order = torch.randperm(len(self.dataset), generator=torch.Generator().manual_seed(self.epoch))
-        repeated = torch.repeat_interleave(order, 3).tolist()
-        repeated += repeated[: -len(repeated) % self.ranks]
-        return iter(repeated[self.rank :: self.ranks][: math.ceil(len(self.dataset) / self.ranks)])
-
-
-@pipeline(before_epoch=set_epoch)
-def repeated_augmentation(workers):
-    return DataLoader(Numbers(), 4, sampler=RepeatedAugmentation(Numbers(), 2, 1), num_workers=workers)
-
-
-class Endless(Sampler):
-    """detectron2's TrainingSampler."""
-
-    def __iter__(self):
-        drawn = torch.Generator().manual_seed(7)
-        while True:
-            yield from torch.randperm(47, generator=drawn).tolist()
-
-
-@pipeline(epochs=1, resumes=False)
-def endless(workers):
-    return DataLoader(Numbers(), 4, sampler=Endless(), num_workers=workers)
-
-
-class EachFromTheProcess(Sampler):
-    def __iter__(self):
-        for _ in range(30):
-            yield int(torch.randint(40, ()).item())
-
-
-@pipeline(resumes=False)
-def draws_each_index_from_torch(workers):
-    return DataLoader(Numbers(), 4, sampler=EachFromTheProcess(), num_workers=workers)
+    return DataLoader(Numbers(47), batch_sampler=Buckets(SIZES, 300), num_workers=workers)
 
 
 class PerClass(Sampler):
@@ -161,7 +59,7 @@ class PerClass(Sampler):
 
 @pipeline(resumes=False)
 def some_of_each_class(workers):
-    return DataLoader(Numbers(), batch_sampler=PerClass(), num_workers=workers)
+    return DataLoader(Numbers(47), batch_sampler=PerClass(), num_workers=workers)
 
 
 class KeepsItsPlace(Sampler):
@@ -176,7 +74,7 @@ class KeepsItsPlace(Sampler):
 
 @pipeline(resumes=False)
 def goes_on_from_epoch_to_epoch(workers):
-    return DataLoader(Numbers(), 4, sampler=KeepsItsPlace(), num_workers=workers)
+    return DataLoader(Numbers(47), 4, sampler=KeepsItsPlace(), num_workers=workers)
 
 
 class Pairs(Sampler):
@@ -186,17 +84,47 @@ class Pairs(Sampler):
         return iter([(index, index % 3) for index in torch.randperm(20).tolist()])
 
 
-class Crops(Numbers):
-    def __getitem__(self, index):
-        sample, scale = index
-        return torch.full((2,), float(sample)), scale
-
-
 @pipeline()
 def indices_that_are_pairs(workers):
-    return DataLoader(Crops(), 4, sampler=Pairs(), num_workers=workers)
+    return DataLoader(Made(lambda index: (index[0] * 2, index[1])), 4, sampler=Pairs(), num_workers=workers)
 
 
 @pipeline()
 def indices_of_numpy(workers):
-    return DataLoader(Numbers(), 4, sampler=numpy.arange(20)[::-1], num_workers=workers)
+    return DataLoader(Numbers(47), 4, sampler=numpy.arange(20)[::-1], num_workers=workers)
+
+
+losses = torch.zeros(47)
+
+
+class Hard(Sampler):
+    """Hard-example mining: the next batch is what training did worst on."""
+
+    def __iter__(self):
+        for _ in range(10):
+            yield torch.topk(losses, 4).indices.tolist()
+
+
+def train(loader, number):
+    losses[torch.arange(number, 47, 5)] += float(torch.rand(()))
+
+
+@pipeline(each_step=train, resumes=False)
+def follows_the_losses(workers):
+    return DataLoader(Numbers(47), batch_sampler=Hard(), num_workers=workers)
+
+
+shared_stream = itertools.count()
+
+
+class FromAModule(Sampler):
+    """An iterator of the module, which the program reads from as well."""
+
+    def __iter__(self):
+        for _ in range(20):
+            yield next(shared_stream) % 47
+
+
+@pipeline(each_step=lambda loader, number: next(shared_stream), resumes=False)
+def shares_an_iterator_with_the_program(workers):
+    return DataLoader(Numbers(47), 4, sampler=FromAModule(), num_workers=workers)

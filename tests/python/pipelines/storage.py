@@ -1,94 +1,90 @@
-"""Datasets that read from files and data bases (stored.py), opened as it is commonly done."""
+"""Datasets that read from files and data bases, opened as it is commonly done."""
 
-from differential.pipeline import of_samples
-from pipelines.stored import (
-    Archive,
-    ByWorker,
-    Database,
-    Folder,
-    Guarded,
-    Held,
-    Mapped,
-    Memmap,
-    OpenDatabase,
-    OpenFile,
-    Shards,
-    Table,
-    make_folder_of_images,
-)
-from torch.utils.data import DataLoader, get_worker_info
+import pathlib
+import sqlite3
+import tempfile
+import zipfile
+
+import numpy
+import torch
+from differential.pipeline import pipeline
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+ROWS = 30
 
 
-@of_samples()
+def place(name):
+    return pathlib.Path(tempfile.gettempdir()) / name
+
+
+class Opened(Dataset):
+    """Rows of what each process opens for itself at first use."""
+
+    opened = None
+
+    def __init__(self, open_it, read):
+        self.open_it, self.read = open_it, read
+
+    def __len__(self):
+        return ROWS
+
+    def __getitem__(self, index):
+        self.opened = self.open_it() if self.opened is None else self.opened
+        return self.read(self.opened, index)
+
+
+def database():
+    path = place("rows.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table rows (id integer primary key, name text, weight real)")
+        rows = [(row, f"row {row}", row / 7) for row in range(ROWS)]
+        connection.executemany("insert into rows values (?, ?, ?)", rows)
+    connection.close()
+    return Opened(
+        lambda: sqlite3.connect(f"file:{path}?mode=ro", uri=True),
+        lambda opened, index: opened.execute("select * from rows where id = ?", (index,)).fetchone(),
+    )
+
+
+@pipeline(epochs=1)
 def sqlite_opened_at_first_use(workers):
-    return DataLoader(Database(), 4, shuffle=True, num_workers=workers)
+    return DataLoader(database(), 4, num_workers=workers)
 
 
-@of_samples(refused=r"dataset\.connection .*cannot be pickled.*Open files and connections on first use")
+@pipeline(refused=r"dataset\.opened .*cannot be pickled.*Open files and connections on first use")
 def sqlite_opened_at_once(workers):
-    return DataLoader(OpenDatabase(), 4, num_workers=workers)
+    dataset = database()
+    dataset.opened = dataset.open_it()
+    return DataLoader(dataset, 4, num_workers=workers)
 
 
-@of_samples(num_workers=(0,), refused=r"dataset\.file .*cannot be pickled.*Open files and connections on first use")
-def a_file_opened_at_once(workers):
-    return DataLoader(OpenFile(), 4, num_workers=workers)
-
-
-@of_samples()
-def lines_of_a_mapped_file(workers):
-    return DataLoader(Mapped(), 4, shuffle=True, num_workers=workers)
-
-
-@of_samples()
-def tokens_in_a_memmap(workers):
-    return DataLoader(Memmap(), 4, shuffle=True, num_workers=workers)
-
-
-@of_samples()
+@pipeline(epochs=1)
 def members_of_a_zip(workers):
-    return DataLoader(Archive(), 4, num_workers=workers)
+    path = place("rows.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        for row in range(ROWS):
+            archive.writestr(f"{row}.bin", bytes([row]) * (row + 1))
+    made = Opened(lambda: zipfile.ZipFile(path), lambda archive, index: archive.read(f"{index}.bin"))
+    return DataLoader(made, 4, num_workers=workers)
 
 
-@of_samples()
-def a_table_behind_a_cached_property(workers):
-    return DataLoader(Table(), 4, num_workers=workers)
+@pipeline(epochs=1)
+def tokens_in_a_memmap(workers):
+    """nanoGPT, Megatron: tokens in one array on the disk."""
+    numpy.arange(ROWS * 8, dtype=numpy.uint16).tofile(place("tokens"))
+    made = Opened(None, lambda tokens, index: torch.from_numpy(tokens[index].astype(numpy.int64)))
+    made.opened = numpy.memmap(place("tokens"), dtype=numpy.uint16, mode="r").reshape(ROWS, 8)
+    return DataLoader(made, 4, shuffle=True, num_workers=workers)
 
 
-@of_samples()
-def shards_behind_lru_cache(workers):
-    return DataLoader(Shards(), 4, shuffle=True, num_workers=workers)
-
-
-@of_samples(num_workers=(2,))
+@pipeline(epochs=1, num_workers=(2,))
 def opened_by_worker_init_fn(workers):
-    return DataLoader(
-        ByWorker(), 4, num_workers=workers, worker_init_fn=lambda worker: get_worker_info().dataset.open()
-    )
+    """As the tutorial for h5py says."""
+    path = place("rows.npy")
+    numpy.save(path, numpy.arange(ROWS * 3).reshape(ROWS, 3))
 
+    def open_it(worker):
+        get_worker_info().dataset.opened = numpy.load(path, mmap_mode="r")
 
-@of_samples()
-def a_dataset_with_a_lock(workers):
-    return DataLoader(Guarded(), 4, num_workers=workers)
-
-
-@of_samples(refused=r"dataset\.lock .*cannot pickle a lock that is held")
-def a_dataset_with_a_lock_that_is_held(workers):
-    return DataLoader(Held(), 4, num_workers=workers)
-
-
-@of_samples()
-def a_folder_of_classes(workers):
-    return DataLoader(
-        Folder(make_folder_of_images("txt"), lambda path: path.read_text()), 4, shuffle=True, num_workers=workers
-    )
-
-
-def needs_pil(path):
-    from PIL import Image
-
-    return Image.new("RGB", (4, 3), (len(path.name), 20, 30))
-
-
-@of_samples(needs=("pillow",))
-def images_of_pil(workers):
-    return DataLoader(Folder(make_folder_of_images("txt"), needs_pil), 4, num_workers=workers, collate_fn=list)
+    made = Opened(None, lambda opened, index: numpy.array(opened[index]))
+    return DataLoader(made, 4, num_workers=workers, worker_init_fn=open_it)

@@ -6,27 +6,17 @@ import importlib.util
 import typing
 
 import torch
-from differential.pipeline import of_samples
-from torch.utils.data import DataLoader, Dataset
+from differential.pipeline import pipeline
+from pipelines.everyday import Made
+from torch.utils.data import DataLoader
 
 T = typing.TypeVar("T")
-
-
-@dataclasses.dataclass(slots=True)
-class Slotted:
-    x: int
-    rows: list = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FrozenSlotted:
     x: int
     tensor: torch.Tensor = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Frozen:
-    x: int
 
 
 class WithBoth:
@@ -38,25 +28,6 @@ class Inherits(WithBoth):
 
     def __init__(self, x):
         self.above, self.own, self.free, self.__private = x, [x], "in the dictionary", -x
-
-
-class Weak:
-    __slots__ = ("above", "__weakref__")
-
-
-@dataclasses.dataclass(slots=True)
-class InheritsAsDataclass(Weak):
-    x: int = 3
-
-    def __post_init__(self):
-        self.above = self.x
-
-
-class OneSlot:
-    __slots__ = "x"
-
-    def __init__(self, x):
-        self.x = x
 
 
 class Reduces:
@@ -86,14 +57,34 @@ class Pair(typing.NamedTuple, typing.Generic[T]):
     y: int
 
 
-class Colour(enum.Enum):
-    RED = 1
-    BLUE = 2
-
-
 class Parts(enum.IntFlag):
     LEFT = 1
     RIGHT = 2
+
+
+SHAPES = [
+    lambda x: FrozenSlotted(x, torch.tensor(x)),
+    Inherits,
+    Reduces,
+    lambda x: NamesItsArguments(x=x),
+    lambda x: Pair[int](x, 2),
+    lambda x: {Parts.LEFT: x, 1: Parts.LEFT | Parts.RIGHT},
+]
+if importlib.util.find_spec("attrs"):
+    import attrs
+
+    @attrs.frozen
+    class FrozenOfAttrs:
+        x: int
+
+    SHAPES.append(FrozenOfAttrs)
+if importlib.util.find_spec("pydantic"):
+    import pydantic
+
+    class Model(pydantic.BaseModel):
+        x: int
+
+    SHAPES.append(lambda x: Model(x=x))
 
 
 class HandsOn:
@@ -105,70 +96,15 @@ class HandsOn:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-
-SHAPES = [
-    lambda x: Slotted(x, [x]),
-    lambda x: FrozenSlotted(x, torch.tensor(x)),
-    Frozen,
-    Inherits,
-    InheritsAsDataclass,
-    OneSlot,
-    Reduces,
-    lambda x: NamesItsArguments(x=x),
-    lambda x: Pair(x, 2),
-    lambda x: Pair[int](x, 2),
-    lambda x: {Colour.RED: x, Parts.LEFT | Parts.RIGHT: Colour.BLUE},
-]
-if importlib.util.find_spec("attrs"):
-    import attrs
-
-    @attrs.define
-    class OfAttrs:
-        x: int
-
-    @attrs.frozen
-    class FrozenOfAttrs:
-        x: int
-
-    SHAPES += [OfAttrs, FrozenOfAttrs]
-if importlib.util.find_spec("pydantic"):
-    import pydantic
-
-    class Model(pydantic.BaseModel):
-        x: int
-
-    SHAPES.append(lambda x: Model(x=x))
-
-
-class Wrapped(Dataset):
-    """Its __getitem__ is found by the type, so that the wrapper has one."""
-
-    size = 12
-
     def __len__(self):
-        return self.size
+        return len(self.inner)
 
     def __getitem__(self, index):
-        return index
+        return self.inner[index]
 
 
-HandsOn.__len__ = lambda self: self.size
-HandsOn.__getitem__ = lambda self, index: self.inner[index]
-
-
-class Shapes(Dataset):
-    def __len__(self):
-        return len(SHAPES)
-
-    def __getitem__(self, index):
-        return SHAPES[index](index)
-
-
-@of_samples()
-def wrapped_datasets_of_own_classes(workers):
-    return DataLoader(HandsOn(Wrapped()), 3, num_workers=workers, collate_fn=list)
-
-
-@of_samples()
+@pipeline(epochs=1)
 def samples_of_own_classes(workers):
-    return DataLoader(Shapes(), 3, num_workers=workers, collate_fn=list)
+    return DataLoader(
+        HandsOn(Made(lambda index: SHAPES[index](index), len(SHAPES))), 3, num_workers=workers, collate_fn=list
+    )

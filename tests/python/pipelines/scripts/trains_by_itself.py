@@ -1,6 +1,7 @@
 """A training script: what it defines is in its main module."""
 
 import functools
+import pickle
 
 import torch
 from differential.pipeline import pipeline
@@ -15,12 +16,10 @@ def table(size):
 
 
 def augment(value, *, by=1):
-    return value + by
+    return value + by * SCALE
 
 
 class Samples(Dataset):
-    kinds = {"a": 1}
-
     def __init__(self, transform):
         self.transform = transform
 
@@ -36,7 +35,7 @@ class Samples(Dataset):
         return f"{value}"
 
     def __getitem__(self, index):
-        return self.transform(self.rows[index]), table(30)[index], self.named(index), self.kinds["a"]
+        return self.transform(self.rows[index]), table(30)[index], self.named(index)
 
 
 @pipeline()
@@ -54,10 +53,13 @@ def lambdas_of_the_script(workers):
     )
 
 
-def set_kind(loader, epoch):
-    Samples.kinds = {"a": epoch}
+class Computed(Samples):
+    """Pickles functions and classes of the script by their names, as pools of processes do."""
+
+    def __getitem__(self, index):
+        return pickle.loads(pickle.dumps(augment))(index), pickle.loads(pickle.dumps(Computed)).__name__
 
 
-@pipeline(before_epoch=set_kind)
-def an_attribute_of_a_class_changes(workers):
-    return DataLoader(Samples(augment), 4, num_workers=workers)
+@pipeline(epochs=1)
+def a_pool_of_functions(workers):
+    return DataLoader(Computed(None), 4, num_workers=workers, collate_fn=list)
