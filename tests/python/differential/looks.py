@@ -7,6 +7,7 @@ import pathlib
 import struct
 import tempfile
 import types
+import weakref
 
 import numpy
 import torch
@@ -59,6 +60,8 @@ class _Looks:
             return *((self.of(key), self.of(item)) for key, item in value.items()), self._attributes(value)
         if isinstance(value, (list, tuple, collections.deque)):
             return *map(self.of, value), self._attributes(value)
+        if isinstance(value, weakref.ref):
+            return (self.of(value()),)
         if hasattr(value, "tobytes") and hasattr(value, "mode") and hasattr(value, "size"):  # an image of PIL
             return value.mode, value.size, digest(value.tobytes())
         return self._attributes(value) or (repr(value),)
