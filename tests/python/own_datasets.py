@@ -190,3 +190,19 @@ class Repeated:
     def __iter__(self):
         while True:
             yield from iter(self.sampler)
+
+
+class Noise(Dataset):
+    """Draws from the operating system."""
+
+    def __getitem__(self, index):
+        return numpy.random.default_rng().random()
+
+
+class StreamOfNoise(IterableDataset):
+    def __iter__(self):
+        return iter(numpy.random.default_rng().random(20))
+
+
+noise = DataLoader(Noise(), 4, sampler=[0, 1, 2, 3] * 5)
+stream_of_noise = DataLoader(StreamOfNoise(), 4)

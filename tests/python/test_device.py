@@ -158,9 +158,11 @@ def test_a_copy_that_fails_ahead_of_the_loop_is_tried_again_in_its_turn(cuda, co
     copies.fails = lambda number: number == 3
     with taas.register(DataLoader(numbers, 4), device="cuda") as loader:
         assert equal(loop(loader), plain)
-        copies.fails = lambda number: True
+        copies.fails = lambda number: number <= failing
+        failing, batches = copies.started + 3, iter(loader)  # ahead, once more, and ahead of the next
         with pytest.raises(RuntimeError, match="out of memory"):
-            next(iter(loader))
+            next(batches)
+        assert equal(list(batches), plain[1:]), "the loop goes on behind it"
 
 
 def test_exceptions_come_in_their_place(cuda, copies):

@@ -6,6 +6,7 @@ import itertools
 import pytest
 import taas
 from conftest import loop
+from test_shared_streams import Together
 from own_datasets import Numbers, Sharded
 from taas.order.index_batches import IndexBatches, rounds
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, SequentialSampler
@@ -71,6 +72,21 @@ def test_a_loader_is_as_long_as_its_share_until_it_is_unregistered(four_ranks):
     assert copy.copy(loader).batch_sampler is own, "a copy is a plain loader"
     taas.unregister(loader)
     assert len(loader) == 20 and loader.batch_sampler is own
+
+
+class Draws(DataLoader):
+    """Takes its indices from where DataLoader keeps them."""
+
+    @property
+    def _index_sampler(self):
+        return self.batch_sampler
+
+
+def test_a_class_that_draws_by_itself_has_the_ranks_share(four_ranks, monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setattr("taas.order.common_order.meeting_place", lambda purpose, store=Together(): store)
+    with taas.register(Draws(Numbers(40), batch_size=2), shared=True) as loader:
+        assert [labels.tolist() for _, labels in loop(loader)] == [[row, row + 1] for row in range(0, 40, 8)]
 
 
 def test_one_rank_shares_with_nobody():

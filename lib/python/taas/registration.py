@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 from .delivery import device as devices, run_workers
 from .delivery.registered import Registered
 from .order import sharing
+from .order.index_batches import own_sampler
 
 _T = TypeVar("_T")
 _KEY = "_taas"
@@ -90,6 +91,7 @@ def unregister(loader: DataLoader[_T]) -> DataLoader[_T]:
         )
     registered = loader.__dict__.pop(_KEY)
     registered.close()
+    loader.__dict__.update({name: own_sampler(value) for name, value in loader.__dict__.items()})
     loader._iterator = None  # of persistent workers, which know the sampler that was
     _taken.discard(registered.ordinal)
     _epochs_had[loader] = registered.epoch
@@ -156,8 +158,11 @@ class _Counted(DataLoader):  # type: ignore[type-arg]
     @property
     def _index_sampler(self) -> Any:
         registration = _registration_of(self)
-        batches = registration.index_batches if registration else None
-        return super()._index_sampler if batches is None else batches
+        batches, own = registration.index_batches if registration else None, super()._index_sampler
+        if batches is None or batches is own:
+            return own
+        batches.inner = own  # which a program may have replaced
+        return batches
 
     def __len__(self) -> int:
         """Of this rank. An iterable dataset's is a guess, as with the plain loader: its shards are dealt one by one."""
@@ -226,7 +231,7 @@ def _reduce(self: Any, protocol: int) -> Any:
     The state comes last: it may refer to the loader, as a collate_fn of its own does.
     """
     cls = _plain_class(type(self))
-    own = {name: value for name, value in self.__dict__.items() if name != _KEY}
+    own = {name: own_sampler(value) for name, value in self.__dict__.items() if name != _KEY}
     return cls.__new__, (cls,), own
 
 

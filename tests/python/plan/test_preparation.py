@@ -209,6 +209,18 @@ def test_the_end_of_a_preparation_is_told_until_it_got_through(run, monkeypatch)
     assert told == [("prepared", 13, True, True)] * 3
 
 
+@pytest.mark.parametrize("name, batches", [("noise", 5), ("stream_of_noise", 0)])
+def test_draws_from_the_operating_system_are_nothing_to_share(name, batches, data_workers):
+    run = data_workers(1, loader=f"own_datasets:{name}", buffer_bytes=1000)
+    wait_until(lambda: any(event["done"] for event in of_kind(run, "prepared")))
+    said = "nothing is prepared before the ranks start: the dataset gives other samples each time it is read"
+    assert run.remarks() == [said] * (batches == 0)
+    assert (of_kind(run, "prepared")[-1]["batches"] > 0) == (batches > 0)
+    with taas.register(getattr(own_datasets, name)) as loader:
+        drawn = [draw for batch in loader for draw in batch.tolist()]
+    assert len(set(drawn)) == len(drawn) == 20, "equal indices are drawn for anew"
+
+
 @pytest.mark.parametrize(
     "name, line",
     [

@@ -20,7 +20,7 @@ from torch.utils.data import (
 
 from ..order import position, sharing
 from ..order.common_order import CommonOrder, CommonStream
-from ..order.index_batches import IndexBatches, torchs_index_sampler
+from ..order.index_batches import IndexBatches, share, torchs_index_sampler
 from ..order.order import MapOrder, ShardOrder, order_of
 from ..order.seeds import Seeds
 from ..order.task import Dealing, Task
@@ -88,9 +88,7 @@ class Registered:
         self.common_stream: CommonStream | None = None
         """What ranks share of an iterable dataset."""
         if not isinstance(loader.dataset, IterableDataset):
-            inner = torchs_index_sampler(loader)
-            drop_last = loader.drop_last or getattr(inner, "drop_last", False)
-            self.index_batches = IndexBatches(inner, own, count, drop_last, agreement)
+            self.index_batches = share(loader, own, count, agreement) if agreement else IndexBatches()
         elif agreement:
             self.common_stream = CommonStream(Dealing(own, count), agreement)
         if self._workers:

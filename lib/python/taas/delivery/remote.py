@@ -85,8 +85,11 @@ class RemoteStream:
         while len(self._ahead) < BATCHES_AHEAD and self._under_way and self._take(0.0):
             pass
         if isinstance(outcome, Ready):
-            copies = self._copies_to(self._device)
-            outcome.batch = copies.finish(copies.start(outcome.batch) if started is None else started)
+            try:
+                copies = self._copies_to(self._device)
+                outcome.batch = copies.finish(copies.start(outcome.batch) if started is None else started)
+            except Exception as error:
+                return Failed(error, traceback.format_exc(), "the rank")
         return outcome
 
     def _take(self, seconds: float) -> bool:

@@ -78,8 +78,8 @@ class CommonOrder:
         if (other := self._another(where, read)) is not None:
             raise UnequalOrder(
                 f"taas: rank {self._rank} reads other samples of {self.name} than rank {other}, so they cannot be "
-                "shared: the dataset differs between the ranks, or its __iter__ gives each rank a part already: leave "
-                "that to shared=True, or leave shared out"
+                "shared: the dataset differs between the ranks, or draws from generators without a seed, or its "
+                "__iter__ gives each rank a part already: leave that to shared=True, or leave shared out"
             )
 
     def agreed(self, own: str) -> str:

@@ -26,7 +26,12 @@ class IndexBatches(Sampler[Any]):
     """
 
     def __init__(
-        self, inner: Any, rank: int = 0, ranks: int = 1, drop_last: bool = False, agreement: CommonOrder | None = None
+        self,
+        inner: Any = None,
+        rank: int = 0,
+        ranks: int = 1,
+        drop_last: bool = False,
+        agreement: CommonOrder | None = None,
     ) -> None:
         """Without an agreement nothing is communicated."""
         self.inner = inner
@@ -133,3 +138,17 @@ def _parts(samples: list[Any], count: int) -> list[Any]:
 def torchs_index_sampler(loader: DataLoader[Any]) -> Any:
     """What DataLoader says it is, whatever stands before that in the class of a registered loader."""
     return DataLoader._index_sampler.fget(loader)  # type: ignore[attr-defined]
+
+
+def share(loader: DataLoader[Any], rank: int, ranks: int, agreement: CommonOrder) -> IndexBatches:
+    """What gives this rank's batches from now on. It is in the loader's attribute, too, which its class may read."""
+    inner = torchs_index_sampler(loader)
+    drop_last = loader.drop_last or getattr(inner, "drop_last", False)
+    shared = IndexBatches(inner, rank, ranks, drop_last, agreement)
+    loader.__dict__["sampler" if loader.batch_sampler is None else "batch_sampler"] = shared
+    return shared
+
+
+def own_sampler(sampler: Any) -> Any:
+    """The loader's own sampler, behind the one that shares it out."""
+    return sampler.inner if isinstance(sampler, IndexBatches) else sampler

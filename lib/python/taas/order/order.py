@@ -42,7 +42,6 @@ class MapOrder:
         sampler = loader._index_sampler
         self._sampler = sampler if isinstance(sampler, IndexBatches) else IndexBatches(sampler)
         self._draws = Draws(loader, self._sampler, loader.generator, goes_on)
-        self._digest = self._sampler.digest
         self.window = None if self._draws.free else self._draws.torchs_window
         """How many tasks can be under way, where that is up to torch."""
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from .seeds import Seeds
 
-_HEAD = struct.Struct("<BBHiQQQII")
-_VERSION = 1
+_HEAD = struct.Struct("<iiQQQII")
 _INTEGERS, _PICKLED, _SHARD, _DEALT = 0, 1, 2, 3
 _TURN = struct.Struct("<q")
 _DEALT_TURN = struct.Struct("<qII")
@@ -90,7 +89,7 @@ class Task(NamedTuple):
         """The payload: a head of 40 bytes, and the indices."""
         kind, body = _body_of(self)
         initial, rank, ordinal, epoch = self.seeds
-        return _HEAD.pack(_VERSION, kind, 0, self.logical_worker, self.number, epoch, initial, rank, ordinal) + body
+        return _HEAD.pack(kind, self.logical_worker, self.number, epoch, initial, rank, ordinal) + body
 
 
 def short(indices: Any) -> str:
@@ -121,13 +120,8 @@ def integers(values: list[Any]) -> bytes | None:
 
 
 def from_bytes(payload: bytes) -> Task:
-    """The task that `payload` stands for. Raises ValueError for bytes of another release."""
-    version, kind, _, logical, number, epoch, initial, rank, ordinal = _HEAD.unpack_from(payload)
-    if version != _VERSION:
-        raise ValueError(
-            f"a task of version {version} came from the rank, this data worker knows {_VERSION}: "
-            "use the same release of taas on all machines"
-        )
+    """The task that `payload` stands for."""
+    kind, logical, number, epoch, initial, rank, ordinal = _HEAD.unpack_from(payload)
     seeds, body = Seeds(initial, rank, ordinal, epoch), payload[_HEAD.size :]
     if kind == _SHARD:
         return Task(seeds, number, logical, turn=_TURN.unpack(body)[0])
@@ -139,4 +133,4 @@ def from_bytes(payload: bytes) -> Task:
 
 def content_of(payload: bytes) -> bytes:
     """The part of a payload that says what the batch is made of, without seeds and its place in the epoch."""
-    return payload[1:2] + payload[4:8] + payload[_HEAD.size :]
+    return payload[:8] + payload[_HEAD.size :]

@@ -20,7 +20,8 @@ import torch
 
 from . import place
 
-_HEAD = struct.Struct("<IIQ")
+_VERSION = 3
+_HEAD = struct.Struct("<HxxIIQ")
 _PROBE = "taas"
 _OF_PIL = (("PIL.ImageFile", "LOAD_TRUNCATED_IMAGES", False), ("PIL.Image", "MAX_IMAGE_PIXELS", 89478485))
 """With the values that they have when PIL is loaded."""
@@ -126,7 +127,7 @@ class Frame(NamedTuple):
     def to_bytes(self) -> bytes:
         """The payload of a task up to the task itself."""
         others = struct.pack(f"<{len(self.others)}Q", *self.others)
-        return _HEAD.pack(len(self.others), len(self.state), self.owner) + others + self.state
+        return _HEAD.pack(_VERSION, len(self.others), len(self.state), self.owner) + others + self.state
 
 
 class Payloads:
@@ -136,9 +137,11 @@ class Payloads:
         self._bytes, self._frame = b"", Frame()
 
     def split(self, payload: bytes) -> tuple[Frame, bytes]:
-        """The frame, and the task."""
+        """The frame, and the task. Raises ValueError for bytes of another release."""
         if not (self._bytes and payload.startswith(self._bytes)):
-            count, size, owner = _HEAD.unpack_from(payload)
+            version, count, size, owner = _HEAD.unpack_from(payload)
+            if version != _VERSION:
+                raise ValueError("a task of another release of taas came: use the same one on all machines")
             others = struct.unpack_from(f"<{count}Q", payload, _HEAD.size)
             begin = _HEAD.size + 8 * count
             self._bytes, self._frame = payload[: begin + size], Frame(owner, others, payload[begin : begin + size])

@@ -121,7 +121,7 @@ class Copy:
         try:
             return dataset[index]
         except BaseException as error:
-            if hasattr(error, "add_note"):
+            with contextlib.suppress(Exception):  # not before Python 3.11
                 error.add_note(f"index {index!r} of the dataset")
             raise
 

@@ -107,7 +107,8 @@ class LoaderPreparation:
         self._ended: dict[Any, tuple[Seeds, int, list[Any]]] = {}
         self._shared_in_a_row = 0
         self.is_done = False
-        self._asks_for_its_rank = False
+        self._is_repeatable: bool | None = None  # not known before the first batch
+        self._has_given_up = False
 
     def take(self, program: bytes, payload: bytes) -> list[Any] | None:
         """The batch of a rank's task, if it was made already and would be the same in the state `program`."""
@@ -129,7 +130,7 @@ class LoaderPreparation:
     def step(self) -> None:
         """Makes one more batch."""
         is_enough = self.store.is_full() or self._shared_in_a_row > _MOST_SHARED_IN_A_ROW
-        task = None if is_enough or self._asks_for_its_rank else next(self._todo, None)
+        task = None if is_enough or self._has_given_up else next(self._todo, None)
         if task is None:
             self.is_done, self._copies = True, None
         elif self._copies:
@@ -141,6 +142,11 @@ class LoaderPreparation:
             self._shared_in_a_row += 1
             return
         self._shared_in_a_row = 0
+        if self._is_repeatable is None:
+            self._is_repeatable = _is_repeatable(task, copies)
+            copies.let_go(task.rank, owners={0})
+        if task.turn >= 0 and not self._is_repeatable:
+            return self._give_up("the dataset gives other samples each time it is read")
         SeedsRead.seen = PlaceReads.seen = False
         copy = copies.copy_for(task)
         copy.enter()
@@ -150,23 +156,20 @@ class LoaderPreparation:
             buffers = None
         copy.leave()
         if PlaceReads.seen:
-            self._give_up()
+            self._give_up("the dataset asks for its rank")  # and there is none yet
         elif buffers and task.turn >= 0 and not Facts.at_end_of(buffers[-1]).samples:
             self._ended[task.worker] = task.seeds, task.turn, buffers
         elif buffers:
             self.store.put(payload, not SeedsRead.seen and self._drew_nothing(task, copy), buffers)
 
-    def _give_up(self) -> None:
-        """There is no rank yet that the dataset could ask for."""
-        self._asks_for_its_rank = True
+    def _give_up(self, why: str) -> None:
+        self._has_given_up = True
         if self._worker == 0:
-            events.remark_once(
-                f"nothing{self._which} is prepared before the ranks start: the dataset asks for its rank"
-            )
+            events.remark_once(f"nothing{self._which} is prepared before the ranks start: {why}")
 
     def _drew_nothing(self, task: Task, copy: Copy) -> bool:
         """True when making the batch drew no random number: then its seeds do not matter."""
-        if copy.recipe.keeps or copy.has_own_generators:
+        if copy.recipe.keeps or copy.has_own_generators or not self._is_repeatable:
             return False
         afterwards = random_states.capture()
         seed_all(task.seeds.of_batch(task.number))
@@ -195,6 +198,23 @@ class LoaderPreparation:
 
     def _is_over(self, task: Task) -> bool:
         return task.turn >= 0 and task.worker in self._ended
+
+
+def _is_repeatable(task: Task, copies: Copies) -> bool:
+    """Whether another copy makes the same batch: draws from the operating system leave no other trace."""
+    made = []
+    for owner in (1, 2):
+        copy = copies.copy_for(task, owner=owner)
+        copy.enter()
+        try:
+            buffers = copy.encoded(task)
+        except BaseException:  # it will be raised again
+            return True
+        finally:
+            copy.leave()
+        is_stream = task.turn >= 0
+        made.append(Facts.at_end_of(buffers[-1]) if is_stream else [bytes(memoryview(each)) for each in buffers])
+    return made[0] == made[1]
 
 
 def _imported(name: str, alone: bool) -> DataLoader:

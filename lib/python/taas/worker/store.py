@@ -22,14 +22,16 @@ class Store:
         return self._room <= (self.bytes // self.count if self.count else 0)
 
     def put(self, payload: bytes, without_seeds: bool, buffers: list[Any]) -> None:
-        """Keeps a batch. `without_seeds` is True when it is the same for all seeds. Dropped when there is no room."""
+        """Keeps a batch; the first that does not fit is the last. `without_seeds`: it is the same for all seeds."""
         size = sum(memoryview(buffer).nbytes for buffer in buffers)
-        if size <= self._room:
-            key = _key(payload, without_seeds)
-            self._batches[key], self._uses[key] = buffers, 1
-            self._room -= size
-            self.count += 1
-            self.bytes += size
+        if size > self._room:
+            self._room = 0
+            return
+        key = _key(payload, without_seeds)
+        self._batches[key], self._uses[key] = buffers, 1
+        self._room -= size
+        self.count += 1
+        self.bytes += size
 
     def shares(self, payload: bytes) -> bool:
         """True when a batch that is there already serves this task as well."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import signal
+import sys
 import time
 import traceback
 from typing import Any, Callable
@@ -212,6 +213,9 @@ def main() -> None:
     tcp, unix = (int(fd) if fd != "-" else -1 for fd in os.environ["TAAS_DATA_LISTEN"].split(","))
     server = native.module.Server(plan.run, plan.key, plan.encryption, tcp, unix)
     parent = os.getppid()
-    preparation = Preparation(plan, index) if plan.loaders() else None
+    try:
+        preparation = Preparation(plan, index) if plan.loaders() else None
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {error}")
     torch.set_num_threads(1)  # as torch's own workers
     serve(server, f"data worker {index}", parent, preparation, _Report(index))
