@@ -25,17 +25,6 @@ class Numbers(Dataset):
         return torch.full((3, 2), float(index)), index
 
 
-class Nested(Numbers):
-    def __getitem__(self, index):
-        return {
-            "pair": Pair(torch.full((2,), float(index)), index),
-            "name": f"sample {index}",
-            "weight": index / 3,
-            "mask": numpy.full(4, index),
-            "none": [index, (index, "x")],
-        }
-
-
 class Augmented(Numbers):
     """Draws from all three generators."""
 
@@ -50,11 +39,6 @@ class Noted(Numbers):
         with open(os.environ["NOTED"], "a") as file:
             file.write(f"{index} ")
         return index
-
-
-class InOneGo(Numbers):
-    def __getitems__(self, indices):
-        return [self[index] for index in indices]
 
 
 class Slow(Augmented):
@@ -135,10 +119,6 @@ def generator():
     made = torch.Generator()
     made.manual_seed(5)
     return made
-
-
-def doubled(samples):
-    return torch.stack([sample[0] for sample in samples]) * 2
 
 
 def set_offset(worker):

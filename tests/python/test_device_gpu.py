@@ -7,7 +7,7 @@ import pytest
 import taas
 import torch
 from conftest import equal, loop
-from own_datasets import Big, Nested, numbers
+from own_datasets import Big, Numbers, numbers
 from taas.delivery import nested
 from taas.delivery import loop as loops
 from torch.utils.data import DataLoader
@@ -18,6 +18,15 @@ CYCLES = 20_000_000  # of a GPU, about 10 ms
 
 def big(**options):
     return DataLoader(Big(60), 1, **options)  # 1 MiB each
+
+
+class Nested(Numbers):
+    def __getitem__(self, index):
+        return {
+            "pair": (torch.full((2,), float(index)), index),
+            "name": f"sample {index}",
+            "none": [index, (index, "x")],
+        }
 
 
 def on_cpu(batches):
