@@ -308,9 +308,11 @@ def test_a_program_that_is_not_python(machine):
 @pytest.mark.gate
 def test_what_modules_write_is_written_by_each_rank(machine, script):
     heavy = module(machine, "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n")
-    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, script("import heavy\nprint('then')\n"))
+    run = machine.launch(
+        "--preload", heavy, "--nproc-per-node", 2, script("print('first')\nimport heavy\nprint('then')\n")
+    )
     assert run.preloaded() == [True, True]
-    assert run.output(0) == run.output(1) == ("to stdout\nthen\n", "to stderr\n")
+    assert run.output(0) == run.output(1) == ("first\nto stdout\nthen\n", "to stderr\n")
 
 
 @pytest.mark.gate
@@ -333,7 +335,7 @@ def test_generators_of_modules_that_have_no_seed_draw_something_else_in_each_ran
 
 def test_modules_may_write_more_than_a_pipe_holds(machine, script):
     heavy = module(machine, "import sys\nfor stream in (sys.stdout, sys.stderr):\n    stream.write('x' * 300000)\n")
-    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, script("print('then')\n"))
+    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, script("import heavy\nprint('then')\n"))
     assert run.code == 0, run.console
     assert run.preloaded() == [True, True]
     assert run.output(1) == ("x" * 300000 + "then\n", "x" * 300000)

@@ -1,9 +1,12 @@
 """Ways to name a program, options and variables of the interpreter: the same, with light modules in place of torch."""
 
+import subprocess
 import sys
 import zipfile
 
 import pytest
+
+from waiting import DEADLINE_SECONDS
 
 MODULES = "multiprocessing.pool,decimal,ctypes,concurrent.futures"
 LOOK = """
@@ -117,6 +120,11 @@ def test_options_that_keep_the_hook_out_are_not_preloaded(both, look, options):
     both(PYTHON, *options, look, preloaded=False)
 
 
+def test_what_python_tells_of_its_imports_is_told_by_each_rank(machine, look):
+    run = machine.launch("--preload", MODULES, "--nproc-per-node", 1, PYTHON, "-X", "importtime", look)
+    assert run.preloaded() == [False] and "import time:" in run.output()[1]
+
+
 @pytest.mark.parametrize(
     "variables",
     [
@@ -176,17 +184,42 @@ def test_an_environment_that_no_program_could_set(machine):
 
 
 @pytest.mark.gate
-def test_sitecustomize_of_the_user_runs_as_ever(both, look, machine):
-    (machine.folder / "site").mkdir()
+def test_code_at_the_start_of_python_runs_in_each_rank(both, look, machine):
+    """It may look at the rank's variables or open files of its own: no rank is preloaded then."""
     custom = machine.folder / "site" / "sitecustomize.py"
-    custom.write_text("import sys\nsys.customised = __file__\nprint('customised', __name__)\n")
-    (machine.folder / "site" / "usercustomize.py").write_text("print('by the user')\n")
+    custom.parent.mkdir()
+    custom.write_text("import os, sys\nsys.customised = os.environ['RANK']\nprint('customised', __name__)\n")
     look.write_text(look.read_text() + "\nimport sitecustomize\nprint(sys.customised, sitecustomize.__spec__.origin)\n")
-    out, _ = both(look, env={"PYTHONPATH": str(custom.parent)})
+    out, _ = both(look, env={"PYTHONPATH": str(custom.parent)}, preloaded=False)
     assert out.count("customised sitecustomize") == 1
-    custom.write_text("raise ValueError('broken')\n")
-    look.write_text('"""Looks."""\n' + LOOK)
-    assert "broken" in both(look, env={"PYTHONPATH": str(custom.parent)})[1]
+    custom.write_text('"""Nothing."""\n# to be done\n')
+    look.write_text(LOOK + "import sitecustomize\nprint(sitecustomize.__doc__)\n")
+    assert "Nothing." in both(look, env={"PYTHONPATH": str(custom.parent)})[0]
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("folder", ["venv", "venv-with-code", "venv-with-known-code"])
+def test_code_in_path_files(both, look, machine, folder):
+    environment = machine.folder / folder
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True, timeout=DEADLINE_SECONDS)
+    packages = next(environment.glob("lib/python3*/site-packages"))
+    (packages / "plain.pth").write_text(f"{machine.folder}\n# import nothing\n")
+    if folder == "venv-with-code":
+        (packages / "tracer.pth").write_text("import os; os.environ['TRACED'] = os.environ.get('RANK', 'nobody')\n")
+    if folder == "venv-with-known-code":
+        (packages / "__editable___own_finder.py").write_text("def install():\n    pass\n")
+        (packages / "own.pth").write_text("import __editable___own_finder; __editable___own_finder.install()\n")
+    look.write_text(LOOK + "print(os.environ.get('TRACED'))\n")
+    both(environment / "bin" / "python", look, preloaded=folder != "venv-with-code")
+
+
+@pytest.mark.gate
+def test_a_python_that_is_a_script(both, look, machine):
+    wrapper = machine.folder / "python3"
+    wrapper.write_text(f'#!/bin/sh\nSEEN_BY_WRAPPER=$RANK exec {sys.executable} "$@"\n')
+    wrapper.chmod(0o755)
+    look.write_text("import os\nprint(os.environ['SEEN_BY_WRAPPER'])\n")
+    assert both(wrapper, look, preloaded=False)[0] == "0\n"
 
 
 @pytest.mark.gate

@@ -1,6 +1,7 @@
 #include "node/process/rank_source.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "node/process/rank_process.hpp"
 #include "proc/family/family.hpp"
@@ -38,6 +39,10 @@ void RankSource::prepare(const std::function<CommonEnvironment()>& find_common, 
 
 void RankSource::start(const CommonEnvironment& common) {
   if (options_.hook_folder.empty()) return settle("the files of taas-run for it are not beside it");
+  if (auto names = plan::read_at_start(common.per_rank); !names.empty()) {
+    return settle(fmt::format("{} {} between ranks and {} read when a process starts", fmt::join(names, ", "),
+                              names.size() == 1 ? "differs" : "differ", names.size() == 1 ? "is" : "are"));
+  }
   PreloadRequest request;
   request.command = options_.command;
   request.options = options_.choice.options;
@@ -45,6 +50,8 @@ void RankSource::start(const CommonEnvironment& common) {
   request.modules = options_.choice.modules;
   request.per_rank = common.per_rank;
   request.set_by_program = options_.choice.set_by_program;
+  request.read_at_load = plan::read_at_load();
+  request.read_later = plan::read_later();
   request.hook_folder = options_.hook_folder;
   request.open_files_limit = options_.open_files_limit;
   request.ignored_signals = signals_to_ignore(common.variables);

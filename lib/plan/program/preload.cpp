@@ -24,6 +24,10 @@ constexpr std::string_view kReadAtLoad[] = {"ATEN_",     "BLIS_",    "DNNL_", "G
 constexpr std::string_view kReadLater[] = {"TORCH_EXTENSIONS_DIR", "TORCH_FR_", "TORCH_HOME", "TORCH_NCCL_",
                                            "TORCH_SHOW_CPP_STACKTRACES"};
 
+/// What the C library and Python read when a process starts.
+constexpr std::string_view kReadAtStart[] = {"GLIBC_TUNABLES", "LANG",   "LC_",       "LD_",
+                                             "MALLOC_",        "PYTHON", "TCMALLOC_", "TZ"};
+
 PreloadChoice none(std::string why, bool is_news) { return {{}, 0, std::move(why), is_news, false}; }
 
 template <std::size_t N>
@@ -50,6 +54,17 @@ std::optional<PreloadChoice> why_not_by_itself(const Options& options, int ranks
 }
 
 }  // namespace
+
+std::vector<std::string> read_at_load() { return {std::begin(kReadAtLoad), std::end(kReadAtLoad)}; }
+std::vector<std::string> read_later() { return {std::begin(kReadLater), std::end(kReadLater)}; }
+
+std::vector<std::string> read_at_start(const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  std::ranges::copy_if(names, std::back_inserter(found), [](const std::string& name) {
+    return is_read_at_load(name) || begins_with_one(name, kReadAtStart);
+  });
+  return found;
+}
 
 Result<> check_preload(std::string_view value) {
   if (value == kPreloadAuto || value == kPreloadNone) return {};
@@ -79,6 +94,10 @@ PreloadChoice choose_preload(const Options& options, const std::vector<std::stri
                             fmt::join(text.variables.begin(), rest, ", ")),
                 true);
   }
+  if (text.sets_others) {
+    return none("the program sets variables whose names its text does not have, maybe of those read at import", true);
+  }
+  if (!text.comes_first.empty()) return none(fmt::format("{} has to be imported first", text.comes_first), true);
   PreloadChoice choice{{}, command->options, "", false, !asked, std::move(text.variables)};
   if (!asked) choice.modules.emplace_back(kDefaultModule);
   for (auto name : split(asked ? std::string_view(wanted) : std::string_view(), ',')) {

@@ -25,6 +25,14 @@ struct PreloadChoice {
   std::vector<std::string> set_by_program = {};  ///< no module may read them at import
 };
 
+/// What the names of variables begin with that libraries read once, when they are loaded; and of these, those that they
+/// read later.
+std::vector<std::string> read_at_load();
+std::vector<std::string> read_later();
+
+/// Of variables whose value differs between ranks, those that a rank has to be started with to obey them.
+std::vector<std::string> read_at_start(const std::vector<std::string>& names);
+
 /// The value of --preload: auto, none, or names of modules.
 Result<> check_preload(std::string_view value);
 

@@ -40,6 +40,10 @@ constexpr std::string_view kTraining[] = {"accelerate",
                                           "transformers",
                                           "trl",
                                           "lightning_fabric"};
+/// These change modules that are imported after them, or bring libraries that must not be loaded after torch's.
+constexpr std::string_view kBeforeTorch[] = {"comet_ml", "ddtrace", "eventlet", "gevent",  "isaacgym",
+                                             "newrelic", "open3d",  "pyarrow",  "scalene", "tensorflow"};
+
 bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
 
 /// "package.module" at the beginning of the text, with leading dots.
@@ -124,7 +128,9 @@ class SourceReader {
     for (auto line : split(text, '\n')) {
       for (const auto& name : imported(trim(line))) follow(name, folder);
     }
-    for (auto& name : variables_set(text)) {
+    auto set = variables_set(text);
+    text_.sets_others |= set.others;
+    for (auto& name : set.names) {
       auto& all = text_.variables;
       if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(std::move(name));
     }
@@ -133,6 +139,8 @@ class SourceReader {
   void follow(const std::string& name, const std::string& folder) {
     auto first = name.substr(0, name.find('.'));
     if (std::find(std::begin(kTraining), std::end(kTraining), first) != std::end(kTraining)) text_.trains = true;
+    if (std::find(std::begin(kBeforeTorch), std::end(kBeforeTorch), first) != std::end(kBeforeTorch))
+      text_.comes_first = first;
     if (first == "accelerate") text_.accelerates = true;
     if (name == "ray.train" || name.starts_with("ray.train.")) text_.trains_by_ray = true;
     auto base = root_;

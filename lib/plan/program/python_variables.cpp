@@ -81,12 +81,15 @@ class VariableFinder {
  public:
   explicit VariableFinder(std::string_view text) : text_(text) {}
 
-  std::vector<std::string> find() && {
+  VariablesSet find() && {
     for (auto end : ends_of("environ")) look_behind_environ(end);
     for (auto end : ends_of("putenv(")) note_first(text_from(text_, end));
     for (auto end : ends_of("unsetenv(")) note_first(text_from(text_, end));
+    const auto plain = found_.size();
     if (computed_) note_likely();
-    return std::move(found_);
+    const bool from_file = text_.find("load_dotenv(") != text_.npos;
+    const bool others = from_file || (computed_ && found_.size() == plain);
+    return {std::move(found_), others};
   }
 
  private:
@@ -160,8 +163,9 @@ class VariableFinder {
 
 }  // namespace
 
-std::vector<std::string> variables_set(const std::string& text) {
-  if (!contains(text, "environ") && !contains(text, "setenv(") && !contains(text, "putenv(")) return {};
+VariablesSet variables_set(const std::string& text) {
+  constexpr std::string_view kSigns[] = {"environ", "setenv(", "putenv(", "load_dotenv("};
+  if (std::none_of(std::begin(kSigns), std::end(kSigns), [&](auto sign) { return contains(text, sign); })) return {};
   auto kept = without_comments(text);
   return VariableFinder(kept).find();
 }

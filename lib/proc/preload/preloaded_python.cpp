@@ -35,9 +35,11 @@ std::vector<std::string> hooked_environment(const PreloadRequest& request) {
   }
   auto path = find_variable(request.environment, "PYTHONPATH").value_or("");
   variables.push_back(fmt::format("PYTHONPATH={}{}{}", request.hook_folder, path.empty() ? "" : ":", path));
-  variables.push_back(fmt::format("{}=probe\n{}\n{}\n{}\n{}\n{}", kVariable, request.options, ::getpid(),
-                                  fmt::join(request.modules, ","), fmt::join(request.per_rank, ","),
-                                  fmt::join(request.set_by_program, ",")));
+  auto interpreter = find_in_path(request.command.front(), find_variable(request.environment, "PATH").value_or(""));
+  variables.push_back(fmt::format("{}=probe\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", kVariable, request.options, ::getpid(),
+                                  interpreter, fmt::join(request.modules, ","), fmt::join(request.per_rank, ","),
+                                  fmt::join(request.set_by_program, ","), fmt::join(request.read_at_load, ","),
+                                  fmt::join(request.read_later, ",")));
   return variables;
 }
 

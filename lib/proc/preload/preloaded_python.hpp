@@ -24,6 +24,8 @@ struct PreloadRequest {
   std::vector<std::string> modules;         ///< to be imported, in order
   std::vector<std::string> per_rank;        ///< variables that a module must not look at when it is imported
   std::vector<std::string> set_by_program;  ///< nor at these, which the program sets before it imports the module
+  std::vector<std::string> read_at_load;    ///< beginnings of variables that libraries read when they are loaded
+  std::vector<std::string> read_later;      ///< of these, of those that they read later
   std::string hook_folder;                  ///< absolute; where our sitecustomize.py is
   std::optional<std::uint64_t> open_files_limit;  ///< as in SpawnRequest
   std::vector<int> ignored_signals = {};          ///< the same, of ranks too

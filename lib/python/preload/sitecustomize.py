@@ -6,10 +6,13 @@ were none (or as the user's own one), and Python goes on to run the program by i
 story.
 """
 
+import sys
+
 try:
+    _there = frozenset(sys.modules) - {__name__}
     import taas_preload
 
-    _end = taas_preload.enter(__file__)
+    _end = taas_preload.enter(__file__, _there)
 except BaseException:
     # Python would report it and go on to run the program here, which must never be.
     import os

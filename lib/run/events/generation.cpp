@@ -17,6 +17,7 @@ bool GenerationRecord::spawned(const RankSpawned& event) {
   auto* record = find(event.generation, event.rank);
   if (record == nullptr || record->ended() || record->phase == Phase::kLiving) return false;
   record->pid = event.pid;
+  record->preloaded = event.preloaded;
   enter(*record, Phase::kLiving);
   return true;
 }

@@ -18,7 +18,8 @@ struct RankRecord {
   };
   Phase phase = Phase::kPending;
   bool joined = false;
-  int pid = 0;  ///< on its machine; 0: it was not started
+  bool preloaded = false;  ///< as RankSpawned
+  int pid = 0;             ///< on its machine; 0: it was not started
   ExitStatus status;
   Evidence evidence;
   Instant ended_at{};

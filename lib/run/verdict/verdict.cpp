@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
 #include "run/events/words.hpp"
 #include "run/verdict/culprit.hpp"
 #include "run/verdict/fatal_error.hpp"
@@ -76,6 +77,9 @@ std::string hint_for(const Candidate& culprit, const GenerationRecord& generatio
   auto holders = tells_of_full_gpu(text) ? name_gpu_holders(culprit.rank, generation, policy) : std::string();
   auto hint = find_hint(verdict.cause, verdict.status, text, gpus, holders);
   const auto& record = generation.rank(culprit.rank);
+  if (hint.empty() && record.preloaded && contains(text, "ImportError")) {
+    hint = "the rank came from a Python that had imported torch; --preload none starts each of them afresh";
+  }
   if (record.raised()) hint = join_hints(describe_delay(*record.lingering, policy), hint);
   bool deserted = culprit.strength == Strength::kLostPeer && somebody_finished_early(generation);
   if (hint.empty() && deserted) return "other ranks had already ended well: all have to take part in each collective";

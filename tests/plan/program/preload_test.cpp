@@ -62,6 +62,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("nor with one that sets what nobody knows, or whose packages have to come before torch") {
+  auto unknown = choose("auto", "import os, torch\nos.environ[name] = value");
+  CHECK((unknown.modules.empty() && unknown.is_news));
+  auto first = choose("torch", "import comet_ml\nimport torch");
+  CHECK(first.why == "comet_ml has to be imported first");
+}
+
+TEST_CASE("variables that a rank has to be started with") {
+  CHECK(read_at_start({"RANK", "LD_PRELOAD", "MALLOC_ARENA_MAX", "KMP_AFFINITY", "MY_MODE", "TORCH_NCCL_TRACE"}) ==
+        List{"LD_PRELOAD", "MALLOC_ARENA_MAX", "KMP_AFFINITY"});
+}
+
 TEST_CASE("values of --preload") {
   for (auto value : {"auto", "none", "torch", "torch,torch.distributed,_private1"})
     CHECK(check_preload(value).has_value());

@@ -17,10 +17,10 @@ TEST_CASE("ways to set a variable, and to remove one") {
                     "os.environ.update(dict(A_1=str(3)))", "os.environ.update({\n    # why\n    'A_1': 'b',\n})",
                     "os.environ |= {'A_1': 'b'}", "os.environ.__setitem__('A_1', 'b')"}) {
     CAPTURE(text);
-    CHECK(variables_set(text) == List{"A_1"});
+    CHECK(variables_set(text).names == List{"A_1"});
   }
-  CHECK(variables_set("os.environ.update({'A': 'x', \"B\": f(1), **{'C': ''}})") == List{"A", "B", "C"});
-  CHECK(variables_set("os.environ.update(A='x', B=y)\nos.environ['C'] = os.environ['D'] = z") ==
+  CHECK(variables_set("os.environ.update({'A': 'x', \"B\": f(1), **{'C': ''}})").names == List{"A", "B", "C"});
+  CHECK(variables_set("os.environ.update(A='x', B=y)\nos.environ['C'] = os.environ['D'] = z").names ==
         List{"A", "B", "C", "D"});
 }
 
@@ -29,7 +29,7 @@ TEST_CASE("what sets nothing") {
                     "x['A'] = 1", "run(env={**os.environ, 'A': '1'})", "model(os.environ['A'])", "'A' in os.environ",
                     "environment['A'] = 1", "env = dict(os.environ, A='1')"}) {
     CAPTURE(text);
-    CHECK(variables_set(text).empty());
+    CHECK(variables_set(text).names.empty());
   }
 }
 
@@ -38,8 +38,18 @@ TEST_CASE("where a name is computed, it may be any that is in quotes and not onl
   for (auto text :
        {"os.environ[name] = '1'", "os.putenv(name, '1')", "os.environ.update(all)", "os.environ['X_' + name] = '1'"}) {
     CAPTURE(text);
-    CHECK(variables_set(loop + text + "\nhome = os.environ.get('HOME')") == List{"OMP_NUM_THREADS", "MKL_NUM_THREADS"});
+    CHECK(variables_set(loop + text + "\nhome = os.environ.get('HOME')").names ==
+          List{"OMP_NUM_THREADS", "MKL_NUM_THREADS"});
   }
+}
+
+TEST_CASE("where no name in quotes can be it, variables are set that nobody knows") {
+  CHECK(variables_set("os.environ[name] = value").others);
+  CHECK(variables_set("os.environ.update(read('settings'))").others);
+  CHECK(variables_set("from dotenv import load_dotenv\nload_dotenv()").others);
+  CHECK_FALSE(variables_set("os.environ['A'] = value").others);
+  CHECK_FALSE(variables_set("for name in ['A_1', 'B_1']: os.environ[name] = ''").others);
+  CHECK_FALSE(variables_set("value = os.environ[name]").others);
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 import warnings
 
-print(
-    [
-        (action, category.__name__, module and getattr(module, "pattern", module), line)
+
+def told():
+    return [
+        (action, message and message.pattern, category.__name__, module and getattr(module, "pattern", module), line)
         for action, message, category, module, line in warnings.filters
-        if message is None and category.__module__ == "builtins"
     ]
-)
+
+
+print(told())
 warnings.warn("deprecated here", DeprecationWarning)
-warnings.warn("for users")
+warnings.simplefilter("error", UserWarning)
+import torch
+
+print(told(), torch.__name__)

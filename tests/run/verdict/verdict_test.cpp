@@ -136,6 +136,16 @@ TEST_CASE("the report always fits") {
   CHECK(verdict.log_path == "/runs/x/rank-0.err");
 }
 
+TEST_CASE("an import that fails in a preloaded rank has a way out") {
+  for (bool preloaded : {false, true}) {
+    auto record = GenerationRecord(kFirst, 2);
+    for (int rank : {0, 1}) record.spawned({kFirst, Rank{rank}, 100 + rank, at_ms(1), preloaded});
+    end(record, 1, 20, {1}, raised("ImportError: import tracker before torch", 10));
+    auto verdict = judge_failure(record, policy_for(2));
+    CHECK((verdict.hint.find("--preload none") != verdict.hint.npos) == preloaded);
+  }
+}
+
 TEST_CASE("a stop by the user blames nobody") {
   auto record = all_living(3);
   end(record, 0, 500, {});

@@ -2,9 +2,11 @@
 differ between ranks, and those that the program sets before it imports the module."""
 
 import os
-from collections.abc import ItemsView, ValuesView
+from collections.abc import Callable, ItemsView, ValuesView
 from sys import _getframe
 from types import TracebackType
+
+from . import libraries
 
 
 class Found(BaseException):
@@ -13,11 +15,14 @@ class Found(BaseException):
 
 class Spy:
     """While it is entered, names that are asked for are compared with those given; `seen` has the ones found. The first
-    ends the import with Found, unless the module catches that. Going through all variables does not count."""
+    ends the import with Found, unless the module catches that. Going through all variables does not count. For any
+    other name `note` gets a function that finds out whether the answer is still the same."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], note: Callable[[Callable[[], None]], None]) -> None:
         self.seen: set[str] = set()
         self._names = frozenset(names)
+        self._note = note
+        self._asked: dict[tuple[str, str | None], Callable[[], None]] = {}
         self._kind = type(os.environ)
         self._original = self._kind.__getitem__
 
@@ -26,13 +31,21 @@ class Spy:
         through_all = (ItemsView.__iter__.__code__, ValuesView.__iter__.__code__)
 
         def watched(environment: "os._Environ[str]", name: str) -> str:
-            if os.fsdecode(name) in names and _getframe(1).f_code not in through_all:
+            if _getframe(1).f_code in through_all:
+                return original(environment, name)
+            if os.fsdecode(name) in names:
                 seen.add(os.fsdecode(name))
                 raise Found
+            self._remember(os.fsdecode(name))
             return original(environment, name)
 
         self._kind.__getitem__ = watched  # type: ignore[method-assign]
         return self
+
+    def _remember(self, name: str) -> None:
+        value = os.environ._data.get(os.fsencode(name))  # type: ignore[attr-defined]
+        asked = name, None if value is None else os.fsdecode(value)
+        self._note(self._asked.setdefault(asked, libraries.asked(*asked)))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -30,8 +30,13 @@ def set_environment(entries: list[bytes]) -> None:
     putenv() would refuse some of what a process can be started with.
     """
     array = (ctypes.c_char_p * (len(entries) + 1))(*entries, None)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))  # the C library reads it as long as the process lives
+    keep_for_ever(array)  # the C library reads it as long as the process lives
     ctypes.c_void_p.in_dll(_library, "environ").value = ctypes.addressof(array)
+
+
+def keep_for_ever(thing: object) -> None:
+    """The end of Python does not take it apart."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _check(result: int) -> None:

@@ -10,16 +10,18 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from .stash import Stash
+
 _SUFFIX = ".raised"  # as in lib/node/process/rank_process.cpp
 _MOST_NAMES = 3
 _LONGEST_NAME = 80
 _AT_EXIT = "functions that run at Python's end (atexit)"
 
 
-def watch() -> None:
+def watch(stash: Stash) -> None:
     """In a rank, when its environment is there."""
     beside = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    threading = sys.modules.get("threading")
+    threading: Any = stash.find("threading")
     if beside and type(getattr(threading, "_threading_atexits", None)) is list:
         threading._threading_atexits = _Ends(threading._threading_atexits, beside + _SUFFIX)  # type: ignore[union-attr]
 

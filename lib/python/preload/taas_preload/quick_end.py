@@ -6,22 +6,26 @@ outside the process. Where a rank has loaded any other library (CUDA's driver is
 one was put in front of all by LD_PRELOAD, its end is the usual one: these may have something to write.
 """
 
+import atexit
 import ctypes
 import os
+
+from .stash import Stash
 
 _library = ctypes.CDLL(None)
 _preloaded: frozenset[str] | None = None
 
 
-def remember() -> None:
-    """In the preloaded interpreter, when all is imported. `consider` has been registered before anything else was."""
+def remember(stash: Stash, modules: list[str]) -> None:
+    """In the preloaded interpreter, when all is imported."""
     global _preloaded
     if not any(name in os.environ for name in ("LD_PRELOAD", "LD_AUDIT")):
         _preloaded = _libraries()
+        stash.first(modules[0], lambda: atexit.register(_consider))
 
 
-def consider() -> None:
-    """The last of the functions that run at exit.
+def _consider() -> None:
+    """Runs after the functions of all that is imported from then on, which were registered later.
 
     The C library's handlers run in the opposite order of their registration: its buffers are written, then the process
     ends with the status that it was to end with.

@@ -12,12 +12,13 @@ from . import fresh_state, linux, standard_input
 from .output import Held
 from .server import Request
 from .settings import Settings
+from .stash import Stash
 
 _STREAMS, _SESSION, _PARENT, _LIMIT, _READ_ONLY, _DIRECTORY = range(6)
 _CANNOT_EXECUTE = 127
 
 
-def become(request: Request, settings: Settings, held: Held) -> None:
+def become(request: Request, settings: Settings, held: Held, stash: Stash) -> None:
     """Returns when the program may run; a step that fails is told to taas-run and ends the process."""
     if not request.control.recv(1):
         os._exit(_CANNOT_EXECUTE)
@@ -30,7 +31,7 @@ def become(request: Request, settings: Settings, held: Held) -> None:
         _do(request, _READ_ONLY, lambda: linux.restrict_to(request.rules))
     _take_environment(request.environment)
     _take_arguments([os.fsdecode(word) for word in request.argv])
-    fresh_state.renew()
+    fresh_state.renew(stash)
     request.control.close()  # taas-run reads the streams from now on
     held.replay()
 

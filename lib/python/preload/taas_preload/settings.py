@@ -15,12 +15,15 @@ class Settings(NamedTuple):
     modules: list[str]
     per_rank: list[str]  # variables that ranks have and this process has not
     set_by_program: list[str]  # variables that the program sets itself
+    read_at_load: list[str]  # beginnings of variables that libraries read when they are loaded
+    read_later: list[str]  # of these, those that they read later
+    interpreter: str  # the file that taas-run executes
     agent: int  # process id of taas-run, which will be the parent of ranks
 
     @classmethod
     def take(cls, folder: str) -> "Settings":
         """Reads the variable, and takes it and the folder out of everybody's sight."""
-        stage, options, agent, *lists = os.environ.pop(VARIABLE).split("\n")
+        stage, options, agent, interpreter, *lists = os.environ.pop(VARIABLE).split("\n")
         sys.path.remove(folder)
         for path in (folder, os.path.join(folder, __package__)):
             sys.path_importer_cache.pop(path, None)
@@ -29,9 +32,21 @@ class Settings(NamedTuple):
             os.environ["PYTHONPATH"] = theirs
         else:
             del os.environ["PYTHONPATH"]
-        modules, per_rank, set_by_program = (names.split(",") for names in lists)
-        return cls(folder, stage == "probe", int(options), modules, per_rank, set_by_program, int(agent))
+        modules, per_rank, set_by_program, read_at_load, read_later = (names.split(",") for names in lists)
+        return cls(
+            folder,
+            stage == "probe",
+            int(options),
+            modules,
+            per_rank,
+            set_by_program,
+            read_at_load,
+            read_later,
+            interpreter,
+            int(agent),
+        )
 
     def print_for_serving(self) -> str:
-        lists = [",".join(names) for names in (self.modules, self.per_rank, self.set_by_program)]
-        return "\n".join(["serve", str(self.options), str(self.agent), *lists])
+        lists = (self.modules, self.per_rank, self.set_by_program, self.read_at_load, self.read_later)
+        words = ["serve", str(self.options), str(self.agent), self.interpreter, *(",".join(names) for names in lists)]
+        return "\n".join(words)

@@ -2,9 +2,9 @@
 
 import atexit
 import os
-import sys
 
 from . import torch_watch
+from .stash import Stash
 from .training_facts import TrainingFacts
 
 SWITCH = "TAAS_HINTS"
@@ -14,13 +14,18 @@ _PLACE = (
 _SUFFIX = ".facts"  # as in lib/node/process/rank_process.cpp
 
 
-def watch() -> None:
-    """In a rank, when its environment is there. A single rank can make none of these mistakes."""
-    beside = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    alone = os.environ.get("WORLD_SIZE", "1") == "1"
-    if "torch" not in sys.modules or not beside or alone or os.environ.get(SWITCH) == "0":
-        return
-    facts = TrainingFacts()
-    setattr(sys.modules["torch"], _PLACE, facts)
-    torch_watch.watch(facts)
-    atexit.register(facts.write, beside + _SUFFIX)
+def watch(stash: Stash) -> None:
+    """In the preloaded interpreter."""
+
+    def begin() -> None:
+        beside = os.environ.get("TORCHELASTIC_ERROR_FILE")
+        alone = os.environ.get("WORLD_SIZE", "1") == "1"  # a single rank can make none of these mistakes
+        if not beside or alone or os.environ.get(SWITCH) == "0":
+            return
+        facts = TrainingFacts()
+        setattr(stash.find("torch"), _PLACE, facts)
+        torch_watch.watch(facts)
+        atexit.register(facts.write, beside + _SUFFIX)
+
+    if stash.find("torch") is not None:
+        stash.then("torch", begin)

@@ -1,5 +1,6 @@
 """Imports the modules, and judges whether ranks may be forked from what came of it."""
 
+import _signal
 import contextlib
 import gc
 import os
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from . import environment_spy, start_folder
 from .draws import Draws
 from .settings import Settings
+from .stash import Recorder
 
 _NEVER = 1_000_000_000
 
@@ -17,20 +19,27 @@ class Refusal(Exception):
     """Why no rank can be forked from this interpreter, for the user, after "no preload: "."""
 
 
-def prepare(settings: Settings) -> str:
-    """Imports all. Returns what is to be told to taas-run: "ready" or "refused <why>"."""
+def prepare(settings: Settings, recorder: Recorder, why_not: str | None) -> str:
+    """Imports all, unless `why_not`. Returns what is to be told to taas-run: "ready" or "refused <why>"."""
+    handlers = _signal_handlers()
     try:
+        if why_not is not None:
+            raise Refusal(why_not)
         with _rarely_collecting():
             for module in settings.modules:
-                _import(module, settings)
+                _import(module, settings, recorder)
         _check_devices()
         _check_threads()
+        if _signal_handlers() != handlers:
+            raise Refusal("an imported module handles signals, which each rank has to do by itself")
     except Refusal as refusal:
         return f"refused {refusal}"
-    sys.stdout.flush()
-    sys.stderr.flush()
-    gc.freeze()  # the collector's rounds write into every object, and so would give each rank its own copy of all
     return "ready"
+
+
+def freeze() -> None:
+    """The collector's rounds write into every object, and so would give each rank a copy of its own of all."""
+    gc.freeze()
 
 
 @contextlib.contextmanager
@@ -43,9 +52,10 @@ def _rarely_collecting() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _import(module: str, settings: Settings) -> None:
+def _import(module: str, settings: Settings, recorder: Recorder) -> None:
     watched = settings.per_rank + settings.set_by_program
-    with start_folder.in_path(settings), environment_spy.Spy(watched) as spy, Draws() as draws:
+    spy = environment_spy.Spy(watched, recorder.note)
+    with start_folder.in_path(settings), spy, Draws() as draws:
         try:
             __import__(module)
         except BaseException as error:
@@ -102,6 +112,10 @@ def _check_threads() -> None:
     os.waitpid(child, 0)
     if _count_threads() > 1:
         raise Refusal(f"an imported module started {_count_threads() - 1} thread(s), which no forked process has")
+
+
+def _signal_handlers() -> list[object]:
+    return [_signal.getsignal(number) for number in _signal.valid_signals()]
 
 
 def _count_threads() -> int:

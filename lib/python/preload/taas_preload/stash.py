@@ -1,0 +1,293 @@
+"""Modules that were imported beforehand, which a rank's program has not imported yet.
+
+While modules are preloaded, a Recorder notes in order what the execution of each brings: other modules, and changes
+elsewhere (filters of warnings, functions at exit, loggers, …). Stash.hide() then takes all of it back, so that nothing
+of it can be seen. The finders of Python find what they would find without this; where that is the very file, or
+built-in module, that was preloaded, importing it hands the stashed module over instead of executing the file, and
+brings what its execution brought. So a file of the program that has the name of a library wins as usual, a library that
+insists on being imported before torch can be, and hooks that a program registers see its imports.
+
+This file is imported before anything is recorded: it uses nothing that a fresh interpreter has not imported already.
+"""
+
+import _frozen_importlib as bootstrap
+import _frozen_importlib_external as external
+import builtins
+import sys
+
+from .traces import Surface, Traces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    Item = str | Callable[[], object]
+
+_FINDERS = (bootstrap.BuiltinImporter, bootstrap.FrozenImporter, external.PathFinder)
+
+
+class _Plan:
+    """All that the import of one module brings."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, ModuleType] = {}
+        self.changes: list[tuple[str, Callable[[], object]]] = []  # by the execution of which module
+        self.executed: set[str] = set()
+
+
+class Stash:
+    def __init__(self) -> None:
+        self.brings: dict[str, dict[Item, None]] = {}
+        """By module: modules that its execution asked for, by name, and changes to be made again, in order."""
+        self.specs: dict[str, ModuleSpec] = {}
+        self.recording = False  # changes are made by modules themselves
+        self._modules: dict[str, ModuleType] = {}
+        self._plans: dict[str, _Plan] = {}
+        self._forgotten: set[str] = set()  # no attributes of their packages
+        self._ordinary: list[object] = []  # finders that are there at the program's first line
+        self._executed: list[set[str]] = [set()]  # modules that are imported, or were, as far as can be seen
+
+    def find(self, name: str) -> "ModuleType | None":
+        """A module that is imported, or that is stashed."""
+        return sys.modules.get(name) or self._modules.get(name)
+
+    def first(self, name: str, action: "Callable[[], object]") -> None:
+        """Runs the action before anything that the import of the stashed module brings."""
+        self.brings[name] = {action: None, **self.brings.get(name, {})}
+
+    def then(self, name: str, action: "Callable[[], object]") -> None:
+        """The same for the moment after all of that."""
+        self.brings.setdefault(name, {})[action] = None
+
+    def install(self) -> None:
+        for finder in _FINDERS:
+            finder.find_spec = staticmethod(self._finding(finder.find_spec))  # type: ignore[method-assign,assignment]
+
+    def hide(self, surface: Surface) -> None:
+        """Makes everything look as on that surface, but for what the finders are asked for."""
+        surface.restore()
+        for name in [name for name in sys.modules if name not in surface.modules]:
+            module = sys.modules.pop(name)
+            if name.partition(".")[0] != __package__:
+                self._modules[_copy(name)] = module
+        self._executed = [set()]
+        self._ordinary = list(sys.meta_path)
+
+    def plan(self, names: list[str]) -> None:
+        """Works out beforehand what the imports of these modules bring."""
+        self._plans = {name: self._make_plan(name) for name in names}
+        whole = tuple(f"{name}." for name in names)
+        packages: dict[str, set[str]] = {}
+        for name in self._modules:
+            parent, _, own = name.rpartition(".")
+            package = self.find(parent) if parent and not name.startswith(whole) else None
+            if package is None:
+                continue
+            if parent not in packages:
+                packages[parent] = self._make_plan(parent).executed
+            if name not in packages[parent]:
+                self._forget(own, package, name)
+
+    def _forget(self, own: str, package: "ModuleType", name: str) -> None:
+        """A package that does not import a module of its own has no such attribute until somebody does."""
+        if vars(package).get(own) is self._modules[name]:
+            delattr(package, own)
+            self._forgotten.add(name)
+
+    def _finding(self, original: "Callable[..., ModuleSpec | None]") -> "Callable[..., ModuleSpec | None]":
+        def find_spec(name: str, path: "Any" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
+            spec = original(name, path, target)
+            if spec is not None and self.has(name) and _is_same(spec, self.specs.get(name)):
+                self._hand_over(spec)
+            return spec
+
+        return find_spec
+
+    def has(self, name: str) -> bool:
+        """Whether the module is stashed, and was not imported since."""
+        return name in self._modules and not self._is_executed(name)
+
+    def _is_executed(self, name: str) -> bool:
+        return any(name in names for names in self._executed)
+
+    def _hand_over(self, spec: "ModuleSpec") -> None:
+        """Has importlib take the stashed module for a new one, and bring() run in place of its file."""
+        module, name = self._modules[spec.name], spec.name
+        own_spec = getattr(module, "__spec__", None)
+
+        def execute(_: "ModuleType") -> None:
+            _set(module, "__spec__", own_spec)
+            self._forgotten.discard(name)  # importlib makes it an attribute itself
+            self._bring(name)
+
+        if not isinstance(spec.loader, external.FileLoader):
+            spec.loader = _HandOver()  # of built-in modules it is a class, of namespaces there is none
+        _set(spec.loader, "create_module", lambda _: module)
+        _set(spec.loader, "exec_module", execute)
+
+    def _bring(self, name: str) -> None:
+        if self._is_executed(name):
+            return
+        if self._is_watched():
+            self._executed[0].add(name)
+            for item in self.brings.get(name, ()):
+                self._import_watched(item) if isinstance(item, str) else item()
+            return
+        plan = self._plans.pop(name, None) or self._make_plan(name)
+        there = {name: sys.modules[name] for name in sys.modules if name in plan.modules}
+        sys.modules.update(plan.modules)
+        sys.modules.update(there)
+        for inner in self._forgotten & plan.modules.keys():
+            self._bind(inner)
+        self._modules = {name: self._modules[name] for name in self._modules if name not in plan.modules}
+        plan.modules.clear()  # Python's end is slower with modules that somebody still refers to
+        for owner, change in () if self.recording else plan.changes:
+            if not self._is_executed(owner):
+                change()
+        self._executed.append(plan.executed)
+
+    def _make_plan(self, name: str) -> _Plan:
+        plan = _Plan()
+
+        def visit(name: str) -> None:
+            if name in plan.executed or self._is_executed(name):
+                return
+            plan.executed.add(name)
+            visit(name.rpartition(".")[0])
+            for item in self.brings.get(name, ()):
+                if isinstance(item, str):
+                    visit(item)
+                else:
+                    plan.changes.append((name, item))
+            if name in self._modules:  # importlib, too, puts it last when it has been executed
+                plan.modules[_copy(name)] = self._modules[name]
+
+        visit(name)
+        return plan
+
+    def _bind(self, name: str) -> None:
+        self._forgotten.discard(name)
+        parent, _, own = name.rpartition(".")
+        _set(self.find(parent), own, sys.modules[name])
+
+    def _is_watched(self) -> bool:
+        """The program has finders of its own, which expect to be asked for every module."""
+        return any(all(finder is not known for known in self._ordinary) for finder in sys.meta_path)
+
+    def _import_watched(self, name: str) -> None:
+        """By the finders, one of which may wrap what hands the module over; but none may execute the file again."""
+        parent = name.rpartition(".")[0]
+        if parent:
+            self._import_watched(parent)
+        if self.has(name):
+            path, spec = getattr(sys.modules.get(parent), "__path__", None), None
+            if name in self.specs:  # else a module has put it there by hand
+                spec = bootstrap._find_spec(name, path)  # type: ignore[attr-defined]
+            if spec is not None and _hands_over(spec.loader):
+                bootstrap._load(spec)  # type: ignore[attr-defined]
+            else:
+                sys.modules[name] = self._modules[name]
+            if name in self._forgotten:
+                self._bind(name)
+        self._bring(name)
+
+
+def _copy(name: str) -> str:
+    """In memory beside other copies: a rank that counts one more reference copies a page of memory."""
+    return name.encode().decode()
+
+
+class _HandOver:
+    pass
+
+
+def _is_same(found: "ModuleSpec", preloaded: "ModuleSpec | None") -> bool:
+    if preloaded is None or found.origin != preloaded.origin:
+        return False
+    places = (list(spec.submodule_search_locations or ()) for spec in (found, preloaded))
+    return found.origin is not None or next(places) == next(places)
+
+
+def _hands_over(loader: object) -> bool:
+    inner: Iterable[object] = () if isinstance(loader, type) else getattr(loader, "__dict__", {}).values()
+    return any("create_module" in getattr(each, "__dict__", {}) for each in (loader, *inner) if type(each) is not type)
+
+
+def _set(owner: object, name: str, value: object) -> None:
+    try:
+        setattr(owner, name, value)
+    except (AttributeError, TypeError):
+        pass  # something else than a module may be in its place
+
+
+class Recorder:
+    """While it is entered, notes in the stash what the execution of each module brings."""
+
+    def __init__(self, stash: Stash) -> None:
+        self.traces = Traces(self.note)
+        self._stash = stash
+        self._running: list[str] = []  # modules that are being executed, the innermost last
+        self._known = set(sys.modules)
+        self._load = bootstrap._load_unlocked  # type: ignore[attr-defined]
+        self._import = builtins.__import__
+
+    def __enter__(self) -> "Recorder":
+        self._stash.recording = True
+        bootstrap._load_unlocked = self._watch_load  # type: ignore[attr-defined]
+        builtins.__import__ = self._watch_import
+        self.traces.watch_exits()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        bootstrap._load_unlocked = self._load  # type: ignore[attr-defined]
+        builtins.__import__ = self._import
+        self.traces.end()
+        self._stash.recording = False
+
+    def note(self, item: "Item") -> None:
+        """Of the module that is being executed."""
+        if self._running:
+            self._stash.brings[self._running[-1]][item] = None
+
+    def _watch_load(self, spec: "ModuleSpec") -> "Any":
+        self._settle()
+        self.note(spec.name)
+        if self._stash.has(spec.name) and _hands_over(spec.loader):
+            return self._load(spec)
+        self._stash.specs[spec.name], self._stash.brings[spec.name] = spec, {}
+        self._known.add(spec.name)
+        self._running.append(spec.name)
+        try:
+            return self._load(spec)
+        finally:
+            self._settle()
+            self._running.pop()
+
+    def _watch_import(
+        self, name: str, globals: "Any" = None, locals: "Any" = None, fromlist: "Any" = (), level: int = 0
+    ) -> "ModuleType":
+        module = self._import(name, globals, locals, fromlist, level)
+        if self._running:
+            brought = self._stash.brings[self._running[-1]]
+            if level:
+                package = bootstrap._calc___package__(globals)  # type: ignore[attr-defined]
+                name = bootstrap._resolve_name(name, package, level)  # type: ignore[attr-defined]
+            brought[name] = None
+            if fromlist and hasattr(module, "__path__"):
+                for item in fromlist:
+                    if (inner := f"{name}.{item}") in sys.modules:
+                        brought[inner] = None
+        return module
+
+    def _settle(self) -> None:
+        """What was changed since the last time is the work of the module that is being executed."""
+        for name in reversed(sys.modules):
+            if name in self._known and name not in self._running[-1:]:
+                break
+            if name not in self._known:  # put there by hand
+                self._known.add(name)
+                self.note(name)
+        self.traces.note_changes(last=len(self._running) == 1)
