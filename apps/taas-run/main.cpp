@@ -110,7 +110,7 @@ Result<plan::ResolvedProgram> find_program(plan::LaunchPlan& plan, const plan::M
   plan.notices.insert(plan.notices.end(), program->notices.begin(), program->notices.end());
   for (auto& note :
        {cli::note_on_accelerate(*program, machine), cli::note_on_ray_train(*program, machine, plan.world_size())}) {
-    if (!note.empty()) plan.notices.push_back(note);
+    plan.note(note);
   }
   return program;
 }

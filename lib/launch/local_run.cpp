@@ -134,6 +134,7 @@ Result<int> run_on_this_machine(LocalRunOptions options, Lifeline lifeline) {
   });
   if (!node) return node.error();
   CoordinatorLoopOptions loop{policy_of(options.plan), options.plan, options.machine, (*node)->output_directory()};
+  loop.plan.note(opened.folder->notice());
   if (data_hosts) {
     loop.policy.launch =
         node::print_launch(options.plan, options.machine, options.data_hosts->working_directory, *opened.folder, key);

@@ -51,6 +51,10 @@ struct LaunchPlan {
   Options options;
 
   [[nodiscard]] int world_size() const { return static_cast<int>(ranks.size()); }
+  /// Adds a notice, unless it is empty.
+  void note(const std::string& text) {
+    if (!text.empty()) notices.push_back(text);
+  }
 };
 
 /// Decides the way, sizes and places, or says why not (kUsage, naming the values). In the plan's options what the flags

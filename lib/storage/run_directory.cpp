@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 namespace taas::storage {
@@ -52,6 +53,7 @@ Result<> check_space(const Place& place) {
   struct statvfs disk {};
   if (::statvfs(place.path.c_str(), &disk) != 0) return unusable(place, "read the free space of", errno);
   bool no_inodes = disk.f_files > 0 && disk.f_favail == 0;  // some file systems do not count them
+  if (disk.f_blocks == 0) return {};  // mounts of object stores do not say
   if (std::uintmax_t{disk.f_bavail} * disk.f_frsize >= kLeastSpace && !no_inodes) return {};
   return unusable(place, "write to", ENOSPC);
 }
@@ -95,6 +97,12 @@ Result<HeldFolder> make_run_folder(const std::string& where, const char* flag, c
   if (auto made = make_place(*place); !made) return made.error();
   if (auto space = check_space(*place); !space) return space.error();
   return make_unique(*place, name);
+}
+
+/// Not where the disk is full, or something else has the name.
+bool nobody_may_write(const Error& error) {
+  const int why = error.system_errno;
+  return why == EACCES || why == EPERM || why == EROFS || why == ENOENT;
 }
 
 std::string private_output_of(Rank rank) { return fmt::format("private/rank-{:04}/output", rank.value); }
@@ -156,11 +164,20 @@ Result<HeldPath> RunDirectory::flight_records(Generation generation) const {
 Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
   auto name = folder_name(options.run_id);
   auto folder = make_run_folder(options.output, "--output", name);
+  std::string notice;
+  if (!folder && !options.otherwise.empty() && nobody_may_write(folder.error())) {
+    auto other = make_run_folder(options.otherwise, "--output", name);
+    if (!other) return folder.error();
+    notice = fmt::format("{} cannot be written ({}): what this run writes is in {}; --output DIR chooses another folder",
+                         options.output, std::strerror(folder.error().system_errno), other->path());
+    folder = std::move(other);
+  }
   if (!folder) return folder.error();
   auto logs = options.log_dir ? make_run_folder(*options.log_dir, "--log-dir", name) : Result<HeldFolder>(HeldFolder());
   if (!logs) return logs.error();
   RunDirectory run(std::move(*folder), std::move(*logs));
   if (auto made = run.make_folders(); !made) return made.error();
+  run.notice_ = std::move(notice);
   if (options.is_latest) point_latest_to(run.path());
   return run;
 }

@@ -17,6 +17,7 @@ struct RunDirectoryOptions {
   std::string run_id = {};  ///< names the run's folder; "-2" and so on is appended when that exists already
   std::optional<std::string> log_dir = {};  ///< --log-dir: torchrun's layout there, for the ranks' log files
   bool is_latest = true;                    ///< the link "latest" leads to it from now on
+  std::string otherwise = {};  ///< used where nobody may write to `output`; empty: that is an error
 };
 
 /// The folder of one run, and where everything in it lies. It is held open from its making on, as this run's folder
@@ -30,6 +31,8 @@ class RunDirectory {
   [[nodiscard]] const std::string& path() const { return folder_.path(); }
   /// This run's own folder below --log-dir; empty: none was asked for.
   [[nodiscard]] const std::string& log_dir() const { return logs_.path(); }
+  /// One line for the user where it had to be made in another place than was wanted; else empty.
+  [[nodiscard]] const std::string& notice() const { return notice_; }
   [[nodiscard]] HeldPath journal() const { return {folder_, "journal.jsonl"}; }
   /// Where the launcher's own processes write their logs (base/log/log.hpp).
   [[nodiscard]] std::string own_logs() const { return path() + "/log"; }
@@ -64,6 +67,7 @@ class RunDirectory {
 
   HeldFolder folder_;
   HeldFolder logs_;  // without --log-dir none
+  std::string notice_;
 };
 
 /// Makes the run's folder with staging() and files() in it, and points <output>/latest to it. Fails, before anything is

@@ -11,13 +11,18 @@
 namespace taas::ui {
 namespace {
 
+/// Variables of those whose terminals keep what is drawn: a notebook's kernel (for `!` in a cell), and CI systems that
+/// do not set CI.
+constexpr const char* kKeepDrawings[] = {"JPY_PARENT_PID", "JENKINS_URL", "TEAMCITY_VERSION", "TF_BUILD"};
+
 RendererOptions::Kind choose_kind(const plan::OutputOptions& output, const plan::Machine& machine,
                                   const Terminal& terminal) {
   if (output.json) return RendererOptions::Kind::kJson;
   auto name = value_of(machine.environment, "TERM");
   auto in_ci = value_of(machine.environment, "CI");
   bool is_log = !in_ci.empty() && in_ci != "false" && in_ci != "0";
-  bool can_draw = terminal.same && !is_log && !name.empty() && name != "dumb";
+  for (const auto* sign : kKeepDrawings) is_log |= !value_of(machine.environment, sign).empty();
+  bool can_draw = terminal.same && terminal.has_size && !is_log && !name.empty() && name != "dumb";
   bool may_draw = output.color != plan::Color::kNever && output.verbosity != plan::Verbosity::kQuiet;
   return can_draw && may_draw ? RendererOptions::Kind::kLive : RendererOptions::Kind::kPlain;
 }
@@ -59,7 +64,10 @@ Terminal inspect_terminal() {
     terminal.one_file = terminal.same || (out.st_dev == err.st_dev && out.st_ino == err.st_ino);
   }
   winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.columns = size.ws_col;
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0) {
+    terminal.has_size = size.ws_col > 0 && size.ws_row > 0;
+    if (terminal.has_size) terminal.columns = size.ws_col;
+  }
   return terminal;
 }
 
@@ -77,8 +85,11 @@ RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machi
   options.max_restarts = plan.options.supervision.max_restarts;
   options.data = {plan.data.count, plan.device == plan::Device::kGpu};
   options.run_start = run_start;
-  options.stdout_style = Style(wants_color(output.color, machine.environment, terminal.stdout_is_terminal));
-  options.stderr_style = Style(wants_color(output.color, machine.environment, terminal.stderr_is_terminal));
+  auto style = [&](bool is_terminal) {
+    return Style(wants_color(output.color, machine.environment, is_terminal && terminal.has_size));
+  };
+  options.stdout_style = style(terminal.stdout_is_terminal);
+  options.stderr_style = style(terminal.stderr_is_terminal);
   options.one_file = terminal.one_file;
   options.reads_terminal = terminal.stdin_is_terminal;
   options.columns = terminal.columns;

@@ -40,7 +40,8 @@ def test_an_interpreter_that_is_asked_for_goes_first(installed: Environment) -> 
     script = installed.script(RANKS)
     assert sys.executable in installed.launch(script, PYTHON_EXEC=sys.executable).stdout
     active = pathlib.Path(sys.executable).parents[1]
-    assert f"{active}/bin/python" in installed.launch(script, VIRTUAL_ENV=str(active)).stdout
+    path = f"{active}/bin:{installed.bin}:{os.environ['PATH']}"
+    assert f"{active}/bin/python" in installed.launch(script, PATH=path).stdout
 
 
 def test_a_link_to_taas_run_elsewhere_does_not_choose_the_interpreter(

@@ -65,6 +65,16 @@ TEST_CASE("logs of CI keep every drawing, so that there are none") {
   CHECK(in_ci("") == Kind::kLive);
 }
 
+TEST_CASE("nor are there any in a notebook's cell, and neither is colour on a terminal without a size") {
+  auto cell = machine({{"TERM", "xterm-color"}, {"JPY_PARENT_PID", "7"}});
+  auto options = renderer_options(two_ranks(), cell, kTerminal, at_ms(0));
+  CHECK((options.kind == RendererOptions::Kind::kPlain && options.stderr_style.colored()));
+  auto terminal = kTerminal;
+  terminal.has_size = false;
+  options = renderer_options(two_ranks(), machine({{"TERM", "xterm"}}), terminal, at_ms(0));
+  CHECK((options.kind == RendererOptions::Kind::kPlain && !options.stderr_style.colored()));
+}
+
 TEST_CASE("prefixes come from the flag, else from torchrun's variable") {
   auto plan = two_ranks();
   plan.options.rendezvous.role = "trainer";

@@ -198,7 +198,7 @@ Resolve resolve_as_joined(plan::LaunchPlan here) {
 /// `first` is kept until the run has ended.
 Result<int> coordinate_joined(const plan::Join& mode, const net::Secret& secret, FirstNode first, Launching& launching,
                               Lifeline lifeline) {
-  if (!first.remark.empty()) launching.plan.notices.push_back(first.remark);
+  launching.plan.note(first.remark);
   auto options = remote_options(launching);
   if (!options) return options.error();
   options->secret = secret;

@@ -85,6 +85,10 @@ Result<std::string> LocalPrograms::find_python() const {
                                      is_path ? "no such file" : "not in PATH"));
 }
 
+std::string LocalPrograms::remark_on(const std::string& python) const {
+  return other_active_environment(variables_, python);
+}
+
 std::string own_path() {
   std::error_code unknown;
   return fs::read_symlink("/proc/self/exe", unknown);

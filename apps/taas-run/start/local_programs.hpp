@@ -18,6 +18,7 @@ class LocalPrograms : public plan::ProgramFinder {
   std::string find_in_path(const std::string& name) const override;
   std::string find_shipped(const std::string& name) const override;
   Result<std::string> find_python() const override;
+  std::string remark_on(const std::string& python) const override;
 
  private:
   std::string path_;

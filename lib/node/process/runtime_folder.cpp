@@ -16,6 +16,7 @@ namespace taas::node {
 namespace {
 
 constexpr const char* kRuntimeDirectory = "XDG_RUNTIME_DIR";
+constexpr const char* kTemporaryDirectory = "TMPDIR";
 constexpr int kMostNames = 16;  // of which others may have taken some
 constexpr mode_t kPrivate = 0700;
 constexpr mode_t kForOthers = 077;
@@ -57,15 +58,18 @@ Result<std::string> find_runtime_folder(const std::map<std::string, std::string>
   if (runtime != environment.end() && is_private_folder(runtime->second)) {
     if (auto ours = runtime->second + "/taas-run"; make_private_folder(ours)) return ours;
   }
-  for (auto* usable : {is_private_folder, make_private_folder}) {
-    for (int attempt = 0; attempt < kMostNames; ++attempt) {
-      if (auto name = name_of(parent, attempt); usable(name)) return name;
+  auto temporary = environment.find(kTemporaryDirectory);
+  for (const auto& place : {parent, temporary == environment.end() ? parent : temporary->second}) {
+    for (auto* usable : {is_private_folder, make_private_folder}) {
+      for (int attempt = 0; attempt < kMostNames; ++attempt) {
+        if (auto name = name_of(place, attempt); usable(name)) return name;
+      }
     }
   }
   return usage_error(
       fmt::format("no folder for locks: {} to {} belong to somebody else or cannot be made; set {} to a "
-                  "folder of yours with mode 0700",
-                  name_of(parent, 0), name_of(parent, kMostNames - 1), kRuntimeDirectory));
+                  "folder of yours with mode 0700, or {} to one that you may write to",
+                  name_of(parent, 0), name_of(parent, kMostNames - 1), kRuntimeDirectory, kTemporaryDirectory));
 }
 
 }  // namespace

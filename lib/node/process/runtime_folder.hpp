@@ -10,7 +10,8 @@ namespace taas::node {
 
 /// A folder of this user's on this machine that nobody else may enter, the same for all launchers of the user: for
 /// locks by which they find each other, and for the private folders of runs. In XDG_RUNTIME_DIR where that is such a
-/// folder, else in `parent` under a name that another user has not taken: names in /tmp are free for everybody.
+/// folder, else in `parent`, or where that cannot be in TMPDIR, under a name that another user has not taken: names in
+/// /tmp are free for everybody.
 Result<std::string> runtime_folder(const std::map<std::string, std::string>& environment,
                                    const std::string& parent = "/tmp");
 

@@ -29,10 +29,13 @@ std::vector<std::string> with_arguments(std::vector<std::string> command, const 
 Result<ResolvedProgram> run_with_python(const ProgramOptions& options, const ProgramFinder& finder) {
   auto python = finder.find_python();
   if (!python) return std::move(python).error().with(options.program);
+  ResolvedProgram resolved{{}, {}, true};
+  if (auto remark = finder.remark_on(*python); !remark.empty()) resolved.notices.push_back(std::move(remark));
   std::vector<std::string> command{std::move(*python), "-u"};
   if (options.module) command.emplace_back("-m");
   command.push_back(options.program);
-  return ResolvedProgram{with_arguments(std::move(command), options), {}, true};
+  resolved.command = with_arguments(std::move(command), options);
+  return resolved;
 }
 
 /// As `python FOLDER` does.

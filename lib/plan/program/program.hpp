@@ -31,6 +31,8 @@ class ProgramFinder {
   virtual std::string find_shipped(const std::string& name) const = 0;
   /// The Python interpreter: $PYTHON_EXEC, the active virtual environment's, PATH's; an error says which is missing.
   virtual Result<std::string> find_python() const = 0;
+  /// What the user should know of the choice of that interpreter; empty where it is what anybody expects.
+  virtual std::string remark_on(const std::string& python) const = 0;
 };
 
 /// What every rank executes.

@@ -1,7 +1,10 @@
 #include "proc/spawn/python.hpp"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 namespace taas {
 namespace {
@@ -17,6 +20,10 @@ std::string environments_python(const std::string& folder) {
   auto has = [&prefix](const char* name) { return ::access((prefix + name).c_str(), F_OK) == 0; };
   auto python = folder + "/python";
   return (has("/pyvenv.cfg") || has("/conda-meta")) && is_executable_file(python) ? python : std::string();
+}
+
+bool has_entry(std::string_view path, const std::string& folder) {
+  return (":" + std::string(path) + ":").find(":" + folder + ":") != std::string::npos;
 }
 
 }  // namespace
@@ -47,14 +54,26 @@ std::string find_python(std::span<const std::string> environment, const std::str
   auto path = find_variable(environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
   auto chosen = find_variable(environment, "PYTHON_EXEC").value_or("");
   if (!chosen.empty()) return find_in_path(chosen, path);
-  auto virtual_environment = find_variable(environment, "VIRTUAL_ENV").value_or("");
-  if (!virtual_environment.empty()) {
-    auto python = find_in_path(std::string(virtual_environment) + "/bin/python", path);
-    if (!python.empty()) return python;
+  if (!has_entry(path, launcher_folder)) {
+    if (auto python = environments_python(launcher_folder); !python.empty()) return python;
   }
-  if (auto python = environments_python(launcher_folder); !python.empty()) return python;
   auto python = find_in_path("python3", path);
   return python.empty() ? find_in_path("python", path) : python;
+}
+
+std::string other_active_environment(std::span<const std::string> environment, const std::string& python) {
+  namespace fs = std::filesystem;
+  if (!find_variable(environment, "PYTHON_EXEC").value_or("").empty()) return {};
+  std::string other;
+  for (const auto* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    auto active = find_variable(environment, name).value_or("");
+    if (active.empty()) continue;
+    std::error_code unknown;
+    if (fs::equivalent(fs::path(active) / "bin", fs::path(python).parent_path(), unknown)) return {};
+    if (other.empty()) other = fmt::format("{} names {}", name, active);
+  }
+  if (other.empty()) return {};
+  return fmt::format("{}, but the program runs with {}: PATH and PYTHON_EXEC choose the interpreter", other, python);
 }
 
 }  // namespace taas

@@ -60,13 +60,14 @@ struct Terminal {
   int columns = 80;
   bool one_file = false;  ///< both are the same file, pipe or terminal
   bool stdin_is_terminal = false;
+  bool has_size = true;  ///< else nobody looks at it: its bytes go to a log, as with `tty: true` in a pod
 };
 Terminal inspect_terminal();
 
 /// The options that follow from the plan, the environment and the terminal: JSON when asked for, live when stdout and
 /// stderr are one terminal that can move its cursor, plain otherwise. Where only one of them is, or each is another
 /// terminal, text of the other one appears on rows that the live view takes for its own; and logs of CI keep every
-/// drawing.
+/// drawing, as does the output of `!taas-run` in a notebook's cell, whose terminal shows colours only.
 RendererOptions renderer_options(const plan::LaunchPlan& plan, const plan::Machine& machine, const Terminal& terminal,
                                  Instant run_start);
 

@@ -103,6 +103,11 @@ TEST_CASE("the session's own folder comes first, if it is one") {
   CHECK(runtime_folder({{"XDG_RUNTIME_DIR", "/no/such/folder"}}, parent.path).value() == parent.name());
 }
 
+TEST_CASE("where nothing can be made in the usual place, it is made in TMPDIR") {
+  Parent other;
+  CHECK(runtime_folder({{"TMPDIR", other.path}}, "/proc").value() == other.name());
+}
+
 TEST_CASE("a lock is held by one at a time") {
   Parent parent;
   const auto path = parent.path + "/lock";

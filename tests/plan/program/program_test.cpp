@@ -19,6 +19,7 @@ struct Table : ProgramFinder {
   std::map<std::string, std::string> in_path;
   std::map<std::string, std::string> shipped;
   std::string python = "/usr/bin/python3";
+  std::string remark;
 
   FileKind kind(const std::string& path) const override {
     auto found = files.find(path);
@@ -40,6 +41,7 @@ struct Table : ProgramFinder {
     if (python.empty()) return Error{ErrorCode::kCannotExecute, ENOENT, "no Python interpreter found"};
     return python;
   }
+  std::string remark_on(const std::string&) const override { return remark; }
 };
 
 using Words = std::vector<std::string>;
@@ -76,6 +78,14 @@ Words command(const ProgramOptions& options, const Table& table) {
 }
 
 }  // namespace
+
+TEST_CASE("what is to be known of the interpreter is a notice") {
+  Table table;
+  fill(table);
+  table.remark = "another environment is active";
+  CHECK(resolve_program(program("x.py"), table)->notices == Words{"another environment is active"});
+  CHECK(resolve_program(program("./tool"), table)->notices.empty());
+}
 
 TEST_CASE("what a program's name means") {
   Table table;

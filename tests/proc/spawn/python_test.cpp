@@ -44,7 +44,7 @@ TEST_CASE("variables are found by their whole name") {
   CHECK_FALSE(find_variable(environment, "B").has_value());
 }
 
-TEST_CASE("the interpreter: PYTHON_EXEC, the virtual environment, python3, python") {
+TEST_CASE("the interpreter: PYTHON_EXEC, python3, python, whatever environment is said to be active") {
   TemporaryFolder folder;
   auto plain = make_executable(folder / "old/python");
   std::vector<std::string> environment = {"PATH=" + folder / "old"};
@@ -54,16 +54,36 @@ TEST_CASE("the interpreter: PYTHON_EXEC, the virtual environment, python3, pytho
   CHECK(find_python(environment) == third);
   auto active = make_executable(folder / "venv/bin/python");
   environment.push_back("VIRTUAL_ENV=" + folder / "venv");
+  CHECK(find_python(environment) == third);
+  environment.front() = "PATH=" + folder / "venv/bin" + ":" + folder / "old";
   CHECK(find_python(environment) == active);
   environment.push_back("PYTHON_EXEC=python");
-  CHECK(find_python(environment) == plain);
+  CHECK(find_python(environment) == active);
   environment.back() = "PYTHON_EXEC=/no/such/python";
   CHECK(find_python(environment).empty());
   environment.back() = "PYTHON_EXEC=";
   CHECK(find_python(environment) == active);
 }
 
-TEST_CASE("a launcher inside of an environment takes that one's interpreter, unless another is active") {
+TEST_CASE("an environment that is not the interpreter's is told") {
+  TemporaryFolder folder;
+  auto python = make_executable(folder / "new/bin/python");
+  make_executable(folder / "old/bin/python");
+  std::vector<std::string> environment{"PATH=" + folder / "new/bin"};
+  CHECK(other_active_environment(environment, python).empty());
+  environment.push_back("VIRTUAL_ENV=" + folder / "old");
+  CHECK(other_active_environment(environment, python) ==
+        "VIRTUAL_ENV names " + folder / "old" + ", but the program runs with " + python +
+            ": PATH and PYTHON_EXEC choose the interpreter");
+  environment.push_back("CONDA_PREFIX=" + folder / "new");
+  CHECK(other_active_environment(environment, python).empty());
+  environment = {"CONDA_PREFIX=/gone"};
+  CHECK(other_active_environment(environment, python).starts_with("CONDA_PREFIX names /gone"));
+  environment.push_back("PYTHON_EXEC=" + python);
+  CHECK(other_active_environment(environment, python).empty());
+}
+
+TEST_CASE("a launcher inside of an environment takes that one's interpreter, unless PATH has its folder") {
   TemporaryFolder folder;
   auto plain = make_executable(folder / "usr/python3");
   auto beside = make_executable(folder / "env/bin/python");
@@ -74,9 +94,8 @@ TEST_CASE("a launcher inside of an environment takes that one's interpreter, unl
   std::filesystem::create_directories(folder / "conda/conda-meta");
   auto conda = make_executable(folder / "conda/bin/python");
   CHECK(find_python(environment, folder / "conda/bin") == conda);
-  auto active = make_executable(folder / "active/bin/python");
-  environment.push_back("VIRTUAL_ENV=" + folder / "active");
-  CHECK(find_python(environment, folder / "env/bin") == active);
+  environment = {"PATH=" + folder / "usr" + ":" + folder / "env/bin"};
+  CHECK(find_python(environment, folder / "env/bin") == plain);
 }
 
 }  // namespace python_test
