@@ -154,6 +154,7 @@ int start(plan::Options options, plan::Machine machine, std::vector<std::string>
   if (auto checked = cli::check_foreign_package(*plan); !checked) return refuse(checked.error());
   auto program = find_program(*plan, machine);
   if (!program) return refuse(program.error());
+  if (auto up = cli::check_loopback(*plan, *program); !up) return refuse(up.error());
   if (options.dry_run) return print(cli::dry_run(*plan, machine, program->command));
   if (auto enough = check_open_files_limit(ranks_here(*plan)); !enough) return refuse(enough.error());
   auto code = cli::launch({std::move(*plan), std::move(machine), std::move(*program), std::move(arguments)});

@@ -7,7 +7,7 @@
 
 namespace taas {
 
-constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kBlanks = " \t\r\n";
 
 /// The parts between separators; one empty part for an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);

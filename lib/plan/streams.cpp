@@ -46,10 +46,11 @@ std::optional<StreamChoice> StreamChoice::read(std::string_view text) {
     return choice;
   }
   for (auto entry : split(text, ',')) {
+    entry = trim(entry);
     auto colon = entry.find(':');
     if (colon == entry.npos) return std::nullopt;
     auto local_rank = parse_integer(entry.substr(0, colon));
-    auto mask = read_mask(entry.substr(colon + 1));
+    auto mask = read_mask(trim(entry.substr(colon + 1)));
     if (!local_rank || *local_rank < 0 || !mask) return std::nullopt;
     choice.by_local_rank_[*local_rank] = *mask;
   }

@@ -49,6 +49,17 @@ TEST_CASE("the command line wins over PET, that over the file, that over what is
         plan::Verbosity::kVerbose);
 }
 
+TEST_CASE("blanks and line ends around values, and in lists of them, are nothing") {
+  CHECK(options({"--max-restarts", " 3\r", "x"}).supervision.max_restarts == 3);
+  CHECK(options({"--nproc-per-node", "2\n", "--nnodes", " 1 ", "x"}).size.nproc_per_node == "2");
+  CHECK(options({"x"}, {{"PET_MAX_RESTARTS", "\t1 \r\n"}, {"PET_NNODES", " \r"}}).supervision.max_restarts == 1);
+  CHECK(options({"--nproc-per-node", "2", "--local-ranks-filter", "0, 1", "x"}).output.local_ranks_filter ==
+        std::vector<int>{0, 1});
+  auto read = options({"--rdzv-conf", "timeout=9, join_timeout = 7 ,is_host=true\r", "x"});
+  CHECK((read.nodes.join_timeout == std::chrono::seconds(7) && read.nodes.is_host == true));
+  CHECK(options({"--output", " a b ", "x"}).output.directory == " a b ");
+}
+
 TEST_CASE("a wrong value that is overridden does no harm") {
   CHECK(options({"--max-restarts", "1", "x"}, {{"PET_MAX_RESTARTS", "many"}}).supervision.max_restarts == 1);
 }

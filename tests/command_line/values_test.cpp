@@ -24,7 +24,7 @@ TEST_CASE("whole numbers within bounds") {
 }
 
 TEST_CASE("switches") {
-  for (auto yes : {"true", "yes", "on", "1", "7"}) CHECK(read_switch(yes).value());
+  for (auto yes : {"true", "True", "yes", "ON", "1", "7"}) CHECK(read_switch(yes).value());
   for (auto no : {"false", "no", "off", "0"}) CHECK_FALSE(read_switch(no).value());
   CHECK(read_switch("maybe").error().message == "neither true nor false");
 }

@@ -306,6 +306,30 @@ def test_a_program_that_is_not_python(machine):
 
 
 @pytest.mark.gate
+def test_a_folder_in_front_of_what_was_preloaded_is_told(machine, script):
+    heavy = module(machine, "import colorsys\n")
+    (machine.folder / "lib").mkdir()
+    (machine.folder / "lib" / "colorsys.py").write_text("print('my own')\n")
+    program = script("import sys\nsys.path.insert(0, 'lib')\nimport heavy, colorsys\nprint(colorsys.__file__)\n")
+    run = machine.launch("--preload", heavy, "--nproc-per-node", 2, program)
+    out, err = run.output(1)
+    assert run.preloaded() == [True, True] and "lib/colorsys.py" in out, out
+    assert err.count("\n") == 1 and "colorsys was preloaded from another folder" in err, err
+
+
+@pytest.mark.gate
+def test_pytest_runs_tests_in_preloaded_ranks(machine):
+    """Its finder has that of Python as a method of its own."""
+    (machine.folder / "test_it.py").write_text(
+        "import decimal\n\n\ndef test_it():\n    assert decimal.Decimal(1) == 2\n"
+    )
+    run = machine.launch(
+        "--preload", MODULES, "--nproc-per-node", 1, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"
+    )
+    assert (run.code, run.preloaded()) == (1, [True]) and "assert Decimal('1') == 2" in run.output()[0], run.console
+
+
+@pytest.mark.gate
 def test_what_modules_write_is_written_by_each_rank(machine, script):
     heavy = module(machine, "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n")
     run = machine.launch(

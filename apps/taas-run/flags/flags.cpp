@@ -27,6 +27,11 @@ const Flag* find(Predicate matches) {
 
 }  // namespace
 
+bool Flag::keeps_blanks() const {
+  constexpr std::string_view kAnything[] = {"COMMAND", "DIR", "FILE", "NAME=VALUE", "PATH", "TEXT"};
+  return std::ranges::find(kAnything, value) != std::end(kAnything);
+}
+
 std::vector<std::string_view> choices(const Flag& flag) {
   std::vector<std::string_view> words;
   for (auto word : split(flag.value, '|')) {

@@ -26,6 +26,9 @@ struct Flag {
   enum class Kind { kSingle, kCommaList, kRepeatable } kind = Kind::kSingle;
 
   [[nodiscard]] bool takes_value() const { return !value.empty(); }
+  /// Blanks and line ends around a value come from YAML, from `cat` and from files with Windows line endings; only in
+  /// paths and in text can they be meant.
+  [[nodiscard]] bool keeps_blanks() const;
 };
 
 /// Flags under one heading of the help.

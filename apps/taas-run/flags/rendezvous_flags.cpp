@@ -20,7 +20,7 @@ Result<bool> read_pair(plan::NodesOptions& nodes, std::string_view key, std::str
     return true;
   }
   if (key != "is_host") return false;
-  auto is_host = read_switch(value == "True" ? "true" : value == "False" ? "false" : value);
+  auto is_host = read_switch(value);
   if (!is_host) return std::move(is_host).error().with(key);
   nodes.is_host = *is_host;
   return true;
@@ -30,9 +30,10 @@ Result<> read_configuration(plan::Options& options, const std::string& text) {
   if (text.empty()) return {};
   bool all = true;
   for (auto pair : split(text, ',')) {
+    if (trim(pair).empty()) continue;
     auto setting = split_assignment(pair);
     if (!setting) return usage_error("not a list of KEY=VALUE,KEY=VALUE");
-    auto known = read_pair(options.nodes, setting->first, setting->second);
+    auto known = read_pair(options.nodes, trim(setting->first), trim(setting->second));
     if (!known) return known.error();
     all = all && *known;
   }

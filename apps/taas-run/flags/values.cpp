@@ -41,7 +41,9 @@ Result<int> read_integer(std::string_view text, int least, int most) {
   return usage_error(fmt::format("not a whole number from {} to {}", least, most));
 }
 
-Result<bool> read_switch(std::string_view text) {
+Result<bool> read_switch(std::string_view given) {
+  std::string text(given);
+  std::ranges::transform(text, text.begin(), [](unsigned char letter) { return std::tolower(letter); });
   for (auto yes : {"true", "yes", "on"}) {
     if (text == yes) return true;
   }

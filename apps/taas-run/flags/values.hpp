@@ -12,7 +12,7 @@ namespace taas::cli {
 
 /// Values as users write them. The errors say what would have been right, without the flag's name.
 Result<int> read_integer(std::string_view text, int least, int most);
-/// true/false, yes/no, on/off, 1/0; any other number is true, as in torchrun's PET_* variables.
+/// true/false, yes/no, on/off in any case, 1/0; any other number is true, as in torchrun's PET_* variables.
 Result<bool> read_switch(std::string_view text);
 /// Seconds, with a fraction if wanted.
 Result<std::chrono::milliseconds> read_seconds(std::string_view text);

@@ -40,7 +40,7 @@ Given read_pet(const Environment& environment) {
     for (const auto& flag : group.flags) {
       if (flag.origin != Flag::Origin::kTorchrun) continue;
       auto value = value_of(environment, pet_variable(flag.name));
-      if (!value.empty()) given.emplace(flag.name, Values{value});
+      if (!trim(value).empty()) given.emplace(flag.name, Values{value});
     }
   }
   return given;
@@ -89,14 +89,20 @@ Result<Sources> collect(Given command_line, const Environment& environment, cons
        [](auto flag, const auto& value) { return fmt::format("--{} {}", flag, quoted_if_empty(value)); }}};
 }
 
+Values trimmed(Values values) {
+  for (auto& value : values) value = std::string(trim(value));
+  return values;
+}
+
 /// Each flag once, from the strongest source that has it: a wrong value that is overridden does no harm.
 Result<> apply_all(const Sources& sources, plan::Options& options) {
   for (auto source = sources.begin(); source != sources.end(); ++source) {
     for (const auto& [name, values] : source->given) {
       bool overridden = std::any_of(source + 1, sources.end(),
-                                    [&flag = name](const Source& stronger) { return stronger.given.contains(flag); });
+                                    [&name = name](const Source& stronger) { return stronger.given.contains(name); });
       if (overridden) continue;
-      auto applied = find_flag(name)->apply(options, values);
+      const auto& flag = *find_flag(name);
+      auto applied = flag.apply(options, flag.keeps_blanks() ? values : trimmed(values));
       if (!applied) return std::move(applied).error().with(source->describe(name, values.back()));
     }
   }

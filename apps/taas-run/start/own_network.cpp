@@ -7,6 +7,8 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "net/addresses.hpp"
+#include "plan/program/python_command.hpp"
+#include "plan/program/python_sources.hpp"
 
 namespace taas::cli {
 namespace {
@@ -74,6 +76,17 @@ Result<> check_own_network(const plan::LaunchPlan& plan, const plan::Machine& ma
   auto own = check_host(*rendezvous.master_addr, machine,
                         "with one node it can only be this one, and several nodes are asked for by --nnodes", {});
   return own ? own : std::move(own).error().with("--master-addr " + *rendezvous.master_addr);
+}
+
+Result<> check_loopback(plan::LaunchPlan& plan, const plan::ResolvedProgram& program) {
+  bool among_themselves = std::holds_alternative<plan::OneMachine>(plan.launch_mode) && plan.world_size() > 1;
+  if (!among_themselves || !net::interface_of("127.0.0.1").empty() || !net::interface_of("::1").empty()) return {};
+  constexpr const char* kDown =
+      "the loopback interface is down, by which the ranks of one machine reach each other: ip link set lo up";
+  auto command = plan::parse_python_command(program.command);
+  if (command && plan::read_program(*command, plan::read_source).trains) return unavailable_error(kDown);
+  plan.note(kDown);
+  return {};
 }
 
 }  // namespace taas::cli

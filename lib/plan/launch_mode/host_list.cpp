@@ -53,9 +53,13 @@ Result<Host> read_host(std::string_view entry) {
 }
 
 Result<> add(std::vector<Host>& hosts, Host host) {
-  bool twice = std::any_of(hosts.begin(), hosts.end(), [&](const Host& other) { return other.name == host.name; });
-  if (twice) return usage_error(fmt::format("{}: named twice; slots say how many ranks it gets", host.name));
-  hosts.push_back(std::move(host));
+  auto same = std::ranges::find(hosts, host.name, &Host::name);
+  if (same == hosts.end()) {
+    hosts.push_back(std::move(host));
+    return {};
+  }
+  if (same->user != host.user) return usage_error(fmt::format("{}: named with two users", host.name));
+  same->slots = same->slots.value_or(1) + host.slots.value_or(1);
   return {};
 }
 
@@ -85,6 +89,12 @@ Result<Host> read_line(std::string_view line) {
   auto words = words_of(line);
   auto host = read_host(words.front());
   if (!host) return host;
+  if (words.size() > 1) {
+    if (auto slots = parse_integer(words[1]); slots && *slots > 0) {
+      host->slots = *slots;
+      return host;
+    }
+  }
   std::string attribute;
   for (std::size_t i = 1; i < words.size(); ++i) {
     attribute += words[i];
@@ -102,7 +112,7 @@ std::string destination(const Host& host) { return host.user.empty() ? host.name
 
 Result<std::vector<Host>> parse_hosts(std::string_view text) {
   std::vector<Host> hosts;
-  for (auto part : split(text, ',')) {
+  for (auto part : split(trim(text, " \t\r\n,"), ',')) {
     auto host = read_host(trim(part));
     if (!host) return host.error();
     if (auto added = add(hosts, std::move(*host)); !added) return added.error();

@@ -20,11 +20,11 @@ struct Host {
 /// What ssh is called with: "user@name".
 std::string destination(const Host& host);
 
-/// Reads --hosts: `a,b:8,user@c,[::1]:2`. Errors name the part that is wrong, without the flag; a machine that is named
-/// twice is one.
+/// Reads --hosts: `a,b:8,user@c,[::1]:2`. Errors name the part that is wrong, without the flag. A machine that is named
+/// several times has so many slots, or the sum of them: PBS and LSF name each once a core.
 Result<std::vector<Host>> parse_hosts(std::string_view text);
 
-/// Reads a hostfile: one machine a line, as in --hosts or as `name slots=8` (also slots = 8, max_slots ignored), with
+/// Reads a hostfile: one machine a line, as in --hosts or as `name slots=8` (also slots = 8, max_slots ignored) or, as SGE writes it, `name 8 queue …`, with
 /// comments (#) and blank lines. Errors name the line.
 Result<std::vector<Host>> parse_hostfile(std::string_view text);
 

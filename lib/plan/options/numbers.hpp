@@ -5,7 +5,7 @@
 
 namespace taas::plan {
 
-/// The whole text as a decimal integer; nothing else before or after it.
+/// The whole text as a decimal integer; nothing but blanks and line ends before or after it.
 std::optional<int> parse_integer(std::string_view text);
 
 }  // namespace taas::plan

@@ -21,7 +21,13 @@ constexpr std::string_view kReadAtLoad[] = {"ATEN_",     "BLIS_",    "DNNL_", "G
                                             "MKLDNN_",   "MKL_",     "NPY_",  "OMP_",   "ONEDNN_",
                                             "OPENBLAS_", "PYTORCH_", "TF_",   "TORCH_", "TQDM_"};
 /// Of these, what is read later.
-constexpr std::string_view kReadLater[] = {"TORCH_EXTENSIONS_DIR", "TORCH_FR_", "TORCH_HOME", "TORCH_NCCL_",
+constexpr std::string_view kReadLater[] = {"PYTORCH_ENABLE_MPS_FALLBACK",
+                                           "PYTORCH_MPS_",
+                                           "PYTORCH_NVML_BASED_CUDA_CHECK",
+                                           "TORCH_EXTENSIONS_DIR",
+                                           "TORCH_FR_",
+                                           "TORCH_HOME",
+                                           "TORCH_NCCL_",
                                            "TORCH_SHOW_CPP_STACKTRACES"};
 
 /// What the C library and Python read when a process starts.
@@ -97,7 +103,7 @@ PreloadChoice choose_preload(const Options& options, const std::vector<std::stri
   if (text.sets_others) {
     return none("the program sets variables whose names its text does not have, maybe of those read at import", true);
   }
-  if (!text.comes_first.empty()) return none(fmt::format("{} has to be imported first", text.comes_first), true);
+  if (!text.goes_first.empty()) return none(text.goes_first, true);
   PreloadChoice choice{{}, command->options, "", false, !asked, std::move(text.variables)};
   if (!asked) choice.modules.emplace_back(kDefaultModule);
   for (auto name : split(asked ? std::string_view(wanted) : std::string_view(), ',')) {

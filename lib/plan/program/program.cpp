@@ -19,6 +19,11 @@ Error not_executable(std::string_view name, std::string_view why, int system_err
   return {ErrorCode::kCannotExecute, system_errno, fmt::format("{}: {}", name, why)};
 }
 
+Error no_such_file(const std::string& name) {
+  constexpr std::string_view kWindows = " (its name ends in a carriage return: the job script has Windows line endings)";
+  return not_found(fmt::format("{}: no such file{}", name, name.ends_with('\r') ? kWindows : ""));
+}
+
 bool has_slash(const std::string& name) { return name.find('/') != name.npos; }
 
 std::vector<std::string> with_arguments(std::vector<std::string> command, const ProgramOptions& options) {
@@ -51,7 +56,7 @@ Error is_directory(const std::string& name) {
 Result<ResolvedProgram> run_script(const ProgramOptions& options, const ProgramFinder& finder) {
   const auto& name = options.program;
   auto kind = finder.kind(name);
-  if (kind == FileKind::kMissing) return not_found(fmt::format("{}: no such file", name));
+  if (kind == FileKind::kMissing) return no_such_file(name);
   if (kind == FileKind::kDevice) return not_executable(name, "a device, not a program");
   if (kind == FileKind::kDirectory && !has_main(name, finder)) return is_directory(name);
   return run_with_python(options, finder);
@@ -78,7 +83,7 @@ Result<ResolvedProgram> run_without_python(const ProgramOptions& options, const 
     return not_found(fmt::format("{0}: not in PATH; a file in this folder is ./{0}", name));
   }
   auto kind = finder.kind(name);
-  if (kind == FileKind::kMissing) return not_found(fmt::format("{}: no such file", name));
+  if (kind == FileKind::kMissing) return no_such_file(name);
   if (kind == FileKind::kDirectory) return not_executable(name, "a directory, not a program", EISDIR);
   return run_as_it_is(name, options);
 }

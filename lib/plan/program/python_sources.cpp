@@ -75,6 +75,11 @@ std::vector<std::string> imported(std::string_view line) {
   return names;
 }
 
+/// Such as a stand-in for a package that torch would import.
+bool replaces_module(std::string_view line) {
+  return line.starts_with("sys.modules[") && line.find("] = ") != line.npos;
+}
+
 std::string parent(const std::string& path) {
   auto slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash);
@@ -127,6 +132,7 @@ class SourceReader {
   void look_at(const std::string& text, const std::string& folder) {
     for (auto line : split(text, '\n')) {
       for (const auto& name : imported(trim(line))) follow(name, folder);
+      if (replaces_module(trim(line))) text_.goes_first = "the program puts modules of its own into sys.modules";
     }
     auto set = variables_set(text);
     text_.sets_others |= set.others;
@@ -140,7 +146,7 @@ class SourceReader {
     auto first = name.substr(0, name.find('.'));
     if (std::find(std::begin(kTraining), std::end(kTraining), first) != std::end(kTraining)) text_.trains = true;
     if (std::find(std::begin(kBeforeTorch), std::end(kBeforeTorch), first) != std::end(kBeforeTorch))
-      text_.comes_first = first;
+      text_.goes_first = first + " has to be imported before torch";
     if (first == "accelerate") text_.accelerates = true;
     if (name == "ray.train" || name.starts_with("ray.train.")) text_.trains_by_ray = true;
     auto base = root_;

@@ -14,7 +14,7 @@ struct ProgramText {
   bool trains = false;                 ///< it imports torch, or a package that does
   bool accelerates = false;            ///< it imports accelerate
   bool trains_by_ray = false;          ///< it imports ray.train
-  std::string comes_first;             ///< a package that it imports, and that has to be there before torch
+  std::string goes_first;              ///< what has to come before torch is imported, as a sentence
   std::vector<std::string> variables;  ///< that it sets or removes itself
   bool sets_others = false;            ///< and variables whose names its text does not have
 };

@@ -108,9 +108,13 @@ std::vector<Process> descendants(const std::set<int>& spared) {
 void signal_processes(const std::vector<Process>& processes, std::initializer_list<int> signals) {
   for (const auto& process : processes) {
     Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+    const bool has_handles = handle || (errno != ENOSYS && errno != EPERM);
     auto now = read_process(process.pid);  // looked up after the handle was taken: so the handle is this process
-    if (!handle || !now || now->started != process.started) continue;
-    for (int signal : signals) ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0);
+    if ((has_handles && !handle) || !now || now->started != process.started) continue;
+    for (int signal : signals) {
+      if (!handle || ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) < 0)
+        ::kill(process.pid, signal);  // in a sandbox that knows no handles, or has lost the process since
+    }
   }
 }
 

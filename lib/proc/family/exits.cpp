@@ -15,9 +15,9 @@ ExitStatus to_status(const siginfo_t& info) {
   return {.signal = info.si_status, .core_dumped = info.si_code == CLD_DUMPED};
 }
 
-int wait_for(id_t pidfd, siginfo_t& info) {
+int wait_for(int pid, siginfo_t& info) {
   int result = 0;
-  do result = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG);
+  do result = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG);
   while (result < 0 && errno == EINTR);
   return result;
 }
@@ -26,10 +26,10 @@ int wait_for(id_t pidfd, siginfo_t& info) {
 
 struct ExitWatch::State : std::enable_shared_from_this<ExitWatch::State> {
   State(boost::asio::io_context& io, Child& child, ExitCallback callback)
-      : pid(child.pid), pidfd(io, child.pidfd.release()), on_exit(std::move(callback)) {}
+      : pid(child.pid), end(io, child.end.release()), on_exit(std::move(callback)) {}
 
   void wait() {
-    pidfd.async_wait(pidfd.wait_read, [self = shared_from_this()](boost::system::error_code failed) {
+    end.async_wait(end.wait_read, [self = shared_from_this()](boost::system::error_code failed) {
       if (!failed && self->running) self->reap();
     });
   }
@@ -37,16 +37,16 @@ struct ExitWatch::State : std::enable_shared_from_this<ExitWatch::State> {
   /// A status that somebody else took is told as a plain failure rather than never.
   void reap() {
     siginfo_t info{};
-    int result = wait_for(static_cast<id_t>(pidfd.native_handle()), info);
+    int result = wait_for(pid, info);
     if (result == 0 && info.si_pid == 0) return wait();
     running = false;
-    pidfd.close();
+    end.close();
     auto callback = std::move(on_exit);
     callback(result == 0 ? to_status(info) : ExitStatus{.code = 255}, steady_now());
   }
 
   int pid;
-  boost::asio::posix::stream_descriptor pidfd;
+  boost::asio::posix::stream_descriptor end;  // of watch_child()
   ExitCallback on_exit;
   bool running = true;
 };
@@ -60,7 +60,7 @@ ExitWatch::~ExitWatch() {
   if (!state_ || !state_->running) return;
   state_->running = false;
   boost::system::error_code ignored;
-  state_->pidfd.close(ignored);
+  state_->end.close(ignored);
 }
 
 ExitWatch::ExitWatch(ExitWatch&&) noexcept = default;

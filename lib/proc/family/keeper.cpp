@@ -75,7 +75,7 @@ class Keeper {
     for (;;) {
       int signal = heard_at_ ? ::sigtimedwait(&signals_, nullptr, &kAskAgain) : ::sigwaitinfo(&signals_, nullptr);
       if (signal == SIGCHLD) {
-        if (auto status = agent_status()) finish(*status);
+        if (auto status = reap()) finish(*status);
       } else if (signal > 0) {
         pass_on(signal);
       }
@@ -112,10 +112,15 @@ class Keeper {
     ::kill(agent_, SIGKILL);
   }
 
-  [[nodiscard]] std::optional<int> agent_status() const {
+  /// The status of the agent, if it has ended. The first process of a container gets what others there leave behind
+  /// (`docker exec`, probes), which stays in the process table until it is reaped.
+  [[nodiscard]] std::optional<int> reap() const {
     int status = 0;
-    if (::waitpid(agent_, &status, WNOHANG) == 0) return std::nullopt;
-    return status;
+    for (;;) {
+      auto pid = ::waitpid(-1, &status, WNOHANG | __WALL);
+      if (pid == agent_) return status;
+      if (pid <= 0) return std::nullopt;
+    }
   }
 
   [[noreturn]] void finish(int status) const {

@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "proc/family/family.hpp"
+#include "proc/spawn/child_watch.hpp"
 #include "proc/spawn/landlock.hpp"
 #include "proc/spawn/message_socket.hpp"
 #include "proc/spawn/spawn_failure.hpp"
@@ -118,8 +119,9 @@ void ForkRequest::released() {
 /// Until it is handed over nobody else signals or reaps it.
 Result<> ForkRequest::claim(Born& born) {
   if (!is_own_child(born.pid)) return protocol_error("the preloaded Python gave its processes not away");
-  born.pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, born.pid, 0)));
-  if (!born.pidfd) return system_error("cannot watch a rank", errno);
+  auto end = watch_child(born.pid);
+  if (!end) return end.error();
+  born.end = std::move(*end);
   link_.family.spare(born.pid);
   return {};
 }
@@ -145,7 +147,7 @@ void ForkRequest::hand_over(const Result<>& gone_on) {
   auto born = std::move(born_[number]);
   link_.family.unspare(born.pid);
   if (gone_on) {
-    on_child_(number, Child{born.pid, std::move(born.pidfd), true});
+    on_child_(number, Child{born.pid, std::move(born.end), true});
     if (phase_ == Phase::kLettingGo) let_go();
     return;
   }
@@ -175,7 +177,7 @@ void ForkRequest::run_out_of_patience() {
 void ForkRequest::discard_rest() {
   for (; next_ < born_.size(); ++next_) {
     const auto& born = born_[next_];
-    if (!born.pidfd) continue;
+    if (!born.end) continue;
     link_.family.unspare(born.pid);
     discard_child(born.pid);
   }

@@ -48,7 +48,7 @@ class ForkRequest : public std::enable_shared_from_this<ForkRequest> {
   struct Born {
     int pid = -1;
     Fd control;
-    Fd pidfd;  // once it is our child
+    Fd end;  // of watch_child(), once it is our child
   };
 
   void ask();

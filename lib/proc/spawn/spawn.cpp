@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "proc/spawn/child_descriptors.hpp"
+#include "proc/spawn/child_watch.hpp"
 #include "proc/spawn/landlock.hpp"
 #include "proc/spawn/oom_score.hpp"
 #include "proc/spawn/python.hpp"
@@ -279,11 +280,10 @@ Result<Child> spawn(const SpawnRequest& request) {
     discard_child(*pid);
     return describe(*failure, request, program);
   }
-  Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
-  if (pidfd) return Child{*pid, std::move(pidfd), false};
-  auto error = system_error(fmt::format("cannot watch {} (process {})", request.argv.front(), *pid), errno);
+  auto end = watch_child(*pid);
+  if (end) return Child{*pid, std::move(*end), false};
   discard_child(*pid);
-  return error;
+  return std::move(end.error()).with(request.argv.front());
 }
 
 }  // namespace taas

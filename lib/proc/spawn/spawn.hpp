@@ -37,7 +37,7 @@ struct SpawnRequest {
 /// turns: dropping it neither kills nor reaps the process.
 struct Child {
   int pid = -1;
-  Fd pidfd;
+  Fd end;                  ///< of watch_child()
   bool preloaded = false;  ///< forked from a PreloadedPython
 };
 

@@ -101,7 +101,7 @@ struct Publishing::State : std::enable_shared_from_this<State> {
 
   void tell_unwatched(Error error) {
     if (!options.on_error || std::exchange(unwatched_told, true)) return;
-    error.message += "; output appears only when the run ends, or once this works";
+    error.message += "; output appears only when the run ends, or once this is possible";
     options.on_error(error);
   }
 

@@ -51,7 +51,9 @@ TEST_CASE("a wrong host is named") {
   CHECK(error_of(parse_hosts("a:0")) == "a:0: 0 is not a number of slots, such as 8");
   CHECK(error_of(parse_hosts("b,a:x")) == "a:x: x is not a number of slots, such as 8");
   CHECK(error_of(parse_hosts("a:")) == "a:: nothing is not a number of slots, such as 8");
-  CHECK(error_of(parse_hosts("a,b,a:8")) == "a: named twice; slots say how many ranks it gets");
+  CHECK(parse_hosts("a,b,a:8").value() == std::vector<Host>{{"", "a", 9}, {"", "b", {}}});
+  CHECK(parse_hosts(" a, b,\r\n").value() == std::vector<Host>{{"", "a", {}}, {"", "b", {}}});
+  CHECK(error_of(parse_hosts("a,u@a")) == "a: named with two users");
 }
 
 TEST_CASE("hostfiles of other launchers are read") {
@@ -73,9 +75,9 @@ TEST_CASE("hostfiles of other launchers are read") {
 TEST_CASE("a wrong line of a hostfile is named with its number") {
   CHECK(error_of(parse_hostfile("a\n\nb slots=x\n")) == "line 3: slots=x: x is not a number of slots, such as 8");
   CHECK(error_of(parse_hostfile("a slots=")) == "line 1: slots=: nothing is not a number of slots, such as 8");
-  CHECK(error_of(parse_hostfile("a 8")) == "line 1: 8: not slots=NUMBER");
   CHECK(error_of(parse_hostfile("a gpus=8")) == "line 1: gpus=8: not slots=NUMBER");
-  CHECK(error_of(parse_hostfile("a\nb\na\n")) == "line 3: a: named twice; slots say how many ranks it gets");
+  CHECK(parse_hostfile("a\nb\na\n").value() == std::vector<Host>{{"", "a", 2}, {"", "b", {}}});
+  CHECK(parse_hostfile("a 4 all.q@a UNDEFINED\nb 2\n").value() == std::vector<Host>{{"", "a", 4}, {"", "b", 2}});
   CHECK(error_of(parse_hostfile("a,b\n")) == "line 1: a,b: not a host, such as node7, node7:8, user@node7 or [::1]:8");
   CHECK(error_of(parse_hostfile("# nobody\n")) == "no host in it");
 }

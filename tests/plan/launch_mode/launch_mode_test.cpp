@@ -70,8 +70,8 @@ TEST_CASE("a list of hosts means ssh, in its order") {
   CHECK(mode.hosts == std::vector<Host>{{"", "b", {}}, {"", "a", 8}});
   CHECK(describe(mode) == "ssh to 2 hosts");
   only<OverSsh>(way_of(options, batch_script()));  // what is said wins over what is found
-  options.nodes.hosts = "b,b";
-  CHECK(error_of(options) == "--hosts: b: named twice; slots say how many ranks it gets");
+  options.nodes.hosts = "b,user@b";
+  CHECK(error_of(options) == "--hosts: b: named with two users");
   options.nodes.hosts.reset();
   options.nodes.hostfile = "list";
   options.nodes.hostfile_text = "a\nb slots=4\n";

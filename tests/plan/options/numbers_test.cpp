@@ -6,10 +6,11 @@ namespace numbers_test {
 
 using taas::plan::parse_integer;
 
-TEST_CASE("an integer is the whole text or nothing") {
+TEST_CASE("an integer is the whole text, but for blanks, or nothing") {
   CHECK(parse_integer("42") == 42);
   CHECK(parse_integer("-3") == -3);
-  for (auto text : {"", " 1", "1 ", "+1", "1.0", "0x10", "99999999999", "1a"}) {
+  CHECK(parse_integer(" 7\r\n") == 7);
+  for (auto text : {"", " ", "1 2", "+1", "1.0", "0x10", "99999999999", "1a"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_integer(text));
   }

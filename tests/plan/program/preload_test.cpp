@@ -66,7 +66,8 @@ TEST_CASE("nor with one that sets what nobody knows, or whose packages have to c
   auto unknown = choose("auto", "import os, torch\nos.environ[name] = value");
   CHECK((unknown.modules.empty() && unknown.is_news));
   auto first = choose("torch", "import comet_ml\nimport torch");
-  CHECK(first.why == "comet_ml has to be imported first");
+  CHECK(first.why == "comet_ml has to be imported before torch");
+  CHECK(choose("auto", "sys.modules['tqdm'] = None\nimport torch").modules.empty());
 }
 
 TEST_CASE("variables that a rank has to be started with") {

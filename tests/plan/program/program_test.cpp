@@ -145,6 +145,7 @@ TEST_CASE("what is found nowhere, and what cannot be run, is an error that names
     return resolved.error().message;
   };
   CHECK(fails(program("missing.py"), ENOENT) == "missing.py: no such file");
+  CHECK_THAT(fails(program("./x\r"), ENOENT), ContainsSubstring("ends in a carriage return"));
   CHECK(fails(program("./missing"), ENOENT) == "./missing: no such file");
   CHECK(fails(program("gone.ipynb"), ENOENT).ends_with("nor in PATH"));
   CHECK(fails(program("d.py"), EISDIR) == "d.py: a directory without a __main__.py, not a program");

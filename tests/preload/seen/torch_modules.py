@@ -2,6 +2,7 @@ import logging
 import sys
 
 logging.getLogger("torch").setLevel(logging.ERROR)
+logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
 logging.getLogger("torch.distributed").addHandler(logging.NullHandler())
 before = dict(sys.modules)
 import torch

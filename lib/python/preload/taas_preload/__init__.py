@@ -17,7 +17,8 @@ def enter(hook_file: str, modules: "frozenset[str]") -> "Exception | None":
     with recorder:
         import os
 
-        from . import libraries, linux, main_end, output, probe, quick_end, rank, server, start_up, training, warm
+        from . import libraries, linux, main_end, output, probe, quick_end, rank, server, start_folder, start_up
+        from . import training, warm
         from .settings import Settings
 
         settings = Settings.take(os.path.dirname(hook_file))
@@ -37,7 +38,7 @@ def enter(hook_file: str, modules: "frozenset[str]") -> "Exception | None":
     quick_end.remember(stash, settings.modules)
     training.watch(stash)
     variables = libraries.Variables(stash, settings)
-    stash.plan(settings.modules)
+    stash.plan(settings.modules, start_folder.find(sys.orig_argv[settings.options :]))
     linux.keep_for_ever(stash)  # what the program does not import would miss the functions at exit that it relies on
     request = server.serve(settings, ready)
     rank.become(request, settings, held, stash)

@@ -6,8 +6,6 @@ from collections.abc import Callable, ItemsView, ValuesView
 from sys import _getframe
 from types import TracebackType
 
-from . import libraries
-
 
 class Found(BaseException):
     """A variable that must not be looked at was: the rest of the import is of no use."""
@@ -16,13 +14,12 @@ class Found(BaseException):
 class Spy:
     """While it is entered, names that are asked for are compared with those given; `seen` has the ones found. The first
     ends the import with Found, unless the module catches that. Going through all variables does not count. For any
-    other name `note` gets a function that finds out whether the answer is still the same."""
+    other name `note` gets the answer as well."""
 
-    def __init__(self, names: list[str], note: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, names: list[str], note: Callable[[str, str | None], None]) -> None:
         self.seen: set[str] = set()
         self._names = frozenset(names)
         self._note = note
-        self._asked: dict[tuple[str, str | None], Callable[[], None]] = {}
         self._kind = type(os.environ)
         self._original = self._kind.__getitem__
 
@@ -44,8 +41,7 @@ class Spy:
 
     def _remember(self, name: str) -> None:
         value = os.environ._data.get(os.fsencode(name))  # type: ignore[attr-defined]
-        asked = name, None if value is None else os.fsdecode(value)
-        self._note(self._asked.setdefault(asked, libraries.asked(*asked)))
+        self._note(name, None if value is None else os.fsdecode(value))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

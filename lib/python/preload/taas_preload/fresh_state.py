@@ -14,6 +14,7 @@ def renew(stash: Stash) -> None:
     _torch(stash.find("torch"))
     _multiprocessing(stash.find("multiprocessing.process"), stash.find("multiprocessing.util"))
     _threading(stash.find("threading"))
+    _tempfile(stash.find("tempfile"))
 
 
 def _numpy(random: Any) -> None:
@@ -39,3 +40,9 @@ def _multiprocessing(process: Any, util: Any) -> None:
 def _threading(threading: Any) -> None:
     if threading is not None:
         threading.main_thread()._set_native_id()
+
+
+def _tempfile(tempfile: Any) -> None:
+    """TMPDIR may be another one when the program asks."""
+    if tempfile is not None:
+        tempfile.tempdir = None

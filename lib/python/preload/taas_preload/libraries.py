@@ -3,8 +3,6 @@
 import ctypes
 import os
 import re
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from .settings import Settings
@@ -15,8 +13,6 @@ _ALSO_FOR_THREADS = ("MKL_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREAD
 _OPENMP = ("omp_set_num_threads",)
 _LIBRARIES = ("libgomp", "libiomp", "libomp")
 _OPENBLAS = tuple(f"{name}_set_num_threads{end}" for name in ("openblas", "scipy_openblas") for end in ("", "64_"))
-
-_told: set[str] = set()
 
 
 class Variables:
@@ -49,29 +45,13 @@ class Variables:
                 _change(self._stash, os.fsdecode(name), self._values.get(name))
 
 
-def asked(name: str, value: str | None) -> Callable[[], None]:
-    """For a module that has asked for this variable while it was imported, and was answered so."""
-
-    def compare() -> None:
-        if os.environ.get(name) != value:
-            tell(name)
-
-    return compare
-
-
-def tell(name: str) -> None:
-    if name in _told:
-        return
-    _told.add(name)
-    text = f"taas-run: the program has changed {name} after it was read by a preloaded module: --preload none obeys it"
-    print(text, file=sys.stderr, flush=True)
-
-
 def _change(stash: Stash, name: str, value: bytes | None) -> None:
+    if name.startswith("KMP_") and not any("libiomp" in path or "libomp" in path for path in _loaded()):
+        return  # of Intel's and LLVM's OpenMP, which is not there
     if name != _THREADS or any(other in os.environ for other in _ALSO_FOR_THREADS):
-        return tell(name)
+        return stash.tell_of_variable(name)
     if value is not None and not (value.isdigit() and int(value) > 0):
-        return tell(name)
+        return stash.tell_of_variable(name)
     threads = int(value) if value else len(os.sched_getaffinity(0))
     _set_threads(threads, (*_OPENMP, *_OPENBLAS))
     torch: Any = stash.find("torch")

@@ -27,6 +27,9 @@ _BY_VARIABLE = {
     "COVERAGE_PROCESS_": r".*coverage.*process_startup.*",
     "COV_CORE_": r"import os, sys; ?exec\('if .COV_CORE_SOURCE. in os\.environ.*",
     "AUTOWRAPT_": r"import autowrapt.*",
+    "BETTER_EXCEPTIONS": r".*better_exceptions.*",
+    "COLOREDLOGS_AUTO_INSTALL": r".*coloredlogs.*",
+    "PYTHONMANHOLE": r".*manhole.*",
 }
 """Lines that do nothing where no variable begins so."""
 _OVERLAY = re.compile(r"import site; ?site\.addsitedir\(['\"](.*)['\"]\)")  # uv run --with

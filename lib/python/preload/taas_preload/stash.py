@@ -13,19 +13,21 @@ This file is imported before anything is recorded: it uses nothing that a fresh 
 import _frozen_importlib as bootstrap
 import _frozen_importlib_external as external
 import builtins
+import os
 import sys
 
 from .traces import Surface, Traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
     Item = str | Callable[[], object]
 
+_ASKED_ANEW = ("TMPDIR", "TEMP", "TMP")  # by tempfile in each rank
 _FINDERS = (bootstrap.BuiltinImporter, bootstrap.FrozenImporter, external.PathFinder)
 
 
@@ -35,6 +37,7 @@ class _Plan:
     def __init__(self) -> None:
         self.modules: dict[str, ModuleType] = {}
         self.changes: list[tuple[str, Callable[[], object]]] = []  # by the execution of which module
+        self.asked: dict[str, str | None] = {}
         self.executed: set[str] = set()
 
 
@@ -42,6 +45,8 @@ class Stash:
     def __init__(self) -> None:
         self.brings: dict[str, dict[Item, None]] = {}
         """By module: modules that its execution asked for, by name, and changes to be made again, in order."""
+        self.asked: dict[str, dict[str, str | None]] = {}
+        """Environment variables that its execution asked for, and what it was answered first."""
         self.specs: dict[str, ModuleSpec] = {}
         self.recording = False  # changes are made by modules themselves
         self._modules: dict[str, ModuleType] = {}
@@ -49,6 +54,8 @@ class Stash:
         self._forgotten: set[str] = set()  # no attributes of their packages
         self._ordinary: list[object] = []  # finders that are there at the program's first line
         self._executed: list[set[str]] = [set()]  # modules that are imported, or were, as far as can be seen
+        self._path: list[str | None] | None = None
+        self._told: set[str] = set()
 
     def find(self, name: str) -> "ModuleType | None":
         """A module that is imported, or that is stashed."""
@@ -62,9 +69,18 @@ class Stash:
         """The same for the moment after all of that."""
         self.brings.setdefault(name, {})[action] = None
 
+    def tell(self, what: str) -> None:
+        """On stderr, once: what a fresh rank would do in another way."""
+        if what not in self._told:
+            self._told.add(what)
+            print(f"taas-run: {what}: --preload none obeys it", file=sys.stderr, flush=True)
+
+    def tell_of_variable(self, name: str) -> None:
+        self.tell(f"the program has changed {name} after it was read by a preloaded module")
+
     def install(self) -> None:
         for finder in _FINDERS:
-            finder.find_spec = staticmethod(self._finding(finder.find_spec))  # type: ignore[method-assign,assignment]
+            finder.find_spec = classmethod(self._finding(finder.find_spec.__func__))  # type: ignore
 
     def hide(self, surface: Surface) -> None:
         """Makes everything look as on that surface, but for what the finders are asked for."""
@@ -76,8 +92,9 @@ class Stash:
         self._executed = [set()]
         self._ordinary = list(sys.meta_path)
 
-    def plan(self, names: list[str]) -> None:
-        """Works out beforehand what the imports of these modules bring."""
+    def plan(self, names: list[str], start: "str | None") -> None:
+        """Works out beforehand what imports of these modules bring. `start` is what Python puts first in sys.path."""
+        self._path = [start, *sys.path]
         self._plans = {name: self._make_plan(name) for name in names}
         whole = tuple(f"{name}." for name in names)
         packages: dict[str, set[str]] = {}
@@ -98,12 +115,15 @@ class Stash:
             self._forgotten.add(name)
 
     def _finding(self, original: "Callable[..., ModuleSpec | None]") -> "Callable[..., ModuleSpec | None]":
-        def find_spec(name: str, path: "Any" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
-            spec = original(name, path, target)
-            if spec is not None and self.has(name) and _is_same(spec, self.specs.get(name)):
+        def find_spec(
+            cls: type, fullname: str, path: "Any" = None, target: "ModuleType | None" = None
+        ) -> "ModuleSpec | None":
+            spec = original(cls, fullname, path, target)
+            if spec is not None and self.has(fullname) and _is_same(spec, self.specs.get(fullname)):
                 self._hand_over(spec)
             return spec
 
+        find_spec.__qualname__, find_spec.__module__ = original.__qualname__, original.__module__
         return find_spec
 
     def has(self, name: str) -> bool:
@@ -118,7 +138,12 @@ class Stash:
         module, name = self._modules[spec.name], spec.name
         own_spec = getattr(module, "__spec__", None)
 
-        def execute(_: "ModuleType") -> None:
+        loader = spec.loader
+
+        def execute(given: "ModuleType") -> None:
+            if given is not module and isinstance(loader, external.FileLoader):  # somebody fills a module of his own
+                type(loader).exec_module(loader, given)  # type: ignore[attr-defined]
+                return
             _set(module, "__spec__", own_spec)
             self._forgotten.discard(name)  # importlib makes it an attribute itself
             self._bring(name)
@@ -133,10 +158,16 @@ class Stash:
             return
         if self._is_watched():
             self._executed[0].add(name)
+            self._compare(self.asked.get(name, {}))
             for item in self.brings.get(name, ()):
                 self._import_watched(item) if isinstance(item, str) else item()
             return
         plan = self._plans.pop(name, None) or self._make_plan(name)
+        for shadowed in self._shadowed(plan.modules):
+            del plan.modules[shadowed]
+            self.tell(
+                f"{shadowed} was preloaded from another folder than the one that the program has put into sys.path"
+            )
         there = {name: sys.modules[name] for name in sys.modules if name in plan.modules}
         sys.modules.update(plan.modules)
         sys.modules.update(there)
@@ -144,10 +175,34 @@ class Stash:
             self._bind(inner)
         self._modules = {name: self._modules[name] for name in self._modules if name not in plan.modules}
         plan.modules.clear()  # Python's end is slower with modules that somebody still refers to
+        self._compare(plan.asked)
         for owner, change in () if self.recording else plan.changes:
             if not self._is_executed(owner):
                 change()
         self._executed.append(plan.executed)
+
+    def _compare(self, asked: "dict[str, str | None]") -> None:
+        for name, value in () if self.recording else asked.items():
+            if os.environ.get(name) != value and name not in _ASKED_ANEW:
+                self.tell_of_variable(name)
+
+    def _shadowed(self, names: "Container[str]") -> list[str]:
+        """Those that folders have as well which the program has put into sys.path in front of what was there."""
+        found: list[str] = []
+        for entry in sys.path:
+            if self._path is None or entry in self._path[1:]:
+                break
+            if entry == self._path[0]:
+                continue
+            try:
+                files = {file.partition(".")[0] for file in os.listdir(entry)}
+            except OSError:
+                continue
+            for name in [name for name in files if name in names]:
+                spec = external.PathFinder.find_spec(name, [entry])
+                if spec is not None and spec.origin is not None and not _is_same(spec, self.specs.get(name)):
+                    found.append(name)
+        return found
 
     def _make_plan(self, name: str) -> _Plan:
         plan = _Plan()
@@ -156,6 +211,8 @@ class Stash:
             if name in plan.executed or self._is_executed(name):
                 return
             plan.executed.add(name)
+            for variable, value in self.asked.get(name, {}).items():
+                plan.asked.setdefault(_copy(variable), value)
             visit(name.rpartition(".")[0])
             for item in self.brings.get(name, ()):
                 if isinstance(item, str):
@@ -174,23 +231,28 @@ class Stash:
         _set(self.find(parent), own, sys.modules[name])
 
     def _is_watched(self) -> bool:
-        """The program has finders of its own, which expect to be asked for every module."""
-        return any(all(finder is not known for known in self._ordinary) for finder in sys.meta_path)
+        """The program has finders of its own, which expect to be asked for whatever Python's own might find."""
+        last = sys.meta_path.index(external.PathFinder) if external.PathFinder in sys.meta_path else None
+        return any(all(finder is not known for known in self._ordinary) for finder in sys.meta_path[:last])
 
     def _import_watched(self, name: str) -> None:
         """By the finders, one of which may wrap what hands the module over; but none may execute the file again."""
         parent = name.rpartition(".")[0]
         if parent:
             self._import_watched(parent)
+        forgotten = name in self._forgotten
         if self.has(name):
             path, spec = getattr(sys.modules.get(parent), "__path__", None), None
-            if name in self.specs:  # else a module has put it there by hand
-                spec = bootstrap._find_spec(name, path)  # type: ignore[attr-defined]
+            try:
+                if name in self.specs:  # else a module has put it there by hand
+                    spec = bootstrap._find_spec(name, path)  # type: ignore[attr-defined]
+            except ImportError:
+                return  # the program does not want it to be imported
             if spec is not None and _hands_over(spec.loader):
                 bootstrap._load(spec)  # type: ignore[attr-defined]
             else:
                 sys.modules[name] = self._modules[name]
-            if name in self._forgotten:
+            if forgotten:
                 self._bind(name)
         self._bring(name)
 
@@ -201,14 +263,15 @@ def _copy(name: str) -> str:
 
 
 class _HandOver:
-    pass
+    """A loader with no more than what it is given."""
 
 
 def _is_same(found: "ModuleSpec", preloaded: "ModuleSpec | None") -> bool:
     if preloaded is None or found.origin != preloaded.origin:
         return False
-    places = (list(spec.submodule_search_locations or ()) for spec in (found, preloaded))
-    return found.origin is not None or next(places) == next(places)
+    if found.origin is not None:
+        return True
+    return list(found.submodule_search_locations or ()) == list(preloaded.submodule_search_locations or ())
 
 
 def _hands_over(loader: object) -> bool:
@@ -228,14 +291,14 @@ class Recorder:
 
     def __init__(self, stash: Stash) -> None:
         self.traces = Traces(self.note)
-        self._stash = stash
+        self.stash = stash
         self._running: list[str] = []  # modules that are being executed, the innermost last
         self._known = set(sys.modules)
         self._load = bootstrap._load_unlocked  # type: ignore[attr-defined]
         self._import = builtins.__import__
 
     def __enter__(self) -> "Recorder":
-        self._stash.recording = True
+        self.stash.recording = True
         bootstrap._load_unlocked = self._watch_load  # type: ignore[attr-defined]
         builtins.__import__ = self._watch_import
         self.traces.watch_exits()
@@ -245,19 +308,24 @@ class Recorder:
         bootstrap._load_unlocked = self._load  # type: ignore[attr-defined]
         builtins.__import__ = self._import
         self.traces.end()
-        self._stash.recording = False
+        self.stash.recording = False
 
     def note(self, item: "Item") -> None:
         """Of the module that is being executed."""
         if self._running:
-            self._stash.brings[self._running[-1]][item] = None
+            self.stash.brings[self._running[-1]][item] = None
+
+    def note_asked(self, name: str, value: "str | None") -> None:
+        """The same for a variable."""
+        if self._running:
+            self.stash.asked.setdefault(self._running[-1], {}).setdefault(name, value)
 
     def _watch_load(self, spec: "ModuleSpec") -> "Any":
         self._settle()
         self.note(spec.name)
-        if self._stash.has(spec.name) and _hands_over(spec.loader):
+        if self.stash.has(spec.name) and _hands_over(spec.loader):
             return self._load(spec)
-        self._stash.specs[spec.name], self._stash.brings[spec.name] = spec, {}
+        self.stash.specs[spec.name], self.stash.brings[spec.name] = spec, {}
         self._known.add(spec.name)
         self._running.append(spec.name)
         try:
@@ -271,7 +339,7 @@ class Recorder:
     ) -> "ModuleType":
         module = self._import(name, globals, locals, fromlist, level)
         if self._running:
-            brought = self._stash.brings[self._running[-1]]
+            brought = self.stash.brings[self._running[-1]]
             if level:
                 package = bootstrap._calc___package__(globals)  # type: ignore[attr-defined]
                 name = bootstrap._resolve_name(name, package, level)  # type: ignore[attr-defined]
@@ -284,10 +352,13 @@ class Recorder:
 
     def _settle(self) -> None:
         """What was changed since the last time is the work of the module that is being executed."""
+        by_hand = []
         for name in reversed(sys.modules):
-            if name in self._known and name not in self._running[-1:]:
+            if name not in self._known:
+                by_hand.append(name)
+            elif name not in self._running[-1:]:
                 break
-            if name not in self._known:  # put there by hand
-                self._known.add(name)
-                self.note(name)
+        for name in reversed(by_hand):
+            self._known.add(name)
+            self.note(name)
         self.traces.note_changes(last=len(self._running) == 1)

@@ -54,7 +54,7 @@ def _rarely_collecting() -> Iterator[None]:
 
 def _import(module: str, settings: Settings, recorder: Recorder) -> None:
     watched = settings.per_rank + settings.set_by_program
-    spy = environment_spy.Spy(watched, recorder.note)
+    spy = environment_spy.Spy(watched, recorder.note_asked)
     with start_folder.in_path(settings), spy, Draws() as draws:
         try:
             __import__(module)
