@@ -31,9 +31,12 @@ Error unusable(const Place& place, std::string_view what, int system_errno) {
 
 Result<Place> resolve(const std::string& path, const char* flag) {
   std::error_code failure;
-  auto absolute = fs::weakly_canonical(fs::absolute(path, failure), failure);
+  const auto absolute = fs::absolute(path, failure);
   if (failure) return unusable({path, flag}, "use", failure.value());
-  auto text = absolute.string();
+  auto canonical = fs::weakly_canonical(absolute, failure);
+  const bool denied = failure.value() == ENOSYS || failure.value() == EPERM;  // faccessat2(), in a sandbox
+  if (failure && !denied) return unusable({path, flag}, "use", failure.value());
+  auto text = (denied ? absolute.lexically_normal() : canonical).string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   return Place{text, flag};
 }
@@ -53,7 +56,7 @@ Result<> check_space(const Place& place) {
   struct statvfs disk {};
   if (::statvfs(place.path.c_str(), &disk) != 0) return unusable(place, "read the free space of", errno);
   bool no_inodes = disk.f_files > 0 && disk.f_favail == 0;  // some file systems do not count them
-  if (disk.f_blocks == 0) return {};  // mounts of object stores do not say
+  if (disk.f_blocks == 0) return {};                        // mounts of object stores do not say
   if (std::uintmax_t{disk.f_bavail} * disk.f_frsize >= kLeastSpace && !no_inodes) return {};
   return unusable(place, "write to", ENOSPC);
 }
@@ -168,8 +171,9 @@ Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
   if (!folder && !options.otherwise.empty() && nobody_may_write(folder.error())) {
     auto other = make_run_folder(options.otherwise, "--output", name);
     if (!other) return folder.error();
-    notice = fmt::format("{} cannot be written ({}): what this run writes is in {}; --output DIR chooses another folder",
-                         options.output, std::strerror(folder.error().system_errno), other->path());
+    notice =
+        fmt::format("{} cannot be written ({}): what this run writes is in {}; --output DIR chooses another folder",
+                    options.output, std::strerror(folder.error().system_errno), other->path());
     folder = std::move(other);
   }
   if (!folder) return folder.error();

@@ -51,7 +51,21 @@ random_harnesses() {
   harness random-nodes-apart "$python" tests/cli/random_nodes.py --runs 100 --apart
   harness pipelines-of-libraries env TAAS_FULL=1 PYTHONHASHSEED=0 "$python" -m pytest -q -p no:cacheprovider tests/python/test_pipelines.py
   harness batches env TAAS_FULL=1 "$python" -m pytest -q -p no:cacheprovider tests/python/test_batches.py
-  unset TAAS_RUN TAAS_RANK_PROGRAM PYTHONPATH
+  unset PYTHONPATH
+  harness preloaded-libraries preloaded_libraries
+  unset TAAS_RUN TAAS_RANK_PROGRAM
+}
+
+# Libraries that patch, trace or check what is imported, each once fresh and once preloaded. They have an environment of their
+# own, beside the usual one; what this Python cannot have of them is left out.
+preloaded_libraries() {
+  local own=$builds/preloaded-libraries package
+  python3 -m venv --clear "$own" || return
+  python3 -c 'import site; print(site.getsitepackages()[0])' >"$(echo "$own"/lib/python3*/site-packages)/beside.pth"
+  while read -r package; do
+    "$own/bin/python" -m pip install --progress-bar off "$package" || echo "not to be had here: $package"
+  done < <(grep -v '^#' scripts/requirements-preload.txt)
+  PATH=$own/bin:$PATH "$own/bin/python" -m pytest -q -p no:cacheprovider tests/preload/test_libraries.py
 }
 
 # harness <name> <command>…: what fails is noted as a suite's failure is.

@@ -1,9 +1,12 @@
 """What surrounds a launch: containers, sandboxes without a network, terminals, folders and interpreters as people have
 them."""
 
+import ctypes
+import errno
 import fcntl
 import os
 import pathlib
+import platform
 import pty
 import struct
 import subprocess
@@ -11,7 +14,7 @@ import sys
 import termios
 
 import pytest
-from waiting import DEADLINE_SECONDS, wait_until
+from waiting import DEADLINE_SECONDS, is_gone, wait_until
 
 ORPHANS = 5
 
@@ -55,6 +58,68 @@ def test_the_first_process_of_a_container_reaps_what_others_leave_to_it(launcher
     os.kill(first, 15)
     process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 128 + 15
+
+
+CALLS = {  # of x86-64
+    "pidfd_open": 434,
+    "pidfd_send_signal": 424,
+    "close_range": 436,
+    "openat2": 437,
+    "memfd_create": 319,
+    "statx": 332,
+    "inotify_init1": 294,
+    "faccessat2": 439,
+    "renameat2": 316,
+    "epoll_pwait2": 441,
+    "landlock_create_ruleset": 444,
+}
+
+
+def deny(error: int, calls: list[str]):
+    """What a process runs before its program: these system calls fail so from then on, as in a sandbox."""
+    load, equal, answer = 0x20, 0x15, 0x06  # of the number, by which to jump, and what to return
+    program = [(load, 0, 0, 0)]
+    for call in calls:
+        program += [(equal, 0, 1, CALLS[call]), (answer, 0, 0, 0x00050000 | error)]
+    program.append((answer, 0, 0, 0x7FFF0000))
+    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
+    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(text)))
+    prctl, no_new_privileges, seccomp, filtered = ctypes.CDLL(None, use_errno=True).prctl, 38, 22, 2
+
+    def begin(text=text):
+        if prctl(no_new_privileges, 1, 0, 0, 0) != 0 or prctl(seccomp, filtered, whole) != 0:
+            raise OSError(ctypes.get_errno(), "no filter")
+
+    return begin
+
+
+@pytest.mark.gate
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of system calls are those of x86-64")
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM])
+@pytest.mark.parametrize("calls", [["pidfd_open"], list(CALLS)], ids=["pidfd_open", "all"])
+def test_a_kernel_that_knows_less(launcher, error, calls):
+    denied = deny(error, calls)
+    result = launcher.run("--nproc-per-node", 2, *launcher.ranks("1=exit:7", "0=stay"), preexec_fn=denied)
+    assert result.returncode == 7, result.stderr
+    process = launcher.start(
+        "--nproc-per-node", 1, "--shutdown-timeout", 1, *launcher.ranks("0=orphan"), preexec_fn=denied
+    )
+    orphan = launcher.barrier / "orphan-0"
+    wait_until(orphan.exists, "there is an orphan")
+    process.terminate()
+    process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 128 + 15 and is_gone(int(orphan.read_text()))
+    write = ["/bin/sh", "-c", 'echo "$RANK" >"$TAAS_OUTPUT_DIR/file-$RANK"']
+    result = launcher.run("--nproc-per-node", 2, "--no-python", *write, preexec_fn=denied)
+    assert result.returncode == 0 and len(list(launcher.run_folder().glob("output/file-*"))) == 2, result.stderr
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_kernel_without_one_system_call(launcher, call):
+    result = launcher.run(
+        "--nproc-per-node", 2, *launcher.ranks("1=exit:7", "0=stay"), preexec_fn=deny(errno.ENOSYS, [call])
+    )
+    assert result.returncode == 7, result.stderr
 
 
 @pytest.mark.gate

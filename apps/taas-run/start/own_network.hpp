@@ -9,8 +9,8 @@ namespace taas::cli {
 /// Asks the name server where one of them is a name.
 Result<> check_own_network(const plan::LaunchPlan& plan, const plan::Machine& machine);
 
-/// Sandboxes without a network (Nix, Bazel, `unshare -n`) have loopback, and nobody has set it up. A program that trains
-/// would wait in vain for its store; any other is started, with a notice.
+/// Sandboxes without a network (Nix, Bazel, `unshare -n`) have loopback, and nobody has set it up. A program that
+/// trains would wait in vain for its store; any other is started, with a notice.
 Result<> check_loopback(plan::LaunchPlan& plan, const plan::ResolvedProgram& program);
 
 }  // namespace taas::cli

@@ -24,8 +24,8 @@ std::string destination(const Host& host);
 /// several times has so many slots, or the sum of them: PBS and LSF name each once a core.
 Result<std::vector<Host>> parse_hosts(std::string_view text);
 
-/// Reads a hostfile: one machine a line, as in --hosts or as `name slots=8` (also slots = 8, max_slots ignored) or, as SGE writes it, `name 8 queue …`, with
-/// comments (#) and blank lines. Errors name the line.
+/// Reads a hostfile: one machine a line, as in --hosts or as `name slots=8` (also slots = 8, max_slots ignored) or, as
+/// SGE writes it, `name 8 queue …`, with comments (#) and blank lines. Errors name the line.
 Result<std::vector<Host>> parse_hostfile(std::string_view text);
 
 }  // namespace taas::plan

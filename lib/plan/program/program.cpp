@@ -20,7 +20,8 @@ Error not_executable(std::string_view name, std::string_view why, int system_err
 }
 
 Error no_such_file(const std::string& name) {
-  constexpr std::string_view kWindows = " (its name ends in a carriage return: the job script has Windows line endings)";
+  constexpr std::string_view kWindows =
+      " (its name ends in a carriage return: the job script has Windows line endings)";
   return not_found(fmt::format("{}: no such file{}", name, name.ends_with('\r') ? kWindows : ""));
 }
 

@@ -72,9 +72,9 @@ TEST_CASE("an environment that is not the interpreter's is told") {
   std::vector<std::string> environment{"PATH=" + folder / "new/bin"};
   CHECK(other_active_environment(environment, python).empty());
   environment.push_back("VIRTUAL_ENV=" + folder / "old");
-  CHECK(other_active_environment(environment, python) ==
-        "VIRTUAL_ENV names " + folder / "old" + ", but the program runs with " + python +
-            ": PATH and PYTHON_EXEC choose the interpreter");
+  CHECK(other_active_environment(environment, python) == "VIRTUAL_ENV names " + folder / "old" +
+                                                             ", but the program runs with " + python +
+                                                             ": PATH and PYTHON_EXEC choose the interpreter");
   environment.push_back("CONDA_PREFIX=" + folder / "new");
   CHECK(other_active_environment(environment, python).empty());
   environment = {"CONDA_PREFIX=/gone"};
