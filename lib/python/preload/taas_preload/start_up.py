@@ -13,8 +13,8 @@ from importlib.machinery import PathFinder
 from .settings import Settings
 
 _NAME = "sitecustomize"
-_HARMLESS = (
-    # setuptools, and packages installed so that their sources can be edited
+_HARMLESS = (  # lines of .pth files
+    # setuptools, and packages whose sources can be edited (by setuptools, hatchling, scikit-build, meson)
     r"import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os\.environ\.get\(var, '\w+'\) == 'local'; "
     r"enabled and __import__\('_distutils_hack'\)(\.add_shim\(\))?;?",
     r"import (__editable___\w+_finder); ?\1\.install\(\)",
@@ -22,7 +22,6 @@ _HARMLESS = (
     # packages that share a namespace
     r"import sys, ?types, ?os; ?(has_mfs = .*; ?)?p = os\.path\.join\(sys\._getframe\(1\)\.f_locals\['sitedir'\], .*",
 )
-"""Lines of .pth files. A line like the last but one is of setuptools, scikit-build, meson or hatchling."""
 _BY_VARIABLE = {
     "COVERAGE_PROCESS_": r".*coverage.*process_startup.*",
     "COV_CORE_": r"import os, sys; ?exec\('if .COV_CORE_SOURCE. in os\.environ.*",

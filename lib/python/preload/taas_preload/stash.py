@@ -119,7 +119,8 @@ class Stash:
             cls: type, fullname: str, path: "Any" = None, target: "ModuleType | None" = None
         ) -> "ModuleSpec | None":
             spec = original(cls, fullname, path, target)
-            if spec is not None and self.has(fullname) and _is_same(spec, self.specs.get(fullname)):
+            wanted = self.has(fullname) or (target is None and self._just_came(fullname))
+            if spec is not None and wanted and _is_same(spec, self.specs.get(fullname)):
                 self._hand_over(spec)
             return spec
 
@@ -130,15 +131,18 @@ class Stash:
         """Whether the module is stashed, and was not imported since."""
         return name in self._modules and not self._is_executed(name)
 
+    def _just_came(self, name: str) -> bool:
+        """Another thread has imported what brings it, since importlib began to look for it here."""
+        return name in sys.modules and name in self.specs and name in bootstrap._module_locks  # type: ignore[attr-defined]
+
     def _is_executed(self, name: str) -> bool:
         return any(name in names for names in self._executed)
 
     def _hand_over(self, spec: "ModuleSpec") -> None:
         """Has importlib take the stashed module for a new one, and bring() run in place of its file."""
-        module, name = self._modules[spec.name], spec.name
+        name, loader = spec.name, spec.loader
+        module = self.find(name)
         own_spec = getattr(module, "__spec__", None)
-
-        loader = spec.loader
 
         def execute(given: "ModuleType") -> None:
             if given is not module and isinstance(loader, external.FileLoader):  # somebody fills a module of his own
@@ -148,7 +152,7 @@ class Stash:
             self._forgotten.discard(name)  # importlib makes it an attribute itself
             self._bring(name)
 
-        if not isinstance(spec.loader, external.FileLoader):
+        if not isinstance(loader, external.FileLoader):
             spec.loader = _HandOver()  # of built-in modules it is a class, of namespaces there is none
         _set(spec.loader, "create_module", lambda _: module)
         _set(spec.loader, "exec_module", execute)
