@@ -12,6 +12,7 @@ This file is imported before anything is recorded: it uses nothing that a fresh 
 
 import _frozen_importlib as bootstrap
 import _frozen_importlib_external as external
+import _thread
 import builtins
 import os
 import sys
@@ -56,6 +57,7 @@ class Stash:
         self._executed: list[set[str]] = [set()]  # modules that are imported, or were, as far as can be seen
         self._path: list[str | None] | None = None
         self._told: set[str] = set()
+        self._lock = _thread.RLock()  # threads may import at the same time
 
     def find(self, name: str) -> "ModuleType | None":
         """A module that is imported, or that is stashed."""
@@ -119,9 +121,13 @@ class Stash:
             cls: type, fullname: str, path: "Any" = None, target: "ModuleType | None" = None
         ) -> "ModuleSpec | None":
             spec = original(cls, fullname, path, target)
-            wanted = self.has(fullname) or (target is None and self._just_came(fullname))
-            if spec is not None and wanted and _is_same(spec, self.specs.get(fullname)):
+            just_came = target is None and self._just_came(fullname)
+            if spec is not None and (self.has(fullname) or just_came) and _is_same(spec, self.specs.get(fullname)):
                 self._hand_over(spec)
+                if just_came:
+                    _set(
+                        sys.modules[fullname], "__spec__", spec
+                    )  # importlib takes that of a module that came meanwhile
             return spec
 
         find_spec.__qualname__, find_spec.__module__ = original.__qualname__, original.__module__
@@ -141,7 +147,9 @@ class Stash:
     def _hand_over(self, spec: "ModuleSpec") -> None:
         """Has importlib take the stashed module for a new one, and bring() run in place of its file."""
         name, loader = spec.name, spec.loader
-        module = self.find(name)
+        module = self._modules.get(name)
+        if module is None:  # what leaves the stash is in sys.modules before
+            module = sys.modules[name]
         own_spec = getattr(module, "__spec__", None)
 
         def execute(given: "ModuleType") -> None:
@@ -166,24 +174,35 @@ class Stash:
             for item in self.brings.get(name, ()):
                 self._import_watched(item) if isinstance(item, str) else item()
             return
-        plan = self._plans.pop(name, None) or self._make_plan(name)
-        for shadowed in self._shadowed(plan.modules):
-            del plan.modules[shadowed]
-            self.tell(
-                f"{shadowed} was preloaded from another folder than the one that the program has put into sys.path"
-            )
-        there = {name: sys.modules[name] for name in sys.modules if name in plan.modules}
+        with self._lock:
+            if self._is_executed(name):
+                return
+            plan = self._plans.pop(name, None) or self._make_plan(name)
+            plan.executed -= _being_imported()
+            shadowed = self._admit(plan)
+            changes = [
+                change for owner, change in plan.changes if owner in plan.executed and not self._is_executed(owner)
+            ]
+            self._executed.append(plan.executed)
+        for module in shadowed:
+            self.tell(f"{module} was preloaded from another folder than the one that the program has put into sys.path")
+        self._compare(plan.asked)
+        for change in () if self.recording else changes:
+            change()
+
+    def _admit(self, plan: _Plan) -> list[str]:
+        """Puts the modules where programs see them. Returns those that the program would have from elsewhere."""
+        shadowed = self._shadowed(plan.modules)
+        for name in [*shadowed, *(plan.modules.keys() - plan.executed)]:
+            plan.modules.pop(name, None)
+        there = {name: sys.modules[name] for name in list(sys.modules) if name in plan.modules}
         sys.modules.update(plan.modules)
         sys.modules.update(there)
-        for inner in self._forgotten & plan.modules.keys():
-            self._bind(inner)
-        self._modules = {name: self._modules[name] for name in self._modules if name not in plan.modules}
+        for name in self._forgotten & plan.modules.keys():
+            self._bind(name)
+        self._modules = {name: module for name, module in self._modules.items() if name not in plan.modules}
         plan.modules.clear()  # Python's end is slower with modules that somebody still refers to
-        self._compare(plan.asked)
-        for owner, change in () if self.recording else plan.changes:
-            if not self._is_executed(owner):
-                change()
-        self._executed.append(plan.executed)
+        return shadowed
 
     def _compare(self, asked: "dict[str, str | None]") -> None:
         for name, value in () if self.recording else asked.items():
@@ -259,6 +278,13 @@ class Stash:
             if forgotten:
                 self._bind(name)
         self._bring(name)
+
+
+def _being_imported() -> set[str]:
+    """By other threads, each of which gets its module from here itself."""
+    own = (None, _thread.get_ident())
+    locks = [(name, reference()) for name, reference in list(bootstrap._module_locks.items())]  # type: ignore[attr-defined]
+    return {name for name, lock in locks if lock is not None and lock.owner not in own}
 
 
 def _copy(name: str) -> str:
