@@ -178,8 +178,9 @@ class Stash:
             if self._is_executed(name):
                 return
             plan = self._plans.pop(name, None) or self._make_plan(name)
-            plan.executed -= _being_imported()
-            shadowed = self._admit(plan)
+            elsewhere = _being_imported()
+            plan.executed -= elsewhere
+            shadowed = self._admit(plan, elsewhere)
             changes = [
                 change for owner, change in plan.changes if owner in plan.executed and not self._is_executed(owner)
             ]
@@ -190,10 +191,10 @@ class Stash:
         for change in () if self.recording else changes:
             change()
 
-    def _admit(self, plan: _Plan) -> list[str]:
+    def _admit(self, plan: _Plan, elsewhere: set[str]) -> list[str]:
         """Puts the modules where programs see them. Returns those that the program would have from elsewhere."""
         shadowed = self._shadowed(plan.modules)
-        for name in [*shadowed, *(plan.modules.keys() - plan.executed)]:
+        for name in [*shadowed, *elsewhere]:
             plan.modules.pop(name, None)
         there = {name: sys.modules[name] for name in list(sys.modules) if name in plan.modules}
         sys.modules.update(plan.modules)
