@@ -14,11 +14,11 @@ namespace {
 
 constexpr auto kKillPatience = std::chrono::seconds(5);  // for processes that are stuck in the kernel
 
-/// In a folder of this user's alone; empty where there is none.
-std::string temporary_runs(const plan::Machine& machine) {
+/// One of this user's alone; where there is none, one that cannot be made.
+std::string temporary_folder(const plan::Machine& machine) {
   auto chosen = value_of(machine.environment, "TMPDIR");
   auto parent = runtime_folder({}, chosen.empty() ? "/tmp" : chosen);
-  return parent ? *parent + "/taas-runs" : "";
+  return parent ? *parent : "/proc";
 }
 
 [[noreturn]] void end_at_once() {
@@ -43,7 +43,9 @@ Result<storage::RunDirectory> create_run_folder(const plan::LaunchPlan& plan, co
   options.run_id = plan.run_id;
   options.log_dir = plan.options.output.log_dir;
   const bool chosen = options.output != plan::OutputOptions().directory;
-  if (!chosen) options.otherwise = options.log_dir ? *options.log_dir + "/taas-runs" : temporary_runs(machine);
+  if (!chosen) {
+    options.otherwise = [&] { return plan.options.output.log_dir.value_or(temporary_folder(machine)) + "/taas-runs"; };
+  }
   options.is_latest = !machine.environment.contains("TAAS_RUN_ID");
   return storage::create_run_directory(std::move(options));
 }

@@ -168,8 +168,8 @@ Result<RunDirectory> create_run_directory(RunDirectoryOptions options) {
   auto name = folder_name(options.run_id);
   auto folder = make_run_folder(options.output, "--output", name);
   std::string notice;
-  if (!folder && !options.otherwise.empty() && nobody_may_write(folder.error())) {
-    auto other = make_run_folder(options.otherwise, "--output", name);
+  if (!folder && options.otherwise && nobody_may_write(folder.error())) {
+    auto other = make_run_folder(options.otherwise(), "--output", name);
     if (!other) return folder.error();
     notice =
         fmt::format("{} cannot be written ({}): what this run writes is in {}; --output DIR chooses another folder",

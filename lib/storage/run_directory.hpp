@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,8 @@ struct RunDirectoryOptions {
   std::string run_id = {};  ///< names the run's folder; "-2" and so on is appended when that exists already
   std::optional<std::string> log_dir = {};  ///< --log-dir: torchrun's layout there, for the ranks' log files
   bool is_latest = true;                    ///< the link "latest" leads to it from now on
-  std::string otherwise = {};               ///< used where nobody may write to `output`; empty: that is an error
+  /// Names the place to use where nobody may write to `output`; empty: that is an error.
+  std::function<std::string()> otherwise = {};
 };
 
 /// The folder of one run, and where everything in it lies. It is held open from its making on, as this run's folder

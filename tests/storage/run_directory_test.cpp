@@ -64,13 +64,14 @@ TEST_CASE("a node that can only read the run's folder refuses") {
 
 TEST_CASE("where nobody may write, the run is in the other place, and that is told") {
   TemporaryFolder folder;
-  auto run = made({.output = "/proc/taas", .run_id = "job", .otherwise = folder / "else"});
+  auto elsewhere = [&] { return folder / "else"; };
+  auto run = made({.output = "/proc/taas", .run_id = "job", .otherwise = elsewhere});
   CHECK(run.path() == folder / "else/job");
   CHECK_THAT(run.notice(), ContainsSubstring("/proc/taas") && ContainsSubstring(run.path()));
-  CHECK(made({.output = folder / "here", .run_id = "job", .otherwise = folder / "else"}).notice().empty());
+  CHECK(made({.output = folder / "here", .run_id = "job", .otherwise = elsewhere}).notice().empty());
   write_text(folder / "file", "");
-  CHECK(refused({.output = folder / "file", .run_id = "job", .otherwise = folder / "else"}).system_errno == ENOTDIR);
-  CHECK_THAT(refused({.output = "/proc/taas", .run_id = "job", .otherwise = "/proc/else"}).message,
+  CHECK(refused({.output = folder / "file", .run_id = "job", .otherwise = elsewhere}).system_errno == ENOTDIR);
+  CHECK_THAT(refused({.output = "/proc/taas", .run_id = "job", .otherwise = [] { return "/proc/else"; }}).message,
              ContainsSubstring("/proc/taas"));
 }
 

@@ -105,15 +105,18 @@ std::vector<Process> descendants(const std::set<int>& spared) {
   return result;
 }
 
+/// The last system call is one that the kernel or a sandbox does not have: its number alone has to name a process.
+bool is_denied() { return errno == ENOSYS || errno == EPERM; }
+
 void signal_processes(const std::vector<Process>& processes, std::initializer_list<int> signals) {
   for (const auto& process : processes) {
     Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
-    const bool has_handles = handle || (errno != ENOSYS && errno != EPERM);
+    if (!handle && !is_denied()) continue;
     auto now = read_process(process.pid);  // looked up after the handle was taken: so the handle is this process
-    if ((has_handles && !handle) || !now || now->started != process.started) continue;
+    if (!now || now->started != process.started) continue;
     for (int signal : signals) {
-      if (!handle || ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) < 0)
-        ::kill(process.pid, signal);  // in a sandbox that knows no handles, or has lost the process since
+      const bool told = handle && ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) == 0;
+      if (!told && (!handle || is_denied())) ::kill(process.pid, signal);
     }
   }
 }
