@@ -324,7 +324,8 @@ def test_pytest_runs_tests_in_preloaded_ranks(machine):
         "import decimal\n\n\ndef test_it():\n    assert decimal.Decimal(1) == 2\n"
     )
     run = machine.launch(
-        "--preload", MODULES, "--nproc-per-node", 1, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"
+        *("--preload", MODULES, "--nproc-per-node", 1, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"),
+        env={"PYTEST_ADDOPTS": ""},
     )
     assert (run.code, run.preloaded()) == (1, [True]) and "assert Decimal('1') == 2" in run.output()[0], run.console
 
