@@ -124,10 +124,8 @@ class Stash:
             just_came = target is None and self._just_came(fullname)
             if spec is not None and (self.has(fullname) or just_came) and _is_same(spec, self.specs.get(fullname)):
                 self._hand_over(spec)
-                if just_came:
-                    _set(
-                        sys.modules[fullname], "__spec__", spec
-                    )  # importlib takes that of a module that came meanwhile
+                if just_came:  # importlib takes the spec of a module that came while it was looked for
+                    _set(sys.modules[fullname], "__spec__", spec)
             return spec
 
         find_spec.__qualname__, find_spec.__module__ = original.__qualname__, original.__module__
